@@ -1,0 +1,208 @@
+/** What every rendering of a report says: counted, worded and ordered here once. */
+import type { RequirementClass } from '../../fixtures/requirements.ts';
+import type { Failure, Report, RequirementResult, Status, Verdict } from '../report.ts';
+
+/** In the order in which a reader wants them. */
+export const STATUSES = ['fail', 'error', 'warn', 'untested', 'pass'] as const satisfies readonly Status[];
+
+/** A status as a word behind a number: `3 failed`. */
+export const STATUS_WORD: Readonly<Record<Status, string>> = {
+  pass: 'passed',
+  fail: 'failed',
+  warn: 'warned',
+  untested: 'untested',
+  error: 'kit errors',
+};
+
+/** A mark that tells statuses apart without colour. */
+export const STATUS_MARK: Readonly<Record<Status, string>> = {
+  pass: '✓',
+  fail: '✗',
+  warn: '!',
+  untested: '○',
+  error: '?',
+};
+
+export const VERDICT_WORD: Readonly<Record<Verdict, string>> = {
+  conformant: 'Conformant',
+  'non-conformant': 'Non-conformant',
+  incomplete: 'Incomplete',
+};
+
+/** The status whose colour a verdict is shown in. */
+export const VERDICT_STATUS: Readonly<Record<Verdict, Status>> = {
+  conformant: 'pass',
+  'non-conformant': 'fail',
+  incomplete: 'warn',
+};
+
+const SECTION_TITLE: Readonly<Record<string, string>> = {
+  '2.1': 'Token response',
+  '2.2': 'Access token claims',
+  '2.3': 'Screening object',
+  '2.4': 'Page of screenings',
+  '4.1': 'Token request',
+  '4.2': 'Retrieval',
+  '5': 'Authentication',
+  '6': 'Events',
+  '7.1': 'Token errors',
+  '7.2': 'REST errors',
+  '9': 'Versioning',
+};
+
+export type Counts = Readonly<Record<Status, number>>;
+
+export function counts(results: readonly Pick<RequirementResult, 'status'>[]): Counts {
+  const counted: Record<Status, number> = { fail: 0, error: 0, warn: 0, untested: 0, pass: 0 };
+  for (const { status } of results) counted[status] += 1;
+  return counted;
+}
+
+/** `3 failed, 1 warned, 9 untested, 83 passed`: what is there, in the reader's order. */
+export function countsText(results: readonly RequirementResult[]): string {
+  const counted = counts(results);
+  const words = STATUSES.filter((status) => counted[status] > 0);
+  return words.map((status) => `${counted[status]} ${STATUS_WORD[status]}`).join(', ') || 'nothing tested';
+}
+
+export const ofStatus = (report: Report, ...statuses: readonly Status[]): readonly RequirementResult[] =>
+  report.requirements.filter(({ status }) => statuses.includes(status));
+
+export interface Section {
+  readonly name: string;
+  readonly title: string;
+  readonly results: readonly RequirementResult[];
+}
+
+/** The results by section, in the order of the report. */
+export function sections(report: Report): readonly Section[] {
+  const names = [...new Set(report.requirements.map(({ section }) => section))];
+  return names.map((name) => ({
+    name,
+    title: SECTION_TITLE[name] ?? 'Further requirements',
+    results: report.requirements.filter(({ section }) => section === name),
+  }));
+}
+
+/** What each requirement class came to, and how many of its requirements came to what. */
+export function classes(report: Report): readonly {
+  readonly name: RequirementClass;
+  readonly state: 'exercised' | 'partly' | 'untested';
+  readonly counts: string;
+}[] {
+  return (Object.keys(report.classes) as RequirementClass[]).map((name) => ({
+    name,
+    state: report.classes[name],
+    counts: countsText(report.requirements.filter((result) => result.class === name)),
+  }));
+}
+
+/** `exercised: core, isolation; untested: events`. */
+export function classesText(report: Report): string {
+  const words = (['exercised', 'partly', 'untested'] as const).flatMap((state) => {
+    const names = classes(report).filter((entry) => entry.state === state);
+    return names.length > 0 ? [`${state}: ${names.map(({ name }) => name).join(', ')}`] : [];
+  });
+  return words.join('; ');
+}
+
+/** The untested requirements by what would make them testable. */
+export function untestedByReason(
+  report: Report,
+): readonly { readonly reason: string; readonly ids: readonly string[] }[] {
+  const idsByReason = new Map<string, string[]>();
+  for (const { id, reason = 'no reason was given' } of ofStatus(report, 'untested')) {
+    idsByReason.set(reason, [...(idsByReason.get(reason) ?? []), id]);
+  }
+  return [...idsByReason].map(([reason, ids]) => ({ reason, ids }));
+}
+
+/** What limits the verdict, where `--only` was given. */
+export const selectionText = (report: Report): string | undefined =>
+  report.selection &&
+  `This run was limited to ${report.selection.join(', ')}: the verdict speaks of this selection alone.`;
+
+export const number = (value: number): string => value.toLocaleString('en-US');
+
+/** `850 ms`, `12.3 s`, `2 min 5 s`, `1 h 4 min`. */
+export function durationText(durationMs: number): string {
+  if (durationMs < 1000) return `${Math.round(durationMs)} ms`;
+  const seconds = durationMs / 1000;
+  if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** The command that repeats the run for one requirement. */
+export function replayCommand(report: Report, id: string): string {
+  let command = report.replay.replace(/\s--only[ =]\S+/g, '');
+  if (!/\s--(\s|$)/.test(command)) command += ' --';
+  if (!/\s--seed[ =]/.test(command)) command += ` --seed ${report.seed}`;
+  return `${command} --only ${id}`;
+}
+
+/** One labelled piece of evidence; a command is meant to be copied and is never cut or wrapped. */
+export interface EvidenceLine {
+  readonly label: string;
+  readonly texts: readonly string[];
+  readonly kind: 'words' | 'exchange' | 'command';
+}
+
+const scalar = (value: unknown): string =>
+  typeof value === 'string'
+    ? value
+    : (JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? `${inner}` : inner)) ??
+      String(value));
+
+/** A counterexample as lines to read: a `script` first and as it stands, then whatever else it names. */
+export function scriptLines(counterexample: Readonly<Record<string, unknown>>): readonly string[] {
+  const { script, ...rest } = counterexample;
+  const steps = script === undefined ? [] : Array.isArray(script) ? script.map(scalar) : [scalar(script)];
+  return [
+    ...steps.flatMap((step) => step.split('\n')),
+    ...Object.entries(rest).map(([name, value]) => `${name}: ${scalar(value)}`),
+  ];
+}
+
+/** `expected A, got B` in its two halves; the whole as `found` where it is worded otherwise. */
+function messageLines(message: string): readonly EvidenceLine[] {
+  const [, expected, received] = /^expected ([^]+?),? (?:but )?got ([^]+)$/i.exec(message) ?? [];
+  if (expected === undefined || received === undefined) {
+    return [{ label: 'found', texts: [message], kind: 'words' }];
+  }
+  return [
+    { label: 'expected', texts: [expected], kind: 'words' },
+    { label: 'received', texts: [received], kind: 'words' },
+  ];
+}
+
+/** One failure as labelled lines, in the order in which a reader wants them. */
+export function evidence(
+  report: Report,
+  result: RequirementResult,
+  failure: Failure,
+): readonly EvidenceLine[] {
+  const seen = [
+    failure.confirmed,
+    failure.count && failure.count > 1 ? `${number(failure.count)} alike` : '',
+  ];
+  const lines: readonly EvidenceLine[] = [
+    { label: 'sent', texts: [failure.request], kind: 'exchange' },
+    ...messageLines(failure.message),
+    { label: 'answer', texts: [failure.response], kind: 'exchange' },
+    { label: 'case', texts: scriptLines(failure.counterexample ?? {}), kind: 'words' },
+    { label: 'seen', texts: [seen.filter(Boolean).join(', ')], kind: 'words' },
+    { label: 'look at', texts: result.lookAt, kind: 'words' },
+    { label: 'replay', texts: [replayCommand(report, result.id)], kind: 'command' },
+    { label: 'curl', texts: [failure.curl], kind: 'command' },
+  ];
+  return lines
+    .map((line) => ({ ...line, texts: line.texts.filter((text) => text !== '') }))
+    .filter(({ texts }) => texts.length > 0);
+}
+
+/** Whether any curl line needs `$TOKEN`, and so the command that fetches it. */
+export const needsToken = (report: Report): boolean =>
+  report.requirements.some(({ failures }) => failures.some(({ curl }) => curl.includes('$TOKEN')));

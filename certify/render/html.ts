@@ -1,0 +1,211 @@
+/** report.html: the report as one page that needs no other file, for reading, sending on and printing. */
+import type { Report, RequirementResult } from '../report.ts';
+import {
+  classes,
+  counts,
+  countsText,
+  durationText,
+  needsToken,
+  number,
+  ofStatus,
+  sections,
+  selectionText,
+  STATUS_MARK,
+  STATUS_WORD,
+  STATUSES,
+  untestedByReason,
+  VERDICT_STATUS,
+  VERDICT_WORD,
+} from './facts.ts';
+import { clip, markup, type Markup } from './markup.ts';
+import { command, REQUIREMENT_STYLE, requirementHtml, statusChip } from './requirement-html.ts';
+import { SCRIPT } from './script.ts';
+import { page } from './style.ts';
+
+const LONGEST_TEXT = 2_000;
+
+const facts = (entries: readonly (readonly [name: string, value: string])[]): Markup =>
+  markup`<dl class="facts">${entries.map(
+    ([name, value]) => markup`<div><dt>${name}</dt><dd>${clip(value, LONGEST_TEXT)}</dd></div>`,
+  )}</dl>`;
+
+function bar(report: Report): Markup {
+  const counted = counts(report.requirements);
+  let x = 0;
+  const pieces = [...STATUSES].reverse().map((status) => {
+    const piece = markup`<rect class="${status}" x="${x}" width="${counted[status]}" height="1"/>`;
+    x += counted[status];
+    return piece;
+  });
+  return markup`<svg class="bar" viewBox="0 0 ${x} 1" preserveAspectRatio="none" role="img" aria-label="${countsText(report.requirements)}">${pieces}</svg>
+<ul class="tally">${STATUSES.filter((status) => counted[status] > 0).map(
+    (status) =>
+      markup`<li class="${status}"><span aria-hidden="true">${STATUS_MARK[status]}</span> <strong>${counted[status]}</strong> ${STATUS_WORD[status]}</li>`,
+  )}<li class="muted">of ${report.requirements.length} requirements</li></ul>`;
+}
+
+function header(report: Report): Markup {
+  const { target, kit, verdict } = report;
+  return markup`<header>
+<p class="overline">Screenings Retrieval Service · conformance report</p>
+<h1>${clip(target.name, 200)}</h1>
+<p><span class="badge ${VERDICT_STATUS[verdict]}">${VERDICT_WORD[verdict]}</span></p>
+<p>${clip(report.summary, LONGEST_TEXT)}</p>
+${report.basis !== undefined && markup`<p class="note"><strong>Basis:</strong> ${clip(report.basis, LONGEST_TEXT)}</p>`}
+${report.selection && markup`<p class="note">${selectionText(report)}</p>`}
+${bar(report)}
+${facts([
+  ['API', target.baseUrl],
+  ['Token endpoint', target.authUrl],
+  ['Started', report.startedAt],
+  ['Duration', durationText(report.durationMs)],
+  ['Requests', number(report.requests)],
+  ['Seed', String(report.seed)],
+  ['Kit', `${kit.name} ${kit.version}`],
+])}
+</header>`;
+}
+
+const listed = (title: string, results: readonly RequirementResult[]): Markup | undefined =>
+  results.length === 0
+    ? undefined
+    : markup`<h3>${title}</h3><ul class="listed">${results.map(
+        ({ id, title: holds, failures, reason }) =>
+          markup`<li><a class="id" href="#${id}">${id}</a> <span>${holds}<br><span class="muted">${clip(failures[0]?.message ?? reason ?? '', 300)}</span></span></li>`,
+      )}</ul>`;
+
+function attention(report: Report): Markup | undefined {
+  const untested = untestedByReason(report);
+  const parts = [
+    listed('Failed', ofStatus(report, 'fail')),
+    listed('Errors of the kit, not of the target', ofStatus(report, 'error')),
+    listed('Warnings', ofStatus(report, 'warn')),
+    untested.length > 0 &&
+      markup`<h3>Untested, and what to supply</h3><ul class="listed">${untested.map(
+        ({ reason, ids }) =>
+          markup`<li><span>${clip(reason, LONGEST_TEXT)}<br>${ids.map((id) => markup`<a class="id" href="#${id}">${id}</a> `)}</span></li>`,
+      )}</ul>`,
+  ].filter(Boolean);
+  return parts.length > 0
+    ? markup`<section aria-labelledby="attention"><h2 id="attention">What needs attention</h2>${parts}</section>`
+    : undefined;
+}
+
+const classState = { exercised: 'pass', partly: 'warn', untested: 'untested' } as const;
+
+const coverage = (report: Report): Markup => markup`<section aria-labelledby="classes">
+<h2 id="classes">Classes exercised</h2>
+<div class="scroll"><table><thead><tr><th scope="col">Class</th><th scope="col">State</th><th scope="col">Requirements</th></tr></thead>
+<tbody>${classes(report).map(
+  (entry) =>
+    markup`<tr><th scope="row">${entry.name}</th><td class="${classState[entry.state]}">${entry.state}</td><td>${entry.counts}</td></tr>`,
+)}</tbody></table></div>
+</section>`;
+
+function filters(report: Report): Markup {
+  const counted = counts(report.requirements);
+  const options = (label: string, name: string, values: readonly (readonly [string, string])[]) =>
+    markup`<label>${label} <select name="${name}"><option value="">all</option>${values.map(
+      ([value, text]) => markup`<option value="${value}">${text}</option>`,
+    )}</select></label>`;
+  return markup`<form id="filters" class="noprint" hidden>
+<fieldset><legend>Status</legend>${STATUSES.map(
+    (status) =>
+      markup`<label><input type="checkbox" name="status" value="${status}" checked> ${statusChip(status)} ${counted[status]}</label>`,
+  )}</fieldset>
+<p>${options(
+    'Section',
+    'section',
+    sections(report).map(({ name, title }) => [name, `${name} ${title}`]),
+  )}
+${options(
+  'Class',
+  'class',
+  classes(report).map(({ name }) => [name, name]),
+)}
+<label>Text <input type="search" name="text" size="16" autocomplete="off"></label>
+<button type="reset">Reset</button> <button type="button" id="open-all">Open all</button> <button type="button" id="close-all">Close all</button></p>
+<p id="shown" class="muted" role="status"></p>
+</form>`;
+}
+
+const requirements = (report: Report): Markup => markup`<section aria-labelledby="requirements">
+<h2 id="requirements">Requirements</h2>
+<nav class="noprint" aria-label="Sections"><ul class="tally">${sections(report).map(
+  ({ name, title }) => markup`<li><a href="#section-${name}">${name} ${title}</a></li>`,
+)}</ul></nav>
+${filters(report)}
+${sections(report).map(
+  ({ name, title, results }) => markup`<section class="group" aria-labelledby="section-${name}">
+<h3 id="section-${name}">${name} ${title} <span class="muted">${countsText(results)}</span></h3>
+${results.map((result) => requirementHtml(report, result))}</section>
+`,
+)}</section>`;
+
+const observations = (report: Report): Markup | undefined =>
+  report.observations.length === 0
+    ? undefined
+    : markup`<section aria-labelledby="observations">
+<h2 id="observations">Where the specification leaves it open</h2>
+<p class="muted">What was seen there; none of it counts for or against the verdict.</p>
+<div class="scroll"><table><thead><tr><th scope="col">Topic</th><th scope="col">Question</th><th scope="col">Seen</th></tr></thead>
+<tbody>${report.observations.map(
+        ({ topic, question, seen }) =>
+          markup`<tr><th scope="row" class="id">${topic}</th><td>${clip(question, LONGEST_TEXT)}</td><td>${clip(seen.join(' · ') || 'not seen', LONGEST_TEXT)}</td></tr>`,
+      )}</tbody></table></div>
+</section>`;
+
+const numbers = (title: string, values: Readonly<Record<string, number>>): Markup | undefined =>
+  Object.keys(values).length === 0
+    ? undefined
+    : markup`<div><table><thead><tr><th scope="col">${title}</th><th scope="col" class="number">Number</th></tr></thead><tbody>${Object.entries(
+        values,
+      ).map(
+        ([name, value]) => markup`<tr><td>${name}</td><td class="number">${number(value)}</td></tr>`,
+      )}</tbody></table></div>`;
+
+const ground = (report: Report): Markup => markup`<section aria-labelledby="evidence">
+<h2 id="evidence">What the verdict rests on</h2>
+<p>${number(report.evidence.executed)} of ${number(report.evidence.planned)} planned checks were executed.</p>
+<div class="columns">${numbers('Seen in the run', report.evidence.seen)}${numbers('Cases by law', report.evidence.laws)}</div>
+</section>
+<section aria-labelledby="again"><h2 id="again">Again</h2>
+<p>The same run, with the same random cases:</p>${command(report.replay, 'the replay command')}
+${
+  needsToken(report) &&
+  report.tokenCommand !== '' &&
+  markup`<p>The token that the curl commands need:</p>${command(report.tokenCommand, 'the token command')}`
+}</section>`;
+
+const STYLE = `
+#filters{margin:1rem 0;padding:.8rem 1rem;border:1px solid var(--border);border-radius:8px;background:var(--surface)}
+#filters p{margin:.5rem 0 0}
+fieldset{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;border:0;margin:0;padding:0}
+legend{float:left;margin-right:1.2rem}
+#filters label{white-space:nowrap;margin-right:.6rem}
+.listed{margin:0;padding:0;list-style:none}
+.listed li{display:grid;grid-template-columns:17rem minmax(0,1fr);gap:.1rem .8rem;padding:.4rem 0;border-bottom:1px solid var(--border);overflow-wrap:anywhere}
+.listed li>span:first-child{grid-column:1/-1}
+h3 .muted{font-weight:400;font-size:.86rem}
+footer{margin-top:3rem;color:var(--muted);font-size:.88rem}
+@media (max-width:44rem){.listed li{grid-template-columns:minmax(0,1fr)}}
+${REQUIREMENT_STYLE}`;
+
+export function html(report: Report): string {
+  return page({
+    title: `${VERDICT_WORD[report.verdict]}: ${clip(report.target.name, 200)}`,
+    status: VERDICT_STATUS[report.verdict],
+    style: STYLE,
+    script: SCRIPT,
+    body: markup`<a class="skip" href="#requirements">Skip to the requirements</a>
+${header(report)}
+<main>
+${attention(report)}
+${coverage(report)}
+${requirements(report)}
+${observations(report)}
+${ground(report)}
+</main>
+<footer><p>The same facts as data: report.json. An untested requirement is never a pass, and a warning never changes the verdict.</p></footer>`,
+  });
+}

@@ -1,0 +1,58 @@
+/** Text from a target is hostile until escaped: the one place where it becomes HTML, XML or a plain line. */
+
+/** Control characters, lone surrogates, separators and direction overrides: they deceive readers or break XML. */
+const INVISIBLE =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff]|\p{Cs}/gu;
+
+/** Writes invisible characters as `\u{…}`, so that they can be read and do nothing. Keeps newlines and tabs. */
+export function visible(text: string): string {
+  return text
+    .replaceAll('\r\n', '\n')
+    .replace(INVISIBLE, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
+}
+
+/** The text on one line, without invisible characters. */
+export const oneLine = (text: string): string => visible(text).replace(/\s+/g, ' ').trim();
+
+/** At most `limit` characters, with the number of those left out; report.json holds the whole text. */
+export function clip(text: string, limit: number): string {
+  const characters = [...text.slice(0, 2 * limit + 2)];
+  if (characters.length <= limit) return text;
+  const kept = characters.slice(0, limit).join('');
+  return `${kept}… (${(text.length - kept.length).toLocaleString('en-US')} more characters)`;
+}
+
+/** Markup that is safe as it stands. */
+export class Markup {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+  toString(): string {
+    return this.text;
+  }
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** Escaped for text and for quoted attributes, of HTML and of XML. */
+export const escape = (text: string): string => visible(text).replace(/[&<>"']/g, (c) => ENTITIES[c]!);
+
+export type Piece = Markup | string | number | false | undefined | readonly Piece[];
+
+function render(piece: Piece): string {
+  if (piece instanceof Markup) return piece.text;
+  if (typeof piece === 'string' || typeof piece === 'number') return escape(String(piece));
+  return piece ? piece.map(render).join('') : '';
+}
+
+/** Template tag: everything put in is escaped unless it is Markup; `false` and undefined leave nothing. */
+export function markup(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Markup {
+  return new Markup(String.raw({ raw: strings }, ...pieces.map(render)));
+}

@@ -1,0 +1,198 @@
+/** Reports to try the renderings on: realistic ones, and one whose every text is hostile. */
+import { CLASSES, REQUIREMENTS, type RequirementId } from '../../fixtures/requirements.ts';
+import type { Failure, Report, RequirementResult } from '../report.ts';
+
+type Outcome = Partial<Pick<RequirementResult, 'status' | 'reason' | 'checks' | 'failures'>>;
+type Outcomes = Readonly<Partial<Record<RequirementId, Outcome>>>;
+
+const TENANT = '7d0cf1b6-2f0e-4b7c-9a55-0c8e3a1f4d20';
+const BASE_URL = 'https://api.acme.example/screenings';
+
+const curl = (url: string): string => `curl -sS -i -H "Authorization: Bearer $TOKEN" '${url}'`;
+
+const at = (query: string): string => `${BASE_URL}/v1/tenants/${TENANT}/screenings?${query}`;
+
+function failure(message: string, query: string, response: string, more: Partial<Failure> = {}): Failure {
+  return { message, request: `GET ${at(query)}`, response, curl: curl(at(query)), ...more };
+}
+
+const UNTESTED: Readonly<Partial<Record<(typeof CLASSES)[number], string>>> = {
+  expiry: 'no expired token: name one as `expiredToken` in the target file',
+  events: 'no captured events: name their file as `events` in the target file',
+  failure: 'no command that makes the server fail: name it as `fault` in the target file',
+};
+
+const BROKEN: Outcomes = {
+  '4.2-to-exclusive': {
+    status: 'fail',
+    checks: 61,
+    failures: [
+      failure(
+        'expected no item at or after 2026-03-29T00:30:00Z, got item 4711 at 2026-03-29T01:30:00+01:00 (the same instant)',
+        'from=2026-03-28T22%3A00%3A00Z&to=2026-03-29T00%3A30%3A00Z&pageSize=10',
+        '200 {"items":[…,{"id":4711,"testTime":"2026-03-29T01:30:00+01:00"}],"links":{}}',
+        { confirmed: '3 of 3' },
+      ),
+    ],
+  },
+  '4.2-r5-exactly-once': {
+    status: 'fail',
+    checks: 1204,
+    failures: [
+      failure(
+        'expected item 17 once in the walk, got it on pages 2 and 3',
+        'from=2026-02-28T23%3A59%3A59Z&to=2026-03-01T00%3A00%3A01Z&pageSize=2',
+        '200 {"items":[{"id":17,"testTime":"2026-03-01T00:00:00Z"},…],"links":{"next":"…"}}',
+        {
+          confirmed: '3 of 3',
+          count: 40,
+          counterexample: {
+            script: [
+              'window [2026-02-28T23:59:59Z, 2026-03-01T00:00:01Z)',
+              'pageSize 2',
+              'page 1: 15, 16',
+              'page 2: 17, 18',
+              'page 3: 17, 19 (repeats id 17)',
+            ],
+            seed: 42,
+            path: '3:1:0:0',
+          },
+        },
+      ),
+      failure(
+        'expected 7 items at 2026-01-01T00:00:00Z, got 5',
+        'from=2026-01-01T00%3A00%3A00Z&to=2026-01-01T00%3A00%3A01Z&pageSize=3',
+        '200 {"items":[…]}',
+        { confirmed: 'flaky, 1 of 3' },
+      ),
+    ],
+  },
+  '7.1-invalid_client-challenge': {
+    status: 'fail',
+    checks: 2,
+    failures: [
+      {
+        message: 'expected a WWW-Authenticate header on the 401, got none',
+        request: 'POST https://auth.acme.example/oauth/token',
+        response: '401 {"error":"invalid_client","error_description":"unknown client"}',
+        curl: "curl -sS -i -d grant_type=client_credentials -d client_id=nobody -d client_secret=wrong -d scope=screenings.read 'https://auth.acme.example/oauth/token'",
+      },
+    ],
+  },
+  '2.4-full-pages': {
+    status: 'warn',
+    checks: 310,
+    failures: [
+      failure('expected 100 items on a page with next, got 97', 'from=a&to=b', '200 {"items":[…]}', {
+        count: 12,
+      }),
+    ],
+  },
+  '4.2-fractions-finer': {
+    status: 'untested',
+    checks: 0,
+    reason: 'no neighbours one microsecond apart in the data: load some (npm run dataset makes them)',
+  },
+  '9-prefix': { status: 'error', checks: 3, reason: 'TypeError: url is undefined (specs/9.spec.ts:12)' },
+};
+
+/** A report with every requirement passed but the `outcomes` given and the classes untested by default. */
+export function sampleReport(outcomes: Outcomes = BROKEN, changes: Partial<Report> = {}): Report {
+  const requirements = REQUIREMENTS.map((row, index): RequirementResult => {
+    const reason = UNTESTED[row.class];
+    const usual: Outcome = reason ? { status: 'untested', reason, checks: 0 } : { checks: 3 + index * 7 };
+    return { ...row, status: 'pass', checks: 0, failures: [], ...usual, ...outcomes[row.id] };
+  });
+  return {
+    kit: { name: 'screenings-conformance-kit', version: '0.1.0' },
+    target: { name: 'Acme screenings 2.3', baseUrl: BASE_URL, authUrl: 'https://auth.acme.example' },
+    startedAt: '2026-04-01T09:30:00Z',
+    durationMs: 125_400,
+    requests: 2871,
+    seed: 42,
+    verdict: 'non-conformant',
+    summary: '3 requirements of the specification are broken.',
+    classes: {
+      core: 'exercised',
+      isolation: 'exercised',
+      provisioning: 'exercised',
+      expiry: 'untested',
+      'rate-limit': 'partly',
+      failure: 'untested',
+      events: 'untested',
+    },
+    evidence: {
+      planned: 214,
+      executed: 209,
+      seen: { items: 18_240, pages: 2310, longestWalkPages: 91, tiesAcrossPages: 44, edgeItems: 37 },
+      laws: { 'walk equals oracle': 100, 'two page sizes agree': 100, 'resuming after any item': 60 },
+    },
+    observations: [
+      {
+        topic: 'missing-from-code',
+        question: 'Which code answers a request without `from`?',
+        seen: ['400 invalid_time_range'],
+      },
+      {
+        topic: 'repeated-parameter',
+        question: 'Is a repeated query parameter refused?',
+        seen: ['400 invalid_request', '200'],
+      },
+    ],
+    replay: 'npm run certify -- --target target.json --seed 42',
+    tokenCommand:
+      'TOKEN=$(curl -sS -d grant_type=client_credentials -d scope=screenings.read -d client_id=acme --data-urlencode "client_secret=$SCREENINGS_CLIENT_SECRET" https://auth.acme.example/oauth/token | jq -r .access_token)',
+    requirements,
+    ...changes,
+  };
+}
+
+export const conformantReport = (): Report =>
+  sampleReport(
+    {},
+    { verdict: 'conformant', summary: 'Every core requirement passed, and no other MUST failed.' },
+  );
+
+/** Nothing could be reached: one basis, everything untested because of it. */
+export function incompleteReport(): Report {
+  const basis = 'no connection to https://auth.acme.example (ECONNREFUSED)';
+  const untested: Outcome = { status: 'untested', checks: 0, reason: basis };
+  return sampleReport(Object.fromEntries(REQUIREMENTS.map(({ id }) => [id, untested])), {
+    verdict: 'incomplete',
+    summary: 'Nothing could be tested: start the target, or correct authUrl.',
+    basis,
+    selection: ['4.2', '5-missing'],
+    observations: [],
+    requests: 1,
+    durationMs: 38,
+    classes: Object.fromEntries(CLASSES.map((name) => [name, 'untested'])) as Report['classes'],
+    evidence: { planned: 214, executed: 0, seen: {}, laws: {} },
+  });
+}
+
+/** Every text that a target can influence is `text`. */
+export function hostileReport(text: string): Report {
+  const evidence = { message: text, request: text, response: text, curl: text };
+  const counterexample = { script: [text, text], [text]: text, deep: { [text]: [text] } };
+  return sampleReport(
+    {
+      '4.2-window': {
+        status: 'fail',
+        failures: [{ ...evidence, counterexample, confirmed: text, count: 2 }],
+      },
+      '4.1-post-only': { status: 'warn', failures: [evidence] },
+      '4.2-r4-order': { status: 'untested', reason: text },
+      '5-missing': { status: 'error', reason: text },
+    },
+    {
+      target: { name: text, baseUrl: text, authUrl: text },
+      summary: text,
+      basis: text,
+      selection: [text],
+      observations: [{ topic: text, question: text, seen: [text] }],
+      evidence: { planned: 1, executed: 1, seen: { [text]: 1 }, laws: { [text]: 1 } },
+      replay: text,
+      tokenCommand: text,
+    },
+  );
+}

@@ -1,0 +1,159 @@
+/** The looks of every page that the kit writes: one palette, one sheet, one skeleton. */
+import { createHash } from 'node:crypto';
+import type { Status } from '../report.ts';
+import { Markup, markup, oneLine } from './markup.ts';
+
+type ColourName =
+  'page' | 'surface' | 'border' | 'text' | 'muted' | 'link' | 'code' | Status | `series${1 | 2 | 3}`;
+export type Palette = Readonly<Record<ColourName, string>>;
+
+/** Text colours keep a contrast of 4.5:1 and more on `page`, `surface` and `code` (WCAG 2.2, 1.4.3). */
+export const PALETTES: Readonly<Record<'light' | 'dark', Palette>> = {
+  light: {
+    page: '#ffffff',
+    surface: '#f5f6f8',
+    border: '#d3d8de',
+    text: '#1a1f25',
+    muted: '#535c67',
+    link: '#0a4fb5',
+    code: '#eceff3',
+    pass: '#176a33',
+    fail: '#b0221a',
+    warn: '#7d5000',
+    untested: '#535c67',
+    error: '#7333ab',
+    series1: '#0a58c2',
+    series2: '#a34b00',
+    series3: '#0b6b68',
+  },
+  dark: {
+    page: '#0f1216',
+    surface: '#171b21',
+    border: '#343b45',
+    text: '#e6e9ed',
+    muted: '#a0a9b4',
+    link: '#8ab8ff',
+    code: '#1f252d',
+    pass: '#63cf85',
+    fail: '#ff948a',
+    warn: '#ecb84a',
+    untested: '#a0a9b4',
+    error: '#cfa6ff',
+    series1: '#7fb2ff',
+    series2: '#f2a65a',
+    series3: '#5cc9c4',
+  },
+};
+
+const variables = (palette: Palette): string =>
+  Object.entries(palette)
+    .map(([name, colour]) => `--${name}:${colour};`)
+    .join('');
+
+/** Custom properties `--page`, `--text`, `--pass` … hold the palette; plots use `--series1` and on. */
+export const STYLE = `
+:root{color-scheme:light dark;${variables(PALETTES.light)}}
+@media screen and (prefers-color-scheme:dark){:root{${variables(PALETTES.dark)}}}
+*{box-sizing:border-box}
+[hidden]{display:none!important}
+html{scroll-padding-top:1rem;-webkit-text-size-adjust:100%}
+body{margin:0 auto;max-width:72rem;padding:2rem 1.25rem 4rem;background:var(--page);color:var(--text);
+  font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans-serif}
+h1,h2,h3,h4{line-height:1.25;margin:0;text-wrap:balance}
+h1{font-size:1.9rem;letter-spacing:-.01em;overflow-wrap:anywhere}
+h2{font-size:1.35rem;margin:2.75rem 0 .9rem;padding-top:.2rem}
+h3{font-size:1.05rem;margin:1.6rem 0 .5rem}
+p{margin:.6rem 0;overflow-wrap:anywhere}
+a{color:var(--link)}
+:focus-visible{outline:2px solid var(--link);outline-offset:2px;border-radius:3px}
+code,pre,.id{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;font-size:.86em}
+.muted{color:var(--muted)}
+.overline{margin:0 0 .35rem;color:var(--muted);font-size:.8rem;font-weight:600;letter-spacing:.08em;text-transform:uppercase}
+.note{margin:1rem 0;padding:.7rem 1rem;border-left:4px solid var(--warn);background:var(--surface);border-radius:0 6px 6px 0}
+.skip{position:absolute;left:-99rem}
+.skip:focus{left:1rem;top:.5rem;padding:.4rem .8rem;background:var(--page)}
+
+.badge{display:inline-block;padding:.3rem .95rem;border:2px solid currentColor;border-radius:99px;font-weight:700;font-size:1.05rem;white-space:nowrap}
+.chip{display:inline-block;padding:.02rem .5rem;border:1px solid currentColor;border-radius:99px;font-size:.78rem;font-weight:600;white-space:nowrap}
+.pass{color:var(--pass)}.fail{color:var(--fail)}.warn{color:var(--warn)}.untested{color:var(--untested)}.error{color:var(--error)}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(11rem,1fr));gap:.9rem 1.5rem;margin:1.4rem 0}
+.facts dt{color:var(--muted);font-size:.82rem}
+.facts dd{margin:0;overflow-wrap:anywhere}
+.bar{display:block;width:100%;height:.7rem;border-radius:99px;overflow:hidden;margin:1.2rem 0 .5rem}
+.bar rect{fill:currentColor}
+.tally{display:flex;flex-wrap:wrap;gap:.2rem 1.3rem;margin:0;padding:0;list-style:none}
+
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;width:100%}
+th,td{padding:.42rem .9rem .42rem 0;border-bottom:1px solid var(--border);text-align:left;vertical-align:top}
+th{font-weight:600}
+thead th{color:var(--muted);font-size:.82rem}
+td{overflow-wrap:anywhere}
+td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}
+.columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr));gap:0 2.5rem}
+
+button,select,input{font:inherit;color:inherit;background:var(--page);border:1px solid var(--border);border-radius:6px;padding:.28rem .6rem}
+button{cursor:pointer}
+button:hover{border-color:var(--muted)}
+
+.command{display:flex;align-items:flex-start;gap:.5rem}
+.command code{flex:1;min-width:0;padding:.4rem .65rem;background:var(--code);border-radius:6px;white-space:pre-wrap;overflow-wrap:anywhere}
+.copy{flex:none;font-size:.8rem;padding:.25rem .6rem}
+
+@media print{
+  body{max-width:none;padding:0;font-size:10pt}
+  h2{break-after:avoid;margin-top:1.4rem}h3,thead{break-after:avoid}
+  .badge,.chip,.bar{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+  .noprint,.copy,.skip{display:none!important}
+  a{color:inherit;text-decoration:none}
+}
+`;
+
+const sha256 = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+export interface Page {
+  readonly title: string;
+  /** What stands in `<body>`. */
+  readonly body: Markup;
+  /** CSS behind the shared sheet. */
+  readonly style?: string;
+  /** Inline JavaScript, run when the body is there. The page has to be usable without it. */
+  readonly script?: string;
+  /** The colour of the tab's icon. */
+  readonly status?: Status;
+}
+
+/**
+ * A whole HTML document that needs no other file. Its content security policy lets nothing be loaded and
+ * nothing run but the style and the script given here, should any escaping ever go wrong.
+ */
+export function page({ title, body, style = '', script = '', status = 'untested' }: Page): string {
+  const sheet = STYLE + style;
+  const policy = [
+    "default-src 'none'",
+    'img-src data:',
+    `style-src ${sha256(sheet)}`,
+    `script-src ${script ? sha256(script) : "'none'"}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join('; ');
+  const icon = `data:image/svg+xml,${encodeURIComponent(
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><circle cx="4" cy="4" r="4" fill="${PALETTES.light[status]}"/></svg>`,
+  )}`;
+  return `${markup`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>${oneLine(title)}</title>
+<link rel="icon" href="${icon}">
+<style>${new Markup(sheet)}</style>
+</head>
+<body>
+${body}
+${script !== '' && markup`<script>${new Markup(script)}</script>`}
+</body>
+</html>`}\n`;
+}

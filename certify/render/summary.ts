@@ -1,0 +1,123 @@
+/** summary.md: the report for the summary page of a CI job. */
+import type { Report, RequirementResult } from '../report.ts';
+import {
+  classes,
+  countsText,
+  durationText,
+  evidence,
+  needsToken,
+  number,
+  ofStatus,
+  selectionText,
+  STATUS_MARK,
+  untestedByReason,
+  VERDICT_STATUS,
+  VERDICT_WORD,
+} from './facts.ts';
+import { clip, escape, oneLine } from './markup.ts';
+import { labelled } from './text.ts';
+
+const MOST_FAILURES = 30;
+const WIDTH = 100;
+
+const MARKDOWN = /[\\`*_[\]{}()#+!|~$-]/;
+
+/** Words in running Markdown: nothing in them is markup, a link, a mention or the end of a table cell. */
+const words = (text: string, limit = 500): string =>
+  clip(oneLine(text), limit)
+    .replace(/:\/\/|www\.|[^\w\s]/gi, (found) => {
+      if (found === '://') return '&#58;//';
+      if (found.length > 1) return `${found.slice(0, -1)}&#46;`;
+      if (found === '@') return '&#64;';
+      return MARKDOWN.test(found) ? `\\${found}` : escape(found);
+    })
+    .replaceAll('_', '\\_');
+
+/** Code in running Markdown. HTML rather than backticks, which a table cell or the text itself could end. */
+const code = (text: string, limit = 500): string => `<code>${words(text, limit)}</code>`;
+
+/** A block of code whose fence is longer than any within. */
+function block(lines: readonly string[]): string {
+  const text = lines.join('\n');
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}text\n${text}\n${fence}`;
+}
+
+function broken(report: Report, result: RequirementResult): string {
+  const [smallest] = result.failures;
+  const lines = smallest ? evidence(report, result, smallest) : [];
+  const more = result.failures.length - 1;
+  return [
+    `### ${STATUS_MARK[result.status]} ${code(result.id)} ${result.level}`,
+    words(result.title),
+    ...(lines.length > 0 ? [block(lines.flatMap((line) => labelled(line, WIDTH)))] : []),
+    ...(more > 0 ? [`and ${number(more)} more in report.html`] : []),
+  ].join('\n\n');
+}
+
+function brokenSection(report: Report, title: string, results: readonly RequirementResult[]): string[] {
+  if (results.length === 0) return [];
+  const left = results.length - MOST_FAILURES;
+  return [
+    `## ${title}`,
+    ...results.slice(0, MOST_FAILURES).map((result) => broken(report, result)),
+    ...(left > 0 ? [`${left} more requirements are listed in report.html.`] : []),
+  ];
+}
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
+export function summary(report: Report): string {
+  const untested = untestedByReason(report).map(
+    ({ reason, ids }) => `- ${words(reason)}: ${ids.map((id) => code(id)).join(' ')}`,
+  );
+  const mark = STATUS_MARK[VERDICT_STATUS[report.verdict]];
+  const parts: readonly (string | undefined)[] = [
+    `# ${mark} ${VERDICT_WORD[report.verdict]}: ${words(report.target.name)}`,
+    words(report.summary, 2000),
+    report.basis && `> ${words(report.basis, 2000)}`,
+    report.selection && `> ${words(selectionText(report) ?? '', 2000)}`,
+    table(
+      ['', ''],
+      [
+        ['Verdict', `**${report.verdict}**`],
+        ['Requirements', countsText(report.requirements)],
+        ['API', code(report.target.baseUrl)],
+        ['Token endpoint', code(report.target.authUrl)],
+        [
+          'Run',
+          `${number(report.requests)} requests in ${durationText(report.durationMs)}, seed ${report.seed}`,
+        ],
+        [
+          'Checks',
+          `${number(report.evidence.executed)} of ${number(report.evidence.planned)} planned executed`,
+        ],
+        ['Started', words(report.startedAt)],
+        ['Kit', words(`${report.kit.name} ${report.kit.version}`)],
+      ],
+    ),
+    table(
+      ['Class', 'State', 'Requirements'],
+      classes(report).map(({ name, state, counts }) => [name, state, counts]),
+    ),
+    ...brokenSection(report, 'Failed', ofStatus(report, 'fail')),
+    ...ofStatus(report, 'error').map((result, index) =>
+      [
+        ...(index ? [] : ['## Errors of the kit']),
+        `- ${code(result.id)}: ${words(result.reason ?? '')}`,
+      ].join('\n\n'),
+    ),
+    ...brokenSection(report, 'Warnings', ofStatus(report, 'warn')),
+    ...(untested.length > 0 ? ['## Untested, and what to supply', untested.join('\n')] : []),
+    '## Again',
+    block([
+      ...labelled({ label: 'replay', texts: [report.replay], kind: 'command' }, WIDTH),
+      ...(needsToken(report) && report.tokenCommand
+        ? labelled({ label: 'TOKEN', texts: [report.tokenCommand], kind: 'command' }, WIDTH)
+        : []),
+    ]),
+  ];
+  return `${parts.filter(Boolean).join('\n\n')}\n`;
+}

@@ -1,0 +1,122 @@
+/** What a run leaves on the terminal: what broke, what could not be tested, the verdict. */
+import pc from 'picocolors';
+import type { Report, RequirementResult, Status } from '../report.ts';
+import {
+  classesText,
+  countsText,
+  durationText,
+  evidence,
+  needsToken,
+  number,
+  ofStatus,
+  selectionText,
+  untestedByReason,
+  VERDICT_STATUS,
+  VERDICT_WORD,
+} from './facts.ts';
+import { clip, oneLine } from './markup.ts';
+import { labelled, wrap } from './text.ts';
+
+export interface TerminalOptions {
+  /** Width of the terminal in columns; 80 where unknown, and never taken for less. */
+  readonly columns?: number | undefined;
+  /** Whether to colour. By default as picocolors finds it: NO_COLOR, FORCE_COLOR, a terminal or none. */
+  readonly color?: boolean;
+  /** Where the report was written, to be named in the end. */
+  readonly reportPath?: string;
+}
+
+const NARROWEST = 80;
+const WIDEST = 140;
+
+interface Pen {
+  readonly width: number;
+  readonly colors: ReturnType<typeof pc.createColors>;
+}
+
+function paintStatus({ colors }: Pen, status: Status): (text: string) => string {
+  return {
+    pass: colors.green,
+    fail: colors.red,
+    warn: colors.yellow,
+    untested: colors.dim,
+    error: colors.magenta,
+  }[status];
+}
+
+/** `id  LEVEL  title  §section`, with the title wrapped under itself. */
+function heading(pen: Pen, result: RequirementResult): readonly string[] {
+  const start = `${result.id}  ${result.level}  `;
+  const section = `  §${result.section}`;
+  const [first = '', ...more] = wrap(result.title, Math.max(24, pen.width - start.length - section.length));
+  const gap = ' '.repeat(Math.max(0, pen.width - start.length - first.length - section.length));
+  const paint = paintStatus(pen, result.status);
+  return [
+    `${paint(pen.colors.bold(result.id))}  ${paint(result.level)}  ${first}${gap}${pen.colors.dim(section)}`,
+    ...more.map((line) => ' '.repeat(start.length) + line),
+  ];
+}
+
+/** The smallest failure in full; the others are in the report. */
+function broken(pen: Pen, report: Report, result: RequirementResult): readonly string[] {
+  const [smallest, ...others] = result.failures;
+  const lines = smallest ? evidence(report, result, smallest) : [];
+  return [
+    ...heading(pen, result),
+    ...lines.flatMap((line) => labelled(line, pen.width, pen.colors.dim)),
+    ...(others.length > 0 ? [`  and ${number(others.length)} more in the report`] : []),
+    '',
+  ];
+}
+
+function kitError(pen: Pen, result: RequirementResult): readonly string[] {
+  const reason = { label: 'kit error', texts: [result.reason ?? 'unknown'], kind: 'words' } as const;
+  return [...heading(pen, result), ...labelled(reason, pen.width, pen.colors.dim), ''];
+}
+
+function untested(pen: Pen, report: Report): readonly string[] {
+  const groups = untestedByReason(report);
+  if (groups.length === 0) return [];
+  const lines = groups.flatMap(({ reason, ids }) => [
+    ...wrap(clip(oneLine(reason), 400), pen.width - 2).map((line) => `  ${line}`),
+    ...wrap(ids.join(' '), pen.width - 4).map((line) => pen.colors.dim(`    ${line}`)),
+  ]);
+  return [pen.colors.bold('untested'), ...lines, ''];
+}
+
+function verdict(pen: Pen, report: Report, reportPath: string | undefined): readonly string[] {
+  const { colors, width } = pen;
+  const paint = paintStatus(pen, VERDICT_STATUS[report.verdict]);
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    ['', report.summary],
+    ['basis', report.basis],
+    ['selection', selectionText(report)],
+    ['counts', `${countsText(report.requirements)} (of ${report.requirements.length} requirements)`],
+    ['classes', classesText(report)],
+    ['requests', `${number(report.requests)} in ${durationText(report.durationMs)}, seed ${report.seed}`],
+    ['checks', `${number(report.evidence.executed)} of ${number(report.evidence.planned)} planned executed`],
+    ['report', reportPath],
+  ];
+  return [
+    `${paint(colors.bold(VERDICT_WORD[report.verdict].toUpperCase()))}  ${clip(oneLine(report.target.name), width)}`,
+    ...facts.flatMap(([label, text]) =>
+      text ? labelled({ label, texts: [text], kind: 'words' }, width, colors.dim) : [],
+    ),
+  ];
+}
+
+/** The closing text of a run, ending in a newline. */
+export function terminal(report: Report, options: TerminalOptions = {}): string {
+  const width = Math.min(WIDEST, Math.max(NARROWEST, options.columns ?? NARROWEST));
+  const pen: Pen = { width, colors: pc.createColors(options.color ?? pc.isColorSupported) };
+  const token = { label: 'TOKEN', texts: [report.tokenCommand], kind: 'command' } as const;
+  const lines = [
+    ...ofStatus(report, 'fail').flatMap((result) => broken(pen, report, result)),
+    ...ofStatus(report, 'error').flatMap((result) => kitError(pen, result)),
+    ...ofStatus(report, 'warn').flatMap((result) => broken(pen, report, result)),
+    ...(needsToken(report) && report.tokenCommand ? [...labelled(token, width, pen.colors.dim), ''] : []),
+    ...untested(pen, report),
+    ...verdict(pen, report, options.reportPath),
+  ];
+  return `${lines.map((line) => line.trimEnd()).join('\n')}\n`;
+}

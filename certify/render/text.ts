@@ -1,0 +1,41 @@
+/** Plain text for terminals and logs: wrapped words, labelled lines. */
+import { clip, oneLine, visible } from './markup.ts';
+import type { EvidenceLine } from './facts.ts';
+
+/** Breaks words at `width` columns; a word that is longer stands on a line of its own, whole. */
+export function wrap(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    if (line && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = line ? `${line} ${word}` : word;
+    }
+  }
+  return line ? [...lines, line] : lines;
+}
+
+const INDENT = '  ';
+const LABEL_WIDTH = 10;
+const LONGEST_EXCHANGE = 600;
+const MOST_SCRIPT_LINES = 20;
+
+/** A label in its column, then the texts. Commands stay whole, so that they can be copied. */
+export function labelled(
+  { label, texts, kind }: EvidenceLine,
+  width: number,
+  paint: (label: string) => string = (plain) => plain,
+): readonly string[] {
+  const shown = texts.slice(0, MOST_SCRIPT_LINES);
+  const lines = shown.flatMap((text) =>
+    kind === 'command'
+      ? [oneLine(text)]
+      : wrap(clip(visible(text), LONGEST_EXCHANGE), width - INDENT.length - LABEL_WIDTH),
+  );
+  if (texts.length > shown.length) lines.push(`… (${texts.length - shown.length} more lines)`);
+  return lines.map(
+    (line, index) => INDENT + (index ? ' '.repeat(LABEL_WIDTH) : paint(label.padEnd(LABEL_WIDTH))) + line,
+  );
+}

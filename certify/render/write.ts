@@ -1,0 +1,54 @@
+/** The files of a report: written whole or not at all, the data first. */
+import { randomUUID } from 'node:crypto';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Report } from '../report.ts';
+import { badge } from './badge.ts';
+import { html } from './html.ts';
+import { junit } from './junit.ts';
+import { summary } from './summary.ts';
+
+const json = (report: Report): string =>
+  `${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value), 2)}\n`;
+
+const FILES: readonly (readonly [name: string, render: (report: Report) => string])[] = [
+  ['report.json', json],
+  ['report.html', html],
+  ['junit.xml', junit],
+  ['summary.md', summary],
+  ['badge.svg', badge],
+];
+
+/** A reader sees the old file or the new one, never half of it. */
+export async function writeAtomically(path: string, text: string): Promise<void> {
+  const temporary = `${path}.${randomUUID()}.tmp`;
+  try {
+    await writeFile(temporary, text);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/**
+ * Writes all renderings of the report into `directory`, which is made where it is missing.
+ * Resolves to the paths written, report.json first. A file that cannot be rendered or written does not
+ * keep the others from being written; rejects with an AggregateError in the end.
+ */
+export async function writeReport(report: Report, directory: string): Promise<string[]> {
+  await mkdir(directory, { recursive: true });
+  const written: string[] = [];
+  const errors: unknown[] = [];
+  for (const [name, render] of FILES) {
+    const path = join(directory, name);
+    try {
+      await writeAtomically(path, render(report));
+      written.push(path);
+    } catch (error) {
+      errors.push(new Error(`${name} could not be written: ${String(error)}`, { cause: error }));
+    }
+  }
+  if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join('\n'));
+  return written;
+}
