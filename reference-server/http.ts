@@ -1,0 +1,249 @@
+/**
+ * Between node:http and the service: requests come in as plain values, answers leave as plain values.
+ * Whatever is wrong with a request as HTTP is answered here, with a clear 4xx and never a reset.
+ */
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+
+export interface ServiceRequest {
+  readonly method: string;
+  /** Path and query, raw, exactly as sent. */
+  readonly path: string;
+  /** Names in lower case; a repeated header holds its values joined by a comma, Authorization its first one. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+export interface ServiceAnswer {
+  readonly status: number;
+  /** In this order and spelling; a name may stand more than once. Content-Length is added to a text or Buffer. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** An iterable is sent chunk by chunk; where it throws, the connection breaks. */
+  readonly body: string | Buffer | AsyncIterable<Buffer>;
+}
+
+export type Handler = (request: ServiceRequest) => Promise<ServiceAnswer>;
+
+export interface ListenOptions {
+  /** 0 (the default): any free port. */
+  readonly port?: number;
+  /** Default 127.0.0.1. */
+  readonly host?: string;
+}
+
+/** A bound port whose requests wait until `handle` names their handler. */
+export interface Listener extends AsyncDisposable {
+  readonly port: number;
+  /** `http://host:port` */
+  readonly origin: string;
+  handle(handler: Handler): void;
+  stop(): Promise<void>;
+}
+
+// RFC 9110, 4.1 recommends support for URIs of 8,000 octets at least.
+const MAX_TARGET_OCTETS = 8_000;
+const MAX_HEADER_OCTETS = 32_768;
+const MAX_BODY_OCTETS = 65_536;
+const REQUEST_TIMEOUT_MS = 30_000;
+/** How long the rest of a refused request is read and thrown away, so that the answer survives (RFC 9112, 9.6). */
+const LINGER_MS = 1_000;
+
+const JSON_TYPE = ['content-type', 'application/json'] as const;
+
+/** An answer of JSON text. */
+export function jsonAnswer(
+  status: number,
+  body: string | Readonly<Record<string, unknown>>,
+  headers: ServiceAnswer['headers'] = [],
+): ServiceAnswer {
+  return {
+    status,
+    headers: [JSON_TYPE, ...headers],
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  };
+}
+
+/** The error shape of the REST API: `code` as in section 7.2, and a sentence for people. */
+export function errorAnswer(
+  status: number,
+  code: string,
+  message: string,
+  headers: ServiceAnswer['headers'] = [],
+): ServiceAnswer {
+  return jsonAnswer(status, { code, message }, headers);
+}
+
+const refused = {
+  body: errorAnswer(413, 'invalid_request', `the body is longer than ${MAX_BODY_OCTETS} octets`),
+  target: errorAnswer(414, 'invalid_request', `the URI is longer than ${MAX_TARGET_OCTETS} octets`),
+  headers: errorAnswer(431, 'invalid_request', `the headers are longer than ${MAX_HEADER_OCTETS} octets`),
+  host: errorAnswer(400, 'invalid_request', 'the Host header is missing'),
+  slow: errorAnswer(408, 'invalid_request', 'the request did not arrive in time'),
+  malformed: errorAnswer(400, 'invalid_request', 'this is not a request that HTTP knows'),
+  connect: errorAnswer(405, 'method_not_allowed', 'CONNECT is not served here', [['allow', 'GET, POST']]),
+  expectation: errorAnswer(417, 'invalid_request', 'the only expectation served is 100-continue'),
+} as const;
+
+/** Binds a port, serves `handler` there. */
+export async function serve(handler: Handler, options: ListenOptions = {}): Promise<Listener> {
+  const listener = await listen(options);
+  listener.handle(handler);
+  return listener;
+}
+
+/** Binds a port. For whoever must know the address before the handler can be made. */
+export async function listen({ port = 0, host = '127.0.0.1' }: ListenOptions = {}): Promise<Listener> {
+  let provide: (handler: Handler) => void;
+  const provided = new Promise<Handler>((resolve) => (provide = resolve));
+
+  const server = createServer({
+    maxHeaderSize: MAX_HEADER_OCTETS,
+    // Node's own refusal has no body.
+    requireHostHeader: false,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: 30_000,
+  });
+  server.on('request', (request, response) => void exchange(request, response, provided));
+  server.on('checkExpectation', (request, response) => refuse(request, response, refused.expectation));
+  server.on('connect', (_request, socket: Duplex) => refuseRaw(socket, refused.connect));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+    refuseRaw(socket, answerToParseError(error.code));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => resolve());
+  });
+
+  const bound = (server.address() as AddressInfo).port;
+  const stop = (): Promise<void> => close(server);
+  return {
+    port: bound,
+    origin: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    handle: (handler) => provide(handler),
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+async function exchange(request: IncomingMessage, response: ServerResponse, provided: Promise<Handler>) {
+  const target = request.url ?? '/';
+  if (Buffer.byteLength(target) > MAX_TARGET_OCTETS) return refuse(request, response, refused.target);
+  if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+    return refuse(request, response, refused.host);
+  }
+  let body: Buffer | undefined;
+  try {
+    body = await readBody(request);
+  } catch {
+    return response.destroy(); // the client went away in the middle of its own request
+  }
+  if (!body) return refuse(request, response, refused.body);
+  let answer: ServiceAnswer;
+  try {
+    const handler = await provided;
+    answer = await handler({
+      method: request.method ?? 'GET',
+      path: originForm(target),
+      headers: request.headers as Record<string, string>,
+      body,
+    });
+  } catch (error) {
+    console.error('reference server:', error);
+    answer = errorAnswer(500, 'internal_error', 'the server failed to answer this request');
+  }
+  await send(response, answer);
+}
+
+/** The path and query of a request target; proxies may send the absolute form (RFC 9112, 3.2.2). */
+function originForm(target: string): string {
+  const absolute = /^https?:\/\/[^/?#]*(.*)$/i.exec(target);
+  if (!absolute) return target;
+  const rest = absolute[1] ?? '';
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** The whole body; undefined where it is longer than the limit. */
+async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
+  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_OCTETS) return undefined;
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let octets = 0;
+    request.on('data', (chunk: Buffer) => {
+      octets += chunk.length;
+      if (octets > MAX_BODY_OCTETS) resolve(undefined);
+      else chunks.push(chunk);
+    });
+    request.on('end', () => resolve(Buffer.concat(chunks)));
+    request.on('error', reject);
+    request.on('aborted', () => reject(new Error('aborted')));
+  });
+}
+
+async function send(response: ServerResponse, { status, headers, body }: ServiceAnswer): Promise<void> {
+  if (response.destroyed) return;
+  const raw = headers.flat();
+  if (typeof body === 'string' || Buffer.isBuffer(body)) {
+    const octets = typeof body === 'string' ? Buffer.from(body) : body;
+    if (!headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name))) {
+      raw.push('content-length', String(octets.length));
+    }
+    response.writeHead(status, raw);
+    response.end(octets);
+    return;
+  }
+  try {
+    response.writeHead(status, raw);
+    for await (const chunk of body) {
+      if (!response.write(chunk))
+        await new Promise((resolve) => response.once('drain', resolve).once('close', resolve));
+      if (response.destroyed) return;
+    }
+    response.end();
+  } catch {
+    response.destroy();
+  }
+}
+
+/** Answers although the request has not been read to its end, and then closes the connection. */
+function refuse(request: IncomingMessage, response: ServerResponse, answer: ServiceAnswer): void {
+  const { socket } = request;
+  request.resume();
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  void send(response, { ...answer, headers: [...answer.headers, ['connection', 'close']] });
+}
+
+/** The same where node has no response to offer. */
+function refuseRaw(socket: Duplex, { status, headers, body }: ServiceAnswer): void {
+  const text = String(body);
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    ...headers.map(([name, value]) => `${name}: ${value}`),
+    `content-length: ${Buffer.byteLength(text)}`,
+    'connection: close',
+  ];
+  socket.on('error', () => socket.destroy());
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
+  socket.resume();
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+function answerToParseError(code: string | undefined): ServiceAnswer {
+  if (code === 'HPE_HEADER_OVERFLOW') return refused.headers;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return refused.slow;
+  return refused.malformed;
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

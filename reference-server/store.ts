@@ -1,0 +1,73 @@
+/** Screenings in PostgreSQL: pages out of it (4.2), screenings into it. */
+import { from as copyFrom } from 'pg-copy-streams';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { inPieces } from '../fixtures/data/dataset.ts';
+import { instant, toDecimal } from '../fixtures/data/instant.ts';
+import type { Screening } from '../fixtures/data/screening.ts';
+import type { Connections } from './database.ts';
+import type { ScreeningStore } from './parts.ts';
+
+const COLUMNS = `SELECT id::text, test_time, json FROM screening WHERE tenant = $1 AND at < $3`;
+/** The same stretch of the index (tenant, at, id), begun at an instant or behind a screening. */
+const PAGE = {
+  fromInstant: `${COLUMNS} AND at >= $2 ORDER BY at, screening.id LIMIT $4`,
+  behindScreening: `${COLUMNS} AND (at, screening.id) > ($2, $5) ORDER BY at, screening.id LIMIT $4`,
+} as const;
+
+/** `onboarded` holds the tenants of the Sessions API, in lower case. */
+export function createScreeningStore(
+  connections: Connections,
+  onboarded: ReadonlySet<string>,
+): ScreeningStore {
+  return {
+    isOnboarded: async (tenantId) => onboarded.has(tenantId.toLowerCase()),
+
+    async page({ tenantId, from, to, fromId, pageSize }) {
+      // One more than asked tells whether another page follows.
+      const values = [tenantId, toDecimal(from), toDecimal(to), pageSize + 1];
+      const rows = await connections.query<{ id: string; test_time: string; json: string }>(
+        fromId === undefined
+          ? { name: 'page', text: PAGE.fromInstant, values }
+          : { name: 'page-behind', text: PAGE.behindScreening, values: [...values, String(fromId)] },
+      );
+      const items = rows
+        .slice(0, pageSize)
+        .map(({ id, test_time, json }) => ({ id: BigInt(id), testTime: test_time, json }));
+      return { items, more: rows.length > pageSize };
+    },
+  };
+}
+
+/** Stores screenings by COPY, in constant memory, in one transaction. */
+export async function storeScreenings(
+  connections: Connections,
+  screenings: Iterable<Screening> | AsyncIterable<Screening>,
+): Promise<void> {
+  await connections.transaction(async (client) => {
+    // One writer at a time: readers of the event log then never see a later sequence before an earlier one.
+    await client.query('LOCK TABLE screening IN SHARE ROW EXCLUSIVE MODE');
+    const copy = client.query(copyFrom('COPY screening (tenant, at, id, test_time, json) FROM STDIN'));
+    await pipeline(Readable.from(inPieces(copyLines(screenings))), copy);
+  });
+}
+
+async function* copyLines(
+  screenings: Iterable<Screening> | AsyncIterable<Screening>,
+): AsyncGenerator<string> {
+  for await (const { id, tenantId, testTime, json } of screenings) {
+    const text = json.replace(/[\\\t\n\r]/g, (character) => COPY_ESCAPES[character] as string);
+    yield `${tenantId}\t${toDecimal(instant(testTime))}\t${id}\t${testTime}\t${text}`;
+  }
+}
+
+const COPY_ESCAPES: Readonly<Record<string, string>> = {
+  '\\': '\\\\',
+  '\t': '\\t',
+  '\n': '\\n',
+  '\r': '\\r',
+};
+
+export async function removeScreenings(connections: Connections, tenantId: string): Promise<void> {
+  await connections.query({ text: 'DELETE FROM screening WHERE tenant = $1', values: [tenantId] });
+}
