@@ -92,9 +92,10 @@ await main().catch((error: Error) => {
 });
 
 async function main(): Promise<void> {
-  // Caught from the first moment on, so that a database on its way up is stopped too.
+  // From the first moment on, so that a database on its way up is stopped too; and for good, because a signal to
+  // the whole process group arrives a second time by way of the parent.
   const asked = new Promise<void>((done) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => done());
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => done());
   });
   await using database = await openDatabaseAsAsked();
   say(`database: ${database.description}`);
@@ -104,7 +105,7 @@ async function main(): Promise<void> {
     await writeTarget(flags.writeTarget, server.target());
     say(`target file: ${flags.writeTarget}`);
   }
-  console.log(`ready\nbaseUrl ${server.baseUrl}\nauthUrl ${server.authUrl}`);
+  console.log(`ready\nbaseUrl ${server.baseUrl}\nauthUrl ${server.authUrl}\npid ${process.pid}`);
   await asked;
   say('stopping');
 }

@@ -1,10 +1,11 @@
 /** A real PostgreSQL out of an npm package, for the occasion: its data goes when it stops. */
+import type { ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { randomBytes } from 'node:crypto';
 import type { RunningPostgres } from './database.ts';
 
 const USER = 'screenings';
@@ -62,8 +63,12 @@ async function start(port: number): Promise<RunningPostgres> {
     throw new Error(`embedded PostgreSQL did not start: ${said || String(error)}`, { cause: error });
   }
   log.length = 0;
+  const { process: child } = postgres as unknown as { process: ChildProcess };
+  const ended = new Promise<void>((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) resolve();
+    else child.once('exit', () => resolve());
+  });
   // For a process that ends without stopping it.
-  const { process: child } = postgres as unknown as { process: import('node:child_process').ChildProcess };
   const lastResort = (): void => {
     child.kill('SIGKILL');
     rmSync(databaseDir, { recursive: true, force: true });
@@ -73,8 +78,11 @@ async function start(port: number): Promise<RunningPostgres> {
     url: `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`,
     description: 'embedded PostgreSQL',
     async stop() {
+      // Not by the package: it waits for ever where a Ctrl-C has reached the child first.
+      child.kill('SIGINT');
+      await ended;
+      await rm(databaseDir, { recursive: true, force: true });
       process.removeListener('exit', lastResort);
-      await postgres.stop();
     },
   };
 }
