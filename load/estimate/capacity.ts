@@ -1,0 +1,140 @@
+/**
+ * The search for a capacity: independent steps of Poisson arrivals, a bracket, a bisection, a long
+ * confirmation. Knows nothing of k6: a step is a function, so that the search is tried on simulated servers.
+ */
+import { judgeStep, type Sample, type Slo, type Step } from './step.ts';
+import { fitQueue, type QueueFit } from './queue-fit.ts';
+
+/** Runs one step at a rate for some seconds; throws VoidStep where the generator could not keep up. */
+export type RunStep = (requestsPerSecond: number, seconds: number) => Promise<readonly Sample[]>;
+
+export interface SearchSettings {
+  readonly slo: Slo;
+  readonly startRate: number;
+  readonly maxRate: number;
+  /** Length of the doubling steps, of the overload that measures saturation, of the bisection's steps, of the confirmation. */
+  readonly bracketSeconds: number;
+  readonly overloadSeconds: number;
+  readonly stepSeconds: number;
+  readonly confirmSeconds: number;
+  readonly seed: number;
+}
+
+export interface Found {
+  /** The highest rate that is held, by the evidence of all steps. */
+  readonly requestsPerSecond: number;
+  readonly interval: readonly [low: number, high: number];
+  readonly limitedBy: 'quota' | 'saturation' | 'none-found';
+  /** How the figure came about: a queue that explains every step, or the bisection alone. */
+  readonly basis: 'queue-model' | 'bisection' | 'quota' | 'highest-tried';
+  readonly confirmed: boolean;
+  readonly model?: { readonly workers: number; readonly serviceMs: number; readonly saturation: number };
+  readonly steps: readonly Step[];
+}
+
+/** Finds the capacity of whatever runStep runs against. */
+export async function searchCapacity(runStep: RunStep, settings: SearchSettings): Promise<Found> {
+  const { slo } = settings;
+  const steps: Step[] = [];
+  const runs: { offered: number; seconds: number; samples: readonly Sample[] }[] = [];
+  const run = async (offered: number, seconds: number): Promise<Step> => {
+    const samples = await runStep(offered, seconds);
+    const step = judgeStep(offered, seconds, samples, slo);
+    steps.push(step);
+    runs.push({ offered, seconds, samples });
+    return step;
+  };
+
+  let held = 0;
+  let broken: Step | undefined;
+  for (let rate = settings.startRate; broken === undefined; rate = Math.min(rate * 2, settings.maxRate)) {
+    const step = await run(rate, Math.max(settings.bracketSeconds, Math.min(10, 40 / rate)));
+    if (!step.held) broken = step;
+    else if (rate >= settings.maxRate) {
+      return {
+        requestsPerSecond: rate,
+        interval: [rate, Infinity],
+        limitedBy: 'none-found',
+        basis: 'highest-tried',
+        confirmed: true,
+        steps,
+      };
+    } else held = rate;
+  }
+
+  if (broken.limitedRate > slo.errorRate) return quota(broken, held);
+
+  const roughly = broken.saturatedAt ?? broken.offered;
+  const overload = await run(roughly * 1.25, settings.overloadSeconds);
+  const ceiling = Math.min(broken.offered, (overload.saturatedAt ?? broken.offered) * 1.02);
+  await run(ceiling * 0.25, Math.min(settings.stepSeconds, 12));
+
+  const model = fitQueue(runs, slo, settings.seed);
+  const guess = model?.requestsPerSecond ?? (held + ceiling) / 2;
+  let [low, high] = [held, ceiling];
+  for (const rate of [guess * 0.93, guess * 1.03]) {
+    if (rate <= low || rate >= high) continue;
+    const step = await run(rate, settings.stepSeconds);
+    if (step.held) low = rate;
+    else high = rate;
+  }
+  const refined = model && fitQueue(runs, slo, settings.seed);
+  if (refined?.explains) {
+    const confirmation = await run(refined.interval[0], settings.confirmSeconds);
+    const final = fitQueue(runs, slo, settings.seed) ?? refined;
+    if (final.explains) return byModel(final, confirmation.held);
+  }
+  while (high / Math.max(low, 1e-9) > 1.04) {
+    const rate = low < high / 4 ? high / 2 : (low + high) / 2;
+    const step = await run(rate, settings.stepSeconds);
+    if (step.held) low = rate;
+    else high = rate;
+  }
+  let confirmation = await run(low, settings.confirmSeconds);
+  for (let retry = 0; !confirmation.held && retry < 3; retry += 1) {
+    high = Math.min(high, low);
+    low *= 0.93;
+    confirmation = await run(low, settings.confirmSeconds);
+  }
+  return {
+    requestsPerSecond: confirmation.held ? (low + high) / 2 : low,
+    interval: [low * 0.97, high * 1.03],
+    limitedBy: 'saturation',
+    basis: 'bisection',
+    confirmed: confirmation.held,
+    steps,
+  };
+
+  function byModel(fit: QueueFit, confirmed: boolean): Found {
+    const { workers, serviceMs, saturation } = fit;
+    return {
+      requestsPerSecond: fit.requestsPerSecond,
+      interval: fit.interval,
+      limitedBy: 'saturation',
+      basis: 'queue-model',
+      confirmed,
+      model: { workers, serviceMs, saturation },
+      steps,
+    };
+  }
+
+  /** A quota needs no queue: what it lets through in the long run is the figure. */
+  async function quota(first: Step, low: number): Promise<Found> {
+    const long = await run(Math.max(first.offered, low * 1.5), settings.confirmSeconds);
+    let [from, to] = [low, Math.min(first.offered, long.accepted * 1.1)];
+    while (to / Math.max(from, 1e-9) > 1.04) {
+      const rate = (from + to) / 2;
+      const step = await run(rate, settings.stepSeconds);
+      if (step.held) from = rate;
+      else to = rate;
+    }
+    return {
+      requestsPerSecond: (from + to) / 2,
+      interval: [from * 0.97, to * 1.03],
+      limitedBy: 'quota',
+      basis: 'quota',
+      confirmed: true,
+      steps,
+    };
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * The queue behind the steps. A step of seconds ends before a queue near its limit has settled, so bisection alone
+ * promises some percent too much. Fitted here: workers and service times, from the overloaded and the quiet steps;
+ * the fit counts only if runs of the same length, simulated on it, look like every step that was measured.
+ */
+import { randomSource } from '../k6/lib/random.ts';
+import { latencies, quantile, sustainedRate } from './queue.ts';
+import { saturation, WARM_UP, type Sample, type Slo } from './step.ts';
+
+export interface MeasuredStep {
+  readonly offered: number;
+  readonly seconds: number;
+  readonly samples: readonly Sample[];
+}
+
+export interface QueueFit {
+  readonly requestsPerSecond: number;
+  readonly interval: readonly [number, number];
+  readonly workers: number;
+  readonly serviceMs: number;
+  readonly saturation: number;
+  /** Whether every step below saturation lies within what the queue may do in a run of that length. */
+  readonly explains: boolean;
+}
+
+const SIMULATED = 60_000;
+/** Simulated repetitions of a step. */
+const REPETITIONS = 40;
+
+/** Fits a queue to the steps; undefined where no step was overloaded or none was quiet. */
+export function fitQueue(steps: readonly MeasuredStep[], slo: Slo, seed: number): QueueFit | undefined {
+  const ceilings = steps.flatMap((step) => saturation(step.samples, step.seconds) ?? []);
+  const answers = ceilings.reduce((sum, one) => sum + one.answers, 0);
+  if (answers === 0) return undefined;
+  const perSecond = answers / ceilings.reduce((sum, one) => sum + one.answers / one.perSecond, 0);
+  const quiet = steps
+    .filter((step) => step.offered < perSecond * 0.45)
+    .flatMap((step) => step.samples.filter((one) => one.status === 200).map((one) => one.serviceMs));
+  if (quiet.length < 50) return undefined;
+
+  const measuredMs = quiet.reduce((sum, one) => sum + one, 0) / quiet.length;
+  const workers = Math.max(1, Math.round((perSecond * measuredMs) / 1000));
+  const serviceMs = (workers * 1000) / perSecond;
+  const times = quiet.map((one) => (one * serviceMs) / measuredMs);
+  const random = randomSource(seed);
+  const draw = (): number => times[Math.floor(random() * times.length)]!;
+  const rate = sustainedRate(workers, draw, perSecond, slo.p99Ms, SIMULATED, random);
+
+  // Batches say how well the ceiling is known; never trust it to better than one percent.
+  const error = Math.max(
+    0.01,
+    Math.sqrt(ceilings.reduce((sum, one) => sum + (one.error * one.answers) ** 2, 0)) / answers,
+  );
+  return {
+    requestsPerSecond: rate,
+    interval: [rate - perSecond * 2 * error, rate + perSecond * 2 * error],
+    workers,
+    serviceMs,
+    saturation: perSecond,
+    explains: rate > 0 && steps.every((step) => plausible(step, workers, draw, perSecond, error, random)),
+  };
+}
+
+/** Whether a step's p99 lies within what such a queue shows in runs of this length, the ceiling's error allowed for. */
+function plausible(
+  step: MeasuredStep,
+  workers: number,
+  draw: () => number,
+  perSecond: number,
+  error: number,
+  random: () => number,
+): boolean {
+  const requests = Math.round(step.offered * step.seconds);
+  if (requests < 100 || step.offered > perSecond * (1 + 2 * error)) return true;
+  const p99 = (values: ArrayLike<number>): number =>
+    quantile(
+      Array.from(values)
+        .slice(Math.floor(values.length * WARM_UP))
+        .sort((a, b) => a - b),
+      0.99,
+    );
+  const measured = p99(step.samples.map((one) => one.latencyMs));
+  const spread = (rate: number): number[] =>
+    Array.from({ length: REPETITIONS }, () => p99(latencies(workers, draw, rate, requests, random))).sort(
+      (a, b) => a - b,
+    );
+  const least = quantile(spread(step.offered * (1 - 2 * error)), 0.02);
+  const most = quantile(spread(step.offered * (1 + 2 * error)), 0.98);
+  return measured >= least * 0.85 - 5 && measured <= most * 1.15 + 25;
+}

@@ -1,0 +1,99 @@
+/**
+ * A queue with a known number of workers and a known service time: what the metered server waits by,
+ * and what the estimators are tried on without waiting.
+ */
+import { exponential, poissonArrivals, randomSource } from '../k6/lib/random.ts';
+
+export interface ServiceSettings {
+  readonly workers: number;
+  readonly serviceMs: number;
+  /** deterministic: always serviceMs; exponential: random with that mean. */
+  readonly distribution: 'deterministic' | 'exponential';
+}
+
+/** Workers that take requests in the order of arrival. Times are exact: timers that fire late add nothing up. */
+export class WorkQueue {
+  readonly #freeAt: number[];
+
+  constructor(workers: number) {
+    this.#freeAt = Array.from({ length: workers }, () => 0);
+  }
+
+  /** When a request that arrives at atMs and needs serviceMs is done. */
+  finishAt(atMs: number, serviceMs: number): number {
+    let first = 0;
+    for (let worker = 1; worker < this.#freeAt.length; worker += 1) {
+      if (this.#freeAt[worker]! < this.#freeAt[first]!) first = worker;
+    }
+    const done = Math.max(atMs, this.#freeAt[first]!) + serviceMs;
+    this.#freeAt[first] = done;
+    return done;
+  }
+}
+
+/** Draws service times by the settings. */
+export function serviceTimes(settings: ServiceSettings, random: () => number): () => number {
+  return settings.distribution === 'deterministic'
+    ? () => settings.serviceMs
+    : () => exponential(random, settings.serviceMs);
+}
+
+/** Latencies, in milliseconds, of Poisson arrivals at a queue that starts empty. */
+export function simulate(
+  settings: ServiceSettings,
+  requestsPerSecond: number,
+  seconds: number,
+  seed: number,
+): { dueMs: number; latencyMs: number }[] {
+  const queue = new WorkQueue(settings.workers);
+  const draw = serviceTimes(settings, randomSource(seed ^ 0x5f356495));
+  return poissonArrivals(seed, requestsPerSecond, seconds).map((dueMs) => ({
+    dueMs,
+    latencyMs: queue.finishAt(dueMs, draw()) - dueMs,
+  }));
+}
+
+/** The nearest-rank quantile of sorted numbers; NaN for none. */
+export function quantile(sorted: ArrayLike<number>, share: number): number {
+  return sorted[Math.max(0, Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1))] ?? NaN;
+}
+
+/** Latencies of a queue over a run, in order of arrival, for any draw of service times. */
+export function latencies(
+  workers: number,
+  draw: () => number,
+  requestsPerSecond: number,
+  requests: number,
+  random: () => number,
+): Float64Array {
+  const queue = new WorkQueue(workers);
+  const found = new Float64Array(requests);
+  let atMs = 0;
+  for (let index = 0; index < requests; index += 1) {
+    atMs += exponential(random, 1000 / requestsPerSecond);
+    found[index] = queue.finishAt(atMs, draw()) - atMs;
+  }
+  return found;
+}
+
+/**
+ * The highest arrival rate, per second, at which the long run's p99 stays below p99Ms: bisection over simulations.
+ * saturationPerSecond bounds it from above; 0 where even a rare request is too slow.
+ */
+export function sustainedRate(
+  workers: number,
+  draw: () => number,
+  saturationPerSecond: number,
+  p99Ms: number,
+  requests: number,
+  random: () => number,
+): number {
+  let [held, broken] = [0, saturationPerSecond];
+  for (let round = 0; round < 9; round += 1) {
+    const rate = round === 0 ? saturationPerSecond * 0.9 : (held + broken) / 2;
+    const sorted = latencies(workers, draw, rate, requests, random).sort();
+    if (quantile(sorted, 0.99) < p99Ms) held = rate;
+    else broken = rate;
+  }
+  return (held + broken) / 2;
+}

@@ -1,0 +1,101 @@
+/** One step of a capacity search: what its requests say about the target, and whether the generator was up to it. */
+import { quantile } from './queue.ts';
+
+/** What became of one request that was due at dueMs after the step's start. */
+export interface Sample {
+  readonly dueMs: number;
+  /** From the moment it was due to the end of its answer, so that waiting for a free walker counts. */
+  readonly latencyMs: number;
+  /** From the moment it was sent. */
+  readonly serviceMs: number;
+  /** HTTP status; 0 where no answer came. */
+  readonly status: number;
+}
+
+export interface Slo {
+  readonly p99Ms: number;
+  /** Share of requests that may fail, such as 0.001. */
+  readonly errorRate: number;
+}
+
+export interface Step {
+  /** Requests a second that were due, and that were answered. */
+  readonly offered: number;
+  readonly achieved: number;
+  readonly seconds: number;
+  readonly requests: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly meanMs: number;
+  /** Shares of the requests: failed in any way, and answered with 429. */
+  readonly errorRate: number;
+  readonly limitedRate: number;
+  readonly held: boolean;
+  /** Answers a second while there was always more to do; absent where the target kept up. */
+  readonly saturatedAt?: number;
+  /** Answers a second that were not 429. */
+  readonly accepted: number;
+}
+
+/** The share of a step's start that is left out of its quantiles: the queue is still filling up. */
+export const WARM_UP = 0.2;
+
+export const failed = (status: number): boolean => status === 0 || status >= 400;
+
+/** Sums a step up and holds it against the SLO. */
+export function judgeStep(offered: number, seconds: number, samples: readonly Sample[], slo: Slo): Step {
+  const counted = samples.filter((one) => one.dueMs >= seconds * 1000 * WARM_UP);
+  const sorted = counted.map((one) => one.latencyMs).sort((a, b) => a - b);
+  const share = (test: (one: Sample) => boolean): number => counted.filter(test).length / counted.length;
+  const lastMs = samples.reduce((last, one) => Math.max(last, one.dueMs + one.latencyMs), seconds * 1000);
+  const p99Ms = quantile(sorted, 0.99);
+  const errorRate = counted.length === 0 ? 1 : share((one) => failed(one.status));
+  const saturatedAt = saturation(samples, seconds)?.perSecond;
+  return {
+    offered,
+    achieved: (samples.length * 1000) / lastMs,
+    seconds,
+    requests: samples.length,
+    p50Ms: quantile(sorted, 0.5),
+    p99Ms,
+    meanMs: sorted.reduce((sum, one) => sum + one, 0) / Math.max(1, sorted.length),
+    errorRate,
+    limitedRate: counted.length === 0 ? 0 : share((one) => one.status === 429),
+    held: counted.length > 0 && p99Ms < slo.p99Ms && errorRate <= slo.errorRate,
+    ...(saturatedAt === undefined ? {} : { saturatedAt }),
+    accepted: (samples.filter((one) => one.status !== 429 && one.status !== 0).length * 1000) / lastMs,
+  };
+}
+
+export interface Saturation {
+  readonly perSecond: number;
+  /** Answers that it was counted over, and their relative standard error. */
+  readonly answers: number;
+  readonly error: number;
+}
+
+/**
+ * The rate of answers while a backlog lasted: known when answers went on well after the last request was due.
+ * The error comes from batches of answers, so that a server of even pace is known better than one of chance.
+ */
+export function saturation(samples: readonly Sample[], seconds: number): Saturation | undefined {
+  const ends = samples.map((one) => one.dueMs + one.latencyMs).sort((a, b) => a - b);
+  const lastMs = ends.at(-1) ?? 0;
+  if (ends.length < 100 || lastMs < seconds * 1080 || samples.some((one) => one.status === 429))
+    return undefined;
+  const first = Math.floor(ends.length * 0.15);
+  const last = Math.floor(ends.length * 0.96);
+  const batches = 20;
+  const size = Math.floor((last - first) / batches);
+  const gaps = Array.from(
+    { length: batches },
+    (_, batch) => ends[first + (batch + 1) * size]! - ends[first + batch * size]!,
+  );
+  const mean = gaps.reduce((sum, gap) => sum + gap, 0) / batches;
+  const variance = gaps.reduce((sum, gap) => sum + (gap - mean) ** 2, 0) / (batches - 1);
+  return {
+    perSecond: (size * 1000) / mean,
+    answers: size * batches,
+    error: Math.sqrt(variance / batches) / mean,
+  };
+}

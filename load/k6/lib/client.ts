@@ -1,0 +1,180 @@
+/** A well-behaved client in k6: tokens are kept and renewed as section 5.6 says, each answer is judged on samples. */
+import http, { type RefinedResponse } from 'k6/http';
+import { Counter, Trend } from 'k6/metrics';
+import type { LoadClient, LoadConfig } from './config.ts';
+import { bucketOf, BUCKETS } from './histogram.ts';
+import { judgeLimited, judgePage, parseQuery, type Cursor, type Finding } from './judge.ts';
+
+export interface Token {
+  readonly value: string;
+  /** When to ask for another, in milliseconds since the epoch. */
+  readonly renewAtMs: number;
+}
+
+const LONGEST_MARGIN_MS = 60_000;
+
+const pageMs = new Trend('page_ms', true);
+const findings = new Counter('findings');
+const tokenCalls = new Counter('token_calls');
+const pages = new Counter('pages');
+const errors = new Counter('errors');
+const limited = new Counter('limited');
+const items = new Counter('items');
+const unauthenticated = new Counter('unauthenticated');
+// One counter a bucket: the only shape of a histogram that k6 hands out and that adds up over runners.
+const buckets = Array.from({ length: BUCKETS }, (_, bucket) => new Counter(`latency_bucket_${bucket}`));
+
+/** Asks for a token (section 4.1). Throws where none is given: there is no load without one. */
+export function mint(config: LoadConfig, client: LoadClient): Token {
+  const askedAt = Date.now();
+  tokenCalls.add(1);
+  const response = http.post(
+    `${config.authUrl}/oauth/token`,
+    {
+      grant_type: 'client_credentials',
+      client_id: client.clientId,
+      client_secret: __ENV[client.secretVariable] ?? '',
+      scope: 'screenings.read',
+    },
+    {
+      headers: extraHeaders(),
+      timeout: `${config.timeoutSeconds}s`,
+      tags: { name: 'token' },
+      responseType: 'text',
+    },
+  );
+  if (response.status !== 200) throw new Error(`no token for ${client.clientId}: status ${response.status}`);
+  const { access_token, expires_in } = response.json() as { access_token: string; expires_in: number };
+  const lifetimeMs = expires_in * 1000;
+  // A minute before exp; tokens that live shorter than four minutes are renewed after three quarters.
+  return {
+    value: access_token,
+    renewAtMs: askedAt + lifetimeMs - Math.min(LONGEST_MARGIN_MS, lifetimeMs / 4),
+  };
+}
+
+export interface Sent {
+  readonly status: number;
+  readonly items: number;
+  readonly next?: string | undefined;
+  readonly last?: Cursor | undefined;
+  readonly serviceMs: number;
+  readonly retryAfterSeconds?: number | undefined;
+}
+
+export interface Place {
+  readonly url: string;
+  readonly from: string;
+  readonly to: string;
+  readonly after?: Cursor | undefined;
+}
+
+/** The first page's address of a window. */
+export function firstPage(
+  config: LoadConfig,
+  client: LoadClient,
+  from: string,
+  to: string,
+  pageSize: number,
+): Place {
+  const query = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}&pageSize=${pageSize}`;
+  return { url: `${config.baseUrl}/v1/tenants/${client.tenantId}/screenings?${query}`, from, to };
+}
+
+/** The place that a page's next leads to; none where it leads to an origin that must not see the token. */
+export function nextPlace(config: LoadConfig, sent: Sent, to: string): Place | undefined {
+  const url = sent.next === undefined ? undefined : trusted(config, sent.next);
+  return url === undefined ? undefined : { url, from: parseQuery(url)['from'] ?? '', to, after: sent.last };
+}
+
+function trusted(config: LoadConfig, next: string): string | undefined {
+  const origin = originOf(config.baseUrl);
+  if (/^\/(?!\/)/.test(next)) return `${origin}${next}`;
+  return [origin, ...config.trustedOrigins].includes(originOf(next)) ? next : undefined;
+}
+
+const originOf = (url: string): string => /^https?:\/\/[^/?#@]+/i.exec(url)?.[0].toLowerCase() ?? '';
+
+/** One client's requests within one walker. */
+export class Session {
+  readonly #config: LoadConfig;
+  readonly client: LoadClient;
+  #token: Token;
+  #sent = 0;
+
+  constructor(config: LoadConfig, client: LoadClient, token: Token) {
+    this.#config = config;
+    this.client = client;
+    this.#token = token;
+  }
+
+  /** Asks for a page; after a 401 once more with a new token (section 5.6). dueAtMs: when it was meant to be asked. */
+  ask(place: Place, pageSize: number, dueAtMs: number): Sent {
+    if (Date.now() >= this.#token.renewAtMs) this.#token = mint(this.#config, this.client);
+    let response = this.#get(place.url);
+    if (response.status === 401) {
+      unauthenticated.add(1);
+      this.#token = mint(this.#config, this.client);
+      response = this.#get(place.url);
+    }
+    const serviceMs = response.timings.duration;
+    const latencyMs = Math.max(serviceMs, Date.now() - dueAtMs);
+    pages.add(1);
+    pageMs.add(latencyMs);
+    buckets[bucketOf(latencyMs)]!.add(1);
+    return this.#judge(place, pageSize, response, serviceMs);
+  }
+
+  #get(url: string): RefinedResponse<'text'> {
+    return http.get(url, {
+      headers: {
+        ...extraHeaders(),
+        Authorization: `Bearer ${this.#token.value}`,
+        Accept: 'application/json',
+      },
+      timeout: `${this.#config.timeoutSeconds}s`,
+      redirects: 0,
+      // A cursor in the URL must not become a time series of its own.
+      tags: { name: 'page' },
+      responseType: 'text',
+    });
+  }
+
+  #judge(place: Place, pageSize: number, response: RefinedResponse<'text'>, serviceMs: number): Sent {
+    this.#sent += 1;
+    const answer = { status: response.status, body: response.body ?? '', headers: response.headers };
+    if (response.status === 429) {
+      limited.add(1);
+      const verdict = judgeLimited(answer);
+      this.#tell(verdict.findings);
+      return { status: 429, items: 0, serviceMs, retryAfterSeconds: verdict.retryAfterSeconds };
+    }
+    if (response.status !== 200) {
+      errors.add(1);
+      return { status: response.status, items: 0, serviceMs };
+    }
+    if (this.#sent % this.#config.judgeEvery !== 0) {
+      const next = /"next"\s*:\s*("(?:[^"\\]|\\.)*")\s*\}\s*\}\s*$/.exec(answer.body)?.[1];
+      return { status: 200, items: 0, serviceMs, next: next && (JSON.parse(next) as string) };
+    }
+    const { tenantId } = this.client;
+    const verdict = judgePage({ ...place, tenantId, pageSize }, answer);
+    this.#tell(verdict.findings);
+    items.add(verdict.items);
+    return { status: 200, items: verdict.items, serviceMs, next: verdict.next, last: verdict.last };
+  }
+
+  #tell(found: readonly Finding[]): void {
+    for (const finding of found) {
+      findings.add(1);
+      console.log(`finding ${JSON.stringify(finding)}`);
+    }
+  }
+}
+
+let headers: Record<string, string> | undefined;
+/** Headers of the target file; they may be secrets, so they come by the environment. */
+function extraHeaders(): Record<string, string> {
+  headers ??= JSON.parse(__ENV['SCREENINGS_HEADERS'] || '{}') as Record<string, string>;
+  return headers;
+}

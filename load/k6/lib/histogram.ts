@@ -1,0 +1,48 @@
+/**
+ * Latencies as counts in buckets of equal ratio: histograms of several runners add up exactly, quantiles do not.
+ * Runs in k6 and in Node alike.
+ */
+
+/** Each bucket ends 5 % above the one before; the first ends at 0.1 ms, the last holds all from about a minute. */
+const RATIO = 1.05;
+const FIRST_MS = 0.1;
+export const BUCKETS = 274;
+
+export function bucketOf(ms: number): number {
+  if (!(ms > FIRST_MS)) return 0;
+  return Math.min(BUCKETS - 1, Math.ceil(Math.log(ms / FIRST_MS) / Math.log(RATIO)));
+}
+
+/** The upper end of a bucket, in milliseconds. */
+export const bucketEndMs = (bucket: number): number => FIRST_MS * RATIO ** bucket;
+
+/** Bucket → count; buckets without any are absent. */
+export type Histogram = Readonly<Record<string, number>>;
+
+export const countOf = (histogram: Histogram): number =>
+  Object.values(histogram).reduce((sum, count) => sum + count, 0);
+
+/** The bucket that holds the quantile; -1 for an empty histogram. */
+export function quantileBucket(histogram: Histogram, share: number): number {
+  const wanted = Math.ceil(share * countOf(histogram));
+  let seen = 0;
+  for (let bucket = 0; bucket < BUCKETS; bucket += 1) {
+    seen += histogram[bucket] ?? 0;
+    if (seen >= wanted && seen > 0) return bucket;
+  }
+  return -1;
+}
+
+export function histogramOf(values: Iterable<number>): Histogram {
+  const counts: Record<string, number> = {};
+  for (const value of values) counts[bucketOf(value)] = (counts[bucketOf(value)] ?? 0) + 1;
+  return counts;
+}
+
+export function mergeHistograms(histograms: readonly Histogram[]): Histogram {
+  const merged: Record<string, number> = {};
+  for (const histogram of histograms) {
+    for (const [bucket, count] of Object.entries(histogram)) merged[bucket] = (merged[bucket] ?? 0) + count;
+  }
+  return merged;
+}

@@ -1,0 +1,207 @@
+/**
+ * What one answer under load has to keep, checked without looking anything up: fast but wrong is wrong.
+ * Runs in k6 and in Node alike. Ids of findings are those of the kit's catalogue.
+ */
+import { compareIds, instantKey } from './instant.ts';
+
+export interface Finding {
+  /** The requirement's id, such as `4.2-r4-order`. */
+  readonly id: string;
+  readonly message: string;
+}
+
+/** The (testTime, id) pair that a page has to begin behind. */
+export interface Cursor {
+  readonly key: string;
+  readonly id: string;
+}
+
+export interface PageQuestion {
+  readonly url: string;
+  readonly tenantId: string;
+  /** Bounds and size as the query carries them. */
+  readonly from: string;
+  readonly to: string;
+  readonly pageSize: number;
+  /** The last item of the page before, when this is a next page. */
+  readonly after?: Cursor | undefined;
+}
+
+export interface PageAnswer {
+  readonly status: number;
+  readonly body: string;
+  /** Header names as the generator spells them: looked up without regard to case. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface PageVerdict {
+  readonly findings: readonly Finding[];
+  readonly next?: string | undefined;
+  readonly last?: Cursor | undefined;
+  readonly items: number;
+}
+
+interface Page {
+  readonly items: readonly { readonly id: string; readonly tenantId: unknown; readonly testTime: unknown }[];
+  readonly links: { readonly next?: unknown };
+}
+
+/** Holds a 200 answer against the request that asked for it. */
+export function judgePage(question: PageQuestion, answer: PageAnswer): PageVerdict {
+  const findings: Finding[] = [];
+  const blame = (id: string, message: string): void => {
+    if (!findings.some((known) => known.id === id)) findings.push({ id, message });
+  };
+  const page = readPage(answer.body);
+  if (typeof page === 'string') return { findings: [{ id: '4.2-success', message: page }], items: 0 };
+
+  const from = instantKey(question.from);
+  const to = instantKey(question.to);
+  let before = question.after;
+  for (const { id, tenantId, testTime } of page.items) {
+    const key = typeof testTime === 'string' ? instantKey(testTime) : undefined;
+    if (key === undefined) {
+      blame('2.3-testTime', `expected an RFC 3339 date-time, got ${JSON.stringify(testTime)} in item ${id}`);
+      continue;
+    }
+    if (
+      tenantId !== question.tenantId &&
+      String(tenantId).toLowerCase() !== question.tenantId.toLowerCase()
+    ) {
+      blame(
+        '4.2-r3-one-tenant',
+        `expected tenantId ${question.tenantId}, got ${String(tenantId)} in item ${id}`,
+      );
+    }
+    if (from !== undefined && key < from)
+      blame('4.2-window', `item ${id} at ${String(testTime)} is before from ${question.from}`);
+    if (to !== undefined && key >= to)
+      blame('4.2-to-exclusive', `item ${id} at ${String(testTime)} is not before to ${question.to}`);
+    if (before) {
+      const byTime = key < before.key ? -1 : key > before.key ? 1 : 0;
+      const order = byTime || compareIds(id, before.id);
+      if (order === 0) blame('4.2-r5-exactly-once', `item ${id} came twice`);
+      else if (order < 0 && before === question.after) {
+        blame(
+          '4.2-r5-exactly-once',
+          `a next page begins with item ${id}, at or before the last item of the page before`,
+        );
+      } else if (order < 0)
+        blame('4.2-r4-order', `item ${id} stands behind ${before.id}, against (testTime, id)`);
+    }
+    before = { key, id };
+  }
+  if (page.items.length > question.pageSize) {
+    blame('2.4-items', `expected at most ${question.pageSize} items, got ${page.items.length}`);
+  }
+
+  const { next } = page.links;
+  if (next !== undefined && typeof next !== 'string') {
+    blame('2.4-next', `expected links.next to be a string, got ${JSON.stringify(next)}`);
+    return { findings, items: page.items.length };
+  }
+  const lastItem = page.items[page.items.length - 1];
+  const lastKey = typeof lastItem?.testTime === 'string' ? instantKey(lastItem.testTime) : undefined;
+  const last = lastItem && lastKey !== undefined ? { key: lastKey, id: lastItem.id } : undefined;
+  judgeLinks(question, answer, next, last, blame);
+  return { findings, next, last, items: page.items.length };
+}
+
+/** Rules 6 and 7 of 4.2. */
+function judgeLinks(
+  question: PageQuestion,
+  answer: PageAnswer,
+  next: string | undefined,
+  last: Cursor | undefined,
+  blame: (id: string, message: string) => void,
+): void {
+  const link = header(answer.headers, 'link');
+  const linked = /<([^>]*)>\s*;[^,]*\brel="?next"?/i.exec(link ?? '')?.[1];
+  if (next === undefined) {
+    if (linked !== undefined)
+      blame('4.2-r7-link-absent', 'the final page carries a Link header with rel="next"');
+    return;
+  }
+  if (linked === undefined) blame('4.2-r7-link', 'links.next is there, and no Link header with rel="next"');
+  else if (linked !== next) blame('4.2-r7-link', 'the Link header carries another URL than links.next');
+  const query = parseQuery(next);
+  if (instantKey(query['to'] ?? '') !== instantKey(question.to)) {
+    blame('4.2-r6-next-to', `expected to=${question.to}, got ${query['to']}`);
+  }
+  if (Number(query['pageSize']) !== question.pageSize) {
+    blame('4.2-r6-next-pageSize', `expected pageSize=${question.pageSize}, got ${query['pageSize']}`);
+  }
+  if (!last) return;
+  if (instantKey(query['from'] ?? '') !== last.key) {
+    blame('4.2-r6-next-from', `expected from to be the last item's testTime, got ${query['from']}`);
+  }
+  if (query['from_id'] !== last.id) {
+    blame('4.2-r6-next-from_id', `expected from_id=${last.id}, got ${query['from_id']}`);
+  }
+}
+
+/** A 429 has to say rate_limited somewhere and how long to wait (section 7.2). Seconds, or undefined where it does not. */
+export function judgeLimited(answer: PageAnswer): { findings: Finding[]; retryAfterSeconds?: number } {
+  const findings: Finding[] = [];
+  if (!answer.body.includes('rate_limited')) {
+    findings.push({ id: '7.2-rate_limited', message: 'expected code rate_limited in the body of a 429' });
+  }
+  const retryAfter = header(answer.headers, 'retry-after');
+  const retryAfterSeconds = retryAfterOf(retryAfter);
+  if (retryAfterSeconds === undefined) {
+    findings.push({
+      id: '7.2-retry-after',
+      message: `expected Retry-After in seconds or as a date, got ${retryAfter ?? 'none'}`,
+    });
+    return { findings };
+  }
+  return { findings, retryAfterSeconds };
+}
+
+function retryAfterOf(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  if (/^\d+$/.test(value)) return Number(value);
+  const at = Date.parse(value);
+  return /[a-z]/i.test(value) && !Number.isNaN(at)
+    ? Math.max(0, Math.ceil((at - Date.now()) / 1000))
+    : undefined;
+}
+
+export function header(headers: Readonly<Record<string, string>>, name: string): string | undefined {
+  for (const key in headers) if (key.toLowerCase() === name) return headers[key];
+  return undefined;
+}
+
+/** The page, or what is wrong with its form. Ids of 16 digits and more are kept as text, so that none is rounded. */
+function readPage(body: string): Page | string {
+  let json: { items?: unknown; links?: unknown };
+  try {
+    json = JSON.parse(body.replace(/"id"\s*:\s*(-?\d{16,})(?=\s*[,}])/g, '"id":"$1"')) as typeof json;
+  } catch {
+    return 'expected a page as JSON, got something else';
+  }
+  if (!Array.isArray(json?.items)) return 'expected items to be an array';
+  if (typeof json.links !== 'object' || json.links === null) return 'expected links to be an object';
+  const items = (json.items as Record<string, unknown>[]).map((item) => ({
+    id: String(item?.['id']),
+    tenantId: item?.['tenantId'],
+    testTime: item?.['testTime'],
+  }));
+  return { items, links: json.links as { next?: unknown } };
+}
+
+/** A query's pairs; k6 has no URL. */
+export function parseQuery(url: string): Record<string, string> {
+  const query: Record<string, string> = {};
+  const start = url.indexOf('?');
+  if (start < 0) return query;
+  for (const pair of url.slice(start + 1).split('&')) {
+    const [name = '', value = ''] = pair.split('=', 2);
+    try {
+      query[decodeURIComponent(name)] = decodeURIComponent(value.replace(/\+/g, ' '));
+    } catch {
+      query[name] = value;
+    }
+  }
+  return query;
+}

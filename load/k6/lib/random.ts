@@ -1,0 +1,29 @@
+/** Seeded random numbers; runs in k6 and in Node alike. */
+
+/** A source of numbers in [0, 1) that repeats itself for the same seed (mulberry32). */
+export function randomSource(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** An exponentially distributed number with the given mean. */
+export const exponential = (random: () => number, mean: number): number => -mean * Math.log(1 - random());
+
+/**
+ * When each request is due, in milliseconds since the step's start: a Poisson process.
+ * Evenly spaced arrivals would promise a queue more than independent callers let it carry.
+ */
+export function poissonArrivals(seed: number, requestsPerSecond: number, seconds: number): number[] {
+  const random = randomSource(seed);
+  const due: number[] = [];
+  for (let at = exponential(random, 1000 / requestsPerSecond); at < seconds * 1000;) {
+    due.push(Math.round(at * 1000) / 1000);
+    at += exponential(random, 1000 / requestsPerSecond);
+  }
+  return due;
+}

@@ -1,0 +1,185 @@
+/**
+ * A target whose figures are known exactly: workers, service time, rate limiter, paging mistake.
+ * Speaks the token endpoint and the screenings endpoint as far as load needs them; it is no reference.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { performance } from 'node:perf_hooks';
+import { serviceTimes, WorkQueue, type ServiceSettings } from '../estimate/queue.ts';
+import { createLimiter, type Limiter, type LimiterSettings } from '../estimate/limiter-models.ts';
+import { randomSource } from '../k6/lib/random.ts';
+import { pageCost, type PagingDefect } from './paging-defects.ts';
+import { createScreenings, microsOf, timeText } from './screenings.ts';
+
+export interface MeteredSettings {
+  readonly seed?: number;
+  /** Absent: answers at once. */
+  readonly service?: ServiceSettings;
+  /** Per client. */
+  readonly limiter?: LimiterSettings;
+  readonly paging?: PagingDefect;
+  readonly screenings?: number;
+  /** Default 3600. */
+  readonly tokenLifetimeSeconds?: number;
+  /** How many clients, each with a tenant of its own; default 1. */
+  readonly clients?: number;
+  /** Added to every Retry-After, in seconds: below 0 it is a lie. */
+  readonly retryAfterLie?: number;
+  /** Every so many pages, two items stand in the wrong order. */
+  readonly disorderEvery?: number;
+}
+
+export interface MeteredClient {
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly tenantId: string;
+}
+
+/** What the server has seen, for tests. */
+export interface MeteredCounts {
+  tokens: number;
+  pages: number;
+  unauthenticated: number;
+  limited: number;
+}
+
+export const meteredClients = (count: number): MeteredClient[] =>
+  Array.from({ length: count }, (_, index) => ({
+    clientId: `metered-${index}`,
+    clientSecret: `metered-secret-${index}-c0ffee`,
+    tenantId: `00000000-0000-4000-8000-${String(index + 1).padStart(12, '0')}`,
+  }));
+
+export function createMeteredServer(settings: MeteredSettings): Server {
+  const clients = meteredClients(settings.clients ?? 1);
+  const screenings = createScreenings(settings.screenings ?? 20_000);
+  const cost = pageCost(settings.paging);
+  const queue = settings.service && new WorkQueue(settings.service.workers);
+  const draw =
+    settings.service && serviceTimes(settings.service, randomSource((settings.seed ?? 1) ^ 0x51ed));
+  const limiters = new Map<string, Limiter>();
+  const lifetime = settings.tokenLifetimeSeconds ?? 3600;
+  const tokens = new Map<string, { client: MeteredClient; expiresAtMs: number }>();
+  const counts: MeteredCounts = { tokens: 0, pages: 0, unauthenticated: 0, limited: 0 };
+
+  return createServer((request, response) => {
+    // The time of arrival, before anything else is done.
+    const nowMs = performance.now();
+    const url = new URL(request.url ?? '/', `http://${request.headers.host ?? 'localhost'}`);
+    if (url.pathname === '/oauth/token') return void mint(request, response);
+    if (url.pathname === '/counts') return send(response, 200, counts);
+    page(request, response, url, nowMs);
+  });
+
+  async function mint(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let body = '';
+    for await (const piece of request) body += piece;
+    const form = new URLSearchParams(body);
+    const client = clients.find(({ clientId }) => clientId === form.get('client_id'));
+    if (!client || client.clientSecret !== form.get('client_secret')) {
+      return send(response, 401, { error: 'invalid_client', error_description: 'unknown' });
+    }
+    counts.tokens += 1;
+    const iat = Math.floor(Date.now() / 1000);
+    const claims = {
+      sub: client.clientId,
+      tenant_id: client.tenantId,
+      iat,
+      exp: iat + lifetime,
+      n: counts.tokens,
+    };
+    const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const token = `${encode({ alg: 'none' })}.${encode(claims)}.metered`;
+    tokens.set(token, { client, expiresAtMs: Date.now() + lifetime * 1000 });
+    send(response, 200, {
+      access_token: token,
+      token_type: 'Bearer',
+      expires_in: lifetime,
+      scope: 'screenings.read',
+    });
+  }
+
+  function page(request: IncomingMessage, response: ServerResponse, url: URL, nowMs: number): void {
+    const token = tokens.get(/^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '');
+    if (!token || token.expiresAtMs <= Date.now()) {
+      counts.unauthenticated += 1;
+      return send(response, 401, { code: 'unauthenticated' });
+    }
+    const { client } = token;
+    const path = /^\/v1\/tenants\/([^/]+)\/screenings$/.exec(url.pathname);
+    if (!path) return send(response, 404, { code: 'not_found' });
+    if (path[1] !== client.tenantId) return send(response, 403, { code: 'forbidden' });
+
+    const waitMs = limiterOf(client.clientId)?.ask(nowMs) ?? 0;
+    if (waitMs > 0) {
+      counts.limited += 1;
+      const seconds = Math.max(0, Math.ceil(waitMs / 1000 - 1e-9) + (settings.retryAfterLie ?? 0));
+      return send(response, 429, { code: 'rate_limited' }, { 'retry-after': String(seconds) });
+    }
+
+    counts.pages += 1;
+    const { body, link, extraMs } = answer(url, client);
+    const serviceMs = (draw?.() ?? 0) + extraMs;
+    const doneMs = queue ? queue.finishAt(nowMs, serviceMs) : nowMs + serviceMs;
+    const reply = (): void => {
+      response.writeHead(200, {
+        'content-type': 'application/json',
+        ...(link ? { link: `<${link}>; rel="next"` } : {}),
+      });
+      response.end(body);
+    };
+    const leftMs = doneMs - performance.now();
+    if (leftMs < 0.3) reply();
+    else setTimeout(reply, leftMs);
+  }
+
+  function limiterOf(clientId: string): Limiter | undefined {
+    if (!settings.limiter) return undefined;
+    let limiter = limiters.get(clientId);
+    if (!limiter) limiters.set(clientId, (limiter = createLimiter(settings.limiter)));
+    return limiter;
+  }
+
+  function answer(url: URL, client: MeteredClient): { body: string; link?: string; extraMs: number } {
+    const query = url.searchParams;
+    const fromMicros = microsOf(query.get('from') ?? '');
+    const end = screenings.placeOf(microsOf(query.get('to') ?? ''));
+    const pageSize = Number(query.get('pageSize') ?? 100);
+    const fromId = query.get('from_id');
+    const start = screenings.placeOf(fromMicros, fromId === null ? undefined : Number(fromId));
+    const skipped = Number(query.get('offset') ?? 0);
+    const places = Array.from({ length: Math.max(0, Math.min(pageSize, end - start)) }, (_, i) => start + i);
+    const last = places.at(-1);
+    const more = last !== undefined && last + 1 < end;
+    const extraMs = cost({
+      rowsBefore: start,
+      rowsSkipped: skipped,
+      rowsLeft: Math.max(0, end - start),
+      resumed: fromId !== null,
+    });
+    if (settings.disorderEvery && counts.pages % settings.disorderEvery === 0) places.reverse();
+    const items = places.map((place) => screenings.item(place, client.tenantId)).join(',');
+    if (!more) return { body: `{"items":[${items}],"links":{}}`, extraMs };
+    const lastTime = timeText(screenings.microsAt(last));
+    const cursor = new URLSearchParams({
+      // JavaScript's Date keeps milliseconds only: what follows within the same one is told again.
+      from: settings.paging === 'millisecond-cursor' ? new Date(lastTime).toISOString() : lastTime,
+      to: query.get('to') ?? '',
+      pageSize: String(pageSize),
+      from_id: String(screenings.id(last)),
+      // An OFFSET has to travel along.
+      ...(settings.paging === 'offset' ? { offset: String(skipped + places.length) } : {}),
+    });
+    const link = `${url.origin}${url.pathname}?${cursor}`;
+    return { body: `{"items":[${items}],"links":{"next":${JSON.stringify(link)}}}`, link, extraMs };
+  }
+}
+
+function send(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers });
+  response.end(JSON.stringify(body));
+}

@@ -1,0 +1,138 @@
+/** Runs one k6 script in a process of its own and reads what it wrote: requests, findings, the summary. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Sample } from '../estimate/step.ts';
+import type { LoadConfig } from '../k6/lib/config.ts';
+import type { Finding } from '../k6/lib/judge.ts';
+import type { ScenarioSummary } from '../k6/lib/summary.ts';
+import { cpuSeconds } from './cpu.ts';
+
+export interface K6Run {
+  /** k6's exit status: 0, or 99 where a threshold broke; see k6's documentation for the others. */
+  readonly status: number;
+  readonly summary?: ScenarioSummary;
+  readonly findings: readonly Finding[];
+  /** The lines that the script wrote, other than findings. */
+  readonly lines: readonly string[];
+  /** The last line of k6's own complaints. */
+  readonly complaint: string;
+  /** Share of the machine's cores that the generator used; absent where it can't be told. */
+  readonly cpuShare?: number;
+}
+
+export interface K6Options {
+  readonly k6: string;
+  readonly config: LoadConfig;
+  /** Secrets and headers. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Further arguments, such as `--execution-segment 0:1/3`. */
+  readonly args?: readonly string[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What keeps k6 from speaking to anyone but the target. */
+export const K6_OFFLINE = {
+  K6_NO_USAGE_REPORT: 'true',
+  K6_AUTO_EXTENSION_RESOLUTION: 'false',
+  K6_NO_COLOR: 'true',
+} as const;
+
+export const scriptPath = (name: string): string =>
+  fileURLToPath(new URL(`../k6/${name}.ts`, import.meta.url));
+
+/** Room beyond the planned length before k6 is stopped: it must never hang the kit. */
+const GRACE_SECONDS = 90;
+
+export async function runK6(script: string, options: K6Options): Promise<K6Run> {
+  const { k6, config, env, args = [], signal } = options;
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
+  try {
+    const [configPath, summaryPath, consolePath] = ['config.json', 'summary.json', 'console.txt'].map(
+      (name) => join(directory, name),
+    ) as [string, string, string];
+    await writeFile(configPath, JSON.stringify(config));
+    const child = spawn(
+      k6,
+      [
+        'run',
+        '--quiet',
+        '--no-color',
+        '--log-format=raw',
+        `--console-output=${consolePath}`,
+        ...args,
+        scriptPath(script),
+      ],
+      {
+        env: { ...baseEnvironment(), ...K6_OFFLINE, ...env, LOAD_CONFIG: configPath, SUMMARY: summaryPath },
+        stdio: ['ignore', 'ignore', 'pipe'],
+        signal,
+      },
+    );
+    const startedAt = Date.now();
+    let stderr = '';
+    child.stderr.on('data', (piece: Buffer) => (stderr = (stderr + piece.toString()).slice(-20_000)));
+    let used: number | undefined;
+    const meter = setInterval(() => (used = cpuSeconds(child.pid!) ?? used), 250);
+    const limit = setTimeout(
+      () => child.kill('SIGKILL'),
+      (config.seconds + (config.probe?.maxSeconds ?? 0) + config.timeoutSeconds + GRACE_SECONDS) * 1000,
+    );
+    const [code] = (await once(child, 'close').finally(() => {
+      clearInterval(meter);
+      clearTimeout(limit);
+    })) as [number | null];
+    const wallSeconds = (Date.now() - startedAt) / 1000;
+
+    const output = (await readFile(consolePath, 'utf8').catch(() => ''))
+      .split('\n')
+      .filter((line) => line !== '');
+    const summary = await readFile(summaryPath, 'utf8').then(
+      (text) => JSON.parse(text) as ScenarioSummary,
+      () => undefined,
+    );
+    return {
+      status: code ?? 137,
+      ...(summary ? { summary } : {}),
+      findings: output
+        .filter((line) => line.startsWith('finding '))
+        .map((line) => JSON.parse(line.slice('finding '.length)) as Finding),
+      lines: output.filter((line) => !line.startsWith('finding ')),
+      complaint: stderr.trim().split('\n').at(-1) ?? '',
+      ...(used === undefined ? {} : { cpuShare: used / wallSeconds / availableParallelism() }),
+    };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** A request of an arrivals run. */
+export interface Arrival extends Sample {
+  /** How late a free walker woke: the generator's own lateness. */
+  readonly wakeLagMs: number;
+  readonly client: number;
+}
+
+/** Reads the lines `r due latency service status wakeLag client`. */
+export function readArrivals(lines: readonly string[]): Arrival[] {
+  return lines
+    .filter((line) => line.startsWith('r '))
+    .map((line) => {
+      const [dueMs, latencyMs, serviceMs, status, wakeLagMs, client] = line
+        .slice(2)
+        .split(' ')
+        .map(Number) as [number, number, number, number, number, number];
+      return { dueMs, latencyMs, serviceMs, status, wakeLagMs, client };
+    });
+}
+
+/** Only what k6 needs of the caller's environment: no secret of anyone else reaches it, no K6_ setting changes a run. */
+function baseEnvironment(): Record<string, string> {
+  const kept = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
+  return Object.fromEntries(
+    kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  );
+}
