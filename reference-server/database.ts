@@ -131,7 +131,6 @@ export class Connections implements AsyncDisposable {
       application_name: this.#name,
       max: 10,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: QUERY_TIMEOUT_MS,
       allowExitOnIdle: true,
     });
     // A lost idle connection leaves the pool; the next query opens another.
@@ -144,7 +143,8 @@ export class Connections implements AsyncDisposable {
   async query<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<Row[]> {
     if (this.#interrupted) throw new StoreUnavailable('the database is interrupted');
     try {
-      return (await this.#pool.query<Row>(query)).rows;
+      const limited = { ...query, query_timeout: QUERY_TIMEOUT_MS };
+      return (await this.#pool.query<Row>(limited)).rows;
     } catch (error) {
       throw asUnavailable(error);
     }
