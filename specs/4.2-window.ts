@@ -1,0 +1,337 @@
+/** Section 4.2: which screenings a window selects. */
+import { Untested } from '../fixtures/client/client.ts';
+import type { Exchange } from '../fixtures/client/exchange.ts';
+import { MAX_PAGE_SIZE, isPlaced, pageOf, type PageQuery } from '../fixtures/client/page.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  offsetMinutesOf,
+  sameInstant,
+  shift,
+  type Instant,
+} from '../fixtures/data/instant.ts';
+import type { KnownItem } from '../fixtures/data/known.ts';
+import { complain, type Complaint, type Judge } from '../fixtures/judge/complaint.ts';
+import type { Kit } from '../fixtures/judge/kit.ts';
+import { sayItem } from '../fixtures/judge/observers/page.ts';
+import { sideBySide, type Probe } from '../fixtures/judge/probe.ts';
+import { sceneOf, windowOf, type Scene } from '../fixtures/judge/survey.ts';
+import { expectedOf, holdWalk } from '../fixtures/judge/walk.ts';
+
+const MICRO = 6;
+const NANO = 9;
+
+/** Hours east of UTC, the minutes varied: every whole hour that is in use somewhere. */
+const OFFSETS = Array.from({ length: 27 }, (_, i) => {
+  const hours = i - 12;
+  const minutes = [0, 30, 45, 0, 15][i % 5]!;
+  return hours * 60 + (hours < 0 ? -minutes : minutes);
+});
+
+/** Items that differ in how finely and with which offset they are recorded; the first of each tie. */
+function samples(scene: Scene, atMost: number): KnownItem[] {
+  const kinds = new Map<string, KnownItem>();
+  for (const [index, item] of scene.items.entries()) {
+    const before = scene.items[index - 1];
+    if (before && sameInstant(before.at, item.at)) continue;
+    const offset = Math.sign(offsetMinutesOf(item.testTime));
+    const kind = `${Math.ceil(item.at.fraction.length / 3)} ${offset}`;
+    if (!kinds.has(kind)) kinds.set(kind, item);
+  }
+  const first = scene.focus[0]!;
+  return [...new Set([first, ...kinds.values()])].slice(0, atMost);
+}
+
+/** The item before this one that is not of the same instant. */
+function earlier(scene: Scene, item: KnownItem): KnownItem | undefined {
+  return scene.items.filter((other) => compareInstants(other.at, item.at) < 0).at(-1);
+}
+
+const later = (at: Instant): string => formatInstant(shift(at, 2_000_000n, MICRO));
+const sooner = (at: Instant): string => formatInstant(shift(at, -2_000_000n, MICRO));
+
+const idsOf = (exchange: Exchange): bigint[] =>
+  (pageOf(exchange).items ?? []).filter(isPlaced).map((item) => item.id);
+
+const holds =
+  (item: KnownItem): Judge =>
+  (exchange) =>
+    idsOf(exchange).includes(item.id)
+      ? undefined
+      : complain(`${sayItem(item)}`, `${idsOf(exchange).length} items without it`);
+
+const holdsNot =
+  (item: KnownItem): Judge =>
+  (exchange) =>
+    idsOf(exchange).includes(item.id) ? complain(`not ${sayItem(item)}`, `${sayItem(item)}`) : undefined;
+
+/** No item at or after an instant. */
+const endsBefore =
+  (at: Instant): Judge =>
+  (exchange) => {
+    const late = (pageOf(exchange).items ?? [])
+      .filter(isPlaced)
+      .find((item) => compareInstants(item.at, at) >= 0);
+    if (!late) return undefined;
+    const same = sameInstant(late.at, at) ? ' (the same instant)' : '';
+    return complain(`no item at or after ${formatInstant(at)}`, `${sayItem(late)}${same}`);
+  };
+
+/** What is known of the window, in order, as far as the page goes. */
+export function sameItems(exchange: Exchange, expected: readonly KnownItem[]): Complaint | undefined {
+  const ids = idsOf(exchange);
+  const goesOn = pageOf(exchange).nextUrl !== undefined;
+  const wanted = goesOn ? expected.slice(0, ids.length) : expected;
+  const index = wanted.findIndex((item, i) => ids[i] !== item.id);
+  if (index < 0 && ids.length <= wanted.length) return undefined;
+  const [want, got] = index < 0 ? [undefined, ids[wanted.length]] : [wanted[index], ids[index]];
+  return complain(
+    `${wanted.length} items${want ? `, number ${index + 1} ${sayItem(want)}` : ''}`,
+    `${ids.length} items${got === undefined ? '' : `, item ${got} in that place`}`,
+  );
+}
+
+const wide = { pageSize: MAX_PAGE_SIZE } as const;
+
+/** Fractions at a resolution: an item at t is beyond `from` = t + 1 unit, and before `to` = t + 1 unit. */
+async function fractions(
+  kit: Kit,
+  id: '4.2-fractions' | '4.2-fractions-finer',
+  item: KnownItem,
+  digits: number,
+): Promise<void> {
+  const after = formatInstant(shift(item.at, 1n, digits), { digits });
+  const before = formatInstant(shift(item.at, -1n, digits), { digits });
+  const behind = await kit.page({ from: after, to: later(item.at), ...wide });
+  kit.hold(id, behind, holdsNot(item), 'from one unit later');
+  const upTo = await kit.page({ from: sooner(item.at), to: after, ...wide });
+  if (pageOf(upTo).nextUrl === undefined) kit.hold(id, upTo, holds(item), 'to one unit later');
+  const from = await kit.page({ from: before, to: after, ...wide });
+  kit.hold(id, from, holds(item), 'from one unit earlier');
+  const short = await kit.page({ from: before, to: formatInstant(item.at, { digits }), ...wide });
+  kit.hold(id, short, holdsNot(item), 'to at the item');
+}
+
+async function offsets(kit: Kit): Promise<void> {
+  const scene = await sceneOf(kit);
+  const focus = windowOf(scene.focus);
+  const [from, to] = [instant(focus.from), instant(focus.to)];
+  const plain = await kit.page({ ...focus, ...wide });
+  const held = idsOf(plain).join();
+  const same: Judge = (exchange) =>
+    idsOf(exchange).join() === held || pageOf(exchange).nextUrl !== undefined
+      ? undefined
+      : complain(
+          `the ${idsOf(plain).length} items of [${focus.from}, ${focus.to})`,
+          `${idsOf(exchange).length} items`,
+        );
+  await sideBySide(OFFSETS, async (offsetMinutes) => {
+    const elsewhere = offsetMinutes < 0 ? 330 : -330;
+    const window = await kit.page({
+      from: formatInstant(from, { offsetMinutes }),
+      to: formatInstant(to, { offsetMinutes: elsewhere }),
+      ...wide,
+    });
+    kit.hold('4.2-offsets', window, same);
+  });
+  const singles = samples(scene, 8);
+  await sideBySide(OFFSETS, async (offsetMinutes) => {
+    const item = singles[Math.abs(offsetMinutes) % singles.length]!;
+    const exchange = await kit.page({
+      from: formatInstant(item.at, { offsetMinutes }),
+      to: formatInstant(shift(item.at, 1n, Math.max(MICRO, item.at.fraction.length)), { offsetMinutes }),
+      ...wide,
+    });
+    kit.hold('4.2-offsets', exchange, holds(item));
+  });
+}
+
+export const probes: readonly Probe[] = [
+  {
+    ids: ['4.2-success', '4.2-content-type'],
+    name: 'valid requests',
+    basis: 'page',
+    run: async (kit) => {
+      await kit.page({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' });
+    },
+  },
+  {
+    ids: ['4.2-from-inclusive'],
+    name: 'windows that begin at an item',
+    basis: 'data',
+    run: async (kit) => {
+      const scene = await sceneOf(kit);
+      for (const item of samples(scene, 8)) {
+        for (const from of new Set([item.testTime, formatInstant(item.at)])) {
+          const exchange = await kit.page({ from, to: later(item.at), ...wide });
+          kit.hold('4.2-from-inclusive', exchange, holds(item));
+          kit.ledger.count('itemsAtFrom');
+        }
+      }
+    },
+  },
+  {
+    ids: ['4.2-to-exclusive'],
+    name: 'windows that end at an item',
+    basis: 'data',
+    run: async (kit) => {
+      const scene = await sceneOf(kit);
+      for (const item of samples(scene, 8)) {
+        const before = earlier(scene, item);
+        const from = before ? formatInstant(before.at) : sooner(item.at);
+        for (const to of new Set([item.testTime, formatInstant(item.at)])) {
+          const exchange = await kit.page({ from, to, ...wide });
+          kit.hold('4.2-to-exclusive', exchange, endsBefore(item.at));
+          kit.ledger.count('itemsAtTo');
+        }
+      }
+    },
+  },
+  {
+    ids: ['4.2-window'],
+    name: 'windows cut out of the scene',
+    basis: 'data',
+    run: async (kit) => {
+      const { items } = await sceneOf(kit);
+      const cuts = [0, 0.1, 0.37, 0.5, 0.81, 1].map((share) => Math.floor(share * (items.length - 1)));
+      const windows = cuts.flatMap((end, i) => cuts.slice(0, i).map((start) => items.slice(start, end + 1)));
+      await sideBySide(
+        windows.filter((window) => window.length > 0),
+        async (window) => {
+          await kit.page({ ...windowOf(window), ...wide });
+        },
+      );
+      if (items.length === 1) await kit.page({ ...windowOf(items), ...wide });
+    },
+  },
+  {
+    ids: ['4.2-window', '4.2-r5-exactly-once'],
+    name: 'the whole dataset',
+    basis: 'data',
+    supplement: true,
+    run: async (kit) => {
+      const known = await kit.known();
+      const { items } = await sceneOf(kit);
+      const atMost = 20 * MAX_PAGE_SIZE;
+      if (!known.authoritative || known.size === items.length || known.size > atMost) return;
+      await holdWalk(kit, { ...windowOf(known.items), ...wide });
+    },
+  },
+  { ids: ['4.2-offsets'], name: 'the same instants in every offset', basis: 'data', run: offsets },
+  {
+    ids: ['4.2-fractions'],
+    name: 'a microsecond beside an item',
+    basis: 'data',
+    run: async (kit) => {
+      const scene = await sceneOf(kit);
+      await sideBySide(samples(scene, 6), (item) => fractions(kit, '4.2-fractions', item, MICRO));
+    },
+  },
+  {
+    ids: ['4.2-fractions-finer'],
+    name: 'a nanosecond beside an item',
+    basis: 'data',
+    run: async (kit) => {
+      const scene = await sceneOf(kit);
+      const coarse = samples(scene, 6).filter((item) => item.at.fraction.length <= MICRO);
+      if (coarse.length === 0)
+        throw new Untested('all screenings are finer than a microsecond, so order and window show it');
+      for (const item of coarse.slice(0, 2)) await fractions(kit, '4.2-fractions-finer', item, NANO);
+    },
+  },
+  {
+    ids: ['4.2-lowercase'],
+    name: 'lower-case t and z',
+    basis: 'data',
+    run: async (kit) => {
+      const { focus } = await sceneOf(kit);
+      const { from, to } = windowOf(focus);
+      const exchange = await kit.ask(
+        { from: from.toLowerCase(), to: to.toLowerCase(), ...wide },
+        { id: '4.2-lowercase' },
+      );
+      if (exchange.status !== 200) return;
+      kit.hold('4.2-lowercase', exchange, holds(focus[0]!));
+    },
+  },
+  {
+    ids: ['4.2-from_id'],
+    name: 'pages that begin inside a tie',
+    basis: 'data',
+    run: async (kit) => {
+      const scene = await sceneOf(kit);
+      const ties = [...scene.ties]
+        .sort((a, b) => Math.abs(a.length - 4) - Math.abs(b.length - 4))
+        .slice(0, 3);
+      if (ties.length === 0)
+        throw new Untested('no two screenings share a testTime; load some that do for clients.primary');
+      const starts = ties.flatMap((tie) => startsAt(tie));
+      const single = scene.items.find((item) => !scene.ties.some((tie) => tie.includes(item)));
+      if (single) starts.push([single, single.id], [single, single.id + 1n], [single, single.id - 1n]);
+      await sideBySide(
+        starts.filter(([, fromId]) => fromId >= 0n),
+        ([item, fromId]) => beginBehind(kit, scene, item, fromId),
+      );
+    },
+  },
+  {
+    ids: ['4.2-r1-zero-width'],
+    name: 'windows of no width',
+    basis: 'data',
+    run: async (kit) => {
+      const scene = await sceneOf(kit);
+      const empty: Judge = (exchange) => {
+        const { items, next } = pageOf(exchange);
+        return items?.length === 0 && next === undefined
+          ? undefined
+          : complain(
+              'no items and no next',
+              `${items?.length ?? 'no'} items${next === undefined ? '' : ' and next'}`,
+            );
+      };
+      for (const item of samples(scene, 3)) {
+        const at = formatInstant(item.at);
+        const elsewhere = formatInstant(item.at, { offsetMinutes: 330 });
+        const queries: PageQuery[] = [
+          { from: at, to: at },
+          { from: at, to: elsewhere },
+          { from: elsewhere, to: at },
+          { from: at, to: at, fromId: item.id },
+          ...(item.id > 0n ? [{ from: at, to: at, fromId: item.id - 1n }] : []),
+        ];
+        for (const query of queries) {
+          const exchange = await kit.ask(query, { id: '4.2-r1-zero-width' });
+          if (exchange.status === 200) kit.hold('4.2-r1-zero-width', exchange, empty);
+        }
+      }
+    },
+  },
+];
+
+/** Every place in a tie to begin behind, and ids that need not exist. */
+function startsAt(tie: readonly KnownItem[]): [KnownItem, bigint][] {
+  const [first, last] = [tie[0]!, tie.at(-1)!];
+  return [
+    ...tie.slice(0, 4).map((item): [KnownItem, bigint] => [item, item.id]),
+    [last, last.id],
+    [last, last.id + 1n],
+    [first, first.id - 1n],
+    [first, 0n],
+  ];
+}
+
+async function beginBehind(kit: Kit, scene: Scene, item: KnownItem, fromId: bigint): Promise<void> {
+  const end =
+    scene.items
+      .filter((other) => compareInstants(other.at, item.at) > 0)
+      .slice(0, 5)
+      .at(-1) ?? item;
+  const to = formatInstant(shift(end.at, 1n, Math.max(MICRO, end.at.fraction.length)));
+  for (const from of new Set([formatInstant(item.at), item.testTime])) {
+    const query = { from, to, fromId, pageSize: 50 };
+    const exchange = await kit.page(query);
+    const expected = await expectedOf(kit, query);
+    kit.hold('4.2-from_id', exchange, (page) => sameItems(page, expected));
+  }
+}

@@ -1,0 +1,354 @@
+/** Section 5: who may ask, and for which tenant. */
+import { OFFERED_SCOPE, Untested } from '../fixtures/client/client.ts';
+import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
+import { pageOf } from '../fixtures/client/page.ts';
+import { claimsOf } from '../fixtures/client/token.ts';
+import { complain, type Judge } from '../fixtures/judge/complaint.ts';
+import type { Kit } from '../fixtures/judge/kit.ts';
+import { codesOf, sayRefusal } from '../fixtures/judge/observers/errors.ts';
+import type { Probe } from '../fixtures/judge/probe.ts';
+import { sceneOf, windowOf } from '../fixtures/judge/survey.ts';
+import { canonical, isObject, member } from '../fixtures/client/json.ts';
+import { holdWalk, walk, type Walk } from '../fixtures/judge/walk.ts';
+import type { RequirementId } from '../fixtures/requirements.ts';
+import { encoded, rawQuery, SOME_WINDOW } from './7.2-rest-errors.ts';
+
+/** A tenant that nobody has. */
+const NOBODY = '00000000-0000-4000-8000-00000000dead';
+
+const refused =
+  (pointer: string | undefined, ...accepted: readonly (readonly [number, string])[]): Judge =>
+  (exchange) =>
+    accepted.some(([status, code]) => exchange.status === status && codesOf(exchange, pointer).includes(code))
+      ? undefined
+      : complain(
+          accepted.map(([status, code]) => `${status} ${code}`).join(' or '),
+          sayRefusal(exchange, pointer),
+        );
+
+/** A request of primary's own path with another way to say who asks; it must be answered 401 unauthenticated. */
+async function unauthenticated(
+  kit: Kit,
+  id: RequirementId,
+  authorization: Authorization,
+  extraQuery = '',
+): Promise<void> {
+  const query = `${rawQuery(encoded(SOME_WINDOW))}${extraQuery}`;
+  const exchange = await kit.send(kit.request(await kit.tenantOf(), query, authorization));
+  if (exchange.broken?.kind === 'timeout') throw new Untested(exchange.broken.message);
+  const label = authorization.kind === 'header' ? authorization.label : 'no Authorization header';
+  kit.hold(id, exchange, refused(kit.target.errorCodePointer, [401, 'unauthenticated']), label);
+}
+
+const header = (value: string, label: string): Authorization => ({ kind: 'header', value, label });
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+/** Another letter in the middle of a part: its last one may hold unused bits. */
+function swapped(part: string): string {
+  const middle = Math.floor(part.length / 2);
+  return `${part.slice(0, middle)}${part[middle] === 'A' ? 'B' : 'A'}${part.slice(middle + 1)}`;
+}
+
+/** Altered tokens, each by one alteration. */
+export function alteredTokens(token: string): [label: string, token: string][] {
+  const [head = '', payload = '', signature = ''] = token.split('.');
+  const headClaims = JSON.parse(Buffer.from(head, 'base64url').toString()) as Record<string, unknown>;
+  const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
+  const later = { ...claims, exp: Number(claims.exp) + 86_400 };
+  const altered: [string, string][] = [
+    ['payload altered: exp a day later', [head, encode(later), signature].join('.')],
+    [
+      'payload altered: another sub',
+      [head, encode({ ...claims, sub: 'somebody-else' }), signature].join('.'),
+    ],
+    ['signature altered in its middle', [head, payload, swapped(signature)].join('.')],
+    ['signature removed', [head, payload, ''].join('.')],
+    ['signature of zeros', [head, payload, 'A'.repeat(signature.length)].join('.')],
+    ['alg: none, no signature', [encode({ ...headClaims, alg: 'none' }), payload, ''].join('.')],
+    ['alg: None, no signature', [encode({ ...headClaims, alg: 'None' }), payload, ''].join('.')],
+    ['alg: none, the old signature', [encode({ ...headClaims, alg: 'none' }), payload, signature].join('.')],
+    [
+      'alg: HS256, the old signature',
+      [encode({ ...headClaims, alg: 'HS256', kid: 'kit' }), payload, signature].join('.'),
+    ],
+  ];
+  return altered.filter(([, text]) => text !== token);
+}
+
+async function altered(kit: Kit): Promise<void> {
+  const { text, claims } = await kit.token();
+  if (!claims) throw new Untested('the access token is no JWT, so no part of it can be altered');
+  for (const [label, token] of alteredTokens(text)) {
+    await unauthenticated(kit, '5-tampered', header(`Bearer ${token}`, `Bearer (token with ${label})`));
+  }
+  const { secondTenant } = kit.target.clients;
+  if (!secondTenant) return;
+  // A forged tenant on that tenant's own path: the signature alone is wrong.
+  const tenantId = await kit.tenantOf('secondTenant');
+  const [head, payload, signature] = text.split('.');
+  const forged = {
+    ...(JSON.parse(Buffer.from(payload!, 'base64url').toString()) as object),
+    tenant_id: tenantId,
+  };
+  const authorization = header(
+    `Bearer ${head}.${encode(forged)}.${signature}`,
+    "Bearer (token with payload altered: another tenant's tenant_id)",
+  );
+  const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
+  kit.hold(
+    '5-tampered',
+    exchange,
+    refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
+    'forged tenant',
+  );
+}
+
+/** Both tenants' screenings over one window, asked for in turn so that nothing kept from the one serves the other. */
+async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
+  const { window } = await sceneOf(kit);
+  const query = { ...window, pageSize: 400 };
+  const primary = await holdWalk(kit, query, { maxPages: 10 }, 'beside the second tenant');
+  const second = await walk(kit, query, { client: 'secondTenant', maxPages: 10 });
+  await walk(kit, query, { maxPages: 2 });
+  return [primary, second];
+}
+
+/** The same screening in both walks: not the same id alone, which two tenants may use each for its own. */
+function shared(primary: Walk, second: Walk): string | undefined {
+  const content = ({ json }: { json: unknown }): string => {
+    const fields = isObject(json as never) ? { ...(json as object) } : {};
+    return canonical({ ...fields, tenantId: null } as never);
+  };
+  const held = new Map(primary.items.map((item) => [content(item), item]));
+  return second.items
+    .map((item) => ({ item, twin: held.get(content(item)) }))
+    .find(({ item, twin }) => twin && twin.id === item.id)
+    ?.item.id.toString();
+}
+
+const requireSecond = (kit: Kit): void => {
+  if (!kit.target.clients.secondTenant) throw new Untested('supply clients.secondTenant in the target file');
+};
+
+export const probes: readonly Probe[] = [
+  {
+    ids: ['5-missing', '7.2-unauthenticated', '5-challenge'],
+    name: 'no Authorization header',
+    basis: 'page',
+    run: (kit) => unauthenticated(kit, '5-missing', { kind: 'none' }),
+  },
+  {
+    ids: ['5-scheme'],
+    name: 'what is no bearer token',
+    basis: 'page',
+    run: async (kit) => {
+      const { text } = await kit.token();
+      const { clientId, clientSecret } = kit.target.clients.primary;
+      const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
+      const others: [string, string][] = [
+        [`Basic ${basic}`, 'Basic (client_id and client_secret)'],
+        [`Basic ${text}`, 'Basic $TOKEN'],
+        [`Token ${text}`, 'Token $TOKEN'],
+        [text, '$TOKEN (without a scheme)'],
+        ['Bearer', 'Bearer (without a token)'],
+        ['Bearer ', 'Bearer (with a space and no token)'],
+      ];
+      for (const [value, label] of others) await unauthenticated(kit, '5-scheme', header(value, label));
+    },
+  },
+  {
+    ids: ['5-garbage'],
+    name: 'strings that are no token',
+    basis: 'page',
+    run: async (kit) => {
+      for (const text of ['garbage', 'a.b.c', '..', 'null', encode({ tenant_id: await kit.tenantOf() })]) {
+        await unauthenticated(kit, '5-garbage', header(`Bearer ${text}`, `Bearer ${text}`));
+      }
+    },
+  },
+  { ids: ['5-tampered'], name: 'altered tokens', basis: 'page', run: altered },
+  {
+    ids: ['5-expired'],
+    name: 'an expired token',
+    basis: 'page',
+    run: async (kit) => {
+      const { expiredToken } = kit.target;
+      if (!expiredToken)
+        throw new Untested('supply expiredToken (a token of clients.primary from more than an hour ago)');
+      const exp = Number(member(claimsOf(expiredToken), 'exp') ?? 0);
+      if (exp > Date.now() / 1000 - 60) throw new Untested('expiredToken has not expired yet');
+      await unauthenticated(kit, '5-expired', header(`Bearer ${expiredToken}`, 'Bearer (the expired token)'));
+    },
+  },
+  {
+    ids: ['5-query-token'],
+    name: 'a token in the query',
+    basis: 'page',
+    run: async (kit) => {
+      const { text } = await kit.token();
+      for (const name of ['access_token', 'token']) {
+        await unauthenticated(kit, '5-query-token', { kind: 'none' }, `&${name}=${text}`);
+      }
+    },
+  },
+  {
+    ids: ['5-scheme-case'],
+    name: 'bearer in another case',
+    basis: 'page',
+    run: async (kit) => {
+      const { text } = await kit.token();
+      for (const scheme of ['bearer', 'BEARER']) {
+        const authorization = header(`${scheme} ${text}`, `${scheme} $TOKEN`);
+        const exchange = await kit.send(
+          kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), authorization),
+        );
+        kit.hold('5-scheme-case', exchange, (answer) =>
+          answer.status === 200 ? undefined : complain('200', sayRefusal(answer)),
+        );
+      }
+    },
+  },
+  {
+    ids: ['5-forbidden', '7.2-forbidden'],
+    name: "another tenant's path",
+    basis: 'page',
+    run: async (kit) => {
+      requireSecond(kit);
+      const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
+      const ask = (client: 'primary' | 'secondTenant', tenantId: string): Promise<Exchange> =>
+        kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), { kind: 'client', client }));
+      // Each tenant asks for its own first, so that a kept answer or token would show.
+      for (const [client, tenantId] of [
+        ['secondTenant', other],
+        ['primary', own],
+      ] as const)
+        await ask(client, tenantId);
+      for (const [client, tenantId] of [
+        ['primary', other],
+        ['secondTenant', own],
+      ] as const) {
+        kit.hold(
+          '5-forbidden',
+          await ask(client, tenantId),
+          refused(kit.target.errorCodePointer, [403, 'forbidden']),
+          client,
+        );
+      }
+    },
+  },
+  {
+    ids: ['5-forbidden-unknown'],
+    name: 'the path of a tenant that nobody has',
+    basis: 'page',
+    run: async (kit) => {
+      const exchange = await kit.send(
+        kit.request(NOBODY, rawQuery(encoded(SOME_WINDOW)), { kind: 'client', client: 'primary' }),
+      );
+      kit.ledger.observe('unknown-tenant', sayRefusal(exchange, kit.target.errorCodePointer));
+      kit.hold(
+        '5-forbidden-unknown',
+        exchange,
+        refused(kit.target.errorCodePointer, [403, 'forbidden'], [404, 'not_found']),
+      );
+    },
+  },
+  {
+    ids: ['5-one-tenant'],
+    name: 'tokens of both tenants in turn',
+    basis: 'token',
+    run: async (kit) => {
+      requireSecond(kit);
+      const tenants: string[] = [];
+      for (const client of ['primary', 'secondTenant', 'primary', 'secondTenant'] as const) {
+        const exchange = await kit.client.mint(client);
+        const claim = member(claimsOf(String(member(exchange.json, 'access_token') ?? '')), 'tenant_id');
+        const tenantId = typeof claim === 'string' ? claim.toLowerCase() : 'none';
+        const expected = kit.target.clients[client]?.tenantId?.toLowerCase();
+        tenants.push(tenantId);
+        kit.hold('5-one-tenant', exchange, () =>
+          (expected !== undefined && tenantId !== expected) ||
+          (client === 'secondTenant' && tenantId === tenants[0])
+            ? complain(
+                `tenant_id: ${expected ?? "the second tenant's own"} for clients.${client}`,
+                `tenant_id: ${tenantId}`,
+              )
+            : undefined,
+        );
+      }
+    },
+  },
+  {
+    ids: ['4.2-r3-one-tenant'],
+    name: 'walks of both tenants',
+    basis: 'data',
+    run: async (kit) => {
+      requireSecond(kit);
+      const [primary, second] = await bothWalks(kit);
+      if (second.items.length === 0) {
+        throw new Untested("clients.secondTenant has no screenings in primary's window; load some there");
+      }
+      await kit.holdAll('4.2-r3-one-tenant', 'shared', async () => {
+        const twin = shared(primary, second);
+        return twin === undefined
+          ? undefined
+          : {
+              ...complain(
+                "none of the other tenant's screenings",
+                `item ${twin} in the walks of both tenants`,
+              ),
+              exchange: second.exchanges[0]!,
+            };
+      });
+      for (const [walked, client] of [
+        [primary, 'primary'],
+        [second, 'secondTenant'],
+      ] as const) {
+        const own = (await kit.tenantOf(client)).toLowerCase();
+        for (const exchange of walked.exchanges) kit.hold('4.2-r3-one-tenant', exchange, allOf(own), client);
+      }
+      await foreign(kit, primary, 'primary', 'secondTenant');
+      await foreign(kit, second, 'secondTenant', 'primary');
+    },
+  },
+];
+
+const allOf =
+  (tenantId: string): Judge =>
+  (exchange) => {
+    const odd = (pageOf(exchange).items ?? []).find((item) => item.tenantId?.toLowerCase() !== tenantId);
+    return odd
+      ? complain(
+          `only screenings of ${tenantId}`,
+          `item ${odd.id ?? '?'} of tenant ${odd.tenantId ?? 'none'}`,
+        )
+      : undefined;
+  };
+
+/** With both datasets: a screening that the other tenant's dataset holds, whatever tenantId it claims. */
+async function foreign(
+  kit: Kit,
+  walked: Walk,
+  own: 'primary' | 'secondTenant',
+  other: 'primary' | 'secondTenant',
+): Promise<void> {
+  const [ours, theirs] = [await kit.known(own), await kit.known(other)];
+  if (!ours.authoritative || !theirs.authoritative) return;
+  for (const exchange of walked.exchanges) {
+    kit.hold(
+      '4.2-r3-one-tenant',
+      exchange,
+      (page) => {
+        const odd = (pageOf(page).items ?? []).find(
+          ({ id }) => id !== undefined && !ours.get(id) && theirs.get(id) !== undefined,
+        );
+        return odd
+          ? complain(`only screenings of clients.${own}`, `item ${odd.id}, which clients.${other} holds`)
+          : undefined;
+      },
+      `foreign to ${own}`,
+    );
+  }
+}
+
+export { OFFERED_SCOPE };

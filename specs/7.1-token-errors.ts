@@ -1,0 +1,214 @@
+/** Section 7.1: what the token endpoint refuses, and how. */
+import { OFFERED_SCOPE, Untested } from '../fixtures/client/client.ts';
+import { header, type Exchange } from '../fixtures/client/exchange.ts';
+import { excerpt, member } from '../fixtures/client/json.ts';
+import { complain, type Judge } from '../fixtures/judge/complaint.ts';
+import type { Kit } from '../fixtures/judge/kit.ts';
+import type { Probe } from '../fixtures/judge/probe.ts';
+import type { RequirementId } from '../fixtures/requirements.ts';
+import type { ClientName } from '../fixtures/target/target.ts';
+
+export type Form = [string, string][];
+
+/** The answer of the token endpoint in a few words, without a token. */
+export function sayToken(exchange: Exchange): string {
+  if (exchange.broken) return exchange.broken.message;
+  const error = member(exchange.json, 'error');
+  if (member(exchange.json, 'access_token') !== undefined) return `${exchange.status} with a token`;
+  return `${exchange.status} ${error === undefined ? 'without error' : excerpt(error)}`;
+}
+
+/** Refused with that status and error. */
+export const refusedAs =
+  (status: number, error: string): Judge =>
+  (exchange) =>
+    exchange.status === status && member(exchange.json, 'error') === error
+      ? undefined
+      : complain(`${status} ${error}`, sayToken(exchange));
+
+export const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'] as const;
+
+const replaced = (form: Form, name: string, value: string): Form =>
+  form.map(([key, old]) => [key, key === name ? value : old]);
+
+async function hold(kit: Kit, id: RequirementId, form: Form, judge: Judge, label: string): Promise<Exchange> {
+  const exchange = await kit.send(kit.client.tokenRequest(form));
+  if (exchange.broken?.kind === 'timeout') throw new Untested(exchange.broken.message);
+  kit.hold(id, exchange, judge, label);
+  return exchange;
+}
+
+/** Secrets that are near the right one. */
+function wrongSecrets(secret: string): string[] {
+  const swapped = secret.replace(/[a-z]/i, (letter) =>
+    letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
+  );
+  const wrong = ['not-the-secret', `${secret}x`, secret.slice(0, -1), swapped];
+  return [...new Set(wrong)].filter((candidate) => candidate !== secret && candidate !== '');
+}
+
+async function provisioned(kit: Kit, name: ClientName, id: RequirementId, error: string): Promise<void> {
+  await hold(kit, id, kit.client.validForm(name), refusedAs(400, error), name);
+}
+
+export const probes: readonly Probe[] = [
+  {
+    ids: ['7.1-invalid_request-missing', '7.1-body'],
+    name: 'each required parameter left out',
+    basis: 'token',
+    run: async (kit) => {
+      for (const name of PARAMETERS) {
+        const form = kit.client.validForm('primary').filter(([key]) => key !== name);
+        await hold(
+          kit,
+          '7.1-invalid_request-missing',
+          form,
+          refusedAs(400, 'invalid_request'),
+          `without ${name}`,
+        );
+      }
+    },
+  },
+  {
+    ids: ['7.1-invalid_request-duplicated', '7.1-body'],
+    name: 'each required parameter sent twice',
+    basis: 'token',
+    run: async (kit) => {
+      for (const name of PARAMETERS) {
+        const form = kit.client
+          .validForm('primary')
+          .flatMap((pair) => (pair[0] === name ? [pair, pair] : [pair]));
+        await hold(
+          kit,
+          '7.1-invalid_request-duplicated',
+          form,
+          refusedAs(400, 'invalid_request'),
+          `${name} twice`,
+        );
+      }
+    },
+  },
+  {
+    ids: ['7.1-invalid_request-malformed'],
+    name: 'a body that is no form',
+    basis: 'token',
+    run: async (kit) => {
+      const { form, ...request } = kit.client.tokenRequest(kit.client.validForm('primary'));
+      const exchange = await kit.send({
+        ...request,
+        headers: { ...request.headers, 'content-type': 'application/json' },
+        body: JSON.stringify(Object.fromEntries(form!)),
+      });
+      kit.ledger.observe('json-token-request', String(exchange.status));
+      kit.hold('7.1-invalid_request-malformed', exchange, (answer) =>
+        answer.status === 415 ? undefined : refusedAs(400, 'invalid_request')(answer),
+      );
+    },
+  },
+  {
+    ids: ['7.1-invalid_client-secret', '7.1-invalid_client-challenge', '7.1-body'],
+    name: 'a wrong secret',
+    basis: 'token',
+    run: async (kit) => {
+      const valid = kit.client.validForm('primary');
+      const others = (['secondTenant', 'notOnboarded'] as const).flatMap(
+        (name) => kit.target.clients[name] ?? [],
+      );
+      const { clientSecret } = kit.target.clients.primary;
+      const secrets = [...wrongSecrets(clientSecret), ...others.map((other) => other.clientSecret)];
+      for (const secret of secrets.filter((candidate) => candidate !== clientSecret)) {
+        const form = replaced(valid, 'client_secret', secret);
+        const judge = refusedAs(401, 'invalid_client');
+        const exchange = await hold(kit, '7.1-invalid_client-secret', form, judge, 'a wrong secret');
+        challenge(kit, exchange);
+      }
+    },
+  },
+  {
+    ids: ['7.1-invalid_client-id', '7.1-invalid_client-challenge', '7.1-body'],
+    name: 'an unknown client_id',
+    basis: 'token',
+    run: async (kit) => {
+      const valid = kit.client.validForm('primary');
+      const { clientId } = kit.target.clients.primary;
+      for (const id of ['nobody-has-this-client-id', `${clientId}x`]) {
+        const form = replaced(valid, 'client_id', id);
+        const exchange = await hold(
+          kit,
+          '7.1-invalid_client-id',
+          form,
+          refusedAs(401, 'invalid_client'),
+          'unknown',
+        );
+        challenge(kit, exchange);
+      }
+    },
+  },
+  {
+    ids: ['7.1-unsupported_grant_type', '7.1-body'],
+    name: 'another grant_type',
+    basis: 'token',
+    run: async (kit) => {
+      for (const grant of ['password', 'authorization_code', 'refresh_token', 'nobody-knows-this-grant']) {
+        const form = replaced(kit.client.validForm('primary'), 'grant_type', grant);
+        await hold(kit, '7.1-unsupported_grant_type', form, refusedAs(400, 'unsupported_grant_type'), grant);
+      }
+    },
+  },
+  {
+    ids: ['7.1-invalid_scope', '7.1-body'],
+    name: 'a scope that no client has',
+    basis: 'token',
+    run: async (kit) => {
+      for (const scope of ['nobody.has.this.scope', 'screenings.write']) {
+        const form = replaced(kit.client.validForm('primary'), 'scope', scope);
+        await hold(kit, '7.1-invalid_scope', form, refusedAs(400, 'invalid_scope'), scope);
+      }
+    },
+  },
+  {
+    ids: ['7.1-scope-subset'],
+    name: `${OFFERED_SCOPE} beside an unknown scope`,
+    basis: 'token',
+    run: async (kit) => {
+      for (const scope of [
+        `${OFFERED_SCOPE} nobody.has.this.scope`,
+        `nobody.has.this.scope ${OFFERED_SCOPE}`,
+      ]) {
+        const form = replaced(kit.client.validForm('primary'), 'scope', scope);
+        const exchange = await hold(kit, '7.1-scope-subset', form, subsetOrRefused, 'a scope too many');
+        kit.ledger.observe('scope-subset', sayToken(exchange));
+      }
+    },
+  },
+  {
+    ids: ['7.1-unauthorized_client'],
+    name: 'a client that may not use the grant',
+    basis: 'token',
+    run: (kit) => provisioned(kit, 'unauthorized', '7.1-unauthorized_client', 'unauthorized_client'),
+  },
+  {
+    ids: ['7.1-invalid_grant'],
+    name: 'a client whose grant cannot be used',
+    basis: 'token',
+    run: (kit) => provisioned(kit, 'invalidGrant', '7.1-invalid_grant', 'invalid_grant'),
+  },
+];
+
+function challenge(kit: Kit, exchange: Exchange): void {
+  if (exchange.status !== 401) return;
+  kit.hold('7.1-invalid_client-challenge', exchange, (answer) =>
+    header(answer, 'www-authenticate') === undefined
+      ? complain('a 401 with WWW-Authenticate', 'none')
+      : undefined,
+  );
+}
+
+/** 200 with screenings.read alone, or 400 invalid_scope: the specification allows both (4.1, 7.1). */
+const subsetOrRefused: Judge = (exchange) => {
+  if (exchange.status !== 200) return refusedAs(400, 'invalid_scope')(exchange);
+  const scope = member(exchange.json, 'scope');
+  return scope === OFFERED_SCOPE
+    ? undefined
+    : complain(`scope: "${OFFERED_SCOPE}" alone, or 400 invalid_scope`, `200 with scope: ${excerpt(scope)}`);
+};

@@ -1,0 +1,150 @@
+/** Section 7.2, behind everything else: the rate limit, where there is leave to provoke it, and a failing server. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { retryAfterMs, Untested } from '../fixtures/client/client.ts';
+import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
+import { complain } from '../fixtures/judge/complaint.ts';
+import type { Kit } from '../fixtures/judge/kit.ts';
+import { codesOf, sayRefusal } from '../fixtures/judge/observers/errors.ts';
+import type { Probe } from '../fixtures/judge/probe.ts';
+import { encoded, rawQuery, SOME_WINDOW } from './7.2-rest-errors.ts';
+
+const AT_ONCE = 8;
+const LONGEST_HONEST_WAIT_MS = 65_000;
+const FAULT_PATIENCE_MS = 30_000;
+const FAULT_PAUSE_MS = 500;
+
+async function validRequest(kit: Kit): Promise<RequestOut> {
+  const query = rawQuery({ ...encoded(SOME_WINDOW), pageSize: '1' });
+  return kit.request(await kit.tenantOf(), query, { kind: 'client', client: 'primary' });
+}
+
+/** Asks as fast as it may until a 429, and no further. */
+async function provoke(kit: Kit): Promise<Exchange | undefined> {
+  const { maxRequests, maxSeconds } = kit.target.rateLimit!;
+  const request = await validRequest(kit);
+  const until = Date.now() + maxSeconds * 1000;
+  let sent = 0;
+  let limited: Exchange | undefined;
+  const worker = async (): Promise<void> => {
+    while (!limited && sent < maxRequests && Date.now() < until) {
+      sent++;
+      const exchange = await kit.client.send(request, { renew: true, keep429: true });
+      if (exchange.status === 429) limited ??= exchange;
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  kit.ledger.atLeast('requestsToTheLimit', sent);
+  return limited;
+}
+
+async function rateLimit(kit: Kit): Promise<void> {
+  if (!kit.target.rateLimit) {
+    if (kit.ledger.checks.has('7.2-rate_limited')) return;
+    throw new Untested('supply rateLimit.probe: leave to provoke 429 (with maxRequests and maxSeconds)');
+  }
+  const limited = await provoke(kit);
+  if (!limited && !kit.ledger.checks.has('7.2-rate_limited')) {
+    const { maxRequests, maxSeconds } = kit.target.rateLimit;
+    throw new Untested(
+      `no limit was met within ${maxRequests} requests or ${maxSeconds} s; raise rateLimit.maxRequests`,
+    );
+  }
+}
+
+async function honestWait(kit: Kit): Promise<void> {
+  await rateLimit(kit);
+  const limited = kit.target.rateLimit && (await provoke(kit));
+  if (!limited) throw new Untested('supply rateLimit.probe: leave to provoke 429 and to wait as it says');
+  const waitMs = retryAfterMs(limited);
+  if (waitMs === undefined) throw new Untested('the 429 says no time to wait');
+  if (waitMs > LONGEST_HONEST_WAIT_MS)
+    throw new Untested(`the 429 asks to wait ${Math.round(waitMs / 1000)} s, longer than the kit does`);
+  await sleep(Math.max(0, limited.startedAtMs + limited.durationMs + waitMs - Date.now()) + 50);
+  const exchange = await kit.client.send(await validRequest(kit), { renew: true, keep429: true });
+  kit.ledger.check('7.2-retry-after-honest');
+  if (exchange.status === 429) {
+    kit.fail({
+      id: '7.2-retry-after-honest',
+      cause: 'probe',
+      complaint: complain(
+        `a request served after the ${waitMs / 1000} s of Retry-After`,
+        sayRefusal(exchange),
+      ),
+      exchange,
+    });
+  }
+}
+
+async function failingServer(kit: Kit): Promise<void> {
+  const { fault } = kit.target;
+  if (!fault)
+    throw new Untested('supply fault.start and fault.stop: commands that make the server fail, and heal it');
+  const request: RequestOut = { ...(await validRequest(kit)), provoked: true };
+  const isFailure = (exchange: Exchange): boolean =>
+    exchange.status >= 500 &&
+    codesOf(exchange, kit.target.errorCodePointer).some((code) =>
+      ['internal_error', 'service_unavailable'].includes(code),
+    );
+  await kit.token();
+  try {
+    await fault.start().catch((error: Error) => {
+      throw new Untested(`fault.start: ${error.message}`);
+    });
+    await within(
+      kit,
+      request,
+      isFailure,
+      '5xx with internal_error or service_unavailable while the fault is on',
+    );
+  } finally {
+    await fault.stop().catch((error: Error) => {
+      throw new Untested(`fault.stop: ${error.message}`);
+    });
+  }
+  await within(kit, request, ({ status }) => status === 200, '200 within 30 s of the end of the fault');
+}
+
+/** Asks now and then until the answer is as it must be, for half a minute. */
+async function within(
+  kit: Kit,
+  request: RequestOut,
+  good: (exchange: Exchange) => boolean,
+  expected: string,
+): Promise<void> {
+  const until = Date.now() + FAULT_PATIENCE_MS;
+  for (;;) {
+    const exchange = await kit.client.send(request, { renew: true });
+    kit.ledger.check('7.2-server-error');
+    if (good(exchange)) return;
+    if (Date.now() > until) {
+      const complaint = complain(expected, sayRefusal(exchange, kit.target.errorCodePointer));
+      kit.fail({ id: '7.2-server-error', cause: expected, complaint, exchange });
+      return;
+    }
+    await sleep(FAULT_PAUSE_MS);
+  }
+}
+
+export const probes: readonly Probe[] = [
+  {
+    ids: ['7.2-rate_limited', '7.2-retry-after'],
+    name: 'requests past the limit',
+    basis: 'page',
+    last: true,
+    run: rateLimit,
+  },
+  {
+    ids: ['7.2-retry-after-honest'],
+    name: 'a wait as long as Retry-After says',
+    basis: 'page',
+    last: true,
+    run: honestWait,
+  },
+  {
+    ids: ['7.2-server-error'],
+    name: 'a server that fails and heals',
+    basis: 'page',
+    last: true,
+    run: failingServer,
+  },
+];

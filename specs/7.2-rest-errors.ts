@@ -1,0 +1,264 @@
+/** Section 7.2: what the REST API refuses, and how. */
+import { Untested } from '../fixtures/client/client.ts';
+import type { Exchange } from '../fixtures/client/exchange.ts';
+import { complain, type Judge } from '../fixtures/judge/complaint.ts';
+import type { Kit } from '../fixtures/judge/kit.ts';
+import { codesOf, sayRefusal } from '../fixtures/judge/observers/errors.ts';
+import { sideBySide, type Probe } from '../fixtures/judge/probe.ts';
+import type { RequirementId } from '../fixtures/requirements.ts';
+import { formatInstant, instant, shift } from '../fixtures/data/instant.ts';
+
+/** A window that holds whatever it holds: refusals don't depend on data. */
+export const SOME_WINDOW = { from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' } as const;
+
+/** Refused with 400 and one of these codes. */
+export const refusedWith =
+  (pointer: string | undefined, ...codes: readonly string[]): Judge =>
+  (exchange) =>
+    exchange.status === 400 && codesOf(exchange, pointer).some((code) => codes.includes(code))
+      ? undefined
+      : complain(`400 ${codes.join(' or ')}`, sayRefusal(exchange, pointer));
+
+/** `?name=value&…`; values stand as they are on the wire. */
+export const rawQuery = (parameters: Readonly<Record<string, string>>): string =>
+  `?${Object.entries(parameters)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('&')}`;
+
+export const encoded = (parameters: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, encodeURIComponent(value)]));
+
+/** Asks as primary on its own path, with the query as it stands. */
+export async function askRaw(kit: Kit, query: string): Promise<Exchange> {
+  const request = kit.request(await kit.tenantOf(), query, { kind: 'client', client: 'primary' });
+  const exchange = await kit.send(request);
+  if (exchange.broken?.kind === 'timeout') throw new Untested(exchange.broken.message);
+  return exchange;
+}
+
+interface Refusal {
+  readonly query: string;
+  readonly codes: readonly string[];
+}
+
+async function holdRefusals(kit: Kit, id: RequirementId, refusals: readonly Refusal[]): Promise<void> {
+  await sideBySide(refusals, async ({ query, codes }) => {
+    const exchange = await askRaw(kit, query);
+    kit.hold(id, exchange, refusedWith(kit.target.errorCodePointer, ...codes));
+  });
+}
+
+const MALFORMED_TIMES = [
+  '2026-03-01T00:00:00', // no offset
+  '2026-03-01T00:00Z', // no seconds
+  '2026-03-01', // a date alone
+  '2026-02-30T00:00:00Z',
+  '2025-02-29T00:00:00Z',
+  '2026-04-31T00:00:00Z',
+  '2026-13-01T00:00:00Z',
+  '2026-00-10T00:00:00Z',
+  '2026-03-00T00:00:00Z',
+  '2026-03-01T24:00:00Z',
+  '2026-03-01T25:00:00Z',
+  '2026-03-01T00:60:00Z',
+  '2026-03-01T00:00:61Z',
+  '2026-03-01T00:00:00+01:60',
+  '2026-03-01T00:00:00+01:99',
+  '2026-03-01T00:00:00+0100',
+  '2026-03-01T00:00:00+01',
+  '2026-03-01T00:00:00.Z',
+  '2026-03-01T00:00:00,5Z',
+  '20260301T000000Z',
+  '2026-3-1T00:00:00Z',
+  '26-03-01T00:00:00Z',
+  '1772323200',
+  '1772323200000',
+  '2026-03-01T00:00:00Zjunk',
+  '2026-03-01T00:00:00Z;',
+  'yesterday',
+  'null',
+] as const;
+
+function timeRefusals(): Refusal[] {
+  const codes = ['invalid_time_range'];
+  return (['from', 'to'] as const).flatMap((name) => [
+    ...MALFORMED_TIMES.map((value) => ({
+      query: rawQuery(encoded({ ...SOME_WINDOW, [name]: value })),
+      codes,
+    })),
+    // A raw + is a space in a query: the offset lost its sign.
+    {
+      query: rawQuery({ ...encoded(SOME_WINDOW), [name]: `${SOME_WINDOW[name].slice(0, -1)}+01:00` }),
+      codes,
+    },
+    ...['', '%zz'].map((value) => ({
+      query: rawQuery({ ...encoded(SOME_WINDOW), [name]: value }),
+      codes: [...codes, 'invalid_request'],
+    })),
+  ]);
+}
+
+const sized = (pageSize: string, ...codes: string[]): Refusal => ({
+  query: rawQuery({ ...encoded(SOME_WINDOW), pageSize }),
+  codes,
+});
+
+const INTEGER_REFUSALS: readonly Refusal[] = [
+  ...['abc', '10abc', '0x10', 'null'].map((value) => sized(value, 'invalid_request')),
+  ...['1.5', '', '%2B5', '1e2', '10.0'].map((value) =>
+    sized(value, 'invalid_request', 'page_size_out_of_range'),
+  ),
+  ...['abc', '1.5', '12abc', '0x10'].map((value) => ({
+    query: rawQuery({ ...encoded(SOME_WINDOW), from_id: value }),
+    codes: ['invalid_request'],
+  })),
+];
+
+/** Odd requests that must be answered somehow, never by a 5xx or a broken connection. */
+function oddQueries(): string[] {
+  const valid = encoded(SOME_WINDOW);
+  return [
+    rawQuery({ ...valid, pageSize: '%00' }),
+    rawQuery({ ...valid, from: '%00' }),
+    rawQuery({ ...valid, from: '%ff%fe' }),
+    rawQuery({ ...valid, pageSize: '%' }),
+    rawQuery({ ...valid, from: '9'.repeat(2_000) }),
+    rawQuery({ ...valid, from_id: '9'.repeat(400) }),
+    rawQuery({ ...valid, from_id: '-1' }),
+    rawQuery({ ...valid, from_id: '9223372036854775808' }),
+    rawQuery({ ...valid, from: encodeURIComponent("2026-03-01T00:00:00Z' OR '1'='1") }),
+    rawQuery({ ...valid, pageSize: '-99999999999999999999' }),
+    rawQuery({ ...valid, from: '0000-01-01T00:00:00Z' }),
+    rawQuery({ ...valid, from: encodeURIComponent('2026-03-01T00:00:00-00:00') }),
+    rawQuery({ ...valid, from: encodeURIComponent('0001-01-01T00:00:00+18:00') }),
+    rawQuery({ ...valid, to: encodeURIComponent('9999-12-31T23:59:59-18:00') }),
+    rawQuery({ ...valid, from: '2016-12-31T23:59:60Z' }),
+    rawQuery({ ...valid, unknown: 'x' }),
+    `${rawQuery(valid)}&from=${valid.from}`,
+    `${rawQuery(valid)}&pageSize=10&pageSize=20`,
+    `${rawQuery(valid)}&&=&%20`,
+    `?${'&'.repeat(500)}`,
+    `${rawQuery(valid)}&filler=${'x'.repeat(6_000)}`,
+  ];
+}
+
+export const probes: readonly Probe[] = [
+  {
+    ids: ['4.2-from-required', '4.2-to-required', '7.2-body'],
+    name: 'one edge of the window left out',
+    basis: 'page',
+    run: async (kit) => {
+      for (const name of ['from', 'to'] as const) {
+        const others = Object.entries(encoded(SOME_WINDOW)).filter(([key]) => key !== name);
+        const exchange = await askRaw(kit, rawQuery(Object.fromEntries(others)));
+        kit.ledger.observe(`missing-${name}-code`, sayRefusal(exchange, kit.target.errorCodePointer));
+        kit.hold(
+          `4.2-${name}-required`,
+          exchange,
+          refusedWith(kit.target.errorCodePointer, 'invalid_request', 'invalid_time_range'),
+        );
+      }
+    },
+  },
+  {
+    ids: ['4.2-r2-inverted'],
+    name: 'to earlier than from',
+    basis: 'page',
+    run: async (kit) => {
+      const { from, to } = SOME_WINDOW;
+      const micro = formatInstant(shift(instant(from), 1n));
+      const inverted: [string, string][] = [
+        [to, from],
+        [formatInstant(shift(instant(from), 1_000_000n)), from],
+        [micro, from],
+        // Earlier as an instant, later as text; and the other way about.
+        ['2026-03-01T06:00:00Z', '2026-03-01T10:00:00+05:00'],
+        ['2026-03-01T00:30:00-01:00', '2026-03-01T01:00:00Z'],
+      ];
+      await holdRefusals(
+        kit,
+        '4.2-r2-inverted',
+        inverted.map(([from, to]) => ({
+          query: rawQuery(encoded({ from, to })),
+          codes: ['invalid_time_range'],
+        })),
+      );
+    },
+  },
+  {
+    ids: ['7.2-invalid_request', '7.2-body'],
+    name: 'integers that are none',
+    basis: 'page',
+    run: (kit) => holdRefusals(kit, '7.2-invalid_request', INTEGER_REFUSALS),
+  },
+  {
+    ids: ['7.2-invalid_time_range', '7.2-body'],
+    name: 'instants that are not RFC 3339',
+    basis: 'page',
+    run: (kit) => holdRefusals(kit, '7.2-invalid_time_range', timeRefusals()),
+  },
+  {
+    ids: ['7.2-page_size_out_of_range', '7.2-body'],
+    name: 'page sizes beyond the bounds',
+    basis: 'page',
+    run: (kit) =>
+      holdRefusals(kit, '7.2-page_size_out_of_range', [
+        ...['0', '1001', '-1'].map((value) => sized(value, 'page_size_out_of_range')),
+        sized('99999999999999999999', 'page_size_out_of_range', 'invalid_request'),
+      ]),
+  },
+  {
+    ids: ['7.2-no-unprovoked-5xx'],
+    name: 'odd requests',
+    basis: 'page',
+    run: async (kit) => {
+      const tenantId = await kit.tenantOf();
+      const queries = oddQueries();
+      await sideBySide(queries, async (query) => {
+        const exchange = await askRaw(kit, query);
+        if (query.includes('from_id=-1'))
+          kit.ledger.observe('negative-from_id', sayRefusal(exchange).slice(0, 3));
+        if (query.includes('pageSize=10&pageSize=20')) {
+          kit.ledger.observe('repeated-parameter', sayRefusal(exchange).slice(0, 3));
+        }
+        if (query.includes(':60Z')) kit.ledger.observe('leap-second', sayRefusal(exchange).slice(0, 3));
+      });
+      const valid = kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), {
+        kind: 'client',
+        client: 'primary',
+      });
+      for (const method of ['HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']) {
+        await kit.send({ ...valid, method, offPath: true });
+      }
+      const paths = ['not-a-uuid', '%00', '%zz', `${tenantId}%2F..`, 'x'.repeat(1_000)];
+      for (const path of paths) {
+        const url = valid.url.replace(tenantId, path);
+        const exchange = await kit.send({ ...valid, url, offPath: true });
+        if (path === 'not-a-uuid') kit.ledger.observe('path-not-a-uuid', sayRefusal(exchange));
+      }
+      const header = { kind: 'header', value: `Bearer ${'x'.repeat(4_000)}`, label: 'Bearer x…' } as const;
+      await kit.send({ ...valid, authorization: header });
+      const form = kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]]);
+      await kit.send({ ...form, offPath: true });
+      const { form: _, ...bare } = form;
+      for (const body of ['', '%zz=%zz&&==', '\u0000', '{']) await kit.send({ ...bare, body, offPath: true });
+    },
+  },
+  {
+    ids: ['7.2-not_found'],
+    name: 'a tenant that is not onboarded, on its own path',
+    basis: 'page',
+    run: async (kit) => {
+      if (!kit.target.clients.notOnboarded)
+        throw new Untested('supply clients.notOnboarded in the target file');
+      const tenantId = await kit.tenantOf('notOnboarded');
+      const authorization = { kind: 'client', client: 'notOnboarded' } as const;
+      const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
+      kit.hold('7.2-not_found', exchange, (answer) =>
+        answer.status === 404 && codesOf(answer, kit.target.errorCodePointer).includes('not_found')
+          ? undefined
+          : complain('404 not_found', sayRefusal(answer, kit.target.errorCodePointer)),
+      );
+    },
+  },
+];
