@@ -1,4 +1,5 @@
 /** POST {auth_url}/oauth/token: the client credentials grant (section 4.1, errors of 7.1). */
+import { isUtf8 } from 'node:buffer';
 import { parseForm } from './form.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from './http.ts';
 import type { ServiceParts } from './parts.ts';
@@ -66,7 +67,7 @@ function readForm({ headers, body }: Pick<ServiceRequest, 'headers' | 'body'>): 
   if (type !== 'application/x-www-form-urlencoded') {
     return 'the body must be application/x-www-form-urlencoded';
   }
-  const fields = parseForm(body.toString('latin1'));
+  const fields = isUtf8(body) ? parseForm(body.toString()) : undefined;
   if (!fields) return 'the form is not percent-encoded UTF-8';
   for (const [name, values] of fields) {
     if (values.length > 1) return `${printable(name)} is there more than once`;

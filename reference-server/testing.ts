@@ -1,0 +1,122 @@
+/** What the reference server's own tests share: one loaded database a worker, and a client that checks nothing. */
+import { test as base } from '@playwright/test';
+import { type Database, openDatabase } from './database.ts';
+import { defaultProvisioning, loadProvisioning, type Provisioned } from './provisioning.ts';
+import {
+  type ReferenceServer,
+  type ReferenceTarget,
+  type ServerOptions,
+  startServer,
+  type TargetClient,
+} from './start.ts';
+
+interface WorkerWorld {
+  readonly database: Database;
+  readonly provisioned: Provisioned;
+  /** A server as it is by default, which no test may change. */
+  readonly server: ReferenceServer;
+}
+
+interface TestWorld {
+  /** Starts a server of the test's own; it stops with the test. */
+  readonly start: (options?: ServerOptions) => Promise<ReferenceServer>;
+}
+
+export const test = base.extend<TestWorld, WorkerWorld>({
+  database: [
+    async ({}, use) => {
+      await using database = await openDatabase('embedded');
+      await use(database);
+    },
+    { scope: 'worker' },
+  ],
+  provisioned: [
+    async ({ database }, use) => {
+      await using provisioned = await loadProvisioning(database, defaultProvisioning());
+      await use(provisioned);
+    },
+    { scope: 'worker' },
+  ],
+  server: [
+    async ({ database, provisioned }, use) => {
+      await using server = await startServer(database, provisioned);
+      await use(server);
+    },
+    { scope: 'worker' },
+  ],
+  start: async ({ database, provisioned }, use) => {
+    const servers: ReferenceServer[] = [];
+    await use(async (options) => {
+      const server = await startServer(database, provisioned, options);
+      servers.push(server);
+      return server;
+    });
+    for (const server of servers) await server.stop();
+  },
+});
+
+export interface Received {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body where it is JSON. Ids beyond 2^53 are rounded here. */
+  readonly json: unknown;
+}
+
+export async function send(url: string, init?: RequestInit): Promise<Received> {
+  const response = await fetch(url, init);
+  const text = await response.text();
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    json = undefined;
+  }
+  return { status: response.status, headers: response.headers, text, json };
+}
+
+/** Posts a form; an array of pairs can repeat a name. */
+export function requestToken(
+  { authUrl }: Pick<ReferenceTarget, 'authUrl'>,
+  form: Record<string, string> | [string, string][],
+): Promise<Received> {
+  return send(`${authUrl}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
+}
+
+export const goodForm = ({ clientId, clientSecret }: TargetClient): Record<string, string> => ({
+  grant_type: 'client_credentials',
+  client_id: clientId,
+  client_secret: clientSecret,
+  scope: 'screenings.read',
+});
+
+export async function mintToken(
+  target: Pick<ReferenceTarget, 'authUrl'>,
+  client: TargetClient | undefined,
+): Promise<string> {
+  if (!client) throw new Error('no such client');
+  const { json } = await requestToken(target, goodForm(client));
+  return (json as { access_token: string }).access_token;
+}
+
+export const screeningsUrl = ({ baseUrl }: Pick<ReferenceTarget, 'baseUrl'>, tenantId: string): string =>
+  `${baseUrl}/v1/tenants/${tenantId}/screenings`;
+
+/** Every text of every item of a walk, in order, and how many pages it took. */
+export async function walk(firstUrl: string, token: string): Promise<{ items: string[]; pages: number }> {
+  const items: string[] = [];
+  let pages = 0;
+  for (let url: string | undefined = firstUrl; url !== undefined; pages += 1) {
+    const { status, text, json } = await send(url, { headers: { authorization: `Bearer ${token}` } });
+    if (status !== 200) throw new Error(`${url}: ${status} ${text}`);
+    items.push(...textsOfItems(text));
+    url = (json as { links: { next?: string } }).links.next;
+  }
+  return { items, pages };
+}
+
+/** The generator's items end with their result, which no other place of a page looks like. */
+function textsOfItems(page: string): string[] {
+  const inner = page.slice('{"items":['.length, page.lastIndexOf('],"links":'));
+  return inner === '' ? [] : inner.split(/(?<=\}),(?=\{"id":)/);
+}
