@@ -1,0 +1,25 @@
+/** Which of the allowed behaviours was seen where the specification is silent. */
+import type { Ledger } from '../fixtures/judge/ledger.ts';
+import type { Observation } from './report.ts';
+
+const QUESTIONS: Readonly<Record<string, string>> = {
+  'missing-from-code': 'Which code does a request without `from` get?',
+  'missing-to-code': 'Which code does a request without `to` get?',
+  'default-page-items': 'How many items does a page without pageSize hold?',
+  'negative-from_id': 'How is a negative from_id answered?',
+  'repeated-parameter': 'How is a repeated query parameter answered?',
+  'leap-second': 'How is second 60 answered?',
+  'path-not-a-uuid': 'How is a path tenant that is no UUID answered?',
+  'unknown-tenant': 'How is the path of a tenant that nobody has answered?',
+  'scope-subset': 'What does a request for a known and an unknown scope get?',
+  'json-token-request': 'How is a token request in JSON answered?',
+  'get-token': 'How is a GET of the token endpoint answered?',
+};
+
+export function observationsOf(ledger: Ledger): Observation[] {
+  return [...ledger.observations].map(([topic, seen]) => ({
+    topic,
+    question: QUESTIONS[topic] ?? topic,
+    seen: [...seen].sort(),
+  }));
+}
