@@ -34,7 +34,7 @@ const ENCODINGS: Readonly<Record<string, (text: string) => string>> = {
 /** Secrets as identity providers make them, and as nobody should. Well-formed text: UTF-8 holds no other. */
 const secret = fc.oneof(
   fc.string({ minLength: 4, maxLength: 40 }),
-  fc.string({ minLength: 4, maxLength: 12, unit: 'grapheme' }).filter((text) => text.isWellFormed()),
+  fc.string({ minLength: 4, maxLength: 12, unit: 'grapheme' }),
   fc.string({
     minLength: 4,
     maxLength: 12,
@@ -51,8 +51,7 @@ for (const [name, spell] of Object.entries(SPELLINGS)) {
       fc.property(secret, around, around, (text, before, after) => {
         fc.pre(!REDACTED.includes(text) && !TOKEN.includes(text));
         const redacted = createRedactor([text]).redact(`${before} ${spell(text)} ${after}`);
-        expect(redacted).not.toContain(spell(text));
-        expect(redacted).not.toContain(text);
+        return !redacted.includes(spell(text)) && !redacted.includes(text);
       }),
       { numRuns: 300 },
     );
@@ -65,7 +64,7 @@ for (const [name, encode] of Object.entries(ENCODINGS)) {
       fc.property(secret, around, around, (text, before, after) => {
         fc.pre(Buffer.byteLength(text) >= 6);
         const redacted = createRedactor([text]).redact(`x ${encode(`${before}${text}${after}`)} y`);
-        expect(redacted).toBe(`x ${REDACTED} y`);
+        return redacted === `x ${REDACTED} y`;
       }),
       { numRuns: 300 },
     );
@@ -98,7 +97,7 @@ test('any JWT-like text goes', () => {
   fc.assert(
     fc.property(part, part, part, (header, payload, signature) => {
       const token = `eyJ${header}.${payload}.${signature}`;
-      expect(createRedactor([]).redact(`"${token}"`)).toBe(`"${TOKEN}"`);
+      return createRedactor([]).redact(`"${token}"`) === `"${TOKEN}"`;
     }),
   );
 });
@@ -158,7 +157,7 @@ test('no secret survives anywhere in data', () => {
         strings.push(key, ...(typeof inner === 'string' ? [inner] : []));
         return inner;
       });
-      for (const found of strings) expect(found).not.toContain(text);
+      return !strings.some((found) => found.includes(text));
     }),
   );
 });

@@ -18,10 +18,29 @@ export interface Redactor {
 /** Shorter ones stand in ordinary words by chance: they are removed only where their name stands before them. */
 const SHORTEST_ANYWHERE = 4;
 
-/** Three base64url parts of which the first is a JSON object; the last may be empty, or cut off with its dot. */
-const JWT = /eyJ[\w-]+(?:\.|%2e)(?:[\w-]+(?:\.|%2e)[\w-]*|eyJ[\w-]*)/gi;
+/** Parts joined by dots. It matches wherever a part begins, so that no text is scanned twice. */
+const DOTTED = /[\w-]+(?:(?:\.|%2e)[\w-]*)*/gi;
 
-const BASIC = /\b(Basic(?:\s|%20|\+)+)[\w+/=%-]+/gi;
+/**
+ * A JWT is three base64url parts of which the first is a JSON object (`eyJ`); the third may be empty, or
+ * cut off together with its dot.
+ */
+function withoutTokens(run: string): string {
+  const pieces = run.split(/(\.|%2e)/i);
+  for (let index = 0; index + 2 < pieces.length; index += 2) {
+    const start = pieces[index]!.indexOf('eyJ');
+    const payload = pieces[index + 2]!;
+    if (start < 0 || payload === '') continue;
+    const parts = index + 4 < pieces.length ? 5 : payload.startsWith('eyJ') ? 3 : 0;
+    if (parts > 0) pieces.splice(index, parts, pieces[index]!.slice(0, start) + TOKEN);
+  }
+  return pieces.join('');
+}
+
+const BASIC = /\b(basic(?:\s|%20|\+)+)([\w+/-]+(?:=|%3d)*)/gi;
+
+/** Whether it is the base64 of `name:secret`. */
+const isCredentials = (encoded: string): boolean => Buffer.from(encoded, 'base64').includes(':');
 
 const HTML_NAMES: Readonly<Record<string, string>> = {
   '&': 'amp',
@@ -48,6 +67,10 @@ const hex = (value: number, length: number): string =>
     .padStart(length, '0')
     .replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
 
+/** How often a spelling may be escaped again. Bounded, so that no hostile text takes long to search. */
+const ESCAPED = '\\\\{1,8}';
+const PERCENT = '%(?:25){0,4}';
+
 /** A pattern for one character however a URL, a form, JSON, a shell or HTML may spell it. */
 function characterPattern(character: string): string {
   const octets = [...Buffer.from(character)];
@@ -55,28 +78,29 @@ function characterPattern(character: string): string {
   const code = character.codePointAt(0)!;
   const patterns = [
     literal(character),
-    octets.map((octet) => `%(?:25)*${hex(octet, 2)}`).join(''),
-    units.map((unit) => `\\\\+u${hex(unit, 4)}`).join(''),
-    `&#(?:0*${code}|[xX]0*${hex(code, 1)});`,
+    octets.map((octet) => PERCENT + hex(octet, 2)).join(''),
+    units.map((unit) => `${ESCAPED}u${hex(unit, 4)}`).join(''),
+    `&#(?:0{0,6}${code}|[xX]0{0,6}${hex(code, 1)});`,
   ];
   if (character === ' ') patterns.push('\\+');
-  if (character === "'") patterns.push("'\\\\+''");
-  if ('"/'.includes(character)) patterns.push(`\\\\+${literal(character)}`);
-  if (character in JSON_LETTERS) patterns.push(`\\\\+${JSON_LETTERS[character]}`);
+  if (character === "'") patterns.push(`'${ESCAPED}''`);
+  if ('"/'.includes(character)) patterns.push(ESCAPED + literal(character));
+  if (character in JSON_LETTERS) patterns.push(`${ESCAPED}${JSON_LETTERS[character]}`);
   if (character in HTML_NAMES) patterns.push(`&${HTML_NAMES[character]};`);
   return `(?:${patterns.join('|')})`;
 }
 
-/** The secret spelt in any mixture of those ways. A run of backslashes may have been doubled, more than once. */
-function secretPattern(secret: string): string {
-  return [...secret.matchAll(/\\+|[^\\]/gsu)]
-    .map(([piece]) =>
-      piece.startsWith('\\')
-        ? `(?:\\\\{${piece.length},}|(?:%(?:25)*5[cC]|\\\\+u005[cC]|&#(?:0*92|[xX]0*5[cC]);){${piece.length},})`
-        : characterPattern(piece),
-    )
-    .join('');
+/** A run of backslashes, doubled up to three times or escaped one by one. */
+function backslashPattern(length: number): string {
+  const one = `(?:${PERCENT}5[cC]|${ESCAPED}u005[cC]|&#(?:0{0,6}92|[xX]0{0,6}5[cC]);)`;
+  return `(?:\\\\{${length},${8 * length}}|${one}{${length},${8 * length}})`;
 }
+
+/** The secret spelt in any mixture of those ways. */
+const secretPattern = (secret: string): string =>
+  [...secret.matchAll(/\\+|[^\\]/gu)]
+    .map(([piece]) => (piece.startsWith('\\') ? backslashPattern(piece.length) : characterPattern(piece)))
+    .join('');
 
 /**
  * What the base64 of any text that holds the secret must hold, one for each of the three ways in which its
@@ -104,7 +128,7 @@ const BASE64_RUN = /(?:[A-Za-z0-9+/_-]|\\\/|%2[bBfF])+(?:=|%3[dD])*/g;
 
 /** Where a short secret is named: `client_secret=…`, `"client_secret":"…"`. */
 const named = (pattern: string): string =>
-  `(?<=(?:secret|password|token)["'\\\\]*\\s*[=:]\\s*["'\\\\]*)${pattern}(?![\\w%])`;
+  `(?<=(?:secret|password|token)["'\\\\]{0,4}\\s{0,4}[=:]\\s{0,4}["'\\\\]{0,4})${pattern}(?![\\w%])`;
 
 /**
  * Removes the secrets given and every token. Empty secrets are ignored.
@@ -131,9 +155,11 @@ export function createRedactor(secrets: Iterable<string>): Redactor {
   }
 
   function redact(text: string): string {
-    let result = text.replace(JWT, TOKEN);
+    let result = text.replace(DOTTED, withoutTokens);
     if (plain) result = result.replace(plain, REDACTED);
-    result = result.replace(BASIC, `$1${REDACTED}`);
+    result = result.replace(BASIC, (whole, scheme: string, encoded: string) =>
+      isCredentials(encoded) ? scheme + REDACTED : whole,
+    );
     return encoded ? result.replace(BASE64_RUN, (run) => (encoded!.test(run) ? REDACTED : run)) : result;
   }
 

@@ -6,13 +6,17 @@ import type { Failure, Report, RequirementResult, Status, Verdict } from '../rep
 export const STATUSES = ['fail', 'error', 'warn', 'untested', 'pass'] as const satisfies readonly Status[];
 
 /** A status as a word behind a number: `3 failed`. */
-export const STATUS_WORD: Readonly<Record<Status, string>> = {
+const STATUS_WORD: Readonly<Record<Status, string>> = {
   pass: 'passed',
   fail: 'failed',
   warn: 'warned',
   untested: 'untested',
   error: 'kit errors',
 };
+
+/** `3 failed`, `1 kit error`. */
+export const countWord = (status: Status, count: number): string =>
+  status === 'error' && count === 1 ? 'kit error' : STATUS_WORD[status];
 
 /** A mark that tells statuses apart without colour. */
 export const STATUS_MARK: Readonly<Record<Status, string>> = {
@@ -62,7 +66,10 @@ export function counts(results: readonly Pick<RequirementResult, 'status'>[]): C
 export function countsText(results: readonly RequirementResult[]): string {
   const counted = counts(results);
   const words = STATUSES.filter((status) => counted[status] > 0);
-  return words.map((status) => `${counted[status]} ${STATUS_WORD[status]}`).join(', ') || 'nothing tested';
+  return (
+    words.map((status) => `${counted[status]} ${countWord(status, counted[status])}`).join(', ') ||
+    'nothing tested'
+  );
 }
 
 export const ofStatus = (report: Report, ...statuses: readonly Status[]): readonly RequirementResult[] =>

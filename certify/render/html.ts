@@ -3,6 +3,7 @@ import type { Report, RequirementResult } from '../report.ts';
 import {
   classes,
   counts,
+  countWord,
   countsText,
   durationText,
   needsToken,
@@ -11,13 +12,12 @@ import {
   sections,
   selectionText,
   STATUS_MARK,
-  STATUS_WORD,
   STATUSES,
   untestedByReason,
   VERDICT_STATUS,
   VERDICT_WORD,
 } from './facts.ts';
-import { clip, markup, type Markup } from './markup.ts';
+import { clip, markup, prose, type Markup } from './markup.ts';
 import { command, REQUIREMENT_STYLE, requirementHtml, statusChip } from './requirement-html.ts';
 import { SCRIPT } from './script.ts';
 import { page } from './style.ts';
@@ -40,7 +40,7 @@ function bar(report: Report): Markup {
   return markup`<svg class="bar" viewBox="0 0 ${x} 1" preserveAspectRatio="none" role="img" aria-label="${countsText(report.requirements)}">${pieces}</svg>
 <ul class="tally">${STATUSES.filter((status) => counted[status] > 0).map(
     (status) =>
-      markup`<li class="${status}"><span aria-hidden="true">${STATUS_MARK[status]}</span> <strong>${counted[status]}</strong> ${STATUS_WORD[status]}</li>`,
+      markup`<li class="${status}"><span aria-hidden="true">${STATUS_MARK[status]}</span> <strong>${counted[status]}</strong> ${countWord(status, counted[status])}</li>`,
   )}<li class="muted">of ${report.requirements.length} requirements</li></ul>`;
 }
 
@@ -50,7 +50,7 @@ function header(report: Report): Markup {
 <p class="overline">Screenings Retrieval Service · conformance report</p>
 <h1>${clip(target.name, 200)}</h1>
 <p><span class="badge ${VERDICT_STATUS[verdict]}">${VERDICT_WORD[verdict]}</span></p>
-<p>${clip(report.summary, LONGEST_TEXT)}</p>
+<p class="lead">${prose(clip(report.summary, LONGEST_TEXT))}</p>
 ${report.basis !== undefined && markup`<p class="note"><strong>Basis:</strong> ${clip(report.basis, LONGEST_TEXT)}</p>`}
 ${report.selection && markup`<p class="note">${selectionText(report)}</p>`}
 ${bar(report)}
@@ -71,7 +71,7 @@ const listed = (title: string, results: readonly RequirementResult[]): Markup | 
     ? undefined
     : markup`<h3>${title}</h3><ul class="listed">${results.map(
         ({ id, title: holds, failures, reason }) =>
-          markup`<li><a class="id" href="#${id}">${id}</a> <span>${holds}<br><span class="muted">${clip(failures[0]?.message ?? reason ?? '', 300)}</span></span></li>`,
+          markup`<li><a class="id" href="#${id}">${id}</a> <span>${prose(holds)}<br><span class="muted">${prose(clip(failures[0]?.message ?? reason ?? '', 300))}</span></span></li>`,
       )}</ul>`;
 
 function attention(report: Report): Markup | undefined {
@@ -83,7 +83,7 @@ function attention(report: Report): Markup | undefined {
     untested.length > 0 &&
       markup`<h3>Untested, and what to supply</h3><ul class="listed">${untested.map(
         ({ reason, ids }) =>
-          markup`<li><span>${clip(reason, LONGEST_TEXT)}<br>${ids.map((id) => markup`<a class="id" href="#${id}">${id}</a> `)}</span></li>`,
+          markup`<li><span>${prose(clip(reason, LONGEST_TEXT))}<br>${ids.map((id) => markup`<a class="id" href="#${id}">${id}</a> `)}</span></li>`,
       )}</ul>`,
   ].filter(Boolean);
   return parts.length > 0
@@ -151,7 +151,7 @@ const observations = (report: Report): Markup | undefined =>
 <div class="scroll"><table><thead><tr><th scope="col">Topic</th><th scope="col">Question</th><th scope="col">Seen</th></tr></thead>
 <tbody>${report.observations.map(
         ({ topic, question, seen }) =>
-          markup`<tr><th scope="row" class="id">${topic}</th><td>${clip(question, LONGEST_TEXT)}</td><td>${clip(seen.join(' · ') || 'not seen', LONGEST_TEXT)}</td></tr>`,
+          markup`<tr><th scope="row" class="id">${topic}</th><td>${prose(clip(question, LONGEST_TEXT))}</td><td>${clip(seen.join(' · ') || 'not seen', LONGEST_TEXT)}</td></tr>`,
       )}</tbody></table></div>
 </section>`;
 
@@ -189,6 +189,7 @@ legend{float:left;margin-right:1.2rem}
 h3 .muted{font-weight:400;font-size:.86rem}
 footer{margin-top:3rem;color:var(--muted);font-size:.88rem}
 @media (max-width:44rem){.listed li{grid-template-columns:minmax(0,1fr)}}
+@media print{.listed li,tr{break-inside:avoid}}
 ${REQUIREMENT_STYLE}`;
 
 export function html(report: Report): string {

@@ -34,6 +34,12 @@ function outcome(report: Report, result: RequirementResult): Markup | undefined 
   }
 }
 
+function testcase(report: Report, result: RequirementResult): Markup {
+  const names = markup`classname="${result.section}" name="${result.id}"`;
+  const inside = outcome(report, result);
+  return inside ? markup`<testcase ${names}>${inside}</testcase>` : markup`<testcase ${names}/>`;
+}
+
 export function junit(report: Report): string {
   const counted = counts(report.requirements);
   const totals = markup`tests="${report.requirements.length}" failures="${counted.fail}" errors="${counted.error}" skipped="${counted.untested}" time="${seconds(report.durationMs)}"`;
@@ -60,9 +66,7 @@ ${Object.entries(properties).map(
 `,
 )}    </properties>
 ${report.requirements.map(
-  (
-    result,
-  ) => markup`    <testcase classname="${result.section}" name="${result.id}">${outcome(report, result)}</testcase>
+  (result) => markup`    ${testcase(report, result)}
 `,
 )}  </testsuite>
 </testsuites>`}\n`;

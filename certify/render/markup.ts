@@ -52,6 +52,10 @@ function render(piece: Piece): string {
   return piece ? piece.map(render).join('') : '';
 }
 
+/** A sentence in which `code` stands between backticks. */
+export const prose = (text: string): Markup =>
+  new Markup(escape(text).replace(/`([^`\n]+)`/g, '<code>$1</code>'));
+
 /** Template tag: everything put in is escaped unless it is Markup; `false` and undefined leave nothing. */
 export function markup(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Markup {
   return new Markup(String.raw({ raw: strings }, ...pieces.map(render)));

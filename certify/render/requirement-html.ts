@@ -1,7 +1,7 @@
 /** One requirement on the report's page: a line that opens into its evidence. */
 import type { Failure, Report, RequirementResult } from '../report.ts';
 import { evidence, number, replayCommand, STATUS_MARK, type EvidenceLine } from './facts.ts';
-import { clip, markup, type Markup } from './markup.ts';
+import { clip, markup, prose, type Markup } from './markup.ts';
 
 const LONGEST_TEXT = 8_000;
 const MOST_FAILURES = 20;
@@ -22,8 +22,8 @@ function evidenceRow({ label, texts, kind }: EvidenceLine): Markup {
       : kind === 'exchange' || label === 'case'
         ? markup`<pre tabindex="0">${cut.join('\n')}</pre>`
         : cut.length > 1
-          ? markup`<ol>${cut.map((text) => markup`<li>${text}</li>`)}</ol>`
-          : markup`<p>${cut}</p>`;
+          ? markup`<ol>${cut.map((text) => markup`<li>${prose(text)}</li>`)}</ol>`
+          : markup`<p>${cut.map(prose)}</p>`;
   return markup`<dt>${label}</dt><dd>${content}</dd>`;
 }
 
@@ -61,8 +61,8 @@ export function requirementHtml(report: Report, result: RequirementResult): Mark
   return markup`<details class="requirement" id="${id}" data-status="${status}" data-section="${section}" data-class="${result.class}"${
     OPEN_AT_FIRST.has(status) && markup` open`
   }>
-<summary>${statusChip(status)}<h4 class="id">${id}</h4><span class="title">${title}</span></summary>
-<div class="inside"><p class="muted">${level} · class ${result.class} · held against ${number(checks)} ${checks === 1 ? 'answer' : 'answers'} · <a href="#${id}">link to this</a></p>
+<summary>${statusChip(status)}<h4 class="id">${id}</h4><span class="title">${prose(title)}</span></summary>
+<div class="inside"><p class="muted">${level} · class ${result.class} · held against ${number(checks)} ${checks === 1 ? 'answer' : 'answers'}<span class="noprint"> · <a href="#${id}">link to this</a></span></p>
 ${body(report, result)}</div>
 </details>
 `;
@@ -70,7 +70,7 @@ ${body(report, result)}</div>
 
 export const REQUIREMENT_STYLE = `
 details.requirement{border-bottom:1px solid var(--border)}
-details.requirement>summary{display:grid;grid-template-columns:1rem 6.4rem 17rem 1fr;gap:.15rem .6rem;align-items:baseline;padding:.45rem .3rem;cursor:pointer;list-style:none}
+details.requirement>summary{display:grid;grid-template-columns:1rem 6.4rem 15.5rem 1fr;gap:.15rem .6rem;align-items:baseline;padding:.45rem .3rem;cursor:pointer;list-style:none}
 details.requirement>summary::-webkit-details-marker{display:none}
 details.requirement>summary::before{content:"▸";color:var(--muted)}
 details.requirement[open]>summary::before{content:"▾"}
@@ -100,7 +100,10 @@ summary h4{font-weight:600;overflow-wrap:anywhere}
 @media print{
   details.requirement{break-inside:avoid}
   details.requirement[open]{break-inside:auto}
-  details.requirement>summary::before{content:""}
+  details.requirement>summary{grid-template-columns:6.2rem 15rem 1fr;font-size:.92em}
+  details.requirement>summary .title{grid-column:auto}
+  details.requirement>summary::before{display:none}
+  .inside{padding-left:0}
   .evidence{background:none;border:1px solid var(--border);break-inside:avoid}
   .evidence pre{max-height:none}
 }

@@ -66,9 +66,10 @@ h3{font-size:1.05rem;margin:1.6rem 0 .5rem}
 p{margin:.6rem 0;overflow-wrap:anywhere}
 a{color:var(--link)}
 :focus-visible{outline:2px solid var(--link);outline-offset:2px;border-radius:3px}
-code,pre,.id{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;font-size:.86em}
+code,pre,.id{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;font-size:.88em}
 .muted{color:var(--muted)}
 .overline{margin:0 0 .35rem;color:var(--muted);font-size:.8rem;font-weight:600;letter-spacing:.08em;text-transform:uppercase}
+.lead{font-size:1.08rem}
 .note{margin:1rem 0;padding:.7rem 1rem;border-left:4px solid var(--warn);background:var(--surface);border-radius:0 6px 6px 0}
 .skip{position:absolute;left:-99rem}
 .skip:focus{left:1rem;top:.5rem;padding:.4rem .8rem;background:var(--page)}
@@ -76,9 +77,10 @@ code,pre,.id{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation 
 .badge{display:inline-block;padding:.3rem .95rem;border:2px solid currentColor;border-radius:99px;font-weight:700;font-size:1.05rem;white-space:nowrap}
 .chip{display:inline-block;padding:.02rem .5rem;border:1px solid currentColor;border-radius:99px;font-size:.78rem;font-weight:600;white-space:nowrap}
 .pass{color:var(--pass)}.fail{color:var(--fail)}.warn{color:var(--warn)}.untested{color:var(--untested)}.error{color:var(--error)}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(11rem,1fr));gap:.9rem 1.5rem;margin:1.4rem 0}
+.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(15rem,1fr));gap:.9rem 1.5rem;margin:1.4rem 0}
 .facts dt{color:var(--muted);font-size:.82rem}
 .facts dd{margin:0;overflow-wrap:anywhere}
+@media (max-width:34rem){body{padding:1.25rem .9rem 3rem}.facts>div{display:grid;grid-template-columns:7.5rem minmax(0,1fr);align-items:baseline}.facts{gap:.35rem}}
 .bar{display:block;width:100%;height:.7rem;border-radius:99px;overflow:hidden;margin:1.2rem 0 .5rem}
 .bar rect{fill:currentColor}
 .tally{display:flex;flex-wrap:wrap;gap:.2rem 1.3rem;margin:0;padding:0;list-style:none}
@@ -88,7 +90,7 @@ table{border-collapse:collapse;width:100%}
 th,td{padding:.42rem .9rem .42rem 0;border-bottom:1px solid var(--border);text-align:left;vertical-align:top}
 th{font-weight:600}
 thead th{color:var(--muted);font-size:.82rem}
-td{overflow-wrap:anywhere}
+td{overflow-wrap:break-word}
 td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}
 .columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr));gap:0 2.5rem}
 

@@ -20,21 +20,31 @@ import { labelled } from './text.ts';
 const MOST_FAILURES = 30;
 const WIDTH = 100;
 
-const MARKDOWN = /[\\`*_[\]{}()#+!|~$-]/;
+/** Text within a line of Markdown: nothing in it is markup, a link, a mention or the end of a table cell. */
+const inline = (text: string, limit: number): string =>
+  clip(oneLine(text), limit).replace(/:\/\/|www\.|[\\`*_[\]|~$<>&"'@]/gi, (found) => {
+    if (found === '://') return '&#58;//';
+    if (found.length > 1) return `${found.slice(0, -1)}&#46;`;
+    if (found === '@') return '&#64;';
+    return '<>&"\''.includes(found) ? escape(found) : `\\${found}`;
+  });
 
-/** Words in running Markdown: nothing in them is markup, a link, a mention or the end of a table cell. */
+/** The same where a line may begin with it: no heading, no list. */
 const words = (text: string, limit = 500): string =>
-  clip(oneLine(text), limit)
-    .replace(/:\/\/|www\.|[^\w\s]/gi, (found) => {
-      if (found === '://') return '&#58;//';
-      if (found.length > 1) return `${found.slice(0, -1)}&#46;`;
-      if (found === '@') return '&#64;';
-      return MARKDOWN.test(found) ? `\\${found}` : escape(found);
-    })
-    .replaceAll('_', '\\_');
+  inline(text, limit).replace(/^(?:\d+(?=[.)])|(?=[#+=-]))/, '$&\\');
 
 /** Code in running Markdown. HTML rather than backticks, which a table cell or the text itself could end. */
-const code = (text: string, limit = 500): string => `<code>${words(text, limit)}</code>`;
+const code = (text: string, limit = 500): string => `<code>${inline(text, limit)}</code>`;
+
+/** A sentence in which `code` stands between backticks. */
+const prose = (text: string): string =>
+  clip(oneLine(text), 500)
+    .split(/`([^`]+)`/)
+    .map((piece, index) => (index % 2 ? code(piece) : spaced(piece)))
+    .join('');
+
+/** `words` that keep the space at either end. */
+const spaced = (piece: string): string => piece.replace(/\S(?:[^]*\S)?/, (inner) => words(inner));
 
 /** A block of code whose fence is longer than any within. */
 function block(lines: readonly string[]): string {
@@ -50,7 +60,7 @@ function broken(report: Report, result: RequirementResult): string {
   const more = result.failures.length - 1;
   return [
     `### ${STATUS_MARK[result.status]} ${code(result.id)} ${result.level}`,
-    words(result.title),
+    prose(result.title),
     ...(lines.length > 0 ? [block(lines.flatMap((line) => labelled(line, WIDTH)))] : []),
     ...(more > 0 ? [`and ${number(more)} more in report.html`] : []),
   ].join('\n\n');
@@ -71,7 +81,7 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]): s
 
 export function summary(report: Report): string {
   const untested = untestedByReason(report).map(
-    ({ reason, ids }) => `- ${words(reason)}: ${ids.map((id) => code(id)).join(' ')}`,
+    ({ reason, ids }) => `- ${prose(reason)}: ${ids.map((id) => code(id)).join(' ')}`,
   );
   const mark = STATUS_MARK[VERDICT_STATUS[report.verdict]];
   const parts: readonly (string | undefined)[] = [
@@ -115,7 +125,7 @@ export function summary(report: Report): string {
     block([
       ...labelled({ label: 'replay', texts: [report.replay], kind: 'command' }, WIDTH),
       ...(needsToken(report) && report.tokenCommand
-        ? labelled({ label: 'TOKEN', texts: [report.tokenCommand], kind: 'command' }, WIDTH)
+        ? labelled({ label: 'token', texts: [report.tokenCommand], kind: 'command' }, WIDTH)
         : []),
     ]),
   ];

@@ -88,7 +88,6 @@ function verdict(pen: Pen, report: Report, reportPath: string | undefined): read
   const { colors, width } = pen;
   const paint = paintStatus(pen, VERDICT_STATUS[report.verdict]);
   const facts: readonly (readonly [string, string | undefined])[] = [
-    ['', report.summary],
     ['basis', report.basis],
     ['selection', selectionText(report)],
     ['counts', `${countsText(report.requirements)} (of ${report.requirements.length} requirements)`],
@@ -99,6 +98,7 @@ function verdict(pen: Pen, report: Report, reportPath: string | undefined): read
   ];
   return [
     `${paint(colors.bold(VERDICT_WORD[report.verdict].toUpperCase()))}  ${clip(oneLine(report.target.name), width)}`,
+    ...wrap(oneLine(report.summary), width - 2).map((line) => `  ${line}`),
     ...facts.flatMap(([label, text]) =>
       text ? labelled({ label, texts: [text], kind: 'words' }, width, colors.dim) : [],
     ),
@@ -109,7 +109,7 @@ function verdict(pen: Pen, report: Report, reportPath: string | undefined): read
 export function terminal(report: Report, options: TerminalOptions = {}): string {
   const width = Math.min(WIDEST, Math.max(NARROWEST, options.columns ?? NARROWEST));
   const pen: Pen = { width, colors: pc.createColors(options.color ?? pc.isColorSupported) };
-  const token = { label: 'TOKEN', texts: [report.tokenCommand], kind: 'command' } as const;
+  const token = { label: 'token', texts: [report.tokenCommand], kind: 'command' } as const;
   const lines = [
     ...ofStatus(report, 'fail').flatMap((result) => broken(pen, report, result)),
     ...ofStatus(report, 'error').flatMap((result) => kitError(pen, result)),

@@ -2,12 +2,12 @@
 import { clip, oneLine, visible } from './markup.ts';
 import type { EvidenceLine } from './facts.ts';
 
-/** Breaks words at `width` columns; a word that is longer stands on a line of its own, whole. */
+/** Breaks lines between words at `width` columns. A word that fits on no line (a URL) stays whole, where it is. */
 export function wrap(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(/\s+/).filter(Boolean)) {
-    if (line && line.length + 1 + word.length > width) {
+    if (line && line.length + 1 + word.length > width && word.length <= width) {
       lines.push(line);
       line = word;
     } else {
