@@ -1,0 +1,154 @@
+/** The command line of `npm run certify`. Every mistake is a UsageError of one line. */
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { DEFAULTS, type KitOptions } from '../fixtures/judge/kit.ts';
+import { REQUIREMENTS, type RequirementId } from '../fixtures/requirements.ts';
+import { UsageError, nearest } from '../fixtures/target/usage.ts';
+import { selectIds } from './certify.ts';
+
+export interface Arguments {
+  readonly target?: string;
+  readonly baseUrl?: string;
+  readonly authUrl?: string;
+  readonly clientId?: string;
+  readonly dataset?: string;
+  readonly reportDir: string;
+  readonly only?: readonly RequirementId[];
+  readonly kit: Partial<KitOptions>;
+}
+
+const SECRET_VARIABLE = 'SCREENINGS_CLIENT_SECRET';
+const LARGEST_SEED = 2 ** 31 - 1;
+
+const whole =
+  (least: number, most: number) =>
+  (text: string): number => {
+    const value = /^\d{1,12}$/.test(text) ? Number(text) : NaN;
+    if (!(value >= least && value <= most)) throw new InvalidArgumentError(`expected ${least} to ${most}.`);
+    return value;
+  };
+
+function seconds(text: string): number {
+  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
+  if (!(value > 0 && value <= 3600))
+    throw new InvalidArgumentError('expected seconds, more than 0, at most 3600.');
+  return value;
+}
+
+function command(): Command {
+  return new Command('npm run certify --')
+    .description(
+      'Certifies an implementation of the Screenings Retrieval Service; without a target, the reference server.',
+    )
+    .option('--target <file>', 'target file that describes the implementation')
+    .option('--base-url <url>', 'address of its REST API (instead of a target file)')
+    .option('--auth-url <url>', 'address of its token endpoint')
+    .option('--client-id <id>', `its client; the secret comes from ${SECRET_VARIABLE}`)
+    .option('--dataset <file>', 'exactly what the client’s tenant holds, one screening a line')
+    .option('--report-dir <dir>', 'where the report goes', 'reports')
+    .option('--only <ids>', 'requirement ids or sections, separated by commas')
+    .option('--runs <number>', `cases of each law (default ${DEFAULTS.runs})`, whole(1, 100_000))
+    .option('--seed <number>', 'replays the same random cases', whole(0, LARGEST_SEED))
+    .option(
+      '--max-requests <number>',
+      `at most so many requests (default ${DEFAULTS.maxRequests})`,
+      whole(1, 10_000_000),
+    )
+    .option('--timeout <seconds>', `of one request (default ${DEFAULTS.timeoutMs / 1000})`, seconds)
+    .allowExcessArguments(false)
+    .addHelpText(
+      'after',
+      '\nExit status: 0 conformant, 1 non-conformant, 2 wrong usage, 3 incomplete, 4 the kit itself failed',
+    );
+}
+
+/** Undefined where help was asked for and given. */
+export function parseArguments(
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Arguments | undefined {
+  const parser = command()
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} });
+  try {
+    parser.parse(argv, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return undefined;
+    throw new UsageError(error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' '));
+  }
+  const flags = parser.opts<Record<string, string & number>>();
+  checkTarget(flags, env);
+  const { target, baseUrl, authUrl, clientId, dataset, reportDir, only, runs, seed, maxRequests, timeout } =
+    flags;
+  return {
+    ...defined({ target, baseUrl, authUrl, clientId, dataset }),
+    reportDir: reportDir!,
+    ...(only === undefined ? {} : { only: selection(only) }),
+    kit: defined({ runs, seed, maxRequests, timeoutMs: timeout === undefined ? undefined : timeout * 1000 }),
+  };
+}
+
+function defined<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+}
+
+function checkTarget(flags: Record<string, unknown>, env: NodeJS.ProcessEnv): void {
+  const direct = { baseUrl: '--base-url', authUrl: '--auth-url', clientId: '--client-id' } as const;
+  const given = Object.entries(direct).filter(([name]) => flags[name] !== undefined);
+  const missing = Object.entries(direct).filter(([name]) => flags[name] === undefined);
+  if (given.length === 0) {
+    if (flags['dataset'] && !flags['target']) {
+      throw new UsageError('--dataset goes with --target, or with --base-url, --auth-url and --client-id');
+    }
+    return;
+  }
+  if (flags['target']) throw new UsageError(`--target and ${given[0]![1]} exclude each other`);
+  if (missing.length > 0) {
+    throw new UsageError(`${given[0]![1]} also needs ${missing.map(([, flag]) => flag).join(' and ')}`);
+  }
+  if (!env[SECRET_VARIABLE])
+    throw new UsageError(`set ${SECRET_VARIABLE} to the secret of ${String(flags['clientId'])}`);
+}
+
+function selection(text: string): RequirementId[] {
+  const words = text
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '');
+  const known = [
+    ...REQUIREMENTS.map(({ id }) => id as string),
+    ...new Set(REQUIREMENTS.map(({ section }) => section)),
+  ];
+  for (const word of words) {
+    if (selectIds([word]).length > 0) continue;
+    throw new UsageError(`--only: no requirement "${word}"; did you mean "${nearest(word, known)}"?`);
+  }
+  if (words.length === 0) throw new UsageError('--only selects nothing; name requirement ids or sections');
+  return selectIds(words);
+}
+
+/** The command that repeats a run. */
+export function replayCommand(
+  { target, baseUrl, authUrl, clientId, dataset, only, kit }: Arguments,
+  seed: number,
+): string {
+  const flags: [string, string | number | undefined][] = [
+    ['--target', target],
+    ['--base-url', baseUrl],
+    ['--auth-url', authUrl],
+    ['--client-id', clientId],
+    ['--dataset', dataset],
+    ['--only', only?.join(',')],
+    ['--runs', kit.runs],
+    ['--max-requests', kit.maxRequests],
+    ['--timeout', kit.timeoutMs === undefined ? undefined : kit.timeoutMs / 1000],
+    ['--seed', seed],
+  ];
+  const words = flags.flatMap(([flag, value]) =>
+    value === undefined ? [] : [flag, shellWord(String(value))],
+  );
+  return ['npm run certify --', ...words].join(' ');
+}
+
+const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
