@@ -52,7 +52,7 @@ function header(report: Report): Markup {
 <p><span class="badge ${VERDICT_STATUS[verdict]}">${VERDICT_WORD[verdict]}</span></p>
 <p class="lead">${prose(clip(report.summary, LONGEST_TEXT))}</p>
 ${report.basis !== undefined && markup`<p class="note"><strong>Basis:</strong> ${clip(report.basis, LONGEST_TEXT)}</p>`}
-${report.selection && markup`<p class="note">${selectionText(report)}</p>`}
+${report.selection && markup`<p class="note">${clip(selectionText(report) ?? '', LONGEST_TEXT)}</p>`}
 ${bar(report)}
 ${facts([
   ['API', target.baseUrl],
@@ -151,7 +151,7 @@ const observations = (report: Report): Markup | undefined =>
 <div class="scroll"><table><thead><tr><th scope="col">Topic</th><th scope="col">Question</th><th scope="col">Seen</th></tr></thead>
 <tbody>${report.observations.map(
         ({ topic, question, seen }) =>
-          markup`<tr><th scope="row" class="id">${topic}</th><td>${prose(clip(question, LONGEST_TEXT))}</td><td>${clip(seen.join(' · ') || 'not seen', LONGEST_TEXT)}</td></tr>`,
+          markup`<tr><th scope="row" class="id">${clip(topic, 200)}</th><td>${prose(clip(question, LONGEST_TEXT))}</td><td>${clip(seen.join(' · ') || 'not seen', LONGEST_TEXT)}</td></tr>`,
       )}</tbody></table></div>
 </section>`;
 
@@ -161,7 +161,8 @@ const numbers = (title: string, values: Readonly<Record<string, number>>): Marku
     : markup`<div><table><thead><tr><th scope="col">${title}</th><th scope="col" class="number">Number</th></tr></thead><tbody>${Object.entries(
         values,
       ).map(
-        ([name, value]) => markup`<tr><td>${name}</td><td class="number">${number(value)}</td></tr>`,
+        ([name, value]) =>
+          markup`<tr><td class="name">${clip(name, 200)}</td><td class="number">${number(value)}</td></tr>`,
       )}</tbody></table></div>`;
 
 const ground = (report: Report): Markup => markup`<section aria-labelledby="evidence">
@@ -178,6 +179,7 @@ ${
 }</section>`;
 
 const STYLE = `
+.name{overflow-wrap:anywhere}
 #filters{margin:1rem 0;padding:.8rem 1rem;border:1px solid var(--border);border-radius:8px;background:var(--surface)}
 #filters p{margin:.5rem 0 0}
 fieldset{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;border:0;margin:0;padding:0}

@@ -4,6 +4,7 @@ import { classesText, counts, countsText, evidence } from './facts.ts';
 import { clip, markup, oneLine, type Markup } from './markup.ts';
 
 const LONGEST_TEXT = 20_000;
+const LONGEST_PROPERTY = 2_000;
 
 const seconds = (durationMs: number): string => (durationMs / 1000).toFixed(3);
 
@@ -59,10 +60,13 @@ export function junit(report: Report): string {
   };
   return `${markup`<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="${oneLine(report.kit.name)}" ${totals}>
-  <testsuite name="${oneLine(report.target.name)}" timestamp="${report.startedAt}" ${totals}>
+  <testsuite name="${clip(oneLine(report.target.name), 200)}" timestamp="${report.startedAt}" ${totals}>
     <properties>
 ${Object.entries(properties).map(
-  ([name, value]) => markup`      <property name="${name}" value="${oneLine(String(value))}"/>
+  ([
+    name,
+    value,
+  ]) => markup`      <property name="${name}" value="${clip(oneLine(String(value)), LONGEST_PROPERTY)}"/>
 `,
 )}    </properties>
 ${report.requirements.map(

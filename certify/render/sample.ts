@@ -191,7 +191,7 @@ export function hostileReport(text: string): Report {
       selection: [text],
       observations: [{ topic: text, question: text, seen: [text] }],
       evidence: { planned: 1, executed: 1, seen: { [text]: 1 }, laws: { [text]: 1 } },
-      replay: text,
+      replay: `npm run certify -- --base-url ${text.slice(0, 200)}`,
       tokenCommand: text,
     },
   );

@@ -98,7 +98,7 @@ function verdict(pen: Pen, report: Report, reportPath: string | undefined): read
   ];
   return [
     `${paint(colors.bold(VERDICT_WORD[report.verdict].toUpperCase()))}  ${clip(oneLine(report.target.name), width)}`,
-    ...wrap(oneLine(report.summary), width - 2).map((line) => `  ${line}`),
+    ...wrap(clip(oneLine(report.summary), 2000), width - 2).map((line) => `  ${line}`),
     ...facts.flatMap(([label, text]) =>
       text ? labelled({ label, texts: [text], kind: 'words' }, width, colors.dim) : [],
     ),

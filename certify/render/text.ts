@@ -20,9 +20,10 @@ export function wrap(text: string, width: number): readonly string[] {
 const INDENT = '  ';
 const LABEL_WIDTH = 10;
 const LONGEST_EXCHANGE = 600;
+const LONGEST_COMMAND = 8_000;
 const MOST_SCRIPT_LINES = 20;
 
-/** A label in its column, then the texts. Commands stay whole, so that they can be copied. */
+/** A label in its column, then the texts. Commands stay on one line, so that they can be copied. */
 export function labelled(
   { label, texts, kind }: EvidenceLine,
   width: number,
@@ -31,7 +32,7 @@ export function labelled(
   const shown = texts.slice(0, MOST_SCRIPT_LINES);
   const lines = shown.flatMap((text) =>
     kind === 'command'
-      ? [oneLine(text)]
+      ? [clip(oneLine(text), LONGEST_COMMAND)]
       : wrap(clip(visible(text), LONGEST_EXCHANGE), width - INDENT.length - LABEL_WIDTH),
   );
   if (texts.length > shown.length) lines.push(`… (${texts.length - shown.length} more lines)`);

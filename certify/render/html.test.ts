@@ -1,0 +1,183 @@
+/** report.html as a reader meets it, in a browser. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect, test, type Browser, type BrowserContextOptions, type Page } from '@playwright/test';
+import { REQUIREMENTS } from '../../fixtures/requirements.ts';
+import type { Report } from '../report.ts';
+import { launchChromium, whyNoBrowser } from './chromium.ts';
+import { counts, replayCommand, STATUSES } from './facts.ts';
+import { html } from './html.ts';
+import { conformantReport, hostileReport, incompleteReport, sampleReport } from './sample.ts';
+
+const reason = whyNoBrowser();
+test.skip(reason !== undefined, reason);
+
+let browser: Browser;
+let directory: string;
+
+test.beforeAll(async () => {
+  browser = await launchChromium();
+  directory = await mkdtemp(join(tmpdir(), 'report-'));
+});
+test.afterAll(async () => {
+  await browser?.close();
+  if (directory) await rm(directory, { recursive: true });
+});
+
+/** Opens the report; `complaints` collects what the console says and every request but the one for the page. */
+async function open(
+  report: Report,
+  { hash = '', ...options }: BrowserContextOptions & { hash?: string } = {},
+): Promise<{ page: Page; complaints: readonly string[] } & AsyncDisposable> {
+  const path = join(directory, 'report.html');
+  await writeFile(path, html(report));
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('console', (message) => complaints.push(message.text()));
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('dialog', (dialog) => complaints.push(dialog.message()));
+  page.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith('data:') && !url.startsWith(pathToFileURL(path).href)) complaints.push(url);
+  });
+  await page.goto(pathToFileURL(path).href + hash);
+  return { page, complaints, [Symbol.asyncDispose]: () => context.close() };
+}
+
+const rows = (page: Page) => page.locator('details.requirement:visible');
+
+test('says the verdict and lists every requirement in order, without complaints or requests', async () => {
+  const report = sampleReport();
+  await using opened = await open(report);
+  await expect(opened.page.getByRole('heading', { level: 1 })).toHaveText(report.target.name);
+  await expect(opened.page.locator('.badge')).toHaveText('Non-conformant');
+  const ids = await rows(opened.page).evaluateAll((found) => found.map(({ id }) => id));
+  expect(ids).toEqual(REQUIREMENTS.map(({ id }) => id));
+  expect(opened.complaints).toEqual([]);
+});
+
+test('filters by status, section, class and text, and resets', async () => {
+  const report = sampleReport();
+  const counted = counts(report.requirements);
+  await using opened = await open(report);
+  const { page } = opened;
+  const passed = page.getByRole('checkbox', { name: 'pass' });
+  await passed.uncheck();
+  await expect(rows(page)).toHaveCount(report.requirements.length - counted.pass);
+  await expect(page.getByRole('status')).toContainText(`of ${report.requirements.length} requirements`);
+  await page.getByRole('combobox', { name: 'Section' }).selectOption('4.2');
+  await expect(rows(page)).toHaveCount(3);
+  await expect(page.getByRole('heading', { name: '2.1 Token response' })).toBeHidden();
+  await page.getByRole('button', { name: 'Reset' }).click();
+  await expect(rows(page)).toHaveCount(report.requirements.length);
+  await page.getByRole('combobox', { name: 'Class' }).selectOption('events');
+  await expect(rows(page)).toHaveCount(3);
+  await page.getByRole('searchbox', { name: 'Text' }).fill('ENVELOPE');
+  await expect(rows(page)).toHaveCount(1);
+  expect(opened.complaints).toEqual([]);
+});
+
+test('each status box governs its own rows', async () => {
+  const report = sampleReport();
+  const counted = counts(report.requirements);
+  await using opened = await open(report);
+  for (const status of STATUSES) {
+    const box = opened.page.locator(`input[value="${status}"]`);
+    await box.uncheck();
+    await expect(rows(opened.page)).toHaveCount(report.requirements.length - counted[status]);
+    await box.check();
+  }
+});
+
+test('an anchor opens its requirement, also one that a filter hides', async () => {
+  await using opened = await open(sampleReport(), { hash: '#4.2-window' });
+  const { page } = opened;
+  await expect(page.locator('details[id="4.2-window"]')).toHaveAttribute('open', '');
+  await page.getByRole('checkbox', { name: 'fail' }).uncheck();
+  await expect(page.locator('details[id="4.2-to-exclusive"]')).toBeHidden();
+  await page.locator('main a[href="#4.2-to-exclusive"]').first().click();
+  await expect(page.locator('details[id="4.2-to-exclusive"] > summary')).toBeInViewport();
+  expect(opened.complaints).toEqual([]);
+});
+
+test('every anchor has a target, and no id stands twice', async () => {
+  await using opened = await open(sampleReport());
+  const ids = await opened.page.locator('[id]').evaluateAll((found) => found.map(({ id }) => id));
+  expect(new Set(ids).size).toBe(ids.length);
+  const targets = await opened.page
+    .locator('a')
+    .evaluateAll((found) => found.map((link) => link.getAttribute('href')));
+  for (const target of targets) expect(ids.map((id) => `#${id}`)).toContain(target);
+});
+
+test('opens and closes by keyboard', async () => {
+  await using opened = await open(sampleReport());
+  const row = opened.page.locator('details[id="2.1-scope"]');
+  await row.locator('summary').focus();
+  await opened.page.keyboard.press('Enter');
+  await expect(row).toHaveAttribute('open', '');
+  await opened.page.keyboard.press('Enter');
+  await expect(row).not.toHaveAttribute('open', '');
+});
+
+test('copies a command as it stands', async () => {
+  const report = sampleReport();
+  await using opened = await open(report, { permissions: ['clipboard-read', 'clipboard-write'] });
+  const { page } = opened;
+  const row = page.locator('details[id="4.2-to-exclusive"]');
+  for (const [name, text] of [
+    ['Copy replay', replayCommand(report, '4.2-to-exclusive')],
+    ['Copy curl', report.requirements.find(({ id }) => id === '4.2-to-exclusive')!.failures[0]!.curl],
+  ] as const) {
+    const button = row.getByRole('button', { name });
+    await button.click();
+    await expect(button).toHaveText('Copied');
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(text);
+  }
+});
+
+test('is usable without scripts: all is listed, failures stand open, no dead controls', async () => {
+  await using opened = await open(sampleReport(), { javaScriptEnabled: false });
+  await expect(rows(opened.page)).toHaveCount(REQUIREMENTS.length);
+  await expect(opened.page.getByText('item 4711 at', { exact: false }).last()).toBeVisible();
+  await expect(opened.page.locator('#filters')).toBeHidden();
+  await expect(opened.page.locator('.copy:visible')).toHaveCount(0);
+});
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`fits a phone, ${colorScheme}`, async () => {
+    await using opened = await open(hostileReport('unbreakable'.repeat(40)), {
+      colorScheme,
+      viewport: { width: 360, height: 740 },
+    });
+    await opened.page.getByRole('button', { name: 'Open all' }).click();
+    expect(await opened.page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);
+  });
+}
+
+test('hostile text runs nothing, loads nothing and hides nothing', async () => {
+  const texts = [
+    '</script><script>alert(1)</script><img src=x onerror=alert(1)>',
+    '"><svg onload=alert(1)><style>@import "https://evil.example/x.css"</style>',
+    "'><iframe src='https://evil.example/'></iframe><!--<![CDATA[",
+  ];
+  for (const text of texts) {
+    await using opened = await open(hostileReport(text));
+    await expect(opened.page.getByRole('heading', { level: 1 })).toHaveText(text);
+    await expect(rows(opened.page)).toHaveCount(REQUIREMENTS.length);
+    await expect(opened.page.locator('img, iframe, [onload], [onerror]')).toHaveCount(0);
+    expect(opened.complaints).toEqual([]);
+  }
+});
+
+test('conformant and incomplete reports read as such', async () => {
+  for (const report of [conformantReport(), incompleteReport()]) {
+    await using opened = await open(report);
+    await expect(opened.page.locator('.badge')).toHaveText(new RegExp(`^${report.verdict}$`, 'i'));
+    await expect(opened.page.locator('header')).toContainText(report.summary);
+    expect(opened.complaints).toEqual([]);
+  }
+});

@@ -1,0 +1,302 @@
+/** The renderings side by side: they say the same, and survive whatever a target puts into them. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from '@playwright/test';
+import fc from 'fast-check';
+import { SaxesParser } from 'saxes';
+import { REQUIREMENTS } from '../../fixtures/requirements.ts';
+import type { Report } from '../report.ts';
+import { badge } from './badge.ts';
+import {
+  classesText,
+  counts,
+  countsText,
+  durationText,
+  evidence,
+  replayCommand,
+  scriptLines,
+} from './facts.ts';
+import { html } from './html.ts';
+import { junit } from './junit.ts';
+import { clip, visible } from './markup.ts';
+import { conformantReport, hostileReport, incompleteReport, sampleReport } from './sample.ts';
+import { PALETTES } from './style.ts';
+import { summary } from './summary.ts';
+import { terminal } from './terminal.ts';
+import { writeReport } from './write.ts';
+
+interface Element {
+  readonly name: string;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+/** The elements of a document in their order. Throws where it is not well-formed. */
+function elements(xml: string): readonly Element[] {
+  const found: Element[] = [];
+  const parser = new SaxesParser();
+  parser.on('opentag', ({ name, attributes }) => found.push({ name, attributes }));
+  parser.on('error', (error) => {
+    throw error;
+  });
+  parser.write(xml).close();
+  return found;
+}
+
+const REPORTS: Readonly<Record<string, Report>> = {
+  'non-conformant': sampleReport(),
+  conformant: conformantReport(),
+  incomplete: incompleteReport(),
+};
+
+const HOSTILE: Readonly<Record<string, string>> = {
+  HTML: '<script>alert(1)</script><img src=x onerror=alert(1)>"\'&amp;',
+  'XML that ends early': ']]></failure></testsuites><!-- &undefined; <?pi?>',
+  'control characters': '\u0000\u0001\b\u000b\u001b[2J\u001b]0;title\u0007\u007f\u009b31m',
+  'deceiving characters': '\u202emoc.elpmaxe\u2066 \u200b\u2028 \ufeff',
+  'broken Unicode': '\ud800 \udc00 \ufffe \uffff',
+  Markdown:
+    '``` \n# heading | cell | [link](http://evil.example) ![i](http://evil.example) ~~~ <b> @team $x$',
+  'very long': 'long words '.repeat(50_000),
+  'one very long word': 'x'.repeat(500_000),
+  empty: '',
+};
+
+for (const [name, report] of Object.entries(REPORTS)) {
+  test(`all renderings agree on verdict, counts, classes and run: ${name}`, () => {
+    const { verdict } = report;
+    const words = countsText(report.requirements);
+    const text = terminal(report, { color: false, columns: 140 });
+    const page = html(report);
+    const markdown = summary(report);
+    const image = badge(report);
+    const properties = Object.fromEntries(
+      elements(junit(report))
+        .filter((element) => element.name === 'property')
+        .map(({ attributes }) => [attributes['name'], attributes['value']]),
+    );
+
+    expect(text).toContain(`${verdict.toUpperCase()}  ${report.target.name}`);
+    expect(page).toMatch(new RegExp(`class="badge \\w+">${verdict}<`, 'i'));
+    expect(markdown).toContain(`**${verdict}**`);
+    expect(image).toContain(`>${verdict}${report.selection ? ' (selection)' : ''}</text>`);
+    expect(properties).toMatchObject({ verdict, counts: words, classes: classesText(report) });
+    for (const rendering of [text, page, markdown, image]) expect(rendering).toContain(words);
+    expect(text).toContain(classesText(report));
+    for (const rendering of [text, page, markdown]) {
+      expect(rendering).toContain(report.summary);
+      expect(rendering).toContain(durationText(report.durationMs));
+      if (report.selection) expect(rendering).toContain('the verdict speaks of this selection alone');
+    }
+  });
+
+  test(`junit.xml has one test case a requirement, and its totals add up: ${name}`, () => {
+    const found = elements(junit(report));
+    const cases = found.filter((element) => element.name === 'testcase').map(({ attributes }) => attributes);
+    expect(cases).toEqual(REQUIREMENTS.map(({ id, section }) => ({ classname: section, name: id })));
+    const tally = (tag: string) => String(found.filter((element) => element.name === tag).length);
+    for (const { attributes } of found.filter((element) => element.name.startsWith('testsuite'))) {
+      expect(attributes).toMatchObject({
+        tests: tally('testcase'),
+        failures: tally('failure'),
+        errors: tally('error'),
+        skipped: tally('skipped'),
+      });
+    }
+    expect(tally('system-out')).toBe(String(counts(report.requirements).warn));
+  });
+}
+
+for (const [name, text] of Object.entries(HOSTILE)) {
+  test(`hostile text stays text: ${name}`, () => {
+    const report = hostileReport(text);
+    const renderings = [
+      html(report),
+      junit(report),
+      summary(report),
+      badge(report),
+      terminal(report, { color: false }),
+    ];
+    for (const rendering of renderings)
+      expect(rendering).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/);
+    for (const rendering of renderings) expect(rendering.length).toBeLessThan(900_000);
+    elements(junit(report));
+    elements(badge(report));
+    for (const rendering of renderings.slice(0, 2)) expect(rendering).not.toMatch(/<script>alert|<img|<b>/);
+    expect(summary(report).replace(/^(`{3,})text\n[^]*?\n\1$/gm, '')).not.toMatch(
+      /<(?!\/?code>)\w|(?<!\\)\]\(|:\/\/|^# heading/m,
+    );
+  });
+}
+
+test('XML stays well-formed for any text', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 30 }), (text) => {
+      const report = hostileReport(text);
+      elements(junit(report));
+      elements(badge(report));
+    }),
+    { numRuns: 15 },
+  );
+});
+
+test('report.html refers to nothing outside itself', () => {
+  for (const report of Object.values(REPORTS)) {
+    const page = html(report);
+    const references = [...page.matchAll(/\s(?:src|href|action|data|poster)="([^"]*)"/g)].map(
+      ([, url]) => url!,
+    );
+    for (const url of references) expect(url).toMatch(/^(#|data:)/);
+    expect(page).not.toMatch(/@import|url\(|<link rel="stylesheet"|<script src/);
+    expect(page).toContain('default-src &#39;none&#39;');
+  }
+});
+
+test('the terminal text keeps to its width, but for what is copied and cannot be broken', () => {
+  for (const columns of [undefined, 40, 80, 100]) {
+    const width = Math.max(80, columns ?? 80);
+    const text = terminal(sampleReport(), { color: false, columns });
+    for (const line of text.split('\n')) {
+      const whole = /^ {2}(curl|replay|token) /.test(line) || /\S{69,}/.test(line);
+      expect(whole || line.length <= width, line).toBe(true);
+    }
+  }
+});
+
+test('a failure reads as sent, expected, received, look at, replay, curl', () => {
+  const text = terminal(sampleReport(), { color: false });
+  const block = text.split('\n\n')[0]!;
+  expect(block).toMatch(/^4\.2-to-exclusive {2}MUST {2}An item .* §4\.2\n/);
+  const labels = block.split('\n').map((line) => line.slice(2, 12).trim());
+  expect(labels.slice(1).filter(Boolean)).toEqual([
+    'sent',
+    'expected',
+    'received',
+    'answer',
+    'seen',
+    'look at',
+    'replay',
+    'curl',
+  ]);
+  expect(block).toContain('  received  item 4711 at 2026-03-29T01:30:00+01:00 (the same instant)\n');
+});
+
+test('colour is used where asked for, and never with NO_COLOR', async () => {
+  expect(terminal(sampleReport(), { color: true })).toContain('\u001b[31m');
+  const script = `import { terminal } from './terminal.ts'; import { sampleReport } from './sample.ts';
+    process.stdout.write(terminal(sampleReport()));`;
+  const { NO_COLOR: _, FORCE_COLOR: __, ...env } = process.env;
+  const run = async (more: Record<string, string>) => {
+    const args = ['--import', 'tsx', '--input-type=module', '-e', script];
+    const options = { cwd: import.meta.dirname, env: { ...env, ...more }, maxBuffer: 1e7 };
+    return (await promisify(execFile)(process.execPath, args, options)).stdout;
+  };
+  expect(await run({ NO_COLOR: '1', CI: 'true' })).not.toContain('\u001b');
+  expect(await run({ FORCE_COLOR: '1' })).toContain('\u001b');
+});
+
+test('the replay command aims at one requirement and keeps the seed', () => {
+  const report = (replay: string) => ({ ...sampleReport(), replay });
+  for (const [replay, command] of [
+    ['npm run certify -- --seed 7', 'npm run certify -- --seed 7 --only 5-missing'],
+    ['npm run certify', 'npm run certify -- --seed 42 --only 5-missing'],
+    ['npm run certify -- --only 4.2,5 --seed 7', 'npm run certify -- --seed 7 --only 5-missing'],
+  ] as const) {
+    expect(replayCommand(report(replay), '5-missing')).toBe(command);
+  }
+});
+
+test('messages come apart into expected and received, others stay whole', () => {
+  const report = sampleReport();
+  const result = report.requirements[0]!;
+  const lines = (message: string) =>
+    evidence(report, result, { message, request: '', response: '', curl: '' })
+      .slice(0, 2)
+      .map(({ label, texts }) => `${label}: ${texts.join()}`);
+  expect(lines('expected 401, got 200')).toEqual(['expected: 401', 'received: 200']);
+  expect(lines('expected a, b, got "c, got d"')).toEqual(['expected: a, b', 'received: "c, got d"']);
+  expect(lines('the walk never ended')[0]).toBe('found: the walk never ended');
+});
+
+test('a counterexample reads as a script', () => {
+  expect(scriptLines({ seed: 1, script: ['window a', 'page 2'], ids: [1, { a: 2n }] })).toEqual([
+    'window a',
+    'page 2',
+    'seed: 1',
+    'ids: [1,{"a":"2"}]',
+  ]);
+});
+
+test('durations and cut texts', () => {
+  expect([0, 999, 1000, 59_940, 59_990, 125_400, 3_599_900, 3_840_000].map(durationText)).toEqual([
+    '0 ms',
+    '999 ms',
+    '1.0 s',
+    '59.9 s',
+    '1 min 0 s',
+    '2 min 5 s',
+    '1 h 0 min',
+    '1 h 4 min',
+  ]);
+  expect(clip('abcdef', 6)).toBe('abcdef');
+  expect(clip('abcdefg', 3)).toBe('abc… (4 more characters)');
+  expect(visible('a\r\nb\tc\u001b')).toBe('a\nb\tc\\u{1b}');
+});
+
+test('the files are written whole, report.json first, and nothing else is left', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'report-'));
+  try {
+    const files = ['report.json', 'report.html', 'junit.xml', 'summary.md', 'badge.svg'];
+    const nested = join(directory, 'a', 'b');
+    for (const report of [sampleReport(), conformantReport()]) {
+      expect(await writeReport(report, nested)).toEqual(files.map((file) => join(nested, file)));
+      expect(JSON.parse(await readFile(join(nested, 'report.json'), 'utf8'))).toEqual(report);
+    }
+    expect((await readdir(nested)).sort()).toEqual([...files].sort());
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+test('one rendering that fails does not cost the others', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'report-'));
+  try {
+    const broken = { ...sampleReport(), observations: null } as unknown as Report;
+    await expect(writeReport(broken, directory)).rejects.toThrow('report.html could not be written');
+    expect((await readdir(directory)).sort()).toEqual([
+      'badge.svg',
+      'junit.xml',
+      'report.json',
+      'summary.md',
+    ]);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+/** Contrast of two colours (WCAG 2.2, relative luminance). */
+function contrast(one: string, other: string): number {
+  const luminance = (colour: string) => {
+    const [red, green, blue] = [1, 3, 5].map((at) => {
+      const channel = parseInt(colour.slice(at, at + 2), 16) / 255;
+      return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
+    }) as [number, number, number];
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const [lighter, darker] = [luminance(one), luminance(other)].sort((a, b) => b - a) as [number, number];
+  return (lighter + 0.05) / (darker + 0.05);
+}
+
+test('every text colour keeps its contrast on every ground', () => {
+  for (const [scheme, palette] of Object.entries(PALETTES)) {
+    const { page, surface, code, border, ...texts } = palette;
+    for (const [name, colour] of Object.entries(texts)) {
+      for (const ground of [page, surface, code]) {
+        expect(contrast(colour, ground), `${scheme} ${name} on ${ground}`).toBeGreaterThanOrEqual(4.5);
+      }
+    }
+    expect(border).toMatch(/^#/);
+  }
+});
