@@ -24,6 +24,8 @@ export interface QueueFit {
 }
 
 const SIMULATED = 60_000;
+/** Half the interval in standard errors; the model's own error is in it. */
+const WIDTH = 2.4;
 /** Simulated repetitions of a step. */
 const REPETITIONS = 40;
 
@@ -48,12 +50,12 @@ export function fitQueue(steps: readonly MeasuredStep[], slo: Slo, seed: number)
 
   // Batches say how well the ceiling is known; never trust it to better than one percent.
   const error = Math.max(
-    0.01,
+    0.012,
     Math.sqrt(ceilings.reduce((sum, one) => sum + (one.error * one.answers) ** 2, 0)) / answers,
   );
   return {
     requestsPerSecond: rate,
-    interval: [rate - perSecond * 2 * error, rate + perSecond * 2 * error],
+    interval: [rate - perSecond * WIDTH * error, rate + perSecond * WIDTH * error],
     workers,
     serviceMs,
     saturation: perSecond,

@@ -42,7 +42,7 @@ interface Shared {
 
 export function setup(): Shared {
   const tokens = config.clients.map((client) => mint(config, client));
-  return { tokens, startAtMs: config.startAtMs ?? Date.now() + 300 };
+  return { tokens, startAtMs: config.startAtMs ?? Date.now() + 500 };
 }
 
 /** How many pages a walker reads before it turns to another window. */

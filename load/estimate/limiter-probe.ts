@@ -1,0 +1,161 @@
+/**
+ * The plan of questions that tells rate limiters apart in few requests. A generator: it yields what to send when, and
+ * is given back what came; so k6 runs it against a target, and tests run it against a simulated limiter.
+ */
+
+/** One request's outcome. Times in milliseconds since the probe began. */
+export interface Observation {
+  /** About when the target decided, give or take slackMs. */
+  readonly atMs: number;
+  readonly slackMs: number;
+  readonly ok: boolean;
+  /** Of a 429, where it said. */
+  readonly retryAfterSeconds?: number | undefined;
+}
+
+/** Send count requests at once, not before notBeforeMs. */
+export interface Ask {
+  readonly notBeforeMs: number;
+  readonly count: number;
+}
+
+export interface ProbeLimits {
+  readonly maxRequests: number;
+  readonly maxSeconds: number;
+}
+
+type Plan<Result = void> = Generator<Ask, Result, readonly Observation[]>;
+
+/** Polls grow apart by this ratio while nothing is known of the wait, and are this close where it is. */
+const GROWTH = 1.13;
+const FIRST_GAP_MS = 8;
+const FINE_SHARE = 0.02;
+/** After so long without any 429 one request at a time is too slow a burst. */
+const IMPATIENT_MS = 1500;
+const BATCHES = [1, 5, 20, 50];
+
+class Exhausted extends Error {}
+
+interface Release {
+  /** The moment of the first request let through again, and of the last one refused. */
+  readonly atMs: number;
+  readonly refusedMs: number;
+}
+
+/**
+ * burst, wait, half a burst, the rest later, wait, burst, wait: each kind of limiter answers the second wait and
+ * the third burst in its own way. What paces its releases evenly gets a second burst at another phase instead.
+ */
+export function* probeLimiter(limits: ProbeLimits): Plan<readonly Observation[]> {
+  const seen: Observation[] = [];
+  try {
+    yield* plan(limits, seen);
+  } catch (error) {
+    if (!(error instanceof Exhausted)) throw error;
+  }
+  return seen;
+}
+
+function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
+  const now = (): number => seen.at(-1)?.atMs ?? 0;
+  function* send(count = 1, notBeforeMs = 0): Plan<readonly Observation[]> {
+    if (seen.length + count > limits.maxRequests || Math.max(now(), notBeforeMs) > limits.maxSeconds * 1000) {
+      throw new Exhausted();
+    }
+    const got = yield { notBeforeMs, count };
+    // Of requests sent at once the order is unknown: those let through count as the earlier ones.
+    seen.push(...[...got].sort((a, b) => a.atMs - b.atMs || Number(b.ok) - Number(a.ok)));
+    return got;
+  }
+
+  /** Sends until the first refusal, or so many; how many were let through. */
+  function* burst(most = Infinity): Plan<number> {
+    const startedMs = now();
+    let [passed, level] = [0, 0];
+    while (passed < most) {
+      if (most === Infinity && now() - startedMs > IMPATIENT_MS * (level + 1)) {
+        level = Math.min(level + 1, BATCHES.length - 1);
+      }
+      const got = yield* send(Math.min(BATCHES[level]!, most - passed));
+      passed += got.filter(({ ok }) => ok).length;
+      if (got.some(({ ok }) => !ok)) break;
+    }
+    return passed;
+  }
+
+  /** Polls until let through: ever further apart, or closely around the moment that is expected. */
+  function* release(expectedMs?: number, span = 0): Plan<Release> {
+    const refusedAt = now();
+    let lastMs = refusedAt;
+    let gap = FIRST_GAP_MS;
+    for (;;) {
+      let next = lastMs + gap;
+      if (expectedMs !== undefined && lastMs < expectedMs + 0.2 * span) {
+        const fine = Math.max(4, FINE_SHARE * span);
+        next = Math.max(lastMs + fine, expectedMs - 0.16 * span);
+      } else gap = Math.max(FIRST_GAP_MS, (lastMs - refusedAt) * (GROWTH - 1));
+      const [got] = yield* send(1, next);
+      if (got!.ok) return { atMs: got!.atMs, refusedMs: lastMs };
+      lastMs = got!.atMs;
+    }
+  }
+
+  const startMs = now();
+  const first = yield* burst();
+  if (first === 0) return;
+  const emptiedMs = now();
+  const one = yield* release();
+  const half = Math.max(1, Math.floor(first / 2));
+  const second = 1 + (yield* burst(half - 1));
+  if (half > 2 && second < Math.max(2, half * 0.6)) {
+    yield* evenly(first, emptiedMs, one);
+    return;
+  }
+
+  // All or much came back at once: a fixed window, or a log of moments. Half now, half later tells them apart.
+  const guess = Math.max(one.atMs - startMs, 50);
+  yield* send(1, one.atMs + 0.45 * guess);
+  yield* burst();
+  const two = yield* release();
+  yield* burst(Math.ceil(first * 1.1));
+  const spanMs = two.atMs - one.atMs;
+  if (seen.at(-1)?.ok === false) yield* release(two.atMs + 0.5 * spanMs, spanMs * 0.5);
+  const held = now();
+  yield* burst(Math.ceil(first * 0.75));
+  if (seen.at(-1)?.ok === false) yield* release(two.atMs + spanMs, spanMs);
+  void held;
+
+  /** Releases come one by one: measure their pace, then burst again when another part of a window would be due. */
+  function* evenly(allowance: number, emptied: number, released: Release): Plan {
+    const paceFrom = now();
+    let passed = 0;
+    // Each release on its own: the pace shows in a quarter of the allowance.
+    let gap = Math.max(2, (released.atMs - emptied) / 6);
+    const wanted = Math.max(6, Math.ceil(allowance / 6));
+    let refusals = 0;
+    while (passed < wanted) {
+      const [got] = yield* send(1, now() + gap);
+      if (got!.ok) {
+        passed += 1;
+        // Aim at about two refusals for each release.
+        const pace = (now() - paceFrom) / passed;
+        gap = pace / 3;
+        refusals = 0;
+      } else if ((refusals += 1) > 8) gap *= 1.3;
+    }
+    const paceMs = (now() - paceFrom) / passed;
+    const windowMs = paceMs * allowance;
+    // Idle until any limiter has forgotten everything, then so that the phase differs by nearly half a window.
+    yield* send(1, now() + 2.05 * windowMs + phaseShift(windowMs, emptied, now()));
+    yield* burst();
+    const again = now();
+    yield* release(again + 1.5 * paceMs, paceMs * 2);
+  }
+}
+
+/** How much longer to idle so that the next burst lies four tenths of a window off the first one's phase. */
+function phaseShift(windowMs: number, firstMs: number, nowMs: number): number {
+  const planned = nowMs + 2.05 * windowMs;
+  const phase = ((planned - firstMs) % windowMs) / windowMs;
+  return ((0.4 - phase + 1) % 1) * windowMs;
+}

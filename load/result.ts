@@ -1,0 +1,96 @@
+/** The shape of load-SCENARIO.json, and what a run's end means for the exit status. */
+import { REQUIREMENTS, type Level } from '../fixtures/requirements.ts';
+import type { Found } from './estimate/capacity.ts';
+import type { Slo, Step } from './estimate/step.ts';
+import type { UslFit } from './estimate/usl.ts';
+import type { DepthFinding } from './estimate/depth.ts';
+import type { LimiterFinding } from './estimate/limiter-fit.ts';
+import type { Finding } from './k6/lib/judge.ts';
+import type { Histogram } from './k6/lib/histogram.ts';
+
+/** A requirement that answers under load broke. */
+export interface LoadFinding {
+  readonly id: string;
+  readonly section: string;
+  readonly level: Level;
+  readonly title: string;
+  readonly status: 'fail' | 'warn';
+  readonly lookAt: readonly string[];
+  /** Evidence, each message once, and how often it was seen. */
+  readonly failures: readonly { readonly message: string; readonly count: number }[];
+}
+
+export interface CapacityFigure {
+  readonly requestsPerSecond: number;
+  readonly interval: readonly [low: number, high: number];
+  readonly limitedBy: Found['limitedBy'];
+  readonly basis: Found['basis'];
+  readonly confirmed: boolean;
+  /** Which clients asked: one alone, or all of the target file's. */
+  readonly clients: number;
+  readonly slo: Slo;
+  readonly steps: readonly Step[];
+  readonly model?: Found['model'];
+  readonly usl?: UslFit;
+  /** With the other clients too, where one alone ran into its quota. */
+  readonly perServer?: Omit<CapacityFigure, 'perServer'>;
+}
+
+export interface LoadResult {
+  readonly scenario: string;
+  readonly target: string;
+  readonly startedAt: string;
+  readonly durationMs: number;
+  /** Why the run says nothing about the target; false where it does. */
+  readonly void: false | string;
+  readonly conformant: boolean;
+  /** Whether the scenario's SLO held. */
+  readonly held: boolean;
+  readonly findings: readonly LoadFinding[];
+  /** What the run says, in lines for people. */
+  readonly summary: readonly string[];
+  readonly requests: number;
+  readonly tokenCalls: number;
+  readonly pageSize: number;
+  /** The generator's own state. */
+  readonly generator?: { readonly cpuShare?: number; readonly wakeLagP99Ms?: number };
+  readonly seconds?: number;
+  readonly histogram?: Histogram;
+  /** k6's thresholds, and whether each held. */
+  readonly thresholds?: Readonly<Record<string, boolean>>;
+  readonly capacity?: CapacityFigure;
+  readonly limiter?: LimiterFinding;
+  readonly depth?: DepthFinding;
+  /** Requests over time or walks by size, for the plots: rows of named numbers. */
+  readonly tables?: Readonly<Record<string, readonly Readonly<Record<string, number | string>>[]>>;
+}
+
+export const EXIT = { held: 0, broken: 1, usage: 2, void: 3 } as const;
+
+/** 0 held · 1 SLO or conformance broken · 3 void. */
+export function exitStatus(result: Pick<LoadResult, 'void' | 'held' | 'conformant'>): number {
+  if (result.void !== false) return EXIT.void;
+  return result.held && result.conformant ? EXIT.held : EXIT.broken;
+}
+
+/** Findings of single answers, put together by requirement. */
+export function gatherFindings(found: readonly Finding[]): LoadFinding[] {
+  const byId = new Map<string, Map<string, number>>();
+  for (const { id, message } of found) {
+    const messages = byId.get(id) ?? new Map<string, number>();
+    messages.set(message, (messages.get(message) ?? 0) + 1);
+    byId.set(id, messages);
+  }
+  return [...byId].map(([id, messages]) => {
+    const requirement = REQUIREMENTS.find((known) => known.id === id);
+    if (!requirement) throw new Error(`the catalogue has no requirement ${id}`);
+    const failures = [...messages].map(([message, count]) => ({ message, count }));
+    const { section, level, title, lookAt } = requirement;
+    const status = level === 'MUST' ? 'fail' : 'warn';
+    return { id, section, level, title, status, lookAt, failures: failures.slice(0, 5) };
+  });
+}
+
+/** Only a broken MUST makes a target non-conformant. */
+export const conformant = (findings: readonly LoadFinding[]): boolean =>
+  findings.every(({ status }) => status !== 'fail');

@@ -1,0 +1,180 @@
+/** What every scenario runs with: k6, the prepared target, the settings, and a place to tell progress to. */
+import { setTimeout } from 'node:timers/promises';
+import { quantile } from '../estimate/queue.ts';
+import { failed, type Slo } from '../estimate/step.ts';
+import type { LoadConfig } from '../k6/lib/config.ts';
+import type { Finding } from '../k6/lib/judge.ts';
+import { mergeHistograms, type Histogram } from '../k6/lib/histogram.ts';
+import { readArrivals, runK6, type Arrival, type K6Run } from './k6-run.ts';
+import type { Prepared } from './prepare.ts';
+
+/** The run says nothing about the target: exit status 3. */
+export class VoidRun extends Error {
+  override readonly name = 'VoidRun';
+}
+
+export interface LoadSettings {
+  readonly slo: Slo;
+  readonly pageSize: number;
+  readonly seed: number;
+  readonly judgeEvery: number;
+  readonly timeoutSeconds: number;
+  /** Walkers at most; fewer starve the generator. */
+  readonly maxWalkers: number;
+}
+
+export interface ArrivalsRun {
+  readonly samples: readonly Arrival[];
+  readonly run: K6Run;
+  readonly wakeLagP99Ms: number;
+}
+
+/** How often a step whose generator fell behind is tried again before the whole run is void. */
+const VOID_RETRIES = 3;
+const VOID_PAUSE_MS = 1000;
+/** A free walker that wakes later than this was starved. */
+const WAKE_LAG_MS = 40;
+const CPU_SHARE = 0.85;
+
+export class Session {
+  readonly k6: string;
+  readonly prepared: Prepared;
+  readonly settings: LoadSettings;
+  readonly tell: (line: string) => void;
+  readonly signal: AbortSignal | undefined;
+  /** Over all runs of the session. */
+  readonly findings: Finding[] = [];
+  requests = 0;
+  tokenCalls = 0;
+  /** The worst of all runs. */
+  cpuShare: number | undefined;
+  wakeLagP99Ms = 0;
+  thresholds: Record<string, boolean> = {};
+  #histograms: Histogram[] = [];
+  #seed: number;
+
+  constructor(
+    k6: string,
+    prepared: Prepared,
+    settings: LoadSettings,
+    tell: (line: string) => void,
+    signal?: AbortSignal,
+  ) {
+    this.k6 = k6;
+    this.prepared = prepared;
+    this.settings = settings;
+    this.tell = tell;
+    this.signal = signal;
+    this.#seed = settings.seed;
+  }
+
+  get histogram(): Histogram {
+    return mergeHistograms(this.#histograms);
+  }
+
+  /** The configuration of one script; every run draws other arrivals, and the same again for the same seed. */
+  config(scenario: string, over: Partial<LoadConfig>): LoadConfig {
+    const { pageSize, judgeEvery, timeoutSeconds } = this.settings;
+    this.#seed += 1;
+    return {
+      ...this.prepared.base,
+      scenario,
+      pageSize,
+      judgeEvery,
+      timeoutSeconds,
+      seed: this.#seed,
+      walkers: 1,
+      requestsPerSecond: 1,
+      seconds: 10,
+      thresholds: {},
+      records: true,
+      ...over,
+    };
+  }
+
+  /** Runs a script once. Throws VoidRun where k6 itself failed. */
+  async run(script: string, config: LoadConfig, args: readonly string[] = []): Promise<K6Run> {
+    const run = await runK6(script, {
+      k6: this.k6,
+      config,
+      env: this.prepared.env,
+      args,
+      signal: this.signal,
+    });
+    this.findings.push(...run.findings);
+    this.requests += run.summary?.counts['pages'] ?? 0;
+    this.tokenCalls += run.summary?.counts['token_calls'] ?? 0;
+    if (run.cpuShare !== undefined) this.cpuShare = Math.max(this.cpuShare ?? 0, run.cpuShare);
+    Object.assign(this.thresholds, run.summary?.thresholds);
+    if (run.summary) this.#histograms.push(run.summary.histogram);
+    // 99: a threshold broke; that is for the caller to judge.
+    if ((run.status !== 0 && run.status !== 99) || !run.summary) {
+      throw new VoidRun(`k6 ended with status ${run.status}: ${run.complaint || 'no summary'}`);
+    }
+    return run;
+  }
+
+  /** Open arrivals at a rate. Throws VoidRun when the generator fell behind again and again. */
+  async arrivals(
+    requestsPerSecond: number,
+    seconds: number,
+    over: Partial<LoadConfig> = {},
+  ): Promise<ArrivalsRun> {
+    const { slo, maxWalkers } = this.settings;
+    const needed = Math.ceil((requestsPerSecond * 2 * slo.p99Ms) / 1000) + 20;
+    let why = '';
+    for (let attempt = 0; attempt <= VOID_RETRIES; attempt += 1) {
+      const config = this.config('arrivals', {
+        requestsPerSecond,
+        seconds,
+        walkers: Math.max(1, Math.min(needed, maxWalkers)),
+        ...over,
+      });
+      const run = await this.run('arrivals', config);
+      const samples = readArrivals(run.lines);
+      const lags = samples.map((one) => one.wakeLagMs).sort((a, b) => a - b);
+      const wakeLagP99Ms = lags.length === 0 ? 0 : quantile(lags, 0.99);
+      this.wakeLagP99Ms = Math.max(this.wakeLagP99Ms, wakeLagP99Ms);
+      const reason = starved(run, samples, wakeLagP99Ms, slo);
+      if (!reason) return { samples, run, wakeLagP99Ms };
+      why = reason;
+      this.tell(`  void, again: ${reason}`);
+      await setTimeout(VOID_PAUSE_MS);
+    }
+    throw new VoidRun(why);
+  }
+}
+
+/** Why the generator, and not the target, shaped a run; undefined where it did not. */
+export function starved(
+  run: Pick<K6Run, 'cpuShare' | 'summary'>,
+  samples: readonly Arrival[],
+  wakeLagP99Ms: number,
+  slo: Slo,
+): string | undefined {
+  const made = run.summary?.counts['pages'] ?? 0;
+  if (samples.length === 0) return 'the generator sent nothing';
+  if (samples.length < made * 0.98) return `the generator lost ${made - samples.length} of ${made} records`;
+  if (run.cpuShare !== undefined && run.cpuShare > CPU_SHARE) {
+    return `the generator used ${(run.cpuShare * 100).toFixed(0)} % of this machine's processors`;
+  }
+  const p99 = (values: number[]): number =>
+    quantile(
+      values.sort((a, b) => a - b),
+      0.99,
+    );
+  const answered = samples.filter((one) => !failed(one.status));
+  const latency = p99(answered.map((one) => one.latencyMs));
+  // Lateness that could have made the difference: with it the SLO breaks, without it not, or it eats up much of it.
+  const onTime = p99(answered.map((one) => one.latencyMs - one.wakeLagMs));
+  const decisive = latency >= slo.p99Ms ? onTime < slo.p99Ms : wakeLagP99Ms > slo.p99Ms / 2;
+  if (wakeLagP99Ms > WAKE_LAG_MS && decisive) {
+    return `free walkers started ${wakeLagP99Ms.toFixed(0)} ms late (p99): the generator fell behind`;
+  }
+  // Little's law: requests waited for walkers although the target answered in time, so there were too few walkers.
+  const service = p99(answered.map((one) => one.serviceMs));
+  if (latency >= slo.p99Ms && service < slo.p99Ms) {
+    return `requests waited up to ${latency.toFixed(0)} ms for a free walker while the target answered within ${service.toFixed(0)} ms (p99)`;
+  }
+  return undefined;
+}

@@ -1,0 +1,22 @@
+/** A session against a target that the kit started itself. */
+import { resolveTarget } from '../../fixtures/target/target.ts';
+import { prepare } from '../run/prepare.ts';
+import { Session, type LoadSettings } from '../run/session.ts';
+
+export const DEFAULTS: LoadSettings = {
+  slo: { p99Ms: 500, errorRate: 0.001 },
+  pageSize: 100,
+  seed: 1,
+  judgeEvery: 10,
+  timeoutSeconds: 10,
+  maxWalkers: 2000,
+};
+
+export async function openSession(
+  k6: string,
+  target: unknown,
+  settings: Partial<LoadSettings> = {},
+  tell: (line: string) => void = () => {},
+): Promise<Session> {
+  return new Session(k6, await prepare(await resolveTarget(target)), { ...DEFAULTS, ...settings }, tell);
+}
