@@ -1,0 +1,23 @@
+/** A fault: one mistake put into the clean server, and what certify must say of it. */
+import type { RequirementId } from '../../fixtures/requirements.ts';
+import type { Target } from '../../fixtures/target/target.ts';
+import type { ServerOptions } from '../start.ts';
+
+export interface Fault {
+  /** What is wrong, in a few words. */
+  readonly name: string;
+  /** What must fail (SHOULD: warn), each with what one of its messages must match. */
+  readonly trips: Partial<Readonly<Record<RequirementId, RegExp>>>;
+  /** What may be blamed beside it, because the same answers break it too. */
+  readonly mayTrip?: readonly RequirementId[];
+  /** Whether it shows without a dataset and with primary's credentials alone. */
+  readonly bare: boolean;
+  readonly server?: ServerOptions;
+  /** Changes what the kit is told of the target: captured events, leave to provoke 429 … */
+  readonly target?: (target: Target) => Target;
+  /** It shows in a dataset of thousands only. */
+  readonly large?: true;
+}
+
+/** Faults of the whole, without any of the wrapping: the mistake is in what the target file holds. */
+export const tripped = ({ trips }: Fault): RequirementId[] => Object.keys(trips) as RequirementId[];

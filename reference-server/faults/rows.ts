@@ -1,0 +1,124 @@
+/** A store in memory whose every rule can be broken by itself, in place of the database's. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { compareInstants, instant, parseInstant, type Instant } from '../../fixtures/data/instant.ts';
+import type { ServiceRequest } from '../http.ts';
+import type { PageQuery, StoredPage, StoredScreening } from '../parts.ts';
+import type { ServerOptions } from '../start.ts';
+import { queryOf } from './alter.ts';
+
+export interface Row extends StoredScreening {
+  /** As the store's clock column holds it. */
+  readonly at: Instant;
+  /** Where the row stands in the order of storage. */
+  readonly place: number;
+}
+
+/** A page query, and the parameters as they were spelt. */
+export interface Asked extends PageQuery {
+  readonly raw: URLSearchParams;
+}
+
+export interface Rules {
+  /** How a parameter is read. */
+  readonly read: (text: string, name: 'from' | 'to') => Instant;
+  /** How a stored testTime is read. */
+  readonly at: (testTime: string) => Instant;
+  readonly order: (a: Row, b: Row) => number;
+  /** Whether a row is at or behind the beginning. */
+  readonly begins: (row: Row, asked: Asked) => boolean;
+  /** Whether a row is before the end. */
+  readonly ends: (row: Row, asked: Asked) => boolean;
+  /** The rows that exist. */
+  readonly exists: (row: Row) => boolean;
+  /** The page out of everything that was selected. */
+  readonly cut: (selected: readonly Row[], asked: Asked) => StoredPage;
+}
+
+export const byInstant = (a: Row, b: Row): number => compareInstants(a.at, b.at);
+export const byId = (a: Row, b: Row): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+
+export const RULES: Rules = {
+  read: (text) => parseInstant(text) as Instant,
+  at: instant,
+  order: (a, b) => byInstant(a, b) || byId(a, b),
+  begins: (row, { from, fromId }) => {
+    const side = compareInstants(row.at, from);
+    return fromId === undefined ? side >= 0 : side > 0 || (side === 0 && row.id > fromId);
+  },
+  ends: (row, { to }) => compareInstants(row.at, to) < 0,
+  exists: () => true,
+  cut: (selected, { pageSize }) => ({
+    items: selected.slice(0, pageSize),
+    more: selected.length > pageSize,
+  }),
+};
+
+const EVERYTHING = {
+  from: instant('0001-01-01T00:00:00Z'),
+  to: instant('9999-12-31T00:00:00Z'),
+  pageSize: 1_000_000,
+};
+
+/** A server whose store follows RULES but for the ones given. */
+export function rows(broken: Partial<Rules>): ServerOptions {
+  const rules = { ...RULES, ...broken };
+  const current = new AsyncLocalStorage<ServiceRequest>();
+  return {
+    wrapHandler: (handler) => (request) => current.run(request, () => handler(request)),
+    wrapParts: (parts) => {
+      const held = new Map<string, Promise<Row[]>>();
+      const load = async (tenantId: string): Promise<Row[]> => {
+        const { items } = await parts.store.page({ ...EVERYTHING, tenantId });
+        return items
+          .map((item, place) => ({ ...item, at: rules.at(item.testTime), place }))
+          .filter(rules.exists)
+          .sort(rules.order);
+      };
+      return {
+        ...parts,
+        store: {
+          isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
+          async page(query) {
+            const all = held.get(query.tenantId) ?? load(query.tenantId);
+            held.set(query.tenantId, all);
+            const raw = queryOf(current.getStore() as ServiceRequest);
+            const [from, to] = (['from', 'to'] as const).map((name) => rules.read(raw.get(name) ?? '', name));
+            const asked: Asked = { ...query, from: from!, to: to!, raw };
+            const selected = (await all).filter((row) => rules.begins(row, asked) && rules.ends(row, asked));
+            return rules.cut(selected, asked);
+          },
+        },
+      };
+    },
+  };
+}
+
+/** Cut, never rounded. */
+export const cutTo = ({ seconds, fraction }: Instant, digits: number): Instant => ({
+  seconds,
+  fraction: fraction.slice(0, digits).replace(/0+$/, ''),
+});
+
+/** Alters the screenings of every page on their way out of the store; what is altered also goes into next. */
+export const onTheirWay = (
+  alter: (page: StoredPage, query: PageQuery) => StoredPage | Promise<StoredPage>,
+): ServerOptions => ({
+  wrapParts: (parts) => ({
+    ...parts,
+    store: {
+      isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
+      page: async (query) => alter(await parts.store.page(query), query),
+    },
+  }),
+});
+
+/** Alters single screenings, text and instant. */
+export const eachItem = (alter: (item: StoredScreening, index: number) => StoredScreening): ServerOptions =>
+  onTheirWay((page) => ({ ...page, items: page.items.map(alter) }));
+
+/** A screening with another testTime. */
+export const retimed = (item: StoredScreening, testTime: string): StoredScreening => ({
+  ...item,
+  testTime,
+  json: item.json.replace(/"testTime":"[^"]*"/, () => `"testTime":"${testTime}"`),
+});

@@ -1,0 +1,226 @@
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from '@playwright/test';
+import { decodeJwt } from 'jose';
+import { generateScreenings } from '../fixtures/data/generator.ts';
+import { TENANTS } from './provisioning.ts';
+import type { ReferenceServer } from './start.ts';
+import { mintToken, screeningsUrl, send, test, walk } from './testing.ts';
+
+const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
+
+async function walkOf(server: ReferenceServer, role: 'primary' | 'scratch'): Promise<string[]> {
+  const target = server.target();
+  const client = target.clients[role] ?? target.clients.primary;
+  const url = `${screeningsUrl(target, client.tenantId)}?${WINDOW}&pageSize=1000`;
+  return (await walk(url, await mintToken(target, client))).items;
+}
+
+test('two origins and a path prefix: each serves its own, next keeps the prefix', async ({ start }) => {
+  const server = await start({ separateOrigins: true, pathPrefix: '/api' });
+  const target = server.target();
+  expect(new URL(target.baseUrl).origin).not.toBe(new URL(target.authUrl).origin);
+  expect(target.baseUrl).toMatch(/\/api$/);
+  expect(await walkOf(server, 'primary')).toHaveLength(3_500);
+
+  const post = { method: 'POST', body: new URLSearchParams({ grant_type: 'client_credentials' }) };
+  expect((await send(`${target.baseUrl}/oauth/token`, post)).status).toBe(404);
+  expect((await send(screeningsUrl({ baseUrl: target.authUrl }, TENANTS.primary))).status).toBe(404);
+  expect((await send(`${new URL(target.authUrl).origin}/oauth/token`, post)).status).toBe(404);
+});
+
+test('a token lasts as long as asked', async ({ start }) => {
+  const target = (await start({ tokenLifetimeSeconds: 20 })).target();
+  const { exp = 0, iat = 0 } = decodeJwt(await mintToken(target, target.clients.primary));
+  expect(exp - iat).toBe(20);
+});
+
+test('a part replaced and a handler wrapped: the rest stays right', async ({ start }) => {
+  const seen: string[] = [];
+  const server = await start({
+    wrapParts: (parts) => ({
+      ...parts,
+      store: { ...parts.store, page: (query) => parts.store.page({ ...query, pageSize: 1 }) },
+    }),
+    wrapHandler: (handler) => (request) => {
+      seen.push(request.method);
+      return handler(request);
+    },
+  });
+  const target = server.target();
+  const url = `${screeningsUrl(target, TENANTS.primary)}?${WINDOW}`;
+  const authorization = `Bearer ${await mintToken(target, target.clients.primary)}`;
+  const { json } = await send(url, { headers: { authorization } });
+  expect((json as { items: unknown[] }).items).toHaveLength(1);
+  expect(seen).toEqual(['POST', 'GET']);
+});
+
+test.describe('ingestion while the server runs', () => {
+  test.describe.configure({ mode: 'serial' });
+  const screenings = [...generateScreenings({ tenantId: TENANTS.scratch, count: 60, seed: 5, bigIds: true })];
+  const lines = screenings.map(({ json }) => json);
+
+  test('in the same process, and taken away again', async ({ start }) => {
+    const server = await start();
+    expect(await walkOf(server, 'scratch')).toEqual([]);
+    await server.ingest(screenings.slice(0, 30));
+    await server.ingest(lines.slice(30));
+    expect((await walkOf(server, 'scratch')).sort()).toEqual([...lines].sort());
+    await server.clear(TENANTS.scratch);
+    expect(await walkOf(server, 'scratch')).toEqual([]);
+  });
+
+  test('a line that is no screening stores nothing', async ({ start }) => {
+    const server = await start();
+    await expect(server.ingest([...lines.slice(0, 3), '{}'])).rejects.toThrow('"id" must be an integer');
+    expect(await walkOf(server, 'scratch')).toEqual([]);
+  });
+
+  test('an id that is there already stores nothing', async ({ start }) => {
+    const server = await start();
+    await expect(server.ingest([...lines, ...lines.slice(0, 1)])).rejects.toThrow(/duplicate key/);
+    expect(await walkOf(server, 'scratch')).toEqual([]);
+  });
+
+  test('by the command of the target file', async ({ start }) => {
+    const server = await start();
+    const command = promisify(execFile)('sh', ['-c', server.target().ingest]);
+    command.child.stdin?.end(lines.map((line) => `${line}\n`).join(''));
+    await command;
+    expect((await walkOf(server, 'scratch')).sort()).toEqual([...lines].sort());
+    await server.clear(TENANTS.scratch);
+  });
+});
+
+interface Event {
+  readonly specversion: string;
+  readonly id: string;
+  readonly source: string;
+  readonly type: string;
+  readonly data: unknown;
+}
+
+test('6 every screening of primary is an event, its data the text that REST returns', async ({ start }) => {
+  const server = await start();
+  const lines = (await readFile(server.target().events ?? '', 'utf8')).trimEnd().split('\n');
+  const data = lines.map((line) => /"data":(.*)\}$/.exec(line)?.[1] ?? line);
+  expect(data.sort()).toEqual((await walkOf(server, 'primary')).sort());
+  const envelope = JSON.parse(lines[0] ?? '') as Event;
+  expect(envelope).toMatchObject({
+    specversion: '1.0',
+    source: `/tenants/${TENANTS.primary}/screenings`,
+    type: 'screening.completed',
+  });
+  expect(String(envelope.id)).toMatch(/^\d+$/);
+});
+
+test('6 what is ingested later is appended to the event file, wherever it comes from', async ({ start }) => {
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
+  const eventsFile = join(directory, 'events.ndjson');
+  const count = async (): Promise<number> => (await readFile(eventsFile, 'utf8')).split('\n').length - 1;
+  const one = await start({ eventsFile });
+  const other = await start();
+  expect(one.target().events).toBe(eventsFile);
+  expect(await count()).toBe(3_500);
+  const later = (id: number): string =>
+    `{"id":${id},"tenantId":"${TENANTS.primary}","testTime":"2031-01-01T00:00:00Z"}`;
+  try {
+    await one.ingest([later(880_000_001)]);
+    expect(await count()).toBe(3_501);
+    await other.ingest([later(880_000_002)]);
+    await expect.poll(count).toBe(3_502);
+  } finally {
+    await one.clear(TENANTS.primary);
+    await one.ingest((await readFile(one.target().dataset ?? '', 'utf8')).trimEnd().split('\n'));
+    await rm(directory, { recursive: true });
+  }
+});
+
+test('the command: ready lines, a private target file, faults by signal, a clean end', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
+  const file = join(directory, 'target.json');
+  const child = spawn(
+    process.execPath,
+    [
+      '--import',
+      'tsx',
+      'reference-server/main.ts',
+      '--port',
+      '0',
+      '--auth-port',
+      '0',
+      '--path-prefix',
+      '/api/',
+    ]
+      .concat([
+        '--postgres',
+        'embedded',
+        '--write-target',
+        file,
+        '--screenings',
+        '40',
+        '--rate-limit',
+        '1000/1s',
+      ])
+      .concat(['--rate-algorithm', 'token-bucket', '--rate-burst', '500', '--token-lifetime', '60']),
+    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, DATABASE_URL: '' } },
+  );
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  let output = '';
+  child.stdout.on('data', (chunk) => (output += String(chunk)));
+  child.stderr.on('data', (chunk) => (output += String(chunk)));
+  try {
+    await expect.poll(() => output, { timeout: 60_000 }).toMatch(/^pid \d+$/m);
+    expect(output).toMatch(/^reference server: database: embedded PostgreSQL$/m);
+    const target = JSON.parse(await readFile(file, 'utf8')) as ReturnType<ReferenceServer['target']>;
+    expect(output).toContain(`baseUrl ${target.baseUrl}\nauthUrl ${target.authUrl}\n`);
+    expect(target).toMatchObject({
+      dataset: 'dataset.ndjson',
+      secondDataset: 'secondDataset.ndjson',
+      events: 'events.ndjson',
+      fault: { start: `kill -USR2 ${child.pid}`, stop: `kill -HUP ${child.pid}` },
+    });
+    const { stdout } = await promisify(execFile)('stat', [
+      '-c',
+      '%a',
+      file,
+      join(directory, 'dataset.ndjson'),
+    ]);
+    expect(stdout).toBe('600\n600\n');
+
+    const authorization = `Bearer ${await mintToken(target, target.clients.primary)}`;
+    const status = async (): Promise<number> =>
+      (await send(`${screeningsUrl(target, TENANTS.primary)}?${WINDOW}`, { headers: { authorization } }))
+        .status;
+    expect(await status()).toBe(200);
+    await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
+    await expect.poll(status).toBe(503);
+    await promisify(execFile)('sh', ['-c', target.fault?.stop ?? '']);
+    await expect.poll(status).toBe(200);
+  } finally {
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+    await rm(directory, { recursive: true });
+  }
+});
+
+const WRONG_FLAGS: [args: string[], message: string][] = [
+  [['--port', '70000'], '0 to 65535 is expected'],
+  [['--rate-limit', 'much'], '"much" is no rate'],
+  [['--rate-algorithm', 'magic'], 'Allowed choices are fixed-window, sliding-window, token-bucket'],
+  [['--dataset', '/nowhere.ndjson', '--postgres', 'embedded'], 'ENOENT'],
+  [['--prot', '1'], '(Did you mean --port?)'],
+];
+for (const [args, message] of WRONG_FLAGS) {
+  test(`the command with ${args.join(' ')}: status 2, ${message}`, async () => {
+    const failure = (await promisify(execFile)(process.execPath, [
+      ...['--import', 'tsx', 'reference-server/main.ts'],
+      ...args,
+    ]).catch((error: unknown) => error)) as { code: number; stderr: string };
+    expect(failure.code).toBe(2);
+    expect(failure.stderr).toContain(message);
+  });
+}
