@@ -1,0 +1,209 @@
+/** Laws that store screenings: on generated data, and while data arrives. They need `ingest` and clients.scratch. */
+import fc from 'fast-check';
+import { Untested } from '../fixtures/client/client.ts';
+import { formatInstant, instant, offsetMinutesOf, shift, type Instant } from '../fixtures/data/instant.ts';
+import { compareKeys, Known } from '../fixtures/data/known.ts';
+import type { Kit } from '../fixtures/judge/kit.ts';
+import type { Probe } from '../fixtures/judge/probe.ts';
+import { sayQuery } from './cases.ts';
+import { lawProbe, ORDERING, over, type Entry, type Law } from './law.ts';
+import { storedBeforeComesOnce, walkIsExact } from './paging-laws.ts';
+
+/** A screening in the making: its distance to the one before, and how it is written. */
+interface Step {
+  readonly gap: 'tie' | 'nanosecond' | 'microsecond' | 'millisecond' | 'second' | 'hour';
+  readonly offsetMinutes: number;
+  readonly idStep: number;
+}
+
+const GAPS: Readonly<Record<Step['gap'], bigint>> = {
+  tie: 0n,
+  nanosecond: 1n,
+  microsecond: 1_000n,
+  millisecond: 1_000_000n,
+  second: 1_000_000_000n,
+  hour: 3_600_000_000_000n,
+};
+
+/** Dense ties and clustered instants; fractions to the microsecond, as every store keeps them. */
+const steps: fc.Arbitrary<Step> = fc.record({
+  gap: fc.constantFrom('tie', 'tie', 'tie', 'microsecond', 'microsecond', 'millisecond', 'second', 'hour'),
+  offsetMinutes: fc.constantFrom(0, 0, 60, 330, -480, 765),
+  idStep: fc.constantFrom(1, 1, 2, 9, 90),
+});
+
+export interface Dataset {
+  readonly steps: readonly Step[];
+  readonly pageSize: number;
+  /** A permutation by its multiplier: ids don't follow time. */
+  readonly shuffle: number;
+}
+
+export const datasets: fc.Arbitrary<Dataset> = fc.record({
+  steps: fc.array(steps, { minLength: 1, maxLength: 40 }),
+  pageSize: fc.integer({ min: 1, max: 12 }),
+  shuffle: fc.constantFrom(1, 7, 11, 13),
+});
+
+const STRETCHES = 28_000;
+const STRETCH_DAYS = 3;
+const IDS_A_STRETCH = 5_000;
+let taken = 0;
+
+/** A stretch of time and of ids that nothing else uses: the clock keeps runs apart, a count the datasets of one. */
+function freshStretch(): { at: Instant; id: bigint } {
+  const n = taken++;
+  const place = (Math.floor(Date.now() / 1000) * 31 + n) % STRETCHES;
+  return {
+    at: shift(instant('1971-01-01T00:00:00Z'), BigInt(place * STRETCH_DAYS * 86_400), 0),
+    id: 1_000_000_000n + BigInt((Date.now() % 1_000_000_000) + n) * BigInt(IDS_A_STRETCH),
+  };
+}
+
+/** The screenings of a dataset, in the order in which they are stored. */
+export function screeningsOf({ steps, shuffle }: Dataset, from: { at: Instant; id: bigint }): Entry[] {
+  let { at } = from;
+  let id = from.id;
+  const times = steps.map(({ gap, offsetMinutes }) => {
+    at = shift(at, GAPS[gap], 9);
+    return formatInstant(at, { offsetMinutes });
+  });
+  const ids = steps.map(({ idStep }) => (id += BigInt(idStep)));
+  return times.map((testTime, i) => ({
+    id: ids[(i * shuffle) % ids.length]!,
+    testTime,
+    at: instant(testTime),
+  }));
+}
+
+const line = (tenantId: string, { id, testTime }: Entry): string =>
+  `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}`;
+
+async function scratch(
+  kit: Kit,
+): Promise<{ tenantId: string; store: (entries: readonly Entry[]) => Promise<void> }> {
+  const { ingest } = kit.target;
+  if (!ingest || !kit.target.clients.scratch) {
+    throw new Untested(
+      'supply ingest (a command that stores dataset lines) and clients.scratch (a tenant to fill)',
+    );
+  }
+  const tenantId = await kit.tenantOf('scratch');
+  return { tenantId, store: (entries) => ingest(entries.map((entry) => line(tenantId, entry))) };
+}
+
+const uniqueIds = ({ steps, shuffle }: Dataset): boolean => {
+  const places = steps.map((_, i) => (i * shuffle) % steps.length);
+  return new Set(places).size === steps.length;
+};
+
+const generated: Law<Dataset> = {
+  id: '4.2-r5-exactly-once',
+  name: 'walks over generated data return it once and in order',
+  share: 0.25,
+  cases: async (kit) => {
+    await scratch(kit);
+    return datasets.filter(uniqueIds);
+  },
+  script: (dataset) => [sayDataset(dataset), `pageSize ${dataset.pageSize}`],
+  holds: async (kit, dataset) => {
+    const { tenantId, store } = await scratch(kit);
+    const entries = screeningsOf(dataset, freshStretch());
+    await store(entries);
+    kit.learn(tenantId, knownOf(entries));
+    const expected = [...entries].sort(compareKeys);
+    const query = { ...around(expected), pageSize: dataset.pageSize };
+    return over(
+      kit,
+      `the ${expected.length} screenings that were stored, once and in order`,
+      (fetchPage) => walkIsExact(fetchPage, query, expected, ORDERING),
+      'scratch',
+    );
+  },
+};
+
+const arriving: Law<
+  Dataset & { readonly late: readonly { page: number; place: number; gap: Step['gap'] }[] }
+> = {
+  id: '4.2-r5-exactly-once',
+  name: 'what was stored before a walk comes once, whatever arrives meanwhile',
+  share: 0.15,
+  cases: async (kit) => {
+    await scratch(kit);
+    const late = fc.record({
+      page: fc.integer({ min: 1, max: 4 }),
+      place: fc.nat({ max: 100 }),
+      gap: fc.constantFrom('tie', 'microsecond', 'second'),
+    });
+    return fc
+      .tuple(
+        datasets.filter((dataset) => dataset.steps.length >= 6 && uniqueIds(dataset)),
+        fc.array(late, { minLength: 1, maxLength: 3 }),
+      )
+      .map(([dataset, arrivals]) => ({
+        ...dataset,
+        pageSize: Math.min(4, dataset.pageSize),
+        late: arrivals,
+      }));
+  },
+  script: (example) => [
+    sayDataset(example),
+    `pageSize ${example.pageSize}`,
+    ...example.late.map(
+      ({ page, place, gap }) =>
+        `behind page ${page} one more arrives, a ${gap} beside item ${place} (modulo their number)`,
+    ),
+  ],
+  holds: async (kit, example) => {
+    const { tenantId, store } = await scratch(kit);
+    const from = freshStretch();
+    const before = screeningsOf(example, from);
+    await store(before);
+    const ordered = [...before].sort(compareKeys);
+    kit.learn(tenantId, new Known(false));
+    const arrive = async (page: number): Promise<void> => {
+      const now = example.late.filter((late) => late.page === page);
+      if (now.length === 0) return;
+      await store(
+        now.map(({ place, gap }, i) =>
+          beside(ordered[place % ordered.length]!, gap, from.id + 4_000n + BigInt(page * 10 + i)),
+        ),
+      );
+    };
+    return over(
+      kit,
+      `the ${ordered.length} screenings that were there before the walk, once and in order`,
+      (fetchPage) =>
+        storedBeforeComesOnce(
+          fetchPage,
+          { ...around(ordered), pageSize: example.pageSize },
+          ordered,
+          arrive,
+          ORDERING,
+        ),
+      'scratch',
+    );
+  },
+};
+
+function beside({ at, testTime }: Entry, gap: Step['gap'], id: bigint): Entry {
+  const moved = formatInstant(shift(at, GAPS[gap], 9), { offsetMinutes: offsetMinutesOf(testTime!) });
+  return { id, testTime: moved, at: instant(moved) };
+}
+
+function knownOf(entries: readonly Entry[]): Known {
+  const known = new Known(true);
+  for (const entry of entries) known.see({ ...entry, testTime: entry.testTime! }, 0);
+  return known;
+}
+
+/** A window with a second to spare on both sides. */
+const around = (ordered: readonly Entry[]): { from: string; to: string } => ({
+  from: formatInstant(shift(ordered[0]!.at, -1n, 0)),
+  to: formatInstant(shift(ordered.at(-1)!.at, 2n, 0)),
+});
+
+const sayDataset = ({ steps }: Dataset): string =>
+  `${steps.length} screenings, each behind the one before by: ${steps.map(({ gap }) => gap).join(', ')}`;
+
+export const ARRIVAL_LAWS: readonly Probe[] = [lawProbe(generated), lawProbe(arriving)];

@@ -1,0 +1,153 @@
+/** A law on a target: fast-check draws the cases, the kit asks, the smallest failing case is reported. */
+import fc from 'fast-check';
+import { Untested } from '../fixtures/client/client.ts';
+import type { Exchange } from '../fixtures/client/exchange.ts';
+import { isPlaced, pageOf, type PageQuery } from '../fixtures/client/page.ts';
+import { compareKeys, type Key } from '../fixtures/data/known.ts';
+import type { Complaint } from '../fixtures/judge/complaint.ts';
+import { BasisBroken, type Kit } from '../fixtures/judge/kit.ts';
+import { isTrusted } from '../fixtures/judge/observers/next.ts';
+import { sayItem } from '../fixtures/judge/observers/page.ts';
+import type { Basis, Probe } from '../fixtures/judge/probe.ts';
+import type { RequirementId } from '../fixtures/requirements.ts';
+import type { ClientName } from '../fixtures/target/target.ts';
+import type { FetchPage, Ordering } from './paging-laws.ts';
+
+/** How a case failed. */
+export interface Broken {
+  readonly complaint: Complaint;
+  readonly exchange?: Exchange | undefined;
+}
+
+export interface Law<Case> {
+  readonly id: RequirementId;
+  /** A sentence: what holds on any data. */
+  readonly name: string;
+  readonly basis?: Basis;
+  /** Asked what the cases are drawn from, on the target at hand. Throws Untested where it shows nothing. */
+  readonly cases: (kit: Kit) => Promise<fc.Arbitrary<Case>>;
+  readonly holds: (kit: Kit, example: Case) => Promise<Broken | undefined>;
+  /** The case as a short script. */
+  readonly script: (example: Case) => readonly string[];
+  /** Of the cases that a run asks for, this share: a costly law has fewer. */
+  readonly share?: number;
+  /** What the target may do between two answers explains a single failure. */
+  readonly needsAgain?: boolean;
+}
+
+/** Evaluations that shrinking may take. */
+const SHRINKS_AT_MOST = 120;
+
+/** The law as a probe: its requirement is tested without it too. */
+export function lawProbe<Case>(law: Law<Case>): Probe {
+  return {
+    ids: [law.id],
+    name: `law: ${law.name}`,
+    basis: law.basis ?? 'data',
+    supplement: true,
+    run: (kit) => check(kit, law),
+  };
+}
+
+async function check<Case>(kit: Kit, law: Law<Case>): Promise<void> {
+  const arbitrary = await law.cases(kit);
+  const seed = seedOf(kit.options.seed, law.name);
+  const numRuns = Math.max(1, Math.round(kit.options.runs * (law.share ?? 1)));
+  let last: { example: Case; broken: Broken } | undefined;
+  let stopped: { error: unknown } | undefined;
+  let evaluations = 0;
+  const details = await fc.check(
+    fc.asyncProperty(arbitrary, async (example) => {
+      if (stopped || (last && ++evaluations > SHRINKS_AT_MOST)) return true;
+      kit.ledger.laws.set(law.name, (kit.ledger.laws.get(law.name) ?? 0) + 1);
+      kit.ledger.check(law.id);
+      try {
+        const broken = await attempt(kit, law, example);
+        if (broken) last = { example, broken };
+        return broken === undefined;
+      } catch (error) {
+        // No counterexample, so nothing to shrink: the target is gone, the budget spent, or the kit wrong.
+        stopped = { error };
+        return true;
+      }
+    }),
+    { seed, numRuns },
+  );
+  if (stopped && !(last && stopped.error instanceof Untested)) throw stopped.error;
+  if (!last) return;
+  const { example, broken } = last;
+  kit.fail({
+    id: law.id,
+    cause: law.name,
+    complaint: broken.complaint,
+    exchange: broken.exchange,
+    again: async () => (await attempt(kit, law, example))?.complaint,
+    needsAgain: law.needsAgain,
+    counterexample: {
+      law: law.name,
+      script: [...law.script(example), broken.complaint.received],
+      seed: kit.options.seed,
+      path: details.counterexamplePath ?? '',
+      shrinks: details.numShrinks,
+    },
+  });
+}
+
+/** A page that could not be had is told by its own requirement: it says nothing about the law. */
+async function attempt<Case>(kit: Kit, law: Law<Case>, example: Case): Promise<Broken | undefined> {
+  try {
+    return await law.holds(kit, example);
+  } catch (error) {
+    if (error instanceof BasisBroken) return undefined;
+    throw error;
+  }
+}
+
+/** Each law has a stream of its own, so that one law's cases don't depend on another's. */
+function seedOf(seed: number, name: string): number {
+  let hash = seed | 0;
+  for (const char of name) hash = (Math.imul(hash, 31) + char.codePointAt(0)!) | 0;
+  return hash;
+}
+
+// -- laws of paging over the kit -----------------------------------------------------------------
+
+/** What laws compare: an item of an answer, or of what is known. */
+export type Entry = Key & { readonly testTime: string | undefined };
+
+export const ORDERING: Ordering<Entry> = { compare: compareKeys, say: sayItem };
+
+export interface Fetched {
+  readonly fetchPage: FetchPage<PageQuery, Entry>;
+  /** The latest exchange: the evidence. */
+  readonly last: () => Exchange | undefined;
+}
+
+/** Pages of a client's own tenant. A next that can't be followed ends the walk: it is told by its own requirement. */
+export function fetcher(kit: Kit, client: ClientName = 'primary'): Fetched {
+  let latest: Exchange | undefined;
+  return {
+    last: () => latest,
+    fetchPage: async (ask) => {
+      latest = 'next' in ask ? await kit.follow(ask.next, client) : await kit.page(ask, { client });
+      if (latest.status !== 200) throw new BasisBroken(`a next was answered ${latest.status}`);
+      const { items, nextUrl } = pageOf(latest);
+      return {
+        items: (items ?? []).filter(isPlaced),
+        next: nextUrl !== undefined && isTrusted(nextUrl, kit.target) ? nextUrl : undefined,
+      };
+    },
+  };
+}
+
+/** What a law over pages says, as a finding with the last exchange as its evidence. */
+export async function over(
+  kit: Kit,
+  expected: string,
+  law: (fetchPage: FetchPage<PageQuery, Entry>) => Promise<string | undefined>,
+  client?: ClientName,
+): Promise<Broken | undefined> {
+  const { fetchPage, last } = fetcher(kit, client);
+  const received = await law(fetchPage);
+  return received === undefined ? undefined : { complaint: { expected, received }, exchange: last() };
+}

@@ -1,0 +1,158 @@
+/**
+ * Laws of keyset paging over any API that gives pages: each is a named function that says in words
+ * what does not hold, or nothing. They know no HTTP; `fetchPage` does.
+ */
+
+export interface PageOf<Item> {
+  readonly items: readonly Item[];
+  /** What `fetchPage` takes for the page behind this one; absent on the last. */
+  readonly next?: string | undefined;
+}
+
+/** Gives the first page of a query, or the page that a `next` names. */
+export type FetchPage<Query, Item> = (ask: Query | { readonly next: string }) => Promise<PageOf<Item>>;
+
+/** How items compare and what they are called. */
+export interface Ordering<Item> {
+  readonly compare: (a: Item, b: Item) => number;
+  readonly say: (item: Item) => string;
+}
+
+export interface Walked<Item> {
+  readonly pages: readonly PageOf<Item>[];
+  readonly items: readonly Item[];
+}
+
+const PAGES_AT_MOST = 2_000;
+
+/** Follows `next` to the end, or until it comes back to where it was. */
+export async function walkPages<Query, Item>(
+  fetchPage: FetchPage<Query, Item>,
+  query: Query,
+  between: (pages: number) => Promise<void> = async () => {},
+): Promise<Walked<Item>> {
+  const pages = [await fetchPage(query)];
+  const seen = new Set<string>();
+  for (let { next } = pages[0]!; next !== undefined && !seen.has(next) && pages.length < PAGES_AT_MOST;) {
+    seen.add(next);
+    await between(pages.length);
+    const page: PageOf<Item> = await fetchPage({ next });
+    pages.push(page);
+    next = page.next;
+  }
+  return { pages, items: pages.flatMap(({ items }) => items) };
+}
+
+/** Each item once, in order: true of a walk whatever the data. */
+export function onceAndInOrder<Item>(
+  { pages }: Walked<Item>,
+  { compare, say }: Ordering<Item>,
+): string | undefined {
+  let before: Item | undefined;
+  for (const [index, { items }] of pages.entries()) {
+    for (const item of items) {
+      const order = before === undefined ? -1 : compare(before, item);
+      if (order === 0) return `page ${index + 1} repeats ${say(item)}`;
+      if (order > 0) return `page ${index + 1} has ${say(item)} behind ${say(before!)}`;
+      before = item;
+    }
+  }
+  return undefined;
+}
+
+/** The items are exactly those that are expected, in that order. */
+export function exactly<Item>(
+  items: readonly Item[],
+  expected: readonly Item[],
+  { compare, say }: Ordering<Item>,
+): string | undefined {
+  for (let i = 0; i < Math.max(items.length, expected.length); i++) {
+    const [got, want] = [items[i], expected[i]];
+    if (got !== undefined && want !== undefined && compare(got, want) === 0) continue;
+    const missing = want !== undefined && !items.some((item) => compare(item, want) === 0);
+    if (missing)
+      return `${say(want)} is missing${i > 0 ? ` behind ${say(expected[i - 1]!)}` : ' at the beginning'}`;
+    return got === undefined
+      ? `${say(want!)} is missing at the end`
+      : `${say(got)} is not expected in place ${i + 1}`;
+  }
+  return undefined;
+}
+
+/** A walk returns what a ground truth says, each item once. */
+export async function walkIsExact<Query, Item>(
+  fetchPage: FetchPage<Query, Item>,
+  query: Query,
+  expected: readonly Item[],
+  ordering: Ordering<Item>,
+): Promise<string | undefined> {
+  const walked = await walkPages(fetchPage, query);
+  return onceAndInOrder(walked, ordering) ?? exactly(walked.items, expected, ordering);
+}
+
+/** Two queries that mean the same give the same items: other page sizes, other spellings, later, at the same time. */
+export async function sameItems<Query, Item>(
+  fetchPage: FetchPage<Query, Item>,
+  query: Query,
+  other: Query,
+  ordering: Ordering<Item>,
+): Promise<string | undefined> {
+  const [first, second] = [await walkPages(fetchPage, query), await walkPages(fetchPage, other)];
+  return exactly(second.items, first.items, ordering);
+}
+
+/** [a, b) and [b, c) together are [a, c). */
+export async function partsMakeTheWhole<Query, Item>(
+  fetchPage: FetchPage<Query, Item>,
+  whole: Query,
+  parts: readonly Query[],
+  ordering: Ordering<Item>,
+): Promise<string | undefined> {
+  const all = await walkPages(fetchPage, whole);
+  const pieces: Item[] = [];
+  for (const part of parts) pieces.push(...(await walkPages(fetchPage, part)).items);
+  return exactly(pieces, all.items, ordering);
+}
+
+/** Beginning behind any item of a walk gives the rest of it. */
+export async function resumingGivesTheRest<Query, Item>(
+  fetchPage: FetchPage<Query, Item>,
+  query: Query,
+  resumeAt: (item: Item) => Query,
+  place: number,
+  ordering: Ordering<Item>,
+): Promise<string | undefined> {
+  const { items } = await walkPages(fetchPage, query);
+  if (items.length === 0) return undefined;
+  const index = place % items.length;
+  const rest = await walkPages(fetchPage, resumeAt(items[index]!));
+  return exactly(rest.items, items.slice(index + 1), ordering);
+}
+
+/** Walks side by side give what each gives alone. */
+export async function sideBySideAsAlone<Query, Item>(
+  fetchPage: FetchPage<Query, Item>,
+  queries: readonly Query[],
+  ordering: Ordering<Item>,
+): Promise<string | undefined> {
+  const together = await Promise.all(queries.map((query) => walkPages(fetchPage, query)));
+  for (const [index, query] of queries.entries()) {
+    const alone = await walkPages(fetchPage, query);
+    const wrong = exactly(together[index]!.items, alone.items, ordering);
+    if (wrong) return `walk ${index + 1} of ${queries.length} side by side: ${wrong}`;
+  }
+  return undefined;
+}
+
+/** Whatever is stored during a walk, what was there before comes once and in order. */
+export async function storedBeforeComesOnce<Query, Item>(
+  fetchPage: FetchPage<Query, Item>,
+  query: Query,
+  before: readonly Item[],
+  store: (page: number) => Promise<void>,
+  ordering: Ordering<Item>,
+): Promise<string | undefined> {
+  const walked = await walkPages(fetchPage, query, store);
+  const old = walked.items.filter((item) => before.some((known) => ordering.compare(known, item) === 0));
+  return onceAndInOrder(walked, ordering) ?? exactly(old, before, ordering);
+}

@@ -1,0 +1,284 @@
+/** The laws of paging on a target's own data: with the oracle where there is a dataset, metamorphic in any case. */
+import fc from 'fast-check';
+import { pageOf, type PageQuery } from '../fixtures/client/page.ts';
+import { compareInstants, formatInstant, shift, type Spelling } from '../fixtures/data/instant.ts';
+import type { Kit } from '../fixtures/judge/kit.ts';
+import type { Probe } from '../fixtures/judge/probe.ts';
+import { sceneOf, stepDigits } from '../fixtures/judge/survey.ts';
+import { expectedOf } from '../fixtures/judge/walk.ts';
+import { prefixComplaint } from '../specs/4.2-paging.ts';
+import { sayQuery, spellings, windows, type WindowCase } from './cases.ts';
+import { lawProbe, ORDERING, over, type Entry, type Law } from './law.ts';
+import {
+  exactly,
+  partsMakeTheWhole,
+  resumingGivesTheRest,
+  sameItems,
+  sideBySideAsAlone,
+  walkIsExact,
+} from './paging-laws.ts';
+
+const itemsOf = async (kit: Kit) => (await sceneOf(kit)).items;
+
+const windowsOf = async (kit: Kit): Promise<fc.Arbitrary<WindowCase>> => windows(await itemsOf(kit));
+
+const respell = ({ from, to }: WindowCase, a: Spelling, b: Spelling): { from: string; to: string } => ({
+  from: formatInstant(from, a),
+  to: formatInstant(to, b),
+});
+
+/** In-between of a case, for splitting: the instant of some item of it. */
+const splits = async (
+  kit: Kit,
+): Promise<fc.Arbitrary<{ window: WindowCase; at: string; sizes: readonly [number, number] }>> => {
+  const items = await itemsOf(kit);
+  return fc
+    .record({
+      window: windows(items),
+      place: fc.nat({ max: 1_000 }),
+      spelling: spellings,
+      first: fc.integer({ min: 5, max: 60 }),
+      second: fc.integer({ min: 5, max: 60 }),
+    })
+    .map(({ window, place, spelling, first, second }) => {
+      const inside = items.filter(
+        ({ at }) => compareInstants(at, window.from) >= 0 && compareInstants(at, window.to) <= 0,
+      );
+      const at = inside.length > 0 ? inside[place % inside.length]!.at : window.from;
+      return { window, at: formatInstant(at, spelling), sizes: [first, second] as const };
+    });
+};
+
+const exact: Law<WindowCase> = {
+  id: '4.2-r5-exactly-once',
+  name: 'a walk of any window at any page size returns what is known of it, once and in order',
+  cases: windowsOf,
+  script: ({ query }) => [sayQuery(query)],
+  holds: async (kit, { query }) => {
+    const before = [...(await expectedOf(kit, query))];
+    const known = await kit.known();
+    return over(
+      kit,
+      `the ${before.length} screenings that are known of the window, once`,
+      async (fetchPage) =>
+        known.authoritative
+          ? walkIsExact(fetchPage, query, before, ORDERING)
+          : // What nobody has seen before may be there as well.
+            walkIsExact(async (ask) => knownOnly(await fetchPage(ask), before), query, before, ORDERING),
+    );
+  },
+};
+
+function knownOnly<P extends { readonly items: readonly Entry[] }>(page: P, known: readonly Entry[]): P {
+  const ids = new Set(known.map(({ id }) => id));
+  return { ...page, items: page.items.filter(({ id }) => ids.has(id)) };
+}
+
+const sizes: Law<{ window: WindowCase; other: number }> = {
+  id: '4.2-r5-exactly-once',
+  name: 'two page sizes give the same walk',
+  needsAgain: true,
+  share: 0.75,
+  cases: async (kit) => {
+    const items = await itemsOf(kit);
+    return fc.record({ window: windows(items), other: fc.integer({ min: 20, max: 1000 }) });
+  },
+  script: ({ window, other }) => [sayQuery(window.query), `and again with pageSize ${other}`],
+  holds: (kit, { window: { query }, other }) =>
+    over(kit, 'the same screenings at both page sizes', (fetchPage) =>
+      sameItems(fetchPage, { ...query, pageSize: other }, query, ORDERING),
+    ),
+};
+
+const parts: Law<{ window: WindowCase; at: string; sizes: readonly [number, number] }> = {
+  id: '4.2-window',
+  name: 'a window cut in two holds what the whole holds',
+  needsAgain: true,
+  share: 0.75,
+  cases: splits,
+  script: ({ window, at, sizes }) => [
+    sayQuery(window.query),
+    `cut at ${at}, pageSize ${sizes[0]} and ${sizes[1]}`,
+  ],
+  holds: (kit, { window: { query }, at, sizes: [first, second] }) =>
+    over(kit, 'both parts together to be the whole', (fetchPage) =>
+      partsMakeTheWhole<PageQuery, Entry>(
+        fetchPage,
+        { ...query, pageSize: 1000 },
+        [
+          { from: query.from, to: at, pageSize: first },
+          { from: at, to: query.to, pageSize: second },
+        ],
+        ORDERING,
+      ),
+    ),
+};
+
+const resumed: Law<{ window: WindowCase; place: number; size: number }> = {
+  id: '4.2-from_id',
+  name: 'beginning behind any item of a walk gives the rest of it',
+  needsAgain: true,
+  cases: async (kit) => {
+    const items = await itemsOf(kit);
+    return fc.record({
+      window: windows(items, fc.integer({ min: 5, max: 60 })),
+      place: fc.nat({ max: 1_000 }),
+      size: fc.integer({ min: 3, max: 50 }),
+    });
+  },
+  script: ({ window, place, size }) => [
+    sayQuery(window.query),
+    `resumed behind item number ${place} (modulo their number), pageSize ${size}`,
+  ],
+  holds: (kit, { window: { query }, place, size }) =>
+    over(kit, 'the rest of the walk', (fetchPage) =>
+      resumingGivesTheRest<PageQuery, Entry>(
+        fetchPage,
+        query,
+        (item) => ({ from: item.testTime!, to: query.to, fromId: item.id, pageSize: size }),
+        place,
+        ORDERING,
+      ),
+    ),
+};
+
+const spelled: Law<{ window: WindowCase; from: Spelling; to: Spelling }> = {
+  id: '4.2-offsets',
+  name: 'another spelling of the same instants gives the same screenings',
+  needsAgain: true,
+  cases: async (kit) => {
+    const items = await itemsOf(kit);
+    return fc.record({
+      window: windows(items, fc.integer({ min: 20, max: 100 })),
+      from: spellings,
+      to: spellings,
+    });
+  },
+  script: ({ window, from, to }) => [
+    sayQuery(window.query),
+    `and as ${sayQuery({ ...window.query, ...respell(window, from, to) })}`,
+  ],
+  holds: (kit, { window, from, to }) =>
+    over(kit, 'the same screenings for both spellings', (fetchPage) =>
+      sameItems(
+        fetchPage,
+        { from: formatInstant(window.from), to: formatInstant(window.to), pageSize: 1000 },
+        { ...respell(window, from, to), pageSize: 1000 },
+        ORDERING,
+      ),
+    ),
+};
+
+const slices: Law<{ window: WindowCase; at: string; sizes: readonly [number, number] }> = {
+  id: '4.2-window',
+  name: 'a smaller window holds a slice of what the larger holds',
+  needsAgain: true,
+  share: 0.5,
+  cases: splits,
+  script: ({ window, at }) => [sayQuery(window.query), `and from ${at} on`],
+  holds: (kit, { window: { query }, at }) =>
+    over(kit, 'the larger window to end with what the smaller holds', async (fetchPage) => {
+      const larger = await fetchPage({ ...query, pageSize: 1000 });
+      const smaller = await fetchPage({ from: at, to: query.to, pageSize: 1000 });
+      return larger.next === undefined && smaller.next === undefined
+        ? exactly(smaller.items, larger.items.slice(larger.items.length - smaller.items.length), ORDERING)
+        : undefined;
+    }),
+};
+
+const widthless: Law<{ window: WindowCase; from: Spelling; to: Spelling; withId: boolean }> = {
+  id: '4.2-r1-zero-width',
+  name: 'a window of no width is empty, however its edges are spelled',
+  share: 0.5,
+  cases: async (kit) =>
+    fc.record({ window: await windowsOf(kit), from: spellings, to: spellings, withId: fc.boolean() }),
+  script: ({ window, from, to }) => [
+    sayQuery({ from: formatInstant(window.from, from), to: formatInstant(window.from, to) }),
+  ],
+  holds: async (kit, { window, from, to, withId }) => {
+    const exchange = await kit.page(
+      {
+        from: formatInstant(window.from, from),
+        to: formatInstant(window.from, to),
+        fromId: withId && window.around[0].id > 0n ? window.around[0].id - 1n : undefined,
+      },
+      { id: '4.2-r1-zero-width' },
+    );
+    const { items, next } = pageOf(exchange);
+    return items?.length === 0 && next === undefined
+      ? undefined
+      : {
+          complaint: { expected: 'no items and no next', received: `${items?.length ?? 'no'} items` },
+          exchange,
+        };
+  },
+};
+
+const repeated: Law<WindowCase> = {
+  id: '4.2-repeatable',
+  name: 'the same request twice begins with the same items',
+  needsAgain: true,
+  share: 0.5,
+  cases: windowsOf,
+  script: ({ query }) => [sayQuery(query), 'and again'],
+  holds: async (kit, { query }) => {
+    const wrong = prefixComplaint(await kit.page(query), await kit.page(query));
+    return wrong && { complaint: wrong, exchange: wrong.exchange };
+  },
+};
+
+const together: Law<readonly WindowCase[]> = {
+  id: '4.2-r5-exactly-once',
+  name: 'walks side by side give what each gives alone',
+  needsAgain: true,
+  share: 0.2,
+  cases: async (kit) =>
+    fc.array(windows(await itemsOf(kit), fc.integer({ min: 7, max: 100 })), { minLength: 2, maxLength: 4 }),
+  script: (cases) => cases.map(({ query }) => sayQuery(query)),
+  holds: (kit, cases) =>
+    over(kit, 'the same screenings side by side as alone', (fetchPage) =>
+      sideBySideAsAlone(
+        fetchPage,
+        cases.map(({ query }) => query),
+        ORDERING,
+      ),
+    ),
+};
+
+/** Windows one instant wide: what lies at an instant, got without any paging, for every instant of a stretch. */
+const instants: Law<WindowCase> = {
+  id: '4.2-from-inclusive',
+  name: 'a window one instant wide holds exactly what lies there',
+  share: 0.5,
+  cases: windowsOf,
+  script: ({ around: [first] }) => [`the instant of item ${first.id}, ${first.testTime}`],
+  holds: async (kit, { around: [item] }) => {
+    const known = (await expectedOf(kit, oneInstant(item))).filter(
+      ({ at }) => compareInstants(at, item.at) === 0,
+    );
+    return over(kit, `${known.length} items at ${item.testTime}`, async (fetchPage) => {
+      const page = await fetchPage(oneInstant(item));
+      const here = page.items.filter(({ at }) => compareInstants(at, item.at) === 0);
+      return page.next === undefined
+        ? exactly(knownOnly({ items: here }, known).items, known, ORDERING)
+        : undefined;
+    });
+  },
+};
+
+function oneInstant({ at }: Entry): PageQuery {
+  return { from: formatInstant(at), to: formatInstant(shift(at, 1n, stepDigits([{ at }]))), pageSize: 1000 };
+}
+
+export const PAGING_LAWS: readonly Probe[] = [
+  lawProbe(exact),
+  lawProbe(sizes),
+  lawProbe(parts),
+  lawProbe(resumed),
+  lawProbe(spelled),
+  lawProbe(slices),
+  lawProbe(widthless),
+  lawProbe(repeated),
+  lawProbe(together),
+  lawProbe(instants),
+];

@@ -1,0 +1,281 @@
+/** Laws of refusal: whatever is malformed gets the documented code of that mistake, and no 5xx. */
+import fc from 'fast-check';
+import { Untested } from '../fixtures/client/client.ts';
+import { parseInstant } from '../fixtures/data/instant.ts';
+import type { Complaint } from '../fixtures/judge/complaint.ts';
+import type { Kit } from '../fixtures/judge/kit.ts';
+import { codesOf, sayRefusal } from '../fixtures/judge/observers/errors.ts';
+import type { Probe } from '../fixtures/judge/probe.ts';
+import { refusedAs } from '../specs/7.1-token-errors.ts';
+import { askRaw, encoded, rawQuery, refusedWith, SOME_WINDOW } from '../specs/7.2-rest-errors.ts';
+import { lawProbe, type Broken, type Law } from './law.ts';
+
+// -- near misses ---------------------------------------------------------------------------------
+
+const TIMES = [
+  '2026-03-01T00:00:00Z',
+  '2026-03-01T08:30:15.123456+05:30',
+  '2024-02-29T23:59:59-08:00',
+] as const;
+const LETTERS = [...'0123456789:-.TZ+xW/'];
+
+type Edit = { readonly kind: 'drop' | 'insert' | 'put'; readonly at: number; readonly letter: string };
+
+const edits: fc.Arbitrary<Edit> = fc.record({
+  kind: fc.constantFrom('drop', 'insert', 'put'),
+  at: fc.nat({ max: 31 }),
+  letter: fc.constantFrom(...LETTERS),
+});
+
+function apply(text: string, { kind, at, letter }: Edit): string {
+  const place = at % text.length;
+  const rest = text.slice(kind === 'insert' ? place : place + 1);
+  return `${text.slice(0, place)}${kind === 'drop' ? '' : letter}${rest}`;
+}
+
+/** RFC 3339 in shape, but refused by many parsers: either answer is allowed. */
+const isTolerated = (text: string): boolean =>
+  /[+-](1[89]|2\d):\d{2}$/.test(text) ||
+  /-00:00$/.test(text) ||
+  /^0000/.test(text) ||
+  /:60(\.\d+)?(Z|[+-])/.test(text) ||
+  !/^.{10}T/.test(text.slice(0, 11));
+
+const malformedTimes = fc
+  .tuple(fc.constantFrom(...TIMES), fc.array(edits, { minLength: 1, maxLength: 2 }))
+  .map(([text, changes]) => changes.reduce(apply, text))
+  .filter((text) => text !== '' && parseInstant(text) === undefined && !isTolerated(text));
+
+/** No integer by any reading: at least one letter or point that no integer has. */
+const malformedIntegers = fc
+  .tuple(
+    fc.nat({ max: 999 }),
+    fc.constantFrom('a', '.5', 'x1', ',000', '/2', 'e', '%', '--', 'px', "'"),
+    fc.boolean(),
+  )
+  .map(([number, junk, before]) => (before ? `${junk}${number}` : `${number}${junk}`));
+
+const fine = (kit: Kit, query: string, ...codes: string[]): Promise<Broken | undefined> =>
+  askRaw(kit, query).then((exchange) => {
+    const complaint = refusedWith(kit.target.errorCodePointer, ...codes)(exchange);
+    return complaint && { complaint, exchange };
+  });
+
+const times: Law<{ name: 'from' | 'to'; text: string }> = {
+  id: '7.2-invalid_time_range',
+  name: 'what is nearly RFC 3339 is refused',
+  basis: 'page',
+  share: 2,
+  cases: async () => fc.record({ name: fc.constantFrom('from', 'to'), text: malformedTimes }),
+  script: ({ name, text }) => [`${name}=${text}`],
+  holds: (kit, { name, text }) =>
+    fine(kit, rawQuery(encoded({ ...SOME_WINDOW, [name]: text })), 'invalid_time_range'),
+};
+
+const integers: Law<{ name: 'pageSize' | 'from_id'; text: string }> = {
+  id: '7.2-invalid_request',
+  name: 'what is nearly an integer is refused',
+  basis: 'page',
+  cases: async () => fc.record({ name: fc.constantFrom('pageSize', 'from_id'), text: malformedIntegers }),
+  script: ({ name, text }) => [`${name}=${text}`],
+  holds: (kit, { name, text }) =>
+    fine(
+      kit,
+      rawQuery(encoded({ ...SOME_WINDOW, [name]: text })),
+      'invalid_request',
+      ...(name === 'pageSize' ? ['page_size_out_of_range'] : []),
+    ),
+};
+
+const sizesBeyond: Law<number> = {
+  id: '7.2-page_size_out_of_range',
+  name: 'a page size beyond the bounds is refused',
+  basis: 'page',
+  share: 0.5,
+  cases: async () =>
+    fc.oneof(fc.integer({ min: 1001, max: 2 ** 31 - 1 }), fc.integer({ min: -(2 ** 31), max: 0 })),
+  script: (size) => [`pageSize=${size}`],
+  holds: (kit, size) =>
+    fine(kit, rawQuery({ ...encoded(SOME_WINDOW), pageSize: String(size) }), 'page_size_out_of_range'),
+};
+
+// -- anything at all -----------------------------------------------------------------------------
+
+const hostile = fc.oneof(
+  fc.string({ maxLength: 60 }),
+  fc.string({ unit: 'binary', maxLength: 30 }),
+  fc.constantFrom(
+    '%',
+    '%zz',
+    '%00',
+    '%ff',
+    '%c0%ae',
+    '\u0000',
+    '../..',
+    "' OR 1=1 --",
+    '${jndi:x}',
+    '9'.repeat(300),
+  ),
+  fc.integer({ min: 500, max: 3_000 }).map((length) => 'A'.repeat(length)),
+);
+
+const anyQuery: Law<readonly (readonly [string, string, boolean])[]> = {
+  id: '7.2-no-unprovoked-5xx',
+  name: 'no query, however odd, makes the server fail',
+  basis: 'page',
+  cases: async () =>
+    fc.array(
+      fc.tuple(
+        fc.oneof(
+          fc.constantFrom('from', 'to', 'pageSize', 'from_id'),
+          fc.string({ minLength: 1, maxLength: 12 }),
+        ),
+        fc.oneof(hostile, fc.constantFrom(...TIMES)),
+        fc.boolean(),
+      ),
+      { maxLength: 5 },
+    ),
+  script: (pairs) => [`?${sayPairs(pairs)}`],
+  holds: async (kit, pairs) => {
+    const exchange = await askRaw(kit, `?${sayPairs(pairs)}`);
+    const failed = exchange.status >= 500 || ['reset', 'protocol'].includes(exchange.broken?.kind ?? '');
+    return failed
+      ? {
+          complaint: { expected: 'no 5xx and no broken connection', received: sayRefusal(exchange) },
+          exchange,
+        }
+      : undefined;
+  },
+};
+
+/** Encoded whole, or as raw as a request line allows. */
+function sayPairs(pairs: readonly (readonly [string, string, boolean])[]): string {
+  const raw = (text: string): string =>
+    text.replace(/[^\x21-\x7e]|[#&=?"<>\\^`{|}[\]]/gu, (char) => encodeWhole(char));
+  return pairs
+    .map(([name, value, plain]) => `${encodeWhole(name)}=${plain ? raw(value) : encodeWhole(value)}`)
+    .join('&');
+}
+
+/** Lone surrogates have no encoding: they become the replacement character. */
+const encodeWhole = (text: string): string => encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\ufffd'));
+
+// -- the token endpoint --------------------------------------------------------------------------
+
+interface TokenCase {
+  readonly name: 'grant_type' | 'client_id' | 'client_secret' | 'scope';
+  readonly value: string;
+}
+
+const word = (letters: string): fc.Arbitrary<string> =>
+  fc.string({ unit: fc.constantFrom(...letters), minLength: 3, maxLength: 24 });
+const LOWER = 'abcdefghijklmnopqrstuvwxyz';
+
+const tokenCases: fc.Arbitrary<TokenCase> = fc.oneof(
+  fc.record({
+    name: fc.constant('grant_type' as const),
+    value: word(`${LOWER}_`).map((text) => `x_${text}`),
+  }),
+  fc.record({ name: fc.constant('scope' as const), value: word(`${LOWER}.:`).map((text) => `x.${text}`) }),
+  fc.record({
+    name: fc.constantFrom('client_id' as const, 'client_secret' as const),
+    value: word(`${LOWER}0123456789-_~%&=+ é`).map((text) => `x${text}x`),
+  }),
+);
+
+const ERRORS = {
+  grant_type: [400, 'unsupported_grant_type'],
+  scope: [400, 'invalid_scope'],
+  client_id: [401, 'invalid_client'],
+  client_secret: [401, 'invalid_client'],
+} as const;
+
+const LAW_IDS = {
+  grant_type: '7.1-unsupported_grant_type',
+  scope: '7.1-invalid_scope',
+  client_id: '7.1-invalid_client-id',
+  client_secret: '7.1-invalid_client-secret',
+} as const;
+
+const tokenLaw = (name: TokenCase['name']): Law<TokenCase> => ({
+  id: LAW_IDS[name],
+  name: `a token request with any other ${name} is refused`,
+  basis: 'token',
+  share: 0.3,
+  cases: async () => tokenCases.filter((example) => example.name === name),
+  script: (example) => [
+    `${example.name}=${name === 'client_secret' ? '(some other secret)' : example.value}`,
+  ],
+  holds: async (kit, { value }) => {
+    const form = kit.client
+      .validForm('primary')
+      .map(([key, old]): [string, string] => [key, key === name ? value : old]);
+    const exchange = await kit.send(kit.client.tokenRequest(form));
+    const [status, error] = ERRORS[name];
+    const complaint = refusedAs(status, error)(exchange);
+    return complaint && { complaint, exchange };
+  },
+});
+
+// -- altered tokens ------------------------------------------------------------------------------
+
+interface Alteration {
+  readonly part: 0 | 1 | 2;
+  readonly place: number;
+  readonly letter: string;
+}
+
+const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+/** One letter of one part changed; not the last, which may hold bits that mean nothing. */
+function alter(token: string, { part, place, letter }: Alteration): string | undefined {
+  const parts = token.split('.');
+  const text = parts[part] ?? '';
+  if (text.length < 2) return undefined;
+  const at = place % (text.length - 1);
+  if (text[at] === letter) return undefined;
+  parts[part] = `${text.slice(0, at)}${letter}${text.slice(at + 1)}`;
+  return parts.join('.');
+}
+
+const tampered: Law<Alteration> = {
+  id: '5-tampered',
+  name: 'a token with any letter changed is refused',
+  basis: 'page',
+  cases: async () =>
+    fc.record({
+      part: fc.constantFrom(0, 1, 2),
+      place: fc.nat({ max: 2_000 }),
+      letter: fc.constantFrom(...BASE64URL),
+    }),
+  script: ({ part, place, letter }) => [
+    `${['header', 'payload', 'signature'][part]} with letter ${place} (modulo its length) changed to ${letter}`,
+  ],
+  holds: async (kit, alteration) => {
+    const { text, claims } = await kit.token();
+    if (!claims) throw new Untested('the access token is no JWT, so no part of it can be altered');
+    const altered = alter(text, alteration);
+    if (altered === undefined) return undefined;
+    const label = `Bearer (token with one letter of its ${['header', 'payload', 'signature'][alteration.part]} changed)`;
+    const query = rawQuery(encoded(SOME_WINDOW));
+    const exchange = await kit.send(
+      kit.request(await kit.tenantOf(), query, { kind: 'header', value: `Bearer ${altered}`, label }),
+    );
+    const refused =
+      exchange.status === 401 && codesOf(exchange, kit.target.errorCodePointer).includes('unauthenticated');
+    const complaint: Complaint = {
+      expected: '401 unauthenticated',
+      received: sayRefusal(exchange, kit.target.errorCodePointer),
+    };
+    return refused ? undefined : { complaint, exchange };
+  },
+};
+
+export const REFUSAL_LAWS: readonly Probe[] = [
+  lawProbe(times),
+  lawProbe(integers),
+  lawProbe(sizesBeyond),
+  lawProbe(anyQuery),
+  ...(['grant_type', 'scope', 'client_id', 'client_secret'] as const).map((name) => lawProbe(tokenLaw(name))),
+  lawProbe(tampered),
+];
