@@ -2,6 +2,7 @@
  * The one writer that all evidence passes through: no secret and no token leaves the kit, in any spelling.
  * Redact before cutting a text short: half a secret is not recognised.
  */
+import type { Report } from './report.ts';
 
 export const REDACTED = '[redacted]';
 export const TOKEN = '$TOKEN';
@@ -9,8 +10,8 @@ export const TOKEN = '$TOKEN';
 export interface Redactor {
   /** The text without any known secret, and without anything that looks like a JWT. */
   redact(text: string): string;
-  /** Every string in plain data redacted, names of members included; the rest as it is. */
-  redactDeep<T>(value: T): T;
+  /** Every string in plain data redacted, names of members included unless they are `fixed`; the rest as it is. */
+  redactDeep<T>(value: T, names?: 'fixed'): T;
   /** One more secret to keep, such as an access token that is no JWT. */
   add(secret: string): void;
 }
@@ -163,14 +164,17 @@ export function createRedactor(secrets: Iterable<string>): Redactor {
     return encoded ? result.replace(BASE64_RUN, (run) => (encoded!.test(run) ? REDACTED : run)) : result;
   }
 
-  function redactDeep<T>(value: T): T {
+  function redactDeep<T>(value: T, names?: 'fixed'): T {
     if (typeof value === 'string') return redact(value) as T;
-    if (Array.isArray(value)) return value.map((item: unknown) => redactDeep(item)) as T;
+    if (Array.isArray(value)) return value.map((item: unknown) => redactDeep(item, names)) as T;
     if (value === null || typeof value !== 'object') return value;
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype !== Object.prototype && prototype !== null) return value;
     return Object.fromEntries(
-      Object.entries(value).map(([name, member]) => [redact(name), redactDeep(member as unknown)]),
+      Object.entries(value).map(([name, member]) => [
+        names === 'fixed' ? name : redact(name),
+        redactDeep(member as unknown, names),
+      ]),
     ) as T;
   }
 
@@ -182,4 +186,26 @@ export function createRedactor(secrets: Iterable<string>): Redactor {
 
   for (const secret of secrets) add(secret);
   return { redact, redactDeep, add };
+}
+
+/**
+ * The report without secrets. What the kit fixed beforehand (ids, statuses, classes, titles, hints) stays as
+ * it is: a secret that happens to be a word such as `core` must not make the report unreadable.
+ */
+export function redactReport(report: Report, { redact, redactDeep }: Redactor): Report {
+  const { kit, startedAt, verdict, selection, classes, requirements, evidence, ...texts } = report;
+  return {
+    ...redactDeep(texts, 'fixed'),
+    ...{ kit, startedAt, verdict, classes },
+    ...(selection && { selection }),
+    evidence: { ...evidence, seen: redactDeep(evidence.seen), laws: redactDeep(evidence.laws) },
+    requirements: requirements.map(({ reason, failures, ...fixed }) => ({
+      ...fixed,
+      ...(reason !== undefined && { reason: redact(reason) }),
+      failures: failures.map(({ counterexample, ...failure }) => ({
+        ...redactDeep(failure, 'fixed'),
+        ...(counterexample && { counterexample: redactDeep(counterexample) }),
+      })),
+    })),
+  };
 }

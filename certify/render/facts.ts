@@ -113,23 +113,40 @@ export function classesText(report: Report): string {
   return words.join('; ');
 }
 
-/** The untested requirements by what would make them testable. */
+/** The untested requirements by what would make them testable; those that were not asked for are left out. */
 export function untestedByReason(
   report: Report,
 ): readonly { readonly reason: string; readonly ids: readonly string[] }[] {
+  const { selection } = report;
   const idsByReason = new Map<string, string[]>();
-  for (const { id, reason = 'no reason was given' } of ofStatus(report, 'untested')) {
+  for (const { id, section, reason = 'no reason was given' } of ofStatus(report, 'untested')) {
+    if (selection && !selection.includes(id) && !selection.includes(section)) continue;
     idsByReason.set(reason, [...(idsByReason.get(reason) ?? []), id]);
   }
   return [...idsByReason].map(([reason, ids]) => ({ reason, ids }));
 }
 
-/** What limits the verdict, where `--only` was given. */
-export const selectionText = (report: Report): string | undefined =>
-  report.selection &&
-  `This run was limited to ${report.selection.join(', ')}: the verdict speaks of this selection alone.`;
+/** What limits the verdict, where `--only` was given. A section of which all is selected goes by its number. */
+export function selectionText(report: Report): string | undefined {
+  const { selection } = report;
+  if (!selection) return undefined;
+  const whole = sections(report).filter(({ results }) => results.every(({ id }) => selection.includes(id)));
+  const covered = new Set<string>(whole.flatMap(({ results }) => results.map(({ id }) => id)));
+  const names = [...whole.map(({ name }) => name), ...selection.filter((id) => !covered.has(id))];
+  return `This run was limited to ${names.join(', ')}: the verdict speaks of this selection alone.`;
+}
 
 export const number = (value: number): string => value.toLocaleString('en-US');
+
+/** A name such as `longestWalkPages` in words. */
+export const nameInWords = (name: string): string =>
+  name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+/** What the run saw, and how many cases each law: `pages 971, longest walk pages 350`. */
+export const numbersText = (values: Readonly<Record<string, number>>): string =>
+  Object.entries(values)
+    .map(([name, value]) => `${nameInWords(name)} ${number(value)}`)
+    .join(', ');
 
 /** `850 ms`, `12.3 s`, `2 min 5 s`, `1 h 4 min`. */
 export function durationText(durationMs: number): string {

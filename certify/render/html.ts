@@ -6,6 +6,7 @@ import {
   countWord,
   countsText,
   durationText,
+  nameInWords,
   needsToken,
   number,
   ofStatus,
@@ -162,7 +163,7 @@ const numbers = (title: string, values: Readonly<Record<string, number>>): Marku
         values,
       ).map(
         ([name, value]) =>
-          markup`<tr><td class="name">${clip(name, 200)}</td><td class="number">${number(value)}</td></tr>`,
+          markup`<tr><td class="name">${clip(nameInWords(name), 200)}</td><td class="number">${number(value)}</td></tr>`,
       )}</tbody></table></div>`;
 
 const ground = (report: Report): Markup => markup`<section aria-labelledby="evidence">

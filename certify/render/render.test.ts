@@ -18,6 +18,8 @@ import {
   evidence,
   replayCommand,
   scriptLines,
+  selectionText,
+  untestedByReason,
 } from './facts.ts';
 import { html } from './html.ts';
 import { junit } from './junit.ts';
@@ -206,6 +208,13 @@ test('the replay command aims at one requirement and keeps the seed', () => {
   ] as const) {
     expect(replayCommand(report(replay), '5-missing')).toBe(command);
   }
+});
+
+test('a run of a selection names whole sections by number, and asks for nothing outside it', () => {
+  const section = REQUIREMENTS.filter((row) => row.section === '7.2').map(({ id }) => id);
+  const report = { ...sampleReport(), selection: [...section, '5-expired'] };
+  expect(selectionText(report)).toContain('limited to 7.2, 5-expired:');
+  expect(untestedByReason(report).flatMap(({ ids }) => ids)).toEqual(['5-expired', '7.2-server-error']);
 });
 
 test('messages come apart into expected and received, others stay whole', () => {

@@ -188,7 +188,7 @@ export function hostileReport(text: string): Report {
       target: { name: text, baseUrl: text, authUrl: text },
       summary: text,
       basis: text,
-      selection: [text],
+      selection: [text, '4.2-r4-order'],
       observations: [{ topic: text, question: text, seen: [text] }],
       evidence: { planned: 1, executed: 1, seen: { [text]: 1 }, laws: { [text]: 1 } },
       replay: `npm run certify -- --base-url ${text.slice(0, 200)}`,

@@ -8,6 +8,7 @@ import {
   evidence,
   needsToken,
   number,
+  numbersText,
   ofStatus,
   selectionText,
   untestedByReason,
@@ -94,6 +95,7 @@ function verdict(pen: Pen, report: Report, reportPath: string | undefined): read
     ['classes', classesText(report)],
     ['requests', `${number(report.requests)} in ${durationText(report.durationMs)}, seed ${report.seed}`],
     ['checks', `${number(report.evidence.executed)} of ${number(report.evidence.planned)} planned executed`],
+    ['seen', clip(numbersText(report.evidence.seen), 400)],
     ['report', reportPath],
   ];
   return [
