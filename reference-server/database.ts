@@ -76,14 +76,17 @@ async function startPostgres(choice: DatabaseChoice): Promise<RunningPostgres> {
   if (typeof choice === 'object' || (choice === 'auto' && given)) {
     return { url: given as string, description: 'the database of DATABASE_URL', stop: async () => {} };
   }
+  let why = '';
   if (choice !== 'embedded') {
     const { findEngine, startContainer } = await import('./postgres-container.ts');
     const engine = await findEngine(choice === 'testcontainers' ? 'asked' : 'unasked');
     if ('image' in engine) return startContainer(engine.image);
     if (choice === 'testcontainers') throw new Error(`no PostgreSQL in a container: ${engine.reason}`);
+    why = ` (${engine.reason.trim()})`;
   }
   const { startEmbedded } = await import('./postgres-embedded.ts');
-  return startEmbedded();
+  const embedded = await startEmbedded();
+  return { ...embedded, description: `${embedded.description}${why}` };
 }
 
 /** The same database with the session's settings in its address, so that they hold for other processes too. */

@@ -90,6 +90,8 @@ await main().catch((error: Error) => {
   say(error.message);
   process.exitCode = 2;
 });
+// All is stopped; only a container engine that never answered may still be waited for.
+process.exit();
 
 async function main(): Promise<void> {
   // From the first moment on, so that a database on its way up is stopped too; and for good, because a signal to

@@ -7,7 +7,7 @@ import type { RunningPostgres } from './database.ts';
 /** SCREENINGS_POSTGRES_IMAGE names another image that understands the official one's environment. */
 export const POSTGRES_IMAGE = process.env['SCREENINGS_POSTGRES_IMAGE'] || 'postgres:18-alpine';
 
-const LOOK_TIMEOUT_MS = 5_000;
+const LOOK_TIMEOUT_MS = 3_000;
 const PULL_TIMEOUT_MS = { unasked: 60_000, asked: 600_000 } as const;
 
 /** The image that can be started, or the reason why none can. */
