@@ -103,12 +103,11 @@ function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
   const startMs = now();
   const first = yield* burst();
   if (first === 0) return;
-  const emptiedMs = now();
   const one = yield* release();
   const half = Math.max(1, Math.floor(first / 2));
   const second = 1 + (yield* burst(half - 1));
   if (half > 2 && second < Math.max(2, half * 0.6)) {
-    yield* evenly(first, emptiedMs, one);
+    yield* evenly(first);
     return;
   }
 
@@ -120,42 +119,40 @@ function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
   yield* burst(Math.ceil(first * 1.1));
   const spanMs = two.atMs - one.atMs;
   if (seen.at(-1)?.ok === false) yield* release(two.atMs + 0.5 * spanMs, spanMs * 0.5);
-  const held = now();
   yield* burst(Math.ceil(first * 0.75));
   if (seen.at(-1)?.ok === false) yield* release(two.atMs + spanMs, spanMs);
-  void held;
 
-  /** Releases come one by one: measure their pace, then burst again when another part of a window would be due. */
-  function* evenly(allowance: number, emptied: number, released: Release): Plan {
-    const paceFrom = now();
-    let passed = 0;
-    // Each release on its own: the pace shows in a quarter of the allowance.
-    let gap = Math.max(2, (released.atMs - emptied) / 6);
-    const wanted = Math.max(6, Math.ceil(allowance / 6));
-    let refusals = 0;
+  /** Waits for so many releases that come one by one; the milliseconds from one to the next. */
+  function* pace(wanted: number): Plan<number> {
+    const fromMs = now();
+    let [passed, gap] = [0, 3];
     while (passed < wanted) {
       const [got] = yield* send(1, now() + gap);
-      if (got!.ok) {
+      if (!got!.ok) gap *= 1.25;
+      else {
         passed += 1;
-        // Aim at about two refusals for each release.
-        const pace = (now() - paceFrom) / passed;
-        gap = pace / 3;
-        refusals = 0;
-      } else if ((refusals += 1) > 8) gap *= 1.3;
+        gap = Math.max(1, (now() - fromMs) / passed / 3);
+      }
     }
-    const paceMs = (now() - paceFrom) / passed;
-    const windowMs = paceMs * allowance;
-    // Idle until any limiter has forgotten everything, then so that the phase differs by nearly half a window.
-    yield* send(1, now() + 2.05 * windowMs + phaseShift(windowMs, emptied, now()));
-    yield* burst();
-    const again = now();
-    yield* release(again + 1.5 * paceMs, paceMs * 2);
+    return (now() - fromMs) / passed;
   }
-}
 
-/** How much longer to idle so that the next burst lies four tenths of a window off the first one's phase. */
-function phaseShift(windowMs: number, firstMs: number, nowMs: number): number {
-  const planned = nowMs + 2.05 * windowMs;
-  const phase = ((planned - firstMs) % windowMs) / windowMs;
-  return ((0.4 - phase + 1) % 1) * windowMs;
+  /** Releases come one by one: measure their pace, then burst again when another part of a window would be due. */
+  function* evenly(allowance: number): Plan {
+    const emptiedMs = seen.find(({ ok }) => !ok)!.atMs;
+    const paceMs = yield* pace(Math.max(10, Math.ceil(allowance / 5)));
+    const windowMs = paceMs * allowance;
+    for (const shift of [0.4, 0.7]) {
+      // Idle until any limiter has forgotten everything, and on until the phase differs.
+      const earliest = now() + 2.02 * windowMs;
+      const phase = (((earliest - emptiedMs) / windowMs) % 1) - shift;
+      yield* send(1, earliest + ((1 - phase) % 1) * windowMs);
+      yield* burst();
+      const again = now();
+      const { atMs } = yield* release(again + paceMs, paceMs * 2);
+      yield* pace(4);
+      // A bucket drips on at once, at any phase; windows make one wait. Far from either: enough is known.
+      if (atMs - again > 4 * paceMs) return;
+    }
+  }
 }

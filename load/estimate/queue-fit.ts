@@ -53,13 +53,15 @@ export function fitQueue(steps: readonly MeasuredStep[], slo: Slo, seed: number)
     0.012,
     Math.sqrt(ceilings.reduce((sum, one) => sum + (one.error * one.answers) ** 2, 0)) / answers,
   );
+  // One step may be out of line: machines stall now and then.
+  const odd = steps.filter((step) => !plausible(step, workers, draw, perSecond, error, random)).length;
   return {
     requestsPerSecond: rate,
     interval: [rate - perSecond * WIDTH * error, rate + perSecond * WIDTH * error],
     workers,
     serviceMs,
     saturation: perSecond,
-    explains: rate > 0 && steps.every((step) => plausible(step, workers, draw, perSecond, error, random)),
+    explains: rate > 0 && odd <= Math.max(1, Math.floor(steps.length / 6)),
   };
 }
 

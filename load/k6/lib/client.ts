@@ -1,5 +1,5 @@
 /** A well-behaved client in k6: tokens are kept and renewed as section 5.6 says, each answer is judged on samples. */
-import http, { type RefinedResponse } from 'k6/http';
+import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 import type { LoadClient, LoadConfig } from './config.ts';
 import { bucketOf, BUCKETS } from './histogram.ts';
@@ -125,8 +125,29 @@ export class Session {
     return this.#judge(place, pageSize, response, serviceMs);
   }
 
+  /** The same page several times at once, without a second try: for whoever counts each request. */
+  askAtOnce(place: Place, pageSize: number, count: number): { sent: Sent; startedAtMs: number }[] {
+    if (Date.now() >= this.#token.renewAtMs) this.#token = mint(this.#config, this.client);
+    const startedAtMs = Date.now();
+    const responses =
+      count === 1
+        ? [this.#get(place.url)]
+        : http.batch(
+            Array.from({ length: count }, () => ({ method: 'GET', url: place.url, params: this.#params() })),
+          );
+    pages.add(count);
+    return responses.map((response) => {
+      const text = response as RefinedResponse<'text'>;
+      return { sent: this.#judge(place, pageSize, text, text.timings.duration), startedAtMs };
+    });
+  }
+
   #get(url: string): RefinedResponse<'text'> {
-    return http.get(url, {
+    return http.get(url, this.#params());
+  }
+
+  #params(): RefinedParams<'text'> {
+    return {
       headers: {
         ...extraHeaders(),
         Authorization: `Bearer ${this.#token.value}`,
@@ -137,7 +158,7 @@ export class Session {
       // A cursor in the URL must not become a time series of its own.
       tags: { name: 'page' },
       responseType: 'text',
-    });
+    };
   }
 
   #judge(place: Place, pageSize: number, response: RefinedResponse<'text'>, serviceMs: number): Sent {
