@@ -87,6 +87,24 @@ for (const [title, request, status] of REQUESTS) {
   });
 }
 
+test('a body of 30 MB: 413, although the client is still sending', async ({ server }) => {
+  for (const path of ['/oauth/token', PATH]) {
+    const { status, json } = await send(`${server.baseUrl}${path}`, {
+      method: 'POST',
+      body: new Uint8Array(30_000_000),
+    });
+    expect(status).toBe(413);
+    expect(json).toMatchObject({ code: 'invalid_request' });
+  }
+});
+
+test('the connection goes on after a refused body', async ({ server }) => {
+  const long = `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n${'x'.repeat(2_000_000)}`;
+  const next = `GET ${PATH} HTTP/1.1\r\n${CLOSE}\r\n`;
+  const answer = await exchangeRaw(Number(new URL(server.baseUrl).port), long + next);
+  expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 401']);
+});
+
 test('a body that grows beyond the limit: 413', async ({ server }) => {
   const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`;
   const request = `POST /oauth/token HTTP/1.1\r\n${CLOSE}Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(40)}0\r\n\r\n`;

@@ -52,8 +52,8 @@ const MAX_TARGET_OCTETS = 8_000;
 const MAX_HEADER_OCTETS = 32_768;
 const MAX_BODY_OCTETS = 65_536;
 const REQUEST_TIMEOUT_MS = 30_000;
-/** How long the rest of a refused request is read and thrown away, so that the answer survives (RFC 9112, 9.6). */
-const LINGER_MS = 1_000;
+/** How long the rest of a refused request is read and thrown away. */
+const LINGER_MS = 5_000;
 
 const JSON_TYPE = ['content-type', 'application/json'] as const;
 
@@ -88,7 +88,9 @@ const refused = {
   slow: errorAnswer(408, 'invalid_request', 'the request did not arrive in time'),
   malformed: errorAnswer(400, 'invalid_request', 'this is not a request that HTTP knows'),
   connect: errorAnswer(405, 'method_not_allowed', 'CONNECT is not served here', [['allow', 'GET, POST']]),
-  expectation: errorAnswer(417, 'invalid_request', 'the only expectation served is 100-continue'),
+  expectation: errorAnswer(417, 'invalid_request', 'the only expectation served is 100-continue', [
+    ['connection', 'close'],
+  ]),
 } as const;
 
 /** Binds a port, serves `handler` there. */
@@ -111,7 +113,8 @@ export async function listen({ port = 0, host = '127.0.0.1' }: ListenOptions = {
     keepAliveTimeout: 30_000,
   });
   server.on('request', (request, response) => void exchange(request, response, provided));
-  server.on('checkExpectation', (request, response) => refuse(request, response, refused.expectation));
+  // The client holds its body back, so nothing is in the way of the answer.
+  server.on('checkExpectation', (_request, response) => void send(response, refused.expectation));
   server.on('connect', (_request, socket: Duplex) => refuseRaw(socket, refused.connect));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
@@ -212,15 +215,17 @@ async function send(response: ServerResponse, { status, headers, body }: Service
   }
 }
 
-/** Answers although the request has not been read to its end, and then closes the connection. */
+/**
+ * Answers although the request has not been read to its end. The rest is read and thrown away, because closing on
+ * a client that is still sending would reset the connection and take the answer with it (RFC 9112, 9.6).
+ */
 function refuse(request: IncomingMessage, response: ServerResponse, answer: ServiceAnswer): void {
-  const { socket } = request;
-  request.resume();
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
-  void send(response, { ...answer, headers: [...answer.headers, ['connection', 'close']] });
+  const impatience = setTimeout(() => request.socket.destroy(), LINGER_MS).unref();
+  request.once('end', () => clearTimeout(impatience)).resume();
+  void send(response, answer);
 }
 
-/** The same where node has no response to offer. */
+/** The same where node has no response to offer; nothing that follows on the connection can be trusted. */
 function refuseRaw(socket: Duplex, { status, headers, body }: ServiceAnswer): void {
   const text = String(body);
   const lines = [

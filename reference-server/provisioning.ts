@@ -160,8 +160,8 @@ export async function readProvisioning(path: string): Promise<ProvisioningSet> {
   }
   const parsed = provisioningFile.safeParse(value);
   if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    throw wrong(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'invalid'}`);
+    const { path: member = [], message = 'invalid' } = parsed.error.issues[0] ?? {};
+    throw wrong(member.length > 0 ? `${member.join('.')}: ${message}` : message);
   }
   return {
     tenants: parsed.data.tenants.map(({ dataset, ...tenant }) => ({

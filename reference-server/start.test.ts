@@ -207,6 +207,18 @@ test('the command: ready lines, a private target file, faults by signal, a clean
   }
 });
 
+test('the command on a port that is taken: status 2, and one line that says so', async ({ server }) => {
+  const { port } = new URL(server.baseUrl);
+  const failure = (await promisify(execFile)(process.execPath, [
+    ...['--import', 'tsx', 'reference-server/main.ts'],
+    ...['--port', port, '--postgres', 'embedded', '--empty'],
+  ]).catch((error: unknown) => error)) as { code: number; stderr: string };
+  expect(failure.code).toBe(2);
+  expect(failure.stderr).toContain(
+    `reference server: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`,
+  );
+});
+
 const WRONG_FLAGS: [args: string[], message: string][] = [
   [['--port', '70000'], '0 to 65535 is expected'],
   [['--rate-limit', 'much'], '"much" is no rate'],

@@ -49,8 +49,10 @@ export function createTokenIssuer({ issuer, audience, signingKeyPem }: TokenOpti
 
 function algorithmOf(key: KeyObject): 'RS256' | 'ES256' | 'EdDSA' {
   const { asymmetricKeyType, asymmetricKeyDetails } = key;
+  const curve = asymmetricKeyDetails?.namedCurve;
   if (asymmetricKeyType === 'rsa') return 'RS256';
   if (asymmetricKeyType === 'ed25519') return 'EdDSA';
-  if (asymmetricKeyType === 'ec' && asymmetricKeyDetails?.namedCurve === 'prime256v1') return 'ES256';
-  throw new Error(`${asymmetricKeyType} is no key for signing tokens: RSA, EC P-256 or Ed25519 is`);
+  if (asymmetricKeyType === 'ec' && curve === 'prime256v1') return 'ES256';
+  const kind = [asymmetricKeyType, curve].filter(Boolean).join(' ');
+  throw new Error(`${kind} is no key for signing tokens: RSA, EC P-256 or Ed25519 is`);
 }
