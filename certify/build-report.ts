@@ -4,10 +4,10 @@ import type { Kit } from '../fixtures/judge/kit.ts';
 import type { Ledger } from '../fixtures/judge/ledger.ts';
 import type { Broken } from '../fixtures/judge/run.ts';
 import { CLASSES, REQUIREMENTS, type Requirement, type RequirementId } from '../fixtures/requirements.ts';
-import { secretsOf, type Target } from '../fixtures/target/target.ts';
-import { failureOf, tokenCommand } from './evidence.ts';
+import { secretsOf } from '../fixtures/target/target.ts';
+import { failureOf, tokenCommand, type Wording } from './evidence.ts';
 import { observationsOf } from './observations.ts';
-import { createRedactor } from './redact.ts';
+import { createRedactor, redactReport } from './redact.ts';
 import type { Report, RequirementResult, Verdict } from './report.ts';
 
 const { name, version } = createRequire(import.meta.url)('../package.json') as {
@@ -31,8 +31,9 @@ export interface RunFacts {
 const FAILURES_AT_MOST = 5;
 
 export function buildReport({ target, ledger, options, client }: Kit, facts: RunFacts): Report {
-  const redactor = createRedactor(secretsOf(target));
-  const results = REQUIREMENTS.map((requirement) => resultOf(requirement, ledger, target, facts));
+  const redactor = createRedactor([...secretsOf(target), ...client.issued]);
+  const words: Wording = { target, redact: redactor.redact };
+  const results = REQUIREMENTS.map((requirement) => resultOf(requirement, ledger, words, facts));
   const selected = facts.selection ? results.filter(({ id }) => facts.selection!.includes(id)) : results;
   const verdict = verdictOf(selected, facts);
   const report: Report = {
@@ -60,7 +61,7 @@ export function buildReport({ target, ledger, options, client }: Kit, facts: Run
     tokenCommand: tokenCommand(target),
     requirements: results,
   };
-  return redactor.redactDeep(report);
+  return redactReport(report, redactor);
 }
 
 function basisText({ basis, interrupted }: RunFacts): { basis?: string } {
@@ -71,7 +72,7 @@ function basisText({ basis, interrupted }: RunFacts): { basis?: string } {
 function resultOf(
   requirement: Requirement,
   ledger: Ledger,
-  target: Target,
+  words: Wording,
   facts: RunFacts,
 ): RequirementResult {
   const { id, section, level, class: needs, title, lookAt } = requirement;
@@ -82,7 +83,7 @@ function resultOf(
   }
   const found = ledger.findings.filter((finding) => finding.id === id);
   if (found.length > 0) {
-    const failures = found.slice(0, FAILURES_AT_MOST).map((finding) => failureOf(finding, target));
+    const failures = found.slice(0, FAILURES_AT_MOST).map((finding) => failureOf(finding, words));
     return { ...common, status: level === 'MUST' ? 'fail' : 'warn', failures };
   }
   const outcomes = ledger.outcomes.filter(({ ids }) => ids.includes(id));

@@ -5,13 +5,22 @@ import type { Target } from '../fixtures/target/target.ts';
 import type { Failure } from './report.ts';
 
 const BODY_EXCERPT = 600;
+/** What is looked at of a body at all. */
+const LONGEST_BODY = 20_000;
 
-export function failureOf(finding: Finding, target: Target): Failure {
+/** What evidence is put into words with. */
+export interface Wording {
+  readonly target: Target;
+  /** Applied before a text is cut short: half a secret is not recognised. */
+  readonly redact: (text: string) => string;
+}
+
+export function failureOf(finding: Finding, { target, redact }: Wording): Failure {
   const { complaint, exchange, counterexample, confirmed, count } = finding;
   return {
     message: `expected ${complaint.expected}, got ${complaint.received}`,
     request: exchange ? requestLine(exchange.request) : '',
-    response: exchange ? responseLine(exchange) : '',
+    response: exchange ? responseLine(exchange, redact) : '',
     curl: exchange ? curlOf(exchange.request, target) : '',
     ...(counterexample ? { counterexample } : {}),
     ...(confirmed ? { confirmed } : {}),
@@ -32,9 +41,9 @@ function requestLine(request: RequestOut): string {
   return `${request.method} ${request.url}${form}${as}`;
 }
 
-function responseLine({ status, broken, text }: Exchange): string {
+function responseLine({ status, broken, text }: Exchange, redact: Wording['redact']): string {
   if (broken) return broken.message;
-  const body = text.replace(/\s+/g, ' ').trim();
+  const body = redact(text.slice(0, LONGEST_BODY)).replace(/\s+/g, ' ').trim();
   return `${status} ${body.length > BODY_EXCERPT ? `${body.slice(0, BODY_EXCERPT)}…` : body}`.trim();
 }
 

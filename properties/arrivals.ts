@@ -100,7 +100,7 @@ const uniqueIds = ({ steps, shuffle }: Dataset): boolean => {
 const generated: Law<Dataset> = {
   id: '4.2-r5-exactly-once',
   name: 'walks over generated data return it once and in order',
-  share: 0.25,
+  share: 0.2,
   cases: async (kit) => {
     await scratch(kit);
     return datasets.filter(uniqueIds);
@@ -127,7 +127,7 @@ const arriving: Law<
 > = {
   id: '4.2-r5-exactly-once',
   name: 'what was stored before a walk comes once, whatever arrives meanwhile',
-  share: 0.15,
+  share: 0.1,
   cases: async (kit) => {
     await scratch(kit);
     const late = fc.record({

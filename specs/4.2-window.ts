@@ -103,14 +103,13 @@ async function fractions(
 ): Promise<void> {
   const after = formatInstant(shift(item.at, 1n, digits), { digits });
   const before = formatInstant(shift(item.at, -1n, digits), { digits });
-  const behind = await kit.page({ from: after, to: later(item.at), ...wide });
-  kit.hold(id, behind, holdsNot(item), 'from one unit later');
-  const upTo = await kit.page({ from: sooner(item.at), to: after, ...wide });
+  const page = (query: PageQuery): Promise<Exchange> => kit.page({ ...query, ...wide }, { id });
+  kit.hold(id, await page({ from: after, to: later(item.at) }), holdsNot(item), 'from one unit later');
+  const upTo = await page({ from: sooner(item.at), to: after });
   if (pageOf(upTo).nextUrl === undefined) kit.hold(id, upTo, holds(item), 'to one unit later');
-  const from = await kit.page({ from: before, to: after, ...wide });
-  kit.hold(id, from, holds(item), 'from one unit earlier');
-  const short = await kit.page({ from: before, to: formatInstant(item.at, { digits }), ...wide });
-  kit.hold(id, short, holdsNot(item), 'to at the item');
+  kit.hold(id, await page({ from: before, to: after }), holds(item), 'from one unit earlier');
+  const at = formatInstant(item.at, { digits });
+  kit.hold(id, await page({ from: before, to: at }), holdsNot(item), 'to at the item');
 }
 
 async function offsets(kit: Kit): Promise<void> {
