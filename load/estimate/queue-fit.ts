@@ -25,7 +25,7 @@ export interface QueueFit {
 
 const SIMULATED = 60_000;
 /** Half the interval in standard errors; the model's own error is in it. */
-const WIDTH = 2.4;
+const WIDTH = 2.8;
 /** Simulated repetitions of a step. */
 const REPETITIONS = 40;
 

@@ -1,0 +1,166 @@
+/** paging: what a page costs by depth, page size and window, and which mistake would cost so. */
+import { formatInstant, instant, shift, type Instant } from '../../fixtures/data/instant.ts';
+import { depthShape, median, type DepthFinding, type PageSample } from '../estimate/depth.ts';
+import type { Walk } from '../k6/lib/config.ts';
+import type { LoadResult } from '../result.ts';
+import { VoidRun, type Session } from '../run/session.ts';
+import { quantiles } from './words.ts';
+
+export interface PagingOptions {
+  /** Items a page of the deep walks. */
+  readonly pageSize: number;
+  readonly maxPages: number;
+  /** Whether page sizes and window lengths are compared too. */
+  readonly tables: boolean;
+}
+
+interface PageRecord {
+  readonly walk: Walk;
+  readonly turn: number;
+  readonly depth: number;
+  readonly items: number;
+  readonly ms: number;
+  readonly status: number;
+}
+
+const SHORT_WALKS = 40;
+const WALKERS = 4;
+const WALK_SECONDS = 600;
+
+export async function paging(session: Session, options: PagingOptions): Promise<Partial<LoadResult>> {
+  let depth = await measure(session, options);
+  // What shows once may be the machine's mood: it has to show again.
+  if (!depth.flat) {
+    session.tell(`  ${depth.shape}: measured again`);
+    const again = await measure(session, options);
+    if (again.flat) depth = again;
+  }
+  const tables = options.tables ? await compareSizes(session, options) : [];
+  const broken = session.findings.some(({ id }) => id === '4.2-r6-next-from');
+  return {
+    depth,
+    held: depth.flat,
+    tables: { depth: depth.points, sizes: tables },
+    summary: [
+      depth.flat
+        ? `flat: a page costs the same at any depth (last third of a walk ${depth.ratios.deep.toFixed(2)} × its start)`
+        : `${depth.shape}: deep ${depth.ratios.deep.toFixed(1)} × first, first pages of long windows ${depth.ratios.first.toFixed(1)} × those of short ones`,
+      ...(depth.likelyCause ? [`look for: ${depth.likelyCause}`] : []),
+      ...(broken
+        ? ['look for: a cursor that loses digits of testTime, such as one cut to milliseconds']
+        : []),
+      ...tables.map(
+        (row) =>
+          `${row.window} window, pages of ${row.pageSize}: ${row.latency}, ${row.itemsPerSecond} items/s`,
+      ),
+    ],
+  };
+}
+
+async function measure(session: Session, { pageSize, maxPages }: PagingOptions): Promise<DepthFinding> {
+  const { from, to } = session.prepared.base.window;
+  const long: Walk = { label: 'fresh', from, to, pageSize, maxPages };
+  // Before any short window: a plan made for short windows must not be there yet.
+  const fresh = await walk(session, [long], 1);
+  const rows = fresh.reduce((sum, one) => sum + one.items, 0);
+  session.tell(
+    `  a walk of ${fresh.length} pages, ${rows} screenings: ${quantiles(fresh.map(({ ms }) => ms))}`,
+  );
+  const span = Math.min(1, (1.3 * pageSize) / Math.max(1, rows));
+  const short = await walk(
+    session,
+    slices(from, to, span, SHORT_WALKS, { label: 'short', pageSize, maxPages: 1 }),
+    WALKERS,
+  );
+  session.tell(`  ${short.length} short windows: ${quantiles(short.map(({ ms }) => ms))}`);
+  const warm = await walk(
+    session,
+    [{ ...long, label: 'warm', maxPages: Math.max(12, Math.ceil(fresh.length * 0.08)) }],
+    1,
+  );
+  session.tell(`  long windows again: ${quantiles(warm.map(({ ms }) => ms))}`);
+  // Pages that are not full are cheaper: they would make the others look slow.
+  const full = short.filter(({ items }) => items === pageSize);
+  const samples = [...fresh, ...(full.length >= 10 ? full : short), ...warm].map(
+    ({ walk: { label }, depth, ms }): PageSample => ({ label, depth, walkPages: fresh.length, pageSize, ms }),
+  );
+  return depthShape(samples);
+}
+
+/** Windows of a share of the whole, evenly spread over it. */
+function slices(
+  from: string,
+  to: string,
+  share: number,
+  count: number,
+  rest: Pick<Walk, 'label' | 'pageSize' | 'maxPages'>,
+): Walk[] {
+  const [first, last] = [instant(from), instant(to)];
+  const micros = (last.seconds - first.seconds) * 1_000_000n;
+  const at = (part: number): Instant =>
+    shift(first, (micros * BigInt(Math.round(part * 1e9))) / 1_000_000_000n);
+  return Array.from({ length: count }, (_, i) => {
+    const start = ((1 - share) * i) / Math.max(1, count - 1);
+    return { ...rest, from: formatInstant(at(start)), to: formatInstant(at(start + share)) };
+  });
+}
+
+async function walk(session: Session, walks: readonly Walk[], walkers: number): Promise<PageRecord[]> {
+  const run = await session.run(
+    'walks',
+    session.config('walks', { walks, walkers, judgeEvery: 1, seconds: WALK_SECONDS }),
+  );
+  const records = run.lines
+    .filter((line) => line.startsWith('w '))
+    .map((line): PageRecord => {
+      const [turn, depth, items, ms, status] = line.slice(2).split(' ').map(Number) as [
+        number,
+        number,
+        number,
+        number,
+        number,
+      ];
+      return { walk: walks[turn]!, turn, depth, items, ms, status };
+    });
+  const failed = records.find(({ status }) => status !== 200);
+  if (failed) throw new VoidRun(`a walk ended at page ${failed.depth + 1} with status ${failed.status}`);
+  if (records.length === 0) throw new VoidRun('no page was read');
+  return records;
+}
+
+const SIZES = [10, 100, 1000];
+const LENGTHS = [
+  { name: 'a thousandth', share: 0.001 },
+  { name: 'a fiftieth', share: 0.02 },
+  { name: 'half', share: 0.5 },
+];
+
+/** Latency and items a second by page size and window length, with several walkers at once. */
+async function compareSizes(session: Session, { maxPages }: PagingOptions) {
+  const { from, to } = session.prepared.base.window;
+  const rows = [];
+  for (const { name, share } of LENGTHS) {
+    for (const pageSize of SIZES) {
+      const startedAt = Date.now();
+      const records = await walk(
+        session,
+        slices(from, to, share, WALKERS * 2, { label: name, pageSize, maxPages: Math.min(maxPages, 10) }),
+        WALKERS,
+      );
+      const ms = records.map((one) => one.ms);
+      const items = records.reduce((sum, one) => sum + one.items, 0);
+      rows.push({
+        window: name,
+        pageSize,
+        pages: records.length,
+        p50Ms: Number(median(ms).toFixed(2)),
+        itemsPerSecond: Math.round(
+          (items * 1000) / Math.max(1, ms.reduce((sum, one) => sum + one, 0) / WALKERS),
+        ),
+        latency: quantiles(ms),
+        wallMs: Date.now() - startedAt,
+      });
+    }
+  }
+  return rows;
+}
