@@ -1,0 +1,33 @@
+/** Every fault, by theme. */
+import type { Fault } from './fault.ts';
+import { authentication } from './authentication.ts';
+import { cached } from './cache.ts';
+import { events } from './events.ts';
+import { intermittent } from './intermittent.ts';
+import { limits } from './limits.ts';
+import { next } from './next.ts';
+import { paging } from './paging.ts';
+import { recommended } from './recommended.ts';
+import { restErrors } from './rest-errors.ts';
+import { shape } from './shape.ts';
+import { tokenErrorFaults } from './token-errors.ts';
+import { tokens } from './tokens.ts';
+import { window } from './window.ts';
+
+export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
+  'screenings and pages': shape,
+  windows: window,
+  'order and cursors': paging,
+  'next and Link': next,
+  caches: cached,
+  'one answer in many': intermittent,
+  tokens,
+  authentication,
+  'token errors': tokenErrorFaults,
+  'REST errors': restErrors,
+  'limits and failure': limits,
+  events,
+  recommendations: recommended,
+};
+
+export const FAULTS: readonly Fault[] = Object.values(THEMES).flat();

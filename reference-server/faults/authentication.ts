@@ -1,0 +1,401 @@
+/** Section 5: who may ask, and for which tenant. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { TENANTS } from '../provisioning.ts';
+import { parseForm } from '../form.ts';
+import { errorAnswer, jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http.ts';
+import type { TokenClaims } from '../parts.ts';
+import { instead, isScreenings, isTokenRequest, middleware, queryOf, refusals, requests } from './alter.ts';
+import type { Fault } from './fault.ts';
+
+const OTHERS = [
+  '5-missing',
+  '5-scheme',
+  '5-garbage',
+  '5-tampered',
+  '5-expired',
+  '5-query-token',
+  '7.2-unauthenticated',
+  '7.2-body',
+] as const;
+
+const authorizationOf = ({ headers }: ServiceRequest): string => headers['authorization'] ?? '';
+const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
+
+/** Without looking at the signature. */
+function payloadOf(token: string): TokenClaims | undefined {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+    return typeof parsed === 'object' && parsed !== null && 'tenant_id' in parsed
+      ? (parsed as TokenClaims)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const headerOf = (token: string): { alg?: string } => {
+  try {
+    return JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as { alg?: string };
+  } catch {
+    return {};
+  }
+};
+
+type Verify = (
+  token: string,
+  nowSeconds: number,
+  real: (token: string, nowSeconds: number) => Promise<TokenClaims | undefined>,
+) => Promise<TokenClaims | undefined>;
+
+const verifying = (make: () => Verify): NonNullable<Fault['server']> => ({
+  wrapParts: (parts) => {
+    const verify = make();
+    const real = parts.tokens.verify.bind(parts.tokens);
+    return {
+      ...parts,
+      tokens: { ...parts.tokens, verify: (token, nowSeconds) => verify(token, nowSeconds, real) },
+    };
+  },
+});
+
+const as = (change: (authorization: string) => string): NonNullable<Fault['server']> =>
+  requests((request) =>
+    isScreenings(request) && request.headers['authorization'] !== undefined
+      ? { ...request, headers: { ...request.headers, authorization: change(authorizationOf(request)) } }
+      : request,
+  );
+
+export const authentication: readonly Fault[] = [
+  {
+    name: 'no Authorization header is served an empty page',
+    trips: { '5-missing': /401 unauthenticated.*200/ },
+    mayTrip: ['5-query-token'],
+    bare: true,
+    server: instead((request) => (authorizationOf(request) === '' ? emptyPage() : undefined)),
+  },
+  {
+    name: 'no Authorization header is 403',
+    trips: { '5-missing': /401 unauthenticated.*403/ },
+    mayTrip: ['5-query-token'],
+    bare: true,
+    server: instead((request) =>
+      authorizationOf(request) === '' ? errorAnswer(403, 'forbidden', 'no token') : undefined,
+    ),
+  },
+  {
+    name: 'no Authorization header is 400',
+    trips: { '5-missing': /401 unauthenticated.*400/ },
+    mayTrip: ['5-query-token'],
+    bare: true,
+    server: instead((request) =>
+      authorizationOf(request) === '' ? errorAnswer(400, 'invalid_request', 'no token') : undefined,
+    ),
+  },
+  {
+    name: 'a token without a scheme is accepted',
+    trips: { '5-scheme': /401 unauthenticated.*200/ },
+    bare: true,
+    server: as((value) => (/^\S+\.\S+\.\S+$/.test(value) ? `Bearer ${value}` : value)),
+  },
+  {
+    name: 'the scheme is not looked at',
+    trips: { '5-scheme': /401 unauthenticated.*200/ },
+    bare: true,
+    server: as((value) => value.replace(/^\S+ (?=\S+\.\S+\.\S+$)/, 'Bearer ')),
+  },
+  {
+    name: 'client credentials by Basic are accepted in place of a token',
+    trips: { '5-scheme': /401 unauthenticated.*200/ },
+    bare: true,
+    server: instead((request) => {
+      const basic = /^Basic (\S+)$/.exec(authorizationOf(request))?.[1] ?? '';
+      return Buffer.from(basic, 'base64').toString().startsWith('primary-client:') ? emptyPage() : undefined;
+    }),
+  },
+  {
+    name: 'an empty bearer is 400',
+    trips: { '5-scheme': /401 unauthenticated.*400/ },
+    bare: true,
+    server: instead((request) =>
+      /^Bearer ?$/.test(authorizationOf(request))
+        ? errorAnswer(400, 'invalid_request', 'empty token')
+        : undefined,
+    ),
+  },
+  {
+    name: 'a string that is no token is a crash: 500',
+    trips: { '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ },
+    mayTrip: [...OTHERS],
+    bare: true,
+    server: instead((request) =>
+      /^Bearer [^.]+$/.test(authorizationOf(request))
+        ? errorAnswer(500, 'internal_error', 'jwt malformed')
+        : undefined,
+    ),
+  },
+  {
+    name: 'a string that is no token is 403',
+    trips: { '5-garbage': /401 unauthenticated.*403/ },
+    mayTrip: ['5-tampered'],
+    bare: true,
+    server: verifiedElse(
+      errorAnswer(403, 'forbidden', 'invalid token'),
+      /^Bearer [\w-]*(\.[\w-]?\.[\w-]?)?$/,
+    ),
+  },
+  {
+    name: 'the claims are read, the signature is not',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    mayTrip: ['5-garbage', '5-forbidden'],
+    bare: true,
+    server: verifying(() => async (token, nowSeconds) => {
+      const claims = payloadOf(token);
+      return claims && claims.exp > nowSeconds ? claims : undefined;
+    }),
+  },
+  {
+    name: 'alg none is accepted',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    bare: true,
+    server: verifying(
+      () => async (token, nowSeconds, real) =>
+        headerOf(token).alg === 'none' ? payloadOf(token) : real(token, nowSeconds),
+    ),
+  },
+  {
+    name: 'alg none is accepted where it is spelt None',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    bare: true,
+    server: verifying(
+      () => async (token, nowSeconds, real) =>
+        headerOf(token).alg === 'None' ? payloadOf(token) : real(token, nowSeconds),
+    ),
+  },
+  {
+    name: 'a token without signature is accepted',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    bare: true,
+    server: verifying(
+      () => async (token, nowSeconds, real) =>
+        token.endsWith('.') && headerOf(token).alg !== 'none' ? payloadOf(token) : real(token, nowSeconds),
+    ),
+  },
+  {
+    name: 'verified tokens are kept by their signature alone',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    bare: true,
+    server: verifying(() => {
+      const kept = new Map<string, TokenClaims>();
+      return async (token, nowSeconds, real) => {
+        const signature = token.split('.')[2] ?? '';
+        const claims = kept.get(signature) ?? (await real(token, nowSeconds));
+        if (claims) kept.set(signature, claims);
+        return claims;
+      };
+    }),
+  },
+  {
+    name: 'verified tokens are kept by their header and payload',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    bare: true,
+    server: verifying(() => {
+      const kept = new Map<string, TokenClaims>();
+      return async (token, nowSeconds, real) => {
+        const key = token.split('.').slice(0, 2).join('.');
+        const claims = kept.get(key) ?? (await real(token, nowSeconds));
+        if (claims) kept.set(key, claims);
+        return claims;
+      };
+    }),
+  },
+  {
+    name: 'exp is not looked at',
+    trips: { '5-expired': /401 unauthenticated.*200/ },
+    bare: false,
+    server: verifying(
+      () => async (token, nowSeconds, real) =>
+        real(token, Math.min(nowSeconds, (payloadOf(token)?.exp ?? Infinity) - 1)),
+    ),
+  },
+  {
+    name: 'a leeway of a day on exp',
+    trips: { '5-expired': /401 unauthenticated.*200/ },
+    bare: false,
+    server: verifying(() => async (token, nowSeconds, real) => {
+      const exp = payloadOf(token)?.exp ?? 0;
+      return real(token, exp < nowSeconds && exp + 86_400 > nowSeconds ? exp - 1 : nowSeconds);
+    }),
+  },
+  {
+    name: 'an expired token is 403',
+    trips: { '5-expired': /401 unauthenticated.*403/ },
+    bare: false,
+    server: middleware(() => async (request, next) => {
+      const answer = await next(request);
+      const exp = payloadOf(authorizationOf(request))?.exp ?? Infinity;
+      return answer.status === 401 && exp < Date.now() / 1000 - 60
+        ? errorAnswer(403, 'forbidden', 'expired')
+        : answer;
+    }),
+  },
+  {
+    name: 'access_token in the query is accepted',
+    trips: { '5-query-token': /401 unauthenticated.*200/ },
+    bare: true,
+    server: fromQuery('access_token'),
+  },
+  {
+    name: 'token in the query is accepted',
+    trips: { '5-query-token': /401 unauthenticated.*200/ },
+    bare: true,
+    server: fromQuery('token'),
+  },
+  {
+    name: "another tenant's path is served its screenings",
+    trips: { '5-forbidden': /403 forbidden.*200/ },
+    mayTrip: ['5-forbidden-unknown', '4.2-r3-one-tenant', '7.2-not_found', '2.3-tenantId'],
+    bare: false,
+    server: pathTenant(),
+  },
+  {
+    name: "another tenant's path is an empty page",
+    trips: { '5-forbidden-unknown': /403 forbidden.*200/ },
+    mayTrip: ['5-forbidden'],
+    bare: true,
+    server: refusals([403], emptyPage),
+  },
+  {
+    name: "an onboarded tenant's path is 404 for another",
+    trips: { '5-forbidden': /403 forbidden.*404/ },
+    bare: false,
+    server: refusals([403], () => errorAnswer(404, 'not_found', 'no such tenant')),
+  },
+  {
+    name: "another tenant's path is 401",
+    trips: { '5-forbidden-unknown': /403 forbidden.*401/ },
+    mayTrip: ['5-forbidden'],
+    bare: true,
+    server: refusals([403], () => errorAnswer(401, 'unauthenticated', 'wrong tenant')),
+  },
+  {
+    name: 'verified tokens are kept by the path that they were shown at',
+    trips: { '5-forbidden': /403 forbidden.*200/ },
+    mayTrip: [...OTHERS, '4.2-r3-one-tenant'],
+    bare: false,
+    server: keptByPath(),
+  },
+  {
+    name: 'a token cache shared between tenants',
+    trips: { '5-one-tenant': /tenant_id: / },
+    mayTrip: [
+      '2.2-tenant_id',
+      '2.2-sub-client',
+      '5-forbidden',
+      '4.2-success',
+      '4.2-r3-one-tenant',
+      '7.2-not_found',
+    ],
+    bare: false,
+    server: sharedTokens(),
+  },
+  {
+    name: "the other tenant's screening in the middle of a page",
+    trips: { '4.2-r3-one-tenant': /only screenings of/, '2.3-tenantId': /as in the path/ },
+    mayTrip: ['4.2-window', '4.2-r4-order', '4.2-r5-exactly-once', '4.2-from_id', '2.4-items'],
+    bare: false,
+    server: strangerInside(false),
+  },
+  {
+    name: "the other tenant's screening in the middle of a page, its tenantId rewritten",
+    trips: { '4.2-r3-one-tenant': /holds|both tenants/ },
+    mayTrip: ['4.2-window', '4.2-r4-order', '4.2-r5-exactly-once', '4.2-from_id', '2.4-items'],
+    bare: false,
+    server: strangerInside(true),
+  },
+];
+
+/** Answers requests whose token matches a pattern by itself. */
+function verifiedElse(answer: ServiceAnswer, pattern: RegExp): NonNullable<Fault['server']> {
+  return instead((request) => (pattern.test(authorizationOf(request)) ? answer : undefined));
+}
+
+/** The claim's tenant is never compared: the path's tenant is taken for it. */
+function pathTenant(): NonNullable<Fault['server']> {
+  const path = new AsyncLocalStorage<string>();
+  return {
+    wrapHandler: (handler) => (request) =>
+      path.run(/\/tenants\/([^/?]+)/.exec(request.path)?.[1] ?? '', () => handler(request)),
+    ...verifying(() => async (token, nowSeconds, real) => {
+      const claims = await real(token, nowSeconds);
+      return claims && { ...claims, tenant_id: path.getStore() ?? claims.tenant_id };
+    }),
+  };
+}
+
+function fromQuery(name: string): NonNullable<Fault['server']> {
+  return requests((request) => {
+    const token = queryOf(request).get(name);
+    return isScreenings(request) && token !== null && authorizationOf(request) === ''
+      ? { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } }
+      : request;
+  });
+}
+
+function keptByPath(): NonNullable<Fault['server']> {
+  return middleware(() => {
+    const kept = new Map<string, string>();
+    return async (request, next) => {
+      const authorization = authorizationOf(request);
+      if (!isScreenings(request) || !/^Bearer \S+\.\S+\.\S+$/.test(authorization)) return next(request);
+      const path = request.path.split('?')[0] ?? '';
+      const answer = await next(request);
+      if (answer.status === 200) kept.set(path, authorization);
+      const known = kept.get(path);
+      return answer.status === 403 && known
+        ? next({ ...request, headers: { ...request.headers, authorization: known } })
+        : answer;
+    };
+  });
+}
+
+function sharedTokens(): NonNullable<Fault['server']> {
+  return middleware(() => {
+    let kept: ServiceAnswer | undefined;
+    return async (request, next) => {
+      const answer = await next(request);
+      if (!isTokenRequest(request) || answer.status !== 200) return answer;
+      const scopes = parseForm(request.body.toString())?.get('scope');
+      if (scopes?.[0] !== 'screenings.read') return answer;
+      return (kept ??= answer);
+    };
+  });
+}
+
+function strangerInside(rewritten: boolean): NonNullable<Fault['server']> {
+  return {
+    wrapParts: (parts) => ({
+      ...parts,
+      store: {
+        isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
+        async page(query) {
+          const page = await parts.store.page(query);
+          const middle = page.items[page.items.length >> 1];
+          if (page.items.length < 5 || !middle) return page;
+          const { fromId: _, ...window } = query;
+          const others = await parts.store.page({
+            ...window,
+            tenantId: TENANTS.secondTenant,
+            pageSize: 1,
+          });
+          const [stranger] = others.items;
+          if (!stranger) return page;
+          const json = rewritten
+            ? stranger.json.replace(/"tenantId":"[^"]*"/, `"tenantId":"${query.tenantId}"`)
+            : stranger.json;
+          const items = page.items.map((item) => (item === middle ? { ...stranger, json } : item));
+          return { ...page, items };
+        },
+      },
+    }),
+  };
+}

@@ -1,0 +1,92 @@
+/** Section 6: the captured events, altered; the server is clean. */
+import type { Target } from '../../fixtures/target/target.ts';
+import type { Fault } from './fault.ts';
+
+type Change = (line: string, index: number) => string | readonly string[];
+
+const captured =
+  (change: Change) =>
+  (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) });
+
+const event = (trips: Fault['trips'], name: string, change: Change, mayTrip?: Fault['mayTrip']): Fault => ({
+  name,
+  trips,
+  bare: false,
+  target: captured(change),
+  ...(mayTrip ? { mayTrip } : {}),
+});
+
+const without =
+  (name: string) =>
+  (line: string): string =>
+    line.replace(new RegExp(`"${name}":"[^"]*",`), '');
+
+/** Every tenth line. */
+const tenth =
+  (change: (line: string) => string): Change =>
+  (line, index) =>
+    index % 10 === 3 ? change(line) : line;
+
+const inData =
+  (pattern: RegExp, to: string) =>
+  (line: string): string => {
+    const start = line.indexOf('"data":');
+    return line.slice(0, start) + line.slice(start).replace(pattern, to);
+  };
+
+export const events: readonly Fault[] = [
+  event({ '6-envelope': /specversion: "1.0"/ }, 'specversion 0.3', (line) => line.replace('"1.0"', '"0.3"')),
+  event({ '6-envelope': /source: a non-empty string/ }, 'events without source', without('source')),
+  event(
+    { '6-envelope': /type: a non-empty string/ },
+    'one event of ten without type',
+    tenth(without('type')),
+  ),
+  event(
+    { '6-envelope': /a CloudEvent|specversion|data/ },
+    'the bare screening is published, without an envelope',
+    (line) => line.slice(line.indexOf('"data":') + '"data":'.length, -1),
+    ['6-complete', '6-same-object'],
+  ),
+  event(
+    { '6-envelope': /data: the screening/ },
+    'data is the screening as a JSON string',
+    (line) => {
+      const start = line.indexOf('"data":') + '"data":'.length;
+      return `${line.slice(0, start)}${JSON.stringify(line.slice(start, -1))}}`;
+    },
+    ['6-complete', '6-same-object'],
+  ),
+  event(
+    { '6-same-object': /testTime/ },
+    'testTime of events in milliseconds of UTC',
+    (line) =>
+      line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${new Date(at).toISOString()}"`),
+    ['6-complete'],
+  ),
+  event(
+    { '6-same-object': /result/ },
+    'one event of ten with another result',
+    tenth(inData(/"result":[^,}]*/, '"result":"changed"')),
+  ),
+  event(
+    { '6-same-object': /device/ },
+    'events without a field that REST returns',
+    inData(/"device":\{[^}]*\},/, ''),
+  ),
+  event(
+    { '6-same-object': /test_time|testTime/ },
+    'fields of events in snake case',
+    inData(/"testTime"/, '"test_time"'),
+    ['6-complete'],
+  ),
+  event({ '6-complete': /an event of screening \d+/ }, 'one event of ten is lost', (line, index) =>
+    index % 10 === 3 ? [] : line,
+  ),
+  event(
+    { '6-complete': /only events of screenings that REST returns/ },
+    'an event of a screening that REST does not return',
+    (line, index) => (index === 5 ? [line, inData(/"id":\d+/, '"id":424242424242')(line)] : line),
+    ['6-same-object'],
+  ),
+];

@@ -1,0 +1,93 @@
+/** Sections 7.2 and 8: the rate limit, and a server that fails. */
+import type { Target } from '../../fixtures/target/target.ts';
+import { errorAnswer } from '../http.ts';
+import type { ServerOptions } from '../start.ts';
+import { isScreenings, middleware, refusals, withHeader } from './alter.ts';
+import type { Fault } from './fault.ts';
+
+/** What a refused valid request breaks, whatever it was made for. */
+const PAGES = [
+  '4.2-from-inclusive',
+  '4.2-pageSize-bounds',
+  '4.2-pageSize-default',
+  '4.2-r1-zero-width',
+  '4.2-r2-inverted',
+  '4.2-lowercase',
+] as const;
+
+/** Small enough to be met at once, short enough to be waited out. */
+const rateLimit = { limit: 60, windowMs: 1_000 } as const;
+const probing = (target: Target): Target => ({ ...target, rateLimit: { maxRequests: 400, maxSeconds: 20 } });
+
+const limited = (
+  name: string,
+  trips: Fault['trips'],
+  server: ServerOptions,
+  mayTrip?: Fault['mayTrip'],
+): Fault => ({
+  name,
+  trips,
+  bare: true,
+  server: { rateLimit, ...server },
+  target: probing,
+  ...(mayTrip ? { mayTrip } : {}),
+});
+
+/** The screenings path answers so while the switch is on. */
+function failing(answer: () => ReturnType<typeof errorAnswer>): Pick<Fault, 'server' | 'target'> {
+  let on = false;
+  return {
+    server: middleware(() => (request, next) => (on && isScreenings(request) ? answer() : next(request))),
+    target: (target) => ({
+      ...target,
+      fault: {
+        start: async () => void (on = true),
+        stop: async () => void (on = false),
+      },
+    }),
+  };
+}
+
+export const limits: readonly Fault[] = [
+  limited(
+    'a 429 with another code',
+    { '7.2-rate_limited': /429 rate_limited/ },
+    refusals([429], (answer) => ({ ...answer, body: '{"code":"too_many_requests"}' })),
+    ['7.2-body'],
+  ),
+  limited(
+    'a 429 without Retry-After',
+    { '7.2-retry-after': /Retry-After: none/ },
+    refusals([429], (answer) => withHeader(answer, 'retry-after', undefined)),
+  ),
+  limited(
+    'Retry-After with a unit',
+    { '7.2-retry-after': /Retry-After: 1 seconds/ },
+    refusals([429], (answer) => withHeader(answer, 'retry-after', '1 seconds')),
+  ),
+  limited(
+    'Retry-After of a fraction of a second',
+    { '7.2-retry-after': /Retry-After: 0\.5/ },
+    refusals([429], (answer) => withHeader(answer, 'retry-after', '0.5')),
+  ),
+  limited(
+    'past the limit 503 instead of 429',
+    { '7.2-no-unprovoked-5xx': /no 5xx.*503/ },
+    refusals([429], () => errorAnswer(503, 'service_unavailable', 'too much')),
+    [
+      '4.2-success',
+      '4.2-r5-exactly-once',
+      '7.2-rate_limited',
+      '7.2-retry-after',
+      '7.2-server-error',
+      ...PAGES,
+    ],
+  ),
+  {
+    name: 'a failing server answers without a documented code',
+    trips: { '7.2-server-error': /5xx with internal_error or service_unavailable/ },
+    mayTrip: ['7.2-body'],
+    bare: false,
+    ...failing(() => errorAnswer(500, 'database_down', 'oops')),
+  },
+];

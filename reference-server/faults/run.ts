@@ -1,0 +1,80 @@
+/** Certifies a faulty server, and says what of the verdict is not as it must be. */
+import { certify, selectIds } from '../../certify/certify.ts';
+import type { Report, RequirementResult } from '../../certify/report.ts';
+import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
+import { resolveTarget, type Target } from '../../fixtures/target/target.ts';
+import type { Database } from '../database.ts';
+import type { Provisioned } from '../provisioning.ts';
+import { startServer, type ReferenceServer } from '../start.ts';
+import { tripped, type Fault } from './fault.ts';
+
+/** full: all that a target file can say. bare: addresses and primary's credentials. */
+export type Mode = 'full' | 'bare';
+
+/** What the kit is told of a server. The fault commands are left out: they would hit the test's own process. */
+export async function targetOf(server: ReferenceServer, mode: Mode): Promise<Target> {
+  const { baseUrl, authUrl, name, clients, fault: _, ingest: __, ...rest } = server.target();
+  const { clientId, clientSecret } = clients.primary;
+  return resolveTarget(
+    mode === 'full'
+      ? { name, baseUrl, authUrl, clients, ...rest }
+      : { name, baseUrl, authUrl, clients: { primary: { clientId, clientSecret } } },
+  );
+}
+
+/** Sections whose requirements are close enough to be blamed for one another's breaches. */
+const NEIGHBOURS: readonly (readonly string[])[] = [
+  ['2.1', '2.2', '4.1'],
+  ['2.3', '2.4', '4.2', '9'],
+  ['5'],
+  ['6'],
+  ['7.1'],
+  ['7.2'],
+];
+
+/** The ids that the verdict on a fault speaks of: its own, and their neighbours. */
+export function selectionOf(fault: Fault): RequirementId[] {
+  const own = tripped(fault);
+  const near = NEIGHBOURS.filter((sections) => own.some((id) => sections.includes(requirement(id).section)));
+  return [...new Set([...own, ...selectIds(near.flat())])];
+}
+
+export async function certifyFault(
+  database: Database,
+  provisioned: Provisioned,
+  fault: Fault,
+  mode: Mode,
+  only: readonly RequirementId[] | undefined = selectionOf(fault),
+): Promise<Report> {
+  await using server = await startServer(database, provisioned, fault.server);
+  const target = await targetOf(server, mode);
+  return await certify(fault.target?.(target) ?? target, { only, seed: 1, runs: 5 });
+}
+
+/** What is wrong with the verdict on a fault; empty where it is as it must be. */
+export function complaintsOf(fault: Fault, report: Report): string[] {
+  const results = new Map<string, RequirementResult>(
+    report.requirements.map((result) => [result.id, result]),
+  );
+  const own = tripped(fault);
+  const missed = own.flatMap((id) => {
+    const { status, failures, reason = '' } = results.get(id)!;
+    const expected = requirement(id).level === 'MUST' ? 'fail' : 'warn';
+    if (status !== expected) return [`${id} is ${status} and not ${expected} ${reason}`.trim()];
+    const words = fault.trips[id]!;
+    return failures.some(({ message }) => words.test(message))
+      ? []
+      : [`${id} does not say ${words}: ${failures.map(({ message }) => message).join(' | ')}`];
+  });
+  const allowed = new Set<string>([...own, ...(fault.mayTrip ?? [])]);
+  const blamed = report.requirements.flatMap(({ id, status, failures, reason }) => {
+    if (status === 'error') return [`${id} is error: ${reason}`];
+    return status === 'fail' && !allowed.has(id) ? [`${id} is blamed too: ${failures[0]?.message}`] : [];
+  });
+  const should = own.every((id) => requirement(id).level === 'SHOULD');
+  const verdict =
+    should !== (report.verdict !== 'non-conformant') && blamed.length === 0 && missed.length === 0
+      ? [`the verdict is ${report.verdict}`]
+      : [];
+  return [...missed, ...blamed, ...verdict];
+}
