@@ -1,9 +1,8 @@
 /** A real PostgreSQL out of an npm package, for the occasion: its data goes when it stops. */
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RunningPostgres } from './database.ts';
@@ -68,12 +67,7 @@ async function start(port: number): Promise<RunningPostgres> {
     if (child.exitCode !== null || child.signalCode !== null) resolve();
     else child.once('exit', () => resolve());
   });
-  // For a process that ends without stopping it.
-  const lastResort = (): void => {
-    child.kill('SIGKILL');
-    rmSync(databaseDir, { recursive: true, force: true });
-  };
-  process.once('exit', lastResort);
+  const watchdog = watch(child.pid ?? 0, databaseDir);
   return {
     url: `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`,
     description: 'embedded PostgreSQL',
@@ -82,9 +76,30 @@ async function start(port: number): Promise<RunningPostgres> {
       child.kill('SIGINT');
       await ended;
       await rm(databaseDir, { recursive: true, force: true });
-      process.removeListener('exit', lastResort);
+      watchdog.kill();
     },
   };
+}
+
+/**
+ * A shell that outlives this process, however that ends: its standard input then closes, and it stops the database
+ * and removes its data. In a group of its own, so that a Ctrl-C does not reach it.
+ */
+function watch(pid: number, databaseDir: string): ChildProcess {
+  const script = `
+    read -r _
+    kill -QUIT "$1"
+    for _ in 1 2 3 4 5; do kill -0 "$1" && sleep 1; done
+    rm -rf "$2"`;
+  const shell = spawn('sh', ['-c', script, 'screenings-watchdog', String(pid), databaseDir], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  // Without a shell there is no watchdog, and the database works all the same.
+  shell.on('error', () => undefined);
+  shell.unref();
+  (shell.stdin as Socket | null)?.unref();
+  return shell;
 }
 
 const HOOKED = ['exit', 'beforeExit', 'SIGHUP', 'SIGINT', 'SIGTERM', 'SIGBREAK', 'message'] as const;

@@ -1,10 +1,12 @@
 import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { decodeJwt } from 'jose';
+import pg from 'pg';
 import { generateScreenings } from '../fixtures/data/generator.ts';
 import { TENANTS } from './provisioning.ts';
 import type { ReferenceServer } from './start.ts';
@@ -205,6 +207,32 @@ test('the command: ready lines, a private target file, faults by signal, a clean
     expect(await ended).toBe(0);
     await rm(directory, { recursive: true });
   }
+});
+
+test('the embedded database does not outlive its process, even if that is killed', async () => {
+  const script = `
+    const { openDatabase } = await import('./reference-server/database.ts');
+    console.log((await openDatabase('embedded')).url);
+    setInterval(() => {}, 1000);`;
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  const url = line.toString().trim();
+  const reach = async (): Promise<string> => {
+    const client = new pg.Client({ connectionString: url });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      await client.end();
+      return 'there';
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code ?? 'broken';
+    }
+  };
+  expect(await reach()).toBe('there');
+  child.kill('SIGKILL');
+  await expect.poll(reach, { timeout: 20_000 }).toBe('ECONNREFUSED');
 });
 
 test('the command on a port that is taken: status 2, and one line that says so', async ({ server }) => {
