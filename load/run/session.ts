@@ -1,7 +1,7 @@
 /** What every scenario runs with: k6, the prepared target, the settings, and a place to tell progress to. */
 import { setTimeout } from 'node:timers/promises';
 import { quantile } from '../estimate/queue.ts';
-import { failed, type Slo } from '../estimate/step.ts';
+import { failed, WARM_UP, type Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { mergeHistograms, type Histogram } from '../k6/lib/histogram.ts';
@@ -33,8 +33,8 @@ export interface ArrivalsRun {
 const VOID_RETRIES = 4;
 const VOID_PAUSE_MS = 1000;
 /** A free walker that wakes later than this was starved. */
-const WAKE_LAG_MS = 60;
-const STALL_ECHO = 5;
+const WAKE_LAG_MS = 80;
+const STALL_ECHO = 3;
 const CPU_SHARE = 0.85;
 
 export class Session {
@@ -168,7 +168,8 @@ export function starved(
   const latency = p99(answered.map((one) => one.latencyMs));
   // A machine that stalls delays its target too, and the backlog lasts some times the stall: a broken SLO by
   // so little is no evidence. Far beyond it the target is slow, whatever the generator did.
-  const stallMs = samples.reduce((most, one) => Math.max(most, one.wakeLagMs), 0);
+  const startMs = WARM_UP * samples.reduce((last, one) => Math.max(last, one.dueMs), 0);
+  const stallMs = samples.reduce((most, one) => Math.max(most, one.dueMs < startMs ? 0 : one.wakeLagMs), 0);
   const decisive = latency >= slo.p99Ms && latency < slo.p99Ms + STALL_ECHO * stallMs;
   if ((stallMs > WAKE_LAG_MS && decisive) || wakeLagP99Ms > slo.p99Ms / 2) {
     return `free walkers started up to ${stallMs.toFixed(0)} ms late: the generator fell behind`;

@@ -70,7 +70,7 @@ async function measure(session: Session, { pageSize, maxPages }: PagingOptions):
   const short = await walk(
     session,
     slices(from, to, span, SHORT_WALKS, { label: 'short', pageSize, maxPages: 1 }),
-    WALKERS,
+    1,
   );
   session.tell(`  ${short.length} short windows: ${quantiles(short.map(({ ms }) => ms))}`);
   const warm = await walk(

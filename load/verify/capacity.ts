@@ -3,6 +3,7 @@ import { sustainedRate, serviceTimes, type ServiceSettings } from '../estimate/q
 import { median } from '../estimate/depth.ts';
 import { randomSource } from '../k6/lib/random.ts';
 import { startMeteredServer } from '../metered/start.ts';
+import { VoidRun } from '../run/session.ts';
 import { capacity } from '../scenarios/capacity.ts';
 import { textTable } from '../scenarios/words.ts';
 import { openSession } from './session.ts';
@@ -75,7 +76,12 @@ export async function verifyCapacity(options: VerifyCapacityOptions): Promise<Ca
   await Promise.all(
     Array.from({ length: options.parallel }, async () => {
       for (let next = queue.shift(); next; next = queue.shift()) {
-        const row = await one(next.service, next.index, options);
+        // A machine too busy to measure on says so; what it says then is nothing about the search.
+        const row = await one(next.service, next.index, options).catch((error: unknown) => {
+          if (!(error instanceof VoidRun)) throw error;
+          options.tell(`server ${next!.index + 1}: void, once more (${error.message})`);
+          return one(next!.service, next!.index, options);
+        });
         rows[next.index] = row;
         options.tell(
           `${row.server}: truth ${row.truth.toFixed(1)}, found ${row.found.toFixed(1)} (${percent(row.error)})`,

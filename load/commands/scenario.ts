@@ -1,0 +1,159 @@
+/** `npm run load -- SCENARIO`: a target, a session, a result; or files for a cluster. */
+import { readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { resolveTarget, type Target } from '../../fixtures/target/target.ts';
+import { UsageError } from '../../fixtures/target/usage.ts';
+import { terminalSummary, writeResult } from '../report/write.ts';
+import { exitStatus } from '../result.ts';
+import { ensureK6 } from '../run/find-k6.ts';
+import { prepare } from '../run/prepare.ts';
+import { startReference } from '../run/reference.ts';
+import { Session } from '../run/session.ts';
+import { runScenario, type ScenarioName } from '../scenarios/all.ts';
+import { writeKubernetes } from '../kubernetes/write.ts';
+
+export interface ScenarioFlags {
+  readonly target?: string;
+  readonly baseUrl?: string;
+  readonly authUrl?: string;
+  readonly clientId?: string;
+  readonly reportDir: string;
+  readonly pageSize?: number;
+  readonly rate?: number;
+  readonly duration?: number;
+  readonly walkers: number;
+  readonly spikeFactor: number;
+  readonly startRate: number;
+  readonly maxRate: number;
+  readonly thoroughness: number;
+  readonly sloP99: number;
+  readonly sloErrors: number;
+  readonly maxRequests?: number;
+  readonly maxSeconds?: number;
+  readonly maxWalkers: number;
+  readonly timeout: number;
+  readonly seed: number;
+  readonly screenings: number;
+  readonly tokenLifetime?: number;
+  readonly rateLimit?: string;
+  readonly rateAlgorithm?: string;
+  readonly kubernetes?: string;
+  readonly parallelism: number;
+}
+
+const SECONDS: Partial<Record<ScenarioName, number>> = { spike: 60, soak: 120 };
+const RATES: Partial<Record<ScenarioName, number>> = { spike: 20, token: 20, soak: 20 };
+const DEEPEST = 4000;
+
+/** Runs it and returns the exit status. Throws UsageError and Unreachable. */
+export async function scenarioCommand(
+  name: ScenarioName,
+  flags: ScenarioFlags,
+  tell: (line: string) => void,
+): Promise<number> {
+  await using stack = new AsyncDisposableStack();
+  const named = await namedTarget(flags);
+  // k6 is looked for before anything is started: its absence is told at once.
+  const k6 = await ensureK6(tell);
+  const target = named ?? (await reference(stack, flags, tell));
+  const prepared = await prepare(target);
+  const interrupted = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+  const session = new Session(
+    k6,
+    prepared,
+    {
+      slo: { p99Ms: flags.sloP99, errorRate: flags.sloErrors },
+      pageSize: flags.pageSize ?? (name === 'paging' ? 500 : 100),
+      seed: flags.seed * 10_000,
+      judgeEvery: 10,
+      timeoutSeconds: flags.timeout,
+      maxWalkers: flags.maxWalkers,
+    },
+    tell,
+    interrupted.signal,
+  );
+  const options = {
+    startRate: flags.startRate,
+    maxRate: flags.maxRate,
+    thoroughness: flags.thoroughness,
+    pageSize: session.settings.pageSize,
+    maxPages: DEEPEST,
+    tables: true,
+    maxRequests: flags.maxRequests ?? target.rateLimit?.maxRequests ?? 2000,
+    maxSeconds: flags.maxSeconds ?? target.rateLimit?.maxSeconds ?? 60,
+    requestsPerSecond: flags.rate ?? RATES[name] ?? 5,
+    seconds: flags.duration ?? SECONDS[name] ?? 30,
+    walkers: flags.walkers,
+    spikeFactor: flags.spikeFactor,
+  };
+  if (flags.kubernetes) {
+    const files = await writeKubernetes(name, session, options, flags.kubernetes, flags.parallelism);
+    console.log(files.join('\n'));
+    return 0;
+  }
+  tell(`${name} against ${prepared.name}`);
+  const result = await runScenario(name, session, options);
+  const path = await writeResult(result, flags.reportDir, prepared.secrets);
+  console.log(`${terminalSummary(result)}\n  ${path}`);
+  return exitStatus(result);
+}
+
+async function namedTarget({
+  target: file,
+  baseUrl,
+  authUrl,
+  clientId,
+}: ScenarioFlags): Promise<Target | undefined> {
+  if (!file && !baseUrl && !authUrl && !clientId) return undefined;
+  if (file && (baseUrl || authUrl || clientId))
+    throw new UsageError('--target stands alone: leave out --base-url, --auth-url and --client-id');
+  if (!file) {
+    if (!baseUrl || !authUrl || !clientId)
+      throw new UsageError('--base-url, --auth-url and --client-id belong together');
+    const clientSecret = process.env['SCREENINGS_CLIENT_SECRET'];
+    if (!clientSecret) throw new UsageError('--client-id needs the secret in SCREENINGS_CLIENT_SECRET');
+    return resolveTarget(
+      { baseUrl, authUrl, clients: { primary: { clientId, clientSecret } } },
+      { label: 'flags' },
+    );
+  }
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(`${file}: can't read the target file (${error.code ?? error.message})`);
+  });
+  let json: Record<string, unknown>;
+  try {
+    json = JSON.parse(text) as Record<string, unknown>;
+  } catch (error) {
+    throw new UsageError(`${file}: the target file is not JSON: ${(error as Error).message}`);
+  }
+  return resolveTarget(withoutData(json), { directory: dirname(file), label: file });
+}
+
+/** Load looks nothing up: datasets of millions of lines stay unread. */
+function withoutData(json: Record<string, unknown>): Record<string, unknown> {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return json;
+  const { dataset: _, secondDataset: __, events: ___, ...rest } = json;
+  return rest;
+}
+
+async function reference(
+  stack: AsyncDisposableStack,
+  flags: ScenarioFlags,
+  tell: (line: string) => void,
+): Promise<Target> {
+  const { screenings, tokenLifetime, rateLimit, rateAlgorithm } = flags;
+  tell(`the reference server is started with ${screenings} screenings`);
+  const running = stack.use(
+    await startReference(
+      screenings,
+      [
+        ...(tokenLifetime ? ['--token-lifetime', String(tokenLifetime)] : []),
+        ...(rateLimit ? ['--rate-limit', rateLimit] : []),
+        ...(rateAlgorithm ? ['--rate-algorithm', rateAlgorithm] : []),
+      ],
+      tell,
+    ),
+  );
+  return resolveTarget(withoutData(running.target), { label: 'reference server' });
+}

@@ -1,0 +1,49 @@
+/** `npm run load -- verify WHAT`: prints a table; 0 where the kit keeps what it promises, 1 where not. */
+import { EXIT } from '../result.ts';
+import { capacityTable, verifyCapacity } from '../verify/capacity.ts';
+import { generatorTable, verifyGenerator } from '../verify/generator.ts';
+import { pagingTable, verifyPaging } from '../verify/paging.ts';
+import { rateLimitTable, verifyRateLimit } from '../verify/rate-limit.ts';
+import { segmentsTable, verifySegments } from '../verify/segments.ts';
+import { tokensTable, verifyTokens } from '../verify/tokens.ts';
+
+export const VERIFICATIONS = ['capacity', 'rate-limit', 'paging', 'generator', 'segments', 'tokens'] as const;
+export type Verification = (typeof VERIFICATIONS)[number];
+
+export interface VerifyFlags {
+  readonly servers: number;
+  readonly limiters: number;
+  readonly cleanRuns: number;
+  readonly screenings: number;
+  readonly parallel: number;
+  readonly thoroughness: number;
+  readonly seed: number;
+}
+
+export async function verifyCommand(
+  what: Verification,
+  flags: VerifyFlags,
+  k6: string,
+  tell: (line: string) => void,
+): Promise<number> {
+  const { text, ok } = await table(what, flags, k6, tell);
+  console.log(`\n${text}\n${ok ? 'kept' : 'NOT KEPT'}`);
+  return ok ? EXIT.held : EXIT.broken;
+}
+
+async function table(what: Verification, flags: VerifyFlags, k6: string, tell: (line: string) => void) {
+  switch (what) {
+    case 'capacity':
+      return capacityTable(await verifyCapacity({ ...flags, k6, tell }));
+    case 'rate-limit':
+      return rateLimitTable(await verifyRateLimit({ ...flags, k6, tell }));
+    case 'paging':
+      return pagingTable(await verifyPaging({ ...flags, k6, tell }));
+    case 'generator':
+      return generatorTable(await verifyGenerator(k6, tell));
+    case 'segments':
+      return segmentsTable(await verifySegments(k6, 120, 15));
+    case 'tokens':
+      return tokensTable(await verifyTokens(k6, 20, 120));
+  }
+}

@@ -1,0 +1,145 @@
+/** `--kubernetes DIR`: what k6's operator needs to run a scenario on several machines. No secret is written. */
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { UsageError } from '../../fixtures/target/usage.ts';
+import type { LoadConfig } from '../k6/lib/config.ts';
+import { K6_VERSION } from '../run/find-k6.ts';
+import { K6_OFFLINE, scriptPath } from '../run/k6-run.ts';
+import type { Session } from '../run/session.ts';
+import type { ScenarioName } from '../scenarios/all.ts';
+import { thresholds, type SteadyOptions } from '../scenarios/steady.ts';
+import type { EnvVar, TestRun } from './testrun.ts';
+
+const run = promisify(execFile);
+
+/** Scenarios that are one run each; the others decide from one step to the next, which runners can't do together. */
+const SCRIPTS: Partial<Record<ScenarioName, string>> = {
+  smoke: 'arrivals',
+  spike: 'arrivals',
+  soak: 'soak',
+  token: 'token',
+};
+/** A ConfigMap holds a mebibyte, the archive in base64. */
+const LARGEST_ARCHIVE = 760_000;
+const ARCHIVE_TIMEOUT_MS = 60_000;
+
+/** Writes ConfigMap, TestRun and a note of the secret to create; the paths written. Throws UsageError. */
+export async function writeKubernetes(
+  scenario: ScenarioName,
+  session: Session,
+  options: SteadyOptions,
+  directory: string,
+  parallelism: number,
+): Promise<string[]> {
+  const script = SCRIPTS[scenario];
+  if (!script)
+    throw new UsageError(
+      `--kubernetes: ${scenario} decides from step to step; use ${Object.keys(SCRIPTS).join(', ')} (with --rate)`,
+    );
+  const { requestsPerSecond, seconds, spikeFactor } = options;
+  const peak = requestsPerSecond * (scenario === 'spike' ? spikeFactor : 1);
+  const open = Math.ceil((peak * 2 * session.settings.slo.p99Ms) / 1000) + 20;
+  const config: LoadConfig = session.config(scenario, {
+    requestsPerSecond,
+    seconds,
+    // Fewer walkers than runners would leave a runner without any.
+    walkers: Math.max(parallelism, scenario === 'soak' ? options.walkers : open),
+    ...(scenario === 'spike' ? { spikeFactor } : {}),
+    ...(scenario === 'soak' ? { pauseMs: (options.walkers * 1000) / requestsPerSecond } : {}),
+    thresholds: thresholds(session),
+    records: false,
+  });
+  const name = `screenings-${scenario}`;
+  const { archive, configPath } = await makeArchive(session.k6, script, config);
+  if (archive.length > LARGEST_ARCHIVE)
+    throw new UsageError('--kubernetes: the archive is too large for a ConfigMap');
+
+  const testRun = testRunOf(name, configPath, Object.keys(session.prepared.env), parallelism);
+  const configMap = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name },
+    binaryData: { 'kit.tar': archive.toString('base64') },
+  };
+  await mkdir(directory, { recursive: true });
+  const files: [string, string][] = [
+    ['configmap.json', `${JSON.stringify(configMap, null, 2)}\n`],
+    ['testrun.json', `${JSON.stringify(testRun, null, 2)}\n`],
+    ['README.md', note(name, Object.keys(session.prepared.env))],
+  ];
+  for (const [file, content] of files) await writeFile(join(directory, file), content);
+  return files.map(([file]) => join(directory, file));
+}
+
+async function makeArchive(
+  k6: string,
+  script: string,
+  config: LoadConfig,
+): Promise<{ archive: Buffer; configPath: string }> {
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
+  try {
+    const configPath = join(directory, 'config.json');
+    const tar = join(directory, 'kit.tar');
+    await writeFile(configPath, JSON.stringify(config));
+    await run(k6, ['archive', '--quiet', '--exclude-env-vars', '-O', tar, scriptPath(script)], {
+      // No secret is in reach of the archive.
+      env: { PATH: process.env['PATH'] ?? '', HOME: directory, ...K6_OFFLINE, LOAD_CONFIG: configPath },
+      timeout: ARCHIVE_TIMEOUT_MS,
+    });
+    return { archive: await readFile(tar), configPath };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+export function testRunOf(
+  name: string,
+  configPath: string,
+  secrets: readonly string[],
+  parallelism: number,
+): TestRun {
+  const plain: EnvVar[] = Object.entries({ ...K6_OFFLINE, LOAD_CONFIG: configPath }).map(([key, value]) => ({
+    name: key,
+    value,
+  }));
+  const secret = secrets.map((key): EnvVar => ({ name: key, valueFrom: { secretKeyRef: { name, key } } }));
+  const image = `grafana/k6:${K6_VERSION.slice(1)}`;
+  return {
+    apiVersion: 'k6.io/v1alpha1',
+    kind: 'TestRun',
+    metadata: { name },
+    spec: {
+      parallelism,
+      script: { configMap: { name, file: 'kit.tar' } },
+      arguments: '--quiet',
+      initializer: { image, env: plain },
+      runner: { image, env: [...plain, ...secret] },
+    },
+  };
+}
+
+function note(name: string, secrets: readonly string[]): string {
+  const literals = secrets.map((key) => `  --from-literal=${key}="$${key}"`).join(' \\\n');
+  return `# ${name} on a cluster
+
+With k6's operator installed, and the secrets in the environment:
+
+\`\`\`sh
+kubectl create secret generic ${name} \\
+${literals}
+kubectl apply -f configmap.json -f testrun.json
+\`\`\`
+
+Each runner prints one line of JSON at its end. Collect and add up:
+
+\`\`\`sh
+for pod in $(kubectl get pods -l k6_cr=${name},runner=true -o name); do kubectl logs "$pod" > "$(basename "$pod").log"; done
+npm run load -- merge *.log
+\`\`\`
+
+Thresholds are held by each runner for itself; the merged quantiles speak for all of them.
+`;
+}

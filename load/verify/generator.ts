@@ -1,0 +1,77 @@
+/** `verify generator`: a starved generator is declared void, and a quota is told from saturation. */
+import { startMeteredServer } from '../metered/start.ts';
+import { runScenario, type ScenarioOptions } from '../scenarios/all.ts';
+import { textTable } from '../scenarios/words.ts';
+import { openSession } from './session.ts';
+
+export interface GeneratorRow {
+  readonly planted: string;
+  readonly said: string;
+  readonly right: boolean;
+}
+
+const OPTIONS: ScenarioOptions = {
+  startRate: 20,
+  maxRate: 1000,
+  thoroughness: 0.3,
+  pageSize: 10,
+  maxPages: 10,
+  tables: false,
+  maxRequests: 100,
+  maxSeconds: 10,
+  requestsPerSecond: 100,
+  seconds: 4,
+  walkers: 1,
+  spikeFactor: 2,
+};
+
+export async function verifyGenerator(k6: string, tell: (line: string) => void): Promise<GeneratorRow[]> {
+  const rows: GeneratorRow[] = [];
+  const add = (row: GeneratorRow): void => {
+    rows.push(row);
+    tell(`${row.planted}: ${row.said}`);
+  };
+  {
+    // Two walkers at 100 ms a page carry 20/s; 100/s are due.
+    await using server = await startMeteredServer({
+      service: { workers: 64, serviceMs: 100, distribution: 'deterministic' },
+    });
+    const session = await openSession(k6, server.target(), { maxWalkers: 2, pageSize: 10 });
+    const result = await runScenario('smoke', session, OPTIONS);
+    const said = result.void === false ? 'a result' : `void: ${result.void}`;
+    add({ planted: 'a generator with 2 walkers', said, right: result.void !== false });
+  }
+  {
+    await using server = await startMeteredServer({
+      service: { workers: 2, serviceMs: 20, distribution: 'exponential' },
+    });
+    const session = await openSession(k6, server.target(), { pageSize: 10 });
+    const result = await runScenario('capacity', session, OPTIONS);
+    const said = result.capacity
+      ? `${result.capacity.limitedBy}, ${result.capacity.requestsPerSecond.toFixed(0)}/s`
+      : String(result.void);
+    add({ planted: 'a server saturated at 100/s', said, right: result.capacity?.limitedBy === 'saturation' });
+  }
+  {
+    await using server = await startMeteredServer({
+      limiter: { kind: 'token-bucket', limit: 60, windowMs: 1000, burst: 30 },
+      clients: 2,
+    });
+    const session = await openSession(k6, server.target(), { pageSize: 10 });
+    const result = await runScenario('capacity', session, OPTIONS);
+    const figure = result.capacity;
+    const said = figure
+      ? `${figure.limitedBy}, ${figure.requestsPerSecond.toFixed(0)}/s a client, ${figure.perServer?.requestsPerSecond.toFixed(0) ?? '?'}/s with two`
+      : String(result.void);
+    add({ planted: 'a quota of 60/s a client', said, right: figure?.limitedBy === 'quota' });
+  }
+  return rows;
+}
+
+export function generatorTable(rows: readonly GeneratorRow[]): { text: string; ok: boolean } {
+  const table = textTable(
+    ['planted', 'right', 'said'],
+    rows.map((row) => [row.planted, row.right ? 'yes' : 'no', row.said]),
+  );
+  return { text: table, ok: rows.every(({ right }) => right) };
+}
