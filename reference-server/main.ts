@@ -1,5 +1,5 @@
 /** `npm run reference-server`: the reference server by itself. */
-import { readFile, writeFile } from 'node:fs/promises';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type Database, openDatabase } from './database.ts';
@@ -77,7 +77,7 @@ const flags = new Command('reference-server')
     new Option('--rate-algorithm <kind>', 'of the limit').choices(RATE_ALGORITHMS).default('fixed-window'),
   )
   .option('--rate-burst <number>', 'what a full token bucket holds', whole(1, 1_000_000))
-  .option('--events <file>', "append primary's events here, one a line")
+  .option('--events <file>', "write primary's events here, one a line, those of the future too")
   .option('--signing-key <file>', 'private key of the tokens, PEM')
   .option('--token-lifetime <seconds>', 'of access tokens', whole(1, 86_400), 3_600)
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
@@ -162,4 +162,6 @@ async function writeTarget(path: string, target: ReferenceTarget): Promise<void>
     events: beside(events),
   };
   await writeFile(path, `${JSON.stringify(written, null, 2)}\n`, { mode: 0o600 });
+  // The mode above is that of a new file only.
+  await chmod(path, 0o600);
 }

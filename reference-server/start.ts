@@ -1,4 +1,5 @@
 /** Starts reference servers: one by itself, or many over one database that is loaded once. */
+import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseScreening } from '../fixtures/data/dataset.ts';
 import type { Screening } from '../fixtures/data/screening.ts';
@@ -31,7 +32,7 @@ export interface ServerOptions {
   readonly signingKeyPem?: string;
   /** Milliseconds since the epoch. Default: the clock. */
   readonly now?: () => number;
-  /** NDJSON file that primary's events are appended to, those of the future too. */
+  /** NDJSON file for primary's events, begun anew; those of the future are appended. */
   readonly eventsFile?: string;
   /** SIGUSR2 to this process interrupts the database, SIGHUP restores it; the target file then says so. */
   readonly faultSignals?: boolean;
@@ -161,6 +162,8 @@ export async function startServer(
     }
 
     const target = await describe(parts, database, provisioned, options);
+    // What an earlier run left there speaks of other data.
+    if (options.eventsFile) await rm(options.eventsFile, { force: true });
     const events = followEvents(options.eventsFile, target.clients.primary.tenantId, connections);
     const unhook = options.faultSignals ? hookFaultSignals(connections) : () => {};
     await events.append();

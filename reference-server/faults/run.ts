@@ -32,11 +32,15 @@ const NEIGHBOURS: readonly (readonly string[])[] = [
   ['7.2'],
 ];
 
+/** What takes whole walks to exercise: left out for faults that show in single pages. */
+const needsWalks = (id: string): boolean => /^(2\.[34]|9|4\.2-(r[4-7]|repeatable))/.test(id);
+
 /** The ids that the verdict on a fault speaks of: its own, and their neighbours. */
 export function selectionOf(fault: Fault): RequirementId[] {
   const own = tripped(fault);
   const near = NEIGHBOURS.filter((sections) => own.some((id) => sections.includes(requirement(id).section)));
-  return [...new Set([...own, ...selectIds(near.flat())])];
+  const walked = own.some(needsWalks);
+  return [...new Set([...own, ...selectIds(near.flat()).filter((id) => walked || !needsWalks(id))])];
 }
 
 export async function certifyFault(
