@@ -82,7 +82,7 @@ export function createEventFile(
       after = event.sequence;
       if (lines.length === BATCH) await flush();
     }
-    await flush();
+    if (lines.length > 0 || after === 0n) await flush();
   };
   return { append: () => (turn = turn.catch(() => undefined).then(append)) };
 }

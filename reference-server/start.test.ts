@@ -137,6 +137,7 @@ test('6 what is ingested later is appended to the event file, wherever it comes 
   } finally {
     await one.clear(TENANTS.primary);
     await one.ingest((await readFile(one.target().dataset ?? '', 'utf8')).trimEnd().split('\n'));
+    await one.stop();
     await rm(directory, { recursive: true });
   }
 });

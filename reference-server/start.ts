@@ -170,7 +170,7 @@ export async function startServer(
 
     const stop = async (): Promise<void> => {
       unhook();
-      events.stop();
+      await events.stop();
       await Promise.all(listeners.map((listener) => listener.stop()));
       await connections.stop();
     };
@@ -261,11 +261,17 @@ function probeOf({ limit, windowMs, burst = 0 }: RateLimit): NonNullable<Referen
 }
 
 function followEvents(file: string | undefined, tenantId: string, connections: Connections) {
-  if (file === undefined) return { append: async () => {}, stop: () => {} };
+  if (file === undefined) return { append: async () => {}, stop: async () => {} };
   const events = createEventFile(file, tenantId, connections);
   // Screenings come in by other processes too.
   const timer = setInterval(() => void events.append().catch(() => undefined), EVENTS_EVERY_MS).unref();
-  return { append: () => events.append(), stop: () => clearInterval(timer) };
+  return {
+    append: () => events.append(),
+    async stop() {
+      clearInterval(timer);
+      await events.append().catch(() => undefined);
+    },
+  };
 }
 
 function hookFaultSignals(connections: Connections): () => void {
