@@ -255,6 +255,7 @@ export const shape: readonly Fault[] = [
     name: 'next of the last page leads back to the first',
     trips: { '4.2-r5-exactly-once': /repeats|leads back|each screening once/ },
     mayTrip: [
+      '4.2-r4-order',
       '2.4-next-absent',
       '4.2-r6-next-from',
       '4.2-r6-next-from_id',

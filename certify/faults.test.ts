@@ -1,0 +1,25 @@
+/**
+ * Every fault is failed at the right requirement, with the right words, and nothing else is blamed without
+ * reason: with everything that a target file can say, and with an address and credentials alone.
+ */
+import { expect } from '@playwright/test';
+import { THEMES } from '../reference-server/faults/all.ts';
+import { certifyFault, complaintsOf, type Mode } from '../reference-server/faults/run.ts';
+import { test } from '../reference-server/faults/testing.ts';
+
+test.describe.configure({ mode: 'parallel' });
+
+for (const [theme, faults] of Object.entries(THEMES)) {
+  test.describe(theme, () => {
+    for (const fault of faults) {
+      test(fault.name, async ({ small, large }) => {
+        const { database, provisioned } = fault.large ? large : small;
+        const modes: Mode[] = fault.bare ? ['full', 'bare'] : ['full'];
+        for (const mode of modes) {
+          const report = await certifyFault(database, provisioned, fault, mode);
+          expect(complaintsOf(fault, report), mode).toEqual([]);
+        }
+      });
+    }
+  });
+}

@@ -1,0 +1,24 @@
+/** What the tests of faults and variants share: a database a worker, with screenings enough to show a mistake. */
+import { openDatabase, type Database } from '../database.ts';
+import { defaultProvisioning, loadProvisioning, type Provisioned } from '../provisioning.ts';
+import { test as base } from '../testing.ts';
+
+/** Enough for every shape of screening, ties across boundaries and a dozen pages; few enough for hundreds of runs. */
+const COUNT = 600;
+
+export interface World {
+  readonly database: Database;
+  readonly provisioned: Provisioned;
+}
+
+export const test = base.extend<object, { readonly small: World; readonly large: World }>({
+  small: [
+    async ({ database: server }, use) => {
+      await using database = await openDatabase({ url: server.url });
+      await using provisioned = await loadProvisioning(database, defaultProvisioning({ count: COUNT }));
+      await use({ database, provisioned });
+    },
+    { scope: 'worker' },
+  ],
+  large: [async ({ database, provisioned }, use) => use({ database, provisioned }), { scope: 'worker' }],
+});
