@@ -73,6 +73,12 @@ export function windows(
     });
 }
 
+/** How many items come before an instant. */
+function countFrom(items: readonly KnownItem[], at: Instant): number {
+  const index = items.findIndex((item) => compareInstants(item.at, at) >= 0);
+  return index < 0 ? items.length : index;
+}
+
 /** `window [from, to), pageSize 7`: how a case reads. */
 export const sayQuery = ({ from, to, pageSize, fromId }: PageQuery): string =>
   `window [${from}, ${to})${pageSize === undefined ? '' : `, pageSize ${pageSize}`}${fromId === undefined ? '' : `, from_id ${fromId}`}`;

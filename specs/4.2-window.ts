@@ -1,7 +1,7 @@
 /** Section 4.2: which screenings a window selects. */
 import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { MAX_PAGE_SIZE, isPlaced, pageOf, type PageQuery } from '../fixtures/client/page.ts';
+import { MAX_PAGE_SIZE, isPlaced, pageOf, tenantOfPath, type PageQuery } from '../fixtures/client/page.ts';
 import {
   compareInstants,
   formatInstant,
@@ -51,20 +51,30 @@ function earlier(scene: Scene, item: KnownItem): KnownItem | undefined {
 const later = (at: Instant): string => formatInstant(shift(at, 2_000_000n, MICRO));
 const sooner = (at: Instant): string => formatInstant(shift(at, -2_000_000n, MICRO));
 
-const idsOf = (exchange: Exchange): bigint[] =>
-  (pageOf(exchange).items ?? []).filter(isPlaced).map((item) => item.id);
+/**
+ * The ids of a page; undefined where items can't be placed or belong to another tenant: that is told by
+ * requirements of its own, and says nothing about the selection.
+ */
+function idsOf(exchange: Exchange): bigint[] | undefined {
+  const items = pageOf(exchange).items ?? [];
+  const tenantId = tenantOfPath(exchange.request.url)?.toLowerCase();
+  const readable = items.every((item) => isPlaced(item) && item.tenantId?.toLowerCase() === tenantId);
+  return readable ? items.filter(isPlaced).map((item) => item.id) : undefined;
+}
 
 const holds =
   (item: KnownItem): Judge =>
-  (exchange) =>
-    idsOf(exchange).includes(item.id)
+  (exchange) => {
+    const ids = idsOf(exchange);
+    return !ids || ids.includes(item.id)
       ? undefined
-      : complain(`${sayItem(item)}`, `${idsOf(exchange).length} items without it`);
+      : complain(sayItem(item), `${ids.length} items without it`);
+  };
 
 const holdsNot =
   (item: KnownItem): Judge =>
   (exchange) =>
-    idsOf(exchange).includes(item.id) ? complain(`not ${sayItem(item)}`, `${sayItem(item)}`) : undefined;
+    idsOf(exchange)?.includes(item.id) ? complain(`not ${sayItem(item)}`, sayItem(item)) : undefined;
 
 /** No item at or after an instant. */
 const endsBefore =
@@ -81,6 +91,7 @@ const endsBefore =
 /** What is known of the window, in order, as far as the page goes. */
 export function sameItems(exchange: Exchange, expected: readonly KnownItem[]): Complaint | undefined {
   const ids = idsOf(exchange);
+  if (!ids) return undefined;
   const goesOn = pageOf(exchange).nextUrl !== undefined;
   const wanted = goesOn ? expected.slice(0, ids.length) : expected;
   const index = wanted.findIndex((item, i) => ids[i] !== item.id);
@@ -117,14 +128,13 @@ async function offsets(kit: Kit): Promise<void> {
   const focus = windowOf(scene.focus);
   const [from, to] = [instant(focus.from), instant(focus.to)];
   const plain = await kit.page({ ...focus, ...wide });
-  const held = idsOf(plain).join();
-  const same: Judge = (exchange) =>
-    idsOf(exchange).join() === held || pageOf(exchange).nextUrl !== undefined
+  const held = idsOf(plain);
+  const same: Judge = (exchange) => {
+    const ids = idsOf(exchange);
+    return !ids || !held || ids.join() === held.join() || pageOf(exchange).nextUrl !== undefined
       ? undefined
-      : complain(
-          `the ${idsOf(plain).length} items of [${focus.from}, ${focus.to})`,
-          `${idsOf(exchange).length} items`,
-        );
+      : complain(`the ${held.length} items of [${focus.from}, ${focus.to})`, `${ids.length} items`);
+  };
   await sideBySide(OFFSETS, async (offsetMinutes) => {
     const elsewhere = offsetMinutes < 0 ? 330 : -330;
     const window = await kit.page({
