@@ -1,7 +1,14 @@
 /** Section 4.2: which screenings a window selects. */
 import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { MAX_PAGE_SIZE, isPlaced, pageOf, tenantOfPath, type PageQuery } from '../fixtures/client/page.ts';
+import {
+  MAX_PAGE_SIZE,
+  askedBy,
+  isPlaced,
+  pageOf,
+  tenantOfPath,
+  type PageQuery,
+} from '../fixtures/client/page.ts';
 import {
   compareInstants,
   formatInstant,
@@ -14,7 +21,7 @@ import {
 import type { KnownItem } from '../fixtures/data/known.ts';
 import { complain, type Complaint, type Judge } from '../fixtures/judge/complaint.ts';
 import type { Kit } from '../fixtures/judge/kit.ts';
-import { sayItem } from '../fixtures/judge/observers/page.ts';
+import { inWindow, sayItem } from '../fixtures/judge/observers/page.ts';
 import { sideBySide, type Probe } from '../fixtures/judge/probe.ts';
 import { sceneOf, windowOf, type Scene } from '../fixtures/judge/survey.ts';
 import { expectedOf, holdWalk } from '../fixtures/judge/walk.ts';
@@ -90,8 +97,13 @@ const endsBefore =
 
 /** What is known of the window, in order, as far as the page goes. */
 export function sameItems(exchange: Exchange, expected: readonly KnownItem[]): Complaint | undefined {
-  const ids = idsOf(exchange);
-  if (!ids) return undefined;
+  const asked = askedBy(exchange.request.url);
+  if (!idsOf(exchange) || !asked) return undefined;
+  // What lies outside of the window is the window's mistake (4.2-window).
+  const inside = (pageOf(exchange).items ?? [])
+    .filter(isPlaced)
+    .filter(({ at }) => inWindow(at, asked, undefined));
+  const ids = inside.map(({ id }) => id);
   const goesOn = pageOf(exchange).nextUrl !== undefined;
   const wanted = goesOn ? expected.slice(0, ids.length) : expected;
   const index = wanted.findIndex((item, i) => ids[i] !== item.id);
@@ -147,9 +159,10 @@ async function offsets(kit: Kit): Promise<void> {
   const singles = samples(scene, 8);
   await sideBySide(OFFSETS, async (offsetMinutes) => {
     const item = singles[Math.abs(offsetMinutes) % singles.length]!;
+    // A second to spare on both sides: what fractions do at the edges is another requirement.
     const exchange = await kit.page({
-      from: formatInstant(item.at, { offsetMinutes }),
-      to: formatInstant(shift(item.at, 1n, Math.max(MICRO, item.at.fraction.length)), { offsetMinutes }),
+      from: formatInstant(shift(item.at, -1n, 0), { offsetMinutes }),
+      to: formatInstant(shift(item.at, 1n, 0), { offsetMinutes }),
       ...wide,
     });
     kit.hold('4.2-offsets', exchange, holds(item));
