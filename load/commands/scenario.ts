@@ -7,7 +7,7 @@ import { terminalSummary, writeResult } from '../report/write.ts';
 import { exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/prepare.ts';
-import { startReference } from '../run/reference.ts';
+import { startReference, type RunningReference } from '../run/reference.ts';
 import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName } from '../scenarios/all.ts';
 import { writeKubernetes } from '../kubernetes/write.ts';
@@ -51,11 +51,11 @@ export async function scenarioCommand(
   flags: ScenarioFlags,
   tell: (line: string) => void,
 ): Promise<number> {
-  await using stack = new AsyncDisposableStack();
   const named = await namedTarget(flags);
   // k6 is looked for before anything is started: its absence is told at once.
   const k6 = await ensureK6(tell);
-  const target = named ?? (await reference(stack, flags, tell));
+  await using running = named ? undefined : await reference(flags, tell);
+  const target = named ?? (await resolveTarget(withoutData(running!.target), { label: 'reference server' }));
   const prepared = await prepare(target);
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
@@ -137,23 +137,16 @@ function withoutData(json: Record<string, unknown>): Record<string, unknown> {
   return rest;
 }
 
-async function reference(
-  stack: AsyncDisposableStack,
-  flags: ScenarioFlags,
-  tell: (line: string) => void,
-): Promise<Target> {
+async function reference(flags: ScenarioFlags, tell: (line: string) => void): Promise<RunningReference> {
   const { screenings, tokenLifetime, rateLimit, rateAlgorithm } = flags;
   tell(`the reference server is started with ${screenings} screenings`);
-  const running = stack.use(
-    await startReference(
-      screenings,
-      [
-        ...(tokenLifetime ? ['--token-lifetime', String(tokenLifetime)] : []),
-        ...(rateLimit ? ['--rate-limit', rateLimit] : []),
-        ...(rateAlgorithm ? ['--rate-algorithm', rateAlgorithm] : []),
-      ],
-      tell,
-    ),
+  return startReference(
+    screenings,
+    [
+      ...(tokenLifetime ? ['--token-lifetime', String(tokenLifetime)] : []),
+      ...(rateLimit ? ['--rate-limit', rateLimit] : []),
+      ...(rateAlgorithm ? ['--rate-algorithm', rateAlgorithm] : []),
+    ],
+    tell,
   );
-  return resolveTarget(withoutData(running.target), { label: 'reference server' });
 }

@@ -175,9 +175,14 @@ export function starved(
     return `free walkers started up to ${stallMs.toFixed(0)} ms late: the generator fell behind`;
   }
   // Little's law: requests waited for walkers although the target answered in time, so there were too few walkers.
-  const service = p99(answered.map((one) => one.serviceMs));
-  if (latency >= slo.p99Ms && service < slo.p99Ms) {
-    return `requests waited up to ${latency.toFixed(0)} ms for a free walker while the target answered within ${service.toFixed(0)} ms (p99)`;
+  // A saturated target would hold every walker for longer than the SLO.
+  const waited = p99(answered.map((one) => one.latencyMs - one.serviceMs));
+  const service = quantile(
+    answered.map((one) => one.serviceMs).sort((a, b) => a - b),
+    0.9,
+  );
+  if (latency >= slo.p99Ms && waited >= slo.p99Ms / 2 && service < slo.p99Ms) {
+    return `requests waited up to ${waited.toFixed(0)} ms for a free walker while the target answered within ${service.toFixed(0)} ms (p90)`;
   }
   return undefined;
 }

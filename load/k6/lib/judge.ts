@@ -53,7 +53,7 @@ export function judgePage(question: PageQuestion, answer: PageAnswer): PageVerdi
     if (!findings.some((known) => known.id === id)) findings.push({ id, message });
   };
   const page = readPage(answer.body);
-  if (typeof page === 'string') return { findings: [{ id: '4.2-success', message: page }], items: 0 };
+  if ('findings' in page) return page;
 
   const from = instantKey(question.from);
   const to = instantKey(question.to);
@@ -173,15 +173,17 @@ export function header(headers: Readonly<Record<string, string>>, name: string):
 }
 
 /** The page, or what is wrong with its form. Ids of 16 digits and more are kept as text, so that none is rounded. */
-function readPage(body: string): Page | string {
+function readPage(body: string): Page | PageVerdict {
+  const broken = (id: string, message: string): PageVerdict => ({ findings: [{ id, message }], items: 0 });
   let json: { items?: unknown; links?: unknown };
   try {
     json = JSON.parse(body.replace(/"id"\s*:\s*(-?\d{16,})(?=\s*[,}])/g, '"id":"$1"')) as typeof json;
   } catch {
-    return 'expected a page as JSON, got something else';
+    return broken('4.2-success', 'expected a page as JSON, got something else');
   }
-  if (!Array.isArray(json?.items)) return 'expected items to be an array';
-  if (typeof json.links !== 'object' || json.links === null) return 'expected links to be an object';
+  if (!Array.isArray(json?.items)) return broken('2.4-items', 'expected items to be an array');
+  if (typeof json.links !== 'object' || json.links === null)
+    return broken('2.4-links', 'expected links to be an object');
   const items = (json.items as Record<string, unknown>[]).map((item) => ({
     id: String(item?.['id']),
     tenantId: item?.['tenantId'],
