@@ -25,7 +25,7 @@ export const probes: readonly Probe[] = [
       const { items } = await sceneOf(kit);
       await walksOf(kit);
       const at = formatInstant(items[0]!.at);
-      await kit.page({ from: at, to: at });
+      await kit.page({ from: at, to: at }, { id: '4.2-r1-zero-width' });
     },
   },
   {

@@ -126,7 +126,8 @@ async function fractions(
 ): Promise<void> {
   const after = formatInstant(shift(item.at, 1n, digits), { digits });
   const before = formatInstant(shift(item.at, -1n, digits), { digits });
-  const page = (query: PageQuery): Promise<Exchange> => kit.page({ ...query, ...wide }, { id });
+  const page = (query: PageQuery): Promise<Exchange> =>
+    kit.page({ ...query, ...wide }, digits > MICRO ? { id } : {});
   kit.hold(id, await page({ from: after, to: later(item.at) }), holdsNot(item), 'from one unit later');
   const upTo = await page({ from: sooner(item.at), to: after });
   if (pageOf(upTo).nextUrl === undefined) kit.hold(id, upTo, holds(item), 'to one unit later');
