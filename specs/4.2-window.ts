@@ -115,7 +115,8 @@ export function sameItems(exchange: Exchange, expected: readonly KnownItem[]): C
   );
 }
 
-const wide = { pageSize: MAX_PAGE_SIZE } as const;
+/** Room for every window of the probes but a giant tie; the largest page is a requirement of its own. */
+const wide = { pageSize: 250 } as const;
 
 /** Fractions at a resolution: an item at t is beyond `from` = t + 1 unit, and before `to` = t + 1 unit. */
 async function fractions(
@@ -168,6 +169,18 @@ async function offsets(kit: Kit): Promise<void> {
     });
     kit.hold('4.2-offsets', exchange, holds(item));
   });
+}
+
+/** The same digits with another offset are another instant: what is kept for the one must not serve the other. */
+async function sameDigits(kit: Kit): Promise<void> {
+  const scene = await sceneOf(kit);
+  const item = samples(scene, 1)[0]!;
+  const [from, to] = [formatInstant(shift(item.at, -1n, 0)), formatInstant(shift(item.at, 1n, 0))];
+  for (const offset of ['Z', '+01:00', '-05:30', 'Z']) {
+    const spelled = { from: from.replace('Z', offset), to: to.replace('Z', offset) };
+    const exchange = await kit.page({ ...spelled, ...wide });
+    kit.hold('4.2-offsets', exchange, offset === 'Z' ? holds(item) : holdsNot(item));
+  }
 }
 
 export const probes: readonly Probe[] = [
@@ -242,6 +255,7 @@ export const probes: readonly Probe[] = [
     },
   },
   { ids: ['4.2-offsets'], name: 'the same instants in every offset', basis: 'data', run: offsets },
+  { ids: ['4.2-offsets'], name: 'the same digits in other offsets', basis: 'data', run: sameDigits },
   {
     ids: ['4.2-fractions'],
     name: 'a microsecond beside an item',
