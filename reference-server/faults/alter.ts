@@ -3,7 +3,7 @@ import { jsonAnswer, type Handler, type ServiceAnswer, type ServiceRequest } fro
 import type { ServerOptions } from '../start.ts';
 
 export const isScreenings = ({ path }: ServiceRequest): boolean =>
-  /\/tenants\/[^/?]+\/screenings(\?|$)/.test(path);
+  /\/tenants\/[^/?]+\/screening(s|%73)(\?|$)/.test(path);
 export const isTokenRequest = ({ path }: ServiceRequest): boolean => /\/oauth\/token(\?|$)/.test(path);
 
 export const queryOf = ({ path }: ServiceRequest): URLSearchParams =>

@@ -3,7 +3,14 @@ import { errorAnswer } from '../http.ts';
 import { isScreenings, middleware, nextUrls, pages, requests, fieldsOf } from './alter.ts';
 import type { Fault } from './fault.ts';
 
-const WALK = ['4.2-r5-exactly-once', '4.2-window', '4.2-from_id', '2.4-next', '4.2-r7-link'] as const;
+const WALK = [
+  '4.2-r4-order',
+  '4.2-r5-exactly-once',
+  '4.2-window',
+  '4.2-from_id',
+  '2.4-next',
+  '4.2-r7-link',
+] as const;
 
 const parameter = (
   name: string,

@@ -1,0 +1,17 @@
+/** Allowed variants are conformant, with everything that a target file can say and with next to nothing. */
+import { expect } from '@playwright/test';
+import { test } from '../reference-server/faults/testing.ts';
+import { GROUPS } from '../reference-server/variants/all.ts';
+import { certifyVariant, complaintsOf } from '../reference-server/variants/run.ts';
+import { combined } from '../reference-server/variants/variant.ts';
+
+test.describe.configure({ mode: 'parallel' });
+
+for (const [name, variants] of Object.entries(GROUPS)) {
+  for (const mode of ['full', 'bare'] as const) {
+    test(`a server ${name}, ${mode}`, async ({ small: { database, provisioned } }) => {
+      const report = await certifyVariant(database, provisioned, combined(variants), mode);
+      expect(complaintsOf(report)).toEqual([]);
+    });
+  }
+}

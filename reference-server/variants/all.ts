@@ -1,0 +1,54 @@
+/** Every allowed variant; the ones of a group go well together in one server. */
+import * as pages from './pages.ts';
+import * as refusals from './refusals.ts';
+import * as tokens from './tokens.ts';
+import * as transport from './transport.ts';
+import type { Variant } from './variant.ts';
+
+export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
+  'behind a gateway': [
+    ...transport.addresses,
+    ...tokens.signed,
+    ...pages.links,
+    ...transport.connections,
+    ...refusals.problems,
+  ],
+  'with its own spelling': [
+    ...pages.urls.slice(1),
+    ...pages.defaults.slice(0, 1),
+    ...pages.oneLink,
+    ...pages.defaults.slice(1),
+    ...refusals.lists,
+    ...tokens.clocks,
+    ...transport.encodings.slice(0, 1),
+  ],
+  'with relative links': [
+    ...pages.screenings,
+    ...pages.urls.slice(0, 1),
+    ...pages.finalPages,
+    ...refusals.texts,
+    ...refusals.codes,
+    ...transport.encodings.slice(1),
+  ],
+  'with short pages': [
+    ...pages.shortPages,
+    ...pages.local,
+    ...pages.relations.slice(0, 1),
+    ...tokens.kept,
+    ...refusals.tokenEndpoint,
+    ...refusals.methods,
+  ],
+  'with a rate limit': [
+    ...transport.limited,
+    ...pages.relations.slice(1),
+    ...tokens.signedOtherwise,
+    ...refusals.bodies,
+    ...refusals.dates,
+  ],
+  'with encoded links': [...pages.encoded],
+};
+
+/** Too slow for every day. */
+export const ALONE: readonly Variant[] = transport.slow;
+
+export const VARIANTS: readonly Variant[] = [...Object.values(GROUPS).flat(), ...ALONE];

@@ -1,0 +1,232 @@
+/** Pages, screenings and links in other clothes. */
+import { formatInstant, instant, offsetMinutesOf } from '../../fixtures/data/instant.ts';
+import type { Target } from '../../fixtures/target/target.ts';
+import {
+  middleware,
+  nextUrls,
+  pages as alterPages,
+  queryOf,
+  isScreenings,
+  withQuery,
+} from '../faults/alter.ts';
+import { eachItem, onTheirWay, retimed } from '../faults/rows.ts';
+import type { ServerOptions } from '../start.ts';
+import type { Variant } from './variant.ts';
+
+const link = (value: (next: string) => readonly string[]): ServerOptions =>
+  alterPages((page) => {
+    const { next } = page.links as { next?: string };
+    if (!next) return;
+    page.headers = page.headers.filter(([name]) => name !== 'link');
+    for (const text of value(next)) page.headers.push(['Link', text]);
+  });
+
+export const links: readonly Variant[] = [
+  {
+    name: 'several Link headers, next in the last of them',
+    server: link((next) => [
+      '</docs>; rel="help"; title="a, b; c"',
+      '<https://example.com/?a=1,2>; rel=license',
+      `<${next}>; rel="next"`,
+    ]),
+  },
+];
+
+export const oneLink: readonly Variant[] = [
+  {
+    name: 'one Link header of several links, rel unquoted and in capitals',
+    server: link((next) => [
+      `</docs?x=1,2>; rel=help, <${next}>; title="one, more"; REL=next, </>; rel=index`,
+    ]),
+  },
+];
+
+export const relations: readonly Variant[] = [
+  {
+    name: 'several relation types in one rel, and blanks where they may be',
+    server: link((next) => [`  <${next}> ;rel = "https://example.com/rel/page next" ; foo`]),
+  },
+  {
+    name: 'Link in relative form',
+    server: link((next) => [`<${next.slice(new URL(next).origin.length)}>; rel="next"`]),
+  },
+];
+
+export const finalPages: readonly Variant[] = [
+  {
+    name: 'links of other relations, on the final page too',
+    server: alterPages((page, query, _, request) => {
+      page.links = { self: request.path, first: { href: '/' }, prev: null, ...(page.links as object) };
+      page.headers.push(['link', `<${request.path.split('?')[0]}>; rel="self"`]);
+      void query;
+    }),
+  },
+];
+
+export const urls: readonly Variant[] = [
+  {
+    name: 'next is a relative reference',
+    server: nextUrls((next) => `${next.pathname}${next.search}`),
+  },
+  {
+    name: 'the instants of next in another spelling',
+    server: nextUrls((next) => {
+      next.searchParams.set('to', respelt(next.searchParams.get('to')!));
+      next.searchParams.set('from', respelt(next.searchParams.get('from')!));
+      return next;
+    }),
+  },
+  {
+    name: 'an opaque parameter in next',
+    server: nextUrls((next) => {
+      next.searchParams.set('cursor', 'b3BhcXVl+/=');
+      return next;
+    }),
+  },
+];
+
+export const encoded: readonly Variant[] = [
+  {
+    name: 'next with the UUID in capitals and letters percent-encoded',
+    server: {
+      wrapHandler: (handler) =>
+        nextUrls((next) =>
+          next.href
+            .replace(/tenants\/([0-9a-f-]+)/, (_, id: string) => `tenants/${id.toUpperCase()}`)
+            .replace('screenings?', 'screening%73?')
+            .replace('pageSize=', '%70ageSize='),
+        ).wrapHandler!((request) =>
+          handler({ ...request, path: request.path.replace('%70', 'p').replace('%73', 's') }),
+        ),
+    },
+  },
+];
+
+export const defaults: readonly Variant[] = [
+  {
+    name: 'next without pageSize where the request had none',
+    server: nextUrls((next, _, query) => {
+      if (!query.has('pageSize')) next.searchParams.delete('pageSize');
+      return next;
+    }),
+  },
+  {
+    name: 'unknown members everywhere',
+    server: alterPages((page) => {
+      page.items = page.items.map(
+        (item) => `${item.slice(0, -1)},"score":1e400,"nested":{"id":"x","testTime":1}}`,
+      );
+      page.further = ',"total":null,"meta":{"items":[]}';
+      page.links = { ...(page.links as object), 'x-trace': 7 };
+    }),
+    target: withEvents((line) => `${line.slice(0, -2)},"score":1e400,"nested":{"id":"x","testTime":1}}}`),
+  },
+];
+
+export const shortPages: readonly Variant[] = [
+  {
+    name: 'pages cut short, each time elsewhere',
+    server: (() => {
+      let asked = 0;
+      return onTheirWay((page) => {
+        asked += 1;
+        const keep = Math.max(1, page.items.length - (asked % 4));
+        return page.items.length > 3 && keep < page.items.length
+          ? { items: page.items.slice(0, keep), more: true }
+          : page;
+      });
+    })(),
+  },
+  {
+    name: 'a page of at most 200 items',
+    server: {
+      wrapParts: (parts) => ({
+        ...parts,
+        store: {
+          isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
+          page: (query) => parts.store.page({ ...query, pageSize: Math.min(query.pageSize, 200) }),
+        },
+      }),
+    },
+  },
+  {
+    name: 'next before an empty last page',
+    server: onTheirWay((page, query) => ({
+      ...page,
+      more: page.more || page.items.length === query.pageSize,
+    })),
+  },
+];
+
+export const screenings: readonly Variant[] = [
+  {
+    name: 'testTime in UTC with nine digits: a store that keeps instants only',
+    server: eachItem((item) => retimed(item, formatInstant(instant(item.testTime), { digits: 9 }))),
+    target: withEvents((line) =>
+      line.replace(
+        /"testTime":"([^"]*)"/,
+        (_, at: string) => `"testTime":"${formatInstant(instant(at), { digits: 9 })}"`,
+      ),
+    ),
+  },
+  {
+    name: 'tenantId of the items in capitals',
+    server: eachItem((item) => ({
+      ...item,
+      json: item.json.replace(/"tenantId":"([^"]*)"/, (_, id: string) => `"tenantId":"${id.toUpperCase()}"`),
+    })),
+    target: withEvents((line) =>
+      line.replace(/"tenantId":"([^"]*)"/, (_, id: string) => `"tenantId":"${id.toUpperCase()}"`),
+    ),
+  },
+  {
+    name: 'members of the items in another order, with blanks',
+    server: alterPages((page) => {
+      page.items = page.items.map((item) =>
+        item.replace(
+          /^\{"id":(\d+),(.*)\}$/s,
+          (_, id: string, rest: string) => `{ ${rest},\n  "id" : ${id} }`,
+        ),
+      );
+    }),
+  },
+];
+
+export const local: readonly Variant[] = [
+  {
+    name: 'testTime in the local time of one place, whatever was recorded',
+    server: eachItem((item) => retimed(item, respelt(item.testTime))),
+    target: withEvents((line) =>
+      line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${respelt(at)}"`),
+    ),
+  },
+  {
+    name: 'the first of two values of a parameter counts',
+    server: middleware(() => (request, next) => {
+      if (!isScreenings(request)) return next(request);
+      const names = [...queryOf(request).keys()];
+      const twice = names.some((name, index) => names.indexOf(name) !== index);
+      return next(
+        twice
+          ? withQuery(request, (query) => {
+              for (const name of new Set(names)) query.set(name, query.get(name) ?? '');
+            })
+          : request,
+      );
+    }),
+  },
+];
+
+/** The same instant, two hours east, or in UTC where it is there already. */
+function respelt(text: string): string {
+  const offsetMinutes = offsetMinutesOf(text) === 120 ? undefined : 120;
+  return formatInstant(instant(text), {
+    digits: 6,
+    ...(offsetMinutes === undefined ? {} : { offsetMinutes }),
+  });
+}
+
+/** Both transports say the same (section 6). */
+function withEvents(change: (line: string) => string): (target: Target) => Target {
+  return (target) => ({ ...target, events: target.events?.map(change) });
+}

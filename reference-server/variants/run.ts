@@ -1,0 +1,37 @@
+/** Certifies an allowed variant, and says what keeps it from being conformant. */
+import { certify } from '../../certify/certify.ts';
+import type { Report } from '../../certify/report.ts';
+import type { Database } from '../database.ts';
+import { targetOf, type Mode } from '../faults/run.ts';
+import type { Provisioned } from '../provisioning.ts';
+import { startServer } from '../start.ts';
+import type { Variant } from './variant.ts';
+
+export async function certifyVariant(
+  database: Database,
+  provisioned: Provisioned,
+  variant: Variant,
+  mode: Mode,
+): Promise<Report> {
+  await using server = await startServer(database, provisioned, variant.server);
+  const target = await targetOf(server, mode);
+  const said = variant.target?.(target) ?? target;
+  // What was not told before is not told by the variant either, but for what nobody can find out.
+  return await certify(
+    mode === 'full' ? said : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
+    {
+      seed: 1,
+    },
+  );
+}
+
+/** Empty for a conformant target of which every core MUST was exercised. */
+export function complaintsOf({ requirements, verdict, summary, basis }: Report): string[] {
+  const odd = requirements.flatMap(({ id, level, class: needs, status, reason, failures }) => {
+    if (status === 'fail' || status === 'error')
+      return [`${id} is ${status}: ${reason ?? failures[0]?.message}`];
+    const open = status === 'untested' && level === 'MUST' && needs === 'core' && reason !== basis;
+    return open ? [`${id} is untested: ${reason}`] : [];
+  });
+  return verdict === 'conformant' ? odd : [`the verdict is ${verdict}: ${summary}`, ...odd];
+}

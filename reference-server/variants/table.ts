@@ -1,0 +1,23 @@
+/** Certifies every variant by itself, with and without a dataset; exits 1 where one is not conformant. */
+import { openDatabase } from '../database.ts';
+import { defaultProvisioning, loadProvisioning } from '../provisioning.ts';
+import { VARIANTS } from './all.ts';
+import { certifyVariant, complaintsOf } from './run.ts';
+
+const chosen = process.argv.slice(2);
+
+await using database = await openDatabase('embedded');
+await using provisioned = await loadProvisioning(database, defaultProvisioning({ count: 600 }));
+for (const variant of VARIANTS) {
+  if (chosen.length > 0 && !chosen.some((word) => variant.name.includes(word))) continue;
+  for (const mode of ['full', 'bare'] as const) {
+    const report = await certifyVariant(database, provisioned, variant, mode);
+    const complaints = complaintsOf(report);
+    const warned = report.requirements.filter(({ status }) => status === 'warn').map(({ id }) => id);
+    const result = complaints.length === 0 ? 'conformant' : `\n    ${complaints.join('\n    ')}`;
+    console.log(
+      `${variant.name} (${mode}): ${result}${warned.length > 0 ? ` (warned: ${warned.join(', ')})` : ''}`,
+    );
+    if (complaints.length > 0) process.exitCode = 1;
+  }
+}

@@ -1,0 +1,106 @@
+/** What lies beneath the answers: encodings, connections, addresses, time. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { answers, isScreenings, middleware, withHeader } from '../faults/alter.ts';
+import type { ServiceAnswer } from '../http.ts';
+import type { Variant } from './variant.ts';
+
+const octetsOf = ({ body }: ServiceAnswer): Buffer | undefined =>
+  typeof body === 'string' ? Buffer.from(body) : Buffer.isBuffer(body) ? body : undefined;
+
+async function* inChunks(octets: Buffer): AsyncGenerator<Buffer> {
+  for (let start = 0; start < octets.length; start += 700) {
+    yield octets.subarray(start, start + 700);
+    await Promise.resolve();
+  }
+}
+
+export const addresses: readonly Variant[] = [
+  { name: 'a path prefix before /v1 and /oauth', server: { pathPrefix: '/gateway/api' } },
+  { name: 'token endpoint and API on origins of their own', server: { separateOrigins: true } },
+];
+
+export const encodings: readonly Variant[] = [
+  {
+    name: 'answers compressed with gzip',
+    server: answers((answer) => {
+      const octets = octetsOf(answer);
+      return octets && octets.length > 0
+        ? withHeader({ ...answer, body: gzipSync(octets, { level: 1 }) }, 'content-encoding', 'gzip')
+        : answer;
+    }),
+  },
+  {
+    name: 'chunked answers',
+    server: answers((answer) => {
+      const octets = octetsOf(answer);
+      return octets && octets.length > 0 ? { ...answer, body: inChunks(octets) } : answer;
+    }),
+  },
+  {
+    name: 'parameters behind application/json',
+    server: answers((answer) =>
+      answer.headers.some(([name, value]) => name === 'content-type' && value === 'application/json')
+        ? withHeader(answer, 'Content-Type', 'application/json; charset=UTF-8')
+        : answer,
+    ),
+  },
+];
+
+export const connections: readonly Variant[] = [
+  { name: 'Connection: close', server: answers((answer) => withHeader(answer, 'connection', 'close')) },
+  {
+    name: 'one answer in twenty takes 80 ms',
+    server: middleware(() => {
+      let asked = 0;
+      return async (request, next) => {
+        asked += 1;
+        if (asked % 20 === 0) await sleep(80);
+        return next(request);
+      };
+    }),
+  },
+  {
+    name: 'cookies, request ids and caching headers on everything',
+    server: answers((answer) => ({
+      ...answer,
+      headers: [
+        ...answer.headers,
+        ['set-cookie', 'lb=a; Path=/'],
+        ['set-cookie', 'route=b'],
+        ['x-request-id', '1'],
+        ['vary', 'Accept'],
+      ],
+    })),
+  },
+];
+
+export const limited: readonly Variant[] = [
+  {
+    name: 'a rate limit of 120 a second that says when to come back as an HTTP-date',
+    server: {
+      rateLimit: { limit: 120, windowMs: 1_000 },
+      ...answers((answer, request) => {
+        const wait = answer.headers.find(([name]) => name === 'retry-after')?.[1];
+        if (!isScreenings(request) || wait === undefined) return answer;
+        const until = new Date(Date.now() + Number(wait) * 1_000).toUTCString();
+        return withHeader(answer, 'Retry-After', until);
+      }),
+    },
+    target: (target) => ({ ...target, rateLimit: { maxRequests: 600, maxSeconds: 20 } }),
+  },
+];
+
+/** Slow to certify: only by itself, in the whole table. */
+export const slow: readonly Variant[] = [
+  {
+    name: 'a rate limit of 25 a second, sliding',
+    server: { rateLimit: { limit: 25, windowMs: 1_000, algorithm: 'sliding-window' } },
+    target: (target) => ({ ...target, rateLimit: { maxRequests: 200, maxSeconds: 20 } }),
+  },
+  {
+    name: 'a rate limit by token bucket with a burst',
+    server: { rateLimit: { limit: 40, windowMs: 1_000, algorithm: 'token-bucket', burst: 80 } },
+    target: (target) => ({ ...target, rateLimit: { maxRequests: 400, maxSeconds: 20 } }),
+  },
+];

@@ -1,0 +1,27 @@
+/** An allowed variant: unusual, but right. */
+import type { Target } from '../../fixtures/target/target.ts';
+import type { ServerOptions } from '../start.ts';
+
+export interface Variant {
+  /** What is unusual, in a few words. */
+  readonly name: string;
+  readonly server?: ServerOptions;
+  /** What the target file says of it. */
+  readonly target?: (target: Target) => Target;
+}
+
+/** Several variants in one server, the first one innermost. */
+export function combined(variants: readonly Variant[]): Variant {
+  const all = variants.map(({ server = {} }) => server);
+  const handlers = all.flatMap(({ wrapHandler }) => wrapHandler ?? []);
+  const parts = all.flatMap(({ wrapParts }) => wrapParts ?? []);
+  return {
+    name: variants.map(({ name }) => name).join(' · '),
+    server: {
+      ...Object.assign({}, ...all),
+      wrapHandler: (handler) => handlers.reduce((inner, wrap) => wrap(inner), handler),
+      wrapParts: (inner) => parts.reduce((wrapped, wrap) => wrap(wrapped), inner),
+    } as ServerOptions,
+    target: (target) => variants.reduce((said, { target: say }) => say?.(said) ?? said, target),
+  };
+}
