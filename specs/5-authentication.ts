@@ -136,7 +136,11 @@ export const probes: readonly Probe[] = [
     ids: ['5-missing', '7.2-unauthenticated', '5-challenge'],
     name: 'no Authorization header',
     basis: 'page',
-    run: (kit) => unauthenticated(kit, '5-missing', { kind: 'none' }),
+    run: async (kit) => {
+      // Asked with a token first, so that an answer kept before the token is looked at would show.
+      await kit.page(SOME_WINDOW);
+      await unauthenticated(kit, '5-missing', { kind: 'none' });
+    },
   },
   {
     ids: ['5-scheme'],
