@@ -32,6 +32,10 @@ export interface Found {
   readonly steps: readonly Step[];
 }
 
+const OVERLOAD = 1.5;
+/** Steps end before a queue near its limit has settled, so what held may hold by some percent too much. */
+const UNSETTLED = 0.94;
+
 /** Finds the capacity of whatever runStep runs against. */
 export async function searchCapacity(runStep: RunStep, settings: SearchSettings): Promise<Found> {
   const { slo } = settings;
@@ -46,27 +50,24 @@ export async function searchCapacity(runStep: RunStep, settings: SearchSettings)
   };
 
   let held = 0;
-  let broken: Step | undefined;
-  for (let rate = settings.startRate; broken === undefined; rate = Math.min(rate * 2, settings.maxRate)) {
+  let overload: Step | undefined;
+  for (let rate = settings.startRate; !overload;) {
     const step = await run(rate, Math.max(settings.bracketSeconds, Math.min(10, 40 / rate)));
-    if (!step.held) broken = step;
-    else if (rate >= settings.maxRate) {
-      return {
-        requestsPerSecond: rate,
-        interval: [rate, Infinity],
-        limitedBy: 'none-found',
-        basis: 'highest-tried',
-        confirmed: true,
-        steps,
-      };
-    } else held = rate;
+    if (!step.held && step.limitedRate > slo.errorRate) return quota(step, held);
+    if (!step.held) {
+      // Far beyond: there has to be a backlog throughout, or the rate of answers is not yet the target's limit.
+      const beyond = await run((step.saturatedAt ?? step.offered) * OVERLOAD, settings.overloadSeconds);
+      if (beyond.held) held = beyond.offered;
+      else overload = beyond;
+      rate = beyond.offered;
+    } else {
+      held = rate;
+      if (rate >= settings.maxRate) return highest(rate);
+      rate *= 2;
+    }
+    rate = Math.min(rate, settings.maxRate);
   }
-
-  if (broken.limitedRate > slo.errorRate) return quota(broken, held);
-
-  const roughly = broken.saturatedAt ?? broken.offered;
-  const overload = await run(roughly * 1.25, settings.overloadSeconds);
-  const ceiling = Math.min(broken.offered, (overload.saturatedAt ?? broken.offered) * 1.02);
+  const ceiling = Math.min(overload.offered, (overload.saturatedAt ?? overload.offered) * 1.02);
   await run(ceiling * 0.25, Math.min(settings.stepSeconds, 12));
 
   const model = fitQueue(runs, slo, settings.seed);
@@ -98,12 +99,23 @@ export async function searchCapacity(runStep: RunStep, settings: SearchSettings)
   }
   return {
     requestsPerSecond: confirmation.held ? (low + high) / 2 : low,
-    interval: [low * 0.97, high * 1.03],
+    interval: [low * UNSETTLED, high * 1.03],
     limitedBy: 'saturation',
     basis: 'bisection',
     confirmed: confirmation.held,
     steps,
   };
+
+  function highest(rate: number): Found {
+    return {
+      requestsPerSecond: rate,
+      interval: [rate, Infinity],
+      limitedBy: 'none-found',
+      basis: 'highest-tried',
+      confirmed: true,
+      steps,
+    };
+  }
 
   function byModel(fit: QueueFit, confirmed: boolean): Found {
     const { workers, serviceMs, saturation } = fit;

@@ -81,7 +81,7 @@ export interface Saturation {
 export function saturation(samples: readonly Sample[], seconds: number): Saturation | undefined {
   const ends = samples.map((one) => one.dueMs + one.latencyMs).sort((a, b) => a - b);
   const lastMs = ends.at(-1) ?? 0;
-  if (ends.length < 100 || lastMs < seconds * 1080 || samples.some((one) => one.status === 429))
+  if (ends.length < 100 || lastMs < seconds * 1120 || samples.some((one) => one.status === 429))
     return undefined;
   const first = Math.floor(ends.length * 0.15);
   const last = Math.floor(ends.length * 0.96);

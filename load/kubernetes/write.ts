@@ -53,11 +53,11 @@ export async function writeKubernetes(
     records: false,
   });
   const name = `screenings-${scenario}`;
-  const { archive, configPath } = await makeArchive(session.k6, script, config);
+  const archive = await makeArchive(session.k6, script, config);
   if (archive.length > LARGEST_ARCHIVE)
     throw new UsageError('--kubernetes: the archive is too large for a ConfigMap');
 
-  const testRun = testRunOf(name, configPath, Object.keys(session.prepared.env), parallelism);
+  const testRun = testRunOf(name, Object.keys(session.prepared.env), parallelism);
   const configMap = {
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -74,34 +74,25 @@ export async function writeKubernetes(
   return files.map(([file]) => join(directory, file));
 }
 
-async function makeArchive(
-  k6: string,
-  script: string,
-  config: LoadConfig,
-): Promise<{ archive: Buffer; configPath: string }> {
+async function makeArchive(k6: string, script: string, config: LoadConfig): Promise<Buffer> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
   try {
     const configPath = join(directory, 'config.json');
     const tar = join(directory, 'kit.tar');
     await writeFile(configPath, JSON.stringify(config));
-    await run(k6, ['archive', '--quiet', '--exclude-env-vars', '-O', tar, scriptPath(script)], {
-      // No secret is in reach of the archive.
-      env: { PATH: process.env['PATH'] ?? '', HOME: directory, ...K6_OFFLINE, LOAD_CONFIG: configPath },
+    await run(k6, ['archive', '--quiet', '-e', `LOAD_CONFIG=${configPath}`, '-O', tar, scriptPath(script)], {
+      // The archive keeps what `-e` names, and no secret is in its reach.
+      env: { PATH: process.env['PATH'] ?? '', HOME: directory, ...K6_OFFLINE },
       timeout: ARCHIVE_TIMEOUT_MS,
     });
-    return { archive: await readFile(tar), configPath };
+    return await readFile(tar);
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
 }
 
-export function testRunOf(
-  name: string,
-  configPath: string,
-  secrets: readonly string[],
-  parallelism: number,
-): TestRun {
-  const plain: EnvVar[] = Object.entries({ ...K6_OFFLINE, LOAD_CONFIG: configPath }).map(([key, value]) => ({
+export function testRunOf(name: string, secrets: readonly string[], parallelism: number): TestRun {
+  const plain: EnvVar[] = Object.entries(K6_OFFLINE).map(([key, value]) => ({
     name: key,
     value,
   }));

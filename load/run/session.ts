@@ -136,15 +136,25 @@ export class Session {
       const lags = samples.map((one) => one.wakeLagMs).sort((a, b) => a - b);
       const wakeLagP99Ms = lags.length === 0 ? 0 : quantile(lags, 0.99);
       this.wakeLagP99Ms = Math.max(this.wakeLagP99Ms, wakeLagP99Ms);
-      const reason = starved(run, samples, wakeLagP99Ms, slo);
-      if (!reason) return { samples, run, wakeLagP99Ms };
-      why = reason;
-      this.tell(`  void, again: ${reason}`);
+      const found = starved(run, samples, wakeLagP99Ms, slo);
+      if (!found) return { samples, run, wakeLagP99Ms };
+      why = found.reason;
+      if (!found.passing) break;
+      this.tell(`  void, again: ${why}`);
       await setTimeout(VOID_PAUSE_MS);
     }
     throw new VoidRun(why);
   }
 }
+
+export interface Starvation {
+  readonly reason: string;
+  /** Whether trying again may help: a machine that was busy for a moment. */
+  readonly passing: boolean;
+}
+
+const passing = (reason: string): Starvation => ({ reason, passing: true });
+const lasting = (reason: string): Starvation => ({ reason, passing: false });
 
 /** Why the generator, and not the target, shaped a run; undefined where it did not. */
 export function starved(
@@ -152,12 +162,13 @@ export function starved(
   samples: readonly Arrival[],
   wakeLagP99Ms: number,
   slo: Slo,
-): string | undefined {
+): Starvation | undefined {
   const made = run.summary?.counts['pages'] ?? 0;
-  if (samples.length === 0) return 'the generator sent nothing';
-  if (samples.length < made * 0.98) return `the generator lost ${made - samples.length} of ${made} records`;
+  if (samples.length === 0) return lasting('the generator sent nothing');
+  if (samples.length < made * 0.98)
+    return lasting(`the generator lost ${made - samples.length} of ${made} records`);
   if (run.cpuShare !== undefined && run.cpuShare > CPU_SHARE) {
-    return `the generator used ${(run.cpuShare * 100).toFixed(0)} % of this machine's processors`;
+    return passing(`the generator used ${(run.cpuShare * 100).toFixed(0)} % of this machine's processors`);
   }
   const p99 = (values: number[]): number =>
     quantile(
@@ -172,7 +183,7 @@ export function starved(
   const stallMs = samples.reduce((most, one) => Math.max(most, one.dueMs < startMs ? 0 : one.wakeLagMs), 0);
   const decisive = latency >= slo.p99Ms && latency < slo.p99Ms + STALL_ECHO * stallMs;
   if ((stallMs > WAKE_LAG_MS && decisive) || wakeLagP99Ms > slo.p99Ms / 2) {
-    return `free walkers started up to ${stallMs.toFixed(0)} ms late: the generator fell behind`;
+    return passing(`free walkers started up to ${stallMs.toFixed(0)} ms late: the generator fell behind`);
   }
   // Little's law: requests waited for walkers although the target answered in time, so there were too few walkers.
   // A saturated target would hold every walker for longer than the SLO.
@@ -182,7 +193,9 @@ export function starved(
     0.9,
   );
   if (latency >= slo.p99Ms && waited >= slo.p99Ms / 2 && service < slo.p99Ms) {
-    return `requests waited up to ${waited.toFixed(0)} ms for a free walker while the target answered within ${service.toFixed(0)} ms (p90)`;
+    return lasting(
+      `requests waited up to ${waited.toFixed(0)} ms for a free walker while the target answered within ${service.toFixed(0)} ms (p90)`,
+    );
   }
   return undefined;
 }

@@ -129,8 +129,8 @@ export async function token(session: Session, options: SteadyOptions): Promise<P
   const run = await session.run('token', session.config('token', { requestsPerSecond, seconds, walkers }));
   const samples = readArrivals(run.lines);
   const lags = samples.map((one) => one.wakeLagMs).sort((a, b) => a - b);
-  const why = starved({ cpuShare: run.cpuShare ?? 0 }, samples, quantile(lags, 0.99), slo);
-  if (why) throw new VoidRun(why);
+  const starvation = starved({ cpuShare: run.cpuShare ?? 0 }, samples, quantile(lags, 0.99), slo);
+  if (starvation) throw new VoidRun(starvation.reason);
   const step = judgeStep(requestsPerSecond, seconds, samples, slo);
   return {
     held: step.held,

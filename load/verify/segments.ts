@@ -25,6 +25,7 @@ export async function verifySegments(
   k6: string,
   requestsPerSecond: number,
   seconds: number,
+  leadMs = 4000,
 ): Promise<SegmentsOutcome> {
   // A service time in the middle of a bucket: the machine's noise does not carry it over the bucket's edge.
   const serviceMs = middleOfBucket(20);
@@ -33,8 +34,8 @@ export async function verifySegments(
   });
   const session = await openSession(k6, server.target(), { pageSize: 10 });
   const config = session.config('arrivals', { requestsPerSecond, seconds, walkers: 60, records: false });
-  const one = await session.run('arrivals', { ...config, startAtMs: Date.now() + 4000 });
-  const startAtMs = Date.now() + 5000;
+  const one = await session.run('arrivals', { ...config, startAtMs: Date.now() + leadMs });
+  const startAtMs = Date.now() + leadMs;
   const three = await Promise.all(
     SEGMENTS.map((segment) =>
       session.run('arrivals', { ...config, startAtMs }, [
