@@ -66,7 +66,8 @@ async function ask(target: Target, url: string, init: RequestInit): Promise<Resp
   }
 }
 
-async function mint(target: Target, clientId: string, clientSecret: string): Promise<string> {
+/** A token of a client (section 4.1). Throws Unreachable. */
+export async function mint(target: Target, clientId: string, clientSecret: string): Promise<string> {
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };
   const response = await ask(target, `${target.authUrl}/oauth/token`, {
     method: 'POST',
