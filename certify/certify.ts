@@ -1,6 +1,6 @@
 /** One certification in this process: what the command line runs, and what tests call. */
 import { Kit, DEFAULTS, type KitOptions } from '../fixtures/judge/kit.ts';
-import type { Probe } from '../fixtures/judge/probe.ts';
+import { inOrder, type Probe } from '../fixtures/judge/probe.ts';
 import { basisOf, runProbe, type Broken } from '../fixtures/judge/run.ts';
 import { REQUIREMENTS, type RequirementId } from '../fixtures/requirements.ts';
 import type { Target } from '../fixtures/target/target.ts';
@@ -16,7 +16,7 @@ export interface CertifyOptions extends Partial<KitOptions> {
   readonly replay?: string;
 }
 
-/** The probes that exercise any of the selected requirements. */
+/** The probes that exercise any of the selected requirements, in the order in which they run. */
 export const selectProbes = (
   probes: readonly Probe[],
   only: readonly RequirementId[] | undefined,

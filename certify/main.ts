@@ -20,6 +20,10 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Low enough to be met in a second, high enough to be no hindrance. */
 const REFERENCE_LIMIT = { limit: 150, windowMs: 1_000, algorithm: 'fixed-window' } as const;
 
+/** Paths are relative to where the command was given, which npm leaves for the package's folder (`npm --prefix`). */
+const CALLED_FROM = process.env['npm_lifecycle_event'] === 'certify' ? process.env['INIT_CWD'] : undefined;
+const at = (path: string): string => resolve(CALLED_FROM ?? '.', path);
+
 process.exitCode = await main().catch((error: unknown) => {
   if (error instanceof UsageError) {
     console.error(`certify: ${error.message}`);
@@ -43,7 +47,7 @@ async function main(): Promise<number> {
     if (!isDescribed(args)) reference = await startReference(directory);
     const run: RunFile = {
       target: sourceOf(args, reference, directory),
-      dataset: args.dataset ? resolve(args.dataset) : undefined,
+      dataset: args.dataset ? at(args.dataset) : undefined,
       only: args.only,
       options: { ...args.kit, seed },
       replay: replayCommand(args, seed),
@@ -56,7 +60,7 @@ async function main(): Promise<number> {
     await runSpecs(run);
     const report = await leftBy(run);
     if (!report) throw new Error('the specs ended without a result');
-    await writeReport(report, resolve(args.reportDir));
+    await writeReport(report, at(args.reportDir));
     process.stdout.write(
       `\n${terminal(report, { columns: process.stdout.columns, reportPath: join(args.reportDir, 'report.html') })}`,
     );
@@ -86,7 +90,7 @@ function sourceOf(
   reference: ReferenceServer | undefined,
   directory: string,
 ): RunFile['target'] {
-  if (args.target) return { file: resolve(args.target) };
+  if (args.target) return { file: at(args.target) };
   if (reference) return { content: reference.target(), directory };
   const { baseUrl, authUrl, clientId } = args;
   const clients = { primary: { clientId, clientSecret: '${SCREENINGS_CLIENT_SECRET}' } };

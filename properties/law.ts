@@ -38,18 +38,26 @@ export interface Law<Case> {
 /** Evaluations that shrinking may take. */
 const SHRINKS_AT_MOST = 120;
 
+export interface LawProbe extends Probe {
+  /** The law's name, as counterexamples carry it. */
+  readonly law: string;
+  /** The same law, whose counterexamples are shrunk with so many cases at most. */
+  readonly shrunkBy: (cases: number) => Probe;
+}
+
 /** The law as a probe: its requirement is tested without it too. */
-export function lawProbe<Case>(law: Law<Case>): Probe {
-  return {
+export function lawProbe<Case>(law: Law<Case>): LawProbe {
+  const shrunkBy = (cases: number): Probe => ({
     ids: [law.id],
     name: `law: ${law.name}`,
     basis: law.basis ?? 'data',
     supplement: true,
-    run: (kit) => check(kit, law),
-  };
+    run: (kit) => check(kit, law, cases),
+  });
+  return { ...shrunkBy(SHRINKS_AT_MOST), law: law.name, shrunkBy };
 }
 
-async function check<Case>(kit: Kit, law: Law<Case>): Promise<void> {
+async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number): Promise<void> {
   const arbitrary = await law.cases(kit);
   const seed = seedOf(kit.options.seed, law.name);
   const numRuns = Math.max(1, Math.round(kit.options.runs * (law.share ?? 1)));
@@ -58,7 +66,7 @@ async function check<Case>(kit: Kit, law: Law<Case>): Promise<void> {
   let evaluations = 0;
   const details = await fc.check(
     fc.asyncProperty(arbitrary, async (example) => {
-      if (stopped || (last && ++evaluations > SHRINKS_AT_MOST)) return true;
+      if (stopped || (last && ++evaluations > shrinks)) return true;
       kit.ledger.laws.set(law.name, (kit.ledger.laws.get(law.name) ?? 0) + 1);
       kit.ledger.check(law.id);
       try {

@@ -1,14 +1,21 @@
 /** The laws of paging on a target's own data: with the oracle where there is a dataset, metamorphic in any case. */
 import fc from 'fast-check';
 import { pageOf, type PageQuery } from '../fixtures/client/page.ts';
-import { compareInstants, formatInstant, shift, type Spelling } from '../fixtures/data/instant.ts';
+import { compareInstants, formatInstant, instant, shift, type Spelling } from '../fixtures/data/instant.ts';
 import type { Kit } from '../fixtures/judge/kit.ts';
-import type { Probe } from '../fixtures/judge/probe.ts';
 import { sceneOf, stepDigits } from '../fixtures/judge/survey.ts';
 import { expectedOf } from '../fixtures/judge/walk.ts';
 import { prefixComplaint } from '../specs/4.2-paging.ts';
-import { sayQuery, spellings, windows, type WindowCase } from './cases.ts';
-import { lawProbe, ORDERING, over, type Entry, type Law } from './law.ts';
+import {
+  atLeastFor,
+  offsetSpellings,
+  pageSizes,
+  sayQuery,
+  spellings,
+  windows,
+  type WindowCase,
+} from './cases.ts';
+import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe } from './law.ts';
 import {
   exactly,
   partsMakeTheWhole,
@@ -16,6 +23,7 @@ import {
   sameItems,
   sideBySideAsAlone,
   walkIsExact,
+  walkPages,
 } from './paging-laws.ts';
 
 const itemsOf = async (kit: Kit) => (await sceneOf(kit)).items;
@@ -27,31 +35,37 @@ const respell = ({ from, to }: WindowCase, a: Spelling, b: Spelling): { from: st
   to: formatInstant(to, b),
 });
 
-/** In-between of a case, for splitting: the instant of some item of it. */
-const splits = async (
-  kit: Kit,
-): Promise<fc.Arbitrary<{ window: WindowCase; at: string; sizes: readonly [number, number] }>> => {
+interface Split {
+  readonly window: WindowCase;
+  /** The instant of some item of the window, in any spelling. */
+  readonly at: string;
+  readonly sizes: readonly [number, number];
+}
+
+const splits = async (kit: Kit): Promise<fc.Arbitrary<Split>> => {
   const items = await itemsOf(kit);
   return fc
     .record({
-      window: windows(items),
-      place: fc.nat({ max: 1_000 }),
+      window: windows(items, { pairs: false }),
+      place: fc.noBias(fc.nat({ max: 1_000 })),
       spelling: spellings,
-      first: fc.integer({ min: 5, max: 60 }),
-      second: fc.integer({ min: 5, max: 60 }),
+      first: pageSizes,
+      second: pageSizes,
     })
     .map(({ window, place, spelling, first, second }) => {
       const inside = items.filter(
         ({ at }) => compareInstants(at, window.from) >= 0 && compareInstants(at, window.to) <= 0,
       );
       const at = inside.length > 0 ? inside[place % inside.length]!.at : window.from;
-      return { window, at: formatInstant(at, spelling), sizes: [first, second] as const };
+      const sizes = [atLeastFor(first, window.count), atLeastFor(second, window.count)] as const;
+      return { window, at: formatInstant(at, spelling), sizes };
     });
 };
 
 const exact: Law<WindowCase> = {
   id: '4.2-r5-exactly-once',
   name: 'a walk of any window at any page size returns what is known of it, once and in order',
+  share: 2,
   cases: windowsOf,
   script: ({ query }) => [sayQuery(query)],
   holds: async (kit, { query }) => {
@@ -81,7 +95,7 @@ const sizes: Law<{ window: WindowCase; other: number }> = {
   share: 0.75,
   cases: async (kit) => {
     const items = await itemsOf(kit);
-    return fc.record({ window: windows(items), other: fc.integer({ min: 20, max: 1000 }) });
+    return fc.record({ window: windows(items), other: fc.constantFrom(1000, 1000, 1000, 101, 60) });
   },
   script: ({ window, other }) => [sayQuery(window.query), `and again with pageSize ${other}`],
   holds: (kit, { window: { query }, other }) =>
@@ -90,7 +104,7 @@ const sizes: Law<{ window: WindowCase; other: number }> = {
     ),
 };
 
-const parts: Law<{ window: WindowCase; at: string; sizes: readonly [number, number] }> = {
+const parts: Law<Split> = {
   id: '4.2-window',
   name: 'a window cut in two holds what the whole holds',
   needsAgain: true,
@@ -114,75 +128,86 @@ const parts: Law<{ window: WindowCase; at: string; sizes: readonly [number, numb
     ),
 };
 
-const resumed: Law<{ window: WindowCase; place: number; size: number }> = {
+/** The walk to compare with is one page where that can be: what a cursor loses, it can't lose. */
+const resumed: Law<{ window: WindowCase; place: number }> = {
   id: '4.2-from_id',
   name: 'beginning behind any item of a walk gives the rest of it',
   needsAgain: true,
-  cases: async (kit) => {
-    const items = await itemsOf(kit);
-    return fc.record({
-      window: windows(items, fc.integer({ min: 5, max: 60 })),
-      place: fc.nat({ max: 1_000 }),
-      size: fc.integer({ min: 3, max: 50 }),
-    });
-  },
-  script: ({ window, place, size }) => [
-    sayQuery(window.query),
-    `resumed behind item number ${place} (modulo their number), pageSize ${size}`,
+  cases: async (kit) => fc.record({ window: await windowsOf(kit), place: fc.noBias(fc.nat({ max: 1_000 })) }),
+  script: ({ window: { query }, place }) => [
+    sayQuery({ ...query, pageSize: 1000 }),
+    `resumed behind item number ${place} (modulo their number), pageSize ${query.pageSize}`,
   ],
-  holds: (kit, { window: { query }, place, size }) =>
+  holds: (kit, { window: { query }, place }) =>
     over(kit, 'the rest of the walk', (fetchPage) =>
       resumingGivesTheRest<PageQuery, Entry>(
         fetchPage,
-        query,
-        (item) => ({ from: item.testTime!, to: query.to, fromId: item.id, pageSize: size }),
+        { ...query, pageSize: 1000 },
+        (item) => ({ from: item.testTime!, to: query.to, fromId: item.id, pageSize: query.pageSize }),
         place,
         ORDERING,
       ),
     ),
 };
 
-const spelled: Law<{ window: WindowCase; from: Spelling; to: Spelling }> = {
+/** Several spellings a case: mistakes may sit in a single hour of all offsets. */
+const spelled: Law<{ window: WindowCase; others: readonly { from: Spelling; to: Spelling }[] }> = {
   id: '4.2-offsets',
   name: 'another spelling of the same instants gives the same screenings',
   needsAgain: true,
-  cases: async (kit) => {
-    const items = await itemsOf(kit);
-    return fc.record({
-      window: windows(items, fc.integer({ min: 20, max: 100 })),
-      from: spellings,
-      to: spellings,
-    });
-  },
-  script: ({ window, from, to }) => [
-    sayQuery(window.query),
-    `and as ${sayQuery({ ...window.query, ...respell(window, from, to) })}`,
-  ],
-  holds: (kit, { window, from, to }) =>
-    over(kit, 'the same screenings for both spellings', (fetchPage) =>
-      sameItems(
-        fetchPage,
-        { from: formatInstant(window.from), to: formatInstant(window.to), pageSize: 1000 },
-        { ...respell(window, from, to), pageSize: 1000 },
-        ORDERING,
+  cases: async (kit) =>
+    fc.record({
+      window: windows(await itemsOf(kit), { sizes: fc.integer({ min: 7, max: 60 }), pairs: false }),
+      others: fc.noBias(
+        fc.array(fc.record({ from: offsetSpellings, to: offsetSpellings }), { minLength: 1, maxLength: 10 }),
       ),
+    }),
+  script: ({ window, others }) => [
+    sayQuery(plainly(window)),
+    ...others.map(
+      ({ from, to }) => `and as ${sayQuery({ ...plainly(window), ...respell(window, from, to) })}`,
     ),
+  ],
+  holds: (kit, { window, others }) =>
+    over(kit, 'the same screenings for all spellings', async (fetchPage) => {
+      const { items } = await walkPages(fetchPage, plainly(window));
+      for (const { from, to } of others) {
+        const other = { ...plainly(window), ...respell(window, from, to) };
+        const wrong = await walkIsExact(fetchPage, other, items, ORDERING);
+        if (wrong) return wrong;
+      }
+      return undefined;
+    }),
 };
 
-const slices: Law<{ window: WindowCase; at: string; sizes: readonly [number, number] }> = {
+const plainly = ({ from, to }: WindowCase): PageQuery => ({
+  from: formatInstant(from),
+  to: formatInstant(to),
+  pageSize: 1000,
+});
+
+const slices: Law<Split> = {
   id: '4.2-window',
   name: 'a smaller window holds a slice of what the larger holds',
   needsAgain: true,
-  share: 0.5,
+  share: 0.75,
   cases: splits,
-  script: ({ window, at }) => [sayQuery(window.query), `and from ${at} on`],
+  script: ({ window, at }) => [
+    sayQuery({ ...window.query, pageSize: 1000 }),
+    `up to ${at}, and from there on`,
+  ],
   holds: (kit, { window: { query }, at }) =>
-    over(kit, 'the larger window to end with what the smaller holds', async (fetchPage) => {
-      const larger = await fetchPage({ ...query, pageSize: 1000 });
-      const smaller = await fetchPage({ from: at, to: query.to, pageSize: 1000 });
-      return larger.next === undefined && smaller.next === undefined
-        ? exactly(smaller.items, larger.items.slice(larger.items.length - smaller.items.length), ORDERING)
-        : undefined;
+    over(kit, 'both smaller windows to hold their part of the larger', async (fetchPage) => {
+      const all = { ...query, pageSize: 1000 };
+      const larger = await fetchPage(all);
+      const early = await fetchPage({ ...all, to: at });
+      const late = await fetchPage({ ...all, from: at });
+      // More than one page holds: walks are for other laws.
+      if ([larger, early, late].some(({ next }) => next !== undefined)) return undefined;
+      const cut = instant(at);
+      const side = (earlier: boolean): Entry[] =>
+        larger.items.filter((item) => compareInstants(item.at, cut) < 0 === earlier);
+      return exactly(early.items, side(true), ORDERING) ?? exactly(late.items, side(false), ORDERING);
     }),
 };
 
@@ -233,7 +258,10 @@ const together: Law<readonly WindowCase[]> = {
   needsAgain: true,
   share: 0.2,
   cases: async (kit) =>
-    fc.array(windows(await itemsOf(kit), fc.integer({ min: 7, max: 100 })), { minLength: 2, maxLength: 4 }),
+    fc.array(windows(await itemsOf(kit), { sizes: fc.integer({ min: 7, max: 100 }) }), {
+      minLength: 2,
+      maxLength: 4,
+    }),
   script: (cases) => cases.map(({ query }) => sayQuery(query)),
   holds: (kit, cases) =>
     over(kit, 'the same screenings side by side as alone', (fetchPage) =>
@@ -270,7 +298,7 @@ function oneInstant({ at }: Entry): PageQuery {
   return { from: formatInstant(at), to: formatInstant(shift(at, 1n, stepDigits([{ at }]))), pageSize: 1000 };
 }
 
-export const PAGING_LAWS: readonly Probe[] = [
+export const PAGING_LAWS: readonly LawProbe[] = [
   lawProbe(exact),
   lawProbe(sizes),
   lawProbe(parts),

@@ -5,10 +5,9 @@ import { parseInstant } from '../fixtures/data/instant.ts';
 import type { Complaint } from '../fixtures/judge/complaint.ts';
 import type { Kit } from '../fixtures/judge/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/judge/observers/errors.ts';
-import type { Probe } from '../fixtures/judge/probe.ts';
 import { refusedAs } from '../specs/7.1-token-errors.ts';
 import { askRaw, encoded, rawQuery, refusedWith, SOME_WINDOW } from '../specs/7.2-rest-errors.ts';
-import { lawProbe, type Broken, type Law } from './law.ts';
+import { lawProbe, type Broken, type Law, type LawProbe } from './law.ts';
 
 // -- near misses ---------------------------------------------------------------------------------
 
@@ -274,7 +273,7 @@ const tampered: Law<Alteration> = {
   },
 };
 
-export const REFUSAL_LAWS: readonly Probe[] = [
+export const REFUSAL_LAWS: readonly LawProbe[] = [
   lawProbe(times),
   lawProbe(integers),
   lawProbe(sizesBeyond),

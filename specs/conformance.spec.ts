@@ -1,5 +1,6 @@
-/** Every probe of the specs as a Playwright test. */
+/** Every probe of the specs and every law as a Playwright test. */
+import { LAWS } from '../properties/laws.ts';
 import { PROBES } from './probes.ts';
 import { readRunFile, register } from './session.ts';
 
-register(PROBES, (await readRunFile())?.only);
+register([...PROBES, ...LAWS], (await readRunFile())?.only);

@@ -1,4 +1,4 @@
-/** Every probe, in the order in which they run. */
+/** Every probe of the specs. */
 import type { Probe } from '../fixtures/judge/probe.ts';
 import { probes as token } from './2-token.ts';
 import { probes as page } from './2-page.ts';
@@ -10,7 +10,7 @@ import { probes as tokenErrors } from './7.1-token-errors.ts';
 import { probes as restErrors } from './7.2-rest-errors.ts';
 import { probes as limitsAndFailure } from './7.2-limits-and-failure.ts';
 
-const inSections: readonly Probe[] = [
+export const PROBES: readonly Probe[] = [
   ...token,
   ...page,
   ...window,
@@ -20,10 +20,4 @@ const inSections: readonly Probe[] = [
   ...tokenErrors,
   ...restErrors,
   ...limitsAndFailure,
-];
-
-/** What would disturb the others runs behind them. */
-export const PROBES: readonly Probe[] = [
-  ...inSections.filter(({ last }) => !last),
-  ...inSections.filter(({ last }) => last),
 ];

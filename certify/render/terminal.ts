@@ -75,12 +75,19 @@ function kitError(pen: Pen, result: RequirementResult): readonly string[] {
   return [...heading(pen, result), ...labelled(reason, pen.width, pen.colors.dim), ''];
 }
 
+/** The report has them all. */
+const IDS_SHOWN = 12;
+const idsText = (ids: readonly string[]): string =>
+  ids.length > IDS_SHOWN + 3
+    ? `${ids.slice(0, IDS_SHOWN).join(' ')} and ${ids.length - IDS_SHOWN} more`
+    : ids.join(' ');
+
 function untested(pen: Pen, report: Report): readonly string[] {
   const groups = untestedByReason(report);
   if (groups.length === 0) return [];
   const lines = groups.flatMap(({ reason, ids }) => [
     ...wrap(clip(oneLine(reason), 400), pen.width - 2).map((line) => `  ${line}`),
-    ...wrap(ids.join(' '), pen.width - 4).map((line) => pen.colors.dim(`    ${line}`)),
+    ...wrap(idsText(ids), pen.width - 4).map((line) => pen.colors.dim(`    ${line}`)),
   ]);
   return [pen.colors.bold('untested'), ...lines, ''];
 }

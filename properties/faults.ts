@@ -1,0 +1,370 @@
+/** A mistake for every law, as rare as can be: one that it must find in nearly every run. */
+import { compareInstants, shift } from '../fixtures/data/instant.ts';
+import { errorAnswer } from '../reference-server/http.ts';
+import type { PageQuery, StoredPage } from '../reference-server/parts.ts';
+import type { ServerOptions } from '../reference-server/start.ts';
+import {
+  instead,
+  isScreenings,
+  isTokenRequest,
+  middleware,
+  oauthError,
+  queryOf,
+  requests,
+  withQuery,
+} from '../reference-server/faults/alter.ts';
+import { FAULTS } from '../reference-server/faults/all.ts';
+import { RULES, rows } from '../reference-server/faults/rows.ts';
+
+export interface LawFault {
+  /** The law that must find it. */
+  readonly law: string;
+  readonly name: string;
+  readonly server: ServerOptions;
+  /** bare: without dataset. filled: with a tenant to fill. */
+  readonly mode: 'full' | 'bare' | 'filled';
+}
+
+/** A fault of the reference server's collection. */
+function collected(name: string): Pick<LawFault, 'name' | 'server'> {
+  const fault = FAULTS.find((one) => one.name === name);
+  if (!fault?.server) throw new Error(`no fault is called "${name}"`);
+  return { name, server: fault.server };
+}
+
+type Ask = (query: PageQuery) => Promise<StoredPage>;
+
+/** Puts a step before the store's pages. `make` is called once a server. */
+const stored = (make: () => (query: PageQuery, ask: Ask) => Promise<StoredPage>): ServerOptions => ({
+  wrapParts: (parts) => {
+    const step = make();
+    return {
+      ...parts,
+      store: {
+        isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
+        page: (query) => step(query, (asked) => parts.store.page(asked)),
+      },
+    };
+  },
+});
+
+const without = (page: StoredPage, index: number): StoredPage => ({
+  ...page,
+  items: page.items.filter((_, i) => i !== index),
+});
+
+/** Pages behind the `depth`th of a walk at some page sizes. The last item stays, and so does next. */
+const deep = (
+  concerns: (pageSize: number) => boolean,
+  depth: number,
+  alter: (page: StoredPage) => StoredPage,
+): ServerOptions =>
+  stored(() => {
+    const depths = new Map<string, number>();
+    return async (query, ask) => {
+      const page = await ask(query);
+      const { tenantId, to, pageSize, fromId } = query;
+      const keyOf = (id: bigint | undefined): string =>
+        [tenantId, to.seconds, to.fraction, pageSize, id].join(' ');
+      const here = fromId === undefined ? 1 : (depths.get(keyOf(fromId)) ?? 1);
+      depths.set(keyOf(page.items.at(-1)?.id), here + 1);
+      return here > depth && concerns(pageSize) && page.items.length > 1 ? alter(page) : page;
+    };
+  });
+
+/** Sizes that nobody picks by hand. */
+const odd = (pageSize: number): boolean =>
+  (pageSize > 20 && pageSize < 47) || (pageSize > 50 && pageSize < 99);
+
+const oddMinutes = /[+-]\d\d:(15|45|59)$/;
+
+/** Pages by OFFSET: next is where it stands in the list, whatever the list has become. */
+const byPosition = (): ServerOptions =>
+  stored(() => {
+    const places = new Map<string, { from: PageQuery['from']; offset: number }>();
+    return async ({ fromId, ...query }, ask) => {
+      const keyOf = (id: bigint): string =>
+        [query.tenantId, query.to.seconds, query.to.fraction, query.pageSize, id].join(' ');
+      const place = fromId === undefined ? { from: query.from, offset: 0 } : places.get(keyOf(fromId));
+      if (!place) return ask({ ...query, fromId: fromId! });
+      const all = await ask({ ...query, from: place.from, pageSize: place.offset + query.pageSize });
+      const items = all.items.slice(place.offset);
+      const last = items.at(-1);
+      if (last) places.set(keyOf(last.id), { from: place.from, offset: place.offset + items.length });
+      return { items, more: all.more };
+    };
+  });
+
+/** Loses an item of later pages while another request is answered. */
+const sharedState = (): ServerOptions =>
+  stored(() => {
+    let busy = 0;
+    return async (query, ask) => {
+      busy += 1;
+      const crowded = busy > 1;
+      try {
+        const page = await ask(query);
+        return (crowded || busy > 1) && query.fromId !== undefined && page.items.length > 1
+          ? without(page, 0)
+          : page;
+      } finally {
+        busy -= 1;
+      }
+    };
+  });
+
+/** The second time the same page is asked for, its first item is gone. */
+const forgetful = (): ServerOptions =>
+  stored(() => {
+    const asked = new Set<string>();
+    return async (query, ask) => {
+      const page = await ask(query);
+      const key = JSON.stringify(query, (_, value: unknown) =>
+        typeof value === 'bigint' ? String(value) : value,
+      );
+      const again = asked.has(key);
+      asked.add(key);
+      return again && odd(query.pageSize) && page.items.length > 2 ? without(page, 0) : page;
+    };
+  });
+
+/** A form whose field is replaced by another value before the server reads it. */
+const form = (name: string, change: (value: string) => string | undefined): ServerOptions =>
+  middleware(() => (request, next) => {
+    if (!isTokenRequest(request)) return next(request);
+    const fields = new URLSearchParams(request.body.toString());
+    const value = change(fields.get(name) ?? '');
+    if (value === undefined) return oauthError(500, 'server_error');
+    fields.set(name, value);
+    return next({ ...request, body: Buffer.from(fields.toString()) });
+  });
+
+const EXACT = 'a walk of any window at any page size returns what is known of it, once and in order';
+
+export const LAW_FAULTS: readonly LawFault[] = [
+  {
+    law: EXACT,
+    mode: 'full',
+    ...collected('two neighbours change places at page size 7 behind the fifth page'),
+  },
+  {
+    law: EXACT,
+    mode: 'full',
+    ...collected('where three screenings tie across a boundary the second is lost'),
+  },
+  {
+    law: EXACT,
+    mode: 'full',
+    name: 'pages behind the fourth lose their second item, at page sizes from 21 to 46',
+    server: deep(
+      (size) => size > 20 && size < 47,
+      4,
+      (page) => without(page, 1),
+    ),
+  },
+  {
+    law: EXACT,
+    mode: 'full',
+    ...collected('a window that begins on a fraction of a millisecond begins a millisecond late'),
+  },
+  {
+    law: 'two page sizes give the same walk',
+    mode: 'bare',
+    name: 'pages behind the first lose their first item, at page sizes from 21 on that nobody picks',
+    server: deep(odd, 1, (page) => without(page, 0)),
+  },
+  {
+    law: 'a window cut in two holds what the whole holds',
+    mode: 'bare',
+    name: 'a window that begins in an offset with odd minutes begins a second late',
+    server: rows({
+      read: (text, name) =>
+        name === 'from' && oddMinutes.test(text)
+          ? shift(RULES.read(text, name), 1n, 0)
+          : RULES.read(text, name),
+    }),
+  },
+  {
+    law: 'beginning behind any item of a walk gives the rest of it',
+    mode: 'bare',
+    name: 'the cursor compares with >= at page sizes that nobody picks',
+    server: stored(
+      () => (query, ask) =>
+        query.fromId !== undefined && odd(query.pageSize)
+          ? ask({ ...query, fromId: query.fromId - 1n })
+          : ask(query),
+    ),
+  },
+  {
+    law: 'another spelling of the same instants gives the same screenings',
+    mode: 'bare',
+    ...collected('an offset of five hours is taken for four'),
+  },
+  {
+    law: 'another spelling of the same instants gives the same screenings',
+    mode: 'bare',
+    name: 'nine hours west are taken for eight',
+    server: requests((request) =>
+      isScreenings(request)
+        ? withQuery(request, (query) => {
+            for (const name of ['from', 'to'])
+              if (query.has(name)) query.set(name, query.get(name)!.replace(/-09:(\d\d)$/, '-08:$1'));
+          })
+        : request,
+    ),
+  },
+  {
+    law: 'a smaller window holds a slice of what the larger holds',
+    mode: 'bare',
+    name: 'a page of 1000 that holds 9 to 40 items lacks the one in its middle',
+    server: stored(() => async (query, ask) => {
+      const page = await ask(query);
+      const { length } = page.items;
+      return query.pageSize === 1000 && length >= 9 && length <= 40 ? without(page, length >> 1) : page;
+    }),
+  },
+  {
+    law: 'a window of no width is empty, however its edges are spelled',
+    mode: 'bare',
+    name: 'a window of no width whose edges are spelled differently holds what lies there',
+    server: rows({
+      ends: (row, asked) =>
+        compareInstants(asked.from, asked.to) === 0 && asked.raw.get('from') !== asked.raw.get('to')
+          ? compareInstants(row.at, asked.to) <= 0
+          : RULES.ends(row, asked),
+    }),
+  },
+  {
+    law: 'the same request twice begins with the same items',
+    mode: 'bare',
+    name: 'asked again at a page size that nobody picks, a page lacks its first item',
+    server: forgetful(),
+  },
+  {
+    law: 'walks side by side give what each gives alone',
+    mode: 'bare',
+    name: 'a later page loses an item while another request is answered',
+    server: sharedState(),
+  },
+  {
+    law: 'a window one instant wide holds exactly what lies there',
+    mode: 'full',
+    name: 'a window of a microsecond and less holds one item at most',
+    server: stored(() => async (query, ask) => {
+      const page = await ask(query);
+      const narrow = compareInstants(shift(query.from, 1n), query.to) >= 0;
+      return narrow ? { items: page.items.slice(0, 1), more: false } : page;
+    }),
+  },
+  {
+    law: 'what is nearly RFC 3339 is refused',
+    mode: 'bare',
+    name: 'months, days, hours, minutes and seconds of one digit are accepted',
+    server: requests((request) =>
+      isScreenings(request)
+        ? withQuery(request, (query) => {
+            for (const name of ['from', 'to'])
+              if (query.has(name))
+                query.set(name, query.get(name)!.replace(/(?<=[-T:])(\d)(?=[-T:Z.+]|$)/g, '0$1'));
+          })
+        : request,
+    ),
+  },
+  {
+    law: 'what is nearly an integer is refused',
+    mode: 'bare',
+    name: 'from_id read up to the first letter',
+    server: requests((request) => {
+      const read = /^\d+/.exec(queryOf(request).get('from_id') ?? '')?.[0];
+      return isScreenings(request) && read
+        ? withQuery(request, (query) => query.set('from_id', read))
+        : request;
+    }),
+  },
+  {
+    law: 'a page size beyond the bounds is refused',
+    mode: 'bare',
+    name: 'page sizes from a thousand times the maximum on are cut down to it',
+    server: requests((request) => {
+      const size = Number(queryOf(request).get('pageSize'));
+      return isScreenings(request) && size >= 1_000_000 && size < 2 ** 31
+        ? withQuery(request, (query) => query.set('pageSize', '1000'))
+        : request;
+    }),
+  },
+  {
+    law: 'no query, however odd, makes the server fail',
+    mode: 'bare',
+    name: 'a bracket in the name of a parameter is a crash',
+    server: instead((request) =>
+      [...queryOf(request).keys()].some((name) => /[[\]{}]/.test(name))
+        ? errorAnswer(500, 'internal_error', 'it crashed')
+        : undefined,
+    ),
+  },
+  {
+    law: 'a token request with any other grant_type is refused',
+    mode: 'bare',
+    name: 'a grant_type of eight and more letters that no grant has is client_credentials',
+    server: form('grant_type', (value) => (/^x_.{6,}$/.test(value) ? 'client_credentials' : value)),
+  },
+  {
+    law: 'a token request with any other scope is refused',
+    mode: 'bare',
+    name: 'an unknown scope of eight and more letters is the default scope',
+    server: form('scope', (value) => (/^x\..{6,}$/.test(value) ? 'screenings.read' : value)),
+  },
+  {
+    law: 'a token request with any other client_id is refused',
+    mode: 'bare',
+    name: 'a client_id beyond letters, digits and hyphens is a crash',
+    server: form('client_id', (value) => (/[^\w-]/.test(value) ? undefined : value)),
+  },
+  {
+    law: 'a token request with any other client_secret is refused',
+    mode: 'bare',
+    name: 'a client_secret with a sign that forms encode is a crash',
+    server: form('client_secret', (value) => (/[%&=+ é~]/.test(value) ? undefined : value)),
+  },
+  {
+    law: 'a token with any letter changed is refused',
+    mode: 'bare',
+    name: 'signatures are compared by their first half',
+    server: halfSignatures(),
+  },
+  {
+    law: 'walks over generated data return it once and in order',
+    mode: 'filled',
+    ...collected('where three screenings tie across a boundary the second is lost'),
+  },
+  {
+    law: 'what was stored before a walk comes once, whatever arrives meanwhile',
+    mode: 'filled',
+    name: 'pages by OFFSET',
+    server: byPosition(),
+  },
+];
+
+function halfSignatures(): ServerOptions {
+  const beginning = (token: string): string => {
+    const [header, payload, signature = ''] = token.split('.');
+    return `${header}.${payload}.${signature.slice(0, signature.length >> 1)}`;
+  };
+  return {
+    wrapParts: (parts) => {
+      const issued = new Map<string, string>();
+      const { tokens } = parts;
+      return {
+        ...parts,
+        tokens: {
+          async mint(claims) {
+            const token = await tokens.mint(claims);
+            issued.set(beginning(token), token);
+            return token;
+          },
+          verify: (token, nowSeconds) => tokens.verify(issued.get(beginning(token)) ?? token, nowSeconds),
+        },
+      };
+    },
+  };
+}
