@@ -275,7 +275,7 @@ test('rate-limit: a Retry-After that lies is a finding', async () => {
 });
 
 test('paging: OFFSET is named, and a cut cursor is a finding', async () => {
-  await using slow = await startMeteredServer({ paging: 'offset', screenings: 60_000 });
+  await using slow = await startMeteredServer({ paging: 'offset', screenings: 30_000, pagingCost: 12 });
   const options = { pageSize: 1000, maxPages: 100, tables: false };
   const { depth } = await paging(await openSession(k6, slow.target()), options);
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });

@@ -152,5 +152,8 @@ try {
   } else if (error instanceof Unreachable) {
     console.error(`the target can't be loaded: ${error.message}`);
     process.exitCode = EXIT.void;
+  } else if ((error as Error).name === 'AbortError') {
+    console.error('interrupted');
+    process.exitCode = EXIT.void;
   } else throw error;
 }

@@ -1,4 +1,5 @@
 /** The shape of load-SCENARIO.json, and what a run's end means for the exit status. */
+import type { Failure } from '../certify/report.ts';
 import { REQUIREMENTS, type Level } from '../fixtures/requirements.ts';
 import type { Found } from './estimate/capacity.ts';
 import type { Slo, Step } from './estimate/step.ts';
@@ -17,7 +18,7 @@ export interface LoadFinding {
   readonly status: 'fail' | 'warn';
   readonly lookAt: readonly string[];
   /** Evidence, each message once, and how often it was seen. */
-  readonly failures: readonly { readonly message: string; readonly count: number }[];
+  readonly failures: readonly (Failure & { readonly count: number })[];
 }
 
 export interface CapacityFigure {
@@ -75,16 +76,19 @@ export function exitStatus(result: Pick<LoadResult, 'void' | 'held' | 'conforman
 
 /** Findings of single answers, put together by requirement. */
 export function gatherFindings(found: readonly Finding[]): LoadFinding[] {
-  const byId = new Map<string, Map<string, number>>();
-  for (const { id, message } of found) {
-    const messages = byId.get(id) ?? new Map<string, number>();
-    messages.set(message, (messages.get(message) ?? 0) + 1);
-    byId.set(id, messages);
+  const byId = new Map<string, Map<string, Failure & { count: number }>>();
+  for (const { id, message, request = '', response = '' } of found) {
+    const messages = byId.get(id) ?? new Map<string, Failure & { count: number }>();
+    const url = request.replace(/^GET /, '').replaceAll("'", '%27');
+    const curl = url && `curl -i -H "Authorization: Bearer $TOKEN" '${url}'`;
+    const known = messages.get(message) ?? { message, request, response, curl, count: 0 };
+    known.count += 1;
+    byId.set(id, messages.set(message, known));
   }
   return [...byId].map(([id, messages]) => {
     const requirement = REQUIREMENTS.find((known) => known.id === id);
     if (!requirement) throw new Error(`the catalogue has no requirement ${id}`);
-    const failures = [...messages].map(([message, count]) => ({ message, count }));
+    const failures = [...messages.values()];
     const { section, level, title, lookAt } = requirement;
     const status = level === 'MUST' ? 'fail' : 'warn';
     return { id, section, level, title, status, lookAt, failures: failures.slice(0, 5) };

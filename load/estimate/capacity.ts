@@ -81,9 +81,17 @@ export async function searchCapacity(runStep: RunStep, settings: SearchSettings)
   }
   const refined = model && fitQueue(runs, slo, settings.seed);
   if (refined?.explains) {
-    const confirmation = await run(refined.interval[0], settings.confirmSeconds);
+    // A long run is chance too: where it does not hold, one a little below has to.
+    let confirmed = false;
+    let lowest = refined.interval[0];
+    for (const rate of [lowest, lowest * 0.95]) {
+      if (confirmed) break;
+      lowest = rate;
+      confirmed = (await run(rate, settings.confirmSeconds)).held;
+    }
     const final = fitQueue(runs, slo, settings.seed) ?? refined;
-    if (final.explains) return byModel(final, confirmation.held);
+    const interval = [Math.min(lowest, final.interval[0]), final.interval[1]] as const;
+    if (final.explains) return byModel({ ...final, interval }, confirmed);
   }
   while (high / Math.max(low, 1e-9) > 1.04) {
     const rate = low < high / 4 ? high / 2 : (low + high) / 2;

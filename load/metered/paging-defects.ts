@@ -28,7 +28,13 @@ const MS_A_ROW = { offset: 0.0008, orForm: 0.0006, sort: 0.0006, bitmap: 0.0007 
 const CUSTOM_PLANS = 5;
 const SHORT_WINDOW_ROWS = 2000;
 
-export function pageCost(defect: PagingDefect | undefined): PageCost {
+/** factor makes every row dearer: fewer rows show the same shape. */
+export function pageCost(defect: PagingDefect | undefined, factor = 1): PageCost {
+  const cost = measuredCost(defect);
+  return (work) => cost(work) * factor;
+}
+
+function measuredCost(defect: PagingDefect | undefined): PageCost {
   switch (defect) {
     case 'offset':
       return ({ rowsSkipped }) => rowsSkipped * MS_A_ROW.offset;

@@ -17,6 +17,8 @@ export interface MeteredSettings {
   /** Per client. */
   readonly limiter?: LimiterSettings;
   readonly paging?: PagingDefect;
+  /** Times what the paging mistake costs; default 1. */
+  readonly pagingCost?: number;
   readonly screenings?: number;
   /** Default 3600. */
   readonly tokenLifetimeSeconds?: number;
@@ -52,7 +54,7 @@ export const meteredClients = (count: number): MeteredClient[] =>
 export function createMeteredServer(settings: MeteredSettings): Server {
   const clients = meteredClients(settings.clients ?? 1);
   const screenings = createScreenings(settings.screenings ?? 20_000);
-  const cost = pageCost(settings.paging);
+  const cost = pageCost(settings.paging, settings.pagingCost);
   const queue = settings.service && new WorkQueue(settings.service.workers);
   const draw =
     settings.service && serviceTimes(settings.service, randomSource((settings.seed ?? 1) ^ 0x51ed));

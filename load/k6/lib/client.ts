@@ -167,7 +167,7 @@ export class Session {
     if (response.status === 429) {
       limited.add(1);
       const verdict = judgeLimited(answer);
-      this.#tell(verdict.findings);
+      this.#tell(verdict.findings, place.url, 429);
       return { status: 429, items: 0, serviceMs, retryAfterSeconds: verdict.retryAfterSeconds };
     }
     if (response.status !== 200) {
@@ -180,15 +180,17 @@ export class Session {
     }
     const { tenantId } = this.client;
     const verdict = judgePage({ ...place, tenantId, pageSize }, answer);
-    this.#tell(verdict.findings);
+    this.#tell(verdict.findings, place.url, 200);
     items.add(verdict.items);
     return { status: 200, items: verdict.items, serviceMs, next: verdict.next, last: verdict.last };
   }
 
-  #tell(found: readonly Finding[]): void {
+  #tell(found: readonly Finding[], url: string, status: number): void {
     for (const finding of found) {
       findings.add(1);
-      console.log(`finding ${JSON.stringify(finding)}`);
+      console.log(
+        `finding ${JSON.stringify({ ...finding, request: `GET ${url}`, response: String(status) })}`,
+      );
     }
   }
 }

@@ -8,6 +8,9 @@ export interface Finding {
   /** The requirement's id, such as `4.2-r4-order`. */
   readonly id: string;
   readonly message: string;
+  /** `GET http://…` and `200`, where one request is to blame. */
+  readonly request?: string;
+  readonly response?: string;
 }
 
 /** The (testTime, id) pair that a page has to begin behind. */
