@@ -152,7 +152,7 @@ export const next: readonly Fault[] = [
   {
     name: 'the cursor of next is called cursor',
     trips: { '4.2-r6-next-from_id': /no from_id/ },
-    mayTrip: WALK,
+    mayTrip: [...WALK, '4.2-from-inclusive'],
     bare: true,
     server: {
       wrapHandler: (handler) => {
