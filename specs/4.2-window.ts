@@ -18,7 +18,7 @@ import {
   shift,
   type Instant,
 } from '../fixtures/data/instant.ts';
-import type { KnownItem } from '../fixtures/data/known.ts';
+import { compareKeys, type KnownItem } from '../fixtures/data/known.ts';
 import { complain, type Complaint, type Judge } from '../fixtures/judge/complaint.ts';
 import type { Kit } from '../fixtures/judge/kit.ts';
 import { inWindow, sayItem } from '../fixtures/judge/observers/page.ts';

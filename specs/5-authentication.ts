@@ -6,6 +6,7 @@ import { claimsOf } from '../fixtures/client/token.ts';
 import { complain, type Judge } from '../fixtures/judge/complaint.ts';
 import type { Kit } from '../fixtures/judge/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/judge/observers/errors.ts';
+import { isUuid } from '../fixtures/judge/observers/page.ts';
 import type { Probe } from '../fixtures/judge/probe.ts';
 import { sceneOf, windowOf } from '../fixtures/judge/survey.ts';
 import { canonical, isObject, member } from '../fixtures/client/json.ts';
@@ -270,6 +271,8 @@ export const probes: readonly Probe[] = [
         const exchange = await kit.client.mint(client);
         const claim = member(claimsOf(String(member(exchange.json, 'access_token') ?? '')), 'tenant_id');
         const tenantId = typeof claim === 'string' ? claim.toLowerCase() : 'none';
+        // What is no UUID is told by 2.2-tenant_id.
+        if (!isUuid(tenantId)) throw new Untested('the tokens name no tenant_id that is a UUID');
         const expected = kit.target.clients[client]?.tenantId?.toLowerCase();
         tenants.push(tenantId);
         kit.hold('5-one-tenant', exchange, () =>
