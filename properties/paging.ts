@@ -157,9 +157,13 @@ const spelled: Law<{ window: WindowCase; others: readonly { from: Spelling; to: 
   needsAgain: true,
   cases: async (kit) =>
     fc.record({
-      window: windows(await itemsOf(kit), { sizes: fc.integer({ min: 7, max: 60 }), pairs: false }),
+      window: windows(await itemsOf(kit), { sizes: fc.integer({ min: 7, max: 60 }) }),
       others: fc.noBias(
-        fc.array(fc.record({ from: offsetSpellings, to: offsetSpellings }), { minLength: 1, maxLength: 10 }),
+        fc.array(fc.record({ from: offsetSpellings, to: offsetSpellings }), {
+          minLength: 1,
+          maxLength: 10,
+          size: 'max',
+        }),
       ),
     }),
   script: ({ window, others }) => [
@@ -180,7 +184,8 @@ const spelled: Law<{ window: WindowCase; others: readonly { from: Spelling; to: 
     }),
 };
 
-const plainly = ({ from, to }: WindowCase): PageQuery => ({
+const plainly = ({ from, to, query }: WindowCase): PageQuery => ({
+  ...query,
   from: formatInstant(from),
   to: formatInstant(to),
   pageSize: 1000,
