@@ -1,15 +1,16 @@
-/** Finds k6: K6_PATH, the PATH, the kit's cache; else builds it once with Go, or names the container image. */
+/** Finds k6: K6_PATH, the PATH, the kit's cache; else gets it once: built with Go, or out of the official image. */
 import { execFile } from 'node:child_process';
-import { access, constants, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { access, chmod, constants, copyFile, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { UsageError } from '../../fixtures/target/usage.ts';
 
 export const K6_VERSION = 'v2.2.0';
 const MODULE = 'go.k6.io/k6/v2';
+const IMAGE = `grafana/k6:${K6_VERSION.slice(1)}`;
 const BUILD_TIMEOUT_MS = 10 * 60_000;
-export const K6_HELP = `k6 was not found: set K6_PATH, or install Go 1.25 and run \`npm run load -- install-k6\`, or see https://grafana.com/docs/k6/latest/set-up/install-k6/`;
+export const K6_HELP = `k6 was not found: set K6_PATH, or install Go 1.25 or a container engine and run \`npm run load -- install-k6\`, or see https://grafana.com/docs/k6/latest/set-up/install-k6/`;
 
 const run = promisify(execFile);
 
@@ -38,17 +39,34 @@ export async function findK6(): Promise<string | undefined> {
 export async function ensureK6(tell: (line: string) => void): Promise<string> {
   const found = await findK6();
   if (found) return found;
-  tell(`k6 ${K6_VERSION} is built once with Go; this takes a minute or two`);
+  tell(`k6 ${K6_VERSION} is fetched once; a build with Go takes a minute or two`);
   return installK6();
+}
+
+/** Gets k6 into the cache, with Go or else with a container engine. Throws a UsageError that says how to get it. */
+export async function installK6(): Promise<string> {
+  const scratch = await mkdtemp(join(tmpdir(), 'screenings-k6-'));
+  try {
+    const got = (await buildWithGo(scratch)) ?? (await takeFromImage(scratch));
+    if (!got) throw new UsageError(K6_HELP);
+    const target = cachedK6();
+    await mkdir(dirname(target), { recursive: true });
+    // Beside the target first: two at once must not see half a file.
+    const beside = `${target}.${process.pid}`;
+    await copyFile(got, beside);
+    await chmod(beside, 0o755);
+    await rename(beside, target);
+    return target;
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
 }
 
 /**
  * Builds k6 in a scratch module: `go install` would ask the module's own site as well, which a closed network
- * refuses; a module that only requires k6 is served by the configured proxy alone.
+ * refuses; a module that only requires k6 is served by the configured proxy alone. Undefined where Go is not there.
  */
-export async function installK6(): Promise<string> {
-  const target = cachedK6();
-  const scratch = await mkdtemp(join(tmpdir(), 'screenings-k6-'));
+async function buildWithGo(scratch: string): Promise<string | undefined> {
   try {
     const proxies = (await run('go', ['env', 'GOPROXY'])).stdout.trim();
     const proxyOnly = proxies.split(/[,|]/).filter((one) => one !== 'direct');
@@ -69,22 +87,31 @@ export async function installK6(): Promise<string> {
       timeout: BUILD_TIMEOUT_MS,
       maxBuffer: 64 * 1024 * 1024,
     });
-    await mkdir(join(target, '..'), { recursive: true });
-    // Beside the target first: two builds at once must not see half a file.
-    const beside = `${target}.${process.pid}`;
-    await rename(built, beside).catch(async () => {
-      await run('cp', [built, beside]);
-    });
-    await rename(beside, target);
-    return target;
+    return built;
   } catch (error) {
     const { code, stderr } = error as { code?: unknown; stderr?: string };
-    if (code === 'ENOENT') throw new UsageError(K6_HELP);
+    if (code === 'ENOENT') return undefined;
     throw new UsageError(
       `k6 could not be built: ${stderr?.trim().split('\n').at(-1) ?? String(error)}; ${K6_HELP}`,
     );
-  } finally {
-    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+/** Copies k6 out of the official image. Undefined where no engine gives it, or its binary would not run here. */
+async function takeFromImage(scratch: string): Promise<string | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  try {
+    const options = { timeout: BUILD_TIMEOUT_MS };
+    const container = (await run('docker', ['create', IMAGE], options)).stdout.trim().split('\n').at(-1)!;
+    const binary = join(scratch, 'k6');
+    try {
+      await run('docker', ['cp', `${container}:/usr/bin/k6`, binary], options);
+    } finally {
+      await run('docker', ['rm', container], options);
+    }
+    return binary;
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,5 +1,5 @@
 /** What every scenario runs with: k6, the prepared target, the settings, and a place to tell progress to. */
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { quantile } from '../estimate/queue.ts';
 import { failed, WARM_UP, type Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
@@ -36,6 +36,7 @@ const VOID_PAUSE_MS = 1000;
 const WAKE_LAG_MS = 80;
 const STALL_ECHO = 3;
 const CPU_SHARE = 0.85;
+const PROGRESS_MS = 10_000;
 
 export class Session {
   readonly k6: string;
@@ -141,7 +142,7 @@ export class Session {
       why = found.reason;
       if (!found.passing) break;
       this.tell(`  void, again: ${why}`);
-      await setTimeout(VOID_PAUSE_MS);
+      await pause(VOID_PAUSE_MS);
     }
     throw new VoidRun(why);
   }

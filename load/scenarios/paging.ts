@@ -51,7 +51,7 @@ export async function paging(session: Session, options: PagingOptions): Promise<
         : []),
       ...tables.map(
         (row) =>
-          `${row.window} window, pages of ${row.pageSize}: ${row.latency}, ${row.itemsPerSecond} items/s`,
+          `windows of ${row.window}, pages of ${row.pageSize}: ${row.latency}, ${row.itemsPerSecond} items/s`,
       ),
     ],
   };
@@ -132,7 +132,7 @@ const SIZES = [10, 100, 1000];
 const LENGTHS = [
   { name: 'a thousandth', share: 0.001 },
   { name: 'a fiftieth', share: 0.02 },
-  { name: 'half', share: 0.5 },
+  { name: 'a half', share: 0.5 },
 ];
 
 /** Latency and items a second by page size and window length, with several walkers at once. */

@@ -1,0 +1,80 @@
+/** Where k6 comes from, with commands of our own in the place of Go's and the container engine's. */
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from '@playwright/test';
+import { UsageError } from '../../fixtures/target/usage.ts';
+import { cachedK6, ensureK6, findK6, K6_VERSION } from './find-k6.ts';
+
+let directory = '';
+const kept = { ...process.env };
+
+test.beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'find-k6-'));
+  await mkdir(join(directory, 'bin'));
+  process.env['PATH'] = join(directory, 'bin');
+  process.env['XDG_CACHE_HOME'] = join(directory, 'cache');
+  delete process.env['K6_PATH'];
+});
+
+test.afterEach(async () => {
+  for (const name of ['PATH', 'XDG_CACHE_HOME', 'K6_PATH']) {
+    if (kept[name] === undefined) delete process.env[name];
+    else process.env[name] = kept[name];
+  }
+  await rm(directory, { recursive: true, force: true });
+});
+
+/** Puts a command on the PATH. */
+async function command(name: string, script: string): Promise<string> {
+  const path = join(directory, 'bin', name);
+  await writeFile(path, `#!/bin/sh\n${script}\n`);
+  await chmod(path, 0o755);
+  return path;
+}
+
+test('K6_PATH goes before the PATH, and has to be executable', async () => {
+  const onPath = await command('k6', 'true');
+  expect(await findK6()).toBe(onPath);
+  process.env['K6_PATH'] = await command('other-k6', 'true');
+  expect(await findK6()).toBe(process.env['K6_PATH']);
+  process.env['K6_PATH'] = join(directory, 'nothing');
+  await expect(findK6()).rejects.toThrow(UsageError);
+});
+
+test('Go builds it from the module proxy alone, once', async () => {
+  await command(
+    'go',
+    `if [ "$1" = env ]; then echo 'https://proxy.test,direct'; exit; fi
+echo "$GOPROXY $GOFLAGS $*" > '${directory}/asked'
+while [ "$1" != -o ]; do shift; done
+echo built > "$2"`,
+  );
+  const told: string[] = [];
+  expect(await ensureK6((line) => told.push(line))).toBe(cachedK6());
+  expect(await readFile(cachedK6(), 'utf8')).toBe('built\n');
+  expect(await readFile(join(directory, 'asked'), 'utf8')).toMatch(/^https:\/\/proxy\.test -mod=mod build /);
+  expect(await ensureK6((line) => told.push(line))).toBe(cachedK6());
+  expect(told).toHaveLength(1);
+});
+
+test('without Go it is taken out of the official image', async () => {
+  test.skip(process.platform !== 'linux', 'the image holds a program for Linux');
+  await command(
+    'docker',
+    `echo "$*" >> '${directory}/asked'
+case $1 in create) echo container-1 ;; cp) echo copied > "$3" ;; esac`,
+  );
+  expect(await ensureK6(() => {})).toBe(cachedK6());
+  expect(await readFile(cachedK6(), 'utf8')).toBe('copied\n');
+  const asked = (await readFile(join(directory, 'asked'), 'utf8')).trim().split('\n');
+  expect(asked[0]).toBe(`create grafana/k6:${K6_VERSION.slice(1)}`);
+  expect(asked.at(-1)).toBe('rm container-1');
+});
+
+test('without either, one line says how to get it', async () => {
+  const failure = await ensureK6(() => {}).catch((error: Error) => error);
+  expect(failure).toBeInstanceOf(UsageError);
+  expect((failure as Error).message.split('\n')).toHaveLength(1);
+  expect((failure as Error).message).toContain('install-k6');
+});
