@@ -24,7 +24,7 @@ const test = base.extend<{ startWith: (count: number) => Promise<ReferenceServer
 });
 
 const bare = async (server: ReferenceServer): Promise<Report> =>
-  certify(await targetOf(server, 'bare'), { seed: 1 });
+  certify(await targetOf(server, 'bare'), { seed: 1, runs: 4 });
 
 const faults = ({ requirements }: Report): string[] =>
   requirements

@@ -12,6 +12,8 @@ export async function certifyVariant(
   provisioned: Provisioned,
   variant: Variant,
   mode: Mode,
+  /** Cases that each law tries. */
+  runs?: number,
 ): Promise<Report> {
   await using server = await startServer(database, provisioned, variant.server);
   const target = await targetOf(server, mode);
@@ -21,6 +23,7 @@ export async function certifyVariant(
     mode === 'full' ? said : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
     {
       seed: 1,
+      ...(runs === undefined ? {} : { runs }),
     },
   );
 }
