@@ -48,13 +48,16 @@ export function onceAndInOrder<Item>(
   { pages }: Walked<Item>,
   { compare, say }: Ordering<Item>,
 ): string | undefined {
-  let before: Item | undefined;
+  const before: Item[] = [];
   for (const [index, { items }] of pages.entries()) {
     for (const item of items) {
-      const order = before === undefined ? -1 : compare(before, item);
-      if (order === 0) return `page ${index + 1} repeats ${say(item)}`;
-      if (order > 0) return `page ${index + 1} has ${say(item)} behind ${say(before!)}`;
-      before = item;
+      const last = before.at(-1);
+      if (last !== undefined && compare(last, item) >= 0) {
+        return before.some((seen) => compare(seen, item) === 0)
+          ? `page ${index + 1} repeats ${say(item)}`
+          : `page ${index + 1} has ${say(item)} behind ${say(last)}`;
+      }
+      before.push(item);
     }
   }
   return undefined;
