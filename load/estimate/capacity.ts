@@ -2,7 +2,7 @@
  * The search for a capacity: independent steps of Poisson arrivals, a bracket, a bisection, a long
  * confirmation. Knows nothing of k6: a step is a function, so that the search is tried on simulated servers.
  */
-import { judgeStep, type Sample, type Slo, type Step } from './step.ts';
+import { failed, judgeStep, type Sample, type Slo, type Step } from './step.ts';
 import { fitQueue, type QueueFit } from './queue-fit.ts';
 
 /** Runs one step at a rate for some seconds; throws VoidStep where the generator could not keep up. */
@@ -35,6 +35,9 @@ export interface Found {
 const OVERLOAD = 1.5;
 /** Steps end before a queue near its limit has settled, so what held may hold by some percent too much. */
 const UNSETTLED = 0.94;
+
+/** The part of a long step that a burst allowance may have eaten into. */
+const BURST_SHARE = 0.4;
 
 /** Finds the capacity of whatever runStep runs against. */
 export async function searchCapacity(runStep: RunStep, settings: SearchSettings): Promise<Found> {
@@ -141,6 +144,10 @@ export async function searchCapacity(runStep: RunStep, settings: SearchSettings)
   /** A quota needs no queue: what it lets through in the long run is the figure. */
   async function quota(first: Step, low: number): Promise<Found> {
     const long = await run(Math.max(first.offered, low * 1.5), settings.confirmSeconds);
+    const { samples, seconds } = runs.at(-1)!;
+    // Behind the burst: what is let through for as long as one likes.
+    const late = samples.filter((one) => one.dueMs >= seconds * 1000 * BURST_SHARE && !failed(one.status));
+    const sustained = late.length / (seconds * (1 - BURST_SHARE));
     let [from, to] = [low, Math.min(first.offered, long.accepted * 1.1)];
     while (to / Math.max(from, 1e-9) > 1.04) {
       const rate = (from + to) / 2;
@@ -148,9 +155,11 @@ export async function searchCapacity(runStep: RunStep, settings: SearchSettings)
       if (step.held) from = rate;
       else to = rate;
     }
+    // Short steps live on the burst, so they may promise more than lasts.
+    const figure = Math.min((from + to) / 2, sustained);
     return {
-      requestsPerSecond: (from + to) / 2,
-      interval: [from * 0.97, to * 1.03],
+      requestsPerSecond: figure,
+      interval: [figure * 0.94, Math.max(to, sustained) * 1.03],
       limitedBy: 'quota',
       basis: 'quota',
       confirmed: true,
