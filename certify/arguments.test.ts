@@ -1,0 +1,41 @@
+/** The command line: what it takes, and the one line for what it does not. */
+import { expect, test } from '@playwright/test';
+import { parseArguments, replayCommand } from './arguments.ts';
+
+const env = { SCREENINGS_CLIENT_SECRET: 'x' };
+
+const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
+  ['--traget x', /unknown option '--traget' \(Did you mean --target\?\)/],
+  ['--only 4.2-to-exclusiv', /no requirement "4.2-to-exclusiv"; did you mean "4.2-to-exclusive"\?/],
+  ['--only ,', /--only selects nothing/],
+  ['--base-url http://127.0.0.1:1', /--base-url also needs --auth-url and --client-id/],
+  ['--target t.json --client-id a', /--target and --client-id exclude each other/],
+  ['--dataset d.ndjson', /--dataset goes with --target/],
+  ['--timeout soon', /--timeout/],
+  ['--seed -1', /--seed/],
+  ['surplus', /too many arguments/],
+];
+
+for (const [argv, words] of mistakes) {
+  test(`${argv} is told in one line`, () => {
+    const parse = (): unknown => parseArguments(argv.split(' '), env);
+    expect(parse).toThrow(words);
+    expect(parse).not.toThrow(/\n/);
+  });
+}
+
+test('without the secret in the environment nothing is sent', () => {
+  const argv = ['--base-url', 'http://127.0.0.1:1', '--auth-url', 'http://127.0.0.1:1', '--client-id', 'a'];
+  expect(() => parseArguments(argv, {})).toThrow(/set SCREENINGS_CLIENT_SECRET/);
+});
+
+test('a section selects its requirements, and the replay command says the same again', () => {
+  const args = parseArguments(
+    ['--target', 'my target.json', '--only', '9,5-missing', '--timeout', '2.5'],
+    env,
+  )!;
+  expect(args.only).toEqual(['5-missing', '9-prefix']);
+  expect(replayCommand(args, 7)).toBe(
+    "npm run certify -- --target 'my target.json' --only 5-missing,9-prefix --timeout 2.5 --seed 7",
+  );
+});

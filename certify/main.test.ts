@@ -1,0 +1,134 @@
+/** The command as a stranger runs it: exit status, words, and the files it leaves. */
+import { spawn } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from '@playwright/test';
+import { openDatabase } from '../reference-server/database.ts';
+import { findEngine } from '../reference-server/postgres-container.ts';
+import { defaultProvisioning, loadProvisioning } from '../reference-server/provisioning.ts';
+import { startServer } from '../reference-server/start.ts';
+import { test } from '../reference-server/testing.ts';
+import { resolveTarget } from '../fixtures/target/target.ts';
+import { certify } from './certify.ts';
+import type { Report } from './report.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const FILES = ['badge.svg', 'junit.xml', 'report.html', 'report.json', 'summary.md'];
+
+interface Ended {
+  readonly status: number | null;
+  readonly output: string;
+}
+
+function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'certify/main.ts', ...args], {
+    cwd: ROOT,
+    env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  return new Promise((done) => child.once('close', (status) => done({ status, output })));
+}
+
+const reportOf = async (directory: string): Promise<Report> =>
+  JSON.parse(await readFile(join(directory, 'report.json'), 'utf8')) as Report;
+
+let directory: string;
+test.beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'certify-test-'));
+});
+test.afterEach(async () => {
+  await rm(directory, { recursive: true, force: true });
+});
+
+test('a selection on a target file: 0, and a report that lists every requirement', async ({ server }) => {
+  const target = join(directory, 'target.json');
+  await writeFile(target, JSON.stringify(server.target()));
+  const { status, output } = await run([
+    '--target',
+    target,
+    '--only',
+    '2.1,4.1,4.2-r2-inverted',
+    '--report-dir',
+    directory,
+  ]);
+  expect(output).toContain('CONFORMANT');
+  expect(status).toBe(0);
+  expect((await readdir(directory)).filter((name) => name !== 'target.json').sort()).toEqual(FILES);
+  const report = await reportOf(directory);
+  expect(report.requirements).toHaveLength(96);
+  expect(report.selection).toContain('4.2-r2-inverted');
+  expect(report.requirements.find(({ id }) => id === '4.2-window')).toMatchObject({ status: 'untested' });
+});
+
+test('a fault: 1, with what was sent, expected and received', async ({ start }) => {
+  const faulty = await start({
+    wrapHandler: (handler) => async (request) => {
+      const answer = await handler(request);
+      return request.path.startsWith('/oauth')
+        ? { ...answer, headers: answer.headers.filter(([name]) => name.toLowerCase() !== 'cache-control') }
+        : answer;
+    },
+  });
+  const { baseUrl, authUrl, clients } = faulty.target();
+  const { clientId, clientSecret } = clients.primary;
+  const flags = ['--base-url', baseUrl, '--auth-url', authUrl, '--client-id', clientId];
+  const { status, output } = await run([...flags, '--only', '4.1', '--report-dir', directory], {
+    SCREENINGS_CLIENT_SECRET: clientSecret,
+  });
+  expect(status).toBe(1);
+  for (const word of ['4.1-no-store', 'MUST', 'sent', 'expected', 'received', 'look at', 'replay', 'curl']) {
+    expect(output).toContain(word);
+  }
+  expect(output).not.toContain(clientSecret);
+});
+
+test('nothing listens: 3, one clear line, and a report all the same', async () => {
+  const target = join(directory, 'target.json');
+  const client = { clientId: 'a', clientSecret: 'b-secret' };
+  const nowhere = 'http://127.0.0.1:1';
+  await writeFile(
+    target,
+    JSON.stringify({ baseUrl: nowhere, authUrl: nowhere, clients: { primary: client } }),
+  );
+  const { status, output } = await run(['--target', target, '--report-dir', directory]);
+  expect(status).toBe(3);
+  expect(output.replace(/\s+/g, ' ')).toContain('no connection to http://127.0.0.1:1');
+  expect((await reportOf(directory)).verdict).toBe('incomplete');
+});
+
+test('a wrong secret: 3, and it says to check it', async ({ server }) => {
+  const { baseUrl, authUrl, clients } = server.target();
+  const flags = ['--base-url', baseUrl, '--auth-url', authUrl, '--client-id', clients.primary.clientId];
+  const { status, output } = await run([...flags, '--report-dir', directory], {
+    SCREENINGS_CLIENT_SECRET: 'not it',
+  });
+  expect(status).toBe(3);
+  expect(output.replace(/\s+/g, ' ')).toContain('check clientId and clientSecret');
+});
+
+test('wrong usage: 2, one line, nothing written', async () => {
+  const { status, output } = await run(['--only', 'nothing-like-it', '--report-dir', directory]);
+  expect(status).toBe(2);
+  expect(output.trim().split('\n')).toHaveLength(1);
+  expect(await readdir(directory)).toEqual([]);
+});
+
+test('over PostgreSQL in a container the reference server is as right', async () => {
+  test.setTimeout(300_000);
+  const engine = await findEngine('unasked');
+  test.skip(!('image' in engine) && !process.env['CI'], 'image' in engine ? '' : engine.reason);
+  await using database = await openDatabase('testcontainers');
+  await using provisioned = await loadProvisioning(
+    database,
+    defaultProvisioning({ count: 600, secondCount: 100 }),
+  );
+  await using server = await startServer(database, provisioned);
+  const report = await certify(await resolveTarget({ ...server.target() }), { seed: 1 });
+  expect(report.requirements.filter(({ status }) => !['pass', 'untested'].includes(status))).toEqual([]);
+  expect(report.verdict).toBe('conformant');
+});
