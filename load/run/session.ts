@@ -179,10 +179,12 @@ export function starved(
   const answered = samples.filter((one) => !failed(one.status));
   const latency = p99(answered.map((one) => one.latencyMs));
   // A machine that stalls delays its target too, and the backlog lasts some times the stall: a broken SLO by
-  // so little is no evidence. Far beyond it the target is slow, whatever the generator did.
+  // so little is no evidence. Far beyond it, or with half of the answers late, the target is slow in any case.
   const startMs = WARM_UP * samples.reduce((last, one) => Math.max(last, one.dueMs), 0);
   const stallMs = samples.reduce((most, one) => Math.max(most, one.dueMs < startMs ? 0 : one.wakeLagMs), 0);
-  const decisive = latency >= slo.p99Ms && latency < slo.p99Ms + STALL_ECHO * stallMs;
+  const sorted = answered.map((one) => one.latencyMs).sort((a, b) => a - b);
+  const decisive =
+    latency >= slo.p99Ms && latency < slo.p99Ms + STALL_ECHO * stallMs && quantile(sorted, 0.5) < slo.p99Ms;
   if ((stallMs > WAKE_LAG_MS && decisive) || wakeLagP99Ms > slo.p99Ms / 2) {
     return passing(`free walkers started up to ${stallMs.toFixed(0)} ms late: the generator fell behind`);
   }
