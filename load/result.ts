@@ -23,6 +23,7 @@ export interface LoadFinding {
 
 export interface CapacityFigure {
   readonly requestsPerSecond: number;
+  /** The upper end is null in JSON where nothing was found up to the highest rate. */
   readonly interval: readonly [low: number, high: number];
   readonly limitedBy: Found['limitedBy'];
   readonly basis: Found['basis'];

@@ -165,6 +165,6 @@ function tables({ tables: all }: LoadResult): Markup | undefined {
 }
 
 const rows = (header: readonly string[], lines: readonly (readonly string[])[]): Markup =>
-  markup`<div class="scroll"><table><thead><tr>${header.map((name) => markup`<th>${name}</th>`)}</tr></thead><tbody>${lines.map(
+  markup`<div class="scroll"><table><thead><tr>${header.map((name) => markup`<th class="number">${name}</th>`)}</tr></thead><tbody>${lines.map(
     (line) => markup`<tr>${line.map((cell) => markup`<td class="number">${cell}</td>`)}</tr>`,
   )}</tbody></table></div>`;
