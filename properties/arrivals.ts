@@ -4,7 +4,7 @@ import { Untested } from '../fixtures/client/client.ts';
 import { formatInstant, instant, offsetMinutesOf, shift, type Instant } from '../fixtures/data/instant.ts';
 import { compareKeys, Known } from '../fixtures/data/known.ts';
 import type { Kit } from '../fixtures/judge/kit.ts';
-import { sayQuery } from './cases.ts';
+import { Shrinking } from './cases.ts';
 import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe } from './law.ts';
 import { storedBeforeComesOnce, walkIsExact } from './paging-laws.ts';
 
@@ -37,8 +37,9 @@ const steps: fc.Arbitrary<Step> = fc.record({
     'second',
     'hour',
   ),
-  offsetMinutes: fc.constantFrom(0, 0, 60, 330, -480, 765),
-  idStep: fc.constantFrom(1, 1, 2, 9, 90),
+  // Which of them does not matter to a reader: shrinking goes into gaps.
+  offsetMinutes: fc.noShrink(fc.constantFrom(0, 0, 60, 330, -480, 765)),
+  idStep: fc.noShrink(fc.constantFrom(1, 1, 2, 9, 90)),
 });
 
 export interface Dataset {
@@ -88,7 +89,7 @@ export function screeningsOf({ steps, shuffle }: Dataset, from: { at: Instant; i
   }));
 }
 
-const line = (tenantId: string, { id, testTime }: Entry): string =>
+export const lineOf = (tenantId: string, { id, testTime }: Entry): string =>
   `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}`;
 
 async function scratch(
@@ -101,10 +102,10 @@ async function scratch(
     );
   }
   const tenantId = await kit.tenantOf('scratch');
-  return { tenantId, store: (entries) => ingest(entries.map((entry) => line(tenantId, entry))) };
+  return { tenantId, store: (entries) => ingest(entries.map((entry) => lineOf(tenantId, entry))) };
 }
 
-const uniqueIds = ({ steps, shuffle }: Dataset): boolean => {
+export const uniqueIds = ({ steps, shuffle }: Dataset): boolean => {
   const places = steps.map((_, i) => (i * shuffle) % steps.length);
   return new Set(places).size === steps.length;
 };
@@ -150,6 +151,14 @@ const lates: fc.Arbitrary<Late> = fc.record({
   gap: fc.constantFrom('tie', 'microsecond', 'second'),
 });
 
+/** Any of them may be the one that matters; behind an earlier page it takes fewer screenings. */
+function* simplerLates(all: readonly Late[]): Generator<Late[]> {
+  for (let i = 0; i < all.length && all.length > 1; i++) yield all.filter((_, place) => place !== i);
+  for (const [i, late] of all.entries()) {
+    if (late.page > 1) yield all.map((other, place) => (place === i ? { ...late, page: 1 } : other));
+  }
+}
+
 const arriving: Law<Dataset & { readonly late: readonly Late[] }> = {
   id: '4.2-r5-exactly-once',
   name: 'what was stored before a walk comes once, whatever arrives meanwhile',
@@ -158,10 +167,10 @@ const arriving: Law<Dataset & { readonly late: readonly Late[] }> = {
     await scratch(kit);
     return fc
       .tuple(
-        datasets.filter((dataset) => dataset.steps.length >= 6 && uniqueIds(dataset)),
-        fc.noBias(fc.array(lates, { minLength: 1, maxLength: 3, size: 'max' })),
+        new Shrinking(fc.array(lates, { minLength: 1, maxLength: 3, size: 'max' }), simplerLates),
+        datasets.filter((dataset) => dataset.steps.length >= 3 && uniqueIds(dataset)),
       )
-      .map(([dataset, late]) => ({ ...dataset, pageSize: Math.min(4, dataset.pageSize), late }));
+      .map(([late, dataset]) => ({ ...dataset, pageSize: Math.min(4, dataset.pageSize), late }));
   },
   script: (example) => [
     sayDataset(example),

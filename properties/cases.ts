@@ -191,7 +191,7 @@ function* simpler(shape: Shape): Generator<Shape> {
 }
 
 /** Values as another arbitrary draws them, evenly, and shrunk as a whole: members that hang together shrink together. */
-class Shrinking<T> extends fc.Arbitrary<T> {
+export class Shrinking<T> extends fc.Arbitrary<T> {
   constructor(
     private readonly drawn: fc.Arbitrary<T>,
     private readonly smaller: (value: T) => Generator<T>,

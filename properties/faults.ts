@@ -15,14 +15,15 @@ import {
 } from '../reference-server/faults/alter.ts';
 import { FAULTS } from '../reference-server/faults/all.ts';
 import { RULES, rows } from '../reference-server/faults/rows.ts';
+import type { Mode } from './testing.ts';
 
 export interface LawFault {
   /** The law that must find it. */
   readonly law: string;
   readonly name: string;
   readonly server: ServerOptions;
-  /** bare: without dataset. filled: with a tenant to fill. */
-  readonly mode: 'full' | 'bare' | 'filled';
+  /** What the law is told of the server. */
+  readonly mode: Mode;
 }
 
 /** A fault of the reference server's collection. */
@@ -133,6 +134,7 @@ const form = (name: string, change: (value: string) => string | undefined): Serv
   middleware(() => (request, next) => {
     if (!isTokenRequest(request)) return next(request);
     const fields = new URLSearchParams(request.body.toString());
+    if (fields.getAll(name).length !== 1) return next(request);
     const value = change(fields.get(name) ?? '');
     if (value === undefined) return oauthError(500, 'server_error');
     fields.set(name, value);

@@ -160,7 +160,6 @@ const spelled: Law<{ window: WindowCase; others: readonly { from: Spelling; to: 
       window: windows(await itemsOf(kit), { sizes: fc.integer({ min: 7, max: 60 }) }),
       others: fc.noBias(
         fc.array(fc.record({ from: offsetSpellings, to: offsetSpellings }), {
-          minLength: 1,
           maxLength: 10,
           size: 'max',
         }),

@@ -5,13 +5,13 @@
 import { parseArgs } from 'node:util';
 import { certify } from '../certify/certify.ts';
 import { DEFAULTS } from '../fixtures/judge/kit.ts';
-import { resolveTarget, type Target } from '../fixtures/target/target.ts';
 import { openDatabase } from '../reference-server/database.ts';
 import { defaultProvisioning, loadProvisioning } from '../reference-server/provisioning.ts';
-import { startServer, type ReferenceServer } from '../reference-server/start.ts';
+import { startServer } from '../reference-server/start.ts';
 import { PROBES } from '../specs/probes.ts';
-import { LAW_FAULTS, type LawFault } from './faults.ts';
+import { LAW_FAULTS } from './faults.ts';
 import { lawNamed } from './laws.ts';
+import { counterexampleOf, knownOf, targetOf } from './testing.ts';
 
 const ENOUGH = 19 / 20;
 
@@ -26,25 +26,10 @@ const { values } = parseArgs({
 });
 const seeds = Number(values.seeds);
 
-/** What the kit is told of a server: everything, or its address and primary's credentials. */
-async function targetOf(server: ReferenceServer, mode: LawFault['mode'], known: Target): Promise<Target> {
-  const { baseUrl, authUrl, clients } = server.target();
-  if (mode === 'full') return { ...known, baseUrl, authUrl };
-  const { clientId, clientSecret } = clients.primary;
-  const bare = await resolveTarget({
-    baseUrl,
-    authUrl,
-    clients: { primary: { clientId, clientSecret } },
-  });
-  if (mode === 'bare') return bare;
-  return { ...known, baseUrl, authUrl, ingest: async (lines) => server.ingest(lines) };
-}
-
 await using database = await openDatabase('embedded');
 await using provisioned = await loadProvisioning(database, defaultProvisioning());
 await using clean = await startServer(database, provisioned);
-const { fault: _, ingest: __, ...file } = clean.target();
-const known = await resolveTarget(file);
+const known = await knownOf(clean);
 
 const chosen = LAW_FAULTS.filter(({ law, name }) => law.includes(values.only) || name.includes(values.only));
 let missed = 0;
@@ -58,8 +43,7 @@ for (const { law, name, server: options, mode } of chosen) {
   let requests = 0;
   for (let seed = 1; seed <= seeds; seed++) {
     const report = await certify(target, { probes: [probe], seed, runs: DEFAULTS.runs });
-    const told = report.requirements.flatMap(({ failures }) => failures);
-    if (told.some(({ counterexample }) => counterexample?.['law'] === law)) caught += 1;
+    if (counterexampleOf(report, law)) caught += 1;
     requests += report.requests;
   }
   if (caught < ENOUGH * seeds) missed += 1;

@@ -1,0 +1,256 @@
+/** What the laws are worth: they find what they are for, show it small, repeat it, and spare a right server. */
+import { expect } from '@playwright/test';
+import fc from 'fast-check';
+import { certify } from '../certify/certify.ts';
+import { DEFAULTS } from '../fixtures/judge/kit.ts';
+import { instant, shift } from '../fixtures/data/instant.ts';
+import { Known } from '../fixtures/data/known.ts';
+import { parseScreening } from '../fixtures/data/dataset.ts';
+import type { Target } from '../fixtures/target/target.ts';
+import { FAULTS } from '../reference-server/faults/all.ts';
+import { middleware } from '../reference-server/faults/alter.ts';
+import { test as base } from '../reference-server/faults/testing.ts';
+import { startServer, type ReferenceServer, type ServerOptions } from '../reference-server/start.ts';
+import { datasets, lineOf, screeningsOf, uniqueIds } from './arrivals.ts';
+import { LAW_FAULTS } from './faults.ts';
+import { lawNamed, LAWS } from './laws.ts';
+import { PAGING_LAWS } from './paging.ts';
+import { blamed, counterexampleOf, knownOf, targetOf, type Counterexample, type Mode } from './testing.ts';
+
+/** Other cases with SEED=…; each failure names the seed that it was found with. */
+const SEED = Number(process.env['SEED'] ?? 20_260_301);
+const EXACT = 'a walk of any window at any page size returns what is known of it, once and in order';
+const SPELLED = 'another spelling of the same instants gives the same screenings';
+const ARRIVING = 'what was stored before a walk comes once, whatever arrives meanwhile';
+
+interface Started {
+  readonly server: ReferenceServer;
+  readonly target: Target;
+}
+
+/** Servers of the test's own over a few hundred screenings. */
+const test = base.extend<{ readonly serve: (mode: Mode, options?: ServerOptions) => Promise<Started> }>({
+  serve: async ({ small: { database, provisioned } }, use) => {
+    const servers: ReferenceServer[] = [];
+    await use(async (mode, options = {}) => {
+      const server = await startServer(database, provisioned, options);
+      servers.push(server);
+      return { server, target: await targetOf(server, mode, await knownOf(server)) };
+    });
+    for (const server of servers) await server.stop();
+  },
+});
+
+test.describe.configure({ mode: 'parallel' });
+
+test.describe('finds', () => {
+  for (const { law, name, server: options, mode } of LAW_FAULTS) {
+    test(`${name}: ${law}`, async ({ serve }) => {
+      const { target } = await serve(mode, options);
+      const probe = lawNamed(law).shrunkBy(0);
+      for (const seed of [SEED, SEED + 1]) {
+        const report = await certify(target, { probes: [probe], seed, runs: DEFAULTS.runs });
+        expect(counterexampleOf(report, law), `seed ${seed}`).toBeDefined();
+      }
+    });
+  }
+
+  test('for every law there is a fault', () => {
+    const covered = new Set(LAW_FAULTS.map(({ law }) => law));
+    expect(LAWS.map(({ law }) => law).filter((law) => !covered.has(law))).toEqual([]);
+  });
+});
+
+// -- minimal counterexamples -----------------------------------------------------------------------
+
+interface Minimal {
+  readonly fault: string;
+  readonly pageSize: number;
+  readonly itemsAtMost: number;
+  /** What the script says is wrong. */
+  readonly words: RegExp;
+}
+
+const MINIMAL: readonly Minimal[] = [
+  {
+    fault: 'the cursor is the testTime alone, compared with >: ties are lost',
+    pageSize: 1,
+    itemsAtMost: 5,
+    words: /^item \d+ at .* is missing behind item \d+/,
+  },
+  {
+    fault: 'the cursor compares the id with >=: its item comes twice',
+    pageSize: 1,
+    itemsAtMost: 3,
+    words: /^page 2 repeats item \d+/,
+  },
+  {
+    fault: 'where three screenings tie across a boundary the second is lost',
+    pageSize: 2,
+    itemsAtMost: 5,
+    words: /is missing/,
+  },
+  { fault: 'from compared with >', pageSize: 1, itemsAtMost: 3, words: /is missing at the beginning/ },
+  { fault: 'to compared with <=', pageSize: 1, itemsAtMost: 3, words: /is not expected/ },
+  {
+    fault: 'ties in descending order of id',
+    pageSize: 1,
+    itemsAtMost: 5,
+    words: /has item \d+ .* behind item|is missing/,
+  },
+  {
+    // Five pages of seven, and two neighbours behind them; the server counts a cursor that it saw before as deep.
+    fault: 'two neighbours change places at page size 7 behind the fifth page',
+    pageSize: 7,
+    itemsAtMost: 39,
+    words: /^page \d has item \d+ .* behind item/,
+  },
+];
+
+/** The window, page size and pair that a script's first line names. */
+function readScript({ script }: Counterexample) {
+  const [, from, to, pageSize, fromId] =
+    /^window \[(\S+), (\S+)\), pageSize (\d+)(?:, from_id (\d+))?$/.exec(script[0]!) ?? [];
+  return {
+    span: {
+      from: instant(from!),
+      to: instant(to!),
+      afterId: fromId === undefined ? undefined : BigInt(fromId),
+    },
+    pageSize: Number(pageSize),
+  };
+}
+
+test.describe('shows it small', () => {
+  for (const { fault: name, pageSize, itemsAtMost, words } of MINIMAL) {
+    test(`${name}: page size ${pageSize}, at most ${itemsAtMost} items`, async ({ serve }) => {
+      const { target } = await serve('full', FAULTS.find((fault) => fault.name === name)!.server);
+      const report = await certify(target, { probes: [lawNamed(EXACT)], seed: SEED });
+      const shown = counterexampleOf(report, EXACT)!;
+      const read = readScript(shown);
+      const known = new Known(true);
+      for (const { id, testTime } of target.dataset!) known.see({ id, testTime, at: instant(testTime) }, 0);
+      expect(read.pageSize, shown.script.join('\n')).toBe(pageSize);
+      expect(known.within(read.span).length, shown.script.join('\n')).toBeLessThanOrEqual(itemsAtMost);
+      expect(shown.script.at(-1)).toMatch(words);
+    });
+  }
+
+  test('an offset of five hours is taken for four: one spelling beside the plain one', async ({ serve }) => {
+    const { target } = await serve(
+      'bare',
+      FAULTS.find(({ name }) => name.startsWith('an offset of five'))!.server,
+    );
+    const report = await certify(target, { probes: [lawNamed(SPELLED)], seed: SEED });
+    const { script } = counterexampleOf(report, SPELLED)!;
+    expect(script, script.join('\n')).toHaveLength(3);
+    expect(script[0]).not.toContain('+');
+    expect(script[1]).toMatch(/^and as window .*\+05:00/);
+  });
+
+  test('pages by OFFSET: a few screenings and one that arrives', async ({ serve }) => {
+    const { server: options } = LAW_FAULTS.find(({ law }) => law === ARRIVING)!;
+    const { target } = await serve('filled', options);
+    const report = await certify(target, { probes: [lawNamed(ARRIVING)], seed: SEED });
+    const { script } = counterexampleOf(report, ARRIVING)!;
+    expect(script, script.join('\n')).toHaveLength(4);
+    expect(script[0]).toMatch(/^[3-6] screenings/);
+    expect(script[1]).toMatch(/^pageSize [1-4]$/);
+    expect(script[2]).toMatch(/^behind page \d one more arrives, .* item number \d$/);
+    expect(script[3]).toMatch(/^page \d repeats item \d+/);
+  });
+});
+
+// -- the seed ----------------------------------------------------------------------------------------
+
+test.describe('a seed', () => {
+  /** The requests of a run, in an order of their own: those of walks side by side have none. */
+  async function requestsOf(serve: (mode: Mode, options?: ServerOptions) => Promise<Started>, seed: number) {
+    const sent: string[] = [];
+    const listening = middleware(() => (request, next) => {
+      sent.push(`${request.method} ${request.path} ${request.body}`);
+      return next(request);
+    });
+    const { target } = await serve('full', listening);
+    await certify(target, { probes: LAWS, seed, runs: 6 });
+    return sent.sort();
+  }
+
+  test('replays the same requests, another seed sends others', async ({ serve }) => {
+    const first = await requestsOf(serve, SEED);
+    expect(first.length).toBeGreaterThan(100);
+    expect(await requestsOf(serve, SEED)).toEqual(first);
+    expect(await requestsOf(serve, SEED + 1)).not.toEqual(first);
+  });
+
+  test('replays the same counterexample', async ({ serve }) => {
+    const { target } = await serve(
+      'full',
+      FAULTS.find(({ name }) => name === 'from compared with >')!.server,
+    );
+    const shown = async () =>
+      counterexampleOf(await certify(target, { probes: [lawNamed(EXACT)], seed: SEED }), EXACT);
+    const first = await shown();
+    expect(first).toMatchObject({ law: EXACT, seed: SEED, path: expect.stringMatching(/^\d+(:\d+)*$/) });
+    expect(await shown()).toEqual(first);
+  });
+});
+
+// -- a right server ----------------------------------------------------------------------------------
+
+test.describe('the reference server holds every law', () => {
+  const REQUESTS_AT_MOST = 1_500;
+
+  test(`on its own data, in at most ${REQUESTS_AT_MOST} requests`, async ({ serve }) => {
+    const { target } = await serve('filled');
+    const report = await certify(target, { probes: LAWS, seed: SEED });
+    expect(blamed(report), `seed ${SEED}`).toEqual([]);
+    expect(LAWS.map(({ law }) => law).filter((law) => !report.evidence.laws[law])).toEqual([]);
+    expect(report.requests).toBeLessThanOrEqual(REQUESTS_AT_MOST);
+  });
+
+  test('with nothing but its address and one pair of credentials', async ({ serve }) => {
+    const { target } = await serve('bare');
+    expect(blamed(await certify(target, { probes: LAWS, seed: SEED })), `seed ${SEED}`).toEqual([]);
+  });
+
+  test('where it allows 200 requests a second', async ({ serve }) => {
+    const rateLimit = { limit: 200, windowMs: 1_000, algorithm: 'fixed-window' } as const;
+    const { target } = await serve('bare', { rateLimit });
+    expect(blamed(await certify(target, { probes: LAWS, seed: SEED })), `seed ${SEED}`).toEqual([]);
+  });
+
+  const DATASETS = 100;
+
+  test(`on ${DATASETS} random datasets`, async ({ serve }) => {
+    const { server, target } = await serve('full');
+    const scratch = target.clients.scratch!;
+    const start = { at: instant('2024-02-29T23:59:58Z'), id: 2n ** 53n - 50n };
+    const random = fc.sample(datasets.filter(uniqueIds), { seed: SEED, numRuns: DATASETS });
+    for (const [number, dataset] of random.entries()) {
+      const lines = screeningsOf(dataset, start).map((entry) => lineOf(scratch.tenantId!, entry));
+      await server.clear(scratch.tenantId!);
+      await server.ingest(lines);
+      const own: Target = {
+        ...target,
+        clients: { primary: scratch },
+        dataset: lines.map((line) => parseScreening(line)),
+        window: { from: shift(start.at, -1n, 0), to: shift(start.at, 1_000_000n, 0) },
+      };
+      const report = await certify(own, { probes: PAGING_LAWS, seed: SEED + number, runs: 1 });
+      expect(blamed(report), `seed ${SEED}, dataset ${number}: ${JSON.stringify(dataset)}`).toEqual([]);
+      expect(report.evidence.executed).toBe(PAGING_LAWS.length);
+    }
+    await server.clear(scratch.tenantId!);
+  });
+
+  test(`while screenings arrive, on ${DATASETS} random datasets`, async ({ serve }) => {
+    const { target } = await serve('filled');
+    // The share of the law that has the fewest cases makes a hundred of them.
+    const runs = Math.ceil(DATASETS / 0.3);
+    const filling = LAWS.filter(({ law }) => law === ARRIVING || law.includes('generated'));
+    const report = await certify(target, { probes: filling, seed: SEED, runs, maxRequests: 50_000 });
+    expect(blamed(report), `seed ${SEED}`).toEqual([]);
+    for (const { law } of filling) expect(report.evidence.laws[law]).toBeGreaterThanOrEqual(DATASETS);
+  });
+});
