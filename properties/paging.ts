@@ -108,7 +108,6 @@ const parts: Law<Split> = {
   id: '4.2-window',
   name: 'a window cut in two holds what the whole holds',
   needsAgain: true,
-  share: 0.75,
   cases: splits,
   script: ({ window, at, sizes }) => [
     sayQuery(window.query),
@@ -160,7 +159,7 @@ const spelled: Law<{ window: WindowCase; others: readonly { from: Spelling; to: 
       window: windows(await itemsOf(kit), { sizes: fc.integer({ min: 7, max: 60 }) }),
       others: fc.noBias(
         fc.array(fc.record({ from: offsetSpellings, to: offsetSpellings }), {
-          maxLength: 10,
+          maxLength: 12,
           size: 'max',
         }),
       ),
@@ -218,7 +217,6 @@ const slices: Law<Split> = {
 const widthless: Law<{ window: WindowCase; from: Spelling; to: Spelling; withId: boolean }> = {
   id: '4.2-r1-zero-width',
   name: 'a window of no width is empty, however its edges are spelled',
-  share: 0.5,
   cases: async (kit) =>
     fc.record({ window: await windowsOf(kit), from: spellings, to: spellings, withId: fc.boolean() }),
   script: ({ window, from, to }) => [

@@ -2,15 +2,18 @@
  * Every law against the mistakes that it must find: `npx tsx properties/table.ts [--seeds 20]` prints how often
  * it does within the default number of runs. Exit status 1 where that is less than 19 times in 20.
  */
+import { writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { format } from 'prettier';
 import { certify } from '../certify/certify.ts';
 import { DEFAULTS } from '../fixtures/judge/kit.ts';
 import { openDatabase } from '../reference-server/database.ts';
 import { defaultProvisioning, loadProvisioning } from '../reference-server/provisioning.ts';
 import { startServer } from '../reference-server/start.ts';
 import { PROBES } from '../specs/probes.ts';
-import { LAW_FAULTS } from './faults.ts';
-import { lawNamed } from './laws.ts';
+import { LAW_FAULTS, type LawFault } from './faults.ts';
+import { lawNamed, LAWS } from './laws.ts';
 import { counterexampleOf, knownOf, targetOf } from './testing.ts';
 
 const ENOUGH = 19 / 20;
@@ -20,24 +23,25 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '20' },
     /** Only the faults whose name, or whose law's, holds the text. */
     only: { type: 'string', default: '' },
-    /** Says also whether the probes find the fault: slow. */
+    /** Says as well what the probes alone say of the fault. */
     probes: { type: 'boolean', default: false },
+    /** Writes README.md, with the probes. */
+    write: { type: 'boolean', default: false },
   },
 });
 const seeds = Number(values.seeds);
+const withProbes = values.probes || values.write;
 
 await using database = await openDatabase('embedded');
 await using provisioned = await loadProvisioning(database, defaultProvisioning());
 await using clean = await startServer(database, provisioned);
 const known = await knownOf(clean);
 
-const chosen = LAW_FAULTS.filter(({ law, name }) => law.includes(values.only) || name.includes(values.only));
-let missed = 0;
-console.log(`| law | fault | caught | requests |${values.probes ? ' by probes |' : ''}`);
-console.log(`|---|---|---|---|${values.probes ? '---|' : ''}`);
-for (const { law, name, server: options, mode } of chosen) {
+/** How often a law finds a fault, with how many requests, and which requirements fail by the probes alone. */
+async function measure({ law, server: options, mode }: LawFault) {
   await using server = await startServer(database, provisioned, options);
   const target = await targetOf(server, mode, known);
+  // Counterexamples need not be small here.
   const probe = lawNamed(law).shrunkBy(0);
   let caught = 0;
   let requests = 0;
@@ -46,13 +50,59 @@ for (const { law, name, server: options, mode } of chosen) {
     if (counterexampleOf(report, law)) caught += 1;
     requests += report.requests;
   }
+  const byProbes = withProbes ? (await certify(target, { probes: PROBES, seed: 1 })).requirements : [];
+  return {
+    caught,
+    requests: Math.round(requests / seeds),
+    byProbes: byProbes.filter(({ status }) => status === 'fail').map(({ id }) => id),
+  };
+}
+
+const lines = [
+  `| law | fault | caught | requests |${withProbes ? ' by probes |' : ''}`,
+  `|---|---|---|---|${withProbes ? '---|' : ''}`,
+];
+console.log(lines.join('\n'));
+let missed = 0;
+for (const fault of LAW_FAULTS) {
+  if (!fault.law.includes(values.only) && !fault.name.includes(values.only)) continue;
+  const { caught, requests, byProbes } = await measure(fault);
   if (caught < ENOUGH * seeds) missed += 1;
-  const row = [law, name, `${caught} of ${seeds}`, String(Math.round(requests / seeds))];
-  if (values.probes) {
-    const report = await certify(target, { probes: PROBES, seed: 1 });
-    const failed = report.requirements.filter(({ status }) => status === 'fail').map(({ id }) => id);
-    row.push(failed.join(', ') || 'no');
-  }
-  console.log(`| ${row.join(' | ')} |`);
+  const cells = [fault.law, fault.name, `${caught} of ${seeds}`, String(requests)];
+  if (withProbes) cells.push(byProbes.join(', ') || 'none');
+  lines.push(`| ${cells.join(' | ')} |`);
+  console.log(lines.at(-1));
 }
 process.exitCode = missed > 0 ? 1 : 0;
+
+if (values.write) {
+  const report = await certify(
+    { ...known, ingest: (lines) => clean.ingest(lines) },
+    { probes: LAWS, seed: 1 },
+  );
+  const text = [
+    '# Laws',
+    '',
+    'What holds on any data. fast-check draws the cases from what is known of the target: windows with edges at ' +
+      'and beside its own instants, page sizes, starting pairs, spellings, malformed queries. A law that fails ' +
+      'shows the smallest case it found as a script, with the seed that replays it. The laws of paging are ' +
+      'functions over a `fetchPage` (`paging-laws.ts`), for any API that gives pages.',
+    '',
+    `A run of all of them on the reference server takes ${report.requests} requests (seed ${report.seed}, ${DEFAULTS.runs} runs).`,
+    '',
+    '| law | reported under | cases |',
+    '|---|---|---|',
+    ...LAWS.map(({ law, ids }) => `| ${law} | ${ids.join(', ')} | ${report.evidence.laws[law] ?? 0} |`),
+    '',
+    '## What they find',
+    '',
+    `Each law by itself against mistakes put into the reference server: in how many of ${seeds} runs with a seed of ` +
+      'their own it finds them, with how many requests to the first counterexample and its confirmation (mean), ' +
+      'and which requirements fail by the probes alone, without any law. ' +
+      'This file is written by `npx tsx properties/table.ts --write`.',
+    '',
+    ...lines,
+  ].join('\n');
+  const file = fileURLToPath(new URL('README.md', import.meta.url));
+  await writeFile(file, await format(`${text}\n`, { parser: 'markdown' }));
+}
