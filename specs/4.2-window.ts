@@ -24,7 +24,7 @@ import type { Kit } from '../fixtures/judge/kit.ts';
 import { inWindow, sayItem } from '../fixtures/judge/observers/page.ts';
 import { sideBySide, type Probe } from '../fixtures/judge/probe.ts';
 import { sceneOf, windowOf, type Scene } from '../fixtures/judge/survey.ts';
-import { expectedOf, holdWalk } from '../fixtures/judge/walk.ts';
+import { expectedOf, holdWalk, walk } from '../fixtures/judge/walk.ts';
 
 const MICRO = 6;
 const NANO = 9;
@@ -230,6 +230,11 @@ export const probes: readonly Probe[] = [
           kit.ledger.count('itemsAtTo');
         }
       }
+      // On the pages behind the first as well.
+      const last = scene.focus.at(-1)!;
+      const [from, to] = [formatInstant(scene.focus[0]!.at), formatInstant(last.at)];
+      const { exchanges } = await walk(kit, { from, to, pageSize: 9 }, { maxPages: 10 });
+      for (const exchange of exchanges) kit.hold('4.2-to-exclusive', exchange, endsBefore(last.at));
     },
   },
   {

@@ -77,7 +77,16 @@ export const limits: readonly Fault[] = [
     'past the limit 503 instead of 429',
     { '7.2-no-unprovoked-5xx': /no 5xx.*503/ },
     refusals([429], () => errorAnswer(503, 'service_unavailable', 'too much')),
-    ['4.2-success', '4.2-r5-exactly-once', '7.2-rate_limited', '7.2-retry-after', ...PAGES],
+    [
+      '4.2-success',
+      '4.2-r5-exactly-once',
+      '7.2-rate_limited',
+      '7.2-retry-after',
+      '7.2-invalid_request',
+      '7.2-invalid_time_range',
+      '7.2-page_size_out_of_range',
+      ...PAGES,
+    ],
   ),
   {
     name: 'a failing server answers without a documented code',

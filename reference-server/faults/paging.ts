@@ -166,8 +166,8 @@ export const paging: readonly Fault[] = [
   },
   {
     name: 'from_id of an id that does not exist is refused',
-    trips: { '4.2-success': /200.*400/ },
-    mayTrip: ['4.2-from_id', '4.2-r1-zero-width'],
+    trips: { '4.2-from_id': /200.*400/ },
+    mayTrip: ['4.2-success', '4.2-r1-zero-width'],
     bare: true,
     server: unknownIdRefused(),
   },

@@ -19,6 +19,10 @@ import { cutTo, onTheirWay, rows } from './rows.ts';
 
 const always = (text: string): Instant => parseInstant(text) as Instant;
 
+/** bearer, BEARER … but not Bearer. */
+const isOtherwiseSpelled = (authorization: string): boolean =>
+  /^bearer /i.test(authorization) && !authorization.startsWith('Bearer ');
+
 export const recommended: readonly Fault[] = [
   {
     name: 'tokens of half an hour less a margin: expires_in 3597',
@@ -79,7 +83,7 @@ export const recommended: readonly Fault[] = [
       exists: ({ at }) => at.fraction.length <= 6,
       read: (text) => cutTo(always(text), 6),
     }),
-    target: ({ dataset: _, ...target }) => target,
+    target: ({ dataset: _, secondDataset: __, ...target }) => target,
   },
   {
     name: 'lower-case t and z are refused',
@@ -97,7 +101,7 @@ export const recommended: readonly Fault[] = [
     trips: { '5-scheme-case': /200.*401/ },
     bare: true,
     server: requests((request) =>
-      isScreenings(request) && /^(?!Bearer)bearer /i.test(request.headers['authorization'] ?? '')
+      isScreenings(request) && isOtherwiseSpelled(request.headers['authorization'] ?? '')
         ? { ...request, headers: { ...request.headers, authorization: 'Unknown x' } }
         : request,
     ),
