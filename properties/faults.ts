@@ -220,9 +220,9 @@ export const LAW_FAULTS: readonly LawFault[] = [
   {
     law: 'another spelling of the same instants gives the same screenings',
     mode: 'bare',
-    name: 'an offset with odd minutes beside nine digits is taken for UTC',
+    name: 'an offset with odd minutes beside six digits is taken for UTC',
     server: rows({
-      read: (text, name) => RULES.read(/\.\d{9}/.test(text) ? text.replace(oddMinutes, 'Z') : text, name),
+      read: (text, name) => RULES.read(/\.\d{6}/.test(text) ? text.replace(oddMinutes, 'Z') : text, name),
     }),
   },
   {

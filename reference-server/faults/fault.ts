@@ -15,6 +15,8 @@ export interface Fault {
   readonly server?: ServerOptions;
   /** Changes what the kit is told of the target: captured events, leave to provoke 429 … */
   readonly target?: (target: Target) => Target;
+  /** Shows in one answer of many: only a look at everything makes enough of them. */
+  readonly rare?: boolean;
   /** It shows in a dataset of thousands only. */
   readonly large?: true;
 }

@@ -39,7 +39,7 @@ const needsWalks = (id: string): boolean => /^(2\.[34]|9|4\.2-(r[4-7]|repeatable
 export function selectionOf(fault: Fault): RequirementId[] {
   const own = tripped(fault);
   const near = NEIGHBOURS.filter((sections) => own.some((id) => sections.includes(requirement(id).section)));
-  const walked = own.some(needsWalks);
+  const walked = fault.rare === true || own.some(needsWalks);
   return [...new Set([...own, ...selectIds(near.flat()).filter((id) => walked || !needsWalks(id))])];
 }
 
