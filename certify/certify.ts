@@ -20,7 +20,8 @@ export interface CertifyOptions extends Partial<KitOptions> {
 export const selectProbes = (
   probes: readonly Probe[],
   only: readonly RequirementId[] | undefined,
-): readonly Probe[] => (only ? probes.filter(({ ids }) => ids.some((id) => only.includes(id))) : probes);
+): readonly Probe[] =>
+  inOrder(only ? probes.filter(({ ids }) => ids.some((id) => only.includes(id))) : probes);
 
 /** The ids that a selection such as `4.2,5-missing` names: ids and whole sections. Empty where nothing matches. */
 export function selectIds(words: readonly string[]): RequirementId[] {

@@ -17,6 +17,8 @@ import type { FetchPage, Ordering } from './paging-laws.ts';
 export interface Broken {
   readonly complaint: Complaint;
   readonly exchange?: Exchange | undefined;
+  /** Where the walk began that shows it. */
+  readonly firstUrl?: string | undefined;
 }
 
 export interface Law<Case> {
@@ -97,6 +99,7 @@ async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number): Promise<v
       seed: kit.options.seed,
       path: details.counterexamplePath ?? '',
       shrinks: details.numShrinks,
+      ...(broken.firstUrl ? { walk: curlWalk(broken.firstUrl) } : {}),
     },
   });
 }
@@ -125,19 +128,29 @@ export type Entry = Key & { readonly testTime: string | undefined };
 
 export const ORDERING: Ordering<Entry> = { compare: compareKeys, say: sayItem };
 
+/** A walk from a shell, page by page, with $TOKEN in place of the token. */
+const curlWalk = (url: string): string =>
+  `next='${url}'; while [ -n "$next" ]; do page=$(curl -s -H "Authorization: Bearer $TOKEN" "$next"); echo "$page"; ` +
+  `next=$(echo "$page" | sed -nE 's/.*"next" *: *"([^"]+)".*/\\1/p'); done`;
+
 export interface Fetched {
   readonly fetchPage: FetchPage<PageQuery, Entry>;
   /** The latest exchange: the evidence. */
   readonly last: () => Exchange | undefined;
+  /** Where the latest walk began. */
+  readonly first: () => string | undefined;
 }
 
 /** Pages of a client's own tenant. A next that can't be followed ends the walk: it is told by its own requirement. */
 export function fetcher(kit: Kit, client: ClientName = 'primary'): Fetched {
   let latest: Exchange | undefined;
+  let first: string | undefined;
   return {
     last: () => latest,
+    first: () => first,
     fetchPage: async (ask) => {
       latest = 'next' in ask ? await kit.follow(ask.next, client) : await kit.page(ask, { client });
+      if (!('next' in ask)) first = latest.request.url;
       if (latest.status !== 200) throw new BasisBroken(`a next was answered ${latest.status}`);
       const { items, nextUrl } = pageOf(latest);
       return {
@@ -155,7 +168,9 @@ export async function over(
   law: (fetchPage: FetchPage<PageQuery, Entry>) => Promise<string | undefined>,
   client?: ClientName,
 ): Promise<Broken | undefined> {
-  const { fetchPage, last } = fetcher(kit, client);
+  const { fetchPage, last, first } = fetcher(kit, client);
   const received = await law(fetchPage);
-  return received === undefined ? undefined : { complaint: { expected, received }, exchange: last() };
+  return received === undefined
+    ? undefined
+    : { complaint: { expected, received }, exchange: last(), firstUrl: first() };
 }
