@@ -1,5 +1,5 @@
 /** Section 5: who may ask, and for which tenant. */
-import { OFFERED_SCOPE, Untested } from '../fixtures/client/client.ts';
+import { Untested } from '../fixtures/client/client.ts';
 import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
 import { pageOf } from '../fixtures/client/page.ts';
 import { claimsOf } from '../fixtures/client/token.ts';
@@ -8,7 +8,7 @@ import type { Kit } from '../fixtures/judge/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/judge/observers/errors.ts';
 import { isUuid } from '../fixtures/judge/observers/page.ts';
 import type { Probe } from '../fixtures/judge/probe.ts';
-import { sceneOf, windowOf } from '../fixtures/judge/survey.ts';
+import { sceneOf } from '../fixtures/judge/survey.ts';
 import { canonical, isObject, member } from '../fixtures/client/json.ts';
 import { holdWalk, walk, type Walk } from '../fixtures/judge/walk.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
@@ -359,5 +359,3 @@ async function foreign(
     );
   }
 }
-
-export { OFFERED_SCOPE };

@@ -36,7 +36,6 @@ const VOID_PAUSE_MS = 1000;
 const WAKE_LAG_MS = 80;
 const STALL_ECHO = 3;
 const CPU_SHARE = 0.85;
-const PROGRESS_MS = 10_000;
 
 export class Session {
   readonly k6: string;
