@@ -1,5 +1,5 @@
 import { expect, test } from '@playwright/test';
-import fc from 'fast-check';
+import { fc } from '../fixtures/seeded.ts';
 import { createRedactor, REDACTED, redactReport, TOKEN } from './redact.ts';
 import { hostileReport, sampleReport } from './render/sample.ts';
 

@@ -1,7 +1,7 @@
 /** What the laws are worth: they find what they are for, show it small, repeat it, and spare a right server. */
 import { expect } from '@playwright/test';
-import fc from 'fast-check';
 import { certify } from '../certify/certify.ts';
+import { fc, SEED } from '../fixtures/seeded.ts';
 import { DEFAULTS } from '../fixtures/judge/kit.ts';
 import { instant, shift } from '../fixtures/data/instant.ts';
 import { Known } from '../fixtures/data/known.ts';
@@ -17,8 +17,6 @@ import { lawNamed, LAWS } from './laws.ts';
 import { PAGING_LAWS } from './paging.ts';
 import { blamed, counterexampleOf, knownOf, targetOf, type Counterexample, type Mode } from './testing.ts';
 
-/** Other cases with SEED=…; each failure names the seed that it was found with. */
-const SEED = Number(process.env['SEED'] ?? 20_260_301);
 const EXACT = 'a walk of any window at any page size returns what is known of it, once and in order';
 const SPELLED = 'another spelling of the same instants gives the same screenings';
 const ARRIVING = 'what was stored before a walk comes once, whatever arrives meanwhile';

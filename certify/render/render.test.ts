@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from '@playwright/test';
-import fc from 'fast-check';
 import { SaxesParser } from 'saxes';
 import { REQUIREMENTS } from '../../fixtures/requirements.ts';
+import { fc } from '../../fixtures/seeded.ts';
 import type { Report } from '../report.ts';
 import { badge } from './badge.ts';
 import {
