@@ -5,7 +5,7 @@ import type { Ledger } from '../fixtures/judge/ledger.ts';
 import type { Broken } from '../fixtures/judge/run.ts';
 import { CLASSES, REQUIREMENTS, type Requirement, type RequirementId } from '../fixtures/requirements.ts';
 import { secretsOf } from '../fixtures/target/target.ts';
-import { failureOf, tokenCommand, type Wording } from './evidence.ts';
+import { failureOf, tokenCommands, type Wording } from './evidence.ts';
 import { observationsOf } from './observations.ts';
 import { createRedactor, redactReport } from './redact.ts';
 import type { Report, RequirementResult, Verdict } from './report.ts';
@@ -60,7 +60,10 @@ export function buildReport({ target, ledger, options, client }: Kit, facts: Run
     },
     observations: observationsOf(ledger),
     replay: facts.replay,
-    tokenCommand: tokenCommand(target),
+    tokenCommands: tokenCommands(
+      target,
+      results.flatMap(({ failures }) => failures.map(({ curl }) => curl)),
+    ),
     requirements: results,
   };
   return redactReport(report, redactor);

@@ -2,6 +2,7 @@
 import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
 import type { Finding } from '../fixtures/judge/ledger.ts';
 import type { Target } from '../fixtures/target/target.ts';
+import { TOKEN } from './redact.ts';
 import type { Failure } from './report.ts';
 
 const BODY_EXCERPT = 600;
@@ -21,7 +22,7 @@ export function failureOf(finding: Finding, { target, redact }: Wording): Failur
     message: `expected ${complaint.expected}, got ${complaint.received}`,
     request: exchange ? requestLine(exchange.request) : '',
     response: exchange ? responseLine(exchange, redact) : '',
-    curl: exchange ? curlOf(exchange.request, target) : '',
+    curl: exchange ? curlOf(exchange.request, { target, redact }) : '',
     ...(counterexample ? { counterexample } : {}),
     ...(confirmed ? { confirmed } : {}),
     ...(count > 1 ? { count } : {}),
@@ -54,25 +55,39 @@ const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 const secretVariable = (name: string): string =>
   name === 'primary' ? 'SCREENINGS_CLIENT_SECRET' : `SECRET_OF_${name}`;
 
-function curlOf(request: RequestOut, target: Target): string {
+/** The shell variable that stands for a client's token in the commands of a report. */
+const tokenVariable = (name: string): string => (name === 'primary' ? 'TOKEN' : `TOKEN_OF_${name}`);
+
+const headerOptions = (target: Target): string[] =>
+  Object.keys(target.headers).map((name) => `-H "${name}: $${name.toUpperCase().replaceAll('-', '_')}"`);
+
+function curlOf(request: RequestOut, { target, redact }: Wording): string {
   const parts = ['curl -i'];
   if (request.method !== 'GET' && !(request.method === 'POST' && request.form))
     parts.push(`-X ${request.method}`);
   const { authorization } = request;
   if (authorization.kind === 'client') {
-    const token = authorization.client === 'primary' ? '$TOKEN' : `$TOKEN_OF_${authorization.client}`;
-    parts.push(`-H "Authorization: Bearer ${token}"`);
+    parts.push(`-H "Authorization: Bearer $${tokenVariable(authorization.client)}"`);
   } else if (authorization.kind === 'header') {
-    parts.push(`-H "Authorization: ${authorization.label.replaceAll('"', '')}"`);
+    parts.push(`-H "Authorization: ${authorization.shell ?? authorization.label}"`);
   }
-  for (const name of Object.keys(target.headers))
-    parts.push(`-H "${name}: $${name.toUpperCase().replaceAll('-', '_')}"`);
+  parts.push(...headerOptions(target));
   for (const [name, value] of request.form ?? []) parts.push(formField(name, value, target));
   if (request.body)
     parts.push(
-      `-H ${quote(`Content-Type: ${request.headers['content-type'] ?? ''}`)} --data-raw ${quote(request.body)}`,
+      `-H ${quote(`Content-Type: ${request.headers['content-type'] ?? ''}`)} --data-raw ${quotedBody(request.body, target)}`,
     );
-  return [...parts, quote(request.url)].join(' ');
+  const url = redact(request.url);
+  // A token in the URL is a variable by now, and has to be one for the shell.
+  return [...parts, url.includes(TOKEN) ? `"${url}"` : quote(url)].join(' ');
+}
+
+/** With the secret of the primary client as the variable that holds it. */
+function quotedBody(body: string, target: Target): string {
+  const { clientSecret } = target.clients.primary;
+  return quote(body)
+    .split(clientSecret)
+    .join(`'"$${secretVariable('primary')}"'`);
 }
 
 function formField(name: string, value: string, target: Target): string {
@@ -83,13 +98,20 @@ function formField(name: string, value: string, target: Target): string {
     : `--data-urlencode ${quote(`${name}=${value}`)}`;
 }
 
-/** Fetches $TOKEN for the curl lines of a report. */
-export function tokenCommand(target: Target): string {
-  const { clientId } = target.clients.primary;
-  const fields = ['grant_type=client_credentials', `client_id=${clientId}`, 'scope=screenings.read'];
-  const data = [
-    ...fields.map((field) => `--data-urlencode ${quote(field)}`),
-    '--data-urlencode "client_secret=$SCREENINGS_CLIENT_SECRET"',
-  ];
-  return `TOKEN=$(curl -s ${data.join(' ')} ${quote(`${target.authUrl}/oauth/token`)} | sed -E 's/.*"access_token" *: *"([^"]+)".*/\\1/')`;
+/** The commands that fetch the tokens these curl lines name, one for each client. */
+export function tokenCommands(target: Target, curls: readonly string[]): string[] {
+  const named = new Set(curls.flatMap((curl) => curl.match(/\$TOKEN\w*/g) ?? []));
+  return Object.entries(target.clients)
+    .filter(([name]) => named.has(`$${tokenVariable(name)}`))
+    .map(([name, { clientId }]) => {
+      const parts = [
+        ...headerOptions(target),
+        `--data-urlencode 'grant_type=client_credentials'`,
+        `--data-urlencode ${quote(`client_id=${clientId}`)}`,
+        `--data-urlencode "client_secret=$${secretVariable(name)}"`,
+        `--data-urlencode 'scope=screenings.read'`,
+        quote(`${target.authUrl}/oauth/token`),
+      ];
+      return `${tokenVariable(name)}=$(curl -s ${parts.join(' ')} | sed -E 's/.*"access_token" *: *"([^"]+)".*/\\1/')`;
+    });
 }

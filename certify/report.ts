@@ -73,7 +73,7 @@ export interface Report {
   readonly observations: readonly Observation[];
   /** The command that repeats this run: `npm run certify -- …`. */
   readonly replay: string;
-  /** The command that fetches $TOKEN for the curl lines; the secret is taken from the environment. */
-  readonly tokenCommand: string;
+  /** The commands that fetch the tokens which the curl lines name; secrets are taken from the environment. */
+  readonly tokenCommands: readonly string[];
   readonly requirements: readonly RequirementResult[];
 }

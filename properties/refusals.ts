@@ -1,6 +1,8 @@
 /** Laws of refusal: whatever is malformed gets the documented code of that mistake, and no 5xx. */
 import fc from 'fast-check';
+import { BASE64URL, bearerOf, partsOf, withLetter } from '../fixtures/client/altered-token.ts';
 import { Untested } from '../fixtures/client/client.ts';
+import type { Authorization } from '../fixtures/client/exchange.ts';
 import { parseInstant } from '../fixtures/data/instant.ts';
 import type { Complaint } from '../fixtures/judge/complaint.ts';
 import type { Kit } from '../fixtures/judge/kit.ts';
@@ -221,24 +223,22 @@ const tokenLaw = (name: TokenCase['name']): Law<TokenCase> => ({
 
 // -- altered tokens ------------------------------------------------------------------------------
 
+const PARTS = ['header', 'payload', 'signature'] as const;
+
 interface Alteration {
   readonly part: 0 | 1 | 2;
   readonly place: number;
   readonly letter: string;
 }
 
-const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-
 /** One letter of one part changed; not the last, which may hold bits that mean nothing. */
-function alter(token: string, { part, place, letter }: Alteration): string | undefined {
-  const parts = token.split('.');
-  const text = parts[part] ?? '';
-  if (text.length < 2) return undefined;
-  const at = place % (text.length - 1);
-  // Where it is that letter already, the one behind it: each case sends a request, whatever the token.
-  const other = text[at] === letter ? BASE64URL[(BASE64URL.indexOf(letter) + 1) % BASE64URL.length] : letter;
-  parts[part] = `${text.slice(0, at)}${other}${text.slice(at + 1)}`;
-  return parts.join('.');
+function alter(token: string, { part, place, letter }: Alteration): Authorization | undefined {
+  const parts = partsOf(token);
+  const { length } = parts[part].text;
+  if (length < 2) return undefined;
+  const altered = withLetter(parts[part], place % (length - 1), letter);
+  const [header, payload, signature] = parts.map((old, index) => (index === part ? altered : old));
+  return bearerOf([header!, payload!, signature!], `one letter of its ${PARTS[part]} changed`);
 }
 
 const tampered: Law<Alteration> = {
@@ -252,18 +252,15 @@ const tampered: Law<Alteration> = {
       letter: fc.constantFrom(...BASE64URL),
     }),
   script: ({ part, place, letter }) => [
-    `${['header', 'payload', 'signature'][part]} with letter ${place} (modulo its length) changed to ${letter}`,
+    `${PARTS[part]} with letter ${place} (modulo its length) changed to ${letter}`,
   ],
   holds: async (kit, alteration) => {
     const { text, claims } = await kit.token();
     if (!claims) throw new Untested('the access token is no JWT, so no part of it can be altered');
     const altered = alter(text, alteration);
     if (altered === undefined) return undefined;
-    const label = `Bearer (token with one letter of its ${['header', 'payload', 'signature'][alteration.part]} changed)`;
     const query = rawQuery(encoded(SOME_WINDOW));
-    const exchange = await kit.send(
-      kit.request(await kit.tenantOf(), query, { kind: 'header', value: `Bearer ${altered}`, label }),
-    );
+    const exchange = await kit.send(kit.request(await kit.tenantOf(), query, altered));
     const refused =
       exchange.status === 401 && codesOf(exchange, kit.target.errorCodePointer).includes('unauthenticated');
     const complaint: Complaint = {

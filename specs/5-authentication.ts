@@ -1,4 +1,14 @@
 /** Section 5: who may ask, and for which tenant. */
+import {
+  bearerOf,
+  constantPart,
+  encodePart,
+  partsOf,
+  withLetter,
+  withMembers,
+  type TokenPart,
+  type TokenParts,
+} from '../fixtures/client/altered-token.ts';
 import { Untested } from '../fixtures/client/client.ts';
 import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
 import { pageOf } from '../fixtures/client/page.ts';
@@ -41,60 +51,52 @@ async function unauthenticated(
   kit.hold(id, exchange, refused(kit.target.errorCodePointer, [401, 'unauthenticated']), label);
 }
 
-const header = (value: string, label: string): Authorization => ({ kind: 'header', value, label });
+const header = (value: string, label: string, shell = label): Authorization => ({
+  kind: 'header',
+  value,
+  label,
+  shell,
+});
 
-const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-
-/** Another letter in the middle of a part: its last one may hold unused bits. */
-function swapped(part: string): string {
-  const middle = Math.floor(part.length / 2);
-  return `${part.slice(0, middle)}${part[middle] === 'A' ? 'B' : 'A'}${part.slice(middle + 1)}`;
-}
-
-/** Altered tokens, each by one alteration. */
-export function alteredTokens(token: string): [label: string, token: string][] {
-  const [head = '', payload = '', signature = ''] = token.split('.');
-  const headClaims = JSON.parse(Buffer.from(head, 'base64url').toString()) as Record<string, unknown>;
-  const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
-  const later = { ...claims, exp: Number(claims.exp) + 86_400 };
-  const altered: [string, string][] = [
-    ['payload altered: exp a day later', [head, encode(later), signature].join('.')],
+/** Bearers of altered tokens, each by one alteration. */
+function alteredBearers(token: string): Authorization[] {
+  const [head, payload, signature] = partsOf(token);
+  const exp = Number(member(claimsOf(token), 'exp') ?? 0);
+  const none = constantPart('');
+  const unsigned = (alg: string): TokenPart => withMembers(head, { alg });
+  const altered: [label: string, ...parts: TokenParts][] = [
+    ['payload altered: exp a day later', head, withMembers(payload, { exp: exp + 86_400 }), signature],
+    ['payload altered: another sub', head, withMembers(payload, { sub: 'somebody-else' }), signature],
     [
-      'payload altered: another sub',
-      [head, encode({ ...claims, sub: 'somebody-else' }), signature].join('.'),
+      'signature altered in its middle',
+      head,
+      payload,
+      withLetter(signature, Math.floor(signature.text.length / 2), 'A'),
     ],
-    ['signature altered in its middle', [head, payload, swapped(signature)].join('.')],
-    ['signature removed', [head, payload, ''].join('.')],
-    ['signature of zeros', [head, payload, 'A'.repeat(signature.length)].join('.')],
-    ['alg: none, no signature', [encode({ ...headClaims, alg: 'none' }), payload, ''].join('.')],
-    ['alg: None, no signature', [encode({ ...headClaims, alg: 'None' }), payload, ''].join('.')],
-    ['alg: none, the old signature', [encode({ ...headClaims, alg: 'none' }), payload, signature].join('.')],
-    [
-      'alg: HS256, the old signature',
-      [encode({ ...headClaims, alg: 'HS256', kid: 'kit' }), payload, signature].join('.'),
-    ],
+    ['signature removed', head, payload, none],
+    ['signature of zeros', head, payload, constantPart('A'.repeat(signature.text.length))],
+    ['alg: none, no signature', unsigned('none'), payload, none],
+    ['alg: None, no signature', unsigned('None'), payload, none],
+    ['alg: none, the old signature', unsigned('none'), payload, signature],
+    ['alg: HS256, the old signature', withMembers(head, { alg: 'HS256', kid: 'kit' }), payload, signature],
   ];
-  return altered.filter(([, text]) => text !== token);
+  return altered
+    .filter(([, ...parts]) => parts.map(({ text }) => text).join('.') !== token)
+    .map(([label, ...parts]) => bearerOf(parts, label));
 }
 
 async function altered(kit: Kit): Promise<void> {
   const { text, claims } = await kit.token();
   if (!claims) throw new Untested('the access token is no JWT, so no part of it can be altered');
-  for (const [label, token] of alteredTokens(text)) {
-    await unauthenticated(kit, '5-tampered', header(`Bearer ${token}`, `Bearer (token with ${label})`));
-  }
+  for (const bearer of alteredBearers(text)) await unauthenticated(kit, '5-tampered', bearer);
   const { secondTenant } = kit.target.clients;
   if (!secondTenant) return;
   // A forged tenant on that tenant's own path: the signature alone is wrong.
   const tenantId = await kit.tenantOf('secondTenant');
-  const [head, payload, signature] = text.split('.');
-  const forged = {
-    ...(JSON.parse(Buffer.from(payload!, 'base64url').toString()) as object),
-    tenant_id: tenantId,
-  };
-  const authorization = header(
-    `Bearer ${head}.${encode(forged)}.${signature}`,
-    "Bearer (token with payload altered: another tenant's tenant_id)",
+  const [head, payload, signature] = partsOf(text);
+  const authorization = bearerOf(
+    [head, withMembers(payload, { tenant_id: tenantId }), signature],
+    "payload altered: another tenant's tenant_id",
   );
   const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
   kit.hold(
@@ -151,15 +153,16 @@ export const probes: readonly Probe[] = [
       const { text } = await kit.token();
       const { clientId, clientSecret } = kit.target.clients.primary;
       const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
-      const others: [string, string][] = [
-        [`Basic ${basic}`, 'Basic (client_id and client_secret)'],
+      const credentials = `$(printf %s '${clientId.replaceAll("'", "'\\''")}':"$SCREENINGS_CLIENT_SECRET" | base64 | tr -d '\\n')`;
+      const others: [value: string, label: string, shell?: string][] = [
+        [`Basic ${basic}`, 'Basic (client_id and client_secret)', `Basic ${credentials}`],
         [`Basic ${text}`, 'Basic $TOKEN'],
         [`Token ${text}`, 'Token $TOKEN'],
-        [text, '$TOKEN (without a scheme)'],
-        ['Bearer', 'Bearer (without a token)'],
-        ['Bearer ', 'Bearer (with a space and no token)'],
+        [text, '$TOKEN (without a scheme)', '$TOKEN'],
+        ['Bearer', 'Bearer (without a token)', 'Bearer'],
+        ['Bearer ', 'Bearer (with a space and no token)', 'Bearer '],
       ];
-      for (const [value, label] of others) await unauthenticated(kit, '5-scheme', header(value, label));
+      for (const other of others) await unauthenticated(kit, '5-scheme', header(...other));
     },
   },
   {
@@ -167,7 +170,13 @@ export const probes: readonly Probe[] = [
     name: 'strings that are no token',
     basis: 'page',
     run: async (kit) => {
-      for (const text of ['garbage', 'a.b.c', '..', 'null', encode({ tenant_id: await kit.tenantOf() })]) {
+      for (const text of [
+        'garbage',
+        'a.b.c',
+        '..',
+        'null',
+        encodePart({ tenant_id: await kit.tenantOf() }),
+      ]) {
         await unauthenticated(kit, '5-garbage', header(`Bearer ${text}`, `Bearer ${text}`));
       }
     },
@@ -183,7 +192,11 @@ export const probes: readonly Probe[] = [
         throw new Untested('supply expiredToken (a token of clients.primary from more than an hour ago)');
       const exp = Number(member(claimsOf(expiredToken), 'exp') ?? 0);
       if (exp > Date.now() / 1000 - 60) throw new Untested('expiredToken has not expired yet');
-      await unauthenticated(kit, '5-expired', header(`Bearer ${expiredToken}`, 'Bearer (the expired token)'));
+      await unauthenticated(
+        kit,
+        '5-expired',
+        header(`Bearer ${expiredToken}`, 'Bearer (the expired token)', 'Bearer $EXPIRED_TOKEN'),
+      );
     },
   },
   {

@@ -236,7 +236,12 @@ export const probes: readonly Probe[] = [
         const exchange = await kit.send({ ...valid, url, offPath: true });
         if (path === 'not-a-uuid') kit.ledger.observe('path-not-a-uuid', sayRefusal(exchange));
       }
-      const header = { kind: 'header', value: `Bearer ${'x'.repeat(4_000)}`, label: 'Bearer x…' } as const;
+      const header = {
+        kind: 'header',
+        value: `Bearer ${'x'.repeat(4_000)}`,
+        label: 'Bearer x…',
+        shell: "Bearer $(head -c 4000 /dev/zero | tr '\\0' x)",
+      } as const;
       await kit.send({ ...valid, authorization: header });
       const form = kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]]);
       await kit.send({ ...form, offPath: true });

@@ -226,7 +226,3 @@ export function evidence(
     .map((line) => ({ ...line, texts: line.texts.filter((text) => text !== '') }))
     .filter(({ texts }) => texts.length > 0);
 }
-
-/** Whether any curl line needs `$TOKEN`, and so the command that fetches it. */
-export const needsToken = (report: Report): boolean =>
-  report.requirements.some(({ failures }) => failures.some(({ curl }) => curl.includes('$TOKEN')));

@@ -7,7 +7,6 @@ import {
   countsText,
   durationText,
   nameInWords,
-  needsToken,
   number,
   ofStatus,
   sections,
@@ -174,9 +173,8 @@ const ground = (report: Report): Markup => markup`<section aria-labelledby="evid
 <section aria-labelledby="again"><h2 id="again">Again</h2>
 <p>The same run, with the same random cases:</p>${command(report.replay, 'the replay command')}
 ${
-  needsToken(report) &&
-  report.tokenCommand !== '' &&
-  markup`<p>The token that the curl commands need:</p>${command(report.tokenCommand, 'the token command')}`
+  report.tokenCommands.length > 0 &&
+  markup`<p>What fetches the tokens that the curl commands need:</p>${report.tokenCommands.map((one) => command(one, 'the token command'))}`
 }</section>`;
 
 const STYLE = `

@@ -140,8 +140,9 @@ export function sampleReport(outcomes: Outcomes = BROKEN, changes: Partial<Repor
       },
     ],
     replay: 'npm run certify -- --target target.json --seed 42',
-    tokenCommand:
+    tokenCommands: [
       'TOKEN=$(curl -sS -d grant_type=client_credentials -d scope=screenings.read -d client_id=acme --data-urlencode "client_secret=$SCREENINGS_CLIENT_SECRET" https://auth.acme.example/oauth/token | jq -r .access_token)',
+    ],
     requirements,
     ...changes,
   };
@@ -192,7 +193,7 @@ export function hostileReport(text: string): Report {
       observations: [{ topic: text, question: text, seen: [text] }],
       evidence: { planned: 1, executed: 1, seen: { [text]: 1 }, laws: { [text]: 1 } },
       replay: `npm run certify -- --base-url ${text.slice(0, 200)}`,
-      tokenCommand: text,
+      tokenCommands: [text],
     },
   );
 }

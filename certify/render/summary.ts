@@ -5,7 +5,6 @@ import {
   countsText,
   durationText,
   evidence,
-  needsToken,
   number,
   numbersText,
   ofStatus,
@@ -127,8 +126,8 @@ export function summary(report: Report): string {
     '## Again',
     block([
       ...labelled({ label: 'replay', texts: [report.replay], kind: 'command' }, WIDTH),
-      ...(needsToken(report) && report.tokenCommand
-        ? labelled({ label: 'token', texts: [report.tokenCommand], kind: 'command' }, WIDTH)
+      ...(report.tokenCommands.length > 0
+        ? labelled({ label: 'token', texts: report.tokenCommands, kind: 'command' }, WIDTH)
         : []),
     ]),
   ];

@@ -6,7 +6,6 @@ import {
   countsText,
   durationText,
   evidence,
-  needsToken,
   number,
   numbersText,
   ofStatus,
@@ -118,12 +117,12 @@ function verdict(pen: Pen, report: Report, reportPath: string | undefined): read
 export function terminal(report: Report, options: TerminalOptions = {}): string {
   const width = Math.min(WIDEST, Math.max(NARROWEST, options.columns ?? NARROWEST));
   const pen: Pen = { width, colors: pc.createColors(options.color ?? pc.isColorSupported) };
-  const token = { label: 'token', texts: [report.tokenCommand], kind: 'command' } as const;
+  const tokens = { label: 'token', texts: report.tokenCommands, kind: 'command' } as const;
   const lines = [
     ...ofStatus(report, 'fail').flatMap((result) => broken(pen, report, result)),
     ...ofStatus(report, 'error').flatMap((result) => kitError(pen, result)),
     ...ofStatus(report, 'warn').flatMap((result) => broken(pen, report, result)),
-    ...(needsToken(report) && report.tokenCommand ? [...labelled(token, width, pen.colors.dim), ''] : []),
+    ...(report.tokenCommands.length > 0 ? [...labelled(tokens, width, pen.colors.dim), ''] : []),
     ...untested(pen, report),
     ...verdict(pen, report, options.reportPath),
   ];

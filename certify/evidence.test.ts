@@ -1,0 +1,48 @@
+/** The commands of a report, run by a shell: whoever gets one can see the failure for themselves. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { expect } from '@playwright/test';
+import { answers } from '../reference-server/faults/alter.ts';
+import { targetOf } from '../reference-server/faults/run.ts';
+import { test } from '../reference-server/faults/testing.ts';
+import { startServer } from '../reference-server/start.ts';
+import { PROBES } from '../specs/probes.ts';
+import { certify } from './certify.ts';
+
+test('every curl line sends what the kit sent, and shows what the report says it got', async ({
+  small: { database, provisioned },
+}) => {
+  const asked: string[] = [];
+  const teapot = answers((answer, { method, path, headers, body }) => {
+    const parts = [method, path, headers.authorization ?? '', headers['x-gateway-key'], String(body)];
+    // Tokens differ from one to the next.
+    asked.push(parts.join(' ').replace(/[\w-]{20,}(?=\.|$| |&)/g, '…'));
+    return answer.status >= 400 ? { ...answer, status: 418 } : answer;
+  });
+  await using server = await startServer(database, provisioned, teapot);
+  const target = await targetOf(server, 'full');
+  const headers = { 'x-gateway-key': 'gateway key' };
+  const report = await certify({ ...target, headers }, { probes: PROBES, seed: 1 });
+  const askedByKit = new Set(asked);
+
+  const { primary, ...others } = target.clients;
+  const env = {
+    ...process.env,
+    ...Object.fromEntries(
+      Object.entries(others).map(([name, { clientSecret }]) => [`SECRET_OF_${name}`, clientSecret]),
+    ),
+    SCREENINGS_CLIENT_SECRET: primary.clientSecret,
+    EXPIRED_TOKEN: target.expiredToken,
+    X_GATEWAY_KEY: headers['x-gateway-key'],
+  };
+  const commands = report.requirements.flatMap(({ failures }) => failures.map(({ curl }) => curl));
+  expect(commands.length).toBeGreaterThan(40);
+  const script = [
+    ...report.tokenCommands,
+    ...commands.map((curl) => `${curl} -s -o /dev/null -w '%{http_code}\\n'`),
+  ];
+  asked.length = 0;
+  const { stdout } = await promisify(execFile)('sh', ['-c', script.join('\n')], { env });
+  expect(stdout.match(/^HTTP.*|^\d+$/gm)).toEqual(commands.map(() => '418'));
+  expect(asked.filter((one) => !askedByKit.has(one))).toEqual([]);
+});
