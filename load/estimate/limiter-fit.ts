@@ -2,6 +2,15 @@
  * Which limiter would have answered as the target did: for each kind, the settings that contradict the fewest
  * answers; kinds that contradict none (almost) remain. The moments of the answers are known give or take a little.
  */
+import {
+  bucketDistance,
+  counterDistance,
+  countMisses,
+  evidenceOf,
+  SLACK_MS,
+  type Candidate,
+  type Evidence,
+} from './limiter-evidence.ts';
 import type { LimiterKind } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
 
@@ -20,20 +29,8 @@ export interface LimiterFinding {
   readonly explained: Readonly<Partial<Record<LimiterKind, number>>>;
 }
 
-/** Settings of one kind, all in milliseconds. */
-interface Candidate {
-  readonly kind: LimiterKind;
-  readonly limit: number;
-  readonly windowMs: number;
-  /** Where windows begin; `anchored` windows begin with the first request after the one before is over. */
-  readonly phaseMs?: number;
-  readonly anchored?: boolean;
-}
-
 /** Answers more at odds with a kind than this share rule it out. */
 const TOLERATED = 0.012;
-/** Beyond what each answer's own uncertainty is: clocks and queues of the target. */
-const SLACK_MS = 3;
 /** A shorter window can't be told from none at this precision. */
 const LEAST_WINDOW_MS = 50;
 
@@ -70,120 +67,6 @@ const round = (value: number): number => Number(value.toPrecision(4));
 interface Fit {
   readonly best: Candidate;
   readonly misses: number;
-}
-
-/** The answers, and the moments of those let through, side by side. */
-interface Evidence {
-  readonly seen: readonly Observation[];
-  readonly passed: Float64Array;
-}
-
-const evidenceOf = (seen: readonly Observation[]): Evidence => ({
-  seen,
-  passed: Float64Array.from(seen.filter(({ ok }) => ok).map(({ atMs }) => atMs)),
-});
-
-/** How many answers the settings contradict: let through where they would refuse, or the other way round. */
-function countMisses({ seen, passed }: Evidence, settings: Candidate, stopAt: number): number {
-  const admits = admission(settings);
-  let misses = 0;
-  let before = 0;
-  for (const { atMs, slackMs, ok } of seen) {
-    const slack = slackMs + SLACK_MS;
-    // The decision is taken as the target took it, so that one miss does not breed others.
-    if (ok ? !admits(passed, before, atMs, slack) : admits(passed, before, atMs, -slack)) {
-      misses += 1;
-      if (misses > stopAt) return misses;
-    }
-    if (ok) before += 1;
-  }
-  return misses;
-}
-
-/**
- * Whether a request would be let through after the first `before` of those passed, in the kindest reading of the
- * moments (slack > 0) or the strictest (slack < 0).
- */
-type Admits = (passed: Float64Array, before: number, atMs: number, slack: number) => boolean;
-
-function admission(settings: Candidate): Admits {
-  switch (settings.kind) {
-    case 'fixed-window':
-      return settings.anchored ? anchoredWindow(settings) : fixedWindow(settings);
-    case 'sliding-log':
-      return (passed, before, atMs, slack) =>
-        before < settings.limit || passed[before - settings.limit]! <= atMs + slack - settings.windowMs;
-    case 'sliding-counter':
-      return slidingCounter(settings);
-    case 'token-bucket':
-      return tokenBucket(settings);
-  }
-}
-
-/** How many of the first `before` lie before the moment. */
-function earlier(passed: Float64Array, before: number, atMs: number): number {
-  let [low, high] = [0, before];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (passed[middle]! < atMs) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-function fixedWindow({ limit, windowMs, phaseMs = 0 }: Candidate): Admits {
-  const startOf = (atMs: number): number => Math.floor((atMs - phaseMs) / windowMs) * windowMs + phaseMs;
-  return (passed, before, atMs, slack) => {
-    // Near an edge either window may be meant, for the request and for those before it.
-    const width = Math.abs(slack);
-    const room = (start: number): boolean => before - earlier(passed, before, start + slack) < limit;
-    const [early, late] = [startOf(atMs - width), startOf(atMs + width)];
-    if (early === late) return room(early);
-    return slack > 0 ? room(early) || room(late) : room(early) && room(late);
-  };
-}
-
-function anchoredWindow({ limit, windowMs }: Candidate): Admits {
-  let [done, startMs, count] = [0, -Infinity, 0];
-  return (passed, before, atMs, slack) => {
-    for (; done < before; done += 1) {
-      const each = passed[done]!;
-      if (each >= startMs + windowMs || (count >= limit && each >= startMs + windowMs - Math.abs(slack))) {
-        [startMs, count] = [each, 0];
-      }
-      count += 1;
-    }
-    return atMs + slack >= startMs + windowMs || count < limit;
-  };
-}
-
-function slidingCounter({ limit, windowMs, phaseMs = 0 }: Candidate): Admits {
-  const room = (passed: Float64Array, before: number, atMs: number): number => {
-    const start = Math.floor((atMs - phaseMs) / windowMs) * windowMs + phaseMs;
-    const current = earlier(passed, before, start);
-    const last = current - earlier(passed, current, start - windowMs);
-    return limit - (last * (1 - (atMs - start) / windowMs) + (before - current) + 1);
-  };
-  // Half a request of room either way: where a count stood near an edge its window is uncertain.
-  return (passed, before, atMs, slack) => {
-    const [one, other] = [room(passed, before, atMs + slack), room(passed, before, atMs)];
-    return slack > 0 ? Math.max(one, other) >= -0.5 : Math.min(one, other) >= 0.5;
-  };
-}
-
-function tokenBucket({ limit, windowMs }: Candidate): Admits {
-  const msPerToken = windowMs / limit;
-  // State at the last request let through, kept from call to call: the list only grows.
-  let [done, tokens, lastMs] = [0, limit, 0];
-  return (passed, before, atMs, slack) => {
-    for (; done < before; done += 1) {
-      // What was let through was let through: the state follows it.
-      tokens = Math.max(-0.5, Math.min(limit, tokens + (passed[done]! - lastMs) / msPerToken) - 1);
-      lastMs = passed[done]!;
-    }
-    const now = Math.min(limit, tokens + (atMs + slack - lastMs) / msPerToken);
-    return slack > 0 ? now >= 0.6 : now >= 1.4;
-  };
 }
 
 /** Runs of requests that were let through between refusals, and the moments of change. */
@@ -317,35 +200,107 @@ function fitBucket(seen: readonly Observation[]): Fit | undefined {
       windowMs: msPerToken * limit,
     })),
   );
-  return best(seen, candidates);
+  const evidence = evidenceOf(seen);
+  const near = nearest(evidence, candidates, bucketDistance);
+  const middle = near[near.length >> 1];
+  return middle && { best: middle.candidate, misses: countMisses(evidence, middle.candidate, Infinity) };
 }
 
 function fitCounter(seen: readonly Observation[]): Fit | undefined {
   const firstRefused = seen.findIndex(({ ok }) => !ok);
   const { releases } = shapeOf(seen);
-  const pace = paceMs(seen) ?? (releases[0] ? releases[0].passedMs - seen[0]!.atMs : undefined);
-  if (pace === undefined) return undefined;
-  const candidates: Candidate[] = [];
-  for (const limit of limitsAround([firstRefused], 1)) {
-    const scale = paceMs(seen) === undefined ? 1 : limit;
-    for (const windowMs of spread(pace * scale * 0.7, pace * scale * 1.4, 36)) {
-      for (const share of spread(0, 1, 40)) {
-        candidates.push({ kind: 'sliding-counter', limit, windowMs, phaseMs: share * windowMs });
+  const pace = paceMs(seen);
+  const expected =
+    pace === undefined ? releases[0] && releases[0].passedMs - seen[0]!.atMs : pace * firstRefused;
+  if (expected === undefined) return undefined;
+  const evidence = evidenceOf(seen);
+  const edges = afterWaits(seen).slice(0, 2);
+  const starts: Measured[] = [];
+  // The first burst lay across an edge, or did not: it held the limit, or a little more.
+  for (const limit of [firstRefused, firstRefused - 1, firstRefused - 2].filter((each) => each > 0)) {
+    // Where it did, the pace says little about the window. The best of each stretch of lengths is a start.
+    for (const stretch of spread(Math.log(expected * 0.15), Math.log(expected * 1.6), 30)) {
+      const candidates = spread(stretch - 0.04, stretch + 0.04, 8).flatMap((length) =>
+        edges.flatMap(({ refusedMs, passedMs }) => {
+          const windowMs = Math.exp(length);
+          // Behind an edge it takes a while until the count before has faded by one.
+          return spread(refusedMs - 0.04 * windowMs, passedMs, 6).map((edgeMs): Candidate => ({
+            kind: 'sliding-counter',
+            limit,
+            windowMs,
+            phaseMs: edgeMs % windowMs,
+          }));
+        }),
+      );
+      starts.push(...nearest(evidence, candidates, counterDistance).slice(0, 1));
+    }
+  }
+  const found = starts
+    .sort((a, b) => a.distance - b.distance)
+    .slice(0, COUNTER_STARTS)
+    .map(({ candidate }) => descend(evidence, candidate, seen.at(-1)!.atMs))
+    .sort((a, b) => a.distance - b.distance)[0];
+  return found && { best: found.candidate, misses: countMisses(evidence, found.candidate, Infinity) };
+}
+
+interface Measured {
+  readonly candidate: Candidate;
+  readonly distance: number;
+}
+
+type Distance = (evidence: Evidence, settings: Candidate, stopAt: number) => number;
+
+/** Those that are least at odds with the answers, all equally. */
+function nearest(evidence: Evidence, candidates: readonly Candidate[], distanceOf: Distance): Measured[] {
+  let least: Measured[] = [];
+  for (const candidate of candidates) {
+    const distance = distanceOf(evidence, candidate, least[0]?.distance ?? Infinity);
+    if (least[0] === undefined || distance < least[0].distance) least = [{ candidate, distance }];
+    else if (distance === least[0].distance) least.push({ candidate, distance });
+  }
+  return least;
+}
+
+/** The releases, those after the longest waits first. */
+function afterWaits(seen: readonly Observation[]): Edge[] {
+  const waits: (Edge & { readonly waitedMs: number })[] = [];
+  let since: number | undefined;
+  for (const [index, { ok, atMs }] of seen.entries()) {
+    if (ok && since !== undefined) {
+      waits.push({ waitedMs: atMs - since, refusedMs: seen[index - 1]!.atMs, passedMs: atMs });
+    }
+    since = ok ? undefined : (since ?? atMs);
+  }
+  return waits.sort((a, b) => b.waitedMs - a.waitedMs);
+}
+
+/** From how many places the search for two weighted counters descends. */
+const COUNTER_STARTS = 24;
+
+/** Moves the first and the last edge of the windows, in ever smaller steps, while that brings the answers closer. */
+function descend(evidence: Evidence, start: Candidate, endMs: number): Measured {
+  const windows = Math.max(1, Math.round(endMs / start.windowMs));
+  const between = (first: number, last: number): Candidate => ({
+    ...start,
+    windowMs: (last - first) / windows,
+    phaseMs: first,
+  });
+  let edges: [number, number] = [start.phaseMs!, start.phaseMs! + windows * start.windowMs];
+  let distance = counterDistance(evidence, between(...edges), Infinity);
+  for (let step = start.windowMs * 0.04; step > 0.5 && distance > 0; step /= 2) {
+    for (let moved = true; moved;) {
+      moved = false;
+      for (const [first, last] of DIRECTIONS) {
+        const next: [number, number] = [edges[0] + first * step, edges[1] + last * step];
+        const there = counterDistance(evidence, between(...next), distance);
+        if (there < distance) [edges, distance, moved] = [next, there, true];
       }
     }
   }
-  const rough = best(seen, candidates);
-  if (!rough) return undefined;
-  const finer: Candidate[] = [];
-  const { windowMs, phaseMs = 0, limit } = rough.best;
-  for (const width of spread(windowMs * 0.95, windowMs * 1.05, 25)) {
-    for (const phase of spread(phaseMs - 0.04 * windowMs, phaseMs + 0.04 * windowMs, 13)) {
-      finer.push({ kind: 'sliding-counter', limit, windowMs: width, phaseMs: phase });
-    }
-  }
-  const fine = best(seen, finer);
-  return fine && fine.misses <= rough.misses ? fine : rough;
+  return { candidate: between(...edges), distance };
 }
+
+const DIRECTIONS = [-1, 0, 1].flatMap((first) => [-1, 0, 1].map((last) => [first, last] as const));
 
 /** Whether a request after the named wait was let through, as far as no other request came in between. */
 function honesty(seen: readonly Observation[]): boolean | undefined {

@@ -33,6 +33,8 @@ const FINE_SHARE = 0.02;
 /** After so long without any 429 one request at a time is too slow a burst. */
 const IMPATIENT_MS = 1500;
 const BATCHES = [1, 5, 20, 50];
+/** How often a patient burst asks again. */
+const PATIENT_POLLS = 12;
 
 class Exhausted extends Error {}
 
@@ -68,17 +70,21 @@ function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
     return got;
   }
 
-  /** Sends until the first refusal, or so many; how many were let through. */
-  function* burst(most = Infinity): Plan<number> {
+  /** Sends until so many were let through, or one is refused after that moment; how many were let through. */
+  function* burst(most = Infinity, patientUntilMs = 0): Plan<number> {
     const startedMs = now();
     let [passed, level] = [0, 0];
+    const pollMs = (patientUntilMs - startedMs) / PATIENT_POLLS;
+    let notBeforeMs = 0;
     while (passed < most) {
       if (most === Infinity && now() - startedMs > IMPATIENT_MS * (level + 1)) {
         level = Math.min(level + 1, BATCHES.length - 1);
       }
-      const got = yield* send(Math.min(BATCHES[level]!, most - passed));
+      const got = yield* send(Math.min(BATCHES[level]!, most - passed), notBeforeMs);
       passed += got.filter(({ ok }) => ok).length;
-      if (got.some(({ ok }) => !ok)) break;
+      if (got.every(({ ok }) => ok)) continue;
+      if (now() >= patientUntilMs) break;
+      notBeforeMs = now() + pollMs;
     }
     return passed;
   }
@@ -103,9 +109,11 @@ function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
   const startMs = now();
   const first = yield* burst();
   if (first === 0) return;
+  const burstMs = now() - startMs;
   const one = yield* release();
   const half = Math.max(1, Math.floor(first / 2));
-  const second = 1 + (yield* burst(half - 1));
+  // A log lets through again one by one, as they came: no faster than the first burst was.
+  const second = 1 + (yield* burst(half - 1, now() + burstMs * 0.6));
   if (half > 2 && second < Math.max(2, half * 0.6)) {
     yield* evenly(first);
     return;
@@ -140,7 +148,8 @@ function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
   /** Releases come one by one: measure their pace, then burst again when another part of a window would be due. */
   function* evenly(allowance: number): Plan {
     const emptiedMs = seen.find(({ ok }) => !ok)!.atMs;
-    const paceMs = yield* pace(Math.max(10, Math.ceil(allowance / 5)));
+    const enough = Math.max(10, Math.ceil(allowance / 5));
+    const paceMs = yield* pace(enough);
     const windowMs = paceMs * allowance;
     for (const shift of [0.4, 0.7]) {
       // Idle until any limiter has forgotten everything, and on until the phase differs.
@@ -150,9 +159,11 @@ function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
       yield* burst();
       const again = now();
       const { atMs } = yield* release(again + paceMs, paceMs * 2);
-      yield* pace(4);
-      // A bucket drips on at once, at any phase; windows make one wait. Far from either: enough is known.
-      if (atMs - again > 4 * paceMs) return;
+      // A bucket drips on at once, at any phase; windows make one wait, and let through at a pace of their own then:
+      // the first pace was another where the first burst lay across an edge.
+      const waited = atMs - again > 4 * paceMs;
+      yield* pace(waited ? Math.max(enough, Math.ceil(allowance / 3)) : 4);
+      if (waited) return;
     }
   }
 }

@@ -108,8 +108,9 @@ export function rateLimitTable(rows: readonly RateLimitRow[]): { text: string; o
   const times = rows
     .map(({ truth, found }) => found.requests / (truth.burst ?? truth.limit))
     .sort((a, b) => a - b);
+  // A kind that was not told has no figures.
   const worst = (of: (row: RateLimitRow) => number): number =>
-    Math.max(...rows.map((row) => Math.abs(of(row))));
+    Math.max(...rows.map((row) => Math.abs(of(row))).filter((error) => !Number.isNaN(error)));
   const sum = `${right} of ${rows.length} right; worst error of the limit ${percent(worst((row) => row.limitError))}, of the window ${percent(worst((row) => row.windowError))}; requests: median ${times[times.length >> 1]?.toFixed(1)} × the limit`;
   return { text: `${table}\n\n${sum}`, ok: right === rows.length };
 }
