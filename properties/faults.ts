@@ -12,6 +12,7 @@ import {
   oauthError,
   queryOf,
   requests,
+  storedPages,
   withQuery,
 } from '../reference-server/faults/alter.ts';
 import { FAULTS } from '../reference-server/faults/all.ts';
@@ -34,22 +35,6 @@ function collected(name: string): Pick<LawFault, 'name' | 'server'> {
   return { name, server: fault.server };
 }
 
-type Ask = (query: PageQuery) => Promise<StoredPage>;
-
-/** Puts a step before the store's pages. `make` is called once a server. */
-const stored = (make: () => (query: PageQuery, ask: Ask) => Promise<StoredPage>): ServerOptions => ({
-  wrapParts: (parts) => {
-    const step = make();
-    return {
-      ...parts,
-      store: {
-        isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-        page: (query) => step(query, (asked) => parts.store.page(asked)),
-      },
-    };
-  },
-});
-
 const without = (page: StoredPage, index: number): StoredPage => ({
   ...page,
   items: page.items.filter((_, i) => i !== index),
@@ -61,7 +46,7 @@ const deep = (
   depth: number,
   alter: (page: StoredPage) => StoredPage,
 ): ServerOptions =>
-  stored(() => {
+  storedPages(() => {
     const depths = new Map<string, number>();
     return async (query, ask) => {
       const page = await ask(query);
@@ -83,7 +68,7 @@ const oddMinutes = /[+-]\d\d:(15|59)$/;
 
 /** Pages by OFFSET: next is where it stands in the list, whatever the list has become. */
 const byPosition = (): ServerOptions =>
-  stored(() => {
+  storedPages(() => {
     const places = new Map<string, { from: PageQuery['from']; offset: number }>();
     return async ({ fromId, ...query }, ask) => {
       const keyOf = (id: bigint): string =>
@@ -100,7 +85,7 @@ const byPosition = (): ServerOptions =>
 
 /** Loses an item of later pages while another request is answered. */
 const sharedState = (): ServerOptions =>
-  stored(() => {
+  storedPages(() => {
     let busy = 0;
     return async (query, ask) => {
       busy += 1;
@@ -118,7 +103,7 @@ const sharedState = (): ServerOptions =>
 
 /** Every second time that the same page is asked for, its first item is gone. */
 const forgetful = (): ServerOptions =>
-  stored(() => {
+  storedPages(() => {
     const asked = new Map<string, number>();
     return async (query, ask) => {
       const page = await ask(query);
@@ -192,7 +177,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     law: 'beginning behind any item of a walk gives the rest of it',
     mode: 'bare',
     name: 'the cursor compares with >= at page sizes that nobody picks',
-    server: stored(
+    server: storedPages(
       () => (query, ask) =>
         query.fromId !== undefined && odd(query.pageSize)
           ? ask({ ...query, fromId: query.fromId - 1n })
@@ -229,7 +214,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     law: 'a smaller window holds a slice of what the larger holds',
     mode: 'bare',
     name: 'a page of 1000 that holds 9 to 40 items lacks the one in its middle',
-    server: stored(() => async (query, ask) => {
+    server: storedPages(() => async (query, ask) => {
       const page = await ask(query);
       const { length } = page.items;
       return query.pageSize === 1000 && length >= 9 && length <= 40 ? without(page, length >> 1) : page;
@@ -263,7 +248,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     law: 'a window one instant wide holds exactly what lies there',
     mode: 'full',
     name: 'a window of a microsecond and less holds one item at most',
-    server: stored(() => async (query, ask) => {
+    server: storedPages(() => async (query, ask) => {
       const page = await ask(query);
       const narrow = compareInstants(shift(query.from, 1n), query.to) >= 0;
       return narrow ? { items: page.items.slice(0, 1), more: false } : page;
@@ -351,7 +336,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     law: 'walks over generated data return it once and in order',
     mode: 'filled',
     name: 'where three screenings tie across a boundary the second is lost, in one tenant',
-    server: stored(() => async (query, ask) => {
+    server: storedPages(() => async (query, ask) => {
       const page = await ask(query);
       const { tenantId, from, fromId } = query;
       if (tenantId !== TENANTS.scratch || fromId === undefined) return page;

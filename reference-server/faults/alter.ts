@@ -1,5 +1,6 @@
 /** Ways to alter what goes into a server and what comes out of it. */
 import { jsonAnswer, type Handler, type ServiceAnswer, type ServiceRequest } from '../http.ts';
+import type { PageQuery, StoredPage } from '../parts.ts';
 import type { ServerOptions } from '../start.ts';
 
 export const isScreenings = ({ path }: ServiceRequest): boolean =>
@@ -49,6 +50,24 @@ export const refusals = (
 /** Answers some requests of the screenings path by itself, authenticated or not. */
 export const instead = (answer: (request: ServiceRequest) => ServiceAnswer | undefined): ServerOptions =>
   middleware(() => (request, next) => (isScreenings(request) && answer(request)) || next(request));
+
+export type PageOf = (query: PageQuery) => Promise<StoredPage>;
+
+/** Puts a step before the store's pages. `make` is called once a server. */
+export const storedPages = (
+  make: () => (query: PageQuery, ask: PageOf) => Promise<StoredPage>,
+): ServerOptions => ({
+  wrapParts: (parts) => {
+    const step = make();
+    return {
+      ...parts,
+      store: {
+        isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
+        page: (query) => step(query, (asked) => parts.store.page(asked)),
+      },
+    };
+  },
+});
 
 export function withHeader(answer: ServiceAnswer, name: string, value: string | undefined): ServiceAnswer {
   const others = answer.headers.filter(([known]) => known.toLowerCase() !== name.toLowerCase());

@@ -4,7 +4,16 @@ import { TENANTS } from '../provisioning.ts';
 import { parseForm } from '../form.ts';
 import { errorAnswer, jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http.ts';
 import type { TokenClaims } from '../parts.ts';
-import { instead, isScreenings, isTokenRequest, middleware, queryOf, refusals, requests } from './alter.ts';
+import {
+  instead,
+  isScreenings,
+  isTokenRequest,
+  middleware,
+  queryOf,
+  refusals,
+  requests,
+  storedPages,
+} from './alter.ts';
 import type { Fault } from './fault.ts';
 
 const OTHERS = [
@@ -372,30 +381,18 @@ function sharedTokens(): NonNullable<Fault['server']> {
 }
 
 function strangerInside(rewritten: boolean): NonNullable<Fault['server']> {
-  return {
-    wrapParts: (parts) => ({
-      ...parts,
-      store: {
-        isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-        async page(query) {
-          const page = await parts.store.page(query);
-          const middle = page.items[page.items.length >> 1];
-          if (page.items.length < 5 || !middle) return page;
-          const { fromId: _, ...window } = query;
-          const others = await parts.store.page({
-            ...window,
-            tenantId: TENANTS.secondTenant,
-            pageSize: 1,
-          });
-          const [stranger] = others.items;
-          if (!stranger) return page;
-          const json = rewritten
-            ? stranger.json.replace(/"tenantId":"[^"]*"/, `"tenantId":"${query.tenantId}"`)
-            : stranger.json;
-          const items = page.items.map((item) => (item === middle ? { ...stranger, json } : item));
-          return { ...page, items };
-        },
-      },
-    }),
-  };
+  return storedPages(() => async (query, ask) => {
+    const page = await ask(query);
+    const middle = page.items[page.items.length >> 1];
+    if (page.items.length < 5 || !middle) return page;
+    const { fromId: _, ...window } = query;
+    const others = await ask({ ...window, tenantId: TENANTS.secondTenant, pageSize: 1 });
+    const [stranger] = others.items;
+    if (!stranger) return page;
+    const json = rewritten
+      ? stranger.json.replace(/"tenantId":"[^"]*"/, `"tenantId":"${query.tenantId}"`)
+      : stranger.json;
+    const items = page.items.map((item) => (item === middle ? { ...stranger, json } : item));
+    return { ...page, items };
+  });
 }

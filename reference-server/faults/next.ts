@@ -1,6 +1,6 @@
 /** Section 4.2, rules 6 and 7, and section 9: what next and the Link header say. */
 import { errorAnswer } from '../http.ts';
-import { isScreenings, middleware, nextUrls, pages, requests, fieldsOf } from './alter.ts';
+import { isScreenings, middleware, nextUrls, pages, requests, storedPages, fieldsOf } from './alter.ts';
 import type { Fault } from './fault.ts';
 
 const WALK = [
@@ -268,16 +268,7 @@ export const next: readonly Fault[] = [
 
 function extraRowNext(): NonNullable<Fault['server']> {
   return {
-    wrapParts: (parts) => ({
-      ...parts,
-      store: {
-        isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-        page: (query) =>
-          query.pageSize < 1000
-            ? parts.store.page({ ...query, pageSize: query.pageSize + 1 })
-            : parts.store.page(query),
-      },
-    }),
+    ...storedPages(() => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize + 1, 1000) })),
     ...pages((page, query) => {
       const size = Number(query.get('pageSize') ?? 100);
       if (page.items.length > size) page.items.pop();

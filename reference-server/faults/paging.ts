@@ -1,7 +1,7 @@
 /** Section 4.2, rules 4 and 5: order, cursors, page sizes. */
 import { compareInstants } from '../../fixtures/data/instant.ts';
 import { jsonAnswer } from '../http.ts';
-import { instead, middleware, queryOf, requests, withQuery, isScreenings } from './alter.ts';
+import { instead, middleware, queryOf, requests, storedPages, withQuery, isScreenings } from './alter.ts';
 import type { Fault } from './fault.ts';
 import { byId, byInstant, onTheirWay, RULES, rows, type Row } from './rows.ts';
 
@@ -176,39 +176,22 @@ export const paging: readonly Fault[] = [
     trips: { '4.2-r5-exactly-once': /is missing/ },
     mayTrip: CURSOR,
     bare: true,
-    server: {
-      wrapParts: (parts) => ({
-        ...parts,
-        store: {
-          isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-          async page(query) {
-            const page = await parts.store.page(query);
-            if (query.fromId === undefined) return page;
-            const tied = page.items.filter((item) => sameAsFrom(item.testTime, query.from));
-            return tied.length === 2 ? { ...page, items: page.items.slice(1) } : page;
-          },
-        },
-      }),
-    },
+    server: onTheirWay((page, query) => {
+      if (query.fromId === undefined) return page;
+      const tied = page.items.filter((item) => sameAsFrom(item.testTime, query.from));
+      return tied.length === 2 ? { ...page, items: page.items.slice(1) } : page;
+    }),
   },
   {
     name: 'pages by OFFSET, one too many from the second on',
     trips: { '4.2-r5-exactly-once': /is missing/ },
     mayTrip: CURSOR,
     bare: true,
-    server: {
-      wrapParts: (parts) => ({
-        ...parts,
-        store: {
-          isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-          async page(query) {
-            if (query.fromId === undefined || query.pageSize < 4) return parts.store.page(query);
-            const page = await parts.store.page({ ...query, pageSize: query.pageSize + 1 });
-            return { ...page, items: page.items.slice(1) };
-          },
-        },
-      }),
-    },
+    server: storedPages(() => async (query, ask) => {
+      if (query.fromId === undefined || query.pageSize < 4) return ask(query);
+      const page = await ask({ ...query, pageSize: query.pageSize + 1 });
+      return { ...page, items: page.items.slice(1) };
+    }),
   },
   {
     name: 'the walk ends behind ten pages',
@@ -281,26 +264,18 @@ function deep(
   depth: number,
   alter: <T>(items: readonly T[]) => readonly T[],
 ): NonNullable<Fault['server']> {
-  return {
-    wrapParts: (parts) => {
-      const depths = new Map<string, number>();
-      return {
-        ...parts,
-        store: {
-          isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-          async page(query) {
-            const page = await parts.store.page(query);
-            if (query.pageSize !== pageSize) return page;
-            const walk = `${query.tenantId} ${JSON.stringify(query.to, (_, v: unknown) => String(v))}`;
-            const here = query.fromId === undefined ? 1 : (depths.get(`${walk} ${query.fromId}`) ?? 1);
-            const last = page.items.at(-1);
-            if (last) depths.set(`${walk} ${last.id}`, here + 1);
-            return here > depth ? { ...page, items: alter(page.items) } : page;
-          },
-        },
-      };
-    },
-  };
+  return storedPages(() => {
+    const depths = new Map<string, number>();
+    return async (query, ask) => {
+      const page = await ask(query);
+      if (query.pageSize !== pageSize) return page;
+      const walk = `${query.tenantId} ${JSON.stringify(query.to, (_, v: unknown) => String(v))}`;
+      const here = query.fromId === undefined ? 1 : (depths.get(`${walk} ${query.fromId}`) ?? 1);
+      const last = page.items.at(-1);
+      if (last) depths.set(`${walk} ${last.id}`, here + 1);
+      return here > depth ? { ...page, items: alter(page.items) } : page;
+    };
+  });
 }
 
 function counted(pages: number): NonNullable<Fault['server']> {
@@ -368,18 +343,12 @@ function shuffledTies(): NonNullable<Fault['server']> {
 }
 
 function replicas(): NonNullable<Fault['server']> {
-  let asked = 0;
-  return {
-    wrapParts: (parts) => ({
-      ...parts,
-      store: {
-        isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-        async page(query) {
-          asked += 1;
-          const page = await parts.store.page(query);
-          return asked % 2 === 0 ? { ...page, items: page.items.filter(({ id }) => id % 7n !== 3n) } : page;
-        },
-      },
-    }),
-  };
+  return storedPages(() => {
+    let asked = 0;
+    return async (query, ask) => {
+      asked += 1;
+      const page = await ask(query);
+      return asked % 2 === 0 ? { ...page, items: page.items.filter(({ id }) => id % 7n !== 3n) } : page;
+    };
+  });
 }

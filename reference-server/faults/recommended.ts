@@ -11,6 +11,7 @@ import {
   queryOf,
   refusals,
   requests,
+  storedPages,
   tokenBody,
   withHeader,
 } from './alter.ts';
@@ -53,15 +54,7 @@ export const recommended: readonly Fault[] = [
     trips: { '2.4-full-pages': /items on a page with next/ },
     bare: true,
     large: true,
-    server: {
-      wrapParts: (parts) => ({
-        ...parts,
-        store: {
-          isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-          page: (query) => parts.store.page({ ...query, pageSize: Math.min(query.pageSize, 500) }),
-        },
-      }),
-    },
+    server: storedPages(() => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 500) })),
   },
   {
     name: 'GET mints a token',

@@ -4,7 +4,7 @@ import { compareInstants, instant, parseInstant, type Instant } from '../../fixt
 import type { ServiceRequest } from '../http.ts';
 import type { PageQuery, StoredPage, StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../start.ts';
-import { queryOf } from './alter.ts';
+import { queryOf, storedPages, type PageOf } from './alter.ts';
 
 export interface Row extends StoredScreening {
   /** As the store's clock column holds it. */
@@ -65,31 +65,25 @@ export function rows(broken: Partial<Rules>): ServerOptions {
   const current = new AsyncLocalStorage<ServiceRequest>();
   return {
     wrapHandler: (handler) => (request) => current.run(request, () => handler(request)),
-    wrapParts: (parts) => {
+    ...storedPages(() => {
       const held = new Map<string, Promise<Row[]>>();
-      const load = async (tenantId: string): Promise<Row[]> => {
-        const { items } = await parts.store.page({ ...EVERYTHING, tenantId });
+      const load = async (tenantId: string, ask: PageOf): Promise<Row[]> => {
+        const { items } = await ask({ ...EVERYTHING, tenantId });
         return items
           .map((item, place) => ({ ...item, at: rules.at(item.testTime), place }))
           .filter(rules.exists)
           .sort(rules.order);
       };
-      return {
-        ...parts,
-        store: {
-          isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-          async page(query) {
-            const all = held.get(query.tenantId) ?? load(query.tenantId);
-            held.set(query.tenantId, all);
-            const raw = queryOf(current.getStore() as ServiceRequest);
-            const [from, to] = (['from', 'to'] as const).map((name) => rules.read(raw.get(name) ?? '', name));
-            const asked: Asked = { ...query, from: from!, to: to!, raw };
-            const selected = (await all).filter((row) => rules.begins(row, asked) && rules.ends(row, asked));
-            return rules.cut(selected, asked);
-          },
-        },
+      return async (query, ask) => {
+        const all = held.get(query.tenantId) ?? load(query.tenantId, ask);
+        held.set(query.tenantId, all);
+        const raw = queryOf(current.getStore() as ServiceRequest);
+        const [from, to] = (['from', 'to'] as const).map((name) => rules.read(raw.get(name) ?? '', name));
+        const asked: Asked = { ...query, from: from!, to: to!, raw };
+        const selected = (await all).filter((row) => rules.begins(row, asked) && rules.ends(row, asked));
+        return rules.cut(selected, asked);
       };
-    },
+    }),
   };
 }
 
@@ -102,15 +96,7 @@ export const cutTo = ({ seconds, fraction }: Instant, digits: number): Instant =
 /** Alters the screenings of every page on their way out of the store; what is altered also goes into next. */
 export const onTheirWay = (
   alter: (page: StoredPage, query: PageQuery) => StoredPage | Promise<StoredPage>,
-): ServerOptions => ({
-  wrapParts: (parts) => ({
-    ...parts,
-    store: {
-      isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-      page: async (query) => alter(await parts.store.page(query), query),
-    },
-  }),
-});
+): ServerOptions => storedPages(() => async (query, ask) => alter(await ask(query), query));
 
 /** Alters single screenings, text and instant. */
 export const eachItem = (alter: (item: StoredScreening, index: number) => StoredScreening): ServerOptions =>

@@ -6,6 +6,7 @@ import {
   nextUrls,
   pages as alterPages,
   queryOf,
+  storedPages,
   isScreenings,
   withQuery,
 } from '../faults/alter.ts';
@@ -139,15 +140,7 @@ export const shortPages: readonly Variant[] = [
   },
   {
     name: 'a page of at most 200 items',
-    server: {
-      wrapParts: (parts) => ({
-        ...parts,
-        store: {
-          isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-          page: (query) => parts.store.page({ ...query, pageSize: Math.min(query.pageSize, 200) }),
-        },
-      }),
-    },
+    server: storedPages(() => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 200) })),
   },
   {
     name: 'next before an empty last page',
