@@ -13,6 +13,7 @@ import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.t
 import { compareInstants, formatInstant, instant, parseInstant } from '../fixtures/data/instant.ts';
 import { complain } from '../fixtures/judge/complaint.ts';
 import type { Kit } from '../fixtures/judge/kit.ts';
+import { isUuid } from '../fixtures/judge/observers/page.ts';
 import { sceneOf, windowOf } from '../fixtures/judge/survey.ts';
 import { walk } from '../fixtures/judge/walk.ts';
 import type { Probe } from '../fixtures/judge/probe.ts';
@@ -176,12 +177,20 @@ export const probes: readonly Probe[] = [
   },
 ];
 
+/** A UUID is the same in either case. */
+function comparable(screening: Json | undefined): Json | undefined {
+  const tenantId = member(screening, 'tenantId');
+  return isObject(screening) && typeof tenantId === 'string' && isUuid(tenantId)
+    ? { ...screening, tenantId: tenantId.toLowerCase() }
+    : screening;
+}
+
 /** The first member that differs: what REST says, what the event says. */
 function differs(item: Json, data: Json | undefined): [string, string] | undefined {
-  if (canonical(item) === canonical(data)) return undefined;
+  if (canonical(comparable(item)) === canonical(comparable(data))) return undefined;
   const names = new Set([...Object.keys(item ?? {}), ...Object.keys(isObject(data) ? data : {})]);
   for (const name of names) {
-    const [rest, event] = [member(item, name), member(data, name)];
+    const [rest, event] = [item, data].map((object) => member(comparable(object), name));
     if (canonical(rest) !== canonical(event))
       return [`${name}: ${excerpt(rest)}`, `${name}: ${excerpt(event)}`];
   }

@@ -81,7 +81,7 @@ export async function scenarioCommand(
     maxPages: DEEPEST,
     tables: true,
     maxRequests: flags.maxRequests ?? target.rateLimit?.maxRequests ?? 2000,
-    maxSeconds: flags.maxSeconds ?? target.rateLimit?.maxSeconds ?? 60,
+    maxSeconds: flags.maxSeconds ?? target.rateLimit?.maxSeconds ?? 360,
     requestsPerSecond: flags.rate ?? RATES[name] ?? 5,
     seconds: flags.duration ?? SECONDS[name] ?? 30,
     walkers: flags.walkers,

@@ -111,10 +111,12 @@ function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
   if (first === 0) return;
   const burstMs = now() - startMs;
   const one = yield* release();
-  const half = Math.max(1, Math.floor(first / 2));
-  // A log lets through again one by one, as they came: no faster than the first burst was.
-  const second = 1 + (yield* burst(half - 1, now() + burstMs * 0.6));
-  if (half > 2 && second < Math.max(2, half * 0.6)) {
+  const half = Math.max(Math.min(first, 2), Math.floor(first / 2));
+  // A log lets through again one by one, as they came: no faster than the first burst was. Nothing else follows at
+  // once in a bucket of few.
+  const patienceMs = Math.max(burstMs * 0.6, (one.atMs - startMs - burstMs) * (first < 10 ? 0.3 : 0));
+  const second = 1 + (yield* burst(half - 1, now() + patienceMs));
+  if (first > 1 && second < Math.max(2, half * 0.6)) {
     yield* evenly(first);
     return;
   }

@@ -15,7 +15,8 @@ export async function rateLimit(session: Session, probe: RateLimitOptions): Prom
   let seen = await ask(session, probe);
   let limiter = identifyLimiter(seen);
   const left = probe.maxRequests - seen.length;
-  if (limiter.kind === 'cannot-tell' && left > seen.length) {
+  const released = seen.some(({ ok }, index) => ok && seen[index - 1]?.ok === false);
+  if (limiter.kind === 'cannot-tell' && released && left > seen.length) {
     session.tell('  these answers leave the kind open: asking once more');
     await setTimeout(settleSeconds(limiter, seen) * 1000);
     const again = await ask(session, { ...probe, maxRequests: left });
@@ -33,7 +34,13 @@ export async function rateLimit(session: Session, probe: RateLimitOptions): Prom
   return {
     limiter,
     held: limiter.kind !== 'cannot-tell',
-    summary: words(limiter, probe),
+    summary:
+      released || limiter.kind === 'none-found'
+        ? words(limiter, probe)
+        : [
+            `refused from request ${seen.findIndex(({ ok }) => !ok) + 1} on, and nothing was let through again`,
+            `the window may be longer than ${probe.maxSeconds} s: allow more with --max-seconds`,
+          ],
     tables: {
       answers: seen.map(({ atMs, ok }) => ({ seconds: Math.round(atMs - startedAt) / 1000, ok: ok ? 1 : 0 })),
     },

@@ -86,7 +86,24 @@ export const urls: readonly Variant[] = [
   },
 ];
 
+/** In UTC, to the microsecond. The year 10000, which RFC 3339 has no digits for, is written as Date does. */
+function inUtc(text: string): string {
+  const at = instant(text);
+  try {
+    return formatInstant(at, { digits: 6 });
+  } catch {
+    return new Date(Number(at.seconds) * 1000).toISOString();
+  }
+}
+
 export const encoded: readonly Variant[] = [
+  {
+    name: 'the instants of next in UTC',
+    server: nextUrls((next) => {
+      for (const name of ['from', 'to']) next.searchParams.set(name, inUtc(next.searchParams.get(name)!));
+      return next;
+    }),
+  },
   {
     name: 'next with the UUID in capitals and letters percent-encoded',
     server: {
