@@ -80,7 +80,7 @@ export async function scenarioCommand(
     pageSize: session.settings.pageSize,
     maxPages: DEEPEST,
     tables: true,
-    maxRequests: flags.maxRequests ?? target.rateLimit?.maxRequests ?? 2000,
+    maxRequests: flags.maxRequests ?? target.rateLimit?.maxRequests ?? 5000,
     maxSeconds: flags.maxSeconds ?? target.rateLimit?.maxSeconds ?? 360,
     requestsPerSecond: flags.rate ?? RATES[name] ?? 5,
     seconds: flags.duration ?? SECONDS[name] ?? 30,

@@ -8,7 +8,7 @@ import { searchCapacity } from './capacity.ts';
 import { depthShape, median, type PageSample } from './depth.ts';
 import { identifyLimiter } from './limiter-fit.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterSettings } from './limiter-models.ts';
-import { probeLimiter, type Observation } from './limiter-probe.ts';
+import { probeLimiter, type Observation, type Probed } from './limiter-probe.ts';
 import { mergeParts } from './merge.ts';
 import { plan } from './plan.ts';
 import { simulate } from './queue.ts';
@@ -110,10 +110,10 @@ test('a step knows its saturation only from a backlog', () => {
 });
 
 /** Runs the probe against a limiter in simulated time: a request takes about a millisecond. */
-function probe(settings: LimiterSettings, seed: number, lieSeconds = 0): Observation[] {
+function probe(settings: LimiterSettings, seed: number, lieSeconds = 0, maxSeconds = 120): Probed {
   const random = randomSource(seed);
   const limiter = createLimiter(settings);
-  const questions = probeLimiter({ maxRequests: 3000, maxSeconds: 120 });
+  const questions = probeLimiter({ maxRequests: 3000, maxSeconds });
   const originMs = 1_000_000;
   let nowMs = originMs;
   let step = questions.next();
@@ -129,7 +129,7 @@ function probe(settings: LimiterSettings, seed: number, lieSeconds = 0): Observa
     });
     step = questions.next(got);
   }
-  return [...step.value];
+  return step.value;
 }
 
 for (const kind of LIMITER_KINDS) {
@@ -153,15 +153,24 @@ for (const kind of LIMITER_KINDS) {
 }
 
 test('limiter: none is found where none is', () => {
-  const seen = probe({ kind: 'fixed-window', limit: 1_000_000, windowMs: 1000 }, 1);
-  expect(identifyLimiter(seen)).toMatchObject({ kind: 'none-found', requests: seen.length });
+  const probed = probe({ kind: 'fixed-window', limit: 1_000_000, windowMs: 1000 }, 1);
+  expect(identifyLimiter(probed)).toMatchObject({ kind: 'none-found', requests: probed.seen.length });
 });
 
 test('limiter: answers by chance are no kind', () => {
   const random = randomSource(5);
   const seen = Array.from({ length: 200 }, (_, i) => ({ atMs: i * 20, slackMs: 0.5, ok: random() < 0.5 }));
-  expect(identifyLimiter(seen).kind).toBe('cannot-tell');
+  expect(identifyLimiter({ seen }).kind).toBe('cannot-tell');
 });
+
+for (const kind of LIMITER_KINDS) {
+  test(`limiter: a ${kind} is not named before its time`, () => {
+    for (const phaseMs of [0, 4_000, 16_000]) {
+      const probed = probe({ kind, limit: 60, windowMs: 20_000, phaseMs }, 1, 0, 8);
+      expect(identifyLimiter(probed).kind).toBe('cannot-tell');
+    }
+  });
+}
 
 test('limiter: a Retry-After that is too short is a lie', () => {
   const settings = { kind: 'fixed-window', limit: 40, windowMs: 2500 } as const;

@@ -1,6 +1,7 @@
 /**
  * Which limiter would have answered as the target did: for each kind, the settings that contradict the fewest
  * answers; kinds that contradict none (almost) remain. The moments of the answers are known give or take a little.
+ * A probe that was cut short did not ask all that tells the kinds apart: none is named then.
  */
 import {
   bucketDistance,
@@ -11,8 +12,8 @@ import {
   type Candidate,
   type Evidence,
 } from './limiter-evidence.ts';
-import type { LimiterKind } from './limiter-models.ts';
-import type { Observation } from './limiter-probe.ts';
+import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
+import type { Observation, Probed } from './limiter-probe.ts';
 
 export interface LimiterFinding {
   readonly kind: LimiterKind | 'none-found' | 'cannot-tell';
@@ -34,7 +35,7 @@ const TOLERATED = 0.012;
 /** A shorter window can't be told from none at this precision. */
 const LEAST_WINDOW_MS = 50;
 
-export function identifyLimiter(seen: readonly Observation[]): LimiterFinding {
+export function identifyLimiter({ seen, cutBy }: Probed): LimiterFinding {
   const requests = seen.length;
   const honest = honesty(seen);
   const common = { requests, ...(honest === undefined ? {} : { retryAfterHonest: honest }) };
@@ -50,6 +51,8 @@ export function identifyLimiter(seen: readonly Observation[]): LimiterFinding {
   const winner = remaining[0];
   if (!winner) return { kind: 'cannot-tell', alternatives: [], explained, ...common };
   const alternatives = remaining.slice(1).map((fit) => fit.best.kind);
+  // Nothing was asked yet that would have told them apart.
+  const unasked = cutBy ? LIMITER_KINDS.filter((kind) => !fits.some((fit) => fit.best.kind === kind)) : [];
   const { kind, limit, windowMs } = winner.best;
   // Equally good fits of different kinds: no answer told them apart.
   const tied = remaining.length > 1 && remaining[1]!.misses === winner.misses;
@@ -57,8 +60,14 @@ export function identifyLimiter(seen: readonly Observation[]): LimiterFinding {
     kind === 'token-bucket'
       ? { burst: limit, ratePerSecond: round((limit * 1000) / windowMs) }
       : { limit, windowSeconds: round(windowMs / 1000) };
-  return tied
-    ? { kind: 'cannot-tell', ...figures, alternatives: [kind, ...alternatives], explained, ...common }
+  return tied || cutBy
+    ? {
+        kind: 'cannot-tell',
+        ...figures,
+        alternatives: [kind, ...alternatives, ...unasked],
+        explained,
+        ...common,
+      }
     : { kind, ...figures, alternatives, explained, ...common };
 }
 

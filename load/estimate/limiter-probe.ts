@@ -36,7 +36,17 @@ const BATCHES = [1, 5, 20, 50];
 /** How often a patient burst asks again. */
 const PATIENT_POLLS = 12;
 
-class Exhausted extends Error {}
+/** What a probe saw, and the limit that ended it early. */
+export interface Probed {
+  readonly seen: readonly Observation[];
+  readonly cutBy?: keyof ProbeLimits;
+}
+
+class Exhausted extends Error {
+  constructor(readonly limit: keyof ProbeLimits) {
+    super(limit);
+  }
+}
 
 interface Release {
   /** The moment of the first request let through again, and of the last one refused. */
@@ -48,22 +58,22 @@ interface Release {
  * burst, wait, half a burst, the rest later, wait, burst, wait: each kind of limiter answers the second wait and
  * the third burst in its own way. What paces its releases evenly gets a second burst at another phase instead.
  */
-export function* probeLimiter(limits: ProbeLimits): Plan<readonly Observation[]> {
+export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   const seen: Observation[] = [];
   try {
     yield* plan(limits, seen);
   } catch (error) {
     if (!(error instanceof Exhausted)) throw error;
+    return { seen, cutBy: error.limit };
   }
-  return seen;
+  return { seen };
 }
 
 function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
   const now = (): number => seen.at(-1)?.atMs ?? 0;
   function* send(count = 1, notBeforeMs = 0): Plan<readonly Observation[]> {
-    if (seen.length + count > limits.maxRequests || Math.max(now(), notBeforeMs) > limits.maxSeconds * 1000) {
-      throw new Exhausted();
-    }
+    if (seen.length + count > limits.maxRequests) throw new Exhausted('maxRequests');
+    if (Math.max(now(), notBeforeMs) > limits.maxSeconds * 1000) throw new Exhausted('maxSeconds');
     const got = yield { notBeforeMs, count };
     // Of requests sent at once the order is unknown: those let through count as the earlier ones.
     seen.push(...[...got].sort((a, b) => a.atMs - b.atMs || Number(b.ok) - Number(a.ok)));

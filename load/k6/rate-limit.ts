@@ -36,7 +36,8 @@ export default function (): void {
   // The connection is made before anything is timed.
   const originMs = Date.now();
   const probe = probeLimiter(limits);
-  for (let step = probe.next(); !step.done;) {
+  let step = probe.next();
+  while (!step.done) {
     const { notBeforeMs, count } = step.value;
     const waitMs = originMs + notBeforeMs - Date.now();
     if (waitMs > 0) sleep(waitMs / 1000);
@@ -60,4 +61,5 @@ export default function (): void {
     }
     step = probe.next(seen);
   }
+  if (step.value.cutBy) console.log(`cut by ${step.value.cutBy}`);
 }

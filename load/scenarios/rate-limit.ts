@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
-import type { Observation } from '../estimate/limiter-probe.ts';
+import type { Observation, Probed } from '../estimate/limiter-probe.ts';
 import type { LoadResult } from '../result.ts';
 import { VoidRun, type Session } from '../run/session.ts';
 
@@ -11,18 +11,17 @@ export interface RateLimitOptions {
   readonly maxSeconds: number;
 }
 
-export async function rateLimit(session: Session, probe: RateLimitOptions): Promise<Partial<LoadResult>> {
-  let seen = await ask(session, probe);
-  let limiter = identifyLimiter(seen);
-  const left = probe.maxRequests - seen.length;
-  const released = seen.some(({ ok }, index) => ok && seen[index - 1]?.ok === false);
-  if (limiter.kind === 'cannot-tell' && released && left > seen.length) {
+export async function rateLimit(session: Session, limits: RateLimitOptions): Promise<Partial<LoadResult>> {
+  let probed = await ask(session, limits);
+  let limiter = identifyLimiter(probed);
+  const left = limits.maxRequests - probed.seen.length;
+  if (limiter.kind === 'cannot-tell' && !probed.cutBy && left > probed.seen.length) {
     session.tell('  these answers leave the kind open: asking once more');
-    await setTimeout(settleSeconds(limiter, seen) * 1000);
-    const again = await ask(session, { ...probe, maxRequests: left });
+    await setTimeout(settleSeconds(limiter, probed.seen) * 1000);
+    const again = await ask(session, { ...limits, maxRequests: left });
     const second = identifyLimiter(again);
-    if (second.kind !== 'cannot-tell') [limiter, seen] = [second, again];
-    limiter = { ...limiter, requests: probe.maxRequests - left + again.length };
+    if (second.kind !== 'cannot-tell') [limiter, probed] = [second, again];
+    limiter = { ...limiter, requests: limits.maxRequests - left + again.seen.length };
   }
   if (limiter.retryAfterHonest === false) {
     session.findings.push({
@@ -30,31 +29,38 @@ export async function rateLimit(session: Session, probe: RateLimitOptions): Prom
       message: 'a request sent after the wait that Retry-After named was refused again',
     });
   }
-  const startedAt = seen[0]!.atMs;
+  const startedAt = probed.seen[0]!.atMs;
+  const why = limiter.kind === 'cannot-tell' ? unusable(limiter, probed, limits) : undefined;
   return {
     limiter,
-    held: limiter.kind !== 'cannot-tell',
-    summary:
-      released || limiter.kind === 'none-found'
-        ? words(limiter, probe)
-        : [
-            `refused from request ${seen.findIndex(({ ok }) => !ok) + 1} on, and nothing was let through again`,
-            `the window may be longer than ${probe.maxSeconds} s: allow more with --max-seconds`,
-          ],
+    ...(why ? { void: why } : {}),
+    held: true,
+    summary: words(limiter, limits, why),
     tables: {
-      answers: seen.map(({ atMs, ok }) => ({ seconds: Math.round(atMs - startedAt) / 1000, ok: ok ? 1 : 0 })),
+      answers: probed.seen.map(({ atMs, ok }) => ({
+        seconds: Math.round(atMs - startedAt) / 1000,
+        ok: ok ? 1 : 0,
+      })),
     },
   };
 }
 
-async function ask(session: Session, probe: RateLimitOptions): Promise<Observation[]> {
+/** Kinds that would all have answered so are a result too. Too few answers are none, and so are those that no kind gives. */
+function unusable(limiter: LimiterFinding, { cutBy }: Probed, limits: RateLimitOptions): string | undefined {
+  if (cutBy === 'maxSeconds')
+    return `${limits.maxSeconds} s were too short to tell: allow more with --max-seconds`;
+  if (cutBy) return `${limits.maxRequests} requests were too few to tell: allow more with --max-requests`;
+  return limiter.alternatives.length > 0 ? undefined : 'no known kind of limiter explains the answers';
+}
+
+async function ask(session: Session, probe: RateLimitOptions): Promise<Probed> {
   const config = session.config('rate-limit', { probe, judgeEvery: 1, seconds: 0, pageSize: 1 });
   const run = await session.run('rate-limit', config);
   const stopped = run.lines.find((line) => line.startsWith('stopped '));
   if (stopped) throw new VoidRun(`the probe was ${stopped}`);
-  const seen = readObservations(run.lines);
-  if (seen.length === 0) throw new VoidRun('the probe sent nothing');
-  return seen;
+  const probed = readProbe(run.lines);
+  if (probed.seen.length === 0) throw new VoidRun('the probe sent nothing');
+  return probed;
 }
 
 /** So long until a limiter that answered so has forgotten what was asked: two windows, a minute at most. */
@@ -66,11 +72,11 @@ function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): n
   return Math.min(60, 2.1 * window);
 }
 
-/** Reads the lines `o at slack ok retryAfter`. */
-export function readObservations(lines: readonly string[]): Observation[] {
-  return lines
+/** Reads the lines `o at slack ok retryAfter` and `cut by limit`. */
+export function readProbe(lines: readonly string[]): Probed {
+  const seen = lines
     .filter((line) => line.startsWith('o '))
-    .map((line) => {
+    .map((line): Observation => {
       const [at, slack, ok, retryAfter] = line.slice(2).split(' ');
       return {
         atMs: Number(at),
@@ -79,6 +85,8 @@ export function readObservations(lines: readonly string[]): Observation[] {
         ...(retryAfter ? { retryAfterSeconds: Number(retryAfter) } : {}),
       };
     });
+  const cut = lines.find((line) => line.startsWith('cut by '))?.slice(7);
+  return { seen, ...(cut === 'maxSeconds' || cut === 'maxRequests' ? { cutBy: cut } : {}) };
 }
 
 const NAMES = {
@@ -97,7 +105,11 @@ function certainty({ explained }: LimiterFinding, kind: LimiterKind): string {
   return `it explains ${percent(explained[kind] ?? 0)} of the answers; the next best, ${NAMES[next[0]]}, ${percent(next[1])}`;
 }
 
-function words(limiter: LimiterFinding, { maxRequests, maxSeconds }: RateLimitOptions): string[] {
+function words(
+  limiter: LimiterFinding,
+  { maxRequests, maxSeconds }: RateLimitOptions,
+  why?: string,
+): string[] {
   const { kind, requests, alternatives } = limiter;
   const cost = `${requests} requests were needed`;
   if (kind === 'none-found')
@@ -107,12 +119,15 @@ function words(limiter: LimiterFinding, { maxRequests, maxSeconds }: RateLimitOp
     limiter.burst === undefined ? '' : `a burst of ${limiter.burst}, then ${limiter.ratePerSecond}/s`,
   ].filter(Boolean);
   const others = alternatives.map((other) => NAMES[other]).join(', ');
-  return [
+  const named =
     kind === 'cannot-tell'
-      ? `the kind can't be told${others ? `: ${others} fit equally well` : ': no known kind explains the answers'}`
-      : `${NAMES[kind]}: ${figures.join(', ')}`,
-    ...(kind === 'cannot-tell' && figures.length > 0 ? [figures.join(', ')] : []),
-    ...(kind === 'cannot-tell' ? [] : [certainty(limiter, kind)]),
+      ? [
+          ...(others ? [`${others} ${why ? 'are still possible' : 'fit equally well'}`] : []),
+          ...(figures.length > 0 ? [`if the first: ${figures.join(', ')}`] : []),
+        ]
+      : [`${NAMES[kind]}: ${figures.join(', ')}`, certainty(limiter, kind)];
+  return [
+    ...named,
     limiter.retryAfterHonest === undefined
       ? 'Retry-After: not seen, or no wait was sat out'
       : `Retry-After: ${limiter.retryAfterHonest ? 'long enough wherever it was waited for' : 'too short'}`,
