@@ -112,6 +112,6 @@ export function tokenCommands(target: Target, curls: readonly string[]): string[
         `--data-urlencode 'scope=screenings.read'`,
         quote(`${target.authUrl}/oauth/token`),
       ];
-      return `${tokenVariable(name)}=$(curl -s ${parts.join(' ')} | sed -E 's/.*"access_token" *: *"([^"]+)".*/\\1/')`;
+      return `${tokenVariable(name)}=$(curl -s ${parts.join(' ')} | sed -nE 's/.*"access_token" *: *"([^"]+)".*/\\1/p')`;
     });
 }

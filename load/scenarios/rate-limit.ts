@@ -111,7 +111,7 @@ function words(
   why?: string,
 ): string[] {
   const { kind, requests, alternatives } = limiter;
-  const cost = `${requests} requests were needed`;
+  const cost = `${requests} requests were sent`;
   if (kind === 'none-found')
     return [`no limit was met within ${maxRequests} requests or ${maxSeconds} s`, cost];
   const figures = [
