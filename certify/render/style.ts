@@ -98,6 +98,7 @@ button,select,input{font:inherit;color:inherit;background:var(--page);border:1px
 button{cursor:pointer}
 button:hover{border-color:var(--muted)}
 
+.command+.command{margin-top:.5rem}
 .command{display:flex;align-items:flex-start;gap:.5rem}
 .command code{flex:1;min-width:0;padding:.4rem .65rem;background:var(--code);border-radius:6px;white-space:pre-wrap;overflow-wrap:anywhere}
 .copy{flex:none;font-size:.8rem;padding:.25rem .6rem}
