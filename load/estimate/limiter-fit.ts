@@ -78,25 +78,17 @@ interface Fit {
   readonly misses: number;
 }
 
-/** Runs of requests that were let through between refusals, and the moments of change. */
-function shapeOf(seen: readonly Observation[]): {
-  runs: number[];
-  releases: { refusedMs: number; passedMs: number }[];
-} {
-  const runs: number[] = [];
-  const releases: { refusedMs: number; passedMs: number }[] = [];
-  let run = 0;
-  for (const [index, { ok, atMs }] of seen.entries()) {
+/** From a refusal to the next request let through: both are known, the moment of release lies between them. */
+interface Edge {
+  readonly refusedMs: number;
+  readonly passedMs: number;
+}
+
+function releasesOf(seen: readonly Observation[]): Edge[] {
+  return seen.flatMap(({ ok, atMs }, index) => {
     const before = seen[index - 1];
-    if (ok && before && !before.ok) releases.push({ refusedMs: before.atMs, passedMs: atMs });
-    if (ok) run += 1;
-    else if (run > 0) {
-      runs.push(run);
-      run = 0;
-    }
-  }
-  if (run > 0) runs.push(run);
-  return { runs, releases };
+    return ok && before && !before.ok ? [{ refusedMs: before.atMs, passedMs: atMs }] : [];
+  });
 }
 
 /** Tries all candidates; the figure is the middle of those that do equally well. */
@@ -132,7 +124,7 @@ function limitsAround(values: readonly number[], width = 2): number[] {
 }
 
 function fitFixed(seen: readonly Observation[]): Fit | undefined {
-  const { releases } = shapeOf(seen);
+  const releases = releasesOf(seen);
   const total: number[] = [];
   // Within one window passes a whole limit, spread over runs: sums between releases that follow each other.
   for (let from = 0; from < releases.length; from += 1) {
@@ -159,8 +151,6 @@ function fitFixed(seen: readonly Observation[]): Fit | undefined {
   return best(seen, candidates);
 }
 
-type Edge = { refusedMs: number; passedMs: number };
-
 /** Lengths that a window may have: from one release to a later one, both known within a gap. */
 function spans(releases: readonly Edge[]): [low: number, high: number, edge: Edge][] {
   const found: [number, number, Edge][] = [];
@@ -177,7 +167,7 @@ function spans(releases: readonly Edge[]): [low: number, high: number, edge: Edg
 
 function fitLog(seen: readonly Observation[]): Fit | undefined {
   const firstRefused = seen.findIndex(({ ok }) => !ok);
-  const { releases } = shapeOf(seen);
+  const releases = releasesOf(seen);
   if (!releases[0]) return undefined;
   const startMs = seen[0]!.atMs;
   const coarse = [...spread(releases[0].refusedMs - startMs, releases[0].passedMs - startMs, 60)];
@@ -187,9 +177,9 @@ function fitLog(seen: readonly Observation[]): Fit | undefined {
   return best(seen, candidates);
 }
 
-/** Releases a second over the stretch where they came one by one. */
+/** Milliseconds from one release to the next, in the middle. */
 function paceMs(seen: readonly Observation[]): number | undefined {
-  const { releases } = shapeOf(seen);
+  const releases = releasesOf(seen);
   if (releases.length < 4) return undefined;
   const gaps = releases.slice(1).map((one, i) => one.passedMs - releases[i]!.passedMs);
   const sorted = [...gaps].sort((a, b) => a - b);
@@ -199,7 +189,7 @@ function paceMs(seen: readonly Observation[]): number | undefined {
 function fitBucket(seen: readonly Observation[]): Fit | undefined {
   const firstRefused = seen.findIndex(({ ok }) => !ok);
   const burstMs = seen[firstRefused]!.atMs - seen[0]!.atMs;
-  const { releases } = shapeOf(seen);
+  const releases = releasesOf(seen);
   if (!releases[0]) return undefined;
   const around = paceMs(seen) ?? releases[0].passedMs - seen[firstRefused]!.atMs;
   const candidates = spread(around * 0.6, around * 1.5, 90).flatMap((msPerToken) =>
@@ -217,7 +207,7 @@ function fitBucket(seen: readonly Observation[]): Fit | undefined {
 
 function fitCounter(seen: readonly Observation[]): Fit | undefined {
   const firstRefused = seen.findIndex(({ ok }) => !ok);
-  const { releases } = shapeOf(seen);
+  const releases = releasesOf(seen);
   const pace = paceMs(seen);
   const expected =
     pace === undefined ? releases[0] && releases[0].passedMs - seen[0]!.atMs : pace * firstRefused;
