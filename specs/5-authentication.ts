@@ -4,6 +4,8 @@ import {
   constantPart,
   encodePart,
   partsOf,
+  followedBy,
+  inOtherCase,
   withLetter,
   withMembers,
   type TokenPart,
@@ -23,6 +25,9 @@ import { canonical, isObject, member } from '../fixtures/client/json.ts';
 import { holdWalk, walk, type Walk } from '../fixtures/judge/walk.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 import { encoded, rawQuery, SOME_WINDOW } from './7.2-rest-errors.ts';
+
+/** Makes a request one of a later page. */
+const LATER_PAGE = '&from_id=1';
 
 /** A tenant that nobody has. */
 const NOBODY = '00000000-0000-4000-8000-00000000dead';
@@ -73,6 +78,9 @@ function alteredBearers(token: string): Authorization[] {
       payload,
       withLetter(signature, Math.floor(signature.text.length / 2), 'A'),
     ],
+    ['signature in the other case', head, payload, inOtherCase(signature)],
+    ['four more letters behind the signature', head, payload, followedBy(signature, 'AAAA')],
+    ['a fourth part', head, payload, followedBy(signature, '.AAAA')],
     ['signature removed', head, payload, none],
     ['signature of zeros', head, payload, constantPart('A'.repeat(signature.text.length))],
     ['alg: none, no signature', unsigned('none'), payload, none],
@@ -143,6 +151,7 @@ export const probes: readonly Probe[] = [
       // Asked with a token first, so that an answer kept before the token is looked at would show.
       await kit.page(SOME_WINDOW);
       await unauthenticated(kit, '5-missing', { kind: 'none' });
+      await unauthenticated(kit, '5-missing', { kind: 'none' }, LATER_PAGE);
     },
   },
   {
@@ -234,8 +243,10 @@ export const probes: readonly Probe[] = [
     run: async (kit) => {
       requireSecond(kit);
       const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
-      const ask = (client: 'primary' | 'secondTenant', tenantId: string): Promise<Exchange> =>
-        kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), { kind: 'client', client }));
+      const ask = (client: 'primary' | 'secondTenant', tenantId: string, query = ''): Promise<Exchange> =>
+        kit.send(
+          kit.request(tenantId, `${rawQuery(encoded(SOME_WINDOW))}${query}`, { kind: 'client', client }),
+        );
       // Each tenant asks for its own first, so that a kept answer or token would show.
       for (const [client, tenantId] of [
         ['secondTenant', other],
@@ -246,12 +257,14 @@ export const probes: readonly Probe[] = [
         ['primary', other],
         ['secondTenant', own],
       ] as const) {
-        kit.hold(
-          '5-forbidden',
-          await ask(client, tenantId),
-          refused(kit.target.errorCodePointer, [403, 'forbidden']),
-          client,
-        );
+        for (const query of ['', LATER_PAGE]) {
+          kit.hold(
+            '5-forbidden',
+            await ask(client, tenantId, query),
+            refused(kit.target.errorCodePointer, [403, 'forbidden']),
+            client,
+          );
+        }
       }
     },
   },

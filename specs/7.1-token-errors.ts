@@ -4,6 +4,7 @@ import { header, type Exchange } from '../fixtures/client/exchange.ts';
 import { excerpt, member } from '../fixtures/client/json.ts';
 import { complain, type Judge } from '../fixtures/judge/complaint.ts';
 import type { Kit } from '../fixtures/judge/kit.ts';
+import { isUuid } from '../fixtures/judge/observers/page.ts';
 import type { Probe } from '../fixtures/judge/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 import type { ClientName } from '../fixtures/target/target.ts';
@@ -49,6 +50,26 @@ function wrongSecrets(secret: string): string[] {
 
 async function provisioned(kit: Kit, name: ClientName, id: RequirementId, error: string): Promise<void> {
   await hold(kit, id, kit.client.validForm(name), refusedAs(400, error), name);
+}
+
+/** Values are case-sensitive (RFC 6749, 1.5), and compared whole. */
+const GRANTS = [
+  'password',
+  'authorization_code',
+  'refresh_token',
+  'nobody-knows-this-grant',
+  'CLIENT_CREDENTIALS',
+  'client_credentials_too',
+];
+const SCOPES = ['nobody.has.this.scope', 'screenings.write', 'SCREENINGS.READ', 'screenings.readers'];
+
+/** The client_id with its letters in the other case; nothing where that is another client's, or the same UUID. */
+function inAnotherCase(kit: Kit, clientId: string): string[] {
+  const swapped = clientId.replace(/[a-z]/gi, (letter) =>
+    letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
+  );
+  const taken = Object.values(kit.target.clients).some((client) => client?.clientId === swapped);
+  return taken || isUuid(clientId) ? [] : [swapped];
 }
 
 export const probes: readonly Probe[] = [
@@ -131,7 +152,7 @@ export const probes: readonly Probe[] = [
     run: async (kit) => {
       const valid = kit.client.validForm('primary');
       const { clientId } = kit.target.clients.primary;
-      for (const id of ['nobody-has-this-client-id', `${clientId}x`]) {
+      for (const id of ['nobody-has-this-client-id', `${clientId}x`, ...inAnotherCase(kit, clientId)]) {
         const form = replaced(valid, 'client_id', id);
         const exchange = await hold(
           kit,
@@ -149,7 +170,7 @@ export const probes: readonly Probe[] = [
     name: 'another grant_type',
     basis: 'token',
     run: async (kit) => {
-      for (const grant of ['password', 'authorization_code', 'refresh_token', 'nobody-knows-this-grant']) {
+      for (const grant of GRANTS) {
         const form = replaced(kit.client.validForm('primary'), 'grant_type', grant);
         await hold(kit, '7.1-unsupported_grant_type', form, refusedAs(400, 'unsupported_grant_type'), grant);
       }
@@ -160,7 +181,7 @@ export const probes: readonly Probe[] = [
     name: 'a scope that no client has',
     basis: 'token',
     run: async (kit) => {
-      for (const scope of ['nobody.has.this.scope', 'screenings.write']) {
+      for (const scope of SCOPES) {
         const form = replaced(kit.client.validForm('primary'), 'scope', scope);
         await hold(kit, '7.1-invalid_scope', form, refusedAs(400, 'invalid_scope'), scope);
       }

@@ -67,6 +67,19 @@ const verifying = (make: () => Verify): NonNullable<Fault['server']> => ({
   },
 });
 
+/** Claims once verified are kept, under something less than the whole token. */
+function keptBy(keyOf: (token: string) => string): NonNullable<Fault['server']> {
+  return verifying(() => {
+    const kept = new Map<string, TokenClaims>();
+    return async (token, nowSeconds, real) => {
+      const key = keyOf(token);
+      const claims = kept.get(key) ?? (await real(token, nowSeconds));
+      if (claims) kept.set(key, claims);
+      return claims;
+    };
+  });
+}
+
 const as = (change: (authorization: string) => string): NonNullable<Fault['server']> =>
   requests((request) =>
     isScreenings(request) && request.headers['authorization'] !== undefined
@@ -193,28 +206,48 @@ export const authentication: readonly Fault[] = [
     name: 'verified tokens are kept by their signature alone',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
     bare: true,
-    server: verifying(() => {
-      const kept = new Map<string, TokenClaims>();
-      return async (token, nowSeconds, real) => {
-        const signature = token.split('.')[2] ?? '';
-        const claims = kept.get(signature) ?? (await real(token, nowSeconds));
-        if (claims) kept.set(signature, claims);
-        return claims;
-      };
-    }),
+    server: keptBy((token) => token.split('.')[2] ?? ''),
   },
   {
     name: 'verified tokens are kept by their header and payload',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
     bare: true,
-    server: verifying(() => {
-      const kept = new Map<string, TokenClaims>();
-      return async (token, nowSeconds, real) => {
-        const key = token.split('.').slice(0, 2).join('.');
-        const claims = kept.get(key) ?? (await real(token, nowSeconds));
-        if (claims) kept.set(key, claims);
-        return claims;
-      };
+    server: keptBy((token) => token.split('.').slice(0, 2).join('.')),
+  },
+  {
+    name: 'signatures compared without regard to case',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    bare: true,
+    server: keptBy((token) => token.replace(/[^.]*$/, (signature) => signature.toLowerCase())),
+  },
+  {
+    name: 'what stands behind a signature is not read',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    bare: true,
+    server: keptBy((token) => token.replace(/^([^.]*\.[^.]*\.[^.]{86})[^.]*$/, '$1')),
+  },
+  {
+    name: 'a fourth part of a token is not read',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    bare: true,
+    server: keptBy((token) => token.split('.').slice(0, 3).join('.')),
+  },
+  {
+    name: 'later pages ask for no token',
+    trips: { '5-missing': /401 unauthenticated.*200/ },
+    mayTrip: ['5-query-token'],
+    bare: true,
+    server: instead((request) =>
+      queryOf(request).has('from_id') && authorizationOf(request) === '' ? emptyPage() : undefined,
+    ),
+  },
+  {
+    name: 'later pages are served to any tenant',
+    trips: { '5-forbidden': /403 forbidden.*200/ },
+    bare: false,
+    server: middleware(() => async (request, next) => {
+      const answer = await next(request);
+      return answer.status === 403 && queryOf(request).has('from_id') ? emptyPage() : answer;
     }),
   },
   {

@@ -161,6 +161,36 @@ export const tokenErrorFaults: readonly Fault[] = [
     ),
   },
   {
+    name: 'client_ids compared without regard to case',
+    trips: { '7.1-invalid_client-id': /401 invalid_client.*200/ },
+    bare: true,
+    server: oneOf('client_id', 'primary-client', (shown, real) => shown.toLowerCase() === real),
+  },
+  {
+    name: 'grant types compared without regard to case',
+    trips: { '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ },
+    bare: true,
+    server: oneOf('grant_type', 'client_credentials', (shown, real) => shown.toLowerCase() === real),
+  },
+  {
+    name: 'grant types compared by their beginning',
+    trips: { '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ },
+    bare: true,
+    server: oneOf('grant_type', 'client_credentials', (shown, real) => shown.startsWith(real)),
+  },
+  {
+    name: 'scopes compared without regard to case',
+    trips: { '7.1-invalid_scope': /400 invalid_scope.*200/ },
+    bare: true,
+    server: oneOf('scope', 'screenings.read', (shown, real) => shown.toLowerCase() === real),
+  },
+  {
+    name: 'scopes compared by their beginning',
+    trips: { '7.1-invalid_scope': /400 invalid_scope.*200/ },
+    bare: true,
+    server: oneOf('scope', 'screenings.read', (shown, real) => /^\S+$/.test(shown) && shown.startsWith(real)),
+  },
+  {
     name: 'secrets compared by their first sixteen characters',
     trips: { '7.1-invalid_client-secret': /401 invalid_client.*200/ },
     bare: true,
@@ -325,6 +355,18 @@ function everyClient(changes: { grantTypes?: string[]; suspended?: boolean }): N
       },
     }),
   };
+}
+
+/** A field whose value is taken for the right one where it is like it. */
+function oneOf(
+  name: string,
+  real: string,
+  isLike: (shown: string, real: string) => boolean,
+): NonNullable<Fault['server']> {
+  return forms((form) => {
+    const values = form.get(name)?.map((shown) => (isLike(shown, real) ? real : shown));
+    if (values) form.set(name, values);
+  });
 }
 
 function unknownClient(answer: () => ServiceAnswer): NonNullable<Fault['server']> {
