@@ -14,8 +14,9 @@ import { stepDigits } from '../fixtures/judge/survey.ts';
 /** The hours that the world uses, with any minutes. */
 const offsets = fc.noBias(
   fc
-    .tuple(fc.integer({ min: -12, max: 14 }), fc.constantFrom(0, 15, 30, 45, 59))
-    .map(([hours, minutes]) => hours * 60 + (hours < 0 ? -minutes : minutes)),
+    .tuple(fc.integer({ min: -13, max: 14 }), fc.constantFrom(0, 15, 30, 45, 59))
+    // Hour 00 stands twice: its sign counts for the minutes.
+    .map(([place, minutes]) => (place < 0 ? (place + 1) * 60 - minutes : place * 60 + minutes)),
 );
 
 /** To the microsecond: finer is recommended only (4.2-fractions-finer). */

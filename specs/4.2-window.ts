@@ -34,7 +34,7 @@ const OFFSETS = Array.from({ length: 27 }, (_, i) => {
   const hours = i - 12;
   const minutes = [0, 30, 45, 0, 15][i % 5]!;
   return hours * 60 + (hours < 0 ? -minutes : minutes);
-});
+}).concat(-30, 30); // the sign of hour 00 counts too
 
 /** Items that differ in how finely and with which offset they are recorded; the first of each tie. */
 function samples(scene: Scene, atMost: number): KnownItem[] {

@@ -64,6 +64,7 @@ const MALFORMED_TIMES = [
   '2026-03-01T00:00:61Z',
   '2026-03-01T00:00:00+01:60',
   '2026-03-01T00:00:00+01:99',
+  '2026-03-01T00:00:00+24:00',
   '2026-03-01T00:00:00+0100',
   '2026-03-01T00:00:00+01',
   '2026-03-01T00:00:00.Z',
@@ -75,6 +76,12 @@ const MALFORMED_TIMES = [
   '1772323200000',
   '2026-03-01T00:00:00Zjunk',
   '2026-03-01T00:00:00Z;',
+  '2026-03-01T00:00:00Z ',
+  ' 2026-03-01T00:00:00Z',
+  '2026-03-01T00:00:00+01:00[Europe/Berlin]',
+  'Sun, 01 Mar 2026 00:00:00 GMT',
+  'now',
+  'infinity',
   'yesterday',
   'null',
 ] as const;
@@ -105,10 +112,10 @@ const sized = (pageSize: string, ...codes: string[]): Refusal => ({
 
 const INTEGER_REFUSALS: readonly Refusal[] = [
   ...['abc', '10abc', '0x10', 'null'].map((value) => sized(value, 'invalid_request')),
-  ...['1.5', '', '%2B5', '1e2', '10.0'].map((value) =>
+  ...['1.5', '', '%2B5', '1e2', '10.0', '1_0'].map((value) =>
     sized(value, 'invalid_request', 'page_size_out_of_range'),
   ),
-  ...['abc', '1.5', '12abc', '0x10'].map((value) => ({
+  ...['abc', '1.5', '12abc', '0x10', '1e3', '1_000', ''].map((value) => ({
     query: rawQuery({ ...encoded(SOME_WINDOW), from_id: value }),
     codes: ['invalid_request'],
   })),
@@ -178,10 +185,10 @@ export const probes: readonly Probe[] = [
       await holdRefusals(
         kit,
         '4.2-r2-inverted',
-        inverted.map(([from, to]) => ({
-          query: rawQuery(encoded({ from, to })),
-          codes: ['invalid_time_range'],
-        })),
+        [
+          ...inverted.map(([from, to]) => encoded({ from, to })),
+          encoded({ from: to, to: from, from_id: '1' }),
+        ].map((query) => ({ query: rawQuery(query), codes: ['invalid_time_range'] })),
       );
     },
   },
@@ -204,7 +211,10 @@ export const probes: readonly Probe[] = [
     run: (kit) =>
       holdRefusals(kit, '7.2-page_size_out_of_range', [
         ...['0', '1001', '-1'].map((value) => sized(value, 'page_size_out_of_range')),
-        sized('99999999999999999999', 'page_size_out_of_range', 'invalid_request'),
+        // Beyond 32 bits some parsers refuse the integer itself; none may cut it down to 100.
+        ...['4294967396', '18446744073709551716', '99999999999999999999'].map((value) =>
+          sized(value, 'page_size_out_of_range', 'invalid_request'),
+        ),
       ]),
   },
   {
@@ -235,6 +245,9 @@ export const probes: readonly Probe[] = [
         const url = valid.url.replace(tenantId, path);
         const exchange = await kit.send({ ...valid, url, offPath: true });
         if (path === 'not-a-uuid') kit.ledger.observe('path-not-a-uuid', sayRefusal(exchange));
+      }
+      for (const accept of ['text/html', 'application/xml;q=0.9', '*/*;q=0', 'nothing']) {
+        await kit.send({ ...valid, headers: { ...valid.headers, accept }, offPath: true });
       }
       const header = {
         kind: 'header',

@@ -135,6 +135,9 @@ export const restErrors: readonly Fault[] = [
         : request,
     ),
   },
+  ...lenientInteger('underscores between digits are left out', 'pageSize', /^[\d_]+_\d+$/, '10'),
+  ...lenientInteger('an empty from_id is none', 'from_id', /^$/),
+  ...lenientInteger('an exponent of a from_id is reckoned', 'from_id', /^\d+e\d+$/, '1000'),
   {
     name: 'a malformed parameter is 422',
     trips: { '7.2-invalid_request': /400 invalid_request.*422/ },
@@ -162,6 +165,12 @@ export const restErrors: readonly Fault[] = [
   ...lenient('a time without seconds is accepted', /^(\d{4}-\d\d-\d\dT\d\d:\d\d)(Z)$/, ':00Z'),
   ...lenient('epoch seconds are accepted', /^\d{10}()()$/, '2026-03-01T00:00:00Z'),
   ...lenient('text behind a time is not looked at', /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)(\w+)$/, ''),
+  ...lenient('white space around a time is cut off', /^\s*(\S+Z)\s*()$/, ''),
+  ...lenient('the name of a zone behind a time is not looked at', /^([^[]*)(\[.*\])$/, ''),
+  ...lenient('the word now is a time', /^now()()$/, '2026-03-01T00:00:00Z'),
+  ...lenient('hour 24 of an offset is accepted', /^(.*\+)24:00()$/, '23:00'),
+  ...lenient('a date as in HTTP headers is accepted', /^\w{3}, .* GMT()()$/, '2026-03-01T00:00:00Z'),
+  ...lenient('infinity is a time', /^-?infinity()()$/, '2026-03-01T00:00:00Z'),
   ...lenient('30 February is 2 March', /^(\d{4})-02-30(?=T)T00:00:00Z()$/, '-03-02T00:00:00Z'),
   ...lenient('hour 24 is the next midnight', /^(\d{4}-\d\d-\d\d)T24:00:00Z()$/, 'T23:59:59.999999Z'),
   ...lenient('an offset without its colon is accepted', /^(.*\+\d\d)(\d\d)$/, ':00'),
@@ -173,6 +182,26 @@ export const restErrors: readonly Fault[] = [
     bare: true,
     server: instead((request) =>
       /[+-]\d\d:[6-9]\d$/.test(text(request, 'from')) ? refusal('internal_error', 500) : undefined,
+    ),
+  },
+  {
+    name: 'a pageSize is cut to 32 bits',
+    trips: { '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ },
+    bare: true,
+    server: requests((request) =>
+      isScreenings(request) && /^\d{10,}$/.test(text(request, 'pageSize'))
+        ? withQuery(request, (query) =>
+            query.set('pageSize', String(BigInt.asIntN(32, BigInt(text(request, 'pageSize'))))),
+          )
+        : request,
+    ),
+  },
+  {
+    name: 'an Accept header without JSON is a crash: 500',
+    trips: { '7.2-no-unprovoked-5xx': /no 5xx/ },
+    bare: true,
+    server: instead((request) =>
+      /html/.test(request.headers['accept'] ?? '') ? refusal('internal_error', 500) : undefined,
     ),
   },
   {
@@ -276,6 +305,25 @@ export const restErrors: readonly Fault[] = [
     ),
   },
 ];
+
+/** A spelling of an integer that is accepted although it is none; absent, the parameter is left out. */
+function lenientInteger(name: string, parameter: string, spelling: RegExp, value?: string): Fault[] {
+  return [
+    {
+      name,
+      trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
+      bare: true,
+      server: requests((request) => {
+        const shown = queryOf(request).get(parameter);
+        if (!isScreenings(request) || shown === null || !spelling.test(shown) || /^\d+$/.test(shown))
+          return request;
+        return withQuery(request, (query) =>
+          value === undefined ? query.delete(parameter) : query.set(parameter, value),
+        );
+      }),
+    },
+  ];
+}
 
 /** A spelling of from and to that is accepted although it is not RFC 3339. */
 function lenient(name: string, spelling: RegExp, ending = 'Z'): Fault[] {

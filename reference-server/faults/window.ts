@@ -29,6 +29,25 @@ const respelt = (change: (text: string) => string): NonNullable<Fault['server']>
 
 export const window: readonly Fault[] = [
   {
+    name: 'to earlier than from is an empty page behind a pair',
+    trips: { '4.2-r2-inverted': /400 invalid_time_range.*200/ },
+    bare: true,
+    server: answers((answer, request) =>
+      isScreenings(request) &&
+      String(answer.body).includes('invalid_time_range') &&
+      queryOf(request).has('from_id')
+        ? jsonAnswer(200, { items: [], links: {} })
+        : answer,
+    ),
+  },
+  {
+    name: 'the sign of hour 00 is lost',
+    trips: { '4.2-offsets': /item/ },
+    mayTrip: WINDOW,
+    bare: true,
+    server: respelt((text) => text.replace(/-(00:\d\d)$/, '+$1')),
+  },
+  {
     name: 'an empty window is 204',
     trips: { '4.2-success': /200.*204/ },
     mayTrip: ['4.2-r1-zero-width', '4.2-fractions', '4.2-window', '4.2-from_id'],
