@@ -1,6 +1,6 @@
 /** The command line of `npm run certify`. Every mistake is a UsageError of one line. */
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
-import { DEFAULTS, type KitOptions } from '../fixtures/judge/kit.ts';
+import { DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
 import { REQUIREMENTS, type RequirementId } from '../fixtures/requirements.ts';
 import { UsageError, nearest } from '../fixtures/target/usage.ts';
 import { selectIds } from './certify.ts';

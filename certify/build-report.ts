@@ -1,8 +1,8 @@
 /** From a ledger to the report: statuses, classes, verdict. Nothing is judged here that is not in the ledger. */
 import { createRequire } from 'node:module';
-import type { Kit } from '../fixtures/judge/kit.ts';
-import type { Ledger } from '../fixtures/judge/ledger.ts';
-import type { Broken } from '../fixtures/judge/run.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import type { Ledger } from '../fixtures/run/ledger.ts';
+import type { Broken } from '../fixtures/run/run-probe.ts';
 import { CLASSES, REQUIREMENTS, type Requirement, type RequirementId } from '../fixtures/requirements.ts';
 import { secretsOf } from '../fixtures/target/target.ts';
 import { failureOf, tokenCommands, type Wording } from './evidence.ts';

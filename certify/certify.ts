@@ -1,7 +1,7 @@
 /** One certification in this process: what the command line runs, and what tests call. */
-import { Kit, DEFAULTS, type KitOptions } from '../fixtures/judge/kit.ts';
-import { inOrder, type Probe } from '../fixtures/judge/probe.ts';
-import { basisOf, runProbe, type Broken } from '../fixtures/judge/run.ts';
+import { Kit, DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
+import { inOrder, type Probe } from '../fixtures/run/probe.ts';
+import { basisOf, runProbe, type Broken } from '../fixtures/run/run-probe.ts';
 import { REQUIREMENTS, type RequirementId } from '../fixtures/requirements.ts';
 import type { Target } from '../fixtures/target/target.ts';
 import { PROBES } from '../specs/probes.ts';

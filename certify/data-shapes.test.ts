@@ -2,7 +2,7 @@
 import { expect } from '@playwright/test';
 import type { Screening } from '../fixtures/data/screening.ts';
 import { openDatabase } from '../reference-server/database.ts';
-import { targetOf } from '../reference-server/faults/run.ts';
+import { targetOf } from './proof/faults.ts';
 import { defaultProvisioning, loadProvisioning, TENANTS } from '../reference-server/provisioning.ts';
 import { startServer, type ReferenceServer } from '../reference-server/start.ts';
 import { test as base } from '../reference-server/testing.ts';

@@ -2,7 +2,7 @@
 import { expect } from '@playwright/test';
 import { resolveTarget, type Target } from '../fixtures/target/target.ts';
 import { alwaysEmpty, DEGENERATE, dyingAfter } from '../reference-server/degenerate/servers.ts';
-import { targetOf } from '../reference-server/faults/run.ts';
+import { targetOf } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/start.ts';
 import { certify } from './certify.ts';

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { answers } from '../reference-server/faults/alter.ts';
-import { targetOf } from '../reference-server/faults/run.ts';
+import { targetOf } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/start.ts';
 import { PROBES } from '../specs/probes.ts';

@@ -1,6 +1,6 @@
 /** A finding made into the words and commands of a report. */
 import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
-import type { Finding } from '../fixtures/judge/ledger.ts';
+import type { Finding } from '../fixtures/run/ledger.ts';
 import type { Target } from '../fixtures/target/target.ts';
 import { TOKEN } from './redact.ts';
 import type { Failure } from './report.ts';

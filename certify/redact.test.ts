@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test';
 import { fc } from '../fixtures/seeded.ts';
 import { createRedactor, REDACTED, redactReport, TOKEN } from './redact.ts';
-import { hostileReport, sampleReport } from './render/sample.ts';
+import { hostileReport, sampleReport } from './render/sample.testing.ts';
 
 const percentAll = (text: string): string =>
   [...Buffer.from(text)].map((octet) => `%${octet.toString(16).padStart(2, '0')}`).join('');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { answers, isTokenRequest, middleware } from '../reference-server/faults/alter.ts';
-import { targetOf } from '../reference-server/faults/run.ts';
+import { targetOf } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { jsonAnswer, type Handler } from '../reference-server/http.ts';
 import { startServer } from '../reference-server/start.ts';

@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { Untested } from '../fixtures/client/client.ts';
 import { formatInstant, instant, offsetMinutesOf, shift, type Instant } from '../fixtures/data/instant.ts';
-import { compareKeys, Known } from '../fixtures/data/known.ts';
-import type { Kit } from '../fixtures/judge/kit.ts';
+import { compareKeys, Known } from '../fixtures/data/oracle.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
 import { Shrinking } from './cases.ts';
 import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe } from './law.ts';
 import { storedBeforeComesOnce, walkIsExact } from './paging-laws.ts';

@@ -8,8 +8,8 @@ import {
   type Instant,
   type Spelling,
 } from '../fixtures/data/instant.ts';
-import type { KnownItem } from '../fixtures/data/known.ts';
-import { stepDigits } from '../fixtures/judge/survey.ts';
+import type { KnownItem } from '../fixtures/data/oracle.ts';
+import { stepDigits } from '../fixtures/run/survey.ts';
 
 /** The hours that the world uses, with any minutes. */
 const offsets = fc.noBias(

@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { pageOf, type PageQuery } from '../fixtures/client/page.ts';
 import { compareInstants, formatInstant, instant, shift, type Spelling } from '../fixtures/data/instant.ts';
-import type { Kit } from '../fixtures/judge/kit.ts';
-import { sceneOf, stepDigits } from '../fixtures/judge/survey.ts';
-import { expectedOf } from '../fixtures/judge/walk.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import { sceneOf, stepDigits } from '../fixtures/run/survey.ts';
+import { expectedOf } from '../fixtures/run/walk.ts';
 import { prefixComplaint } from '../specs/4.2-paging.ts';
 import {
   atLeastFor,

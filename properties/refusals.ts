@@ -4,9 +4,9 @@ import { BASE64URL, bearerOf, partsOf, withLetter } from '../fixtures/client/alt
 import { Untested } from '../fixtures/client/client.ts';
 import type { Authorization } from '../fixtures/client/exchange.ts';
 import { parseInstant } from '../fixtures/data/instant.ts';
-import type { Complaint } from '../fixtures/judge/complaint.ts';
-import type { Kit } from '../fixtures/judge/kit.ts';
-import { codesOf, sayRefusal } from '../fixtures/judge/observers/errors.ts';
+import type { Complaint } from '../fixtures/checks/mismatch.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { refusedAs } from '../specs/7.1-token-errors.ts';
 import { askRaw, encoded, rawQuery, refusedWith, SOME_WINDOW } from '../specs/7.2-rest-errors.ts';
 import { lawProbe, type Broken, type Law, type LawProbe } from './law.ts';

@@ -2,11 +2,11 @@
 import { Untested } from '../fixtures/client/client.ts';
 import { isPlaced, pageOf } from '../fixtures/client/page.ts';
 import { compareInstants, formatInstant, sameInstant } from '../fixtures/data/instant.ts';
-import { complain } from '../fixtures/judge/complaint.ts';
-import type { Probe } from '../fixtures/judge/probe.ts';
-import { sceneOf, windowOf } from '../fixtures/judge/survey.ts';
-import { walksOf, walksOfSeveralPages } from '../fixtures/judge/walks.ts';
-import { sayItem } from '../fixtures/judge/observers/page.ts';
+import { complain } from '../fixtures/checks/mismatch.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
+import { sceneOf, windowOf } from '../fixtures/run/survey.ts';
+import { walksOf, walksOfSeveralPages } from '../fixtures/run/standard-walks.ts';
+import { sayItem } from '../fixtures/checks/page.ts';
 
 export const probes: readonly Probe[] = [
   {

@@ -2,10 +2,10 @@
 import { Untested } from '../fixtures/client/client.ts';
 import type { RequestOut } from '../fixtures/client/exchange.ts';
 import { member } from '../fixtures/client/json.ts';
-import { complain, type Judge } from '../fixtures/judge/complaint.ts';
-import type { Kit } from '../fixtures/judge/kit.ts';
-import { sayRefusal } from '../fixtures/judge/observers/errors.ts';
-import type { Probe } from '../fixtures/judge/probe.ts';
+import { complain, type Judge } from '../fixtures/checks/mismatch.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import { sayRefusal } from '../fixtures/checks/errors.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
 import { formEncode } from '../fixtures/client/transport.ts';
 import type { ClientName } from '../fixtures/target/target.ts';
 

@@ -8,12 +8,12 @@ import {
 } from '../fixtures/client/page.ts';
 import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { complain } from '../fixtures/judge/complaint.ts';
-import type { LawComplaint } from '../fixtures/judge/kit.ts';
-import { sayItem } from '../fixtures/judge/observers/page.ts';
-import type { Probe } from '../fixtures/judge/probe.ts';
-import { sceneOf, windowOf } from '../fixtures/judge/survey.ts';
-import { walksAcrossTies, walksOf } from '../fixtures/judge/walks.ts';
+import { complain } from '../fixtures/checks/mismatch.ts';
+import type { LawComplaint } from '../fixtures/run/kit.ts';
+import { sayItem } from '../fixtures/checks/page.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
+import { sceneOf, windowOf } from '../fixtures/run/survey.ts';
+import { walksAcrossTies, walksOf } from '../fixtures/run/standard-walks.ts';
 
 /** One answer's items are a prefix of the other's (4.2-repeatable). */
 export function prefixComplaint(first: Exchange, second: Exchange): LawComplaint | undefined {

@@ -18,13 +18,13 @@ import {
   shift,
   type Instant,
 } from '../fixtures/data/instant.ts';
-import { compareKeys, type KnownItem } from '../fixtures/data/known.ts';
-import { complain, type Complaint, type Judge } from '../fixtures/judge/complaint.ts';
-import type { Kit } from '../fixtures/judge/kit.ts';
-import { inWindow, sayItem } from '../fixtures/judge/observers/page.ts';
-import { sideBySide, type Probe } from '../fixtures/judge/probe.ts';
-import { sceneOf, windowOf, type Scene } from '../fixtures/judge/survey.ts';
-import { expectedOf, holdWalk, walk } from '../fixtures/judge/walk.ts';
+import { compareKeys, type KnownItem } from '../fixtures/data/oracle.ts';
+import { complain, type Complaint, type Judge } from '../fixtures/checks/mismatch.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import { inWindow, sayItem } from '../fixtures/checks/page.ts';
+import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
+import { sceneOf, windowOf, type Scene } from '../fixtures/run/survey.ts';
+import { expectedOf, holdWalk, walk } from '../fixtures/run/walk.ts';
 
 const MICRO = 6;
 const NANO = 9;

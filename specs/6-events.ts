@@ -11,12 +11,12 @@ import {
 } from '../fixtures/client/json.ts';
 import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
 import { compareInstants, formatInstant, instant, parseInstant } from '../fixtures/data/instant.ts';
-import { complain } from '../fixtures/judge/complaint.ts';
-import type { Kit } from '../fixtures/judge/kit.ts';
-import { isUuid } from '../fixtures/judge/observers/page.ts';
-import { sceneOf, windowOf } from '../fixtures/judge/survey.ts';
-import { walk } from '../fixtures/judge/walk.ts';
-import type { Probe } from '../fixtures/judge/probe.ts';
+import { complain } from '../fixtures/checks/mismatch.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import { isUuid } from '../fixtures/checks/page.ts';
+import { sceneOf, windowOf } from '../fixtures/run/survey.ts';
+import { walk } from '../fixtures/run/walk.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 
 const WALK_PAGES = 100;

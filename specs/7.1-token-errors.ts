@@ -2,10 +2,10 @@
 import { OFFERED_SCOPE, Untested } from '../fixtures/client/client.ts';
 import { header, type Exchange } from '../fixtures/client/exchange.ts';
 import { excerpt, member } from '../fixtures/client/json.ts';
-import { complain, type Judge } from '../fixtures/judge/complaint.ts';
-import type { Kit } from '../fixtures/judge/kit.ts';
-import { isUuid } from '../fixtures/judge/observers/page.ts';
-import type { Probe } from '../fixtures/judge/probe.ts';
+import { complain, type Judge } from '../fixtures/checks/mismatch.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import { isUuid } from '../fixtures/checks/page.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 import type { ClientName } from '../fixtures/target/target.ts';
 

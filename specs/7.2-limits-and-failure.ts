@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { retryAfterMs, Untested } from '../fixtures/client/client.ts';
 import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
-import { complain } from '../fixtures/judge/complaint.ts';
-import type { Kit } from '../fixtures/judge/kit.ts';
-import { codesOf, sayRefusal } from '../fixtures/judge/observers/errors.ts';
-import type { Probe } from '../fixtures/judge/probe.ts';
+import { complain } from '../fixtures/checks/mismatch.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
 import { encoded, rawQuery, SOME_WINDOW } from './7.2-rest-errors.ts';
 
 const AT_ONCE = 8;

@@ -1,10 +1,10 @@
 /** Section 7.2: what the REST API refuses, and how. */
 import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { complain, type Judge } from '../fixtures/judge/complaint.ts';
-import type { Kit } from '../fixtures/judge/kit.ts';
-import { codesOf, sayRefusal } from '../fixtures/judge/observers/errors.ts';
-import { sideBySide, type Probe } from '../fixtures/judge/probe.ts';
+import { complain, type Judge } from '../fixtures/checks/mismatch.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
+import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 import { formatInstant, instant, shift } from '../fixtures/data/instant.ts';
 

@@ -1,5 +1,5 @@
 /** Every probe of the specs. */
-import type { Probe } from '../fixtures/judge/probe.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
 import { probes as token } from './2-token.ts';
 import { probes as page } from './2-page.ts';
 import { probes as window } from './4.2-window.ts';

@@ -6,10 +6,10 @@ import { pathToFileURL } from 'node:url';
 import { expect, test, type Browser, type BrowserContextOptions, type Page } from '@playwright/test';
 import { REQUIREMENTS } from '../../fixtures/requirements.ts';
 import type { Report } from '../report.ts';
-import { launchChromium, whyNoBrowser } from './chromium.ts';
+import { launchChromium, whyNoBrowser } from './chromium.testing.ts';
 import { counts, replayCommand, STATUSES } from './facts.ts';
 import { html } from './html.ts';
-import { conformantReport, hostileReport, incompleteReport, sampleReport } from './sample.ts';
+import { conformantReport, hostileReport, incompleteReport, sampleReport } from './sample.testing.ts';
 
 const reason = whyNoBrowser();
 test.skip(reason !== undefined, reason);

@@ -24,7 +24,7 @@ import {
 import { html } from './html.ts';
 import { junit } from './junit.ts';
 import { clip, visible } from './markup.ts';
-import { conformantReport, hostileReport, incompleteReport, sampleReport } from './sample.ts';
+import { conformantReport, hostileReport, incompleteReport, sampleReport } from './sample.testing.ts';
 import { PALETTES } from './style.ts';
 import { summary } from './summary.ts';
 import { terminal } from './terminal.ts';
@@ -187,7 +187,7 @@ test('a failure reads as sent, expected, received, look at, replay, curl', () =>
 
 test('colour is used where asked for, and never with NO_COLOR', async () => {
   expect(terminal(sampleReport(), { color: true })).toContain('\u001b[31m');
-  const script = `import { terminal } from './terminal.ts'; import { sampleReport } from './sample.ts';
+  const script = `import { terminal } from './terminal.ts'; import { sampleReport } from './sample.testing.ts';
     process.stdout.write(terminal(sampleReport()));`;
   const { NO_COLOR: _, FORCE_COLOR: __, ...env } = process.env;
   const run = async (more: Record<string, string>) => {

@@ -7,15 +7,15 @@ import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { format } from 'prettier';
-import { certify } from '../certify/certify.ts';
-import { DEFAULTS } from '../fixtures/judge/kit.ts';
-import { openDatabase } from '../reference-server/database.ts';
-import { defaultProvisioning, loadProvisioning } from '../reference-server/provisioning.ts';
-import { startServer } from '../reference-server/start.ts';
-import { PROBES } from '../specs/probes.ts';
-import { LAW_FAULTS, type LawFault } from './faults.ts';
-import { lawNamed, LAWS } from './laws.ts';
-import { counterexampleOf, knownOf, targetOf } from './testing.ts';
+import { certify } from '../certify.ts';
+import { DEFAULTS } from '../../fixtures/run/kit.ts';
+import { openDatabase } from '../../reference-server/database.ts';
+import { defaultProvisioning, loadProvisioning } from '../../reference-server/provisioning.ts';
+import { startServer } from '../../reference-server/start.ts';
+import { PROBES } from '../../specs/probes.ts';
+import { LAW_FAULTS, type LawFault } from './law-faults.ts';
+import { lawNamed, LAWS } from '../../properties/laws.ts';
+import { counterexampleOf, knownOf, targetOf } from './law-testing.ts';
 
 const ENOUGH = 19 / 20;
 

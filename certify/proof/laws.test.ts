@@ -1,21 +1,21 @@
 /** What the laws are worth: they find what they are for, show it small, repeat it, and spare a right server. */
 import { expect } from '@playwright/test';
-import { certify } from '../certify/certify.ts';
-import { fc, SEED } from '../fixtures/seeded.ts';
-import { DEFAULTS } from '../fixtures/judge/kit.ts';
-import { instant, shift } from '../fixtures/data/instant.ts';
-import { Known } from '../fixtures/data/known.ts';
-import { parseScreening } from '../fixtures/data/dataset.ts';
-import type { Target } from '../fixtures/target/target.ts';
-import { FAULTS } from '../reference-server/faults/all.ts';
-import { middleware } from '../reference-server/faults/alter.ts';
-import { test as base } from '../reference-server/faults/testing.ts';
-import { startServer, type ReferenceServer, type ServerOptions } from '../reference-server/start.ts';
-import { datasets, lineOf, screeningsOf, uniqueIds } from './arrivals.ts';
-import { LAW_FAULTS } from './faults.ts';
-import { lawNamed, LAWS } from './laws.ts';
-import { PAGING_LAWS } from './paging.ts';
-import { blamed, counterexampleOf, knownOf, targetOf, type Counterexample, type Mode } from './testing.ts';
+import { certify } from '../certify.ts';
+import { fc, SEED } from '../../fixtures/seeded.ts';
+import { DEFAULTS } from '../../fixtures/run/kit.ts';
+import { instant, shift } from '../../fixtures/data/instant.ts';
+import { Known } from '../../fixtures/data/oracle.ts';
+import { parseScreening } from '../../fixtures/data/dataset.ts';
+import type { Target } from '../../fixtures/target/target.ts';
+import { FAULTS } from '../../reference-server/faults/all.ts';
+import { middleware } from '../../reference-server/faults/alter.ts';
+import { test as base } from '../../reference-server/faults/testing.ts';
+import { startServer, type ReferenceServer, type ServerOptions } from '../../reference-server/start.ts';
+import { datasets, lineOf, screeningsOf, uniqueIds } from '../../properties/arrivals.ts';
+import { LAW_FAULTS } from './law-faults.ts';
+import { lawNamed, LAWS } from '../../properties/laws.ts';
+import { PAGING_LAWS } from '../../properties/paging.ts';
+import { blamed, counterexampleOf, knownOf, targetOf, type Counterexample, type Mode } from './law-testing.ts';
 
 const EXACT = 'a walk of any window at any page size returns what is known of it, once and in order';
 const SPELLED = 'another spelling of the same instants gives the same screenings';

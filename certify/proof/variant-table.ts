@@ -1,8 +1,8 @@
 /** Certifies every variant by itself, with and without a dataset; exits 1 where one is not conformant. */
-import { openDatabase } from '../database.ts';
-import { defaultProvisioning, loadProvisioning } from '../provisioning.ts';
-import { VARIANTS } from './all.ts';
-import { certifyVariant, complaintsOf } from './run.ts';
+import { openDatabase } from '../../reference-server/database.ts';
+import { defaultProvisioning, loadProvisioning } from '../../reference-server/provisioning.ts';
+import { VARIANTS } from '../../reference-server/variants/all.ts';
+import { certifyVariant, complaintsOf } from './variants.ts';
 
 const chosen = process.argv.slice(2);
 

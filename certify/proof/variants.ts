@@ -1,11 +1,11 @@
 /** Certifies an allowed variant, and says what keeps it from being conformant. */
-import { certify } from '../../certify/certify.ts';
-import type { Report } from '../../certify/report.ts';
-import type { Database } from '../database.ts';
-import { targetOf, type Mode } from '../faults/run.ts';
-import type { Provisioned } from '../provisioning.ts';
-import { startServer } from '../start.ts';
-import type { Variant } from './variant.ts';
+import { certify } from '../certify.ts';
+import type { Report } from '../report.ts';
+import type { Database } from '../../reference-server/database.ts';
+import { targetOf, type Mode } from './faults.ts';
+import type { Provisioned } from '../../reference-server/provisioning.ts';
+import { startServer } from '../../reference-server/start.ts';
+import type { Variant } from '../../reference-server/variants/variant.ts';
 
 export async function certifyVariant(
   database: Database,

@@ -1,12 +1,12 @@
 /** Certifies a faulty server, and says what of the verdict is not as it must be. */
-import { certify, selectIds } from '../../certify/certify.ts';
-import type { Report, RequirementResult } from '../../certify/report.ts';
+import { certify, selectIds } from '../certify.ts';
+import type { Report, RequirementResult } from '../report.ts';
 import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
 import { resolveTarget, type Target } from '../../fixtures/target/target.ts';
-import type { Database } from '../database.ts';
-import type { Provisioned } from '../provisioning.ts';
-import { startServer, type ReferenceServer } from '../start.ts';
-import { tripped, type Fault } from './fault.ts';
+import type { Database } from '../../reference-server/database.ts';
+import type { Provisioned } from '../../reference-server/provisioning.ts';
+import { startServer, type ReferenceServer } from '../../reference-server/start.ts';
+import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 
 /** full: all that a target file can say. bare: addresses and primary's credentials. */
 export type Mode = 'full' | 'bare';

@@ -1,9 +1,9 @@
 /** A mistake for every law, as rare as can be: one that it must find in nearly every run. */
-import { compareInstants, instant, shift } from '../fixtures/data/instant.ts';
-import { errorAnswer } from '../reference-server/http.ts';
-import type { PageQuery, StoredPage } from '../reference-server/parts.ts';
-import { TENANTS } from '../reference-server/provisioning.ts';
-import type { ServerOptions } from '../reference-server/start.ts';
+import { compareInstants, instant, shift } from '../../fixtures/data/instant.ts';
+import { errorAnswer } from '../../reference-server/http.ts';
+import type { PageQuery, StoredPage } from '../../reference-server/parts.ts';
+import { TENANTS } from '../../reference-server/provisioning.ts';
+import type { ServerOptions } from '../../reference-server/start.ts';
 import {
   instead,
   isScreenings,
@@ -14,10 +14,10 @@ import {
   requests,
   storedPages,
   withQuery,
-} from '../reference-server/faults/alter.ts';
-import { FAULTS } from '../reference-server/faults/all.ts';
-import { RULES, rows } from '../reference-server/faults/rows.ts';
-import type { Mode } from './testing.ts';
+} from '../../reference-server/faults/alter.ts';
+import { FAULTS } from '../../reference-server/faults/all.ts';
+import { RULES, rows } from '../../reference-server/faults/rows.ts';
+import type { Mode } from './law-testing.ts';
 
 export interface LawFault {
   /** The law that must find it. */

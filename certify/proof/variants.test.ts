@@ -1,9 +1,9 @@
 /** Allowed variants are conformant, with everything that a target file can say and with next to nothing. */
 import { expect } from '@playwright/test';
-import { test } from '../reference-server/faults/testing.ts';
-import { GROUPS } from '../reference-server/variants/all.ts';
-import { certifyVariant, complaintsOf } from '../reference-server/variants/run.ts';
-import { combined } from '../reference-server/variants/variant.ts';
+import { test } from '../../reference-server/faults/testing.ts';
+import { GROUPS } from '../../reference-server/variants/all.ts';
+import { certifyVariant, complaintsOf } from './variants.ts';
+import { combined } from '../../reference-server/variants/variant.ts';
 
 /** Few cases a law: the whole table of single variants tries more. */
 const RUNS = 4;

@@ -3,10 +3,10 @@
  * reason: with everything that a target file can say, and with an address and credentials alone.
  */
 import { expect } from '@playwright/test';
-import { THEMES } from '../reference-server/faults/all.ts';
-import { tripped } from '../reference-server/faults/fault.ts';
-import { certifyFault, complaintsOf } from '../reference-server/faults/run.ts';
-import { test } from '../reference-server/faults/testing.ts';
+import { THEMES } from '../../reference-server/faults/all.ts';
+import { tripped } from '../../reference-server/faults/fault.ts';
+import { certifyFault, complaintsOf } from './faults.ts';
+import { test } from '../../reference-server/faults/testing.ts';
 
 test.describe.configure({ mode: 'parallel' });
 
