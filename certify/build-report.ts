@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import type { Kit } from '../fixtures/run/kit.ts';
 import type { Ledger } from '../fixtures/run/ledger.ts';
-import type { Broken } from '../fixtures/run/run-probe.ts';
+import type { FailedPreconditions } from '../fixtures/run/run-probe.ts';
 import { CLASSES, REQUIREMENTS, type Requirement, type RequirementId } from '../fixtures/requirements.ts';
 import { secretsOf } from '../fixtures/target/target.ts';
 import { failureOf, tokenCommands, type Wording } from './evidence.ts';
@@ -21,7 +21,7 @@ export interface RunFacts {
   readonly planned: number;
   /** The ids that the run was limited to; undefined for all. */
   readonly selection: readonly RequirementId[] | undefined;
-  readonly basis: Broken;
+  readonly basis: FailedPreconditions;
   /** The command that repeats the run. */
   readonly replay: string;
   /** Why the run ended before its end. */

@@ -1,7 +1,7 @@
 /** One certification in this process: what the command line runs, and what tests call. */
 import { Kit, DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
 import { inOrder, type Probe } from '../fixtures/run/probe.ts';
-import { basisOf, runProbe, type Broken } from '../fixtures/run/run-probe.ts';
+import { preconditionsOf, runProbe, type FailedPreconditions } from '../fixtures/run/run-probe.ts';
 import { REQUIREMENTS, type RequirementId } from '../fixtures/requirements.ts';
 import type { Target } from '../fixtures/target/target.ts';
 import { PROBES } from '../specs/probes.ts';
@@ -46,7 +46,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   const began = performance.now();
   const probes = selectProbes(options.probes ?? PROBES, options.only);
   for (const probe of probes) await runProbe(kit, probe);
-  const basis: Broken = await basisOf(kit).catch(() => ({}));
+  const basis: FailedPreconditions = await preconditionsOf(kit).catch(() => ({}));
   await kit.conclude();
   return buildReport(kit, {
     startedAt,

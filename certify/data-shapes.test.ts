@@ -2,7 +2,7 @@
 import { expect } from '@playwright/test';
 import type { Screening } from '../fixtures/data/screening.ts';
 import { openDatabase } from '../reference-server/database.ts';
-import { targetOf } from './proof/faults.ts';
+import { targetFor } from './proof/faults.ts';
 import { defaultProvisioning, loadProvisioning, TENANTS } from '../reference-server/provisioning.ts';
 import { startServer, type ReferenceServer } from '../reference-server/start.ts';
 import { test as base } from '../reference-server/testing.ts';
@@ -24,7 +24,7 @@ const test = base.extend<{ startWith: (count: number) => Promise<ReferenceServer
 });
 
 const bare = async (server: ReferenceServer): Promise<Report> =>
-  certify(await targetOf(server, 'bare'), { seed: 1, runs: 4 });
+  certify(await targetFor(server, 'bare'), { seed: 1, runs: 4 });
 
 const faults = ({ requirements }: Report): string[] =>
   requirements
@@ -70,6 +70,6 @@ test('200,000 screenings and no window: a window is found, in bounded requests',
   const report = await bare(await startWith(200_000));
   expect(faults(report)).toEqual([]);
   expect(report.requests).toBeLessThan(4_000);
-  expect(report.evidence.seen['sceneItems']).toBeLessThan(10_000);
+  expect(report.evidence.seen['sampleItems']).toBeLessThan(10_000);
   expect(report.verdict).toBe('conformant');
 });

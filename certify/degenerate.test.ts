@@ -2,7 +2,7 @@
 import { expect } from '@playwright/test';
 import { resolveTarget, type Target } from '../fixtures/target/target.ts';
 import { alwaysEmpty, DEGENERATE, dyingAfter } from '../reference-server/degenerate/servers.ts';
-import { targetOf } from './proof/faults.ts';
+import { targetFor } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/start.ts';
 import { certify } from './certify.ts';
@@ -40,7 +40,7 @@ for (const { name, start } of DEGENERATE) {
 for (const mode of ['full', 'bare'] as const) {
   test(`always an empty page, ${mode}`, async ({ small: { database, provisioned } }) => {
     await using server = await startServer(database, provisioned, alwaysEmpty);
-    const report = await certified(await targetOf(server, mode));
+    const report = await certified(await targetFor(server, mode));
     neverGreen(report);
     // Without a dataset nobody can tell an empty tenant from a server that hides everything.
     expect(report.verdict).toBe(mode === 'full' ? 'non-conformant' : 'incomplete');
@@ -50,7 +50,7 @@ for (const mode of ['full', 'bare'] as const) {
     for (const requests of [1, 40, 200]) {
       test(`${how} behind ${requests} requests, ${mode}`, async ({ small: { database, provisioned } }) => {
         await using server = await startServer(database, provisioned, dyingAfter(requests, how));
-        neverGreen(await certified(await targetOf(server, mode)));
+        neverGreen(await certified(await targetFor(server, mode)));
       });
     }
   }

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { answers } from '../reference-server/faults/alter.ts';
-import { targetOf } from './proof/faults.ts';
+import { targetFor } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/start.ts';
 import { PROBES } from '../specs/probes.ts';
@@ -20,7 +20,7 @@ test('every curl line sends what the kit sent, and shows what the report says it
     return answer.status >= 400 ? { ...answer, status: 418 } : answer;
   });
   await using server = await startServer(database, provisioned, teapot);
-  const target = await targetOf(server, 'full');
+  const target = await targetFor(server, 'full');
   const headers = { 'x-gateway-key': 'gateway key' };
   const report = await certify({ ...target, headers }, { probes: PROBES, seed: 1 });
   const askedByKit = new Set(asked);

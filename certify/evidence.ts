@@ -17,9 +17,9 @@ export interface Wording {
 }
 
 export function failureOf(finding: Finding, { target, redact }: Wording): Failure {
-  const { complaint, exchange, counterexample, confirmed, count } = finding;
+  const { mismatch, exchange, counterexample, confirmed, count } = finding;
   return {
-    message: `expected ${complaint.expected}, got ${complaint.received}`,
+    message: `expected ${mismatch.expected}, got ${mismatch.received}`,
     request: exchange ? requestLine(exchange.request) : '',
     response: exchange ? responseLine(exchange, redact) : '',
     curl: exchange ? curlOf(exchange.request, { target, redact }) : '',
@@ -42,8 +42,8 @@ function requestLine(request: RequestOut): string {
   return `${request.method} ${request.url}${form}${as}`;
 }
 
-function responseLine({ status, broken, text }: Exchange, redact: Wording['redact']): string {
-  if (broken) return broken.message;
+function responseLine({ status, transportError, text }: Exchange, redact: Wording['redact']): string {
+  if (transportError) return transportError.message;
   const body = redact(text.slice(0, LONGEST_BODY)).replace(/\s+/g, ' ').trim();
   return `${status} ${body.length > BODY_EXCERPT ? `${body.slice(0, BODY_EXCERPT)}…` : body}`.trim();
 }

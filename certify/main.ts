@@ -38,7 +38,7 @@ process.exitCode = await main().catch((error: unknown) => {
 async function main(): Promise<number> {
   const args = parseArguments(process.argv.slice(2));
   if (!args) return 0;
-  // The specs are told by the terminal as well; here it is waited for what they leave.
+  // The specs are reported under the terminal as well; here it is waited for what they leave.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {});
   const directory = await mkdtemp(join(tmpdir(), 'screenings-certify-'));
   let reference: ReferenceServer | undefined;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { answers, isTokenRequest, middleware } from '../reference-server/faults/alter.ts';
-import { targetOf } from './proof/faults.ts';
+import { targetFor } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { jsonAnswer, type Handler } from '../reference-server/http.ts';
 import { startServer } from '../reference-server/start.ts';
@@ -38,7 +38,7 @@ test('a failing run of a server that repeats everything', async ({ small: { data
   });
   const directory = await mkdtemp(join(tmpdir(), 'screenings-report-'));
   try {
-    const target = await targetOf(server, 'full');
+    const target = await targetFor(server, 'full');
     const headers = { 'x-gateway-key': 'gateway key of nobody else' };
     const report = await certify({ ...target, headers }, { seed: 1, runs: 4 });
     expect(report.verdict).toBe('non-conformant');

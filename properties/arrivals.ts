@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { Untested } from '../fixtures/client/client.ts';
 import { formatInstant, instant, offsetMinutesOf, shift, type Instant } from '../fixtures/data/instant.ts';
-import { compareKeys, Known } from '../fixtures/data/oracle.ts';
+import { compareKeys, Oracle } from '../fixtures/data/oracle.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { Shrinking } from './cases.ts';
 import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe } from './law.ts';
@@ -123,7 +123,7 @@ const generated: Law<Dataset> = {
     const { tenantId, store } = await scratch(kit);
     const entries = screeningsOf(dataset, freshStretch());
     await store(entries);
-    kit.learn(tenantId, knownOf(entries));
+    kit.learn(tenantId, oracleOf(entries));
     const expected = [...entries].sort(compareKeys);
     const query = { ...around(expected), pageSize: dataset.pageSize };
     return over(
@@ -186,7 +186,7 @@ const arriving: Law<Dataset & { readonly late: readonly Late[] }> = {
     const before = screeningsOf(example, from);
     await store(before);
     const ordered = [...before].sort(compareKeys);
-    kit.learn(tenantId, new Known(false));
+    kit.learn(tenantId, new Oracle(false));
     const arrive = async (page: number): Promise<void> => {
       const now = example.late.filter((late) => late.page === page);
       if (now.length === 0) return;
@@ -221,9 +221,9 @@ function beside({ at, testTime }: Entry, gap: Step['gap'], id: bigint): Entry {
   return { id, testTime: moved, at: instant(moved) };
 }
 
-function knownOf(entries: readonly Entry[]): Known {
-  const known = new Known(true);
-  for (const entry of entries) known.see({ ...entry, testTime: entry.testTime! }, 0);
+function oracleOf(entries: readonly Entry[]): Oracle {
+  const known = new Oracle(true);
+  for (const entry of entries) known.add({ ...entry, testTime: entry.testTime! }, 0);
   return known;
 }
 

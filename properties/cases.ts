@@ -8,7 +8,7 @@ import {
   type Instant,
   type Spelling,
 } from '../fixtures/data/instant.ts';
-import type { KnownItem } from '../fixtures/data/oracle.ts';
+import type { OracleItem } from '../fixtures/data/oracle.ts';
 import { stepDigits } from '../fixtures/run/survey.ts';
 
 /** The hours that the world uses, with any minutes. */
@@ -64,7 +64,7 @@ export interface WindowCase {
   readonly to: Instant;
   readonly query: PageQuery;
   /** Which items of the data it was drawn around, first and last. */
-  readonly around: readonly [KnownItem, KnownItem];
+  readonly around: readonly [OracleItem, OracleItem];
   /** How many items of the data it holds. */
   readonly count: number;
 }
@@ -95,7 +95,7 @@ export interface WindowOptions {
 
 /** A window around neighbours of the data, some pages long; its edges in any spelling. */
 export function windows(
-  items: readonly KnownItem[],
+  items: readonly OracleItem[],
   { sizes = pageSizes, pairs = true }: WindowOptions = {},
 ): fc.Arbitrary<WindowCase> {
   const digits = stepDigits(items);
@@ -120,7 +120,7 @@ export function windows(
 }
 
 function windowOf(
-  items: readonly KnownItem[],
+  items: readonly OracleItem[],
   { start, length, size, before, behind, pair, fromSpelling, toSpelling }: Shape,
   digits: number,
   pairs: boolean,
@@ -132,7 +132,7 @@ function windowOf(
   const to = compareInstants(end, edge) < 0 ? edge : end;
   const past = countBefore(items, to);
   const held = past - countBefore(items, edge);
-  const behindPair = (item: KnownItem, id: bigint): WindowCase => ({
+  const behindPair = (item: OracleItem, id: bigint): WindowCase => ({
     from: item.at,
     to,
     query: {
@@ -159,7 +159,7 @@ function windowOf(
 }
 
 /** How many items come before an instant. */
-function countBefore(items: readonly KnownItem[], at: Instant): number {
+function countBefore(items: readonly OracleItem[], at: Instant): number {
   let low = 0;
   let high = items.length;
   while (low < high) {

@@ -2,20 +2,20 @@
 import fc from 'fast-check';
 import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { isPlaced, pageOf, type PageQuery } from '../fixtures/client/page.ts';
+import { isOrdered, pageOf, type PageQuery } from '../fixtures/client/page.ts';
 import { compareKeys, type Key } from '../fixtures/data/oracle.ts';
-import type { Complaint } from '../fixtures/checks/mismatch.ts';
-import { BasisBroken, type Kit } from '../fixtures/run/kit.ts';
+import type { Mismatch } from '../fixtures/checks/mismatch.ts';
+import { PreconditionFailed, type Kit } from '../fixtures/run/kit.ts';
 import { isTrusted } from '../fixtures/checks/next.ts';
 import { sayItem } from '../fixtures/checks/page.ts';
-import type { Basis, Probe } from '../fixtures/run/probe.ts';
+import type { Precondition, Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 import type { ClientName } from '../fixtures/target/target.ts';
 import type { FetchPage, Ordering } from './paging-laws.ts';
 
 /** How a case failed. */
-export interface Broken {
-  readonly complaint: Complaint;
+export interface Violation {
+  readonly mismatch: Mismatch;
   readonly exchange?: Exchange | undefined;
   /** Where the walk began that shows it. */
   readonly firstUrl?: string | undefined;
@@ -25,10 +25,10 @@ export interface Law<Case> {
   readonly id: RequirementId;
   /** A sentence: what holds on any data. */
   readonly name: string;
-  readonly basis?: Basis;
+  readonly precondition?: Precondition;
   /** Asked what the cases are drawn from, on the target at hand. Throws Untested where it shows nothing. */
   readonly cases: (kit: Kit) => Promise<fc.Arbitrary<Case>>;
-  readonly holds: (kit: Kit, example: Case) => Promise<Broken | undefined>;
+  readonly holds: (kit: Kit, example: Case) => Promise<Violation | undefined>;
   /** The case as a short script. */
   readonly script: (example: Case) => readonly string[];
   /** Of the cases that a run asks for, this share: a costly law has fewer. */
@@ -52,7 +52,7 @@ export function lawProbe<Case>(law: Law<Case>): LawProbe {
   const shrunkBy = (cases: number): Probe => ({
     ids: [law.id],
     name: `law: ${law.name}`,
-    basis: law.basis ?? 'data',
+    precondition: law.precondition ?? 'data',
     supplement: true,
     run: (kit) => check(kit, law, cases),
   });
@@ -63,7 +63,7 @@ async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number): Promise<v
   const arbitrary = await law.cases(kit);
   const seed = seedOf(kit.options.seed, law.name);
   const numRuns = Math.max(1, Math.round(kit.options.runs * (law.share ?? 1)));
-  let last: { example: Case; broken: Broken } | undefined;
+  let last: { example: Case; violation: Violation } | undefined;
   let stopped: { error: unknown } | undefined;
   let evaluations = 0;
   const details = await fc.check(
@@ -72,9 +72,9 @@ async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number): Promise<v
       kit.ledger.laws.set(law.name, (kit.ledger.laws.get(law.name) ?? 0) + 1);
       kit.ledger.check(law.id);
       try {
-        const broken = await attempt(kit, law, example);
-        if (broken) last = { example, broken };
-        return broken === undefined;
+        const violation = await attempt(kit, law, example);
+        if (violation) last = { example, violation };
+        return violation === undefined;
       } catch (error) {
         // No counterexample, so nothing to shrink: the target is gone, the budget spent, or the kit wrong.
         stopped = { error };
@@ -85,31 +85,31 @@ async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number): Promise<v
   );
   if (stopped && !(last && stopped.error instanceof Untested)) throw stopped.error;
   if (!last) return;
-  const { example, broken } = last;
+  const { example, violation } = last;
   kit.fail({
     id: law.id,
     cause: law.name,
-    complaint: broken.complaint,
-    exchange: broken.exchange,
-    again: async () => (await attempt(kit, law, example))?.complaint,
+    mismatch: violation.mismatch,
+    exchange: violation.exchange,
+    again: async () => (await attempt(kit, law, example))?.mismatch,
     needsAgain: law.needsAgain,
     counterexample: {
       law: law.name,
-      script: [...law.script(example), broken.complaint.received],
+      script: [...law.script(example), violation.mismatch.received],
       seed: kit.options.seed,
       path: details.counterexamplePath ?? '',
       shrinks: details.numShrinks,
-      ...(broken.firstUrl ? { walk: curlWalk(broken.firstUrl) } : {}),
+      ...(violation.firstUrl ? { walk: curlWalk(violation.firstUrl) } : {}),
     },
   });
 }
 
-/** A page that could not be had is told by its own requirement: it says nothing about the law. */
-async function attempt<Case>(kit: Kit, law: Law<Case>, example: Case): Promise<Broken | undefined> {
+/** A page that could not be had is reported under its own requirement: it says nothing about the law. */
+async function attempt<Case>(kit: Kit, law: Law<Case>, example: Case): Promise<Violation | undefined> {
   try {
     return await law.holds(kit, example);
   } catch (error) {
-    if (error instanceof BasisBroken) return undefined;
+    if (error instanceof PreconditionFailed) return undefined;
     throw error;
   }
 }
@@ -141,7 +141,7 @@ export interface Fetched {
   readonly first: () => string | undefined;
 }
 
-/** Pages of a client's own tenant. A next that can't be followed ends the walk: it is told by its own requirement. */
+/** Pages of a client's own tenant. A next that can't be followed ends the walk: it is reported under its own requirement. */
 export function fetcher(kit: Kit, client: ClientName = 'primary'): Fetched {
   let latest: Exchange | undefined;
   let first: string | undefined;
@@ -151,10 +151,10 @@ export function fetcher(kit: Kit, client: ClientName = 'primary'): Fetched {
     fetchPage: async (ask) => {
       latest = 'next' in ask ? await kit.follow(ask.next, client) : await kit.page(ask, { client });
       if (!('next' in ask)) first = latest.request.url;
-      if (latest.status !== 200) throw new BasisBroken(`a next was answered ${latest.status}`);
+      if (latest.status !== 200) throw new PreconditionFailed(`a next was answered ${latest.status}`);
       const { items, nextUrl } = pageOf(latest);
       return {
-        items: (items ?? []).filter(isPlaced),
+        items: (items ?? []).filter(isOrdered),
         next: nextUrl !== undefined && isTrusted(nextUrl, kit.target) ? nextUrl : undefined,
       };
     },
@@ -167,10 +167,10 @@ export async function over(
   expected: string,
   law: (fetchPage: FetchPage<PageQuery, Entry>) => Promise<string | undefined>,
   client?: ClientName,
-): Promise<Broken | undefined> {
+): Promise<Violation | undefined> {
   const { fetchPage, last, first } = fetcher(kit, client);
   const received = await law(fetchPage);
   return received === undefined
     ? undefined
-    : { complaint: { expected, received }, exchange: last(), firstUrl: first() };
+    : { mismatch: { expected, received }, exchange: last(), firstUrl: first() };
 }

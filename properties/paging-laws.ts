@@ -82,7 +82,7 @@ export function exactly<Item>(
   return undefined;
 }
 
-/** A walk returns what a ground truth says, each item once. */
+/** A walk returns what a context truth says, each item once. */
 export async function walkIsExact<Query, Item>(
   fetchPage: FetchPage<Query, Item>,
   query: Query,

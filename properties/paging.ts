@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { pageOf, type PageQuery } from '../fixtures/client/page.ts';
 import { compareInstants, formatInstant, instant, shift, type Spelling } from '../fixtures/data/instant.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
-import { sceneOf, stepDigits } from '../fixtures/run/survey.ts';
-import { expectedOf } from '../fixtures/run/walk.ts';
+import { sampleDataOf, stepDigits } from '../fixtures/run/survey.ts';
+import { expectedItems } from '../fixtures/run/walk.ts';
 import { prefixComplaint } from '../specs/4.2-paging.ts';
 import {
   atLeastFor,
@@ -26,7 +26,7 @@ import {
   walkPages,
 } from './paging-laws.ts';
 
-const itemsOf = async (kit: Kit) => (await sceneOf(kit)).items;
+const itemsOf = async (kit: Kit) => (await sampleDataOf(kit)).items;
 
 const windowsOf = async (kit: Kit): Promise<fc.Arbitrary<WindowCase>> => windows(await itemsOf(kit));
 
@@ -69,8 +69,8 @@ const exact: Law<WindowCase> = {
   cases: windowsOf,
   script: ({ query }) => [sayQuery(query)],
   holds: async (kit, { query, from, to }) => {
-    const before = [...(await expectedOf(kit, query))];
-    const known = await kit.known();
+    const before = [...(await expectedItems(kit, query))];
+    const known = await kit.oracle();
     // What lies outside is the window's mistake (4.2-window), not the walk's.
     const inside = ({ at }: Entry): boolean => compareInstants(at, from) >= 0 && compareInstants(at, to) < 0;
     return over(
@@ -244,7 +244,7 @@ const widthless: Law<{ window: WindowCase; from: Spelling; to: Spelling; withId:
     return items?.length === 0 && next === undefined
       ? undefined
       : {
-          complaint: { expected: 'no items and no next', received: `${items?.length ?? 'no'} items` },
+          mismatch: { expected: 'no items and no next', received: `${items?.length ?? 'no'} items` },
           exchange,
         };
   },
@@ -259,7 +259,7 @@ const repeated: Law<WindowCase> = {
   script: ({ query }) => [sayQuery(query), 'and again'],
   holds: async (kit, { query }) => {
     const wrong = prefixComplaint(await kit.page(query), await kit.page(query));
-    return wrong && { complaint: wrong, exchange: wrong.exchange };
+    return wrong && { mismatch: wrong, exchange: wrong.exchange };
   },
 };
 
@@ -292,7 +292,7 @@ const instants: Law<WindowCase> = {
   cases: windowsOf,
   script: ({ around: [first] }) => [`the instant of item ${first.id}, ${first.testTime}`],
   holds: async (kit, { around: [item] }) => {
-    const known = (await expectedOf(kit, oneInstant(item))).filter(
+    const known = (await expectedItems(kit, oneInstant(item))).filter(
       ({ at }) => compareInstants(at, item.at) === 0,
     );
     return over(kit, `${known.length} items at ${item.testTime}`, async (fetchPage) => {

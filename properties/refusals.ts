@@ -4,12 +4,12 @@ import { BASE64URL, bearerOf, partsOf, withLetter } from '../fixtures/client/alt
 import { Untested } from '../fixtures/client/client.ts';
 import type { Authorization } from '../fixtures/client/exchange.ts';
 import { parseInstant } from '../fixtures/data/instant.ts';
-import type { Complaint } from '../fixtures/checks/mismatch.ts';
+import type { Mismatch } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { refusedAs } from '../specs/7.1-token-errors.ts';
 import { askRaw, encoded, rawQuery, refusedWith, SOME_WINDOW } from '../specs/7.2-rest-errors.ts';
-import { lawProbe, type Broken, type Law, type LawProbe } from './law.ts';
+import { lawProbe, type Violation, type Law, type LawProbe } from './law.ts';
 
 // -- near misses ---------------------------------------------------------------------------------
 
@@ -56,16 +56,16 @@ const malformedIntegers = fc
   )
   .map(([number, junk, before]) => (before ? `${junk}${number}` : `${number}${junk}`));
 
-const fine = (kit: Kit, query: string, ...codes: string[]): Promise<Broken | undefined> =>
+const fine = (kit: Kit, query: string, ...codes: string[]): Promise<Violation | undefined> =>
   askRaw(kit, query).then((exchange) => {
-    const complaint = refusedWith(kit.target.errorCodePointer, ...codes)(exchange);
-    return complaint && { complaint, exchange };
+    const mismatch = refusedWith(kit.target.errorCodePointer, ...codes)(exchange);
+    return mismatch && { mismatch, exchange };
   });
 
 const times: Law<{ name: 'from' | 'to'; text: string }> = {
   id: '7.2-invalid_time_range',
   name: 'what is nearly RFC 3339 is refused',
-  basis: 'page',
+  precondition: 'page',
   share: 2,
   cases: async () => fc.record({ name: fc.constantFrom('from', 'to'), text: malformedTimes }),
   script: ({ name, text }) => [`${name}=${text}`],
@@ -76,7 +76,7 @@ const times: Law<{ name: 'from' | 'to'; text: string }> = {
 const integers: Law<{ name: 'pageSize' | 'from_id'; text: string }> = {
   id: '7.2-invalid_request',
   name: 'what is nearly an integer is refused',
-  basis: 'page',
+  precondition: 'page',
   cases: async () => fc.record({ name: fc.constantFrom('pageSize', 'from_id'), text: malformedIntegers }),
   script: ({ name, text }) => [`${name}=${text}`],
   holds: (kit, { name, text }) =>
@@ -91,7 +91,7 @@ const integers: Law<{ name: 'pageSize' | 'from_id'; text: string }> = {
 const sizesBeyond: Law<number> = {
   id: '7.2-page_size_out_of_range',
   name: 'a page size beyond the bounds is refused',
-  basis: 'page',
+  precondition: 'page',
   share: 0.5,
   cases: async () =>
     fc.oneof(fc.integer({ min: 1001, max: 2 ** 31 - 1 }), fc.integer({ min: -(2 ** 31), max: 0 })),
@@ -126,7 +126,7 @@ const hostile = fc.oneof(
 const anyQuery: Law<readonly (readonly [string, string, boolean])[]> = {
   id: '7.2-no-unprovoked-5xx',
   name: 'no query, however odd, makes the server fail',
-  basis: 'page',
+  precondition: 'page',
   cases: async () =>
     fc.array(
       fc.tuple(
@@ -142,10 +142,11 @@ const anyQuery: Law<readonly (readonly [string, string, boolean])[]> = {
   script: (pairs) => [`?${sayPairs(pairs)}`],
   holds: async (kit, pairs) => {
     const exchange = await askRaw(kit, `?${sayPairs(pairs)}`);
-    const failed = exchange.status >= 500 || ['reset', 'protocol'].includes(exchange.broken?.kind ?? '');
+    const failed =
+      exchange.status >= 500 || ['reset', 'protocol'].includes(exchange.transportError?.kind ?? '');
     return failed
       ? {
-          complaint: { expected: 'no 5xx and no broken connection', received: sayRefusal(exchange) },
+          mismatch: { expected: 'no 5xx and no broken connection', received: sayRefusal(exchange) },
           exchange,
         }
       : undefined;
@@ -204,7 +205,7 @@ const LAW_IDS = {
 const tokenLaw = (name: TokenCase['name']): Law<TokenCase> => ({
   id: LAW_IDS[name],
   name: `a token request with any other ${name} is refused`,
-  basis: 'token',
+  precondition: 'token',
   share: 0.3,
   cases: async () => tokenCases.filter((example) => example.name === name),
   script: (example) => [
@@ -216,8 +217,8 @@ const tokenLaw = (name: TokenCase['name']): Law<TokenCase> => ({
       .map(([key, old]): [string, string] => [key, key === name ? value : old]);
     const exchange = await kit.send(kit.client.tokenRequest(form));
     const [status, error] = ERRORS[name];
-    const complaint = refusedAs(status, error)(exchange);
-    return complaint && { complaint, exchange };
+    const mismatch = refusedAs(status, error)(exchange);
+    return mismatch && { mismatch, exchange };
   },
 });
 
@@ -244,7 +245,7 @@ function alter(token: string, { part, place, letter }: Alteration): Authorizatio
 const tampered: Law<Alteration> = {
   id: '5-tampered',
   name: 'a token with any letter changed is refused',
-  basis: 'page',
+  precondition: 'page',
   cases: async () =>
     fc.record({
       part: fc.constantFrom(0, 1, 2, 2),
@@ -263,11 +264,11 @@ const tampered: Law<Alteration> = {
     const exchange = await kit.send(kit.request(await kit.tenantOf(), query, altered));
     const refused =
       exchange.status === 401 && codesOf(exchange, kit.target.errorCodePointer).includes('unauthenticated');
-    const complaint: Complaint = {
+    const mismatch: Mismatch = {
       expected: '401 unauthenticated',
       received: sayRefusal(exchange, kit.target.errorCodePointer),
     };
-    return refused ? undefined : { complaint, exchange };
+    return refused ? undefined : { mismatch, exchange };
   },
 };
 

@@ -1,10 +1,10 @@
 /** Sections 2.3 and 2.4: screenings and pages. The observers judge; here it is seen to that they have enough to look at. */
 import { Untested } from '../fixtures/client/client.ts';
-import { isPlaced, pageOf } from '../fixtures/client/page.ts';
+import { isOrdered, pageOf } from '../fixtures/client/page.ts';
 import { compareInstants, formatInstant, sameInstant } from '../fixtures/data/instant.ts';
-import { complain } from '../fixtures/checks/mismatch.ts';
+import { differs } from '../fixtures/checks/mismatch.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
-import { sceneOf, windowOf } from '../fixtures/run/survey.ts';
+import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
 import { walksOf, walksOfSeveralPages } from '../fixtures/run/standard-walks.ts';
 import { sayItem } from '../fixtures/checks/page.ts';
 
@@ -20,9 +20,9 @@ export const probes: readonly Probe[] = [
       '4.2-r7-link-absent',
     ],
     name: 'pages of every size',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const { items } = await sceneOf(kit);
+      const { items } = await sampleDataOf(kit);
       await walksOf(kit);
       const at = formatInstant(items[0]!.at);
       await kit.page({ from: at, to: at }, { id: '4.2-r1-zero-width' });
@@ -43,7 +43,7 @@ export const probes: readonly Probe[] = [
       '9-prefix',
     ],
     name: 'walks over several pages',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
       await walksOfSeveralPages(kit);
     },
@@ -51,18 +51,18 @@ export const probes: readonly Probe[] = [
   {
     ids: ['2.3-id-stable'],
     name: 'the same screenings in several answers',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const scene = await sceneOf(kit);
-      const window = windowOf(scene.focus);
-      await kit.holdAll(
+      const sample = await sampleDataOf(kit);
+      const window = windowOf(sample.densestSlice);
+      await kit.checkAll(
         '2.3-id-stable',
         'probe',
         async () => {
           const [first, second] = [
             await kit.page({ ...window, pageSize: 1000 }),
-            await kit.page({ ...window, pageSize: scene.focus.length + 1 }),
-          ].map((exchange) => (pageOf(exchange).items ?? []).filter(isPlaced));
+            await kit.page({ ...window, pageSize: sample.densestSlice.length + 1 }),
+          ].map((exchange) => (pageOf(exchange).items ?? []).filter(isOrdered));
           const length = Math.min(first!.length, second!.length);
           for (let i = 0; i < length; i++) {
             const [a, b] = [first![i]!, second![i]!];
@@ -71,14 +71,14 @@ export const probes: readonly Probe[] = [
               (other) => other && compareInstants(other.at, a.at) === 0,
             );
             if (a.id !== b.id && !tied) {
-              return complain(`${sayItem(a)} with the same id again`, sayItem(b));
+              return differs(`${sayItem(a)} with the same id again`, sayItem(b));
             }
           }
           return undefined;
         },
         { needsAgain: true },
       );
-      if (scene.items.length < 2)
+      if (sample.items.length < 2)
         throw new Untested('one screening alone can share its id with none; load more');
     },
   },

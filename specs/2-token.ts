@@ -2,7 +2,7 @@
 import { Untested } from '../fixtures/client/client.ts';
 import type { RequestOut } from '../fixtures/client/exchange.ts';
 import { member } from '../fixtures/client/json.ts';
-import { complain, type Judge } from '../fixtures/checks/mismatch.ts';
+import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
@@ -12,12 +12,12 @@ import type { ClientName } from '../fixtures/target/target.ts';
 const mintsNone: Judge = (exchange) =>
   exchange.status >= 400 || member(exchange.json, 'access_token') === undefined
     ? undefined
-    : complain('no token', `${exchange.status} with access_token`);
+    : differs('no token', `${exchange.status} with access_token`);
 
 /** A client error, whatever its body. */
 const refused4xx: Judge = (exchange) =>
   mintsNone(exchange) ??
-  (exchange.status >= 400 && exchange.status < 500 ? undefined : complain('a 4xx', sayRefusal(exchange)));
+  (exchange.status >= 400 && exchange.status < 500 ? undefined : differs('a 4xx', sayRefusal(exchange)));
 
 /** Tokens for every client that can have one; the observers look at each. */
 async function mintAll(kit: Kit): Promise<void> {
@@ -25,8 +25,8 @@ async function mintAll(kit: Kit): Promise<void> {
   for (const name of names.filter((name) => kit.target.clients[name])) {
     const exchange = await kit.client.mint(name);
     if (name !== 'primary') continue;
-    kit.hold('4.1-success', exchange, (answer) =>
-      answer.status === 200 ? undefined : complain('200', sayRefusal(answer)),
+    kit.check('4.1-success', exchange, (answer) =>
+      answer.status === 200 ? undefined : differs('200', sayRefusal(answer)),
     );
   }
 }
@@ -59,13 +59,13 @@ export const probes: readonly Probe[] = [
       '5-no-refresh-token',
     ],
     name: 'tokens of every client',
-    basis: 'token',
+    precondition: 'token',
     run: mintAll,
   },
   {
     ids: ['2.1-expires_in-3600'],
     name: 'a new token',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       await kit.client.mint();
       if (!kit.ledger.checks.has('2.1-expires_in-3600')) {
@@ -78,7 +78,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['2.1-expires_in'],
     name: 'a token handed out again has less of its life left',
-    basis: 'token',
+    precondition: 'token',
     supplement: true,
     last: true,
     run: async (kit) => {
@@ -89,10 +89,10 @@ export const probes: readonly Probe[] = [
       const elapsedSeconds = (again.startedAtMs - first.startedAtMs) / 1000;
       if (!sameToken || elapsedSeconds < 8) return;
       const before = Number(member(first.json, 'expires_in'));
-      kit.hold('2.1-expires_in', again, (exchange) => {
+      kit.check('2.1-expires_in', again, (exchange) => {
         const left = Number(member(exchange.json, 'expires_in'));
         return left > before - elapsedSeconds + 6
-          ? complain(
+          ? differs(
               `expires_in: about ${Math.round(before - elapsedSeconds)} for the token of ${Math.round(elapsedSeconds)} s ago`,
               `expires_in: ${left}`,
             )
@@ -103,19 +103,19 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.1-post-only'],
     name: 'GET with the parameters of a token request',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       const exchange = await kit.send(withQuery(kit, { method: 'GET' }));
       kit.ledger.observe('get-token', sayRefusal(exchange).slice(0, 3));
-      kit.hold('4.1-post-only', exchange, mintsNone);
+      kit.check('4.1-post-only', exchange, mintsNone);
     },
   },
   {
     ids: ['4.1-no-query-credentials'],
     name: 'POST with the parameters in the query',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
-      kit.hold('4.1-no-query-credentials', await kit.send(withQuery(kit, { body: '' })), refused4xx);
+      kit.check('4.1-no-query-credentials', await kit.send(withQuery(kit, { body: '' })), refused4xx);
     },
   },
 ];

@@ -1,27 +1,27 @@
 /** Section 4.2: page sizes, order, and following next. */
 import {
   DEFAULT_PAGE_SIZE,
-  isPlaced,
+  isOrdered,
   MAX_PAGE_SIZE,
   pageOf,
   type PageQuery,
 } from '../fixtures/client/page.ts';
 import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { complain } from '../fixtures/checks/mismatch.ts';
-import type { LawComplaint } from '../fixtures/run/kit.ts';
+import { differs } from '../fixtures/checks/mismatch.ts';
+import type { MismatchWithEvidence } from '../fixtures/run/kit.ts';
 import { sayItem } from '../fixtures/checks/page.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
-import { sceneOf, windowOf } from '../fixtures/run/survey.ts';
+import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
 import { walksAcrossTies, walksOf } from '../fixtures/run/standard-walks.ts';
 
 /** One answer's items are a prefix of the other's (4.2-repeatable). */
-export function prefixComplaint(first: Exchange, second: Exchange): LawComplaint | undefined {
-  const [a, b] = [first, second].map((exchange) => (pageOf(exchange).items ?? []).filter(isPlaced));
+export function prefixComplaint(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {
+  const [a, b] = [first, second].map((exchange) => (pageOf(exchange).items ?? []).filter(isOrdered));
   for (let i = 0; i < Math.min(a!.length, b!.length); i++) {
     const [was, is] = [a![i]!, b![i]!];
     if (was.id !== is.id) {
-      return { ...complain(`item number ${i + 1} again ${sayItem(was)}`, sayItem(is)), exchange: second };
+      return { ...differs(`item number ${i + 1} again ${sayItem(was)}`, sayItem(is)), exchange: second };
     }
   }
   return undefined;
@@ -31,9 +31,9 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-pageSize-default'],
     name: 'no pageSize',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const { items, window } = await sceneOf(kit);
+      const { items, window } = await sampleDataOf(kit);
       const exchange = await kit.page({ from: window.from, to: window.to }, { id: '4.2-pageSize-default' });
       kit.ledger.observe('default-page-items', String(pageOf(exchange).items?.length ?? 'none'));
       if (items.length <= DEFAULT_PAGE_SIZE) {
@@ -46,9 +46,9 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-pageSize-bounds'],
     name: 'the smallest and the largest pageSize',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const { window } = await sceneOf(kit);
+      const { window } = await sampleDataOf(kit);
       for (const pageSize of [1, 2, 500, MAX_PAGE_SIZE - 1, MAX_PAGE_SIZE]) {
         await kit.ask({ from: window.from, to: window.to, pageSize }, { id: '4.2-pageSize-bounds' });
       }
@@ -57,7 +57,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-r4-order', '4.2-r5-exactly-once'],
     name: 'walks across ties',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
       await walksAcrossTies(kit);
     },
@@ -65,19 +65,19 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-repeatable'],
     name: 'the same request twice',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const scene = await sceneOf(kit);
+      const sample = await sampleDataOf(kit);
       await walksOf(kit);
-      const focus = windowOf(scene.focus);
+      const slice = windowOf(sample.densestSlice);
       const queries: PageQuery[] = [
-        { ...focus, pageSize: scene.focus.length },
-        { ...focus, pageSize: 5 },
-        { from: scene.window.from, to: scene.window.to },
-        { ...scene.window, pageSize: MAX_PAGE_SIZE },
+        { ...slice, pageSize: sample.densestSlice.length },
+        { ...slice, pageSize: 5 },
+        { from: sample.window.from, to: sample.window.to },
+        { ...sample.window, pageSize: MAX_PAGE_SIZE },
       ];
       for (const query of queries) {
-        await kit.holdAll(
+        await kit.checkAll(
           '4.2-repeatable',
           'probe',
           async () => prefixComplaint(await kit.page(query), await kit.page(query)),

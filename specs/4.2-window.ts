@@ -3,8 +3,8 @@ import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
 import {
   MAX_PAGE_SIZE,
-  askedBy,
-  isPlaced,
+  parseQuery,
+  isOrdered,
   pageOf,
   tenantOfPath,
   type PageQuery,
@@ -18,13 +18,13 @@ import {
   shift,
   type Instant,
 } from '../fixtures/data/instant.ts';
-import { compareKeys, type KnownItem } from '../fixtures/data/oracle.ts';
-import { complain, type Complaint, type Judge } from '../fixtures/checks/mismatch.ts';
+import { compareKeys, type OracleItem } from '../fixtures/data/oracle.ts';
+import { differs, type Mismatch, type Judge } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { inWindow, sayItem } from '../fixtures/checks/page.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { sceneOf, windowOf, type Scene } from '../fixtures/run/survey.ts';
-import { expectedOf, holdWalk, walk } from '../fixtures/run/walk.ts';
+import { sampleDataOf, windowOf, type SampleData } from '../fixtures/run/survey.ts';
+import { expectedItems, checkWalk, walk } from '../fixtures/run/walk.ts';
 
 const MICRO = 6;
 const NANO = 9;
@@ -37,74 +37,74 @@ const OFFSETS = Array.from({ length: 27 }, (_, i) => {
 }).concat(-30, 30); // the sign of hour 00 counts too
 
 /** Items that differ in how finely and with which offset they are recorded; the first of each tie. */
-function samples(scene: Scene, atMost: number): KnownItem[] {
-  const kinds = new Map<string, KnownItem>();
-  for (const [index, item] of scene.items.entries()) {
-    const before = scene.items[index - 1];
+function variedItems(sample: SampleData, atMost: number): OracleItem[] {
+  const kinds = new Map<string, OracleItem>();
+  for (const [index, item] of sample.items.entries()) {
+    const before = sample.items[index - 1];
     if (before && sameInstant(before.at, item.at)) continue;
     const offset = Math.sign(offsetMinutesOf(item.testTime));
     const kind = `${Math.ceil(item.at.fraction.length / 3)} ${offset}`;
     if (!kinds.has(kind)) kinds.set(kind, item);
   }
-  const first = scene.focus[0]!;
+  const first = sample.densestSlice[0]!;
   return [...new Set([first, ...kinds.values()])].slice(0, atMost);
 }
 
 /** The item before this one that is not of the same instant. */
-function earlier(scene: Scene, item: KnownItem): KnownItem | undefined {
-  return scene.items.filter((other) => compareInstants(other.at, item.at) < 0).at(-1);
+function earlier(sample: SampleData, item: OracleItem): OracleItem | undefined {
+  return sample.items.filter((other) => compareInstants(other.at, item.at) < 0).at(-1);
 }
 
 const later = (at: Instant): string => formatInstant(shift(at, 2_000_000n, MICRO));
 const sooner = (at: Instant): string => formatInstant(shift(at, -2_000_000n, MICRO));
 
 /**
- * The ids of a page; undefined where items can't be placed or belong to another tenant: that is told by
+ * The ids of a page; undefined where items can't be ordered or belong to another tenant: that is reported under
  * requirements of its own, and says nothing about the selection.
  */
 function idsOf(exchange: Exchange): bigint[] | undefined {
   const items = pageOf(exchange).items ?? [];
   const tenantId = tenantOfPath(exchange.request.url)?.toLowerCase();
-  const readable = items.every((item) => isPlaced(item) && item.tenantId?.toLowerCase() === tenantId);
-  return readable ? items.filter(isPlaced).map((item) => item.id) : undefined;
+  const readable = items.every((item) => isOrdered(item) && item.tenantId?.toLowerCase() === tenantId);
+  return readable ? items.filter(isOrdered).map((item) => item.id) : undefined;
 }
 
 const holds =
-  (item: KnownItem): Judge =>
+  (item: OracleItem): Judge =>
   (exchange) => {
     const ids = idsOf(exchange);
     // A page may be short (2.4): what comes behind its last item is for the next one to hold.
-    const last = pageOf(exchange).items?.filter(isPlaced).at(-1);
+    const last = pageOf(exchange).items?.filter(isOrdered).at(-1);
     const behind = pageOf(exchange).nextUrl !== undefined && last && compareKeys(item, last) > 0;
     return !ids || behind || ids.includes(item.id)
       ? undefined
-      : complain(sayItem(item), `${ids.length} items without it`);
+      : differs(sayItem(item), `${ids.length} items without it`);
   };
 
 const holdsNot =
-  (item: KnownItem): Judge =>
+  (item: OracleItem): Judge =>
   (exchange) =>
-    idsOf(exchange)?.includes(item.id) ? complain(`not ${sayItem(item)}`, sayItem(item)) : undefined;
+    idsOf(exchange)?.includes(item.id) ? differs(`not ${sayItem(item)}`, sayItem(item)) : undefined;
 
 /** No item at or after an instant. */
 const endsBefore =
   (at: Instant): Judge =>
   (exchange) => {
     const late = (pageOf(exchange).items ?? [])
-      .filter(isPlaced)
+      .filter(isOrdered)
       .find((item) => compareInstants(item.at, at) >= 0);
     if (!late) return undefined;
     const same = sameInstant(late.at, at) ? ' (the same instant)' : '';
-    return complain(`no item at or after ${formatInstant(at)}`, `${sayItem(late)}${same}`);
+    return differs(`no item at or after ${formatInstant(at)}`, `${sayItem(late)}${same}`);
   };
 
 /** What is known of the window, in order, as far as the page goes. */
-export function sameItems(exchange: Exchange, expected: readonly KnownItem[]): Complaint | undefined {
-  const asked = askedBy(exchange.request.url);
+export function sameItems(exchange: Exchange, expected: readonly OracleItem[]): Mismatch | undefined {
+  const asked = parseQuery(exchange.request.url);
   if (!idsOf(exchange) || !asked) return undefined;
   // What lies outside of the window is the window's mistake (4.2-window).
   const inside = (pageOf(exchange).items ?? [])
-    .filter(isPlaced)
+    .filter(isOrdered)
     .filter(({ at }) => inWindow(at, asked, undefined));
   const ids = inside.map(({ id }) => id);
   const goesOn = pageOf(exchange).nextUrl !== undefined;
@@ -112,7 +112,7 @@ export function sameItems(exchange: Exchange, expected: readonly KnownItem[]): C
   const index = wanted.findIndex((item, i) => ids[i] !== item.id);
   if (index < 0 && ids.length <= wanted.length) return undefined;
   const [want, got] = index < 0 ? [undefined, ids[wanted.length]] : [wanted[index], ids[index]];
-  return complain(
+  return differs(
     `${wanted.length} items${want ? `, number ${index + 1} ${sayItem(want)}` : ''}`,
     `${ids.length} items${got === undefined ? '' : `, item ${got} in that place`}`,
   );
@@ -125,26 +125,26 @@ const wide = { pageSize: 250 } as const;
 async function fractions(
   kit: Kit,
   id: '4.2-fractions' | '4.2-fractions-finer',
-  item: KnownItem,
+  item: OracleItem,
   digits: number,
 ): Promise<void> {
   const after = formatInstant(shift(item.at, 1n, digits), { digits });
   const before = formatInstant(shift(item.at, -1n, digits), { digits });
   const page = (query: PageQuery): Promise<Exchange> =>
     kit.page({ ...query, ...wide }, digits > MICRO ? { id } : {});
-  kit.hold(id, await page({ from: after, to: later(item.at) }), holdsNot(item), 'from one unit later');
+  kit.check(id, await page({ from: after, to: later(item.at) }), holdsNot(item), 'from one unit later');
   const upTo = await page({ from: sooner(item.at), to: after });
-  if (pageOf(upTo).nextUrl === undefined) kit.hold(id, upTo, holds(item), 'to one unit later');
-  kit.hold(id, await page({ from: before, to: after }), holds(item), 'from one unit earlier');
+  if (pageOf(upTo).nextUrl === undefined) kit.check(id, upTo, holds(item), 'to one unit later');
+  kit.check(id, await page({ from: before, to: after }), holds(item), 'from one unit earlier');
   // `to` at the item itself is another requirement.
-  kit.hold(id, await page({ from: sooner(item.at), to: before }), holdsNot(item), 'to one unit earlier');
+  kit.check(id, await page({ from: sooner(item.at), to: before }), holdsNot(item), 'to one unit earlier');
 }
 
 async function offsets(kit: Kit): Promise<void> {
-  const scene = await sceneOf(kit);
-  const focus = windowOf(scene.focus);
-  const [from, to] = [instant(focus.from), instant(focus.to)];
-  const plain = await kit.page({ ...focus, ...wide });
+  const sample = await sampleDataOf(kit);
+  const slice = windowOf(sample.densestSlice);
+  const [from, to] = [instant(slice.from), instant(slice.to)];
+  const plain = await kit.page({ ...slice, ...wide });
   const held = idsOf(plain);
   const same: Judge = (exchange) => {
     const ids = idsOf(exchange);
@@ -155,7 +155,7 @@ async function offsets(kit: Kit): Promise<void> {
     const goesOn = few.length === more.length || pageOf(shorter).nextUrl !== undefined;
     return goesOn && few.every((id, index) => id === more[index])
       ? undefined
-      : complain(`the ${held.length} items of [${focus.from}, ${focus.to})`, `${ids.length} items`);
+      : differs(`the ${held.length} items of [${slice.from}, ${slice.to})`, `${ids.length} items`);
   };
   await sideBySide(OFFSETS, async (offsetMinutes) => {
     const elsewhere = offsetMinutes < 0 ? 330 : -330;
@@ -164,9 +164,9 @@ async function offsets(kit: Kit): Promise<void> {
       to: formatInstant(to, { offsetMinutes: elsewhere }),
       ...wide,
     });
-    kit.hold('4.2-offsets', window, same);
+    kit.check('4.2-offsets', window, same);
   });
-  const singles = samples(scene, 8);
+  const singles = variedItems(sample, 8);
   await sideBySide(OFFSETS, async (offsetMinutes) => {
     const item = singles[Math.abs(offsetMinutes) % singles.length]!;
     // A second to spare on both sides: what fractions do at the edges is another requirement.
@@ -175,19 +175,19 @@ async function offsets(kit: Kit): Promise<void> {
       to: formatInstant(shift(item.at, 1n, 0), { offsetMinutes }),
       ...wide,
     });
-    kit.hold('4.2-offsets', exchange, holds(item));
+    kit.check('4.2-offsets', exchange, holds(item));
   });
 }
 
 /** The same digits with another offset are another instant: what is kept for the one must not serve the other. */
 async function sameDigits(kit: Kit): Promise<void> {
-  const scene = await sceneOf(kit);
-  const item = samples(scene, 1)[0]!;
+  const sample = await sampleDataOf(kit);
+  const item = variedItems(sample, 1)[0]!;
   const [from, to] = [formatInstant(shift(item.at, -1n, 0)), formatInstant(shift(item.at, 1n, 0))];
   for (const offset of ['Z', '+01:00', '-05:30', 'Z']) {
     const spelled = { from: from.replace('Z', offset), to: to.replace('Z', offset) };
     const exchange = await kit.page({ ...spelled, ...wide });
-    kit.hold('4.2-offsets', exchange, offset === 'Z' ? holds(item) : holdsNot(item));
+    kit.check('4.2-offsets', exchange, offset === 'Z' ? holds(item) : holdsNot(item));
   }
 }
 
@@ -195,7 +195,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-success', '4.2-content-type'],
     name: 'valid requests',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       await kit.page({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' });
     },
@@ -203,13 +203,13 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-from-inclusive'],
     name: 'windows that begin at an item',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const scene = await sceneOf(kit);
-      for (const item of samples(scene, 8)) {
+      const sample = await sampleDataOf(kit);
+      for (const item of variedItems(sample, 8)) {
         for (const from of new Set([item.testTime, formatInstant(item.at)])) {
           const exchange = await kit.page({ from, to: later(item.at), ...wide });
-          kit.hold('4.2-from-inclusive', exchange, holds(item));
+          kit.check('4.2-from-inclusive', exchange, holds(item));
           kit.ledger.count('itemsAtFrom');
         }
       }
@@ -218,31 +218,31 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-to-exclusive'],
     name: 'windows that end at an item',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const scene = await sceneOf(kit);
-      for (const item of samples(scene, 8)) {
-        const before = earlier(scene, item);
+      const sample = await sampleDataOf(kit);
+      for (const item of variedItems(sample, 8)) {
+        const before = earlier(sample, item);
         const from = before ? formatInstant(before.at) : sooner(item.at);
         for (const to of new Set([item.testTime, formatInstant(item.at)])) {
           const exchange = await kit.page({ from, to, ...wide });
-          kit.hold('4.2-to-exclusive', exchange, endsBefore(item.at));
+          kit.check('4.2-to-exclusive', exchange, endsBefore(item.at));
           kit.ledger.count('itemsAtTo');
         }
       }
       // On the pages behind the first as well.
-      const last = scene.focus.at(-1)!;
-      const [from, to] = [formatInstant(scene.focus[0]!.at), formatInstant(last.at)];
+      const last = sample.densestSlice.at(-1)!;
+      const [from, to] = [formatInstant(sample.densestSlice[0]!.at), formatInstant(last.at)];
       const { exchanges } = await walk(kit, { from, to, pageSize: 9 }, { maxPages: 10 });
-      for (const exchange of exchanges) kit.hold('4.2-to-exclusive', exchange, endsBefore(last.at));
+      for (const exchange of exchanges) kit.check('4.2-to-exclusive', exchange, endsBefore(last.at));
     },
   },
   {
     ids: ['4.2-window'],
-    name: 'windows cut out of the scene',
-    basis: 'data',
+    name: 'windows cut out of the sample',
+    precondition: 'data',
     run: async (kit) => {
-      const { items } = await sceneOf(kit);
+      const { items } = await sampleDataOf(kit);
       const cuts = [0, 0.1, 0.37, 0.5, 0.81, 1].map((share) => Math.floor(share * (items.length - 1)));
       const windows = cuts.flatMap((end, i) => cuts.slice(0, i).map((start) => items.slice(start, end + 1)));
       await sideBySide(
@@ -257,34 +257,34 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-window', '4.2-r5-exactly-once'],
     name: 'the whole dataset',
-    basis: 'data',
+    precondition: 'data',
     supplement: true,
     run: async (kit) => {
-      const known = await kit.known();
-      const { items } = await sceneOf(kit);
+      const known = await kit.oracle();
+      const { items } = await sampleDataOf(kit);
       const atMost = 20 * MAX_PAGE_SIZE;
       if (!known.authoritative || known.size === items.length || known.size > atMost) return;
-      await holdWalk(kit, { ...windowOf(known.items), ...wide });
+      await checkWalk(kit, { ...windowOf(known.items), ...wide });
     },
   },
-  { ids: ['4.2-offsets'], name: 'the same instants in every offset', basis: 'data', run: offsets },
-  { ids: ['4.2-offsets'], name: 'the same digits in other offsets', basis: 'data', run: sameDigits },
+  { ids: ['4.2-offsets'], name: 'the same instants in every offset', precondition: 'data', run: offsets },
+  { ids: ['4.2-offsets'], name: 'the same digits in other offsets', precondition: 'data', run: sameDigits },
   {
     ids: ['4.2-fractions'],
     name: 'a microsecond beside an item',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const scene = await sceneOf(kit);
-      await sideBySide(samples(scene, 6), (item) => fractions(kit, '4.2-fractions', item, MICRO));
+      const sample = await sampleDataOf(kit);
+      await sideBySide(variedItems(sample, 6), (item) => fractions(kit, '4.2-fractions', item, MICRO));
     },
   },
   {
     ids: ['4.2-fractions-finer'],
     name: 'a nanosecond beside an item',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const scene = await sceneOf(kit);
-      const coarse = samples(scene, 6).filter((item) => item.at.fraction.length <= MICRO);
+      const sample = await sampleDataOf(kit);
+      const coarse = variedItems(sample, 6).filter((item) => item.at.fraction.length <= MICRO);
       if (coarse.length === 0)
         throw new Untested('all screenings are finer than a microsecond, so order and window show it');
       for (const item of coarse.slice(0, 2)) await fractions(kit, '4.2-fractions-finer', item, NANO);
@@ -293,54 +293,54 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-lowercase'],
     name: 'lower-case t and z',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const { focus } = await sceneOf(kit);
-      const { from, to } = windowOf(focus);
+      const { densestSlice } = await sampleDataOf(kit);
+      const { from, to } = windowOf(densestSlice);
       const exchange = await kit.ask(
         { from: from.toLowerCase(), to: to.toLowerCase(), ...wide },
         { id: '4.2-lowercase' },
       );
       if (exchange.status !== 200) return;
-      kit.hold('4.2-lowercase', exchange, holds(focus[0]!));
+      kit.check('4.2-lowercase', exchange, holds(densestSlice[0]!));
     },
   },
   {
     ids: ['4.2-from_id'],
     name: 'pages that begin inside a tie',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const scene = await sceneOf(kit);
-      const ties = [...scene.ties]
+      const sample = await sampleDataOf(kit);
+      const ties = [...sample.ties]
         .sort((a, b) => Math.abs(a.length - 4) - Math.abs(b.length - 4))
         .slice(0, 3);
       if (ties.length === 0)
         throw new Untested('no two screenings share a testTime; load some that do for clients.primary');
       const starts = ties.flatMap((tie) => startsAt(tie));
-      const single = scene.items.find((item) => !scene.ties.some((tie) => tie.includes(item)));
+      const single = sample.items.find((item) => !sample.ties.some((tie) => tie.includes(item)));
       if (single) starts.push([single, single.id], [single, single.id + 1n], [single, single.id - 1n]);
       await sideBySide(
         starts.filter(([, fromId]) => fromId >= 0n),
-        ([item, fromId]) => beginBehind(kit, scene, item, fromId),
+        ([item, fromId]) => beginBehind(kit, sample, item, fromId),
       );
     },
   },
   {
     ids: ['4.2-r1-zero-width'],
     name: 'windows of no width',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
-      const scene = await sceneOf(kit);
+      const sample = await sampleDataOf(kit);
       const empty: Judge = (exchange) => {
         const { items, next } = pageOf(exchange);
         return items?.length === 0 && next === undefined
           ? undefined
-          : complain(
+          : differs(
               'no items and no next',
               `${items?.length ?? 'no'} items${next === undefined ? '' : ' and next'}`,
             );
       };
-      for (const item of samples(scene, 3)) {
+      for (const item of variedItems(sample, 3)) {
         const at = formatInstant(item.at);
         const elsewhere = formatInstant(item.at, { offsetMinutes: 330 });
         const queries: PageQuery[] = [
@@ -352,7 +352,7 @@ export const probes: readonly Probe[] = [
         ];
         for (const query of queries) {
           const exchange = await kit.ask(query, { id: '4.2-r1-zero-width' });
-          if (exchange.status === 200) kit.hold('4.2-r1-zero-width', exchange, empty);
+          if (exchange.status === 200) kit.check('4.2-r1-zero-width', exchange, empty);
         }
       }
     },
@@ -360,10 +360,10 @@ export const probes: readonly Probe[] = [
 ];
 
 /** Every place in a tie to begin behind, and ids that need not exist. */
-function startsAt(tie: readonly KnownItem[]): [KnownItem, bigint][] {
+function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {
   const [first, last] = [tie[0]!, tie.at(-1)!];
   return [
-    ...tie.slice(0, 4).map((item): [KnownItem, bigint] => [item, item.id]),
+    ...tie.slice(0, 4).map((item): [OracleItem, bigint] => [item, item.id]),
     [last, last.id],
     [last, last.id + 1n],
     [first, first.id - 1n],
@@ -371,9 +371,9 @@ function startsAt(tie: readonly KnownItem[]): [KnownItem, bigint][] {
   ];
 }
 
-async function beginBehind(kit: Kit, scene: Scene, item: KnownItem, fromId: bigint): Promise<void> {
+async function beginBehind(kit: Kit, sample: SampleData, item: OracleItem, fromId: bigint): Promise<void> {
   const end =
-    scene.items
+    sample.items
       .filter((other) => compareInstants(other.at, item.at) > 0)
       .slice(0, 5)
       .at(-1) ?? item;
@@ -381,7 +381,7 @@ async function beginBehind(kit: Kit, scene: Scene, item: KnownItem, fromId: bigi
   for (const from of new Set([formatInstant(item.at), item.testTime])) {
     const query = { from, to, fromId, pageSize: 50 };
     const exchange = await kit.page(query);
-    const expected = await expectedOf(kit, query);
-    kit.hold('4.2-from_id', exchange, (page) => sameItems(page, expected));
+    const expected = await expectedItems(kit, query);
+    kit.check('4.2-from_id', exchange, (page) => sameItems(page, expected));
   }
 }

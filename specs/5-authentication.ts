@@ -16,14 +16,14 @@ import { Untested } from '../fixtures/client/client.ts';
 import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
 import { pageOf } from '../fixtures/client/page.ts';
 import { claimsOf } from '../fixtures/client/token.ts';
-import { complain, type Judge } from '../fixtures/checks/mismatch.ts';
+import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { isUuid } from '../fixtures/checks/page.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
-import { sceneOf } from '../fixtures/run/survey.ts';
+import { sampleDataOf } from '../fixtures/run/survey.ts';
 import { canonical, isObject, member } from '../fixtures/client/json.ts';
-import { holdWalk, walk, type Walk } from '../fixtures/run/walk.ts';
+import { checkWalk, walk, type Walk } from '../fixtures/run/walk.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 import { encoded, rawQuery, SOME_WINDOW } from './7.2-rest-errors.ts';
 
@@ -38,7 +38,7 @@ const refused =
   (exchange) =>
     accepted.some(([status, code]) => exchange.status === status && codesOf(exchange, pointer).includes(code))
       ? undefined
-      : complain(
+      : differs(
           accepted.map(([status, code]) => `${status} ${code}`).join(' or '),
           sayRefusal(exchange, pointer),
         );
@@ -52,9 +52,9 @@ async function unauthenticated(
 ): Promise<void> {
   const query = `${rawQuery(encoded(SOME_WINDOW))}${extraQuery}`;
   const exchange = await kit.send(kit.request(await kit.tenantOf(), query, authorization));
-  if (exchange.broken?.kind === 'timeout') throw new Untested(exchange.broken.message);
+  if (exchange.transportError?.kind === 'timeout') throw new Untested(exchange.transportError.message);
   const label = authorization.kind === 'header' ? authorization.label : 'no Authorization header';
-  kit.hold(id, exchange, refused(kit.target.errorCodePointer, [401, 'unauthenticated']), label);
+  kit.check(id, exchange, refused(kit.target.errorCodePointer, [401, 'unauthenticated']), label);
 }
 
 const header = (value: string, label: string, shell = label): Authorization => ({
@@ -108,7 +108,7 @@ async function altered(kit: Kit): Promise<void> {
     "payload altered: another tenant's tenant_id",
   );
   const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
-  kit.hold(
+  kit.check(
     '5-tampered',
     exchange,
     refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
@@ -118,9 +118,9 @@ async function altered(kit: Kit): Promise<void> {
 
 /** Both tenants' screenings over one window, asked for in turn so that nothing kept from the one serves the other. */
 async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
-  const { window } = await sceneOf(kit);
+  const { window } = await sampleDataOf(kit);
   const query = { ...window, pageSize: 400 };
-  const primary = await holdWalk(kit, query, { maxPages: 10 }, 'beside the second tenant');
+  const primary = await checkWalk(kit, query, { maxPages: 10 }, 'beside the second tenant');
   const second = await walk(kit, query, { client: 'secondTenant', maxPages: 10 });
   await walk(kit, query, { maxPages: 2 });
   return [primary, second];
@@ -147,7 +147,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['5-missing', '7.2-unauthenticated', '5-challenge'],
     name: 'no Authorization header',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       // Asked with a token first, so that an answer kept before the token is looked at would show.
       await kit.page(SOME_WINDOW);
@@ -158,7 +158,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['5-scheme'],
     name: 'what is no bearer token',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       const { text } = await kit.token();
       const { clientId, clientSecret } = kit.target.clients.primary;
@@ -178,7 +178,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['5-garbage'],
     name: 'strings that are no token',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       for (const text of [
         'garbage',
@@ -191,11 +191,11 @@ export const probes: readonly Probe[] = [
       }
     },
   },
-  { ids: ['5-tampered'], name: 'altered tokens', basis: 'page', run: altered },
+  { ids: ['5-tampered'], name: 'altered tokens', precondition: 'page', run: altered },
   {
     ids: ['5-expired'],
     name: 'an expired token',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       const { expiredToken } = kit.target;
       if (!expiredToken)
@@ -212,7 +212,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['5-query-token'],
     name: 'a token in the query',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       const { text } = await kit.token();
       for (const name of ['access_token', 'token']) {
@@ -223,7 +223,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['5-scheme-case'],
     name: 'bearer in another case',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       const { text } = await kit.token();
       for (const scheme of ['bearer', 'BEARER']) {
@@ -231,8 +231,8 @@ export const probes: readonly Probe[] = [
         const exchange = await kit.send(
           kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), authorization),
         );
-        kit.hold('5-scheme-case', exchange, (answer) =>
-          answer.status === 200 ? undefined : complain('200', sayRefusal(answer)),
+        kit.check('5-scheme-case', exchange, (answer) =>
+          answer.status === 200 ? undefined : differs('200', sayRefusal(answer)),
         );
       }
     },
@@ -240,7 +240,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['5-forbidden'],
     name: "another tenant's path",
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       requireSecond(kit);
       const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
@@ -259,7 +259,7 @@ export const probes: readonly Probe[] = [
         ['secondTenant', own],
       ] as const) {
         for (const query of ['', LATER_PAGE]) {
-          kit.hold(
+          kit.check(
             '5-forbidden',
             await ask(client, tenantId, query),
             refused(kit.target.errorCodePointer, [403, 'forbidden']),
@@ -272,7 +272,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['5-forbidden-unknown', '7.2-forbidden'],
     name: 'the path of a tenant that nobody has',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       const exchange = await kit.send(
         kit.request(NOBODY, rawQuery(encoded(SOME_WINDOW)), { kind: 'client', client: 'primary' }),
@@ -280,7 +280,7 @@ export const probes: readonly Probe[] = [
       kit.ledger.observe('unknown-tenant', sayRefusal(exchange, kit.target.errorCodePointer));
       // If it is a 403, its code was judged on its way; a 404 is allowed here.
       kit.ledger.check('7.2-forbidden');
-      kit.hold(
+      kit.check(
         '5-forbidden-unknown',
         exchange,
         refused(kit.target.errorCodePointer, [403, 'forbidden'], [404, 'not_found']),
@@ -290,7 +290,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['5-one-tenant'],
     name: 'tokens of both tenants in turn',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       requireSecond(kit);
       const tenants: string[] = [];
@@ -298,14 +298,14 @@ export const probes: readonly Probe[] = [
         const exchange = await kit.client.mint(client);
         const claim = member(claimsOf(String(member(exchange.json, 'access_token') ?? '')), 'tenant_id');
         const tenantId = typeof claim === 'string' ? claim.toLowerCase() : 'none';
-        // What is no UUID is told by 2.2-tenant_id.
+        // What is no UUID is reported under 2.2-tenant_id.
         if (!isUuid(tenantId)) throw new Untested('the tokens name no tenant_id that is a UUID');
         const expected = kit.target.clients[client]?.tenantId?.toLowerCase();
         tenants.push(tenantId);
-        kit.hold('5-one-tenant', exchange, () =>
+        kit.check('5-one-tenant', exchange, () =>
           (expected !== undefined && tenantId !== expected) ||
           (client === 'secondTenant' && tenantId === tenants[0])
-            ? complain(
+            ? differs(
                 `tenant_id: ${expected ?? "the second tenant's own"} for clients.${client}`,
                 `tenant_id: ${tenantId}`,
               )
@@ -317,19 +317,19 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-r3-one-tenant'],
     name: 'walks of both tenants',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
       requireSecond(kit);
       const [primary, second] = await bothWalks(kit);
       if (second.items.length === 0) {
         throw new Untested("clients.secondTenant has no screenings in primary's window; load some there");
       }
-      await kit.holdAll('4.2-r3-one-tenant', 'shared', async () => {
+      await kit.checkAll('4.2-r3-one-tenant', 'shared', async () => {
         const twin = shared(primary, second);
         return twin === undefined
           ? undefined
           : {
-              ...complain(
+              ...differs(
                 "none of the other tenant's screenings",
                 `item ${twin} in the walks of both tenants`,
               ),
@@ -341,7 +341,7 @@ export const probes: readonly Probe[] = [
         [second, 'secondTenant'],
       ] as const) {
         const own = (await kit.tenantOf(client)).toLowerCase();
-        for (const exchange of walked.exchanges) kit.hold('4.2-r3-one-tenant', exchange, allOf(own), client);
+        for (const exchange of walked.exchanges) kit.check('4.2-r3-one-tenant', exchange, allOf(own), client);
       }
       await foreign(kit, primary, 'primary', 'secondTenant');
       await foreign(kit, second, 'secondTenant', 'primary');
@@ -354,10 +354,7 @@ const allOf =
   (exchange) => {
     const odd = (pageOf(exchange).items ?? []).find((item) => item.tenantId?.toLowerCase() !== tenantId);
     return odd
-      ? complain(
-          `only screenings of ${tenantId}`,
-          `item ${odd.id ?? '?'} of tenant ${odd.tenantId ?? 'none'}`,
-        )
+      ? differs(`only screenings of ${tenantId}`, `item ${odd.id ?? '?'} of tenant ${odd.tenantId ?? 'none'}`)
       : undefined;
   };
 
@@ -368,10 +365,10 @@ async function foreign(
   own: 'primary' | 'secondTenant',
   other: 'primary' | 'secondTenant',
 ): Promise<void> {
-  const [ours, theirs] = [await kit.known(own), await kit.known(other)];
+  const [ours, theirs] = [await kit.oracle(own), await kit.oracle(other)];
   if (!ours.authoritative || !theirs.authoritative) return;
   for (const exchange of walked.exchanges) {
-    kit.hold(
+    kit.check(
       '4.2-r3-one-tenant',
       exchange,
       (page) => {
@@ -379,7 +376,7 @@ async function foreign(
           ({ id }) => id !== undefined && !ours.get(id) && theirs.get(id) !== undefined,
         );
         return odd
-          ? complain(`only screenings of clients.${own}`, `item ${odd.id}, which clients.${other} holds`)
+          ? differs(`only screenings of clients.${own}`, `item ${odd.id}, which clients.${other} holds`)
           : undefined;
       },
       `foreign to ${own}`,

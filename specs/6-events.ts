@@ -11,10 +11,10 @@ import {
 } from '../fixtures/client/json.ts';
 import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
 import { compareInstants, formatInstant, instant, parseInstant } from '../fixtures/data/instant.ts';
-import { complain } from '../fixtures/checks/mismatch.ts';
+import { differs } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { isUuid } from '../fixtures/checks/page.ts';
-import { sceneOf, windowOf } from '../fixtures/run/survey.ts';
+import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
 import { walk } from '../fixtures/run/walk.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
@@ -52,17 +52,17 @@ function dataOf(envelope: Json | undefined): Json | undefined {
 }
 
 function fail(kit: Kit, id: RequirementId, expected: string, received: string): void {
-  kit.fail({ id, cause: 'events', complaint: complain(expected, received) });
+  kit.fail({ id, cause: 'events', mismatch: differs(expected, received) });
 }
 
 /** Every screening that REST returns of the window that the capture is about. */
 const restOf = (kit: Kit): Promise<{ query: PageQuery; byId: Map<bigint, Json> }> =>
   kit.once('events window', async () => {
     const { window } = kit.target;
-    const scene = await sceneOf(kit);
+    const sample = await sampleDataOf(kit);
     const query = window
       ? { from: formatInstant(window.from), to: formatInstant(window.to), pageSize: MAX_PAGE_SIZE }
-      : { ...windowOf(scene.items), pageSize: MAX_PAGE_SIZE };
+      : { ...windowOf(sample.items), pageSize: MAX_PAGE_SIZE };
     const walked = await walk(kit, query, { maxPages: WALK_PAGES });
     if (walked.end !== 'complete') {
       throw new Untested(
@@ -80,7 +80,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['6-envelope'],
     name: 'envelopes of the captured events',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       for (const { line, envelope } of captured(kit)) {
         kit.ledger.check('6-envelope');
@@ -117,7 +117,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['6-same-object'],
     name: 'the same screening on both transports',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
       const events = captured(kit);
       const { byId } = await restOf(kit);
@@ -125,7 +125,7 @@ export const probes: readonly Probe[] = [
         const item = screeningId === undefined ? undefined : byId.get(screeningId);
         if (item === undefined) continue;
         kit.ledger.check('6-same-object');
-        const difference = differs(item, data);
+        const difference = firstDifference(item, data);
         if (difference)
           fail(
             kit,
@@ -144,13 +144,13 @@ export const probes: readonly Probe[] = [
   {
     ids: ['6-complete'],
     name: 'events and screenings of the window, one for one',
-    basis: 'data',
+    precondition: 'data',
     run: async (kit) => {
       const events = captured(kit);
       if (!kit.target.window)
         throw new Untested('supply window: the stretch of testTime that the capture covers whole');
       const { query, byId } = await restOf(kit);
-      const known = await kit.known();
+      const known = await kit.oracle();
       const published = new Set(events.map(({ screeningId }) => screeningId));
       for (const id of byId.keys()) {
         kit.ledger.check('6-complete');
@@ -160,7 +160,7 @@ export const probes: readonly Probe[] = [
         const at = parseInstant(String(member(data, 'testTime') ?? ''));
         const within =
           at && compareInstants(at, instant(query.from)) >= 0 && compareInstants(at, instant(query.to)) < 0;
-        // What REST loses on the way is told by section 4.2.
+        // What REST loses on the way is reported under section 4.2.
         const lost = screeningId !== undefined && known.authoritative && known.get(screeningId) !== undefined;
         if (!within || lost) continue;
         kit.ledger.check('6-complete');
@@ -186,7 +186,7 @@ function comparable(screening: Json | undefined): Json | undefined {
 }
 
 /** The first member that differs: what REST says, what the event says. */
-function differs(item: Json, data: Json | undefined): [string, string] | undefined {
+function firstDifference(item: Json, data: Json | undefined): [string, string] | undefined {
   if (canonical(comparable(item)) === canonical(comparable(data))) return undefined;
   const names = new Set([...Object.keys(item ?? {}), ...Object.keys(isObject(data) ? data : {})]);
   for (const name of names) {

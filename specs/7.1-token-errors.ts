@@ -2,7 +2,7 @@
 import { OFFERED_SCOPE, Untested } from '../fixtures/client/client.ts';
 import { header, type Exchange } from '../fixtures/client/exchange.ts';
 import { excerpt, member } from '../fixtures/client/json.ts';
-import { complain, type Judge } from '../fixtures/checks/mismatch.ts';
+import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { isUuid } from '../fixtures/checks/page.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
@@ -13,7 +13,7 @@ export type Form = [string, string][];
 
 /** The answer of the token endpoint in a few words, without a token. */
 export function sayToken(exchange: Exchange): string {
-  if (exchange.broken) return exchange.broken.message;
+  if (exchange.transportError) return exchange.transportError.message;
   const error = member(exchange.json, 'error');
   if (member(exchange.json, 'access_token') !== undefined) return `${exchange.status} with a token`;
   return `${exchange.status} ${error === undefined ? 'without error' : excerpt(error)}`;
@@ -25,7 +25,7 @@ export const refusedAs =
   (exchange) =>
     exchange.status === status && member(exchange.json, 'error') === error
       ? undefined
-      : complain(`${status} ${error}`, sayToken(exchange));
+      : differs(`${status} ${error}`, sayToken(exchange));
 
 export const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'] as const;
 
@@ -34,8 +34,8 @@ const replaced = (form: Form, name: string, value: string): Form =>
 
 async function hold(kit: Kit, id: RequirementId, form: Form, judge: Judge, label: string): Promise<Exchange> {
   const exchange = await kit.send(kit.client.tokenRequest(form));
-  if (exchange.broken?.kind === 'timeout') throw new Untested(exchange.broken.message);
-  kit.hold(id, exchange, judge, label);
+  if (exchange.transportError?.kind === 'timeout') throw new Untested(exchange.transportError.message);
+  kit.check(id, exchange, judge, label);
   return exchange;
 }
 
@@ -76,7 +76,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.1-invalid_request-missing', '7.1-body'],
     name: 'each required parameter left out',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       for (const name of PARAMETERS) {
         const form = kit.client.validForm('primary').filter(([key]) => key !== name);
@@ -93,7 +93,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.1-invalid_request-duplicated', '7.1-body'],
     name: 'each required parameter sent twice',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       for (const name of PARAMETERS) {
         const form = kit.client
@@ -112,7 +112,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.1-invalid_request-malformed'],
     name: 'a body that is no form',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       const { form, ...request } = kit.client.tokenRequest(kit.client.validForm('primary'));
       const exchange = await kit.send({
@@ -121,7 +121,7 @@ export const probes: readonly Probe[] = [
         body: JSON.stringify(Object.fromEntries(form!)),
       });
       kit.ledger.observe('json-token-request', String(exchange.status));
-      kit.hold('7.1-invalid_request-malformed', exchange, (answer) =>
+      kit.check('7.1-invalid_request-malformed', exchange, (answer) =>
         answer.status === 415 ? undefined : refusedAs(400, 'invalid_request')(answer),
       );
     },
@@ -129,7 +129,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.1-invalid_client-secret', '7.1-invalid_client-challenge', '7.1-body'],
     name: 'a wrong secret',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       const valid = kit.client.validForm('primary');
       const others = (['secondTenant', 'notOnboarded'] as const).flatMap(
@@ -148,7 +148,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.1-invalid_client-id', '7.1-invalid_client-challenge', '7.1-body'],
     name: 'an unknown client_id',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       const valid = kit.client.validForm('primary');
       const { clientId } = kit.target.clients.primary;
@@ -168,7 +168,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.1-unsupported_grant_type', '7.1-body'],
     name: 'another grant_type',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       for (const grant of GRANTS) {
         const form = replaced(kit.client.validForm('primary'), 'grant_type', grant);
@@ -179,7 +179,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.1-invalid_scope', '7.1-body'],
     name: 'a scope that no client has',
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       for (const scope of SCOPES) {
         const form = replaced(kit.client.validForm('primary'), 'scope', scope);
@@ -190,7 +190,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.1-scope-subset'],
     name: `${OFFERED_SCOPE} beside an unknown scope`,
-    basis: 'token',
+    precondition: 'token',
     run: async (kit) => {
       for (const scope of [
         `${OFFERED_SCOPE} nobody.has.this.scope`,
@@ -205,22 +205,22 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.1-unauthorized_client'],
     name: 'a client that may not use the grant',
-    basis: 'token',
+    precondition: 'token',
     run: (kit) => provisioned(kit, 'unauthorized', '7.1-unauthorized_client', 'unauthorized_client'),
   },
   {
     ids: ['7.1-invalid_grant'],
     name: 'a client whose grant cannot be used',
-    basis: 'token',
+    precondition: 'token',
     run: (kit) => provisioned(kit, 'invalidGrant', '7.1-invalid_grant', 'invalid_grant'),
   },
 ];
 
 function challenge(kit: Kit, exchange: Exchange): void {
   if (exchange.status !== 401) return;
-  kit.hold('7.1-invalid_client-challenge', exchange, (answer) =>
+  kit.check('7.1-invalid_client-challenge', exchange, (answer) =>
     header(answer, 'www-authenticate') === undefined
-      ? complain('a 401 with WWW-Authenticate', 'none')
+      ? differs('a 401 with WWW-Authenticate', 'none')
       : undefined,
   );
 }
@@ -231,5 +231,5 @@ const subsetOrRefused: Judge = (exchange) => {
   const scope = member(exchange.json, 'scope');
   return scope === OFFERED_SCOPE
     ? undefined
-    : complain(`scope: "${OFFERED_SCOPE}" alone, or 400 invalid_scope`, `200 with scope: ${excerpt(scope)}`);
+    : differs(`scope: "${OFFERED_SCOPE}" alone, or 400 invalid_scope`, `200 with scope: ${excerpt(scope)}`);
 };

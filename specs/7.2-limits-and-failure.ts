@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { retryAfterMs, Untested } from '../fixtures/client/client.ts';
 import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
-import { complain } from '../fixtures/checks/mismatch.ts';
+import { differs } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
@@ -66,10 +66,7 @@ async function honestWait(kit: Kit): Promise<void> {
     kit.fail({
       id: '7.2-retry-after-honest',
       cause: 'probe',
-      complaint: complain(
-        `a request served after the ${waitMs / 1000} s of Retry-After`,
-        sayRefusal(exchange),
-      ),
+      mismatch: differs(`a request served after the ${waitMs / 1000} s of Retry-After`, sayRefusal(exchange)),
       exchange,
     });
   }
@@ -117,8 +114,8 @@ async function within(
     kit.ledger.check('7.2-server-error');
     if (good(exchange)) return;
     if (Date.now() > until) {
-      const complaint = complain(expected, sayRefusal(exchange, kit.target.errorCodePointer));
-      kit.fail({ id: '7.2-server-error', cause: expected, complaint, exchange });
+      const mismatch = differs(expected, sayRefusal(exchange, kit.target.errorCodePointer));
+      kit.fail({ id: '7.2-server-error', cause: expected, mismatch, exchange });
       return;
     }
     await sleep(FAULT_PAUSE_MS);
@@ -129,21 +126,21 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.2-rate_limited', '7.2-retry-after'],
     name: 'requests past the limit',
-    basis: 'page',
+    precondition: 'page',
     last: true,
     run: rateLimit,
   },
   {
     ids: ['7.2-retry-after-honest'],
     name: 'a wait as long as Retry-After says',
-    basis: 'page',
+    precondition: 'page',
     last: true,
     run: honestWait,
   },
   {
     ids: ['7.2-server-error'],
     name: 'a server that fails and heals',
-    basis: 'page',
+    precondition: 'page',
     last: true,
     run: failingServer,
   },

@@ -1,7 +1,7 @@
 /** Section 7.2: what the REST API refuses, and how. */
 import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { complain, type Judge } from '../fixtures/checks/mismatch.ts';
+import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
@@ -17,7 +17,7 @@ export const refusedWith =
   (exchange) =>
     exchange.status === 400 && codesOf(exchange, pointer).some((code) => codes.includes(code))
       ? undefined
-      : complain(`400 ${codes.join(' or ')}`, sayRefusal(exchange, pointer));
+      : differs(`400 ${codes.join(' or ')}`, sayRefusal(exchange, pointer));
 
 /** `?name=value&…`; values stand as they are on the wire. */
 export const rawQuery = (parameters: Readonly<Record<string, string>>): string =>
@@ -32,7 +32,7 @@ export const encoded = (parameters: Readonly<Record<string, string>>): Record<st
 export async function askRaw(kit: Kit, query: string): Promise<Exchange> {
   const request = kit.request(await kit.tenantOf(), query, { kind: 'client', client: 'primary' });
   const exchange = await kit.send(request);
-  if (exchange.broken?.kind === 'timeout') throw new Untested(exchange.broken.message);
+  if (exchange.transportError?.kind === 'timeout') throw new Untested(exchange.transportError.message);
   return exchange;
 }
 
@@ -44,7 +44,7 @@ interface Refusal {
 async function holdRefusals(kit: Kit, id: RequirementId, refusals: readonly Refusal[]): Promise<void> {
   await sideBySide(refusals, async ({ query, codes }) => {
     const exchange = await askRaw(kit, query);
-    kit.hold(id, exchange, refusedWith(kit.target.errorCodePointer, ...codes));
+    kit.check(id, exchange, refusedWith(kit.target.errorCodePointer, ...codes));
   });
 }
 
@@ -153,13 +153,13 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-from-required', '4.2-to-required', '7.2-body'],
     name: 'one edge of the window left out',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       for (const name of ['from', 'to'] as const) {
         const others = Object.entries(encoded(SOME_WINDOW)).filter(([key]) => key !== name);
         const exchange = await askRaw(kit, rawQuery(Object.fromEntries(others)));
         kit.ledger.observe(`missing-${name}-code`, sayRefusal(exchange, kit.target.errorCodePointer));
-        kit.hold(
+        kit.check(
           `4.2-${name}-required`,
           exchange,
           refusedWith(kit.target.errorCodePointer, 'invalid_request', 'invalid_time_range'),
@@ -170,7 +170,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['4.2-r2-inverted'],
     name: 'to earlier than from',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       const { from, to } = SOME_WINDOW;
       const micro = formatInstant(shift(instant(from), 1n));
@@ -195,19 +195,19 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.2-invalid_request', '7.2-body'],
     name: 'integers that are none',
-    basis: 'page',
+    precondition: 'page',
     run: (kit) => holdRefusals(kit, '7.2-invalid_request', INTEGER_REFUSALS),
   },
   {
     ids: ['7.2-invalid_time_range', '7.2-body'],
     name: 'instants that are not RFC 3339',
-    basis: 'page',
+    precondition: 'page',
     run: (kit) => holdRefusals(kit, '7.2-invalid_time_range', timeRefusals()),
   },
   {
     ids: ['7.2-page_size_out_of_range', '7.2-body'],
     name: 'page sizes beyond the bounds',
-    basis: 'page',
+    precondition: 'page',
     run: (kit) =>
       holdRefusals(kit, '7.2-page_size_out_of_range', [
         ...['0', '1001', '-1'].map((value) => sized(value, 'page_size_out_of_range')),
@@ -220,7 +220,7 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.2-no-unprovoked-5xx'],
     name: 'odd requests',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       const tenantId = await kit.tenantOf();
       const queries = oddQueries();
@@ -265,17 +265,17 @@ export const probes: readonly Probe[] = [
   {
     ids: ['7.2-not_found'],
     name: 'a tenant that is not onboarded, on its own path',
-    basis: 'page',
+    precondition: 'page',
     run: async (kit) => {
       if (!kit.target.clients.notOnboarded)
         throw new Untested('supply clients.notOnboarded in the target file');
       const tenantId = await kit.tenantOf('notOnboarded');
       const authorization = { kind: 'client', client: 'notOnboarded' } as const;
       const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
-      kit.hold('7.2-not_found', exchange, (answer) =>
+      kit.check('7.2-not_found', exchange, (answer) =>
         answer.status === 404 && codesOf(answer, kit.target.errorCodePointer).includes('not_found')
           ? undefined
-          : complain('404 not_found', sayRefusal(answer, kit.target.errorCodePointer)),
+          : differs('404 not_found', sayRefusal(answer, kit.target.errorCodePointer)),
       );
     },
   },

@@ -11,7 +11,7 @@ import { kitOptions, selectProbes } from '../certify/certify.ts';
 import type { Report } from '../certify/report.ts';
 import { Kit, type KitOptions } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
-import { basisOf, runProbe } from '../fixtures/run/run-probe.ts';
+import { preconditionsOf, runProbe } from '../fixtures/run/run-probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 import { loadTarget, resolveTarget, type Target } from '../fixtures/target/target.ts';
 import { LAWS } from '../properties/laws.ts';
@@ -100,7 +100,7 @@ function factsOf(kit: Kit, file: RunFile | undefined): Facts {
     durationMs: Date.now() - startedAt.getTime(),
     planned: selectProbes([...PROBES, ...LAWS], file?.only).length,
     selection: file?.only,
-    basis: await basisOf(kit).catch(() => ({})),
+    basis: await preconditionsOf(kit).catch(() => ({})),
     replay: file?.replay ?? '',
     interrupted,
   });
@@ -109,7 +109,7 @@ function factsOf(kit: Kit, file: RunFile | undefined): Facts {
 function complaintsOf(kit: Kit, { ids }: Probe): string[] {
   return kit.ledger.findings
     .filter(({ id }) => ids.includes(id))
-    .map(({ id, complaint }) => `${id}: expected ${complaint.expected}, got ${complaint.received}`);
+    .map(({ id, mismatch }) => `${id}: expected ${mismatch.expected}, got ${mismatch.received}`);
 }
 
 /** Whole or not at all, and for the owner's eyes only. */
@@ -125,8 +125,8 @@ export function register(probes: readonly Probe[], only: readonly RequirementId[
   for (const probe of selectProbes(probes, only)) {
     test(`${probe.name} (${probe.ids.join(' ')})`, async ({ session }) => {
       test.setTimeout(0);
-      const complaints = await session.run(probe);
-      if (complaints.length > 0) throw new Error(complaints.join('\n'));
+      const mismatches = await session.run(probe);
+      if (mismatches.length > 0) throw new Error(mismatches.join('\n'));
     });
   }
 }

@@ -5,7 +5,7 @@
 import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
 import { tripped } from '../../reference-server/faults/fault.ts';
-import { certifyFault, complaintsOf } from './faults.ts';
+import { certifyFault, verdictErrors } from './faults.ts';
 import { test } from '../../reference-server/faults/testing.ts';
 
 test.describe.configure({ mode: 'parallel' });
@@ -16,12 +16,12 @@ for (const [theme, faults] of Object.entries(THEMES)) {
       test(fault.name, async ({ small, large }) => {
         const { database, provisioned } = fault.large ? large : small;
         const report = await certifyFault(database, provisioned, fault, 'full');
-        expect(complaintsOf(fault, report), 'full').toEqual([]);
+        expect(verdictErrors(fault, report), 'full').toEqual([]);
         if (!fault.bare) return;
         // Whom else it blames was looked at with everything at hand; what keeps company takes the whole look.
         const only = fault.mayTrip ? undefined : tripped(fault);
         const seen = await certifyFault(database, provisioned, fault, 'bare', only);
-        expect(complaintsOf(fault, seen), 'bare').toEqual([]);
+        expect(verdictErrors(fault, seen), 'bare').toEqual([]);
       });
     }
   });

@@ -12,7 +12,7 @@ import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 export type Mode = 'full' | 'bare';
 
 /** What the kit is told of a server. The fault commands are left out: they would hit the test's own process. */
-export async function targetOf(server: ReferenceServer, mode: Mode): Promise<Target> {
+export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Target> {
   const { baseUrl, authUrl, name, clients, fault: _, ingest: __, ...rest } = server.target();
   const { clientId, clientSecret } = clients.primary;
   return resolveTarget(
@@ -51,12 +51,12 @@ export async function certifyFault(
   only: readonly RequirementId[] | undefined = selectionOf(fault),
 ): Promise<Report> {
   await using server = await startServer(database, provisioned, fault.server);
-  const target = await targetOf(server, mode);
+  const target = await targetFor(server, mode);
   return await certify(fault.target?.(target) ?? target, { only, seed: 1, runs: 5 });
 }
 
 /** What is wrong with the verdict on a fault; empty where it is as it must be. */
-export function complaintsOf(fault: Fault, report: Report): string[] {
+export function verdictErrors(fault: Fault, report: Report): string[] {
   const results = new Map<string, RequirementResult>(
     report.requirements.map((result) => [result.id, result]),
   );

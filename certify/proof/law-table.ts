@@ -15,7 +15,7 @@ import { startServer } from '../../reference-server/start.ts';
 import { PROBES } from '../../specs/probes.ts';
 import { LAW_FAULTS, type LawFault } from './law-faults.ts';
 import { lawNamed, LAWS } from '../../properties/laws.ts';
-import { counterexampleOf, knownOf, targetOf } from './law-testing.ts';
+import { counterexampleOf, resolvedTarget, lawTargetOf } from './law-testing.ts';
 
 const ENOUGH = 19 / 20;
 
@@ -36,12 +36,12 @@ const withProbes = values.probes || values.write;
 await using database = await openDatabase('embedded');
 await using provisioned = await loadProvisioning(database, defaultProvisioning());
 await using clean = await startServer(database, provisioned);
-const known = await knownOf(clean);
+const known = await resolvedTarget(clean);
 
 /** How often a law finds a fault, with how many requests, and which requirements fail by the probes alone. */
 async function measure({ law, server: options, mode }: LawFault) {
   await using server = await startServer(database, provisioned, options);
-  const target = await targetOf(server, mode, known);
+  const target = await lawTargetOf(server, mode, known);
   // Counterexamples need not be small here.
   const probe = lawNamed(law).shrunkBy(0);
   let caught = 0;

@@ -7,13 +7,13 @@ import type { ReferenceServer } from '../../reference-server/start.ts';
 export type Mode = 'full' | 'bare' | 'filled';
 
 /** Everything that is known of servers over one set of data: read once, since datasets are long. */
-export async function knownOf(server: ReferenceServer): Promise<Target> {
+export async function resolvedTarget(server: ReferenceServer): Promise<Target> {
   const { fault: _, ingest: __, ...file } = server.target();
   return resolveTarget(file);
 }
 
 /** What the kit is told of a server. Filling goes on in this process: a command would take its time. */
-export async function targetOf(server: ReferenceServer, mode: Mode, known: Target): Promise<Target> {
+export async function lawTargetOf(server: ReferenceServer, mode: Mode, known: Target): Promise<Target> {
   const { baseUrl, authUrl, clients } = server.target();
   const { clientId, clientSecret } = clients.primary;
   switch (mode) {

@@ -4,7 +4,7 @@ import { certify } from '../certify.ts';
 import { fc, SEED } from '../../fixtures/seeded.ts';
 import { DEFAULTS } from '../../fixtures/run/kit.ts';
 import { instant, shift } from '../../fixtures/data/instant.ts';
-import { Known } from '../../fixtures/data/oracle.ts';
+import { Oracle } from '../../fixtures/data/oracle.ts';
 import { parseScreening } from '../../fixtures/data/dataset.ts';
 import type { Target } from '../../fixtures/target/target.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
@@ -15,7 +15,14 @@ import { datasets, lineOf, screeningsOf, uniqueIds } from '../../properties/arri
 import { LAW_FAULTS } from './law-faults.ts';
 import { lawNamed, LAWS } from '../../properties/laws.ts';
 import { PAGING_LAWS } from '../../properties/paging.ts';
-import { blamed, counterexampleOf, knownOf, targetOf, type Counterexample, type Mode } from './law-testing.ts';
+import {
+  blamed,
+  counterexampleOf,
+  resolvedTarget,
+  lawTargetOf,
+  type Counterexample,
+  type Mode,
+} from './law-testing.ts';
 
 const EXACT = 'a walk of any window at any page size returns what is known of it, once and in order';
 const SPELLED = 'another spelling of the same instants gives the same screenings';
@@ -33,7 +40,7 @@ const test = base.extend<{ readonly serve: (mode: Mode, options?: ServerOptions)
     await use(async (mode, options = {}) => {
       const server = await startServer(database, provisioned, options);
       servers.push(server);
-      return { server, target: await targetOf(server, mode, await knownOf(server)) };
+      return { server, target: await lawTargetOf(server, mode, await resolvedTarget(server)) };
     });
     for (const server of servers) await server.stop();
   },
@@ -125,8 +132,8 @@ test.describe('shows it small', () => {
       const report = await certify(target, { probes: [lawNamed(EXACT)], seed: SEED });
       const shown = counterexampleOf(report, EXACT)!;
       const read = readScript(shown);
-      const known = new Known(true);
-      for (const { id, testTime } of target.dataset!) known.see({ id, testTime, at: instant(testTime) }, 0);
+      const known = new Oracle(true);
+      for (const { id, testTime } of target.dataset!) known.add({ id, testTime, at: instant(testTime) }, 0);
       expect(read.pageSize, shown.script.join('\n')).toBe(pageSize);
       expect(known.within(read.span).length, shown.script.join('\n')).toBeLessThanOrEqual(itemsAtMost);
       expect(shown.script.at(-1)).toMatch(words);

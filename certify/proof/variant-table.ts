@@ -2,7 +2,7 @@
 import { openDatabase } from '../../reference-server/database.ts';
 import { defaultProvisioning, loadProvisioning } from '../../reference-server/provisioning.ts';
 import { VARIANTS } from '../../reference-server/variants/all.ts';
-import { certifyVariant, complaintsOf } from './variants.ts';
+import { certifyVariant, blamesOf } from './variants.ts';
 
 const chosen = process.argv.slice(2);
 
@@ -12,12 +12,12 @@ for (const variant of VARIANTS) {
   if (chosen.length > 0 && !chosen.some((word) => variant.name.includes(word))) continue;
   for (const mode of ['full', 'bare'] as const) {
     const report = await certifyVariant(database, provisioned, variant, mode);
-    const complaints = complaintsOf(report);
+    const mismatches = blamesOf(report);
     const warned = report.requirements.filter(({ status }) => status === 'warn').map(({ id }) => id);
-    const result = complaints.length === 0 ? 'conformant' : `\n    ${complaints.join('\n    ')}`;
+    const result = mismatches.length === 0 ? 'conformant' : `\n    ${mismatches.join('\n    ')}`;
     console.log(
       `${variant.name} (${mode}): ${result}${warned.length > 0 ? ` (warned: ${warned.join(', ')})` : ''}`,
     );
-    if (complaints.length > 0) process.exitCode = 1;
+    if (mismatches.length > 0) process.exitCode = 1;
   }
 }

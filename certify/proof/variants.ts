@@ -2,7 +2,7 @@
 import { certify } from '../certify.ts';
 import type { Report } from '../report.ts';
 import type { Database } from '../../reference-server/database.ts';
-import { targetOf, type Mode } from './faults.ts';
+import { targetFor, type Mode } from './faults.ts';
 import type { Provisioned } from '../../reference-server/provisioning.ts';
 import { startServer } from '../../reference-server/start.ts';
 import type { Variant } from '../../reference-server/variants/variant.ts';
@@ -16,7 +16,7 @@ export async function certifyVariant(
   runs?: number,
 ): Promise<Report> {
   await using server = await startServer(database, provisioned, variant.server);
-  const target = await targetOf(server, mode);
+  const target = await targetFor(server, mode);
   const said = variant.target?.(target) ?? target;
   // What was not told before is not told by the variant either, but for what nobody can find out.
   return await certify(
@@ -29,7 +29,7 @@ export async function certifyVariant(
 }
 
 /** Empty for a conformant target of which every core MUST was exercised. */
-export function complaintsOf({ requirements, verdict, summary, basis }: Report): string[] {
+export function blamesOf({ requirements, verdict, summary, basis }: Report): string[] {
   const odd = requirements.flatMap(({ id, level, class: needs, status, reason, failures }) => {
     if (status === 'fail' || status === 'error')
       return [`${id} is ${status}: ${reason ?? failures[0]?.message}`];

@@ -26,37 +26,37 @@ test.afterAll(async () => {
   if (directory) await rm(directory, { recursive: true });
 });
 
-/** Opens the report; `complaints` collects what the console says and every request but the one for the page. */
+/** Opens the report; `mismatches` collects what the console says and every request but the one for the page. */
 async function open(
   report: Report,
   { hash = '', ...options }: BrowserContextOptions & { hash?: string } = {},
-): Promise<{ page: Page; complaints: readonly string[] } & AsyncDisposable> {
+): Promise<{ page: Page; mismatches: readonly string[] } & AsyncDisposable> {
   const path = join(directory, 'report.html');
   await writeFile(path, html(report));
   const context = await browser.newContext(options);
   const page = await context.newPage();
-  const complaints: string[] = [];
-  page.on('console', (message) => complaints.push(message.text()));
-  page.on('pageerror', (error) => complaints.push(error.message));
-  page.on('dialog', (dialog) => complaints.push(dialog.message()));
+  const mismatches: string[] = [];
+  page.on('console', (message) => mismatches.push(message.text()));
+  page.on('pageerror', (error) => mismatches.push(error.message));
+  page.on('dialog', (dialog) => mismatches.push(dialog.message()));
   page.on('request', (request) => {
     const url = request.url();
-    if (!url.startsWith('data:') && !url.startsWith(pathToFileURL(path).href)) complaints.push(url);
+    if (!url.startsWith('data:') && !url.startsWith(pathToFileURL(path).href)) mismatches.push(url);
   });
   await page.goto(pathToFileURL(path).href + hash);
-  return { page, complaints, [Symbol.asyncDispose]: () => context.close() };
+  return { page, mismatches, [Symbol.asyncDispose]: () => context.close() };
 }
 
 const rows = (page: Page) => page.locator('details.requirement:visible');
 
-test('says the verdict and lists every requirement in order, without complaints or requests', async () => {
+test('says the verdict and lists every requirement in order, without mismatches or requests', async () => {
   const report = sampleReport();
   await using opened = await open(report);
   await expect(opened.page.getByRole('heading', { level: 1 })).toHaveText(report.target.name);
   await expect(opened.page.locator('.badge')).toHaveText('Non-conformant');
   const ids = await rows(opened.page).evaluateAll((found) => found.map(({ id }) => id));
   expect(ids).toEqual(REQUIREMENTS.map(({ id }) => id));
-  expect(opened.complaints).toEqual([]);
+  expect(opened.mismatches).toEqual([]);
 });
 
 test('filters by status, section, class and text, and resets', async () => {
@@ -77,7 +77,7 @@ test('filters by status, section, class and text, and resets', async () => {
   await expect(rows(page)).toHaveCount(3);
   await page.getByRole('searchbox', { name: 'Text' }).fill('ENVELOPE');
   await expect(rows(page)).toHaveCount(1);
-  expect(opened.complaints).toEqual([]);
+  expect(opened.mismatches).toEqual([]);
 });
 
 test('each status box governs its own rows', async () => {
@@ -100,7 +100,7 @@ test('an anchor opens its requirement, also one that a filter hides', async () =
   await expect(page.locator('details[id="4.2-to-exclusive"]')).toBeHidden();
   await page.locator('main a[href="#4.2-to-exclusive"]').first().click();
   await expect(page.locator('details[id="4.2-to-exclusive"] > summary')).toBeInViewport();
-  expect(opened.complaints).toEqual([]);
+  expect(opened.mismatches).toEqual([]);
 });
 
 test('every anchor has a target, and no id stands twice', async () => {
@@ -169,7 +169,7 @@ test('hostile text runs nothing, loads nothing and hides nothing', async () => {
     await expect(opened.page.getByRole('heading', { level: 1 })).toHaveText(text);
     await expect(rows(opened.page)).toHaveCount(REQUIREMENTS.length);
     await expect(opened.page.locator('img, iframe, [onload], [onerror]')).toHaveCount(0);
-    expect(opened.complaints).toEqual([]);
+    expect(opened.mismatches).toEqual([]);
   }
 });
 
@@ -178,6 +178,6 @@ test('conformant and incomplete reports read as such', async () => {
     await using opened = await open(report);
     await expect(opened.page.locator('.badge')).toHaveText(new RegExp(`^${report.verdict}$`, 'i'));
     await expect(opened.page.locator('header')).toContainText(report.summary);
-    expect(opened.complaints).toEqual([]);
+    expect(opened.mismatches).toEqual([]);
   }
 });
