@@ -5,7 +5,7 @@ import { compareInstants, formatInstant, instant, shift, type Spelling } from '.
 import type { Kit } from '../fixtures/run/kit.ts';
 import { sampleDataOf, stepDigits } from '../fixtures/run/survey.ts';
 import { expectedItems } from '../fixtures/run/walk.ts';
-import { prefixComplaint } from '../specs/4.2-paging.ts';
+import { prefixMismatch } from '../fixtures/checks/selection.ts';
 import {
   atLeastFor,
   offsetSpellings,
@@ -258,7 +258,7 @@ const repeated: Law<WindowCase> = {
   cases: windowsOf,
   script: ({ query }) => [sayQuery(query), 'and again'],
   holds: async (kit, { query }) => {
-    const wrong = prefixComplaint(await kit.page(query), await kit.page(query));
+    const wrong = prefixMismatch(await kit.page(query), await kit.page(query));
     return wrong && { mismatch: wrong, exchange: wrong.exchange };
   },
 };

@@ -7,8 +7,9 @@ import { parseInstant } from '../fixtures/data/instant.ts';
 import type { Mismatch } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
-import { refusedAs } from '../specs/7.1-token-errors.ts';
-import { askRaw, encoded, rawQuery, refusedWith, SOME_WINDOW } from '../specs/7.2-rest-errors.ts';
+import { refusedWith } from '../fixtures/checks/refusal.ts';
+import { refusedAs } from '../fixtures/checks/token-error.ts';
+import { askRaw, encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { lawProbe, type Violation, type Law, type LawProbe } from './law.ts';
 
 // -- near misses ---------------------------------------------------------------------------------

@@ -1,31 +1,17 @@
 /** Section 4.2: page sizes, order, and following next. */
-import {
-  DEFAULT_PAGE_SIZE,
-  isOrdered,
-  MAX_PAGE_SIZE,
-  pageOf,
-  type PageQuery,
-} from '../fixtures/client/page.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
 import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { differs } from '../fixtures/checks/mismatch.ts';
-import type { MismatchWithEvidence } from '../fixtures/run/kit.ts';
-import { sayItem } from '../fixtures/checks/page.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
+import type { MismatchWithEvidence } from '../fixtures/checks/mismatch.ts';
+import { type Probe, observed } from '../fixtures/run/probe.ts';
 import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
-import { walksAcrossTies, walksOf } from '../fixtures/run/standard-walks.ts';
-
-/** One answer's items are a prefix of the other's (4.2-repeatable). */
-export function prefixComplaint(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {
-  const [a, b] = [first, second].map((exchange) => (pageOf(exchange).items ?? []).filter(isOrdered));
-  for (let i = 0; i < Math.min(a!.length, b!.length); i++) {
-    const [was, is] = [a![i]!, b![i]!];
-    if (was.id !== is.id) {
-      return { ...differs(`item number ${i + 1} again ${sayItem(was)}`, sayItem(is)), exchange: second };
-    }
-  }
-  return undefined;
-}
+import {
+  walksAcrossTies,
+  walksOf,
+  walksOfSeveralPages,
+  pagesOfEverySize,
+} from '../fixtures/run/standard-walks.ts';
+import { prefixMismatch } from '../fixtures/checks/selection.ts';
 
 export const probes: readonly Probe[] = [
   {
@@ -62,6 +48,19 @@ export const probes: readonly Probe[] = [
       await walksAcrossTies(kit);
     },
   },
+  observed(
+    [
+      '4.2-r6-next-to',
+      '4.2-r6-next-pageSize',
+      '4.2-r6-next-from',
+      '4.2-r6-next-from_id',
+      '4.2-r6-next-target',
+      '4.2-r7-link',
+    ],
+    'next on walks over several pages',
+    walksOfSeveralPages,
+  ),
+  observed(['4.2-r7-link-absent'], 'the final pages', pagesOfEverySize),
   {
     ids: ['4.2-repeatable'],
     name: 'the same request twice',
@@ -80,7 +79,7 @@ export const probes: readonly Probe[] = [
         await kit.checkAll(
           '4.2-repeatable',
           'probe',
-          async () => prefixComplaint(await kit.page(query), await kit.page(query)),
+          async () => prefixMismatch(await kit.page(query), await kit.page(query)),
           { needsAgain: true },
         );
       }

@@ -1,14 +1,7 @@
 /** Section 4.2: which screenings a window selects. */
 import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import {
-  MAX_PAGE_SIZE,
-  parseQuery,
-  isOrdered,
-  pageOf,
-  tenantOfPath,
-  type PageQuery,
-} from '../fixtures/client/page.ts';
+import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
 import {
   compareInstants,
   formatInstant,
@@ -18,13 +11,16 @@ import {
   shift,
   type Instant,
 } from '../fixtures/data/instant.ts';
-import { compareKeys, type OracleItem } from '../fixtures/data/oracle.ts';
-import { differs, type Mismatch, type Judge } from '../fixtures/checks/mismatch.ts';
+import type { OracleItem } from '../fixtures/data/oracle.ts';
+import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
-import { inWindow, sayItem } from '../fixtures/checks/page.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import { sampleDataOf, windowOf, type SampleData } from '../fixtures/run/survey.ts';
 import { expectedItems, checkWalk, walk } from '../fixtures/run/walk.ts';
+import { holdsNot, holds, idsOf, endsBefore, sameItems } from '../fixtures/checks/selection.ts';
+import { encoded, SOME_WINDOW, askRaw, rawQuery, checkRefusals } from '../fixtures/run/raw-request.ts';
+import { sayRefusal } from '../fixtures/checks/errors.ts';
+import { refusedWith } from '../fixtures/checks/refusal.ts';
 
 const MICRO = 6;
 const NANO = 9;
@@ -57,66 +53,6 @@ function earlier(sample: SampleData, item: OracleItem): OracleItem | undefined {
 
 const later = (at: Instant): string => formatInstant(shift(at, 2_000_000n, MICRO));
 const sooner = (at: Instant): string => formatInstant(shift(at, -2_000_000n, MICRO));
-
-/**
- * The ids of a page; undefined where items can't be ordered or belong to another tenant: that is reported under
- * requirements of its own, and says nothing about the selection.
- */
-function idsOf(exchange: Exchange): bigint[] | undefined {
-  const items = pageOf(exchange).items ?? [];
-  const tenantId = tenantOfPath(exchange.request.url)?.toLowerCase();
-  const readable = items.every((item) => isOrdered(item) && item.tenantId?.toLowerCase() === tenantId);
-  return readable ? items.filter(isOrdered).map((item) => item.id) : undefined;
-}
-
-const holds =
-  (item: OracleItem): Judge =>
-  (exchange) => {
-    const ids = idsOf(exchange);
-    // A page may be short (2.4): what comes behind its last item is for the next one to hold.
-    const last = pageOf(exchange).items?.filter(isOrdered).at(-1);
-    const behind = pageOf(exchange).nextUrl !== undefined && last && compareKeys(item, last) > 0;
-    return !ids || behind || ids.includes(item.id)
-      ? undefined
-      : differs(sayItem(item), `${ids.length} items without it`);
-  };
-
-const holdsNot =
-  (item: OracleItem): Judge =>
-  (exchange) =>
-    idsOf(exchange)?.includes(item.id) ? differs(`not ${sayItem(item)}`, sayItem(item)) : undefined;
-
-/** No item at or after an instant. */
-const endsBefore =
-  (at: Instant): Judge =>
-  (exchange) => {
-    const late = (pageOf(exchange).items ?? [])
-      .filter(isOrdered)
-      .find((item) => compareInstants(item.at, at) >= 0);
-    if (!late) return undefined;
-    const same = sameInstant(late.at, at) ? ' (the same instant)' : '';
-    return differs(`no item at or after ${formatInstant(at)}`, `${sayItem(late)}${same}`);
-  };
-
-/** What is known of the window, in order, as far as the page goes. */
-export function sameItems(exchange: Exchange, expected: readonly OracleItem[]): Mismatch | undefined {
-  const asked = parseQuery(exchange.request.url);
-  if (!idsOf(exchange) || !asked) return undefined;
-  // What lies outside of the window is the window's mistake (4.2-window).
-  const inside = (pageOf(exchange).items ?? [])
-    .filter(isOrdered)
-    .filter(({ at }) => inWindow(at, asked, undefined));
-  const ids = inside.map(({ id }) => id);
-  const goesOn = pageOf(exchange).nextUrl !== undefined;
-  const wanted = goesOn ? expected.slice(0, ids.length) : expected;
-  const index = wanted.findIndex((item, i) => ids[i] !== item.id);
-  if (index < 0 && ids.length <= wanted.length) return undefined;
-  const [want, got] = index < 0 ? [undefined, ids[wanted.length]] : [wanted[index], ids[index]];
-  return differs(
-    `${wanted.length} items${want ? `, number ${index + 1} ${sayItem(want)}` : ''}`,
-    `${ids.length} items${got === undefined ? '' : `, item ${got} in that place`}`,
-  );
-}
 
 /** Room for every window of the probes but a giant tie; the largest page is a requirement of its own. */
 const wide = { pageSize: 250 } as const;
@@ -198,6 +134,23 @@ export const probes: readonly Probe[] = [
     precondition: 'page',
     run: async (kit) => {
       await kit.page({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' });
+    },
+  },
+  {
+    ids: ['4.2-from-required', '4.2-to-required'],
+    name: 'one edge of the window left out',
+    precondition: 'page',
+    run: async (kit) => {
+      for (const name of ['from', 'to'] as const) {
+        const others = Object.entries(encoded(SOME_WINDOW)).filter(([key]) => key !== name);
+        const exchange = await askRaw(kit, rawQuery(Object.fromEntries(others)));
+        kit.ledger.observe(`missing-${name}-code`, sayRefusal(exchange, kit.target.errorCodePointer));
+        kit.check(
+          `4.2-${name}-required`,
+          exchange,
+          refusedWith(kit.target.errorCodePointer, 'invalid_request', 'invalid_time_range'),
+        );
+      }
     },
   },
   {
@@ -355,6 +308,31 @@ export const probes: readonly Probe[] = [
           if (exchange.status === 200) kit.check('4.2-r1-zero-width', exchange, empty);
         }
       }
+    },
+  },
+  {
+    ids: ['4.2-r2-inverted'],
+    name: 'to earlier than from',
+    precondition: 'page',
+    run: async (kit) => {
+      const { from, to } = SOME_WINDOW;
+      const micro = formatInstant(shift(instant(from), 1n));
+      const inverted: [string, string][] = [
+        [to, from],
+        [formatInstant(shift(instant(from), 1_000_000n)), from],
+        [micro, from],
+        // Earlier as an instant, later as text; and the other way about.
+        ['2026-03-01T06:00:00Z', '2026-03-01T10:00:00+05:00'],
+        ['2026-03-01T00:30:00-01:00', '2026-03-01T01:00:00Z'],
+      ];
+      await checkRefusals(
+        kit,
+        '4.2-r2-inverted',
+        [
+          ...inverted.map(([from, to]) => encoded({ from, to })),
+          encoded({ from: to, to: from, from_id: '1' }),
+        ].map((query) => ({ query: rawQuery(query), codes: ['invalid_time_range'] })),
+      );
     },
   },
 ];

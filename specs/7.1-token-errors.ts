@@ -8,26 +8,11 @@ import { isUuid } from '../fixtures/checks/page.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 import type { ClientName } from '../fixtures/target/target.ts';
+import { refusedAs, sayToken } from '../fixtures/checks/token-error.ts';
 
-export type Form = [string, string][];
+type Form = [string, string][];
 
-/** The answer of the token endpoint in a few words, without a token. */
-export function sayToken(exchange: Exchange): string {
-  if (exchange.transportError) return exchange.transportError.message;
-  const error = member(exchange.json, 'error');
-  if (member(exchange.json, 'access_token') !== undefined) return `${exchange.status} with a token`;
-  return `${exchange.status} ${error === undefined ? 'without error' : excerpt(error)}`;
-}
-
-/** Refused with that status and error. */
-export const refusedAs =
-  (status: number, error: string): Judge =>
-  (exchange) =>
-    exchange.status === status && member(exchange.json, 'error') === error
-      ? undefined
-      : differs(`${status} ${error}`, sayToken(exchange));
-
-export const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'] as const;
+const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'] as const;
 
 const replaced = (form: Form, name: string, value: string): Form =>
   form.map(([key, old]) => [key, key === name ? value : old]);

@@ -6,7 +6,7 @@ import { differs } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
-import { encoded, rawQuery, SOME_WINDOW } from './7.2-rest-errors.ts';
+import { rawQuery, SOME_WINDOW, encoded } from '../fixtures/run/raw-request.ts';
 
 const AT_ONCE = 8;
 const LONGEST_HONEST_WAIT_MS = 65_000;

@@ -1,52 +1,19 @@
 /** Section 7.2: what the REST API refuses, and how. */
 import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
+import { differs } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
-import { formatInstant, instant, shift } from '../fixtures/data/instant.ts';
-
-/** A window that holds whatever it holds: refusals don't depend on data. */
-export const SOME_WINDOW = { from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' } as const;
-
-/** Refused with 400 and one of these codes. */
-export const refusedWith =
-  (pointer: string | undefined, ...codes: readonly string[]): Judge =>
-  (exchange) =>
-    exchange.status === 400 && codesOf(exchange, pointer).some((code) => codes.includes(code))
-      ? undefined
-      : differs(`400 ${codes.join(' or ')}`, sayRefusal(exchange, pointer));
-
-/** `?name=value&…`; values stand as they are on the wire. */
-export const rawQuery = (parameters: Readonly<Record<string, string>>): string =>
-  `?${Object.entries(parameters)
-    .map(([name, value]) => `${name}=${value}`)
-    .join('&')}`;
-
-export const encoded = (parameters: Readonly<Record<string, string>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, encodeURIComponent(value)]));
-
-/** Asks as primary on its own path, with the query as it stands. */
-export async function askRaw(kit: Kit, query: string): Promise<Exchange> {
-  const request = kit.request(await kit.tenantOf(), query, { kind: 'client', client: 'primary' });
-  const exchange = await kit.send(request);
-  if (exchange.transportError?.kind === 'timeout') throw new Untested(exchange.transportError.message);
-  return exchange;
-}
-
-interface Refusal {
-  readonly query: string;
-  readonly codes: readonly string[];
-}
-
-async function holdRefusals(kit: Kit, id: RequirementId, refusals: readonly Refusal[]): Promise<void> {
-  await sideBySide(refusals, async ({ query, codes }) => {
-    const exchange = await askRaw(kit, query);
-    kit.check(id, exchange, refusedWith(kit.target.errorCodePointer, ...codes));
-  });
-}
+import {
+  type Refusal,
+  rawQuery,
+  encoded,
+  SOME_WINDOW,
+  checkRefusals,
+  askRaw,
+} from '../fixtures/run/raw-request.ts';
 
 const MALFORMED_TIMES = [
   '2026-03-01T00:00:00', // no offset
@@ -151,65 +118,23 @@ function oddQueries(): string[] {
 
 export const probes: readonly Probe[] = [
   {
-    ids: ['4.2-from-required', '4.2-to-required', '7.2-body'],
-    name: 'one edge of the window left out',
-    precondition: 'page',
-    run: async (kit) => {
-      for (const name of ['from', 'to'] as const) {
-        const others = Object.entries(encoded(SOME_WINDOW)).filter(([key]) => key !== name);
-        const exchange = await askRaw(kit, rawQuery(Object.fromEntries(others)));
-        kit.ledger.observe(`missing-${name}-code`, sayRefusal(exchange, kit.target.errorCodePointer));
-        kit.check(
-          `4.2-${name}-required`,
-          exchange,
-          refusedWith(kit.target.errorCodePointer, 'invalid_request', 'invalid_time_range'),
-        );
-      }
-    },
-  },
-  {
-    ids: ['4.2-r2-inverted'],
-    name: 'to earlier than from',
-    precondition: 'page',
-    run: async (kit) => {
-      const { from, to } = SOME_WINDOW;
-      const micro = formatInstant(shift(instant(from), 1n));
-      const inverted: [string, string][] = [
-        [to, from],
-        [formatInstant(shift(instant(from), 1_000_000n)), from],
-        [micro, from],
-        // Earlier as an instant, later as text; and the other way about.
-        ['2026-03-01T06:00:00Z', '2026-03-01T10:00:00+05:00'],
-        ['2026-03-01T00:30:00-01:00', '2026-03-01T01:00:00Z'],
-      ];
-      await holdRefusals(
-        kit,
-        '4.2-r2-inverted',
-        [
-          ...inverted.map(([from, to]) => encoded({ from, to })),
-          encoded({ from: to, to: from, from_id: '1' }),
-        ].map((query) => ({ query: rawQuery(query), codes: ['invalid_time_range'] })),
-      );
-    },
-  },
-  {
     ids: ['7.2-invalid_request', '7.2-body'],
     name: 'integers that are none',
     precondition: 'page',
-    run: (kit) => holdRefusals(kit, '7.2-invalid_request', INTEGER_REFUSALS),
+    run: (kit) => checkRefusals(kit, '7.2-invalid_request', INTEGER_REFUSALS),
   },
   {
     ids: ['7.2-invalid_time_range', '7.2-body'],
     name: 'instants that are not RFC 3339',
     precondition: 'page',
-    run: (kit) => holdRefusals(kit, '7.2-invalid_time_range', timeRefusals()),
+    run: (kit) => checkRefusals(kit, '7.2-invalid_time_range', timeRefusals()),
   },
   {
     ids: ['7.2-page_size_out_of_range', '7.2-body'],
     name: 'page sizes beyond the bounds',
     precondition: 'page',
     run: (kit) =>
-      holdRefusals(kit, '7.2-page_size_out_of_range', [
+      checkRefusals(kit, '7.2-page_size_out_of_range', [
         ...['0', '1001', '-1'].map((value) => sized(value, 'page_size_out_of_range')),
         // Beyond 32 bits some parsers refuse the integer itself; none may cut it down to 100.
         ...['4294967396', '18446744073709551716', '99999999999999999999'].map((value) =>

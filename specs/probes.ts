@@ -1,23 +1,37 @@
-/** Every probe of the specs. */
+/** Every probe, in the order of the sections. */
 import type { Probe } from '../fixtures/run/probe.ts';
-import { probes as token } from './2-token.ts';
-import { probes as page } from './2-page.ts';
+import { probes as tokenResponse } from './2.1-token-response.ts';
+import { probes as claims } from './2.2-claims.ts';
+import { probes as screening } from './2.3-screening.ts';
+import { probes as page } from './2.4-page.ts';
+import { probes as tokenRequest } from './4.1-token-request.ts';
 import { probes as window } from './4.2-window.ts';
 import { probes as paging } from './4.2-paging.ts';
+import { probes as oneTenant } from './4.2-one-tenant.ts';
 import { probes as authentication } from './5-authentication.ts';
+import { probes as tokens } from './5-tokens.ts';
+import { probes as tenants } from './5-tenants.ts';
 import { probes as events } from './6-events.ts';
 import { probes as tokenErrors } from './7.1-token-errors.ts';
 import { probes as restErrors } from './7.2-rest-errors.ts';
 import { probes as limitsAndFailure } from './7.2-limits-and-failure.ts';
+import { probes as versioning } from './9-versioning.ts';
 
 export const PROBES: readonly Probe[] = [
-  ...token,
+  ...tokenResponse,
+  ...claims,
+  ...screening,
   ...page,
+  ...tokenRequest,
   ...window,
   ...paging,
+  ...oneTenant,
   ...authentication,
+  ...tokens,
+  ...tenants,
   ...events,
   ...tokenErrors,
   ...restErrors,
   ...limitsAndFailure,
+  ...versioning,
 ];

@@ -1,0 +1,53 @@
+/** Section 2.1: the token response. */
+import { Untested } from '../fixtures/client/client.ts';
+import { member } from '../fixtures/client/json.ts';
+import { differs } from '../fixtures/checks/mismatch.ts';
+import { mintAll } from '../fixtures/run/mint-all.ts';
+import { observed, type Probe } from '../fixtures/run/probe.ts';
+
+export const probes: readonly Probe[] = [
+  observed(
+    ['2.1-access_token', '2.1-token_type', '2.1-expires_in', '2.1-scope'],
+    'the response to every client',
+    mintAll,
+    'token',
+  ),
+  {
+    ids: ['2.1-expires_in-3600'],
+    name: 'a new token',
+    precondition: 'token',
+    run: async (kit) => {
+      await kit.client.mint();
+      if (!kit.ledger.checks.has('2.1-expires_in-3600')) {
+        throw new Untested(
+          'only tokens that had been handed out before were seen; run again when they have expired',
+        );
+      }
+    },
+  },
+  {
+    ids: ['2.1-expires_in'],
+    name: 'a token handed out again has less of its life left',
+    precondition: 'token',
+    supplement: true,
+    last: true,
+    run: async (kit) => {
+      const first = kit.client.firstMint;
+      if (!first) return;
+      const again = await kit.client.mint();
+      const sameToken = member(first.json, 'access_token') === member(again.json, 'access_token');
+      const elapsedSeconds = (again.startedAtMs - first.startedAtMs) / 1000;
+      if (!sameToken || elapsedSeconds < 8) return;
+      const before = Number(member(first.json, 'expires_in'));
+      kit.check('2.1-expires_in', again, (exchange) => {
+        const left = Number(member(exchange.json, 'expires_in'));
+        return left > before - elapsedSeconds + 6
+          ? differs(
+              `expires_in: about ${Math.round(before - elapsedSeconds)} for the token of ${Math.round(elapsedSeconds)} s ago`,
+              `expires_in: ${left}`,
+            )
+          : undefined;
+      });
+    },
+  },
+];

@@ -1,0 +1,103 @@
+/** Section 4.2, rule 3: tenants are never mixed. */
+import { Untested } from '../fixtures/client/client.ts';
+import { canonical, isObject } from '../fixtures/client/json.ts';
+import { pageOf } from '../fixtures/client/page.ts';
+import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
+import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
+import { sampleDataOf } from '../fixtures/run/survey.ts';
+import { checkWalk, walk, type Walk } from '../fixtures/run/walk.ts';
+
+/** Both tenants' screenings over one window, asked for in turn so that nothing kept from the one serves the other. */
+async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
+  const { window } = await sampleDataOf(kit);
+  const query = { ...window, pageSize: 400 };
+  const primary = await checkWalk(kit, query, { maxPages: 10 }, 'beside the second tenant');
+  const second = await walk(kit, query, { client: 'secondTenant', maxPages: 10 });
+  await walk(kit, query, { maxPages: 2 });
+  return [primary, second];
+}
+
+/** The same screening in both walks: not the same id alone, which two tenants may use each for its own. */
+function shared(primary: Walk, second: Walk): string | undefined {
+  const content = ({ json }: { json: unknown }): string => {
+    const fields = isObject(json as never) ? { ...(json as object) } : {};
+    return canonical({ ...fields, tenantId: null } as never);
+  };
+  const held = new Map(primary.items.map((item) => [content(item), item]));
+  return second.items
+    .map((item) => ({ item, twin: held.get(content(item)) }))
+    .find(({ item, twin }) => twin && twin.id === item.id)
+    ?.item.id.toString();
+}
+
+export const probes: readonly Probe[] = [
+  {
+    ids: ['4.2-r3-one-tenant'],
+    name: 'walks of both tenants',
+    precondition: 'data',
+    run: async (kit) => {
+      requireSecondTenant(kit);
+      const [primary, second] = await bothWalks(kit);
+      if (second.items.length === 0) {
+        throw new Untested("clients.secondTenant has no screenings in primary's window; load some there");
+      }
+      await kit.checkAll('4.2-r3-one-tenant', 'shared', async () => {
+        const twin = shared(primary, second);
+        return twin === undefined
+          ? undefined
+          : {
+              ...differs(
+                "none of the other tenant's screenings",
+                `item ${twin} in the walks of both tenants`,
+              ),
+              exchange: second.exchanges[0]!,
+            };
+      });
+      for (const [walked, client] of [
+        [primary, 'primary'],
+        [second, 'secondTenant'],
+      ] as const) {
+        const own = (await kit.tenantOf(client)).toLowerCase();
+        for (const exchange of walked.exchanges) kit.check('4.2-r3-one-tenant', exchange, allOf(own), client);
+      }
+      await foreign(kit, primary, 'primary', 'secondTenant');
+      await foreign(kit, second, 'secondTenant', 'primary');
+    },
+  },
+];
+
+const allOf =
+  (tenantId: string): Judge =>
+  (exchange) => {
+    const odd = (pageOf(exchange).items ?? []).find((item) => item.tenantId?.toLowerCase() !== tenantId);
+    return odd
+      ? differs(`only screenings of ${tenantId}`, `item ${odd.id ?? '?'} of tenant ${odd.tenantId ?? 'none'}`)
+      : undefined;
+  };
+
+/** With both datasets: a screening that the other tenant's dataset holds, whatever tenantId it claims. */
+async function foreign(
+  kit: Kit,
+  walked: Walk,
+  own: 'primary' | 'secondTenant',
+  other: 'primary' | 'secondTenant',
+): Promise<void> {
+  const [ours, theirs] = [await kit.oracle(own), await kit.oracle(other)];
+  if (!ours.authoritative || !theirs.authoritative) return;
+  for (const exchange of walked.exchanges) {
+    kit.check(
+      '4.2-r3-one-tenant',
+      exchange,
+      (page) => {
+        const odd = (pageOf(page).items ?? []).find(
+          ({ id }) => id !== undefined && !ours.get(id) && theirs.get(id) !== undefined,
+        );
+        return odd
+          ? differs(`only screenings of clients.${own}`, `item ${odd.id}, which clients.${other} holds`)
+          : undefined;
+      },
+      `foreign to ${own}`,
+    );
+  }
+}

@@ -1,0 +1,98 @@
+/** Section 5: whose screenings a token opens. */
+import { Untested } from '../fixtures/client/client.ts';
+import type { Exchange } from '../fixtures/client/exchange.ts';
+import { member } from '../fixtures/client/json.ts';
+import { claimsOf } from '../fixtures/client/token.ts';
+import { sayRefusal } from '../fixtures/checks/errors.ts';
+import { differs } from '../fixtures/checks/mismatch.ts';
+import { isUuid } from '../fixtures/checks/page.ts';
+import { refused } from '../fixtures/checks/refusal.ts';
+import { requireSecondTenant } from '../fixtures/run/kit.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
+import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+
+/** Makes a request one of a later page. */
+const LATER_PAGE = '&from_id=1';
+
+/** A tenant that nobody has. */
+const NOBODY = '00000000-0000-4000-8000-00000000dead';
+
+export const probes: readonly Probe[] = [
+  {
+    ids: ['5-forbidden'],
+    name: "another tenant's path",
+    precondition: 'page',
+    run: async (kit) => {
+      requireSecondTenant(kit);
+      const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
+      const ask = (client: 'primary' | 'secondTenant', tenantId: string, query = ''): Promise<Exchange> =>
+        kit.send(
+          kit.request(tenantId, `${rawQuery(encoded(SOME_WINDOW))}${query}`, { kind: 'client', client }),
+        );
+      // Each tenant asks for its own first, so that a kept answer or token would show.
+      for (const [client, tenantId] of [
+        ['secondTenant', other],
+        ['primary', own],
+      ] as const)
+        await ask(client, tenantId);
+      for (const [client, tenantId] of [
+        ['primary', other],
+        ['secondTenant', own],
+      ] as const) {
+        for (const query of ['', LATER_PAGE]) {
+          kit.check(
+            '5-forbidden',
+            await ask(client, tenantId, query),
+            refused(kit.target.errorCodePointer, [403, 'forbidden']),
+            client,
+          );
+        }
+      }
+    },
+  },
+  {
+    ids: ['5-forbidden-unknown', '7.2-forbidden'],
+    name: 'the path of a tenant that nobody has',
+    precondition: 'page',
+    run: async (kit) => {
+      const exchange = await kit.send(
+        kit.request(NOBODY, rawQuery(encoded(SOME_WINDOW)), { kind: 'client', client: 'primary' }),
+      );
+      kit.ledger.observe('unknown-tenant', sayRefusal(exchange, kit.target.errorCodePointer));
+      // If it is a 403, its code was judged on its way; a 404 is allowed here.
+      kit.ledger.check('7.2-forbidden');
+      kit.check(
+        '5-forbidden-unknown',
+        exchange,
+        refused(kit.target.errorCodePointer, [403, 'forbidden'], [404, 'not_found']),
+      );
+    },
+  },
+  {
+    ids: ['5-one-tenant'],
+    name: 'tokens of both tenants in turn',
+    precondition: 'token',
+    run: async (kit) => {
+      requireSecondTenant(kit);
+      const tenants: string[] = [];
+      for (const client of ['primary', 'secondTenant', 'primary', 'secondTenant'] as const) {
+        const exchange = await kit.client.mint(client);
+        const claim = member(claimsOf(String(member(exchange.json, 'access_token') ?? '')), 'tenant_id');
+        const tenantId = typeof claim === 'string' ? claim.toLowerCase() : 'none';
+        // What is no UUID is reported under 2.2-tenant_id.
+        if (!isUuid(tenantId)) throw new Untested('the tokens name no tenant_id that is a UUID');
+        const expected = kit.target.clients[client]?.tenantId?.toLowerCase();
+        tenants.push(tenantId);
+        kit.check('5-one-tenant', exchange, () =>
+          (expected !== undefined && tenantId !== expected) ||
+          (client === 'secondTenant' && tenantId === tenants[0])
+            ? differs(
+                `tenant_id: ${expected ?? "the second tenant's own"} for clients.${client}`,
+                `tenant_id: ${tenantId}`,
+              )
+            : undefined,
+        );
+      }
+    },
+  },
+];

@@ -1,0 +1,95 @@
+/** Section 5: tokens that are not the issuer's, or no longer valid. */
+import {
+  bearerOf,
+  constantPart,
+  cutTo,
+  followedBy,
+  inOtherCase,
+  partsOf,
+  withLetter,
+  withMembers,
+  type TokenPart,
+  type TokenParts,
+} from '../fixtures/client/altered-token.ts';
+import { Untested } from '../fixtures/client/client.ts';
+import type { Authorization } from '../fixtures/client/exchange.ts';
+import { member } from '../fixtures/client/json.ts';
+import { claimsOf } from '../fixtures/client/token.ts';
+import { refused } from '../fixtures/checks/refusal.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
+import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { bearerHeader, unauthenticated } from '../fixtures/run/unauthenticated.ts';
+
+/** Bearers of altered tokens, each by one alteration. */
+function alteredBearers(token: string): Authorization[] {
+  const [head, payload, signature] = partsOf(token);
+  const exp = Number(member(claimsOf(token), 'exp') ?? 0);
+  const none = constantPart('');
+  const unsigned = (alg: string): TokenPart => withMembers(head, { alg });
+  const altered: [label: string, ...parts: TokenParts][] = [
+    ['payload altered: exp a day later', head, withMembers(payload, { exp: exp + 86_400 }), signature],
+    ['payload altered: another sub', head, withMembers(payload, { sub: 'somebody-else' }), signature],
+    [
+      'signature altered in its middle',
+      head,
+      payload,
+      withLetter(signature, Math.floor(signature.text.length / 2), 'A'),
+    ],
+    ['signature in the other case', head, payload, inOtherCase(signature)],
+    ['four more letters behind the signature', head, payload, followedBy(signature, 'AAAA')],
+    ['signature cut short', head, payload, cutTo(signature, signature.text.length >> 1)],
+    ['signature removed', head, payload, none],
+    ['signature of zeros', head, payload, constantPart('A'.repeat(signature.text.length))],
+    ['alg: none, no signature', unsigned('none'), payload, none],
+    ['alg: None, no signature', unsigned('None'), payload, none],
+    ['alg: none, the old signature', unsigned('none'), payload, signature],
+    ['alg: HS256, the old signature', withMembers(head, { alg: 'HS256', kid: 'kit' }), payload, signature],
+  ];
+  return altered
+    .filter(([, ...parts]) => parts.map(({ text }) => text).join('.') !== token)
+    .map(([label, ...parts]) => bearerOf(parts, label));
+}
+
+async function altered(kit: Kit): Promise<void> {
+  const { text, claims } = await kit.token();
+  if (!claims) throw new Untested('the access token is no JWT, so no part of it can be altered');
+  for (const bearer of alteredBearers(text)) await unauthenticated(kit, '5-tampered', bearer);
+  const { secondTenant } = kit.target.clients;
+  if (!secondTenant) return;
+  // A forged tenant on that tenant's own path: the signature alone is wrong.
+  const tenantId = await kit.tenantOf('secondTenant');
+  const [head, payload, signature] = partsOf(text);
+  const authorization = bearerOf(
+    [head, withMembers(payload, { tenant_id: tenantId }), signature],
+    "payload altered: another tenant's tenant_id",
+  );
+  const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
+  kit.check(
+    '5-tampered',
+    exchange,
+    refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
+    'forged tenant',
+  );
+}
+
+export const probes: readonly Probe[] = [
+  { ids: ['5-tampered'], name: 'altered tokens', precondition: 'page', run: altered },
+  {
+    ids: ['5-expired'],
+    name: 'an expired token',
+    precondition: 'page',
+    run: async (kit) => {
+      const { expiredToken } = kit.target;
+      if (!expiredToken)
+        throw new Untested('supply expiredToken (a token of clients.primary from more than an hour ago)');
+      const exp = Number(member(claimsOf(expiredToken), 'exp') ?? 0);
+      if (exp > Date.now() / 1000 - 60) throw new Untested('expiredToken has not expired yet');
+      await unauthenticated(
+        kit,
+        '5-expired',
+        bearerHeader(`Bearer ${expiredToken}`, 'Bearer (the expired token)', 'Bearer $EXPIRED_TOKEN'),
+      );
+    },
+  },
+];
