@@ -10,7 +10,7 @@ export default defineConfig({
   retries: 0,
   forbidOnly: Boolean(process.env['CI']),
   timeout: 120_000,
-  reporter: [['list'], ['./fixtures/closing-line.ts']],
+  reporter: [['list'], ['./fixtures/own-tests/closing-line.ts']],
   projects: [
     // The kit's own tests (`npm test`), beside the code that they test.
     { name: 'kit', testMatch: '**/*.test.ts' },

@@ -2,8 +2,9 @@
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
 import { REQUIREMENTS, type RequirementId } from '../fixtures/requirements.ts';
-import { UsageError, nearest } from '../fixtures/target/usage.ts';
+import { nearest } from '../fixtures/target/usage.ts';
 import { selectIds } from './certify.ts';
+import { UsageError } from '../fixtures/errors.ts';
 
 export interface Arguments {
   readonly target?: string;

@@ -5,9 +5,10 @@ import type { Ledger } from '../fixtures/run/ledger.ts';
 import type { FailedPreconditions } from '../fixtures/run/run-probe.ts';
 import { CLASSES, REQUIREMENTS, type Requirement, type RequirementId } from '../fixtures/requirements.ts';
 import { secretsOf } from '../fixtures/target/target.ts';
-import { failureOf, tokenCommands, type Wording } from './evidence.ts';
+import { failureOf, tokenCommands, type Wording } from '../fixtures/run/evidence.ts';
 import { observationsOf } from './observations.ts';
-import { createRedactor, redactReport } from './redact.ts';
+import { createRedactor } from '../fixtures/run/redact.ts';
+import { redactReport } from './redact-report.ts';
 import type { Report, RequirementResult, Verdict } from './report.ts';
 
 const { name, version } = createRequire(import.meta.url)('../package.json') as {

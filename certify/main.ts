@@ -5,13 +5,13 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { UsageError } from '../fixtures/target/usage.ts';
 import { CHECKPOINT, RESULT, targetOf, type RunFile } from '../specs/session.ts';
 import { startReferenceServer, type ReferenceServer } from '../reference-server/start.ts';
 import { parseArguments, replayCommand, type Arguments } from './arguments.ts';
 import { terminal } from './render/terminal.ts';
 import { writeReport } from './render/write.ts';
 import type { Report } from './report.ts';
+import { UsageError } from '../fixtures/errors.ts';
 
 /** See the README: only 1 blames the target, only 0 is green. */
 const EXIT = { conformant: 0, 'non-conformant': 1, usage: 2, incomplete: 3, kit: 4 } as const;

@@ -1,28 +1,13 @@
 /** The shape of report.json: the one source that every rendering is written from. */
+import type { Failure } from '../fixtures/run/evidence.ts';
 import type { Level, RequirementClass, RequirementId } from '../fixtures/requirements.ts';
+
+export type { Failure };
 
 /** pass · fail: a MUST is broken · warn: a SHOULD is broken · untested: see reason · error: the kit went wrong. */
 export type Status = 'pass' | 'fail' | 'warn' | 'untested' | 'error';
 
 export type Verdict = 'conformant' | 'non-conformant' | 'incomplete';
-
-/** One piece of evidence against the target. Text only, secrets and tokens already redacted. */
-export interface Failure {
-  /** `expected …, got …` */
-  readonly message: string;
-  /** `GET http://…` as it was sent; empty where no single request is to blame. */
-  readonly request: string;
-  /** `200 …`: the status and the telling part of the answer. */
-  readonly response: string;
-  /** Shows the failure from a shell, with $TOKEN in place of the token. */
-  readonly curl: string;
-  /** The smallest case that shows it, for laws: a script in words, seed and path. */
-  readonly counterexample?: Readonly<Record<string, unknown>>;
-  /** How often it was seen when asked again, such as `3 of 3` or `flaky, 1 of 3`. */
-  readonly confirmed?: string;
-  /** How many findings of the same kind this one stands for (1 where absent). */
-  readonly count?: number;
-}
 
 export interface RequirementResult {
   readonly id: RequirementId;

@@ -1,6 +1,5 @@
 /** `npm run load`: scenarios, planning, merging, and the checks of the load kit against known truths. */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { UsageError } from '../fixtures/target/usage.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand } from './commands/plan.ts';
 import { scenarioCommand, type ScenarioFlags } from './commands/scenario.ts';
@@ -9,6 +8,7 @@ import { EXIT } from './result.ts';
 import { ensureK6, installK6 } from './run/find-k6.ts';
 import { Unreachable } from './run/prepare.ts';
 import { SCENARIOS, type ScenarioName } from './scenarios/all.ts';
+import { UsageError } from '../fixtures/errors.ts';
 
 const above0 = (text: string): number => {
   const value = Number(text);

@@ -1,12 +1,12 @@
 /** Laws that store screenings: on generated data, and while data arrives. They need `ingest` and clients.scratch. */
 import fc from 'fast-check';
-import { Untested } from '../fixtures/client/client.ts';
 import { formatInstant, instant, offsetMinutesOf, shift, type Instant } from '../fixtures/data/instant.ts';
 import { compareKeys, Oracle } from '../fixtures/data/oracle.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { Shrinking } from './cases.ts';
 import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe } from './law.ts';
 import { storedBeforeComesOnce, walkIsExact } from './paging-laws.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 /** A screening in the making: its distance to the one before, and how it is written. */
 interface Step {

@@ -1,17 +1,17 @@
 /** A law on a target: fast-check draws the cases, the kit asks, the smallest failing case is reported. */
 import fc from 'fast-check';
-import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
 import { isOrdered, pageOf, type PageQuery } from '../fixtures/client/page.ts';
 import { compareKeys, type Key } from '../fixtures/data/oracle.ts';
 import type { Mismatch } from '../fixtures/checks/mismatch.ts';
-import { PreconditionFailed, type Kit } from '../fixtures/run/kit.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
 import { isTrusted } from '../fixtures/checks/next.ts';
 import { sayItem } from '../fixtures/checks/page.ts';
 import type { Precondition, Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 import type { ClientName } from '../fixtures/target/target.ts';
 import type { FetchPage, Ordering } from './paging-laws.ts';
+import { Untested, PreconditionFailed } from '../fixtures/errors.ts';
 
 /** How a case failed. */
 export interface Violation {

@@ -1,6 +1,6 @@
 /** The laws over a list in memory: a right one keeps them, each broken one fails with words that say where. */
 import { expect, test } from '@playwright/test';
-import { fc } from '../fixtures/seeded.ts';
+import { fc } from '../fixtures/own-tests/seeded.ts';
 import {
   partsMakeTheWhole,
   resumingGivesTheRest,

@@ -1,7 +1,6 @@
 /** Laws of refusal: whatever is malformed gets the documented code of that mistake, and no 5xx. */
 import fc from 'fast-check';
 import { BASE64URL, bearerOf, partsOf, withLetter } from '../fixtures/client/altered-token.ts';
-import { Untested } from '../fixtures/client/client.ts';
 import type { Authorization } from '../fixtures/client/exchange.ts';
 import { parseInstant } from '../fixtures/data/instant.ts';
 import type { Mismatch } from '../fixtures/checks/mismatch.ts';
@@ -11,6 +10,7 @@ import { refusedWith } from '../fixtures/checks/refusal.ts';
 import { refusedAs } from '../fixtures/checks/token-error.ts';
 import { askRaw, encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { lawProbe, type Violation, type Law, type LawProbe } from './law.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 // -- near misses ---------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 /** Section 2.1: the token response. */
-import { Untested } from '../fixtures/client/client.ts';
 import { member } from '../fixtures/client/json.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
 import { mintAll } from '../fixtures/run/mint-all.ts';
 import { observed, type Probe } from '../fixtures/run/probe.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 export const probes: readonly Probe[] = [
   observed(

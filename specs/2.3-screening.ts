@@ -1,5 +1,4 @@
 /** Section 2.3: the screening object. */
-import { Untested } from '../fixtures/client/client.ts';
 import { isOrdered, pageOf } from '../fixtures/client/page.ts';
 import { compareInstants, sameInstant } from '../fixtures/data/instant.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
@@ -7,6 +6,7 @@ import { sayItem } from '../fixtures/checks/page.ts';
 import { observed, type Probe } from '../fixtures/run/probe.ts';
 import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
 import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 export const probes: readonly Probe[] = [
   observed(['2.3-id', '2.3-tenantId', '2.3-testTime'], 'the items of pages of every size', pagesOfEverySize),

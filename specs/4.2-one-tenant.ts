@@ -1,5 +1,4 @@
 /** Section 4.2, rule 3: tenants are never mixed. */
-import { Untested } from '../fixtures/client/client.ts';
 import { canonical, isObject } from '../fixtures/client/json.ts';
 import { pageOf } from '../fixtures/client/page.ts';
 import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
@@ -7,6 +6,7 @@ import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import { sampleDataOf } from '../fixtures/run/survey.ts';
 import { checkWalk, walk, type Walk } from '../fixtures/run/walk.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 /** Both tenants' screenings over one window, asked for in turn so that nothing kept from the one serves the other. */
 async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {

@@ -1,16 +1,7 @@
 /** Section 4.2: which screenings a window selects. */
-import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
 import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
-import {
-  compareInstants,
-  formatInstant,
-  instant,
-  offsetMinutesOf,
-  sameInstant,
-  shift,
-  type Instant,
-} from '../fixtures/data/instant.ts';
+import { compareInstants, formatInstant, instant, offsetMinutesOf, sameInstant, shift, type Instant } from '../fixtures/data/instant.ts';
 import type { OracleItem } from '../fixtures/data/oracle.ts';
 import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
@@ -21,6 +12,7 @@ import { holdsNot, holds, idsOf, endsBefore, sameItems } from '../fixtures/check
 import { encoded, SOME_WINDOW, askRaw, rawQuery, checkRefusals } from '../fixtures/run/raw-request.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { refusedWith } from '../fixtures/checks/refusal.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 const MICRO = 6;
 const NANO = 9;

@@ -1,5 +1,4 @@
 /** Section 5: whose screenings a token opens. */
-import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
 import { member } from '../fixtures/client/json.ts';
 import { claimsOf } from '../fixtures/client/token.ts';
@@ -10,6 +9,7 @@ import { refused } from '../fixtures/checks/refusal.ts';
 import { requireSecondTenant } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 /** Makes a request one of a later page. */
 const LATER_PAGE = '&from_id=1';

@@ -1,17 +1,5 @@
 /** Section 5: tokens that are not the issuer's, or no longer valid. */
-import {
-  bearerOf,
-  constantPart,
-  cutTo,
-  followedBy,
-  inOtherCase,
-  partsOf,
-  withLetter,
-  withMembers,
-  type TokenPart,
-  type TokenParts,
-} from '../fixtures/client/altered-token.ts';
-import { Untested } from '../fixtures/client/client.ts';
+import { bearerOf, constantPart, cutTo, followedBy, inOtherCase, partsOf, withLetter, withMembers, type TokenPart, type TokenParts } from '../fixtures/client/altered-token.ts';
 import type { Authorization } from '../fixtures/client/exchange.ts';
 import { member } from '../fixtures/client/json.ts';
 import { claimsOf } from '../fixtures/client/token.ts';
@@ -20,6 +8,7 @@ import type { Kit } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { bearerHeader, unauthenticated } from '../fixtures/run/unauthenticated.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 /** Bearers of altered tokens, each by one alteration. */
 function alteredBearers(token: string): Authorization[] {

@@ -1,14 +1,5 @@
 /** Section 6: the captured events of the tenant's queue against what REST returns. */
-import { Untested } from '../fixtures/client/client.ts';
-import {
-  canonical,
-  excerpt,
-  isObject,
-  member,
-  integerOf,
-  parseJson,
-  type Json,
-} from '../fixtures/client/json.ts';
+import { canonical, excerpt, isObject, member, integerOf, parseJson, type Json } from '../fixtures/client/json.ts';
 import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
 import { compareInstants, formatInstant, instant, parseInstant } from '../fixtures/data/instant.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
@@ -18,6 +9,7 @@ import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
 import { walk } from '../fixtures/run/walk.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 const WALK_PAGES = 100;
 const ATTRIBUTES = ['id', 'source', 'type'] as const;

@@ -1,5 +1,5 @@
 /** Section 7.1: what the token endpoint refuses, and how. */
-import { OFFERED_SCOPE, Untested } from '../fixtures/client/client.ts';
+import { OFFERED_SCOPE } from '../fixtures/client/client.ts';
 import { header, type Exchange } from '../fixtures/client/exchange.ts';
 import { excerpt, member } from '../fixtures/client/json.ts';
 import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
@@ -9,6 +9,7 @@ import type { Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 import type { ClientName } from '../fixtures/target/target.ts';
 import { refusedAs, sayToken } from '../fixtures/checks/token-error.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 type Form = [string, string][];
 

@@ -1,12 +1,13 @@
 /** Section 7.2, behind everything else: the rate limit, where there is leave to provoke it, and a failing server. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { retryAfterMs, Untested } from '../fixtures/client/client.ts';
+import { retryAfterMs } from '../fixtures/client/client.ts';
 import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import { rawQuery, SOME_WINDOW, encoded } from '../fixtures/run/raw-request.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 const AT_ONCE = 8;
 const LONGEST_HONEST_WAIT_MS = 65_000;

@@ -1,19 +1,12 @@
 /** Section 7.2: what the REST API refuses, and how. */
-import { Untested } from '../fixtures/client/client.ts';
 import type { Exchange } from '../fixtures/client/exchange.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
-import {
-  type Refusal,
-  rawQuery,
-  encoded,
-  SOME_WINDOW,
-  checkRefusals,
-  askRaw,
-} from '../fixtures/run/raw-request.ts';
+import { type Refusal, rawQuery, encoded, SOME_WINDOW, checkRefusals, askRaw } from '../fixtures/run/raw-request.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 const MALFORMED_TIMES = [
   '2026-03-01T00:00:00', // no offset

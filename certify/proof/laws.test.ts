@@ -1,7 +1,7 @@
 /** What the laws are worth: they find what they are for, show it small, repeat it, and spare a right server. */
 import { expect } from '@playwright/test';
 import { certify } from '../certify.ts';
-import { fc, SEED } from '../../fixtures/seeded.ts';
+import { fc, SEED } from '../../fixtures/own-tests/seeded.ts';
 import { DEFAULTS } from '../../fixtures/run/kit.ts';
 import { instant, shift } from '../../fixtures/data/instant.ts';
 import { Oracle } from '../../fixtures/data/oracle.ts';

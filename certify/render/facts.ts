@@ -190,9 +190,8 @@ export function scriptLines(counterexample: Readonly<Record<string, unknown>>): 
   ];
 }
 
-/** `expected A, got B` in its two halves; the whole as `found` where it is worded otherwise. */
-function messageLines(message: string): readonly EvidenceLine[] {
-  const [, expected, received] = /^expected ([^]+?),? (?:but )?got ([^]+)$/i.exec(message) ?? [];
+/** The two halves that a reader compares; the whole as `found` where nothing was compared. */
+function messageLines({ message, expected, received }: Failure): readonly EvidenceLine[] {
   if (expected === undefined || received === undefined) {
     return [{ label: 'found', texts: [message], kind: 'words' }];
   }
@@ -214,7 +213,7 @@ export function evidence(
   ];
   const lines: readonly EvidenceLine[] = [
     { label: 'sent', texts: [failure.request], kind: 'exchange' },
-    ...messageLines(failure.message),
+    ...messageLines(failure),
     { label: 'answer', texts: [failure.response], kind: 'exchange' },
     { label: 'case', texts: scriptLines(failure.counterexample ?? {}), kind: 'words' },
     { label: 'seen', texts: [seen.filter(Boolean).join(', ')], kind: 'words' },

@@ -12,8 +12,23 @@ const curl = (url: string): string => `curl -sS -i -H "Authorization: Bearer $TO
 
 const at = (query: string): string => `${BASE_URL}/v1/tenants/${TENANT}/screenings?${query}`;
 
-function failure(message: string, query: string, response: string, more: Partial<Failure> = {}): Failure {
-  return { message, request: `GET ${at(query)}`, response, curl: curl(at(query)), ...more };
+function failure(
+  expected: string,
+  received: string,
+  query: string,
+  response: string,
+  more: Partial<Failure> = {},
+): Failure {
+  const message = `expected ${expected}, got ${received}`;
+  return {
+    message,
+    expected,
+    received,
+    request: `GET ${at(query)}`,
+    response,
+    curl: curl(at(query)),
+    ...more,
+  };
 }
 
 const UNTESTED: Readonly<Partial<Record<(typeof CLASSES)[number], string>>> = {
@@ -28,7 +43,8 @@ const BROKEN: Outcomes = {
     checks: 61,
     failures: [
       failure(
-        'expected no item at or after 2026-03-29T00:30:00Z, got item 4711 at 2026-03-29T01:30:00+01:00 (the same instant)',
+        'no item at or after 2026-03-29T00:30:00Z',
+        'item 4711 at 2026-03-29T01:30:00+01:00 (the same instant)',
         'from=2026-03-28T22%3A00%3A00Z&to=2026-03-29T00%3A30%3A00Z&pageSize=10',
         '200 {"items":[…,{"id":4711,"testTime":"2026-03-29T01:30:00+01:00"}],"links":{}}',
         { confirmed: '3 of 3' },
@@ -40,7 +56,8 @@ const BROKEN: Outcomes = {
     checks: 1204,
     failures: [
       failure(
-        'expected item 17 once in the walk, got it on pages 2 and 3',
+        'item 17 once in the walk',
+        'it on pages 2 and 3',
         'from=2026-02-28T23%3A59%3A59Z&to=2026-03-01T00%3A00%3A01Z&pageSize=2',
         '200 {"items":[{"id":17,"testTime":"2026-03-01T00:00:00Z"},…],"links":{"next":"…"}}',
         {
@@ -60,7 +77,8 @@ const BROKEN: Outcomes = {
         },
       ),
       failure(
-        'expected 7 items at 2026-01-01T00:00:00Z, got 5',
+        '7 items at 2026-01-01T00:00:00Z',
+        '5',
         'from=2026-01-01T00%3A00%3A00Z&to=2026-01-01T00%3A00%3A01Z&pageSize=3',
         '200 {"items":[…]}',
         { confirmed: 'flaky, 1 of 3' },
@@ -73,6 +91,8 @@ const BROKEN: Outcomes = {
     failures: [
       {
         message: 'expected a WWW-Authenticate header on the 401, got none',
+        expected: 'a WWW-Authenticate header on the 401',
+        received: 'none',
         request: 'POST https://auth.acme.example/oauth/token',
         response: '401 {"error":"invalid_client","error_description":"unknown client"}',
         curl: "curl -sS -i -d grant_type=client_credentials -d client_id=nobody -d client_secret=wrong -d scope=screenings.read 'https://auth.acme.example/oauth/token'",
@@ -83,7 +103,7 @@ const BROKEN: Outcomes = {
     status: 'warn',
     checks: 310,
     failures: [
-      failure('expected 100 items on a page with next, got 97', 'from=a&to=b', '200 {"items":[…]}', {
+      failure('100 items on a page with next', '97', 'from=a&to=b', '200 {"items":[…]}', {
         count: 12,
       }),
     ],
@@ -173,7 +193,14 @@ export function incompleteReport(): Report {
 
 /** Every text that a target can influence is `text`. */
 export function hostileReport(text: string): Report {
-  const evidence = { message: text, request: text, response: text, curl: text };
+  const evidence = {
+    message: text,
+    expected: text,
+    received: text,
+    request: text,
+    response: text,
+    curl: text,
+  };
   const counterexample = { script: [text, text], [text]: text, deep: { [text]: [text] } };
   return sampleReport(
     {

@@ -1,8 +1,8 @@
 /** `npm run load -- merge FILES`: the results of runners that ran side by side, as one. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { UsageError } from '../../fixtures/target/usage.ts';
 import { mergeParts, type Part } from '../estimate/merge.ts';
 import type { LoadResult } from '../result.ts';
+import { UsageError } from '../../fixtures/errors.ts';
 
 /** A result file, a summary file, or a runner's log with the summary's line in it. Throws UsageError. */
 export async function readPart(file: string): Promise<Part> {

@@ -1,8 +1,8 @@
 /** `npm run load -- plan`: from a measured capacity to requests, utilisation and replicas. */
 import { readFile } from 'node:fs/promises';
-import { UsageError } from '../../fixtures/target/usage.ts';
 import { plan } from '../estimate/plan.ts';
 import { EXIT, type LoadResult } from '../result.ts';
+import { UsageError } from '../../fixtures/errors.ts';
 
 export interface PlanFlags {
   readonly from: string;

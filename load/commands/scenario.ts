@@ -2,7 +2,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { resolveTarget, type Target } from '../../fixtures/target/target.ts';
-import { UsageError } from '../../fixtures/target/usage.ts';
 import { terminalSummary, writeResult } from '../report/write.ts';
 import { exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
@@ -11,6 +10,7 @@ import { startReference, type RunningReference } from '../run/reference.ts';
 import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName } from '../scenarios/all.ts';
 import { writeKubernetes } from '../kubernetes/write.ts';
+import { UsageError } from '../../fixtures/errors.ts';
 
 export interface ScenarioFlags {
   readonly target?: string;

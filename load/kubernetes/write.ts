@@ -4,7 +4,6 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { UsageError } from '../../fixtures/target/usage.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
 import { K6_OFFLINE, scriptPath } from '../run/k6-run.ts';
@@ -12,6 +11,7 @@ import type { Session } from '../run/session.ts';
 import type { ScenarioName } from '../scenarios/all.ts';
 import { thresholds, type SteadyOptions } from '../scenarios/steady.ts';
 import type { EnvVar, TestRun } from './testrun.ts';
+import { UsageError } from '../../fixtures/errors.ts';
 
 const run = promisify(execFile);
 

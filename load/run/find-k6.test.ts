@@ -3,8 +3,8 @@ import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import { UsageError } from '../../fixtures/target/usage.ts';
 import { cachedK6, ensureK6, findK6, K6_VERSION } from './find-k6.ts';
+import { UsageError } from '../../fixtures/errors.ts';
 
 let directory = '';
 const kept = { ...process.env };

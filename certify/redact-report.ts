@@ -1,0 +1,24 @@
+import type { Redactor } from '../fixtures/run/redact.ts';
+import type { Report } from './report.ts';
+
+/**
+ * The report without secrets. What the kit fixed beforehand (ids, statuses, classes, titles, hints) stays as
+ * it is: a secret that happens to be a word such as `core` must not make the report unreadable.
+ */
+export function redactReport(report: Report, { redact, redactDeep }: Redactor): Report {
+  const { kit, startedAt, verdict, selection, classes, requirements, evidence, ...texts } = report;
+  return {
+    ...redactDeep(texts, 'fixed'),
+    ...{ kit, startedAt, verdict, classes },
+    ...(selection && { selection }),
+    evidence: { ...evidence, seen: redactDeep(evidence.seen), laws: redactDeep(evidence.laws) },
+    requirements: requirements.map(({ reason, failures, ...fixed }) => ({
+      ...fixed,
+      ...(reason !== undefined && { reason: redact(reason) }),
+      failures: failures.map(({ counterexample, ...failure }) => ({
+        ...redactDeep(failure, 'fixed'),
+        ...(counterexample && { counterexample: redactDeep(counterexample) }),
+      })),
+    })),
+  };
+}
