@@ -1,54 +1,40 @@
-/** A Playwright reporter: how far a certification is. One line that moves on a terminal, else a line now and then. */
-import type { FullConfig, Reporter, Suite, TestCase, TestResult } from '@playwright/test/reporter';
+/** How far a certification is: one line that moves on a terminal, else a line now and then; failures as they are confirmed. */
+import type { WriteStream } from 'node:tty';
+import { requirement } from '../fixtures/requirements.ts';
+import type { Progress } from './certify.ts';
 
 const PLAIN_EVERY_MS = 5_000;
 
-export default class Progress implements Reporter {
-  private total = 0;
-  private done = 0;
-  private told = 0;
-  private readonly moves = Boolean(process.stdout.isTTY) && !process.env['CI'];
+export interface ShownProgress {
+  readonly tell: (progress: Progress) => void;
+  /** Takes the moving line away. */
+  readonly end: () => void;
+}
 
-  printsToStdio(): boolean {
-    return true;
-  }
-
-  onBegin(_: FullConfig, suite: Suite): void {
-    this.total = suite.allTests().length;
-    this.told = Date.now();
-  }
-
-  onTestBegin(test: TestCase): void {
-    this.tell(test.title);
-  }
-
-  onTestEnd(_test: TestCase, result: TestResult): void {
-    this.done++;
-    // A probe never throws for the target: this is the kit's own doing.
-    for (const error of result.errors)
-      this.line(`the kit went wrong: ${(error.message ?? '').split('\n')[0]}`);
-  }
-
-  onError(error: { message?: string }): void {
-    this.line(`the kit went wrong: ${(error.message ?? 'unknown').split('\n')[0]}`);
-  }
-
-  onEnd(): void {
-    if (this.moves) process.stdout.write('\r\x1b[K');
-  }
-
-  private tell(title: string): void {
-    const text = `${this.done}/${this.total}  ${title}`;
-    if (this.moves) {
-      const columns = process.stdout.columns || 80;
-      process.stdout.write(`\r\x1b[K${text.length < columns ? text : `${text.slice(0, columns - 2)}…`}`);
-    } else if (Date.now() - this.told >= PLAIN_EVERY_MS) {
-      this.line(text.split(' (')[0]!);
-    }
-  }
-
-  private line(text: string): void {
-    process.stdout.write(`${this.moves ? '\r\x1b[K' : ''}${text}\n`);
-    this.told = Date.now();
-  }
+export function showProgress(out: Pick<WriteStream, 'write' | 'isTTY' | 'columns'>): ShownProgress {
+  const moves = Boolean(out.isTTY) && !process.env['CI'];
+  let toldAt = Date.now();
+  let failed = 0;
+  const line = (text: string): void => {
+    out.write(`${moves ? '\r\x1b[K' : ''}${text}\n`);
+    toldAt = Date.now();
+  };
+  return {
+    tell({ planned, done, probe, findings }) {
+      for (const { id } of findings) {
+        const must = requirement(id).level === 'MUST';
+        if (must) failed += 1;
+        line(`${must ? '✗' : '!'} ${id}`);
+      }
+      if (!probe) return;
+      const text = `${done}/${planned}${failed > 0 ? `, ${failed} failed` : ''}  ${probe.name}`;
+      if (moves) {
+        const columns = out.columns || 80;
+        out.write(`\r\x1b[K${text.length < columns ? text : `${text.slice(0, columns - 2)}…`}`);
+      } else if (Date.now() - toldAt >= PLAIN_EVERY_MS) line(text);
+    },
+    end() {
+      if (moves) out.write('\r\x1b[K');
+    },
+  };
 }

@@ -81,7 +81,7 @@ async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number): Promise<v
         return true;
       }
     }),
-    { seed, numRuns },
+    { seed, numRuns, ...(kit.options.path ? { path: kit.options.path } : {}) },
   );
   if (stopped && !(last && stopped.error instanceof Untested)) throw stopped.error;
   if (!last) return;
