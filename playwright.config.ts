@@ -1,20 +1,25 @@
+/**
+ * The conformance suites under Playwright: `npx playwright test`, against the reference server or the target file
+ * that SCREENINGS_TARGET names. The kit's own tests have a configuration of their own (`npm test`).
+ */
 import { defineConfig } from '@playwright/test';
 
 export default defineConfig({
   testDir: '.',
-  testIgnore: ['**/node_modules/**', '**/reports/**', '**/test-results/**'],
+  testMatch: ['specs/*.spec.ts', 'properties/*.spec.ts'],
+  testIgnore: ['**/node_modules/**'],
   outputDir: 'test-results',
-  workers: 2,
-  fullyParallel: false,
+  globalSetup: './certify/playwright-setup.ts',
+  // One worker, so that all share what is known of the target; a run is split by `--shard`.
+  workers: 1,
   // A test that passes only the second time has found something: it fails.
   retries: 0,
   forbidOnly: Boolean(process.env['CI']),
-  timeout: 120_000,
-  reporter: [['list'], ['./fixtures/own-tests/closing-line.ts']],
-  projects: [
-    // The kit's own tests (`npm test`), beside the code that they test.
-    { name: 'kit', testMatch: '**/*.test.ts' },
-    // The certification (`npm run certify`): one worker, so that all specs share what is known of the target.
-    { name: 'certify', testMatch: 'specs/*.spec.ts', timeout: 0 },
+  timeout: 0,
+  reporter: [
+    ['list'],
+    ['html', { open: 'never', outputFolder: 'reports/playwright' }],
+    ['./fixtures/own-tests/closing-line.ts'],
   ],
+  projects: [{ name: 'certify' }],
 });

@@ -4,7 +4,12 @@ import type { Exchange } from '../fixtures/client/exchange.ts';
 import type { MismatchWithEvidence } from '../fixtures/checks/mismatch.ts';
 import { type Probe, observed } from '../fixtures/run/probe.ts';
 import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
-import { walksAcrossTies, walksOf, walksOfSeveralPages, pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
+import {
+  walksAcrossTies,
+  walksOf,
+  walksOfSeveralPages,
+  pagesOfEverySize,
+} from '../fixtures/run/standard-walks.ts';
 import { prefixMismatch } from '../fixtures/checks/selection.ts';
 import { Untested } from '../fixtures/errors.ts';
 

@@ -1,7 +1,15 @@
 /** Section 4.2: which screenings a window selects. */
 import type { Exchange } from '../fixtures/client/exchange.ts';
 import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
-import { compareInstants, formatInstant, instant, offsetMinutesOf, sameInstant, shift, type Instant } from '../fixtures/data/instant.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  offsetMinutesOf,
+  sameInstant,
+  shift,
+  type Instant,
+} from '../fixtures/data/instant.ts';
 import type { OracleItem } from '../fixtures/data/oracle.ts';
 import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';

@@ -1,5 +1,16 @@
 /** Section 5: tokens that are not the issuer's, or no longer valid. */
-import { bearerOf, constantPart, cutTo, followedBy, inOtherCase, partsOf, withLetter, withMembers, type TokenPart, type TokenParts } from '../fixtures/client/altered-token.ts';
+import {
+  bearerOf,
+  constantPart,
+  cutTo,
+  followedBy,
+  inOtherCase,
+  partsOf,
+  withLetter,
+  withMembers,
+  type TokenPart,
+  type TokenParts,
+} from '../fixtures/client/altered-token.ts';
 import type { Authorization } from '../fixtures/client/exchange.ts';
 import { member } from '../fixtures/client/json.ts';
 import { claimsOf } from '../fixtures/client/token.ts';

@@ -1,5 +1,13 @@
 /** Section 6: the captured events of the tenant's queue against what REST returns. */
-import { canonical, excerpt, isObject, member, integerOf, parseJson, type Json } from '../fixtures/client/json.ts';
+import {
+  canonical,
+  excerpt,
+  isObject,
+  member,
+  integerOf,
+  parseJson,
+  type Json,
+} from '../fixtures/client/json.ts';
 import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
 import { compareInstants, formatInstant, instant, parseInstant } from '../fixtures/data/instant.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';

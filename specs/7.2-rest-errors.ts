@@ -5,7 +5,14 @@ import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
-import { type Refusal, rawQuery, encoded, SOME_WINDOW, checkRefusals, askRaw } from '../fixtures/run/raw-request.ts';
+import {
+  type Refusal,
+  rawQuery,
+  encoded,
+  SOME_WINDOW,
+  checkRefusals,
+  askRaw,
+} from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 const MALFORMED_TIMES = [

@@ -1,5 +1,5 @@
 /**
- * Every law against the mistakes that it must find: `npx tsx properties/table.ts [--seeds 20]` prints how often
+ * Every law against the mistakes that it must find: `npx tsx certify/proof/law-table.ts [--seeds 20]` prints how often
  * it does within the default number of runs. Exit status 1 where that is less than 19 times in 20, and, with
  * `--probes`, where a law has no fault that the probes alone don't see.
  */
@@ -105,10 +105,10 @@ if (values.write) {
     `Each law by itself against mistakes put into the reference server: in how many of ${seeds} runs with a seed of ` +
       'their own it finds them, with how many requests to the first counterexample and its confirmation (mean), ' +
       'and which requirements fail by the probes alone, without any law. ' +
-      'This file is written by `npx tsx properties/table.ts --write`.',
+      'This file is written by `npx tsx certify/proof/law-table.ts --write`.',
     '',
     ...lines,
   ].join('\n');
-  const file = fileURLToPath(new URL('README.md', import.meta.url));
+  const file = fileURLToPath(new URL('../../properties/README.md', import.meta.url));
   await writeFile(file, await format(`${text}\n`, { parser: 'markdown' }));
 }
