@@ -11,6 +11,6 @@ const RATE_LIMIT = { limit: 150, windowMs: 1_000, algorithm: 'fixed-window' } as
 export const startReference = (directory: string): Promise<ReferenceServer> =>
   startReferenceServer({
     eventsFile: join(directory, 'events.ndjson'),
-    faultSignals: true,
+    faultCommands: true,
     rateLimit: RATE_LIMIT,
   });

@@ -3,17 +3,24 @@
  * Everything lives in a schema of its own, which goes when the database is closed, so a given database stays clean.
  */
 import { randomBytes } from 'node:crypto';
-import pg from 'pg';
-import { StoreUnavailable } from './parts.ts';
+import { Connections, once, reasonOf } from './connections.ts';
 
 /** auto: DATABASE_URL, else a container where an engine answers, else embedded. */
 export type DatabaseChoice = 'auto' | 'embedded' | 'testcontainers' | { readonly url: string };
+
+/** A PostgreSQL that goes down as in a crash, and comes back with all that it had committed. */
+export interface Outage {
+  begin(): Promise<void>;
+  end(): Promise<void>;
+}
 
 /** A PostgreSQL server that runs. */
 export interface RunningPostgres {
   readonly url: string;
   /** For people: what it is and why it was taken. */
   readonly description: string;
+  /** Absent where the server is somebody else's. */
+  readonly outage?: Outage;
   stop(): Promise<void>;
 }
 
@@ -21,13 +28,11 @@ export interface Database extends AsyncDisposable {
   /** Leads straight to the schema, which is part of it. */
   readonly url: string;
   readonly description: string;
+  readonly outage?: Outage;
   /** A pool of its own for whoever asks. */
   connect(): Connections;
   stop(): Promise<void>;
 }
-
-const CONNECT_TIMEOUT_MS = 3_000;
-const QUERY_TIMEOUT_MS = 10_000;
 
 const SCHEMA = `
   CREATE TABLE screening (
@@ -65,6 +70,7 @@ export async function openDatabase(choice: DatabaseChoice = 'auto'): Promise<Dat
   return {
     url,
     description: running.description,
+    ...(running.outage ? { outage: running.outage } : {}),
     connect: () => new Connections(url),
     stop,
     [Symbol.asyncDispose]: stop,
@@ -97,108 +103,4 @@ function withSettings(url: string, schema: string): string {
   const settings = `-c search_path=${schema} -c plan_cache_mode=force_custom_plan`;
   target.searchParams.set('options', `${given} ${settings}`.trim());
   return target.href;
-}
-
-async function once(url: string, sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
-  client.on('error', () => undefined);
-  await client.connect();
-  try {
-    await client.query(sql);
-  } finally {
-    await client.end();
-  }
-}
-
-/** Connect errors to `localhost` come as several in one, without a message. */
-export function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ');
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** A pool that outlives the loss of its database, and can be cut off from it on purpose. */
-export class Connections implements AsyncDisposable {
-  readonly #name = `screenings-${randomBytes(6).toString('hex')}`;
-  readonly #url: string;
-  #pool: pg.Pool;
-  #interrupted = false;
-
-  constructor(url: string) {
-    this.#url = url;
-    this.#pool = this.#open();
-  }
-
-  #open(): pg.Pool {
-    const pool = new pg.Pool({
-      connectionString: this.#url,
-      application_name: this.#name,
-      max: 10,
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      allowExitOnIdle: true,
-    });
-    // A lost idle connection leaves the pool; the next query opens another.
-    pool.on('error', () => undefined);
-    pool.on('connect', (client) => client.on('error', () => undefined));
-    return pool;
-  }
-
-  /** Throws StoreUnavailable where the database can't be reached, and PostgreSQL's error where it refuses. */
-  async query<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<Row[]> {
-    if (this.#interrupted) throw new StoreUnavailable('the database is interrupted');
-    try {
-      const limited = { ...query, query_timeout: QUERY_TIMEOUT_MS };
-      return (await this.#pool.query<Row>(limited)).rows;
-    } catch (error) {
-      throw asUnavailable(error);
-    }
-  }
-
-  /** One connection for several statements in one transaction. */
-  async transaction<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
-    if (this.#interrupted) throw new StoreUnavailable('the database is interrupted');
-    const client = await this.#pool.connect().catch((error: unknown) => {
-      throw asUnavailable(error);
-    });
-    try {
-      await client.query('BEGIN');
-      const result = await work(client);
-      await client.query('COMMIT');
-      client.release();
-      return result;
-    } catch (error) {
-      // The connection may be in any state: it is closed, which rolls back.
-      client.release(true);
-      throw asUnavailable(error);
-    }
-  }
-
-  /** Breaks every connection, queries under way included, and opens none until `restore`. */
-  async interrupt(): Promise<void> {
-    if (this.#interrupted) return;
-    this.#interrupted = true;
-    const terminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '${this.#name}'`;
-    await once(this.#url, terminate).catch(() => undefined);
-  }
-
-  restore(): void {
-    this.#interrupted = false;
-  }
-
-  async stop(): Promise<void> {
-    if (!this.#pool.ended && !this.#pool.ending) await this.#pool.end().catch(() => undefined);
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.stop();
-  }
-}
-
-/** SQLSTATE classes that speak of the server and not of the statement: connection, resources, operator. */
-const SERVER_TROUBLE = /^(08|53|57P|58)/;
-const SQLSTATE = /^[0-9A-Z]{5}$/;
-
-function asUnavailable(error: unknown): unknown {
-  const { code } = error as { code?: unknown };
-  const refusedStatement = typeof code === 'string' && SQLSTATE.test(code) && !SERVER_TROUBLE.test(code);
-  return refusedStatement ? error : new StoreUnavailable(reasonOf(error), { cause: error });
 }

@@ -1,6 +1,6 @@
 /** Section 6: every screening as an event of its tenant's queue, in the order of storage. */
 import { appendFile } from 'node:fs/promises';
-import type { Connections } from './database.ts';
+import type { Connections } from './connections.ts';
 
 export interface StoredEvent {
   readonly sequence: bigint;

@@ -14,7 +14,7 @@ import type { Duplex } from 'node:stream';
 
 export interface ServiceRequest {
   readonly method: string;
-  /** Path and query, raw, exactly as sent. */
+  /** Path and query as sent, but for unreserved characters of the path that need no percent-encoding. */
   readonly path: string;
   /** Names in lower case; a repeated header holds its values joined by a comma, Authorization its first one. */
   readonly headers: Readonly<Record<string, string>>;
@@ -31,6 +31,9 @@ export interface ServiceAnswer {
 
 export type Handler = (request: ServiceRequest) => Promise<ServiceAnswer>;
 
+/** Answers a request by itself and gives true, or leaves it to the handler. */
+export type RequestListener = (request: IncomingMessage, response: ServerResponse) => boolean;
+
 export interface ListenOptions {
   /** 0 (the default): any free port. */
   readonly port?: number;
@@ -43,8 +46,15 @@ export interface Listener extends AsyncDisposable {
   readonly port: number;
   /** `http://host:port` */
   readonly origin: string;
-  handle(handler: Handler): void;
-  stop(): Promise<void>;
+  /** `first` is asked before the handler. */
+  handle(handler: Handler, first?: RequestListener): void;
+  /** Requests under way have so long to be answered; no new ones are taken. Default 0. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+interface Service {
+  readonly handler: Handler;
+  readonly first: RequestListener;
 }
 
 // RFC 9110, 4.1 recommends support for URIs of 8,000 octets at least.
@@ -52,6 +62,7 @@ const MAX_TARGET_OCTETS = 8_000;
 const MAX_HEADER_OCTETS = 32_768;
 const MAX_BODY_OCTETS = 65_536;
 const REQUEST_TIMEOUT_MS = 30_000;
+const HEADERS_TIMEOUT_MS = 10_000;
 /** How long the rest of a refused request is read and thrown away. */
 const LINGER_MS = 5_000;
 
@@ -102,17 +113,24 @@ export async function serve(handler: Handler, options: ListenOptions = {}): Prom
 
 /** Binds a port. For whoever must know the address before the handler can be made. */
 export async function listen({ port = 0, host = '127.0.0.1' }: ListenOptions = {}): Promise<Listener> {
-  let provide: (handler: Handler) => void;
-  const provided = new Promise<Handler>((resolve) => (provide = resolve));
+  let provide: (service: Service) => void;
+  const provided = new Promise<Service>((resolve) => (provide = resolve));
 
   const server = createServer({
     maxHeaderSize: MAX_HEADER_OCTETS,
     // Node's own refusal has no body.
     requireHostHeader: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    // A connection without a request counts too: whoever opens many and says nothing is cut off.
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    connectionsCheckingInterval: 2_000,
     keepAliveTimeout: 30_000,
   });
-  server.on('request', (request, response) => void exchange(request, response, provided));
+  server.on('request', (request, response) => {
+    // The server is closing: the client shall not expect more of this connection.
+    if (!server.listening) response.shouldKeepAlive = false;
+    void exchange(request, response, provided);
+  });
   // The client holds its body back, so nothing is in the way of the answer.
   server.on('checkExpectation', (_request, response) => void send(response, refused.expectation));
   server.on('connect', (_request, socket: Duplex) => refuseRaw(socket, refused.connect));
@@ -126,22 +144,30 @@ export async function listen({ port = 0, host = '127.0.0.1' }: ListenOptions = {
   });
 
   const bound = (server.address() as AddressInfo).port;
-  const stop = (): Promise<void> => close(server);
   return {
     port: bound,
-    origin: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
-    handle: (handler) => provide(handler),
-    stop,
-    [Symbol.asyncDispose]: stop,
+    origin: `http://${reachable(host)}:${bound}`,
+    handle: (handler, first = () => false) => provide({ handler, first }),
+    stop: (graceMs = 0) => close(server, graceMs),
+    [Symbol.asyncDispose]: () => close(server, 0),
   };
 }
 
-async function exchange(request: IncomingMessage, response: ServerResponse, provided: Promise<Handler>) {
+/** Where a client on this machine finds a host that is listened on: every address is none that can be called. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+async function exchange(request: IncomingMessage, response: ServerResponse, provided: Promise<Service>) {
   const target = request.url ?? '/';
   if (Buffer.byteLength(target) > MAX_TARGET_OCTETS) return refuse(request, response, refused.target);
   if (request.httpVersion === '1.1' && request.headers.host === undefined) {
     return refuse(request, response, refused.host);
   }
+  const { handler, first } = await provided;
+  if (first(request, response)) return;
   let body: Buffer | undefined;
   try {
     body = await readBody(request);
@@ -151,10 +177,9 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
   if (!body) return refuse(request, response, refused.body);
   let answer: ServiceAnswer;
   try {
-    const handler = await provided;
     answer = await handler({
       method: request.method ?? 'GET',
-      path: originForm(target),
+      path: normalized(originForm(target)),
       headers: request.headers as Record<string, string>,
       body,
     });
@@ -171,6 +196,17 @@ function originForm(target: string): string {
   if (!absolute) return target;
   const rest = absolute[1] ?? '';
   return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** With `%73` for `s` it is the same path (RFC 3986, 6.2.2.2). The query is left as it is. */
+function normalized(target: string): string {
+  const [path = ''] = target.split('?', 1);
+  if (!path.includes('%')) return target;
+  const plain = path.replace(/%[0-9a-f]{2}/gi, (escape) => {
+    const character = String.fromCharCode(parseInt(escape.slice(1), 16));
+    return /[\w.~-]/.test(character) ? character : escape;
+  });
+  return plain + target.slice(path.length);
 }
 
 /** The whole body; undefined where it is longer than the limit. */
@@ -246,9 +282,10 @@ function answerToParseError(code: string | undefined): ServiceAnswer {
   return refused.malformed;
 }
 
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
+async function close(server: Server, graceMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  const late = setTimeout(() => server.closeAllConnections(), graceMs);
+  if (graceMs === 0) server.closeAllConnections();
+  await closed;
+  clearTimeout(late);
 }

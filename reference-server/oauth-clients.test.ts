@@ -2,7 +2,7 @@
 import { expect } from '@playwright/test';
 import * as oauth from 'oauth4webapi';
 import { ClientCredentials } from 'simple-oauth2';
-import type { ReferenceTarget, TargetClient } from './start.ts';
+import type { ReferenceTarget, TargetClient } from './target.ts';
 import { screeningsUrl, test, walk } from './testing.ts';
 
 type TokenSource = (target: ReferenceTarget, client: TargetClient) => Promise<string>;

@@ -84,6 +84,8 @@ export interface ServiceParts {
   readonly baseUrl: string;
   /** Where clients find the token endpoint, without a trailing slash. */
   readonly authUrl: string;
+  /** What stands before the paths of both where they arrive: a proxy may have taken a part of the address away. */
+  readonly pathPrefix: string;
   /** The `iss` claim. */
   readonly issuer: string;
   /** The `aud` claim. */

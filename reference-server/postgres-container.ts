@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { RunningPostgres } from './database.ts';
+import { freePort } from './free-port.ts';
 
 /** SCREENINGS_POSTGRES_IMAGE names another image that understands the official one's environment. */
 export const POSTGRES_IMAGE = process.env['SCREENINGS_POSTGRES_IMAGE'] || 'postgres:18-alpine';
@@ -45,10 +46,20 @@ export async function findEngine(how: 'asked' | 'unasked'): Promise<Engine> {
 
 export async function startContainer(image: string): Promise<RunningPostgres> {
   const { PostgreSqlContainer } = await import('@testcontainers/postgresql');
-  const container = await new PostgreSqlContainer(image).start();
+  const { getContainerRuntimeClient } = await import('testcontainers');
+  // A port of the engine's choice would be another one after an outage.
+  const port = { container: 5432, host: await freePort() };
+  const container = await new PostgreSqlContainer(image).withExposedPorts(port).start();
+  const { container: engine } = await getContainerRuntimeClient();
+  const itself = engine.getById(container.getId());
+  const isRunning = async (): Promise<boolean> => (await itself.inspect()).State.Running;
   return {
     url: container.getConnectionUri(),
     description: `PostgreSQL in a container (${image})`,
+    outage: {
+      begin: async () => void ((await isRunning()) && (await itself.kill())),
+      end: async () => void ((await isRunning()) || (await itself.start())),
+    },
     stop: async () => void (await container.stop()),
   };
 }

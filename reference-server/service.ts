@@ -8,8 +8,8 @@ export * from './parts.ts';
 
 /** A pure function from requests to answers, given its parts. */
 export function createService(parts: ServiceParts): Handler {
-  const tokenPath = `${pathOf(parts.authUrl)}/oauth/token`;
-  const tenantsPath = `${pathOf(parts.baseUrl)}/v1/tenants/`;
+  const tokenPath = `${parts.pathPrefix}/oauth/token`;
+  const tenantsPath = `${parts.pathPrefix}/v1/tenants/`;
 
   return async (request) => {
     const mark = request.path.indexOf('?');
@@ -23,18 +23,17 @@ export function createService(parts: ServiceParts): Handler {
       ? /^([^/]+)\/screenings$/.exec(path.slice(tenantsPath.length))?.[1]
       : undefined;
     if (tenantId !== undefined) {
-      return request.method === 'GET'
+      // HEAD is answered as GET; HTTP itself leaves the body out (RFC 9110, 9.3.2).
+      return request.method === 'GET' || request.method === 'HEAD'
         ? answerScreenings({ tenantId, query, headers: request.headers }, parts)
-        : methodNotAllowed('GET');
+        : methodNotAllowed('GET, HEAD');
     }
     return errorAnswer(404, 'not_found', 'there is nothing at this path');
   };
 }
 
-function pathOf(url: string): string {
-  return new URL(url).pathname.replace(/\/$/, '');
-}
-
 function methodNotAllowed(allow: string): ServiceAnswer {
-  return errorAnswer(405, 'method_not_allowed', `the only method here is ${allow}`, [['allow', allow]]);
+  return errorAnswer(405, 'method_not_allowed', `${allow} is served here, and no other method`, [
+    ['allow', allow],
+  ]);
 }

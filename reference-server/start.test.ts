@@ -142,74 +142,6 @@ test('6 what is ingested later is appended to the event file, wherever it comes 
   }
 });
 
-test('the command: ready lines, a private target file, faults by signal, a clean end', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
-  const file = join(directory, 'target.json');
-  const child = spawn(
-    process.execPath,
-    [
-      '--import',
-      'tsx',
-      'reference-server/main.ts',
-      '--port',
-      '0',
-      '--auth-port',
-      '0',
-      '--path-prefix',
-      '/api/',
-    ]
-      .concat([
-        '--postgres',
-        'embedded',
-        '--write-target',
-        file,
-        '--screenings',
-        '40',
-        '--rate-limit',
-        '1000/1s',
-      ])
-      .concat(['--rate-algorithm', 'token-bucket', '--rate-burst', '500', '--token-lifetime', '60']),
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, DATABASE_URL: '' } },
-  );
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  let output = '';
-  child.stdout.on('data', (chunk) => (output += String(chunk)));
-  child.stderr.on('data', (chunk) => (output += String(chunk)));
-  try {
-    await expect.poll(() => output, { timeout: 60_000 }).toMatch(/^pid \d+$/m);
-    expect(output).toMatch(/^reference server: database: embedded PostgreSQL$/m);
-    const target = JSON.parse(await readFile(file, 'utf8')) as ReturnType<ReferenceServer['target']>;
-    expect(output).toContain(`baseUrl ${target.baseUrl}\nauthUrl ${target.authUrl}\n`);
-    expect(target).toMatchObject({
-      dataset: 'dataset.ndjson',
-      secondDataset: 'secondDataset.ndjson',
-      events: 'events.ndjson',
-      fault: { start: `kill -USR2 ${child.pid}`, stop: `kill -HUP ${child.pid}` },
-    });
-    const { stdout } = await promisify(execFile)('stat', [
-      '-c',
-      '%a',
-      file,
-      join(directory, 'dataset.ndjson'),
-    ]);
-    expect(stdout).toBe('600\n600\n');
-
-    const authorization = `Bearer ${await mintToken(target, target.clients.primary)}`;
-    const status = async (): Promise<number> =>
-      (await send(`${screeningsUrl(target, TENANTS.primary)}?${WINDOW}`, { headers: { authorization } }))
-        .status;
-    expect(await status()).toBe(200);
-    await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
-    await expect.poll(status).toBe(503);
-    await promisify(execFile)('sh', ['-c', target.fault?.stop ?? '']);
-    await expect.poll(status).toBe(200);
-  } finally {
-    child.kill('SIGTERM');
-    expect(await ended).toBe(0);
-    await rm(directory, { recursive: true });
-  }
-});
-
 test('the embedded database does not outlive its process, even if that is killed', async () => {
   const script = `
     const { openDatabase } = await import('./reference-server/database.ts');
@@ -235,33 +167,3 @@ test('the embedded database does not outlive its process, even if that is killed
   child.kill('SIGKILL');
   await expect.poll(reach, { timeout: 20_000 }).toBe('ECONNREFUSED');
 });
-
-test('the command on a port that is taken: status 2, and one line that says so', async ({ server }) => {
-  const { port } = new URL(server.baseUrl);
-  const failure = (await promisify(execFile)(process.execPath, [
-    ...['--import', 'tsx', 'reference-server/main.ts'],
-    ...['--port', port, '--postgres', 'embedded', '--empty'],
-  ]).catch((error: unknown) => error)) as { code: number; stderr: string };
-  expect(failure.code).toBe(2);
-  expect(failure.stderr).toContain(
-    `reference server: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`,
-  );
-});
-
-const WRONG_FLAGS: [args: string[], message: string][] = [
-  [['--port', '70000'], '0 to 65535 is expected'],
-  [['--rate-limit', 'much'], '"much" is no rate'],
-  [['--rate-algorithm', 'magic'], 'Allowed choices are fixed-window, sliding-window, token-bucket'],
-  [['--dataset', '/nowhere.ndjson', '--postgres', 'embedded'], 'ENOENT'],
-  [['--prot', '1'], '(Did you mean --port?)'],
-];
-for (const [args, message] of WRONG_FLAGS) {
-  test(`the command with ${args.join(' ')}: status 2, ${message}`, async () => {
-    const failure = (await promisify(execFile)(process.execPath, [
-      ...['--import', 'tsx', 'reference-server/main.ts'],
-      ...args,
-    ]).catch((error: unknown) => error)) as { code: number; stderr: string };
-    expect(failure.code).toBe(2);
-    expect(failure.stderr).toContain(message);
-  });
-}

@@ -1,13 +1,14 @@
 /** Starts reference servers: one by itself, or many over one database that is loaded once. */
 import { rm } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
-import { parseScreening } from '../fixtures/data/dataset.ts';
+import { parseScreening, readScreenings } from '../fixtures/data/dataset.ts';
 import type { Screening } from '../fixtures/data/screening.ts';
-import { type Connections, type Database, type DatabaseChoice, openDatabase } from './database.ts';
+import type { Connections } from './connections.ts';
+import { type Database, type DatabaseChoice, openDatabase, type Outage } from './database.ts';
+import { Disposal } from './disposal.ts';
 import { createEventFile } from './events.ts';
 import { errorAnswer, type Handler, listen, type Listener } from './http.ts';
+import { openOperations } from './operations.ts';
 import {
-  type ClientRole,
   defaultProvisioning,
   loadProvisioning,
   type Provisioned,
@@ -16,6 +17,7 @@ import {
 import { createRateLimiter, type RateLimit } from './rate-limit.ts';
 import { createService, type ServiceParts } from './service.ts';
 import { createScreeningStore, removeScreenings, storeScreenings } from './store.ts';
+import { describeTarget, type ReferenceTarget } from './target.ts';
 import { createTokenIssuer } from './tokens.ts';
 
 export interface ServerOptions {
@@ -34,12 +36,18 @@ export interface ServerOptions {
   readonly now?: () => number;
   /** NDJSON file for primary's events, begun anew; those of the future are appended. */
   readonly eventsFile?: string;
-  /** SIGUSR2 to this process interrupts the database, SIGHUP restores it; the target file then says so. */
-  readonly faultSignals?: boolean;
+  /** Where clients find the server, if it stands behind a proxy; a path that the proxy keeps is the pathPrefix too. */
+  readonly publicUrl?: string;
+  /** The same for the token endpoint. Default: publicUrl, unless the token endpoint has an origin of its own. */
+  readonly publicAuthUrl?: string;
+  /** The target file gets commands that begin and end an outage of the database. */
+  readonly faultCommands?: boolean;
   /** Replaces parts of the service: where a fault of the inside goes. */
   readonly wrapParts?: (parts: ServiceParts) => ServiceParts;
   /** Stands before the whole service: where a fault of requests and answers goes. */
   readonly wrapHandler?: (handler: Handler) => Handler;
+  /** Stands before the outage that the fault commands cause. */
+  readonly wrapOutage?: (outage: Outage) => Outage;
 }
 
 export interface StartOptions extends ServerOptions {
@@ -49,37 +57,11 @@ export interface StartOptions extends ServerOptions {
   readonly provisioning?: ProvisioningSet;
 }
 
-export interface TargetClient {
-  readonly clientId: string;
-  readonly clientSecret: string;
-  readonly tenantId: string;
-}
-
-/** A target file's content; paths are absolute. */
-export interface ReferenceTarget {
-  readonly name: string;
-  readonly baseUrl: string;
-  readonly authUrl: string;
-  readonly clients: { readonly primary: TargetClient } & Partial<Record<ClientRole, TargetClient>>;
-  readonly window?: { readonly from: string; readonly to: string };
-  readonly dataset?: string;
-  readonly secondDataset?: string;
-  readonly events?: string;
-  readonly expiredToken: string;
-  readonly errorCodePointer: string;
-  readonly rateLimit?: {
-    readonly probe: true;
-    readonly maxRequests: number;
-    readonly maxSeconds: number;
-  };
-  readonly fault?: { readonly start: string; readonly stop: string };
-  /** Shell command that stores the screenings that it reads, dataset lines on its standard input. */
-  readonly ingest: string;
-}
-
 export interface ReferenceServer extends AsyncDisposable {
   readonly baseUrl: string;
   readonly authUrl: string;
+  /** The origins that it listens on: with a public address other than baseUrl's. */
+  readonly listeningAt: readonly string[];
   readonly databaseDescription: string;
   target(): ReferenceTarget;
   /** Stores screenings, or dataset lines, while the server runs; each becomes an event too. */
@@ -88,25 +70,30 @@ export interface ReferenceServer extends AsyncDisposable {
   clear(tenantId: string): Promise<void>;
   interruptDatabase(): Promise<void>;
   restoreDatabase(): Promise<void>;
-  stop(): Promise<void>;
+  /** Requests under way have so long to be answered. Default 0. */
+  stop(graceMs?: number): Promise<void>;
 }
 
 const EVENTS_EVERY_MS = 250;
 
 /** Database, data and server in one. Throws an Error that says what could not be had. */
 export async function startReferenceServer(options: StartOptions = {}): Promise<ReferenceServer> {
-  const started: AsyncDisposable[] = [];
-  const stop = async (): Promise<void> => {
-    for (const part of started.splice(0).reverse()) await part[Symbol.asyncDispose]();
-  };
+  const started = new Disposal();
+  const stop = (): Promise<void> => started[Symbol.asyncDispose]();
   try {
-    const database = await openDatabase(options.database);
-    started.push(database);
-    const provisioned = await loadProvisioning(database, options.provisioning ?? defaultProvisioning());
-    started.push(provisioned);
-    const server = await startServer(database, provisioned, options);
-    started.push(server);
-    return { ...server, stop, [Symbol.asyncDispose]: stop };
+    const database = started.use(await openDatabase(options.database));
+    const provisioned = started.use(
+      await loadProvisioning(database, options.provisioning ?? defaultProvisioning()),
+    );
+    const server = started.use(await startServer(database, provisioned, options));
+    return {
+      ...server,
+      async stop(graceMs) {
+        await server.stop(graceMs);
+        await stop();
+      },
+      [Symbol.asyncDispose]: stop,
+    };
   } catch (error) {
     await stop();
     throw error;
@@ -121,23 +108,25 @@ export async function startServer(
 ): Promise<ReferenceServer> {
   const { host, ports = {}, pathPrefix = '', now = Date.now, tokenLifetimeSeconds = 3_600 } = options;
   const separate = options.separateOrigins === true || ports.auth !== undefined;
-  const connections = database.connect();
-  const listeners: Listener[] = [];
-  const open = async (port = 0): Promise<Listener> => {
-    const listener = await listen({ port, ...(host ? { host } : {}) });
-    listeners.push(listener);
-    return listener;
-  };
-
+  const { rateLimit, eventsFile, faultCommands = false } = options;
+  const opened = new Disposal();
   try {
+    const connections = opened.use(database.connect());
+    const listeners: Listener[] = [];
+    const open = async (port = 0): Promise<Listener> => {
+      const listener = opened.use(await listen({ port, ...(host ? { host } : {}) }));
+      listeners.push(listener);
+      return listener;
+    };
     const api = await open(ports.api);
     const auth = separate ? await open(ports.auth) : api;
-    const baseUrl = `${api.origin}${pathPrefix}`;
-    const authUrl = `${auth.origin}${pathPrefix}`;
+    const { publicUrl: baseUrl = `${api.origin}${pathPrefix}` } = options;
+    const authUrl = options.publicAuthUrl ?? (separate ? `${auth.origin}${pathPrefix}` : baseUrl);
 
     const parts: ServiceParts = {
       baseUrl,
       authUrl,
+      pathPrefix,
       issuer: authUrl,
       audience: baseUrl,
       tokenLifetimeSeconds,
@@ -148,7 +137,7 @@ export async function startServer(
         ...(options.signingKeyPem ? { signingKeyPem: options.signingKeyPem } : {}),
       }),
       clients: provisioned.clients,
-      ...(options.rateLimit ? { limiter: createRateLimiter(options.rateLimit) } : {}),
+      ...(rateLimit ? { limiter: createRateLimiter(rateLimit) } : {}),
       now,
     };
     const service = createService(options.wrapParts?.(parts) ?? parts);
@@ -161,37 +150,45 @@ export async function startServer(
       api.handle(handler);
     }
 
-    const target = await describe(parts, database, provisioned, options);
+    const store = async (screenings: Iterable<Screening> | AsyncIterable<Screening>): Promise<void> => {
+      await storeScreenings(connections, screenings);
+      await events.append();
+    };
+    const outage = database.outage ?? cutOff(connections);
+    const operations = opened.use(
+      await openOperations(
+        (lines) => store(readScreenings(lines, 'stdin')),
+        options.wrapOutage?.(outage) ?? outage,
+      ),
+    );
+    const target = await describeTarget(parts, provisioned, operations, {
+      ...(rateLimit ? { rateLimit } : {}),
+      ...(eventsFile ? { eventsFile } : {}),
+      faultCommands,
+    });
     // What an earlier run left there speaks of other data.
-    if (options.eventsFile) await rm(options.eventsFile, { force: true });
-    const events = followEvents(options.eventsFile, target.clients.primary.tenantId, connections);
-    const unhook = options.faultSignals ? hookFaultSignals(connections) : () => {};
+    if (eventsFile) await rm(eventsFile, { force: true });
+    const events = opened.use(followEvents(eventsFile, target.clients.primary.tenantId, connections));
     await events.append();
 
-    const stop = async (): Promise<void> => {
-      unhook();
-      await events.stop();
-      await Promise.all(listeners.map((listener) => listener.stop()));
-      await connections.stop();
-    };
     return {
       baseUrl,
       authUrl,
+      listeningAt: listeners.map(({ origin }) => origin),
       databaseDescription: database.description,
       target: () => target,
-      async ingest(screenings) {
-        await storeScreenings(connections, asScreenings(screenings));
-        await events.append();
-      },
+      ingest: (screenings) => store(asScreenings(screenings)),
       clear: (tenantId) => removeScreenings(connections, tenantId),
       interruptDatabase: () => connections.interrupt(),
       restoreDatabase: async () => connections.restore(),
-      stop,
-      [Symbol.asyncDispose]: stop,
+      async stop(graceMs = 0) {
+        await Promise.all(listeners.map((listener) => listener.stop(graceMs)));
+        await opened[Symbol.asyncDispose]();
+      },
+      [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
     };
   } catch (error) {
-    await Promise.all(listeners.map((listener) => listener.stop()));
-    await connections.stop();
+    await opened[Symbol.asyncDispose]();
     throw error;
   }
 }
@@ -202,83 +199,23 @@ function onlyWhere(served: (path: string) => boolean, handler: Handler): Handler
     served(request.path) ? handler(request) : errorAnswer(404, 'not_found', 'there is nothing at this path');
 }
 
-const INGEST = fileURLToPath(new URL('ingest.ts', import.meta.url));
-const TSX = fileURLToPath(import.meta.resolve('tsx/cli'));
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
-
-async function describe(
-  parts: ServiceParts,
-  database: Database,
-  { set, window, files }: Provisioned,
-  { rateLimit, eventsFile, faultSignals }: ServerOptions,
-): Promise<ReferenceTarget> {
-  const clients: Partial<Record<ClientRole, TargetClient>> = {};
-  for (const { role, clientId, clientSecret, tenantId } of set.clients) {
-    if (role) clients[role] = { clientId, clientSecret, tenantId };
-  }
-  const { primary } = clients;
-  if (!primary) throw new Error('the provisioning has no client with the role "primary"');
-  const events = eventsFile ?? files.events;
-  return {
-    name: 'reference server',
-    baseUrl: parts.baseUrl,
-    authUrl: parts.authUrl,
-    clients: { ...clients, primary },
-    ...(window ? { window } : {}),
-    ...files,
-    ...(events ? { events } : {}),
-    expiredToken: await mintExpired(parts, primary),
-    errorCodePointer: '/code',
-    ...(rateLimit ? { rateLimit: probeOf(rateLimit) } : {}),
-    ...(faultSignals
-      ? { fault: { start: `kill -USR2 ${process.pid}`, stop: `kill -HUP ${process.pid}` } }
-      : {}),
-    ingest: [process.execPath, TSX, INGEST, '--database-url', database.url].map(quoted).join(' '),
-  };
-}
-
-/** A real token that ran out an hour ago. */
-function mintExpired(parts: ServiceParts, { clientId, tenantId }: TargetClient): Promise<string> {
-  const exp = Math.floor(parts.now() / 1000) - 3_600;
-  return parts.tokens.mint({
-    iss: parts.issuer,
-    aud: parts.audience,
-    sub: clientId,
-    iat: exp - 3_600,
-    exp,
-    scope: 'screenings.read',
-    tenant_id: tenantId,
-  });
-}
-
-/** Enough requests and time to get past the limit once and be served again. */
-function probeOf({ limit, windowMs, burst = 0 }: RateLimit): NonNullable<ReferenceTarget['rateLimit']> {
-  return {
-    probe: true,
-    maxRequests: Math.max(2_000, 3 * (limit + burst)),
-    maxSeconds: Math.max(60, Math.ceil((3 * windowMs) / 1_000)),
-  };
-}
-
 function followEvents(file: string | undefined, tenantId: string, connections: Connections) {
-  if (file === undefined) return { append: async () => {}, stop: async () => {} };
+  if (file === undefined) return { append: async () => {}, [Symbol.asyncDispose]: async () => {} };
   const events = createEventFile(file, tenantId, connections);
   // Screenings come in by other processes too.
   const timer = setInterval(() => void events.append().catch(() => undefined), EVENTS_EVERY_MS).unref();
   return {
     append: () => events.append(),
-    async stop() {
+    async [Symbol.asyncDispose]() {
       clearInterval(timer);
       await events.append().catch(() => undefined);
     },
   };
 }
 
-function hookFaultSignals(connections: Connections): () => void {
-  const interrupt = (): void => void connections.interrupt();
-  const restore = (): void => connections.restore();
-  process.on('SIGUSR2', interrupt).on('SIGHUP', restore);
-  return () => void process.off('SIGUSR2', interrupt).off('SIGHUP', restore);
+/** The nearest to an outage where the database is somebody else's: this server's connections to it. */
+function cutOff(connections: Connections): Outage {
+  return { begin: () => connections.interrupt(), end: async () => connections.restore() };
 }
 
 function* asScreenings(screenings: Iterable<Screening> | Iterable<string>): Generator<Screening> {

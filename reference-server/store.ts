@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { inPieces } from '../fixtures/data/dataset.ts';
 import { instant, toDecimal } from '../fixtures/data/instant.ts';
 import type { Screening } from '../fixtures/data/screening.ts';
-import type { Connections } from './database.ts';
+import type { Connections } from './connections.ts';
 import type { ScreeningStore } from './parts.ts';
 
 const COLUMNS = `SELECT id::text, test_time, json FROM screening WHERE tenant = $1 AND at < $3`;

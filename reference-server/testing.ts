@@ -2,13 +2,8 @@
 import { test as base } from '@playwright/test';
 import { type Database, openDatabase } from './database.ts';
 import { defaultProvisioning, loadProvisioning, type Provisioned } from './provisioning.ts';
-import {
-  type ReferenceServer,
-  type ReferenceTarget,
-  type ServerOptions,
-  startServer,
-  type TargetClient,
-} from './start.ts';
+import { type ReferenceServer, type ServerOptions, startServer } from './start.ts';
+import type { ReferenceTarget, TargetClient } from './target.ts';
 
 interface WorkerWorld {
   readonly database: Database;

@@ -66,7 +66,7 @@ export const finalPages: readonly Variant[] = [
 
 export const urls: readonly Variant[] = [
   {
-    name: 'next is a relative reference',
+    name: 'next relative to the address of the page',
     server: nextUrls((next) => `${next.pathname}${next.search}`),
   },
   {

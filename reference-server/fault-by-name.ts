@@ -1,0 +1,39 @@
+/** `--fault NAME` and `--list-faults`: the faults and the allowed variants by their names. */
+import { UsageError } from '../fixtures/errors.ts';
+import type { Target } from '../fixtures/target/target.ts';
+import { nearest } from '../fixtures/target/usage.ts';
+import { THEMES } from './faults/all.ts';
+import type { Fault } from './faults/fault.ts';
+import type { ServerOptions } from './start.ts';
+import { ALONE, GROUPS } from './variants/all.ts';
+import type { Variant } from './variants/variant.ts';
+
+/** What both have in common. */
+export interface Behaviour {
+  readonly name: string;
+  readonly server?: ServerOptions;
+  readonly target?: (target: Target) => Target;
+}
+
+const LISTS: readonly (readonly [heading: string, all: readonly (Fault | Variant)[]])[] = [
+  ...Object.entries(THEMES).map(([theme, faults]) => [`faults: ${theme}`, faults] as const),
+  ...Object.entries(GROUPS).map(([group, variants]) => [`allowed variants ${group}`, variants] as const),
+  ['allowed variants that take long to certify', ALONE],
+];
+
+/** Throws a UsageError that names the nearest one. */
+export function faultByName(name: string): Behaviour {
+  const all = LISTS.flatMap(([, behaviours]) => behaviours);
+  const found = all.find((behaviour) => behaviour.name === name);
+  if (found) return found;
+  const near = nearest(
+    name,
+    all.map((behaviour) => behaviour.name),
+  );
+  throw new UsageError(`there is no fault "${name}"; did you mean "${near}"? --list-faults prints all`);
+}
+
+/** All names, each with what it is. */
+export const NAMES: readonly { readonly heading: string; readonly names: readonly string[] }[] = LISTS.map(
+  ([heading, all]) => ({ heading, names: all.map(({ name }) => name) }),
+);

@@ -1,0 +1,96 @@
+/** The command line of the reference server. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { parseRate, RATE_ALGORITHMS, type RateAlgorithm, type RateLimit } from './rate-limit.ts';
+
+export interface Flags {
+  readonly port: number;
+  readonly authPort?: number;
+  readonly host: string;
+  readonly pathPrefix: string;
+  readonly publicUrl?: string;
+  readonly publicAuthUrl?: string;
+  readonly postgres?: 'embedded' | 'testcontainers';
+  readonly writeTarget?: string;
+  readonly provisioning?: string;
+  readonly dataset: readonly string[];
+  readonly screenings?: number;
+  readonly empty?: boolean;
+  readonly rateLimit?: Pick<RateLimit, 'limit' | 'windowMs'>;
+  readonly rateAlgorithm: RateAlgorithm;
+  readonly rateBurst?: number;
+  readonly events?: string;
+  readonly signingKey?: string;
+  readonly tokenLifetime: number;
+  readonly fault?: string;
+  readonly listFaults?: boolean;
+}
+
+/** Ends the process where the flags are wrong (status 2) or help is asked for. */
+export function readFlags(): Flags {
+  return new Command('reference-server')
+    .description('The Screenings Retrieval Service as it should be.')
+    .option('--port <port>', 'of the REST API, and of the token endpoint; 0 for any', whole(0, 65_535), 8080)
+    .option('--auth-port <port>', 'the token endpoint on a port of its own', whole(0, 65_535))
+    .option('--host <address>', 'to listen on', '127.0.0.1')
+    .option('--path-prefix <path>', 'stands before every path', prefix, '')
+    .option(
+      '--public-url <url>',
+      'where clients find it, if not at host and port: for next, iss and aud',
+      url,
+    )
+    .option('--public-auth-url <url>', 'where clients find the token endpoint, if not there', url)
+    .addOption(
+      new Option('--postgres <way>', 'where the database comes from (DATABASE_URL goes first)').choices([
+        'embedded',
+        'testcontainers',
+      ]),
+    )
+    .option('--write-target <file>', 'write a target file here, its datasets beside it')
+    .option('--provisioning <file>', 'tenants, clients and datasets')
+    .option('--dataset <file...>', "primary's screenings, then the second tenant's", [])
+    .option('--screenings <number>', 'generate so many for primary', whole(0, 100_000_000))
+    .option('--empty', 'hold no screenings')
+    .option('--rate-limit <rate>', 'per client, such as 100/10s', rate)
+    .addOption(
+      new Option('--rate-algorithm <kind>', 'of the limit').choices(RATE_ALGORITHMS).default('fixed-window'),
+    )
+    .option('--rate-burst <number>', 'what a full token bucket holds', whole(1, 1_000_000))
+    .option('--events <file>', "write primary's events here, one a line, those of the future too")
+    .option('--signing-key <file>', 'private key of the tokens, PEM')
+    .option('--token-lifetime <seconds>', 'of access tokens', whole(1, 86_400), 3_600)
+    .option('--fault <name>', 'with this mistake put in, or this unusual but allowed behaviour')
+    .option('--list-faults', 'print the names for --fault, and end')
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
+    .parse()
+    .opts<Flags>();
+}
+
+function whole(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : NaN;
+    if (!(value >= least && value <= most))
+      throw new InvalidArgumentError(`${least} to ${most} is expected.`);
+    return value;
+  };
+}
+
+function rate(text: string): Pick<RateLimit, 'limit' | 'windowMs'> {
+  try {
+    return parseRate(text);
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
+}
+
+function prefix(text: string): string {
+  if (!/^(\/[\w.~-]+)*\/?$/.test(text)) throw new InvalidArgumentError('a path such as /api is expected.');
+  return text.replace(/\/$/, '');
+}
+
+/** Without a trailing slash. */
+function url(text: string): string {
+  const parsed = /^https?:\/\/[^?#@\s]+$/i.test(text) && URL.canParse(text) ? new URL(text) : undefined;
+  if (!parsed)
+    throw new InvalidArgumentError('a URL such as https://api.example.com/screenings is expected.');
+  return parsed.href.replace(/\/+$/, '');
+}

@@ -1,0 +1,197 @@
+/** The command `npm run reference-server`, in processes of its own. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from '@playwright/test';
+import { decodeJwt } from 'jose';
+import { faultByName } from './fault-by-name.ts';
+import { TENANTS } from './provisioning.ts';
+import { mintToken, screeningsUrl, send, test as base } from './testing.ts';
+import type { ReferenceTarget } from './target.ts';
+
+const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
+const MAIN = ['--import', 'tsx', 'reference-server/main.ts'];
+const SMALL = ['--port', '0', '--postgres', 'embedded', '--screenings', '40'];
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly ended: Promise<number | null>;
+  readonly output: () => string;
+  readonly target: ReferenceTarget;
+  /** The server's own process, which may be another one than `child`. */
+  readonly pid: number;
+  readonly directory: string;
+}
+
+const test = base.extend<{ run: (command: string, args: readonly string[]) => Promise<Started> }>({
+  run: async ({}, use) => {
+    const ends: (() => Promise<void>)[] = [];
+    await use(async (command, args) => {
+      const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
+      const file = join(directory, 'target.json');
+      const child = spawn(command, [...args, '--write-target', file], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: { ...process.env, DATABASE_URL: '' },
+      });
+      const ended = once(child, 'exit').then(([status]) => status as number | null);
+      ends.push(async () => {
+        child.kill('SIGTERM');
+        await ended;
+        await rm(directory, { recursive: true });
+      });
+      let output = '';
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', (chunk) => (output += String(chunk)));
+      await expect.poll(() => output, { timeout: 60_000 }).toMatch(/^pid \d+$/m);
+      const target = JSON.parse(await readFile(file, 'utf8')) as ReferenceTarget;
+      const pid = Number(/^pid (\d+)$/m.exec(output)?.[1]);
+      return { child, ended, output: () => output, target, pid, directory };
+    });
+    for (const end of ends) await end();
+  },
+});
+
+const statusOf = async ({ baseUrl, authUrl, clients }: ReferenceTarget): Promise<() => Promise<number>> => {
+  const authorization = `Bearer ${await mintToken({ authUrl }, clients.primary)}`;
+  return async () =>
+    (await send(`${screeningsUrl({ baseUrl }, TENANTS.primary)}?${WINDOW}`, { headers: { authorization } }))
+      .status;
+};
+
+test('ready lines, a private target file, an outage by its commands, a clean end', async ({ run }) => {
+  const { child, ended, output, target, directory } = await run(process.execPath, [
+    ...MAIN,
+    ...SMALL,
+    ...['--auth-port', '0', '--path-prefix', '/api/', '--token-lifetime', '60'],
+    ...['--rate-limit', '1000/1s', '--rate-algorithm', 'token-bucket', '--rate-burst', '500'],
+  ]);
+  expect(output()).toMatch(/^reference server: database: embedded PostgreSQL$/m);
+  expect(output()).toContain(`baseUrl ${target.baseUrl}\nauthUrl ${target.authUrl}\n`);
+  expect(target).toMatchObject({
+    dataset: 'dataset.ndjson',
+    secondDataset: 'secondDataset.ndjson',
+    events: 'events.ndjson',
+  });
+  for (const name of ['target.json', 'dataset.ndjson']) {
+    expect((await stat(join(directory, name))).mode & 0o777).toBe(0o600);
+  }
+  const status = await statusOf(target);
+  expect(await status()).toBe(200);
+  await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
+  expect(await status()).toBe(503);
+  await promisify(execFile)('sh', ['-c', target.fault?.stop ?? '']);
+  expect(await status()).toBe(200);
+  child.kill('SIGTERM');
+  expect(await ended).toBe(0);
+});
+
+test('the whole address of a proxy: next, iss and aud follow it, on every interface', async ({ run }) => {
+  const { target, output } = await run(process.execPath, [
+    ...MAIN,
+    ...SMALL,
+    ...['--host', '0.0.0.0', '--public-url', 'https://api.example.com/screenings/'],
+    ...['--public-auth-url', 'https://auth.example.com'],
+  ]);
+  expect(target).toMatchObject({
+    baseUrl: 'https://api.example.com/screenings',
+    authUrl: 'https://auth.example.com',
+  });
+  const port = /listening on \S+:(\d+)/.exec(output())?.[1];
+  const here = `http://127.0.0.1:${port}`;
+  const token = await mintToken({ authUrl: here }, target.clients.primary);
+  expect(decodeJwt(token)).toMatchObject({ iss: target.authUrl, aud: target.baseUrl });
+  const { json, headers } = await send(
+    `${screeningsUrl({ baseUrl: here }, TENANTS.primary)}?${WINDOW}&pageSize=5`,
+    { headers: { authorization: `Bearer ${token}` } },
+  );
+  const { next } = (json as { links: { next: string } }).links;
+  expect(next).toContain('https://api.example.com/screenings/v1/tenants/');
+  expect(headers.get('link')).toContain(next);
+});
+
+test('with a fault by its name: the mistake is there, and the target file is whole', async ({ run }) => {
+  const { target, directory } = await run(process.execPath, [
+    ...MAIN,
+    ...SMALL,
+    '--fault',
+    'specversion 0.3',
+  ]);
+  expect(target.events).toBe('events-of-fault.ndjson');
+  expect(await readFile(join(directory, target.events ?? ''), 'utf8')).toContain('"specversion":"0.3"');
+  expect(await statusOf(target).then((status) => status())).toBe(200);
+});
+
+test('with a fault that has a switch of its own: the commands of the target file turn it', async ({
+  run,
+}) => {
+  const name = 'a failing server answers without a documented code';
+  const { target } = await run(process.execPath, [...MAIN, ...SMALL, '--fault', name]);
+  const status = await statusOf(target);
+  await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
+  // The database's outage would be a 503.
+  expect(await status()).toBe(500);
+  await promisify(execFile)('sh', ['-c', target.fault?.stop ?? '']);
+  expect(await status()).toBe(200);
+});
+
+test('--list-faults: a name a line, each taken by --fault', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [...MAIN, '--list-faults']);
+  const names = stdout.trimEnd().split('\n');
+  expect(names.length).toBeGreaterThan(300);
+  expect(new Set(names).size).toBe(names.length);
+  for (const name of names) expect(faultByName(name).name).toBe(name);
+});
+
+const alive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
+  test(`${signal} to npm run alone: the server and its database end too`, async ({ run }) => {
+    const { child, pid, directory } = await run('npm', ['run', 'reference-server', '--', ...SMALL]);
+    const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=,comm=', '--ppid', String(pid)]);
+    const postgres = Number(/(\d+) postgres/.exec(stdout)?.[1]);
+    expect(alive(pid) && alive(postgres), directory).toBe(true);
+    child.kill(signal);
+    await expect.poll(() => alive(pid) || alive(postgres), { timeout: 20_000 }).toBe(false);
+  });
+}
+
+test('the command on a port that is taken: status 2, and one line that says so', async ({ server }) => {
+  const { port } = new URL(server.baseUrl);
+  const failure = (await promisify(execFile)(process.execPath, [
+    ...['--import', 'tsx', 'reference-server/main.ts'],
+    ...['--port', port, '--postgres', 'embedded', '--empty'],
+  ]).catch((error: unknown) => error)) as { code: number; stderr: string };
+  expect(failure.code).toBe(2);
+  expect(failure.stderr).toContain(
+    `reference server: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`,
+  );
+});
+
+const WRONG_FLAGS: [args: string[], message: string][] = [
+  [['--port', '70000'], '0 to 65535 is expected'],
+  [['--rate-limit', 'much'], '"much" is no rate'],
+  [['--rate-algorithm', 'magic'], 'Allowed choices are fixed-window, sliding-window, token-bucket'],
+  [['--dataset', '/nowhere.ndjson', '--postgres', 'embedded'], 'ENOENT'],
+  [['--prot', '1'], '(Did you mean --port?)'],
+  [['--fault', 'specversion 0.4'], 'there is no fault "specversion 0.4"; did you mean "specversion 0.3"?'],
+  [['--public-url', 'api.example.com'], 'a URL such as'],
+];
+for (const [args, message] of WRONG_FLAGS) {
+  test(`the command with ${args.join(' ')}: status 2, ${message}`, async () => {
+    const failure = (await promisify(execFile)(process.execPath, [
+      ...['--import', 'tsx', 'reference-server/main.ts'],
+      ...args,
+    ]).catch((error: unknown) => error)) as { code: number; stderr: string };
+    expect(failure.code).toBe(2);
+    expect(failure.stderr).toContain(message);
+  });
+}
