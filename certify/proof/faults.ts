@@ -52,7 +52,7 @@ export async function certifyFault(
 ): Promise<Report> {
   await using server = await startServer(database, provisioned, fault.server);
   const target = await targetFor(server, mode);
-  return await certify(fault.target?.(target) ?? target, { only, seed: 1, runs: 5 });
+  return await certify(fault.target?.(target) ?? target, { only, seed: 1, runs: 2 });
 }
 
 /** What is wrong with the verdict on a fault; empty where it is as it must be. */
