@@ -14,12 +14,13 @@ import {
 import type { Authorization } from '../fixtures/client/exchange.ts';
 import { member } from '../fixtures/client/json.ts';
 import { claimsOf } from '../fixtures/client/token.ts';
+import { whyNoExpiredToken } from '../fixtures/checks/expired-token.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { bearerHeader, unauthenticated } from '../fixtures/run/unauthenticated.ts';
-import { Untested } from '../fixtures/errors.ts';
+import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
 
 /** Bearers of altered tokens, each by one alteration. */
 function alteredBearers(token: string): Authorization[] {
@@ -83,8 +84,8 @@ export const probes: readonly Probe[] = [
       const { expiredToken } = kit.target;
       if (!expiredToken)
         throw new Untested('supply expiredToken (a token of clients.primary from more than an hour ago)');
-      const exp = Number(member(claimsOf(expiredToken), 'exp') ?? 0);
-      if (exp > Date.now() / 1000 - 60) throw new Untested('expiredToken has not expired yet');
+      const useless = whyNoExpiredToken(expiredToken, await kit.token(), Date.now());
+      if (useless) throw new SupplyUnusable(`${useless}; supply a token of clients.primary that has expired`);
       await unauthenticated(
         kit,
         '5-expired',

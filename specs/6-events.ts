@@ -17,7 +17,7 @@ import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
 import { walk } from '../fixtures/run/walk.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
-import { Untested } from '../fixtures/errors.ts';
+import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
 
 const WALK_PAGES = 100;
 const ATTRIBUTES = ['id', 'source', 'type'] as const;
@@ -33,7 +33,7 @@ interface Captured {
 function captured(kit: Kit): readonly Captured[] {
   const { events } = kit.target;
   if (!events) throw new Untested("supply events: a capture of primary's queue, one JSON CloudEvent a line");
-  if (events.length === 0) throw new Untested('the events file is empty; capture some events first');
+  if (events.length === 0) throw new SupplyUnusable('the events file is empty; capture some events first');
   return events.flatMap((text, index) => {
     const json = parseJson(text);
     return (Array.isArray(json) ? json : [json]).map((envelope) => {
@@ -135,7 +135,7 @@ export const probes: readonly Probe[] = [
           );
       }
       if (!kit.ledger.checks.has('6-same-object')) {
-        throw new Untested(
+        throw new SupplyUnusable(
           "no event is about a screening of the window; capture events of the window's screenings",
         );
       }

@@ -7,7 +7,7 @@ import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import { rawQuery, SOME_WINDOW, encoded } from '../fixtures/run/raw-request.ts';
-import { Untested } from '../fixtures/errors.ts';
+import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
 
 const AT_ONCE = 8;
 const LONGEST_HONEST_WAIT_MS = 65_000;
@@ -86,7 +86,7 @@ async function failingServer(kit: Kit): Promise<void> {
   await kit.token();
   try {
     await fault.start().catch((error: Error) => {
-      throw new Untested(`fault.start: ${error.message}`);
+      throw new SupplyUnusable(`fault.start: ${error.message}`);
     });
     await within(
       kit,
@@ -96,7 +96,7 @@ async function failingServer(kit: Kit): Promise<void> {
     );
   } finally {
     await fault.stop().catch((error: Error) => {
-      throw new Untested(`fault.stop: ${error.message}`);
+      throw new SupplyUnusable(`fault.stop: ${error.message}`);
     });
   }
   await within(kit, request, ({ status }) => status === 200, '200 within 30 s of the end of the fault');
