@@ -6,7 +6,7 @@ import type { Kit } from '../fixtures/run/kit.ts';
 import { Shrinking } from './cases.ts';
 import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe } from './law.ts';
 import { storedBeforeComesOnce, walkIsExact } from './paging-laws.ts';
-import { Untested } from '../fixtures/errors.ts';
+import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
 
 /** A screening in the making: its distance to the one before, and how it is written. */
 interface Step {
@@ -102,7 +102,11 @@ async function scratch(
     );
   }
   const tenantId = await kit.tenantOf('scratch');
-  return { tenantId, store: (entries) => ingest(entries.map((entry) => lineOf(tenantId, entry))) };
+  const store = (entries: readonly Entry[]): Promise<void> =>
+    ingest(entries.map((entry) => lineOf(tenantId, entry))).catch((error: Error) => {
+      throw new SupplyUnusable(`ingest: ${error.message}`);
+    });
+  return { tenantId, store };
 }
 
 export const uniqueIds = ({ steps, shuffle }: Dataset): boolean => {

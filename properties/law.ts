@@ -7,6 +7,8 @@ import type { Mismatch } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { isTrusted } from '../fixtures/checks/next.ts';
 import { sayItem } from '../fixtures/checks/page.ts';
+import { tokenVariable } from '../fixtures/run/evidence.ts';
+import { quote } from '../fixtures/run/shell.ts';
 import type { Precondition, Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
 import type { ClientName } from '../fixtures/target/target.ts';
@@ -19,6 +21,8 @@ export interface Violation {
   readonly exchange?: Exchange | undefined;
   /** Where the walk began that shows it. */
   readonly firstUrl?: string | undefined;
+  /** Whose walk it is; primary's where absent. */
+  readonly client?: ClientName | undefined;
 }
 
 export interface Law<Case> {
@@ -37,8 +41,9 @@ export interface Law<Case> {
   readonly needsAgain?: boolean;
 }
 
-/** Evaluations that shrinking may take. */
+/** Evaluations that shrinking may take, and how long: a target may be slow, and a smaller case is no other failure. */
 const SHRINKS_AT_MOST = 120;
+const SHRINKING_AT_MOST_MS = 5_000;
 
 export interface LawProbe extends Probe {
   /** The law's name, as counterexamples carry it. */
@@ -66,14 +71,18 @@ async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number): Promise<v
   let last: { example: Case; violation: Violation } | undefined;
   let stopped: { error: unknown } | undefined;
   let evaluations = 0;
+  let shrinkUntilMs = Infinity;
   const details = await fc.check(
     fc.asyncProperty(arbitrary, async (example) => {
-      if (stopped || (last && ++evaluations > shrinks)) return true;
+      if (stopped || (last && (++evaluations > shrinks || Date.now() > shrinkUntilMs))) return true;
       kit.ledger.laws.set(law.name, (kit.ledger.laws.get(law.name) ?? 0) + 1);
       kit.ledger.check(law.id);
       try {
         const violation = await attempt(kit, law, example);
-        if (violation) last = { example, violation };
+        if (violation) {
+          last = { example, violation };
+          shrinkUntilMs = Math.min(shrinkUntilMs, Date.now() + SHRINKING_AT_MOST_MS);
+        }
         return violation === undefined;
       } catch (error) {
         // No counterexample, so nothing to shrink: the target is gone, the budget spent, or the kit wrong.
@@ -99,7 +108,7 @@ async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number): Promise<v
       seed: kit.options.seed,
       path: details.counterexamplePath ?? '',
       shrinks: details.numShrinks,
-      ...(violation.firstUrl ? { walk: curlWalk(violation.firstUrl) } : {}),
+      ...(violation.firstUrl ? { walk: curlWalk(violation.firstUrl, violation.client) } : {}),
     },
   });
 }
@@ -128,10 +137,14 @@ export type Entry = Key & { readonly testTime: string | undefined };
 
 export const ORDERING: Ordering<Entry> = { compare: compareKeys, say: sayItem };
 
-/** A walk from a shell, page by page, with $TOKEN in place of the token. */
-const curlWalk = (url: string): string =>
-  `next='${url}'; while [ -n "$next" ]; do page=$(curl -s -H "Authorization: Bearer $TOKEN" "$next"); echo "$page"; ` +
-  `next=$(echo "$page" | sed -nE 's/.*"next" *: *"([^"]+)".*/\\1/p'); done`;
+/**
+ * A walk from a shell, page by page, with $TOKEN in place of the token, which goes to no other origin. What the
+ * server says is text at every turn: printed by printf, matched by sed, and a URL for curl and nothing else.
+ */
+const curlWalk = (url: string, client: ClientName = 'primary'): string =>
+  `next=${quote(url)}; while case "$next" in ${quote(`${new URL(url).origin}/`)}*) ;; *) false;; esac; do ` +
+  `page=$(curl -s --globoff -H "Authorization: Bearer $${tokenVariable(client)}" --url "$next"); printf '%s\\n' "$page"; ` +
+  `next=$(printf '%s\\n' "$page" | sed -nE -e 's/.*"next" *: *"([^"]+)".*/\\1/' -e 't found' -e d -e ':found' -e 's/\\\\u0026/\\&/g' -e 's,\\\\/,/,g' -e p | head -n 1); done`;
 
 export interface Fetched {
   readonly fetchPage: FetchPage<PageQuery, Entry>;
@@ -172,5 +185,5 @@ export async function over(
   const received = await law(fetchPage);
   return received === undefined
     ? undefined
-    : { mismatch: { expected, received }, exchange: last(), firstUrl: first() };
+    : { mismatch: { expected, received }, exchange: last(), firstUrl: first(), client };
 }

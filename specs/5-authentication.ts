@@ -1,4 +1,6 @@
 /** Section 5: how a request says who asks. */
+import { secretVariable } from '../fixtures/run/evidence.ts';
+import { quote } from '../fixtures/run/shell.ts';
 import { encodePart } from '../fixtures/client/altered-token.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
@@ -30,7 +32,7 @@ export const probes: readonly Probe[] = [
       const { text } = await kit.token();
       const { clientId, clientSecret } = kit.target.clients.primary;
       const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
-      const credentials = `$(printf %s '${clientId.replaceAll("'", "'\\''")}':"$SCREENINGS_CLIENT_SECRET" | base64 | tr -d '\\n')`;
+      const credentials = `$(printf %s ${quote(clientId)}:"$${secretVariable(kit.target, 'primary')}" | base64 | tr -d '\\n')`;
       const others: [value: string, label: string, shell?: string][] = [
         [`Basic ${basic}`, 'Basic (client_id and client_secret)', `Basic ${credentials}`],
         [`Basic ${text}`, 'Basic $TOKEN'],

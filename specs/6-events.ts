@@ -34,6 +34,8 @@ function captured(kit: Kit): readonly Captured[] {
   const { events } = kit.target;
   if (!events) throw new Untested("supply events: a capture of primary's queue, one JSON CloudEvent a line");
   if (events.length === 0) throw new SupplyUnusable('the events file is empty; capture some events first');
+  if (events.every((text) => parseJson(text) === undefined))
+    throw new SupplyUnusable('no line of the events file is JSON; supply one JSON CloudEvent a line');
   return events.flatMap((text, index) => {
     const json = parseJson(text);
     return (Array.isArray(json) ? json : [json]).map((envelope) => {
