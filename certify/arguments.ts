@@ -1,9 +1,16 @@
 /** The command line of `npm run certify`. Every mistake is a UsageError of one line. */
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
-import { REQUIREMENTS, type RequirementId } from '../fixtures/requirements.ts';
+import {
+  CLASSES,
+  REQUIREMENTS,
+  type RequirementClass,
+  type RequirementId,
+} from '../fixtures/requirements.ts';
 import { nearest } from '../fixtures/target/usage.ts';
 import { selectIds } from './certify.ts';
+import { shellWord } from '../fixtures/run/shell.ts';
+import { KIT_VERSION } from '../fixtures/package.ts';
 import { UsageError } from '../fixtures/errors.ts';
 
 export interface Arguments {
@@ -14,10 +21,13 @@ export interface Arguments {
   readonly dataset?: string;
   readonly reportDir: string;
   readonly only?: readonly RequirementId[];
+  /** Classes that are a condition, beside core. */
+  readonly require: readonly RequirementClass[];
+  readonly failFast: boolean;
   readonly kit: Partial<KitOptions>;
 }
 
-const SECRET_VARIABLE = 'SCREENINGS_CLIENT_SECRET';
+export const SECRET_VARIABLE = 'SCREENINGS_CLIENT_SECRET';
 const LARGEST_SEED = 2 ** 31 - 1;
 
 const whole =
@@ -47,6 +57,8 @@ function command(): Command {
     .option('--dataset <file>', 'exactly what the client’s tenant holds, one screening a line')
     .option('--report-dir <dir>', 'where the report goes', 'reports')
     .option('--only <ids>', 'requirement ids or sections, separated by commas')
+    .option('--require <classes>', 'classes that must have been exercised too, separated by commas')
+    .option('--fail-fast', 'end the run at the first broken MUST')
     .option('--runs <number>', `cases of each law (default ${DEFAULTS.runs})`, whole(1, 100_000))
     .option('--seed <number>', 'replays the same random cases', whole(0, LARGEST_SEED))
     .option(
@@ -55,10 +67,11 @@ function command(): Command {
       whole(1, 10_000_000),
     )
     .option('--timeout <seconds>', `of one request (default ${DEFAULTS.timeoutMs / 1000})`, seconds)
+    .version(KIT_VERSION)
     .allowExcessArguments(false)
     .addHelpText(
       'after',
-      '\nExit status: 0 conformant, 1 non-conformant, 2 wrong usage, 3 incomplete, 4 the kit itself failed',
+      '\nExit status: 0 conformant, 1 non-conformant, 2 wrong usage, 3 incomplete, 4 the kit itself failed, 130 or 143 interrupted',
     );
 }
 
@@ -81,10 +94,13 @@ export function parseArguments(
   checkTarget(flags, env);
   const { target, baseUrl, authUrl, clientId, dataset, reportDir, only, runs, seed, maxRequests, timeout } =
     flags;
+  const { require, failFast } = flags;
   return {
     ...defined({ target, baseUrl, authUrl, clientId, dataset }),
     reportDir: reportDir!,
     ...(only === undefined ? {} : { only: selection(only) }),
+    require: classes(require),
+    failFast: Boolean(failFast),
     kit: defined({ runs, seed, maxRequests, timeoutMs: timeout === undefined ? undefined : timeout * 1000 }),
   };
 }
@@ -112,25 +128,46 @@ function checkTarget(flags: Record<string, unknown>, env: NodeJS.ProcessEnv): vo
 }
 
 function selection(text: string): RequirementId[] {
-  const words = text
-    .split(',')
-    .map((word) => word.trim())
-    .filter((word) => word !== '');
+  const words = wordsOf(text);
   const known = [
     ...REQUIREMENTS.map(({ id }) => id as string),
     ...new Set(REQUIREMENTS.map(({ section }) => section)),
   ];
   for (const word of words) {
     if (selectIds([word]).length > 0) continue;
-    throw new UsageError(`--only: no requirement "${word}"; did you mean "${nearest(word, known)}"?`);
+    const sections = known.filter((name) => /^[\d.]+$/.test(name)).join(', ');
+    throw new UsageError(
+      /^[\d.]+$/.test(word)
+        ? `--only: no section "${word}"; the sections are ${sections}`
+        : `--only: no requirement "${word}"; did you mean "${nearest(word, known)}"?`,
+    );
   }
   if (words.length === 0) throw new UsageError('--only selects nothing; name requirement ids or sections');
   return selectIds(words);
 }
 
+const wordsOf = (text: string): string[] =>
+  text
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '');
+
+function classes(text: string | undefined): RequirementClass[] {
+  return wordsOf(text ?? '').map((word) => {
+    const found = CLASSES.find((name) => name === word);
+    if (!found)
+      throw new UsageError(`--require: no class "${word}"; did you mean "${nearest(word, CLASSES)}"?`);
+    return found;
+  });
+}
+
+/** Whether there is a target to certify; else it is the reference server. */
+export const isDescribed = ({ target, baseUrl }: Arguments): boolean =>
+  target !== undefined || baseUrl !== undefined;
+
 /** The command that repeats a run. */
 export function replayCommand(
-  { target, baseUrl, authUrl, clientId, dataset, only, kit }: Arguments,
+  { target, baseUrl, authUrl, clientId, dataset, only, require, kit }: Arguments,
   seed: number,
 ): string {
   const flags: [string, string | number | undefined][] = [
@@ -140,6 +177,7 @@ export function replayCommand(
     ['--client-id', clientId],
     ['--dataset', dataset],
     ['--only', only?.join(',')],
+    ['--require', require.join(',') || undefined],
     ['--runs', kit.runs],
     ['--max-requests', kit.maxRequests],
     ['--timeout', kit.timeoutMs === undefined ? undefined : kit.timeoutMs / 1000],
@@ -150,6 +188,3 @@ export function replayCommand(
   );
   return ['npm run certify --', ...words].join(' ');
 }
-
-const shellWord = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

@@ -1,20 +1,21 @@
 /** From a ledger to the report: statuses, classes, verdict. Nothing is judged here that is not in the ledger. */
-import { createRequire } from 'node:module';
+import { KIT_NAME, KIT_VERSION } from '../fixtures/package.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import type { Ledger } from '../fixtures/run/ledger.ts';
 import type { FailedPreconditions } from '../fixtures/run/run-probe.ts';
-import { CLASSES, REQUIREMENTS, type Requirement, type RequirementId } from '../fixtures/requirements.ts';
+import {
+  CLASSES,
+  REQUIREMENTS,
+  type Requirement,
+  type RequirementClass,
+  type RequirementId,
+} from '../fixtures/requirements.ts';
 import { secretsOf } from '../fixtures/target/target.ts';
 import { failureOf, tokenCommands, type Wording } from '../fixtures/run/evidence.ts';
 import { observationsOf } from './observations.ts';
 import { createRedactor } from '../fixtures/run/redact.ts';
 import { redactReport } from './redact-report.ts';
 import type { Report, RequirementResult, Verdict } from './report.ts';
-
-const { name, version } = createRequire(import.meta.url)('../package.json') as {
-  name: string;
-  version: string;
-};
 
 export interface RunFacts {
   readonly startedAt: Date;
@@ -25,6 +26,8 @@ export interface RunFacts {
   readonly basis: FailedPreconditions;
   /** The command that repeats the run. */
   readonly replay: string;
+  /** Classes that are a condition, beside core. */
+  readonly required: readonly RequirementClass[];
   /** Why the run ended before its end. */
   readonly interrupted?: string | undefined;
 }
@@ -36,19 +39,24 @@ export function buildReport({ target, ledger, options, client }: Kit, facts: Run
   const opaque = [...client.issued].filter((token) => !token.startsWith('eyJ'));
   const redactor = createRedactor([...secretsOf(target), ...opaque]);
   const words: Wording = { target, redact: redactor.redact };
-  const results = REQUIREMENTS.map((requirement) => resultOf(requirement, ledger, words, facts));
+  const results = becauseOfOthers(
+    REQUIREMENTS.map((requirement) => resultOf(requirement, ledger, words, facts)),
+    ledger,
+  );
   const selected = facts.selection ? results.filter(({ id }) => facts.selection!.includes(id)) : results;
-  const verdict = verdictOf(selected, facts);
+  const unusable = ledger.outcomes.filter((outcome) => outcome.unusable).map(({ reason = '' }) => reason);
+  const verdict = verdictOf(selected, unusable, facts);
   const report: Report = {
-    kit: { name, version },
+    kit: { name: KIT_NAME, version: KIT_VERSION },
     target: { name: target.name, baseUrl: target.baseUrl, authUrl: target.authUrl },
     startedAt: facts.startedAt.toISOString(),
     durationMs: Math.round(facts.durationMs),
     requests: client.requests,
     seed: options.seed,
     verdict,
-    summary: summaryOf(verdict, selected, facts),
+    summary: summaryOf(verdict, selected, unusable, facts),
     ...basisText(facts),
+    ...(facts.required.length > 0 ? { required: facts.required } : {}),
     ...(facts.selection ? { selection: facts.selection } : {}),
     classes: Object.fromEntries(
       CLASSES.map((name) => [name, classOf(results.filter((result) => result.class === name))]),
@@ -63,7 +71,9 @@ export function buildReport({ target, ledger, options, client }: Kit, facts: Run
     replay: facts.replay,
     tokenCommands: tokenCommands(
       target,
-      results.flatMap(({ failures }) => failures.map(({ curl }) => curl)),
+      results.flatMap(({ failures }) =>
+        failures.flatMap(({ curl, counterexample }) => [curl, String(counterexample?.['walk'] ?? '')]),
+      ),
     ),
     requirements: results,
   };
@@ -83,7 +93,8 @@ function resultOf(
 ): RequirementResult {
   const { id, section, level, class: needs, title, lookAt } = requirement;
   const checks = ledger.checks.get(id) ?? 0;
-  const common = { id, section, level, class: needs, title, lookAt: [...lookAt], checks };
+  const durationMs = timeOf(id, ledger);
+  const common = { id, section, level, class: needs, title, lookAt: [...lookAt], checks, durationMs };
   if (facts.selection && !facts.selection.includes(id)) {
     return { ...common, status: 'untested', reason: 'not selected (--only)', failures: [] };
   }
@@ -110,7 +121,7 @@ function resultOf(
 function untestedReason(outcomes: Ledger['outcomes'], checks: number, facts: RunFacts): string | undefined {
   const required = outcomes.filter(({ supplement }) => !supplement);
   const untested = required.find(({ state }) => state === 'untested');
-  if (untested) return untested.reason;
+  if (untested) return untested.cut && facts.interrupted ? facts.interrupted : untested.reason;
   if (required.length === 0) return facts.interrupted ?? 'no probe was executed for it';
   return checks === 0 ? 'no answer was seen that it could be held against' : undefined;
 }
@@ -121,18 +132,62 @@ function classOf(results: readonly RequirementResult[]): 'exercised' | 'partly' 
   return exercised === results.length ? 'exercised' : 'partly';
 }
 
-function verdictOf(selected: readonly RequirementResult[], { selection }: RunFacts): Verdict {
-  if (selected.some(({ status }) => status === 'fail')) return 'non-conformant';
-  const musts = selected.filter(
-    ({ level, class: needs }) => level === 'MUST' && (selection || needs === 'core'),
+/** What could not be exercised because something else failed says so: once that is mended, it can be. */
+function becauseOfOthers(
+  results: readonly RequirementResult[],
+  { outcomes }: Ledger,
+): readonly RequirementResult[] {
+  const broken = new Set<RequirementId>(
+    results.filter(({ status }) => status === 'fail' || status === 'warn').map(({ id }) => id),
   );
+  return results.map((result) => {
+    const cause = outcomes.find(
+      ({ ids, state, because, supplement }) =>
+        state === 'untested' &&
+        !supplement &&
+        because &&
+        because !== result.id &&
+        ids.includes(result.id) &&
+        broken.has(because),
+    );
+    return result.status === 'untested' && cause
+      ? { ...result, reason: `because ${cause.because} failed: ${cause.reason}` }
+      : result;
+  });
+}
+
+/** What the probes of a requirement took, each shared evenly among its requirements. */
+const timeOf = (id: RequirementId, { outcomes }: Ledger): number =>
+  Math.round(
+    outcomes
+      .filter(({ ids }) => ids.includes(id))
+      .reduce((sum, { durationMs = 0, ids }) => sum + durationMs / ids.length, 0),
+  );
+
+/** Whether a class has to be exercised for a conformant verdict. */
+const isCondition = (needs: RequirementClass, { selection, required }: RunFacts): boolean =>
+  selection !== undefined || needs === 'core' || required.includes(needs);
+
+function verdictOf(
+  selected: readonly RequirementResult[],
+  unusable: readonly string[],
+  facts: RunFacts,
+): Verdict {
+  if (selected.some(({ status }) => status === 'fail')) return 'non-conformant';
+  if (unusable.length > 0) return 'incomplete';
+  const musts = selected.filter(({ level, class: needs }) => level === 'MUST' && isCondition(needs, facts));
   const open = musts.some(({ status }) => status !== 'pass');
   const erred = selected.some(({ status }) => status === 'error');
   const passed = selected.some(({ status }) => status === 'pass');
   return open || erred || !passed ? 'incomplete' : 'conformant';
 }
 
-function summaryOf(verdict: Verdict, selected: readonly RequirementResult[], facts: RunFacts): string {
+function summaryOf(
+  verdict: Verdict,
+  selected: readonly RequirementResult[],
+  unusable: readonly string[],
+  facts: RunFacts,
+): string {
   const of = facts.selection ? ' of the selection' : '';
   const count = (status: string): number => selected.filter((result) => result.status === status).length;
   if (verdict === 'non-conformant')
@@ -148,7 +203,12 @@ function summaryOf(verdict: Verdict, selected: readonly RequirementResult[], fac
   const { basis } = basisText(facts);
   const first = selected.find(
     ({ status, level, class: needs }) =>
-      status === 'untested' && level === 'MUST' && (needs === 'core' || facts.selection),
+      status === 'untested' && level === 'MUST' && isCondition(needs, facts),
   );
-  return `Nothing is broken, but not everything could be exercised: ${basis ?? first?.reason ?? 'see the untested requirements'}.`;
+  const why = basis ?? (unusable[0] && `what was supplied does not work: ${unusable[0]}`) ?? first?.reason;
+  const nothing = selected.every(({ status }) => status === 'untested');
+  const found = nothing
+    ? 'Nothing could be tested'
+    : 'What could be tested holds, but not everything could be';
+  return `${found}: ${why ?? 'see the untested requirements'}.`;
 }

@@ -1,9 +1,16 @@
 /** One certification, in this process: what the command line runs, and what every proof by a fault runs. */
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Kit, DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
 import type { Finding } from '../fixtures/run/ledger.ts';
 import { inOrder, type Probe } from '../fixtures/run/probe.ts';
 import { preconditionsOf, runProbe } from '../fixtures/run/run-probe.ts';
-import { REQUIREMENTS, type RequirementId } from '../fixtures/requirements.ts';
+import {
+  REQUIREMENTS,
+  requirement,
+  type RequirementClass,
+  type RequirementId,
+} from '../fixtures/requirements.ts';
 import type { Target } from '../fixtures/target/target.ts';
 import { LAWS } from '../properties/laws.ts';
 import { PROBES } from '../specs/probes.ts';
@@ -18,6 +25,8 @@ export interface Progress {
   readonly probe?: Probe | undefined;
   /** What has been confirmed since the last call. */
   readonly findings: readonly Finding[];
+  /** How many requests have been sent by now: it moves within a probe too. */
+  readonly requests: () => number;
 }
 
 export interface CertifyOptions extends Partial<KitOptions> {
@@ -25,6 +34,10 @@ export interface CertifyOptions extends Partial<KitOptions> {
   readonly only?: readonly RequirementId[] | undefined;
   /** Default: every probe and every law. */
   readonly probes?: readonly Probe[];
+  /** Classes that must have been exercised for a conformant verdict, beside core and what the target file requires. */
+  readonly require?: readonly RequirementClass[];
+  /** End the run at the first broken MUST. */
+  readonly failFast?: boolean;
   /** The command that repeats the run, as the report prints it. */
   readonly replay?: string;
   readonly onProgress?: (progress: Progress) => void;
@@ -71,23 +84,51 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   const startedAt = new Date();
   const began = performance.now();
   const probes = selectProbes(options.probes ?? [...PROBES, ...LAWS], options.only);
+  const requests = (): number => kit.client.requests;
   const tell = (done: number, findings: readonly Finding[], probe?: Probe): void =>
-    options.onProgress?.({ planned: probes.length, done, probe, findings });
+    options.onProgress?.({ planned: probes.length, done, probe, findings, requests });
   let findings: readonly Finding[] = [];
+  let stopped: string | undefined;
   for (const [done, probe] of probes.entries()) {
+    if (stopped || options.signal?.aborted) break;
     tell(done, findings, probe);
-    await runProbe(kit, probe);
+    await soonEnded(runProbe(kit, probe), options.signal);
     findings = await kit.confirmFindings();
+    const broken = options.failFast && findings.find(({ id }) => requirement(id).level === 'MUST');
+    if (broken) stopped = `--fail-fast ended the run at ${broken.id}`;
   }
-  const preconditions = await preconditionsOf(kit).catch(() => ({}));
+  const executed = kit.ledger.outcomes.filter(({ state }) => state === 'done').length;
+  if (options.signal?.aborted)
+    stopped = `${String(options.signal.reason)} after ${executed} of ${probes.length} checks`;
+  const preconditions = await soonEnded(
+    preconditionsOf(kit).catch(() => ({})),
+    options.signal,
+  );
   tell(probes.length, [...findings, ...(await kit.conclude())]);
   return buildReport(kit, {
     startedAt,
     durationMs: performance.now() - began,
     planned: probes.length,
     selection: options.only,
-    basis: preconditions,
+    basis: preconditions ?? {},
+    required: [...new Set([...(target.require ?? []), ...(options.require ?? [])])],
     replay: options.replay ?? `npm run certify -- --seed ${kit.options.seed}`,
-    interrupted: kit.client.gone,
+    interrupted: stopped ?? kit.client.gone,
   });
+}
+
+/** How long a probe may take to notice that the run is over: it may be healing what it broke. */
+const GRACE_MS = 3_000;
+
+/** What is under way when the run is interrupted is waited for, but not for long. */
+async function soonEnded<T>(running: Promise<T>, signal: AbortSignal | undefined): Promise<T | undefined> {
+  if (!signal) return running;
+  const over = new AbortController();
+  const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort', { signal: over.signal });
+  const late = aborted.then(() => sleep(GRACE_MS, undefined, { signal: over.signal })).catch(() => undefined);
+  try {
+    return await Promise.race([running, late]);
+  } finally {
+    over.abort();
+  }
 }

@@ -1,35 +1,32 @@
 /** `npm run certify`: certifies a target and leaves a report. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { readDataset } from '../fixtures/data/dataset.ts';
 import { UsageError } from '../fixtures/errors.ts';
-import { loadTarget, resolveTarget, type Target } from '../fixtures/target/target.ts';
-import { parseArguments, replayCommand, type Arguments } from './arguments.ts';
+import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../fixtures/process.ts';
+import { createRedactor } from '../fixtures/run/redact.ts';
+import { loadTarget, resolveTarget, secretsOf, type Target } from '../fixtures/target/target.ts';
+import { isDescribed, parseArguments, replayCommand, SECRET_VARIABLE, type Arguments } from './arguments.ts';
+import { calledFrom } from './called-from.ts';
 import { certify } from './certify.ts';
 import { showProgress } from './progress.ts';
-import { startReference, type ReferenceServer } from './reference.ts';
+import type { ReferenceServer } from './reference.ts';
 import { terminal } from './render/terminal.ts';
-import { writeReport } from './render/write.ts';
+import { prepareDirectory, writeReport } from './render/write.ts';
 import type { Report } from './report.ts';
 
 /** See the README: only 1 blames the target, only 0 is green. */
 const EXIT = { conformant: 0, 'non-conformant': 1, usage: 2, incomplete: 3, kit: 4 } as const;
-/** As a shell has it for whoever was ended by a signal. */
-const INTERRUPTED = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** Paths are relative to where the command was given, which npm leaves for the package's folder (`npm --prefix`). */
-const CALLED_FROM = process.env['npm_lifecycle_event'] === 'certify' ? process.env['INIT_CWD'] : undefined;
-const at = (path: string): string => resolve(CALLED_FROM ?? '.', path);
+const at = calledFrom('certify');
 
 const interruption = new AbortController();
-let interruptedBy: keyof typeof INTERRUPTED | undefined;
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => {
-    interruptedBy ??= signal;
-    interruption.abort('the run was interrupted');
-  });
-}
+let interruptedBy: EndReason | undefined;
+onToldToEnd((why) => {
+  interruptedBy = why;
+  interruption.abort('interrupted');
+});
 
 process.exitCode = await main().catch((error: unknown) => {
   if (error instanceof UsageError) {
@@ -41,43 +38,48 @@ process.exitCode = await main().catch((error: unknown) => {
   );
   return EXIT.kit;
 });
+// All is written and stopped: what a target still holds open is not waited for.
+process.exit();
 
 async function main(): Promise<number> {
   const args = parseArguments(process.argv.slice(2));
   if (!args) return 0;
+  await prepareDirectory(at(args.reportDir));
   const directory = await mkdtemp(join(tmpdir(), 'screenings-certify-'));
   let reference: ReferenceServer | undefined;
   try {
     const seed = args.kit.seed ?? Math.floor(Math.random() * 2 ** 31);
     if (!isDescribed(args)) {
+      // Loaded only here: who certifies a target needs no database.
+      const { startReference } = await import('./reference.ts');
       reference = await startReference(directory);
       console.log(`reference server: ${reference.databaseDescription}`);
     }
     const target = await targetOf(args, reference, directory);
     console.log(`certifying ${target.name} at ${target.baseUrl}, seed ${seed}`);
-    const progress = showProgress(process.stdout);
+    const progress = showProgress(process.stdout, createRedactor(secretsOf(target)).redact);
     const report = await certify(target, {
       ...args.kit,
       seed,
       only: args.only,
+      require: args.require,
+      failFast: args.failFast,
       replay: replayCommand(args, seed),
       signal: interruption.signal,
       onProgress: progress.tell,
     });
     progress.end();
-    await writeReport(report, at(args.reportDir));
+    const written = await writeReport(report, at(args.reportDir)).catch((error: Error) => error);
     process.stdout.write(
       `\n${terminal(report, { columns: process.stdout.columns, reportPath: join(args.reportDir, 'report.html') })}`,
     );
-    return interruptedBy ? INTERRUPTED[interruptedBy] : exitOf(report);
+    if (written instanceof Error) console.error(`certify: ${written.message}`);
+    if (interruptedBy) return INTERRUPTED_STATUS[interruptedBy];
+    return written instanceof Error && report.verdict === 'conformant' ? EXIT.kit : exitOf(report);
   } finally {
     await reference?.stop();
     await rm(directory, { recursive: true, force: true });
   }
-}
-
-function isDescribed(args: Arguments): boolean {
-  return args.target !== undefined || args.baseUrl !== undefined;
 }
 
 async function targetOf(
@@ -100,7 +102,7 @@ function described({ baseUrl, authUrl, clientId }: Arguments): unknown {
   return {
     baseUrl,
     authUrl,
-    clients: { primary: { clientId, clientSecret: '${SCREENINGS_CLIENT_SECRET}' } },
+    clients: { primary: { clientId, clientSecret: `\${${SECRET_VARIABLE}}` } },
   };
 }
 

@@ -1,9 +1,13 @@
 /** How far a certification is: one line that moves on a terminal, else a line now and then; failures as they are confirmed. */
 import type { WriteStream } from 'node:tty';
 import { requirement } from '../fixtures/requirements.ts';
+import type { Finding } from '../fixtures/run/ledger.ts';
 import type { Progress } from './certify.ts';
+import { clip, oneLine } from './render/markup.ts';
 
 const PLAIN_EVERY_MS = 5_000;
+const MOVING_EVERY_MS = 200;
+const LONGEST_FINDING = 200;
 
 export interface ShownProgress {
   readonly tell: (progress: Progress) => void;
@@ -11,30 +15,53 @@ export interface ShownProgress {
   readonly end: () => void;
 }
 
-export function showProgress(out: Pick<WriteStream, 'write' | 'isTTY' | 'columns'>): ShownProgress {
+/** `redact` is applied to what answers said: findings are told before the report is made. */
+export function showProgress(
+  out: Pick<WriteStream, 'write' | 'isTTY' | 'columns'>,
+  redact: (text: string) => string = (text) => text,
+): ShownProgress {
   const moves = Boolean(out.isTTY) && !process.env['CI'];
-  let toldAt = Date.now();
+  const everyMs = moves ? MOVING_EVERY_MS : PLAIN_EVERY_MS;
+  let latest: Progress | undefined;
   let failed = 0;
   const line = (text: string): void => {
     out.write(`${moves ? '\r\x1b[K' : ''}${text}\n`);
-    toldAt = Date.now();
+    again.refresh();
   };
+  const now = (): void => {
+    if (!latest?.probe) return;
+    const { done, planned, probe, requests } = latest;
+    const counted = [
+      `${done}/${planned}`,
+      ...(failed > 0 ? [`${failed} failed`] : []),
+      `${requests()} requests`,
+    ];
+    const text = `${counted.join(', ')}  ${probe.name}`;
+    if (!moves) return line(text);
+    const columns = out.columns || 80;
+    out.write(`\r\x1b[K${text.length < columns ? text : `${text.slice(0, columns - 2)}…`}`);
+  };
+  // Within a long probe too: silence looks like a run that hangs.
+  const again = setInterval(now, everyMs).unref();
   return {
-    tell({ planned, done, probe, findings }) {
-      for (const { id } of findings) {
-        const must = requirement(id).level === 'MUST';
-        if (must) failed += 1;
-        line(`${must ? '✗' : '!'} ${id}`);
+    tell(progress) {
+      latest = progress;
+      for (const finding of progress.findings) {
+        if (requirement(finding.id).level === 'MUST') failed += 1;
+        line(findingLine(finding, redact));
       }
-      if (!probe) return;
-      const text = `${done}/${planned}${failed > 0 ? `, ${failed} failed` : ''}  ${probe.name}`;
-      if (moves) {
-        const columns = out.columns || 80;
-        out.write(`\r\x1b[K${text.length < columns ? text : `${text.slice(0, columns - 2)}…`}`);
-      } else if (Date.now() - toldAt >= PLAIN_EVERY_MS) line(text);
+      if (moves) now();
     },
     end() {
+      clearInterval(again);
       if (moves) out.write('\r\x1b[K');
     },
   };
+}
+
+/** `✗ 4.2-to-exclusive  expected …, got …` */
+function findingLine({ id, mismatch }: Finding, redact: (text: string) => string): string {
+  const mark = requirement(id).level === 'MUST' ? '✗' : '!';
+  const words = redact(`expected ${mismatch.expected}, got ${mismatch.received}`);
+  return `${mark} ${id}  ${clip(oneLine(words), LONGEST_FINDING)}`;
 }

@@ -6,11 +6,12 @@ import type { Report } from './report.ts';
  * it is: a secret that happens to be a word such as `core` must not make the report unreadable.
  */
 export function redactReport(report: Report, { redact, redactDeep }: Redactor): Report {
-  const { kit, startedAt, verdict, selection, classes, requirements, evidence, ...texts } = report;
+  const { kit, startedAt, verdict, selection, required, classes, requirements, evidence, ...texts } = report;
   return {
     ...redactDeep(texts, 'fixed'),
     ...{ kit, startedAt, verdict, classes },
     ...(selection && { selection }),
+    ...(required && { required }),
     evidence: { ...evidence, seen: redactDeep(evidence.seen), laws: redactDeep(evidence.laws) },
     requirements: requirements.map(({ reason, failures, ...fixed }) => ({
       ...fixed,

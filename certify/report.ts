@@ -19,6 +19,8 @@ export interface RequirementResult {
   /** Why untested, and what to supply; what the kit tripped over. */
   readonly reason?: string;
   readonly lookAt: readonly string[];
+  /** What its probes took. */
+  readonly durationMs?: number;
   /** How many times the requirement was held against an answer. */
   readonly checks: number;
   readonly failures: readonly Failure[];
@@ -44,6 +46,8 @@ export interface Report {
   readonly summary: string;
   /** The basis that broke, once, where what depends on it could not be tested. */
   readonly basis?: string;
+  /** The classes that had to be exercised beside core (`--require`, `require` in the target file). */
+  readonly required?: readonly RequirementClass[];
   /** The ids that the run was limited to (`--only`); absent for a whole run. */
   readonly selection?: readonly string[];
   readonly classes: Readonly<Record<RequirementClass, 'exercised' | 'partly' | 'untested'>>;

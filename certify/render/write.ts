@@ -1,6 +1,7 @@
 /** The files of a report: written whole or not at all, the data first. */
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { UsageError } from '../../fixtures/errors.ts';
 import { join } from 'node:path';
 import type { Report } from '../report.ts';
 import { badge } from './badge.ts';
@@ -28,6 +29,21 @@ export async function writeAtomically(path: string, text: string): Promise<void>
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
+  }
+}
+
+/** Makes the folder of a report, and sees that it can be written: before anything is sent. Throws a UsageError. */
+export async function prepareDirectory(directory: string): Promise<void> {
+  try {
+    await mkdir(directory, { recursive: true });
+    const trial = join(directory, `.${randomUUID()}.tmp`);
+    await writeFile(trial, '');
+    await rm(trial);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new UsageError(
+      `the report can't be written to ${directory} (${code ?? message}); name another folder with --report-dir`,
+    );
   }
 }
 
