@@ -22,7 +22,8 @@ interface Ended {
   readonly output: string;
 }
 
-function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+/** `termAt`: told to end once this has been said. */
+function run(args: readonly string[], env: NodeJS.ProcessEnv = {}, termAt?: RegExp): Promise<Ended> {
   const child = spawn(process.execPath, ['--import', 'tsx', 'certify/main.ts', ...args], {
     cwd: ROOT,
     env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined, ...env },
@@ -30,7 +31,10 @@ function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ende
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      if (termAt?.test(output)) child.kill('SIGTERM');
+    });
   return new Promise((done) => child.once('close', (status) => done({ status, output })));
 }
 
@@ -116,6 +120,83 @@ test('wrong usage: 2, one line, nothing written', async () => {
   expect(status).toBe(2);
   expect(output.trim().split('\n')).toHaveLength(1);
   expect(await readdir(directory)).toEqual([]);
+});
+
+const written = async (content: object): Promise<string> => {
+  const file = join(directory, 'target.json');
+  await writeFile(file, JSON.stringify(content));
+  return file;
+};
+
+for (const [member, value, dropped] of [
+  ['baseUrl', 'http://127.0.0.1:1/api/v1', '/v1'],
+  ['baseUrl', 'http://127.0.0.1:1/screenings', '/screenings'],
+  ['baseUrl', 'http://127.0.0.1:1/v1/tenants/7d0c/screenings', '/v1/tenants/7d0c/screenings'],
+  ['authUrl', 'http://127.0.0.1:1/oauth/token', '/oauth/token'],
+] as const) {
+  test(`${member} that carries ${dropped}: 2, drop it`, async () => {
+    const addresses = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', [member]: value };
+    const clients = { primary: { clientId: 'a', clientSecret: 'b' } };
+    const { status, output } = await run(['--target', await written({ ...addresses, clients })]);
+    expect(output).toContain(`${member}: ends in ${dropped}, which the kit appends itself: drop it`);
+    expect(status).toBe(2);
+  });
+}
+
+test('a report directory that cannot be written: 2, before anything is sent', async ({ server }) => {
+  const target = await written(server.target());
+  const { status, output } = await run(['--target', target, '--report-dir', join(target, 'reports')]);
+  expect(output).toMatch(
+    /^certify: the report can't be written to .*name another folder with --report-dir\n$/,
+  );
+  expect(status).toBe(2);
+});
+
+test('a secret of the second tenant that was rotated: 3, and it says which', async ({ server }) => {
+  const { clients, ...rest } = server.target();
+  const secondTenant = { ...clients.secondTenant!, clientSecret: 'the one of last month' };
+  const target = await written({ $schema: 'any', ...rest, clients: { ...clients, secondTenant } });
+  const { status, output } = await run([
+    '--target',
+    target,
+    '--only',
+    '2.1,5-one-tenant',
+    '--report-dir',
+    directory,
+  ]);
+  expect(output.replace(/\s+/g, ' ')).toContain('does not work: no token for clients.secondTenant');
+  expect(status).toBe(3);
+});
+
+test('a class that is required and not exercised: 3', async ({ server }) => {
+  const { baseUrl, authUrl, clients } = server.target();
+  const target = await written({
+    baseUrl,
+    authUrl,
+    clients: { primary: clients.primary },
+    require: ['events'],
+  });
+  const { status, output } = await run(['--target', target, '--only', '2.1,6', '--report-dir', directory]);
+  expect(output).toContain('supply events');
+  expect(status).toBe(3);
+});
+
+test('told to end: what was done is reported, nothing is left running, no colours in a file', async ({
+  server,
+}) => {
+  const args = ['--target', await written(server.target()), '--report-dir', directory];
+  const { status, output } = await run(args, { CI: 'true', NO_COLOR: undefined }, /^certifying /m);
+  expect(output).toMatch(/interrupted after \d+ of \d+ checks/);
+  expect(output).not.toContain('no probe was executed');
+  expect(output).not.toContain('\u001b');
+  expect(status).toBe(143);
+  const report = await reportOf(directory);
+  expect(report.verdict).toBe('incomplete');
+  expect(report.basis).toMatch(/^interrupted after \d+ of \d+ checks$/);
+});
+
+test('--version', async () => {
+  expect((await run(['--version'])).output).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
 test('over PostgreSQL in a container the reference server is as right', async () => {

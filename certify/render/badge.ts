@@ -1,6 +1,6 @@
 /** badge.svg: the verdict at a glance, for a README or a dashboard. */
 import type { Report } from '../report.ts';
-import { countsText, VERDICT_STATUS } from './facts.ts';
+import { countsText, selected, VERDICT_STATUS } from './facts.ts';
 import { clip, markup, oneLine } from './markup.ts';
 
 const COLOUR = { pass: '#1a7f37', fail: '#b3261e', warn: '#8a5a00', untested: '#57606a', error: '#7b3fb3' };
@@ -14,7 +14,7 @@ export function badge(report: Report): string {
   const value = report.selection ? `${report.verdict} (selection)` : report.verdict;
   const left = width(LABEL);
   const right = width(value);
-  const title = `${clip(oneLine(report.target.name), 200)}: ${value}; ${countsText(report.requirements)}`;
+  const title = `${clip(oneLine(report.target.name), 200)}: ${value}; ${countsText(selected(report))}`;
   const text = (content: string, x: number, boxPx: number) =>
     markup`<text x="${x + boxPx / 2}" y="14" textLength="${boxPx - 2 * PADDING_PX}" lengthAdjust="spacingAndGlyphs">${content}</text>`;
   return `${markup`<svg xmlns="http://www.w3.org/2000/svg" width="${left + right}" height="20" role="img" aria-label="${title}">

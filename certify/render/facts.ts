@@ -41,6 +41,7 @@ export const VERDICT_STATUS: Readonly<Record<Verdict, Status>> = {
 };
 
 const SECTION_TITLE: Readonly<Record<string, string>> = {
+  '1': 'The service',
   '2.1': 'Token response',
   '2.2': 'Access token claims',
   '2.3': 'Screening object',
@@ -62,8 +63,20 @@ export function counts(results: readonly Pick<RequirementResult, 'status'>[]): C
   return counted;
 }
 
+/** What the run was asked for: all requirements, or the selection of `--only`. What was left out is not untested. */
+export const selected = ({ requirements, selection }: Report): readonly RequirementResult[] =>
+  selection
+    ? requirements.filter(({ id, section }) => selection.includes(id) || selection.includes(section))
+    : requirements;
+
+/** `(of 96 requirements)`, `(12 of 96 requirements selected)`. */
+export const selectedText = (report: Report): string =>
+  report.selection
+    ? `${selected(report).length} of ${report.requirements.length} requirements selected`
+    : `of ${report.requirements.length} requirements`;
+
 /** `3 failed, 1 warned, 9 untested, 83 passed`: what is there, in the reader's order. */
-export function countsText(results: readonly RequirementResult[]): string {
+export function countsText(results: readonly Pick<RequirementResult, 'status'>[]): string {
   const counted = counts(results);
   const words = STATUSES.filter((status) => counted[status] > 0);
   return (
@@ -73,7 +86,7 @@ export function countsText(results: readonly RequirementResult[]): string {
 }
 
 export const ofStatus = (report: Report, ...statuses: readonly Status[]): readonly RequirementResult[] =>
-  report.requirements.filter(({ status }) => statuses.includes(status));
+  selected(report).filter(({ status }) => statuses.includes(status));
 
 export interface Section {
   readonly name: string;
@@ -81,13 +94,15 @@ export interface Section {
   readonly results: readonly RequirementResult[];
 }
 
+export const sectionTitle = (name: string): string => SECTION_TITLE[name] ?? 'Further requirements';
+
 /** The results by section, in the order of the report. */
-export function sections(report: Report): readonly Section[] {
-  const names = [...new Set(report.requirements.map(({ section }) => section))];
+export function sections(all: readonly RequirementResult[]): readonly Section[] {
+  const names = [...new Set(all.map(({ section }) => section))];
   return names.map((name) => ({
     name,
-    title: SECTION_TITLE[name] ?? 'Further requirements',
-    results: report.requirements.filter(({ section }) => section === name),
+    title: sectionTitle(name),
+    results: all.filter(({ section }) => section === name),
   }));
 }
 
@@ -100,7 +115,7 @@ export function classes(report: Report): readonly {
   return (Object.keys(report.classes) as RequirementClass[]).map((name) => ({
     name,
     state: report.classes[name],
-    counts: countsText(report.requirements.filter((result) => result.class === name)),
+    counts: countsText(selected(report).filter((result) => result.class === name)),
   }));
 }
 
@@ -117,10 +132,8 @@ export function classesText(report: Report): string {
 export function untestedByReason(
   report: Report,
 ): readonly { readonly reason: string; readonly ids: readonly string[] }[] {
-  const { selection } = report;
   const idsByReason = new Map<string, string[]>();
-  for (const { id, section, reason = 'no reason was given' } of ofStatus(report, 'untested')) {
-    if (selection && !selection.includes(id) && !selection.includes(section)) continue;
+  for (const { id, reason = 'no reason was given' } of ofStatus(report, 'untested')) {
     idsByReason.set(reason, [...(idsByReason.get(reason) ?? []), id]);
   }
   return [...idsByReason].map(([reason, ids]) => ({ reason, ids }));
@@ -130,7 +143,9 @@ export function untestedByReason(
 export function selectionText(report: Report): string | undefined {
   const { selection } = report;
   if (!selection) return undefined;
-  const whole = sections(report).filter(({ results }) => results.every(({ id }) => selection.includes(id)));
+  const whole = sections(report.requirements).filter(({ results }) =>
+    results.every(({ id }) => selection.includes(id)),
+  );
   const covered = new Set<string>(whole.flatMap(({ results }) => results.map(({ id }) => id)));
   const names = [...whole.map(({ name }) => name), ...selection.filter((id) => !covered.has(id))];
   return `This run was limited to ${names.join(', ')}: the verdict speaks of this selection alone.`;
@@ -180,9 +195,9 @@ const scalar = (value: unknown): string =>
     : (JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? `${inner}` : inner)) ??
       String(value));
 
-/** A counterexample as lines to read: a `script` first and as it stands, then whatever else it names. */
+/** A counterexample as lines to read: a `script` first and as it stands, then whatever else it names but the command. */
 export function scriptLines(counterexample: Readonly<Record<string, unknown>>): readonly string[] {
-  const { script, ...rest } = counterexample;
+  const { script, walk: _, ...rest } = counterexample;
   const steps = script === undefined ? [] : Array.isArray(script) ? script.map(scalar) : [scalar(script)];
   return [
     ...steps.flatMap((step) => step.split('\n')),
@@ -220,6 +235,7 @@ export function evidence(
     { label: 'look at', texts: result.lookAt, kind: 'words' },
     { label: 'replay', texts: [replayCommand(report, result.id)], kind: 'command' },
     { label: 'curl', texts: [failure.curl], kind: 'command' },
+    { label: 'walk', texts: [String(failure.counterexample?.['walk'] ?? '')], kind: 'command' },
   ];
   return lines
     .map((line) => ({ ...line, texts: line.texts.filter((text) => text !== '') }))

@@ -167,7 +167,7 @@ test('hostile text runs nothing, loads nothing and hides nothing', async () => {
   for (const text of texts) {
     await using opened = await open(hostileReport(text));
     await expect(opened.page.getByRole('heading', { level: 1 })).toHaveText(text);
-    await expect(rows(opened.page)).toHaveCount(REQUIREMENTS.length);
+    await expect(rows(opened.page)).toHaveCount(1);
     await expect(opened.page.locator('img, iframe, [onload], [onerror]')).toHaveCount(0);
     expect(opened.mismatches).toEqual([]);
   }

@@ -10,6 +10,8 @@ import {
   number,
   ofStatus,
   sections,
+  selected,
+  selectedText,
   selectionText,
   STATUS_MARK,
   STATUSES,
@@ -30,18 +32,19 @@ const facts = (entries: readonly (readonly [name: string, value: string])[]): Ma
   )}</dl>`;
 
 function bar(report: Report): Markup {
-  const counted = counts(report.requirements);
+  const results = selected(report);
+  const counted = counts(results);
   let x = 0;
   const pieces = [...STATUSES].reverse().map((status) => {
     const piece = markup`<rect class="${status}" x="${x}" width="${counted[status]}" height="1"/>`;
     x += counted[status];
     return piece;
   });
-  return markup`<svg class="bar" viewBox="0 0 ${x} 1" preserveAspectRatio="none" role="img" aria-label="${countsText(report.requirements)}">${pieces}</svg>
+  return markup`<svg class="bar" viewBox="0 0 ${x} 1" preserveAspectRatio="none" role="img" aria-label="${countsText(results)}">${pieces}</svg>
 <ul class="tally">${STATUSES.filter((status) => counted[status] > 0).map(
     (status) =>
       markup`<li class="${status}"><span aria-hidden="true">${STATUS_MARK[status]}</span> <strong>${counted[status]}</strong> ${countWord(status, counted[status])}</li>`,
-  )}<li class="muted">of ${report.requirements.length} requirements</li></ul>`;
+  )}<li class="muted">${selectedText(report)}</li></ul>`;
 }
 
 function header(report: Report): Markup {
@@ -95,7 +98,7 @@ const classState = { exercised: 'pass', partly: 'warn', untested: 'untested' } a
 
 const coverage = (report: Report): Markup => markup`<section aria-labelledby="classes">
 <h2 id="classes">Classes exercised</h2>
-<div class="scroll"><table><thead><tr><th scope="col">Class</th><th scope="col">State</th><th scope="col">Requirements</th></tr></thead>
+<div class="scroll" role="region" tabindex="0" aria-labelledby="classes"><table><thead><tr><th scope="col">Class</th><th scope="col">State</th><th scope="col">Requirements</th></tr></thead>
 <tbody>${classes(report).map(
   (entry) =>
     markup`<tr><th scope="row">${entry.name}</th><td class="${classState[entry.state]}">${entry.state}</td><td>${entry.counts}</td></tr>`,
@@ -103,7 +106,7 @@ const coverage = (report: Report): Markup => markup`<section aria-labelledby="cl
 </section>`;
 
 function filters(report: Report): Markup {
-  const counted = counts(report.requirements);
+  const counted = counts(selected(report));
   const options = (label: string, name: string, values: readonly (readonly [string, string])[]) =>
     markup`<label>${label} <select name="${name}"><option value="">all</option>${values.map(
       ([value, text]) => markup`<option value="${value}">${text}</option>`,
@@ -116,7 +119,7 @@ function filters(report: Report): Markup {
 <p>${options(
     'Section',
     'section',
-    sections(report).map(({ name, title }) => [name, `${name} ${title}`]),
+    sections(selected(report)).map(({ name, title }) => [name, `${name} ${title}`]),
   )}
 ${options(
   'Class',
@@ -131,11 +134,11 @@ ${options(
 
 const requirements = (report: Report): Markup => markup`<section aria-labelledby="requirements">
 <h2 id="requirements">Requirements</h2>
-<nav class="noprint" aria-label="Sections"><ul class="tally">${sections(report).map(
+<nav class="noprint" aria-label="Sections"><ul class="tally">${sections(selected(report)).map(
   ({ name, title }) => markup`<li><a href="#section-${name}">${name} ${title}</a></li>`,
 )}</ul></nav>
 ${filters(report)}
-${sections(report).map(
+${sections(selected(report)).map(
   ({ name, title, results }) => markup`<section class="group" aria-labelledby="section-${name}">
 <h3 id="section-${name}">${name} ${title} <span class="muted">${countsText(results)}</span></h3>
 ${results.map((result) => requirementHtml(report, result))}</section>
@@ -148,7 +151,7 @@ const observations = (report: Report): Markup | undefined =>
     : markup`<section aria-labelledby="observations">
 <h2 id="observations">Where the specification leaves it open</h2>
 <p class="muted">What was seen there; none of it counts for or against the verdict.</p>
-<div class="scroll"><table><thead><tr><th scope="col">Topic</th><th scope="col">Question</th><th scope="col">Seen</th></tr></thead>
+<div class="scroll" role="region" tabindex="0" aria-labelledby="observations"><table><thead><tr><th scope="col">Topic</th><th scope="col">Question</th><th scope="col">Seen</th></tr></thead>
 <tbody>${report.observations.map(
         ({ topic, question, seen }) =>
           markup`<tr><th scope="row" class="id">${clip(topic, 200)}</th><td>${prose(clip(question, LONGEST_TEXT))}</td><td>${clip(seen.join(' · ') || 'not seen', LONGEST_TEXT)}</td></tr>`,

@@ -2,6 +2,7 @@
 import type { Failure, Report, RequirementResult } from '../report.ts';
 import { evidence, number, replayCommand, STATUS_MARK, type EvidenceLine } from './facts.ts';
 import { clip, markup, prose, type Markup } from './markup.ts';
+import { commandLine } from './text.ts';
 
 const LONGEST_TEXT = 8_000;
 const MOST_FAILURES = 20;
@@ -12,7 +13,7 @@ export const statusChip = (status: RequirementResult['status']): Markup =>
 
 /** A command with a button that copies it; the button shows itself where it works. */
 export const command = (text: string, name: string): Markup =>
-  markup`<div class="command"><code tabindex="0">${clip(text, LONGEST_TEXT)}</code><button type="button" class="copy" aria-label="Copy ${name}" hidden>Copy</button></div>`;
+  markup`<div class="command"><code tabindex="0">${commandLine(text)}</code><button type="button" class="copy" aria-label="Copy ${name}" hidden>Copy</button></div>`;
 
 function evidenceRow({ label, texts, kind }: EvidenceLine): Markup {
   const cut = texts.map((text) => clip(text, LONGEST_TEXT));

@@ -8,6 +8,8 @@ import {
   number,
   numbersText,
   ofStatus,
+  selected,
+  selectedText,
   selectionText,
   STATUS_MARK,
   untestedByReason,
@@ -93,7 +95,7 @@ export function summary(report: Report): string {
       ['', ''],
       [
         ['Verdict', `**${report.verdict}**`],
-        ['Requirements', countsText(report.requirements)],
+        ['Requirements', `${countsText(selected(report))} (${selectedText(report)})`],
         ['API', code(report.target.baseUrl)],
         ['Token endpoint', code(report.target.authUrl)],
         [

@@ -9,6 +9,8 @@ import {
   number,
   numbersText,
   ofStatus,
+  selected,
+  selectedText,
   selectionText,
   untestedByReason,
   VERDICT_STATUS,
@@ -18,16 +20,24 @@ import { clip, oneLine } from './markup.ts';
 import { labelled, wrap } from './text.ts';
 
 export interface TerminalOptions {
-  /** Width of the terminal in columns; 80 where unknown, and never taken for less. */
+  /** Width of the terminal in columns; 80 where unknown, and never taken for less than 40. */
   readonly columns?: number | undefined;
-  /** Whether to colour. By default as picocolors finds it: NO_COLOR, FORCE_COLOR, a terminal or none. */
+  /** Whether to colour. By default on a terminal, unless NO_COLOR is set, and wherever FORCE_COLOR is. */
   readonly color?: boolean;
   /** Where the report was written, to be named in the end. */
   readonly reportPath?: string;
 }
 
-const NARROWEST = 80;
+const NARROWEST = 40;
+const USUAL = 80;
 const WIDEST = 140;
+
+/** A file stays free of colour codes on CI too, where picocolors alone would write them. */
+const wantsColor = (out: { readonly isTTY?: boolean }): boolean => {
+  const { NO_COLOR, FORCE_COLOR } = process.env;
+  if (FORCE_COLOR && FORCE_COLOR !== '0') return true;
+  return !NO_COLOR && FORCE_COLOR !== '0' && out.isTTY === true && pc.isColorSupported;
+};
 
 interface Pen {
   readonly width: number;
@@ -48,7 +58,15 @@ function paintStatus({ colors }: Pen, status: Status): (text: string) => string 
 function heading(pen: Pen, result: RequirementResult): readonly string[] {
   const start = `${result.id}  ${result.level}  `;
   const section = `  §${result.section}`;
-  const [first = '', ...more] = wrap(result.title, Math.max(24, pen.width - start.length - section.length));
+  const room = pen.width - start.length - section.length;
+  if (room < 24) {
+    const paint = paintStatus(pen, result.status);
+    return [
+      `${paint(pen.colors.bold(result.id))}  ${paint(result.level)}${pen.colors.dim(section)}`,
+      ...wrap(result.title, pen.width - 2).map((line) => `  ${line}`),
+    ];
+  }
+  const [first = '', ...more] = wrap(result.title, room);
   const gap = ' '.repeat(Math.max(0, pen.width - start.length - first.length - section.length));
   const paint = paintStatus(pen, result.status);
   return [
@@ -97,7 +115,7 @@ function verdict(pen: Pen, report: Report, reportPath: string | undefined): read
   const facts: readonly (readonly [string, string | undefined])[] = [
     ['basis', report.basis],
     ['selection', selectionText(report)],
-    ['counts', `${countsText(report.requirements)} (of ${report.requirements.length} requirements)`],
+    ['counts', `${countsText(selected(report))} (${selectedText(report)})`],
     ['classes', classesText(report)],
     ['requests', `${number(report.requests)} in ${durationText(report.durationMs)}, seed ${report.seed}`],
     ['checks', `${number(report.evidence.executed)} of ${number(report.evidence.planned)} planned executed`],
@@ -115,8 +133,8 @@ function verdict(pen: Pen, report: Report, reportPath: string | undefined): read
 
 /** The closing text of a run, ending in a newline. */
 export function terminal(report: Report, options: TerminalOptions = {}): string {
-  const width = Math.min(WIDEST, Math.max(NARROWEST, options.columns ?? NARROWEST));
-  const pen: Pen = { width, colors: pc.createColors(options.color ?? pc.isColorSupported) };
+  const width = Math.min(WIDEST, Math.max(NARROWEST, options.columns ?? USUAL));
+  const pen: Pen = { width, colors: pc.createColors(options.color ?? wantsColor(process.stdout)) };
   const tokens = { label: 'token', texts: report.tokenCommands, kind: 'command' } as const;
   const lines = [
     ...ofStatus(report, 'fail').flatMap((result) => broken(pen, report, result)),

@@ -1,5 +1,5 @@
 /** Plain text for terminals and logs: wrapped words, labelled lines. */
-import { clip, oneLine, visible } from './markup.ts';
+import { clip, visible } from './markup.ts';
 import type { EvidenceLine } from './facts.ts';
 
 /** Breaks lines between words at `width` columns. A word that fits on no line (a URL) stays whole, where it is. */
@@ -17,10 +17,18 @@ export function wrap(text: string, width: number): readonly string[] {
   return line ? [...lines, line] : lines;
 }
 
+/** The shell takes no longer line at a prompt. */
+const LONGEST_COMMAND = 4_000;
+
+/** A command is whole on its line, or is not there: half of one is another command. */
+export const commandLine = (text: string): string =>
+  text.length > LONGEST_COMMAND || text !== visible(text).replace(/[\r\n]/g, ' ')
+    ? '# too long for a line to paste: it stands in report.json'
+    : text;
+
 const INDENT = '  ';
 const LABEL_WIDTH = 10;
 const LONGEST_EXCHANGE = 600;
-const LONGEST_COMMAND = 8_000;
 const MOST_SCRIPT_LINES = 20;
 
 /** A label in its column, then the texts. Commands stay on one line, so that they can be copied. */
@@ -32,7 +40,7 @@ export function labelled(
   const shown = texts.slice(0, MOST_SCRIPT_LINES);
   const lines = shown.flatMap((text) =>
     kind === 'command'
-      ? [clip(oneLine(text), LONGEST_COMMAND)]
+      ? [commandLine(text)]
       : wrap(clip(visible(text), LONGEST_EXCHANGE), width - INDENT.length - LABEL_WIDTH),
   );
   if (texts.length > shown.length) lines.push(`… (${texts.length - shown.length} more lines)`);

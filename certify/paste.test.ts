@@ -1,0 +1,141 @@
+/** Commands pasted out of every format, into a shell, from the report of a server that would like to be run. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from '@playwright/test';
+import { resolveTarget } from '../fixtures/target/target.ts';
+import { answers } from '../reference-server/faults/alter.ts';
+import { test } from '../reference-server/faults/testing.ts';
+import { startServer } from '../reference-server/start.ts';
+import { certify } from './certify.ts';
+import { html } from './render/html.ts';
+import { junit } from './render/junit.ts';
+import { summary } from './render/summary.ts';
+import { terminal } from './render/terminal.ts';
+import type { Report } from './report.ts';
+
+const run = promisify(execFile);
+
+/** What a shell would run, whatever quotes it finds itself within. */
+const HOSTILE = [
+  '`touch pasted-1`',
+  '$(touch pasted-2)',
+  "'; touch pasted-3; '",
+  '"; touch pasted-4; "',
+  '\ntouch pasted-5\n',
+  '\u2028touch pasted-6\r',
+  '| touch pasted-7 #',
+].join(' ');
+
+const LABELS = 'curl|walk|token|replay';
+
+const entities = (text: string): string =>
+  text
+    .replace(/&#39;/g, "'")
+    .replace(/&quot;/g, '"')
+    .replace(/&lt;/g, '<')
+    .replace(/&gt;/g, '>')
+    .replace(/&amp;/g, '&');
+
+/** Lines that begin with a command's label, and those right under it. */
+function labelledCommands(text: string): string[] {
+  const commands: string[] = [];
+  let within = false;
+  for (const line of text.split('\n')) {
+    const labelled = new RegExp(`^ {0,2}(?:${LABELS}) +(.*)$`).exec(line);
+    const under: RegExpExecArray | null = within ? /^ {10,12}(\S.*)$/.exec(line) : null;
+    within = labelled !== null || under !== null;
+    if (labelled ?? under) commands.push((labelled ?? under)![1]!);
+  }
+  return commands;
+}
+
+const FORMATS: Readonly<Record<string, (report: Report) => string[]>> = {
+  'terminal, 60 columns': (report) => labelledCommands(terminal(report, { color: false, columns: 60 })),
+  'terminal, 80 columns': (report) => labelledCommands(terminal(report, { color: false, columns: 80 })),
+  'terminal, 200 columns': (report) => labelledCommands(terminal(report, { color: false, columns: 200 })),
+  'summary.md': (report) =>
+    [...summary(report).matchAll(/^(`{3,})text\n([^]*?)\n\1$/gm)].flatMap(([, , block]) =>
+      labelledCommands(block!),
+    ),
+  'report.html': (report) =>
+    [...html(report).matchAll(/<div class="command"><code[^>]*>([^]*?)<\/code>/g)].map(([, text]) =>
+      entities(text!),
+    ),
+  'junit.xml': (report) =>
+    [...junit(report).matchAll(/<(failure|system-out)[^>]*>([^]*?)<\/\1>/g)].flatMap(([, , text]) =>
+      labelledCommands(entities(text!)),
+    ),
+};
+
+test('what is pasted out of any format asks again, and runs nothing of what the server said', async ({
+  small: { database, provisioned },
+}) => {
+  // Drops an item of every second page and says hostile things wherever it can: bodies, next, error texts, tokens.
+  const hostile = answers((answer, { path }) => {
+    if (answer.status !== 200)
+      return {
+        ...answer,
+        body: JSON.stringify({ error: HOSTILE, error_description: HOSTILE, code: HOSTILE }),
+      };
+    if (path.startsWith('/oauth')) return answer;
+    const page = JSON.parse(String(answer.body)) as {
+      items: object[];
+      links: { next?: string };
+      note: string;
+    };
+    if (page.items.length > 3) page.items.splice(2, 1);
+    page.items = page.items.map((item) => ({ ...item, comment: HOSTILE }));
+    if (page.links.next) page.links.next += `&note=${HOSTILE}`;
+    page.note = HOSTILE;
+    return {
+      ...answer,
+      headers: answer.headers.filter(([name]) => name !== 'link'),
+      body: JSON.stringify(page),
+    };
+  });
+  await using server = await startServer(database, provisioned, hostile);
+  const { clients, baseUrl, authUrl } = server.target();
+  const { clientId, clientSecret } = clients.primary;
+  const target = await resolveTarget(
+    { baseUrl, authUrl, name: HOSTILE, clients: { primary: { clientId, clientSecret: '${ACME_SECRET}' } } },
+    { env: { ACME_SECRET: clientSecret } },
+  );
+  const report = await certify(target, { seed: 1, runs: 3, replay: 'echo replayed' });
+  expect(report.verdict).toBe('non-conformant');
+  const failures = report.requirements.flatMap(({ failures }) => failures);
+  expect(failures.some(({ counterexample }) => counterexample?.['walk'])).toBe(true);
+
+  const directory = await mkdtemp(join(tmpdir(), 'pasted-'));
+  try {
+    const env = { PATH: process.env['PATH'], ACME_SECRET: clientSecret };
+    for (const [format, commandsOf] of Object.entries(FORMATS)) {
+      const commands = [...new Set(commandsOf(report))];
+      const kinds = ['TOKEN=$(curl', 'curl -sS -i', 'next=', 'echo replayed'];
+      for (const kind of kinds)
+        expect(
+          commands.filter((text) => text.startsWith(kind)).length,
+          `${kind} in ${format}`,
+        ).toBeGreaterThan(0);
+      const tokens = commands.filter((text) => text.startsWith('TOKEN='));
+      expect(tokens[0]).toContain('$ACME_SECRET');
+      // Each kind of request, and each walk whole: what the server says comes by way of its next.
+      const curls = commands.filter((text) => text.startsWith('curl')).slice(0, 12);
+      const walks = commands.filter((text) => text.startsWith('next=')).slice(0, 2);
+      const { stderr, stdout } = await run('sh', ['-c', [...tokens, ...curls, ...walks].join('\n')], {
+        cwd: directory,
+        env,
+        maxBuffer: 1e9,
+        timeout: 60_000,
+      });
+      expect(await readdir(directory), format).toEqual([]);
+      expect(stdout).toContain('HTTP/1.1 200');
+      expect(stdout).toContain('{"items"');
+      expect(stderr, format).not.toMatch(/not found|syntax|unexpected|No such/i);
+    }
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+});
