@@ -74,6 +74,8 @@ export const probes: readonly Probe[] = [
     precondition: 'token',
     run: async (kit) => {
       requireSecondTenant(kit);
+      // Credentials that earn no token at all are told as such.
+      await kit.token('secondTenant');
       const tenants: string[] = [];
       for (const client of ['primary', 'secondTenant', 'primary', 'secondTenant'] as const) {
         const exchange = await kit.client.mint(client);
