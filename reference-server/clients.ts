@@ -1,7 +1,8 @@
 /** Who may ask for tokens. Secrets are kept as salted scrypt hashes. */
 import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { Client, ClientRegistry } from './parts.ts';
+import { FairQueue } from './fair-queue.ts';
+import { type Client, type ClientRegistry, TooManyGuesses } from './parts.ts';
 
 export interface HashedSecret {
   readonly salt: Buffer;
@@ -13,6 +14,8 @@ export interface RegisteredClient extends Client {
 }
 
 const HASH_OCTETS = 32;
+const WAITING_PER_CLIENT = 8;
+const UNKNOWN = '';
 const derive = promisify(scrypt) as (secret: string, salt: Buffer, octets: number) => Promise<Buffer>;
 
 export async function hashSecret(secret: string, salt = randomBytes(16)): Promise<HashedSecret> {
@@ -21,8 +24,9 @@ export async function hashSecret(secret: string, salt = randomBytes(16)): Promis
 
 /**
  * A slow hash makes guessing dear, and would make every mint dear too. So a secret that was right once is
- * recognised by a keyed digest afterwards (the key lives as long as this process); a wrong one pays every time,
- * one after the other, which keeps guessing from slowing the rest of the service.
+ * recognised by a keyed digest afterwards (the key lives as long as this process); a wrong one pays every time. One
+ * at a time, which keeps guessing from slowing the rest of the service; few may wait, and clients take turns, so that
+ * a flood of guesses holds up nobody but the client that is guessed at. All unknown clients are one there.
  */
 export async function createClientRegistry(clients: readonly RegisteredClient[]): Promise<ClientRegistry> {
   const byId = new Map(clients.map((client) => [client.clientId, client]));
@@ -35,10 +39,12 @@ export async function createClientRegistry(clients: readonly RegisteredClient[])
   // What an unknown client is compared with, for the same time.
   const nobody = await hashSecret(randomBytes(16).toString('hex'));
 
-  let turn: Promise<unknown> = Promise.resolve();
-  const matches = (secret: string, { salt, hash }: HashedSecret): Promise<boolean> => {
-    const result = turn.then(async () => timingSafeEqual(await derive(secret, salt, HASH_OCTETS), hash));
-    turn = result.catch(() => undefined);
+  const checks = new FairQueue(WAITING_PER_CLIENT);
+  const matches = (lane: string, secret: string, { salt, hash }: HashedSecret): Promise<boolean> => {
+    const check = async (): Promise<boolean> =>
+      timingSafeEqual(await derive(secret, salt, HASH_OCTETS), hash);
+    const result = checks.add(lane, check);
+    if (!result) throw new TooManyGuesses('too many secrets are being checked');
     return result;
   };
 
@@ -48,7 +54,8 @@ export async function createClientRegistry(clients: readonly RegisteredClient[])
       const shown = digest(clientId, clientSecret);
       const known = recognised.get(clientId);
       if (client && known && timingSafeEqual(known, shown)) return client;
-      if (!(await matches(clientSecret, client?.secret ?? nobody)) || !client) return undefined;
+      const right = await matches(client?.clientId ?? UNKNOWN, clientSecret, client?.secret ?? nobody);
+      if (!right || !client) return undefined;
       recognised.set(clientId, shown);
       return client;
     },

@@ -13,7 +13,7 @@ const QUERY_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2_000;
 export class Connections implements AsyncDisposable {
   readonly #name = `screenings-${randomBytes(6).toString('hex')}`;
   readonly #url: string;
-  #pool: pg.Pool;
+  readonly #pool: pg.Pool;
   #interrupted = false;
 
   constructor(url: string) {
@@ -34,6 +34,12 @@ export class Connections implements AsyncDisposable {
     pool.on('error', () => undefined);
     pool.on('connect', (client) => client.on('error', () => undefined));
     return pool;
+  }
+
+  /** How many there are, and how many requests wait for one. */
+  get counts(): { total: number; idle: number; waiting: number } {
+    const { totalCount: total, idleCount: idle, waitingCount: waiting } = this.#pool;
+    return { total, idle, waiting };
   }
 
   /** Throws StoreUnavailable where the database can't be reached, and PostgreSQL's error where it refuses. */

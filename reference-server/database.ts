@@ -35,36 +35,55 @@ export interface Database extends AsyncDisposable {
 }
 
 const SCHEMA = `
-  CREATE TABLE screening (
+  CREATE TABLE IF NOT EXISTS screening (
     tenant    uuid    NOT NULL,
     -- Seconds since the epoch, exact: timestamptz would stop at microseconds.
     at        numeric NOT NULL,
     id        bigint  NOT NULL,
     test_time text    NOT NULL,
     json      text    NOT NULL,
-    -- The order of storage: the tenant's event log (section 6).
-    sequence  bigint  NOT NULL GENERATED ALWAYS AS IDENTITY,
     PRIMARY KEY (tenant, id)
   );
   -- Every page is one stretch of this index, wherever it begins.
-  CREATE UNIQUE INDEX screening_page ON screening (tenant, at, id);
-  CREATE INDEX screening_sequence ON screening USING brin (sequence);
+  CREATE UNIQUE INDEX IF NOT EXISTS screening_page ON screening (tenant, at, id);
+  -- The outbox (section 6): written in the transaction that stores the screening, and kept where that is deleted.
+  CREATE TABLE IF NOT EXISTS event (
+    tenant    uuid   NOT NULL,
+    -- The order of storage.
+    sequence  bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    id        bigint NOT NULL,
+    test_time text   NOT NULL,
+    json      text   NOT NULL,
+    PRIMARY KEY (tenant, sequence)
+  );
+  -- The last event of a tenant that a way out has acknowledged.
+  CREATE TABLE IF NOT EXISTS delivery (
+    sink      text   NOT NULL,
+    tenant    uuid   NOT NULL,
+    sequence  bigint NOT NULL,
+    PRIMARY KEY (sink, tenant)
+  );
 `;
 
-/** Starts or finds the database and makes its schema. Throws an Error that says which way failed, and why. */
-export async function openDatabase(choice: DatabaseChoice = 'auto'): Promise<Database> {
+/**
+ * Starts or finds the database and makes its schema. `keep` names a schema that stays, and whose data is served again:
+ * only where the database itself stays. Throws an Error that says which way failed, and why.
+ */
+export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: string): Promise<Database> {
   const running = await startPostgres(choice);
-  const schema = `screenings_${randomBytes(6).toString('hex')}`;
+  const schema = keep ?? `screenings_${randomBytes(6).toString('hex')}`;
   const url = withSettings(running.url, schema);
   try {
-    await once(running.url, `CREATE SCHEMA ${schema}`);
+    if (keep !== undefined && running.outage)
+      throw new Error('it ends with the server, so it can keep nothing');
+    await once(running.url, `CREATE SCHEMA IF NOT EXISTS ${schema}`);
     await once(url, SCHEMA);
   } catch (error) {
     await running.stop();
     throw new Error(`${running.description}: ${reasonOf(error)}`, { cause: error });
   }
   const stop = async (): Promise<void> => {
-    await once(running.url, `DROP SCHEMA ${schema} CASCADE`).catch(() => undefined);
+    if (keep === undefined) await once(running.url, `DROP SCHEMA ${schema} CASCADE`).catch(() => undefined);
     await running.stop();
   };
   return {

@@ -10,6 +10,7 @@ export interface Flags {
   readonly publicUrl?: string;
   readonly publicAuthUrl?: string;
   readonly postgres?: 'embedded' | 'testcontainers';
+  readonly keep?: string;
   readonly writeTarget?: string;
   readonly provisioning?: string;
   readonly dataset: readonly string[];
@@ -19,6 +20,9 @@ export interface Flags {
   readonly rateAlgorithm: RateAlgorithm;
   readonly rateBurst?: number;
   readonly events?: string;
+  readonly eventsDir?: string;
+  readonly webhook?: string;
+  readonly accessLog?: string | true;
   readonly signingKey?: string;
   readonly tokenLifetime: number;
   readonly fault?: string;
@@ -45,6 +49,11 @@ export function readFlags(): Flags {
         'testcontainers',
       ]),
     )
+    .option(
+      '--keep <schema>',
+      'keep the data in this schema of DATABASE_URL, and serve what is there',
+      schema,
+    )
     .option('--write-target <file>', 'write a target file here, its datasets beside it')
     .option('--provisioning <file>', 'tenants, clients and datasets')
     .option('--dataset <file...>', "primary's screenings, then the second tenant's", [])
@@ -56,6 +65,9 @@ export function readFlags(): Flags {
     )
     .option('--rate-burst <number>', 'what a full token bucket holds', whole(1, 1_000_000))
     .option('--events <file>', "write primary's events here, one a line, those of the future too")
+    .option('--events-dir <directory>', "write every tenant's events here, to TENANT.ndjson")
+    .option('--webhook <url>', "post every tenant's events there", url)
+    .option('--access-log [file]', 'a JSON object for each request; without a file to standard error')
     .option('--signing-key <file>', 'private key of the tokens, PEM')
     .option('--token-lifetime <seconds>', 'of access tokens', whole(1, 86_400), 3_600)
     .option('--fault <name>', 'with this mistake put in, or this unusual but allowed behaviour')
@@ -85,6 +97,12 @@ function rate(text: string): Pick<RateLimit, 'limit' | 'windowMs'> {
 function prefix(text: string): string {
   if (!/^(\/[\w.~-]+)*\/?$/.test(text)) throw new InvalidArgumentError('a path such as /api is expected.');
   return text.replace(/\/$/, '');
+}
+
+function schema(text: string): string {
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(text))
+    throw new InvalidArgumentError('a name such as screenings is expected.');
+  return text;
 }
 
 /** Without a trailing slash. */

@@ -11,6 +11,8 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { observe, type Observer } from './outcome.ts';
+import { normalized, originForm } from './request-target.ts';
 
 export interface ServiceRequest {
   readonly method: string;
@@ -31,9 +33,6 @@ export interface ServiceAnswer {
 
 export type Handler = (request: ServiceRequest) => Promise<ServiceAnswer>;
 
-/** Answers a request by itself and gives true, or leaves it to the handler. */
-export type RequestListener = (request: IncomingMessage, response: ServerResponse) => boolean;
-
 export interface ListenOptions {
   /** 0 (the default): any free port. */
   readonly port?: number;
@@ -46,15 +45,15 @@ export interface Listener extends AsyncDisposable {
   readonly port: number;
   /** `http://host:port` */
   readonly origin: string;
-  /** `first` is asked before the handler. */
-  handle(handler: Handler, first?: RequestListener): void;
+  /** With an observer, each answer carries an X-Request-Id: the client's own, where that is short and plain. */
+  handle(handler: Handler, observer?: Observer): void;
   /** Requests under way have so long to be answered; no new ones are taken. Default 0. */
   stop(graceMs?: number): Promise<void>;
 }
 
 interface Service {
   readonly handler: Handler;
-  readonly first: RequestListener;
+  readonly observer: Observer | undefined;
 }
 
 // RFC 9110, 4.1 recommends support for URIs of 8,000 octets at least.
@@ -147,7 +146,7 @@ export async function listen({ port = 0, host = '127.0.0.1' }: ListenOptions = {
   return {
     port: bound,
     origin: `http://${reachable(host)}:${bound}`,
-    handle: (handler, first = () => false) => provide({ handler, first }),
+    handle: (handler, observer) => provide({ handler, observer }),
     stop: (graceMs = 0) => close(server, graceMs),
     [Symbol.asyncDispose]: () => close(server, 0),
   };
@@ -161,28 +160,26 @@ function reachable(host: string): string {
 }
 
 async function exchange(request: IncomingMessage, response: ServerResponse, provided: Promise<Service>) {
+  const startedAt = performance.now();
+  const { handler, observer } = await provided;
   const target = request.url ?? '/';
+  const path = normalized(originForm(target));
+  if (observer) observe(observer, request, response, path, startedAt);
   if (Buffer.byteLength(target) > MAX_TARGET_OCTETS) return refuse(request, response, refused.target);
   if (request.httpVersion === '1.1' && request.headers.host === undefined) {
     return refuse(request, response, refused.host);
   }
-  const { handler, first } = await provided;
-  if (first(request, response)) return;
   let body: Buffer | undefined;
   try {
-    body = await readBody(request);
+    body = hasBody(request) ? await readBody(request) : NO_BODY;
   } catch {
     return response.destroy(); // the client went away in the middle of its own request
   }
   if (!body) return refuse(request, response, refused.body);
   let answer: ServiceAnswer;
   try {
-    answer = await handler({
-      method: request.method ?? 'GET',
-      path: normalized(originForm(target)),
-      headers: request.headers as Record<string, string>,
-      body,
-    });
+    const { method = 'GET' } = request;
+    answer = await handler({ method, path, headers: request.headers as Record<string, string>, body });
   } catch (error) {
     console.error('reference server:', error);
     answer = errorAnswer(500, 'internal_error', 'the server failed to answer this request');
@@ -190,24 +187,11 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
   await send(response, answer);
 }
 
-/** The path and query of a request target; proxies may send the absolute form (RFC 9112, 3.2.2). */
-function originForm(target: string): string {
-  const absolute = /^https?:\/\/[^/?#]*(.*)$/i.exec(target);
-  if (!absolute) return target;
-  const rest = absolute[1] ?? '';
-  return rest.startsWith('/') ? rest : `/${rest}`;
-}
+const NO_BODY = Buffer.alloc(0);
 
-/** With `%73` for `s` it is the same path (RFC 3986, 6.2.2.2). The query is left as it is. */
-function normalized(target: string): string {
-  const [path = ''] = target.split('?', 1);
-  if (!path.includes('%')) return target;
-  const plain = path.replace(/%[0-9a-f]{2}/gi, (escape) => {
-    const character = String.fromCharCode(parseInt(escape.slice(1), 16));
-    return /[\w.~-]/.test(character) ? character : escape;
-  });
-  return plain + target.slice(path.length);
-}
+/** RFC 9112, 6.3: a request without either has none. */
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 
 /** The whole body; undefined where it is longer than the limit. */
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {

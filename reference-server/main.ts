@@ -5,6 +5,7 @@ import { onToldToEnd } from '../fixtures/process.ts';
 import { type Database, openDatabase, type Outage } from './database.ts';
 import type { Behaviour } from './fault-by-name.ts';
 import { readFlags } from './flags.ts';
+import type { Observer } from './outcome.ts';
 import {
   defaultProvisioning,
   loadProvisioning,
@@ -89,7 +90,7 @@ async function listFaults(): Promise<void> {
 
 /** DATABASE_URL goes first, whatever `--postgres` says. */
 function openDatabaseAsAsked(): Promise<Database> {
-  return openDatabase(process.env['DATABASE_URL'] ? 'auto' : (flags.postgres ?? 'auto'));
+  return openDatabase(process.env['DATABASE_URL'] ? 'auto' : (flags.postgres ?? 'auto'), flags.keep);
 }
 
 function provisioningSet(): Promise<ProvisioningSet> | ProvisioningSet {
@@ -103,6 +104,7 @@ async function load(database: Database): Promise<Provisioned> {
   const since = Date.now();
   const provisioned = await loadProvisioning(database, await provisioningSet(), {
     ...(flags.writeTarget ? { directory: dirname(resolve(flags.writeTarget)) } : {}),
+    keep: flags.keep !== undefined,
     onProgress: (tenantId, stored) => say(`${stored} screenings of ${tenantId} stored`),
   });
   say(`data loaded in ${((Date.now() - since) / 1000).toFixed(1)} s`);
@@ -110,7 +112,10 @@ async function load(database: Database): Promise<Provisioned> {
 }
 
 async function serverOptions(): Promise<ServerOptions> {
-  const { rateLimit, rateAlgorithm, rateBurst, signingKey, events, publicUrl, publicAuthUrl } = flags;
+  const { rateLimit, rateAlgorithm, rateBurst, signingKey, publicUrl, publicAuthUrl } = flags;
+  const { events, eventsDir, webhook, accessLog: log } = flags;
+  const { accessLog, createMetrics } = await import('./observation.ts');
+  const logged = log === undefined ? undefined : accessLog(log === true ? undefined : log);
   return {
     host: flags.host,
     ports: { api: flags.port, ...(flags.authPort === undefined ? {} : { auth: flags.authPort }) },
@@ -124,5 +129,15 @@ async function serverOptions(): Promise<ServerOptions> {
       : {}),
     ...(signingKey ? { signingKeyPem: await readFile(signingKey, 'utf8') } : {}),
     ...(events ? { eventsFile: resolve(events) } : {}),
+    ...(eventsDir ? { eventsDirectory: resolve(eventsDir) } : {}),
+    ...(webhook ? { webhook } : {}),
+    observe(counts) {
+      const metrics = createMetrics(counts);
+      const observer: Observer = (outcome) => {
+        metrics.observer(outcome);
+        logged?.(outcome);
+      };
+      return { observer, metrics: () => metrics.text() };
+    },
   };
 }

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { expect } from '@playwright/test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
-import { StoreUnavailable } from './parts.ts';
+import { StoreUnavailable, TooManyGuesses } from './parts.ts';
 import type { ReferenceServer } from './start.ts';
 import { goodForm, mintToken, type Received, requestToken, screeningsUrl, send, test } from './testing.ts';
 
@@ -155,3 +155,16 @@ for (const [title, status, change] of TOKEN_ANSWERS) {
     expectDocumented(TOKEN, 'post', answer);
   });
 }
+
+test('token endpoint, past the guesses that can be checked: 429 as documented', async ({ start }) => {
+  const server = await start({
+    wrapParts: (parts) => ({
+      ...parts,
+      clients: { authenticate: () => Promise.reject(new TooManyGuesses('deliberately, by a test')) },
+    }),
+  });
+  const target = server.target();
+  const answer = await requestToken(target, goodForm(target.clients.primary));
+  expect(answer.status).toBe(429);
+  expectDocumented(TOKEN, 'post', answer);
+});

@@ -66,8 +66,16 @@ export interface Client {
   readonly suspended: boolean;
 }
 
+/** Secrets are tried faster than they can be checked: the token endpoint answers 429. */
+export class TooManyGuesses extends Error {
+  override readonly name = 'TooManyGuesses';
+}
+
 export interface ClientRegistry {
-  /** The client of that id and secret; undefined if there is none, in the same time for either reason. */
+  /**
+   * The client of that id and secret; undefined if there is none, in the same time for either reason.
+   * Throws TooManyGuesses.
+   */
   authenticate(clientId: string, clientSecret: string): Promise<Client | undefined>;
 }
 

@@ -11,9 +11,9 @@ import type { Screening } from '../fixtures/data/screening.ts';
 import { createClientRegistry, hashSecret } from './clients.ts';
 import type { Connections } from './connections.ts';
 import type { Database } from './database.ts';
-import { createEventFile } from './events.ts';
+import { readEvents, writeEvents } from './events.ts';
 import type { ClientRegistry } from './parts.ts';
-import { removeScreenings, storeScreenings } from './store.ts';
+import { forgetTenant, storeScreenings } from './store.ts';
 
 export const CLIENT_ROLES = [
   'primary',
@@ -192,6 +192,8 @@ export interface Provisioned extends AsyncDisposable {
 export interface LoadOptions {
   /** Where dataset and event files of generated screenings are written. Default: a temporary directory. */
   readonly directory?: string;
+  /** A tenant that has screenings keeps them; no dataset is written of what may have changed since. */
+  readonly keep?: boolean;
   /** Told now and then how many screenings of a tenant were stored. */
   readonly onProgress?: (tenantId: string, stored: number) => void;
 }
@@ -219,7 +221,8 @@ export async function loadProvisioning(
   const files: { dataset?: string; secondDataset?: string; events?: string } = {};
   let window: Provisioned['window'];
   for (const tenant of set.tenants) {
-    await removeScreenings(connections, tenant.tenantId);
+    if (options.keep && (await hasEvents(connections, tenant.tenantId))) continue;
+    await forgetTenant(connections, tenant.tenantId);
     if (!tenant.screenings) continue;
     const seen = watch(tenant, options.onProgress);
     await storeScreenings(connections, seen.screenings());
@@ -229,8 +232,7 @@ export async function loadProvisioning(
     window = 'generate' in tenant.screenings ? GENERATED_WINDOW : seen.window();
     if (seen.count() > MAX_EVENTS_UNASKED) continue;
     files.events = join(directory, 'events.ndjson');
-    await rm(files.events, { force: true });
-    await createEventFile(files.events, tenant.tenantId, connections).append();
+    await writeEvents(files.events, connections, tenant.tenantId);
   }
   await analyze(connections);
 
@@ -248,6 +250,10 @@ export async function loadProvisioning(
       if (!options.directory) await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+async function hasEvents(connections: Connections, tenantId: string): Promise<boolean> {
+  return (await readEvents(connections, tenantId, 0n, 1)).length > 0;
 }
 
 async function datasetFile({ tenantId, screenings }: ProvisionedTenant, path: string): Promise<string> {
@@ -292,5 +298,5 @@ function watch(tenant: ProvisionedTenant, onProgress: LoadOptions['onProgress'])
 }
 
 async function analyze(connections: Connections): Promise<void> {
-  await connections.query({ text: 'ANALYZE screening' });
+  await connections.transaction(async (client) => void (await client.query('ANALYZE screening, event')));
 }

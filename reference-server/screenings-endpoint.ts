@@ -2,7 +2,13 @@
 import { compareInstants, type Instant, parseInstant } from '../fixtures/data/instant.ts';
 import { parseForm } from './form.ts';
 import { errorAnswer, jsonAnswer, type ServiceAnswer } from './http.ts';
-import { type ServiceParts, type StoredPage, StoreUnavailable, type TokenClaims } from './parts.ts';
+import {
+  type ServiceParts,
+  type StoredPage,
+  StoreUnavailable,
+  type TokenClaims,
+  type TokenIssuer,
+} from './parts.ts';
 
 export interface ScreeningsRequest {
   /** As it stands in the path. */
@@ -33,7 +39,7 @@ export async function answerScreenings(
   parts: ServiceParts,
 ): Promise<ServiceAnswer> {
   const now = parts.now();
-  const claims = await authenticate(request.headers['authorization'], parts, Math.floor(now / 1000));
+  const claims = await authenticate(request.headers['authorization'], parts.tokens, Math.floor(now / 1000));
   if ('status' in claims) return claims;
 
   const admission = parts.limiter?.admit(claims.sub, now);
@@ -68,14 +74,14 @@ export async function answerScreenings(
 }
 
 /** The claims of the bearer token (section 5), or the 401. */
-async function authenticate(
+export async function authenticate(
   authorization: string | undefined,
-  parts: ServiceParts,
+  tokens: TokenIssuer,
   nowSeconds: number,
 ): Promise<TokenClaims | ServiceAnswer> {
   const token = /^bearer +([\w.~+/-]+=*)$/i.exec(authorization ?? '')?.[1];
   if (token === undefined) return unauthenticated('a bearer token is required', '');
-  const claims = await parts.tokens.verify(token, nowSeconds);
+  const claims = await tokens.verify(token, nowSeconds);
   return claims ?? unauthenticated('the token is invalid or has expired', ', error="invalid_token"');
 }
 

@@ -1,8 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { decodeJwt } from 'jose';
@@ -95,51 +92,6 @@ test.describe('ingestion while the server runs', () => {
     expect((await walkOf(server, 'scratch')).sort()).toEqual([...lines].sort());
     await server.clear(TENANTS.scratch);
   });
-});
-
-interface Event {
-  readonly specversion: string;
-  readonly id: string;
-  readonly source: string;
-  readonly type: string;
-  readonly data: unknown;
-}
-
-test('6 every screening of primary is an event, its data the text that REST returns', async ({ start }) => {
-  const server = await start();
-  const lines = (await readFile(server.target().events ?? '', 'utf8')).trimEnd().split('\n');
-  const data = lines.map((line) => /"data":(.*)\}$/.exec(line)?.[1] ?? line);
-  expect(data.sort()).toEqual((await walkOf(server, 'primary')).sort());
-  const envelope = JSON.parse(lines[0] ?? '') as Event;
-  expect(envelope).toMatchObject({
-    specversion: '1.0',
-    source: `/tenants/${TENANTS.primary}/screenings`,
-    type: 'screening.completed',
-  });
-  expect(String(envelope.id)).toMatch(/^\d+$/);
-});
-
-test('6 what is ingested later is appended to the event file, wherever it comes from', async ({ start }) => {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
-  const eventsFile = join(directory, 'events.ndjson');
-  const count = async (): Promise<number> => (await readFile(eventsFile, 'utf8')).split('\n').length - 1;
-  const one = await start({ eventsFile });
-  const other = await start();
-  expect(one.target().events).toBe(eventsFile);
-  expect(await count()).toBe(3_500);
-  const later = (id: number): string =>
-    `{"id":${id},"tenantId":"${TENANTS.primary}","testTime":"2031-01-01T00:00:00Z"}`;
-  try {
-    await one.ingest([later(880_000_001)]);
-    expect(await count()).toBe(3_501);
-    await other.ingest([later(880_000_002)]);
-    await expect.poll(count).toBe(3_502);
-  } finally {
-    await one.clear(TENANTS.primary);
-    await one.ingest((await readFile(one.target().dataset ?? '', 'utf8')).trimEnd().split('\n'));
-    await one.stop();
-    await rm(directory, { recursive: true });
-  }
 });
 
 test('the embedded database does not outlive its process, even if that is killed', async () => {

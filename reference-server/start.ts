@@ -1,12 +1,12 @@
 /** Starts reference servers: one by itself, or many over one database that is loaded once. */
-import { rm } from 'node:fs/promises';
 import { parseScreening, readScreenings } from '../fixtures/data/dataset.ts';
 import type { Screening } from '../fixtures/data/screening.ts';
 import type { Connections } from './connections.ts';
 import { type Database, type DatabaseChoice, openDatabase, type Outage } from './database.ts';
 import { Disposal } from './disposal.ts';
-import { createEventFile } from './events.ts';
+import { type Delivery, type Sink, startDelivery } from './delivery.ts';
 import { errorAnswer, type Handler, listen, type Listener } from './http.ts';
+import type { Observer } from './outcome.ts';
 import { openOperations } from './operations.ts';
 import {
   defaultProvisioning,
@@ -16,6 +16,8 @@ import {
 } from './provisioning.ts';
 import { createRateLimiter, type RateLimit } from './rate-limit.ts';
 import { createService, type ServiceParts } from './service.ts';
+import { withSidePaths } from './side-paths.ts';
+import { directorySink, fileSink, webhookSink } from './sinks.ts';
 import { createScreeningStore, removeScreenings, storeScreenings } from './store.ts';
 import { describeTarget, type ReferenceTarget } from './target.ts';
 import { createTokenIssuer } from './tokens.ts';
@@ -36,18 +38,30 @@ export interface ServerOptions {
   readonly now?: () => number;
   /** NDJSON file for primary's events, begun anew; those of the future are appended. */
   readonly eventsFile?: string;
+  /** The same for every tenant: TENANT.ndjson in this directory. */
+  readonly eventsDirectory?: string;
+  /** http or https address that every tenant's events are posted to. */
+  readonly webhook?: string;
   /** Where clients find the server, if it stands behind a proxy; a path that the proxy keeps is the pathPrefix too. */
   readonly publicUrl?: string;
   /** The same for the token endpoint. Default: publicUrl, unless the token endpoint has an origin of its own. */
   readonly publicAuthUrl?: string;
   /** The target file gets commands that begin and end an outage of the database. */
   readonly faultCommands?: boolean;
+  /** Is told of every request; given how to count the connections to the database. */
+  readonly observe?: (counts: () => Connections['counts']) => Observation;
   /** Replaces parts of the service: where a fault of the inside goes. */
   readonly wrapParts?: (parts: ServiceParts) => ServiceParts;
   /** Stands before the whole service: where a fault of requests and answers goes. */
   readonly wrapHandler?: (handler: Handler) => Handler;
   /** Stands before the outage that the fault commands cause. */
   readonly wrapOutage?: (outage: Outage) => Outage;
+}
+
+export interface Observation {
+  readonly observer: Observer;
+  /** Answered at /metrics. */
+  readonly metrics?: () => Promise<string>;
 }
 
 export interface StartOptions extends ServerOptions {
@@ -73,8 +87,6 @@ export interface ReferenceServer extends AsyncDisposable {
   /** Requests under way have so long to be answered. Default 0. */
   stop(graceMs?: number): Promise<void>;
 }
-
-const EVENTS_EVERY_MS = 250;
 
 /** Database, data and server in one. Throws an Error that says what could not be had. */
 export async function startReferenceServer(options: StartOptions = {}): Promise<ReferenceServer> {
@@ -142,17 +154,31 @@ export async function startServer(
     };
     const service = createService(options.wrapParts?.(parts) ?? parts);
     const handler = options.wrapHandler?.(service) ?? service;
+    const { tokens } = parts;
+    const observation = options.observe?.(() => connections.counts);
+    const serve = (listener: Listener, served: Handler): void => {
+      const { metrics } = observation ?? {};
+      const all = withSidePaths(served, { connections, tokens, now, ...(metrics ? { metrics } : {}) });
+      listener.handle(all, observation?.observer);
+    };
     if (separate) {
       const tokenPath = `${pathPrefix}/oauth/`;
-      api.handle(onlyWhere((path) => !path.startsWith(tokenPath), handler));
-      auth.handle(onlyWhere((path) => path.startsWith(tokenPath), handler));
+      serve(
+        api,
+        onlyWhere((path) => !path.startsWith(tokenPath), handler),
+      );
+      serve(
+        auth,
+        onlyWhere((path) => path.startsWith(tokenPath), handler),
+      );
     } else {
-      api.handle(handler);
+      serve(api, handler);
     }
 
+    const files: Delivery[] = [];
     const store = async (screenings: Iterable<Screening> | AsyncIterable<Screening>): Promise<void> => {
       await storeScreenings(connections, screenings);
-      await events.append();
+      await Promise.all(files.map((file) => file.settle()));
     };
     const outage = database.outage ?? cutOff(connections);
     const operations = opened.use(
@@ -166,10 +192,13 @@ export async function startServer(
       ...(eventsFile ? { eventsFile } : {}),
       faultCommands,
     });
-    // What an earlier run left there speaks of other data.
-    if (eventsFile) await rm(eventsFile, { force: true });
-    const events = opened.use(followEvents(eventsFile, target.clients.primary.tenantId, connections));
-    await events.append();
+    const deliver = (sink: Sink, tenants: Iterable<string>): Delivery =>
+      opened.use(startDelivery(connections, sink, tenants));
+    const { eventsDirectory, webhook } = options;
+    if (eventsFile) files.push(deliver(fileSink(eventsFile), [target.clients.primary.tenantId]));
+    if (eventsDirectory) files.push(deliver(directorySink(eventsDirectory), provisioned.onboarded));
+    if (webhook) deliver(webhookSink(webhook), provisioned.onboarded);
+    await Promise.all(files.map((file) => file.settle()));
 
     return {
       baseUrl,
@@ -197,20 +226,6 @@ export async function startServer(
 function onlyWhere(served: (path: string) => boolean, handler: Handler): Handler {
   return async (request) =>
     served(request.path) ? handler(request) : errorAnswer(404, 'not_found', 'there is nothing at this path');
-}
-
-function followEvents(file: string | undefined, tenantId: string, connections: Connections) {
-  if (file === undefined) return { append: async () => {}, [Symbol.asyncDispose]: async () => {} };
-  const events = createEventFile(file, tenantId, connections);
-  // Screenings come in by other processes too.
-  const timer = setInterval(() => void events.append().catch(() => undefined), EVENTS_EVERY_MS).unref();
-  return {
-    append: () => events.append(),
-    async [Symbol.asyncDispose]() {
-      clearInterval(timer);
-      await events.append().catch(() => undefined);
-    },
-  };
 }
 
 /** The nearest to an outage where the database is somebody else's: this server's connections to it. */

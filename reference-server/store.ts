@@ -39,6 +39,12 @@ export function createScreeningStore(
   };
 }
 
+/** What a screening becomes: itself, and its event. */
+const STORED = {
+  screening: 'tenant, at, id, test_time, json',
+  event: 'tenant, id, test_time, json',
+} as const;
+
 /**
  * Stores screenings by COPY, in constant memory, in one transaction. They are sorted on their way in: rows that are
  * read together then lie together, and the index grows at its end only.
@@ -54,12 +60,13 @@ export async function storeScreenings(
     );
     const copy = client.query(copyFrom('COPY incoming FROM STDIN'));
     await pipeline(Readable.from(inPieces(copyLines(screenings))), copy);
-    // One writer at a time: readers of the event log then never see a later sequence before an earlier one.
-    await client.query('LOCK TABLE screening IN SHARE ROW EXCLUSIVE MODE');
-    await client.query(
-      `INSERT INTO screening (tenant, at, id, test_time, json)
-       SELECT tenant, at, id, test_time, json FROM incoming ORDER BY tenant, at, id`,
-    );
+    // One writer at a time: readers of the outbox then never see a later sequence before an earlier one.
+    await client.query('LOCK TABLE event IN SHARE ROW EXCLUSIVE MODE');
+    for (const [table, columns] of Object.entries(STORED)) {
+      await client.query(
+        `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM incoming ORDER BY tenant, at, id`,
+      );
+    }
   });
 }
 
@@ -79,6 +86,18 @@ const COPY_ESCAPES: Readonly<Record<string, string>> = {
   '\r': '\\r',
 };
 
+/** Takes a tenant's screenings away; their events were published and stay. */
 export async function removeScreenings(connections: Connections, tenantId: string): Promise<void> {
-  await connections.query({ text: 'DELETE FROM screening WHERE tenant = $1', values: [tenantId] });
+  await connections.transaction(async (client) => {
+    await client.query('DELETE FROM screening WHERE tenant = $1', [tenantId]);
+  });
+}
+
+/** As if the tenant had never had a screening. */
+export async function forgetTenant(connections: Connections, tenantId: string): Promise<void> {
+  await connections.transaction(async (client) => {
+    for (const table of ['screening', 'event', 'delivery']) {
+      await client.query(`DELETE FROM ${table} WHERE tenant = $1`, [tenantId]);
+    }
+  });
 }

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { parseForm } from './form.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from './http.ts';
-import type { ServiceParts } from './parts.ts';
+import { type Client, type ServiceParts, TooManyGuesses } from './parts.ts';
 
 type TokenError =
   | 'invalid_request'
@@ -30,7 +30,13 @@ export async function answerToken(
   if (typeof form === 'string') return tokenError('invalid_request', form);
   if (form.grant_type !== GRANT) return tokenError('unsupported_grant_type', `grant_type must be ${GRANT}`);
 
-  const client = await parts.clients.authenticate(form.client_id, form.client_secret);
+  let client: Client | undefined;
+  try {
+    client = await parts.clients.authenticate(form.client_id, form.client_secret);
+  } catch (error) {
+    if (!(error instanceof TooManyGuesses)) throw error;
+    return tooManyGuesses;
+  }
   if (!client) return tokenError('invalid_client', 'client_id is unknown or client_secret is wrong');
   if (!client.grantTypes.includes(GRANT)) {
     return tokenError('unauthorized_client', `this client may not use ${GRANT}`);
@@ -84,6 +90,13 @@ function tokenError(error: TokenError, description: string): ServiceAnswer {
     ? jsonAnswer(401, body, [CHALLENGE, ...NO_STORE])
     : jsonAnswer(400, body, NO_STORE);
 }
+
+/** RFC 6749, 2.3.1 asks for a defence against guessing, and names no error for it. */
+const tooManyGuesses = jsonAnswer(
+  429,
+  { error: 'temporarily_unavailable', error_description: 'too many requests with unconfirmed secrets' },
+  [['retry-after', '1'], ...NO_STORE],
+);
 
 /** RFC 6749, 5.2 allows printable ASCII without quote and backslash in a description. */
 const printable = (text: string): string => text.replace(/[^ !#-[\]-~]/g, '?').slice(0, 40);
