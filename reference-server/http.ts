@@ -268,8 +268,11 @@ function answerToParseError(code: string | undefined): ServiceAnswer {
 
 async function close(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  const late = setTimeout(() => server.closeAllConnections(), graceMs);
   if (graceMs === 0) server.closeAllConnections();
+  // A connection whose last request is answered only now is idle only now.
+  const idle = setInterval(() => server.closeIdleConnections(), 20);
+  const late = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
+  clearInterval(idle);
   clearTimeout(late);
 }
