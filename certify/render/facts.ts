@@ -206,7 +206,11 @@ export function scriptLines(counterexample: Readonly<Record<string, unknown>>): 
 }
 
 /** The two halves that a reader compares; the whole as `found` where nothing was compared. */
-function messageLines({ message, expected, received }: Failure): readonly EvidenceLine[] {
+export function messageLines({
+  message,
+  expected,
+  received,
+}: Pick<Failure, 'message' | 'expected' | 'received'>): readonly EvidenceLine[] {
   if (expected === undefined || received === undefined) {
     return [{ label: 'found', texts: [message], kind: 'words' }];
   }

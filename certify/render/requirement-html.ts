@@ -15,7 +15,8 @@ export const statusChip = (status: RequirementResult['status']): Markup =>
 export const command = (text: string, name: string): Markup =>
   markup`<div class="command"><code tabindex="0">${commandLine(text)}</code><button type="button" class="copy" aria-label="Copy ${name}" hidden>Copy</button></div>`;
 
-function evidenceRow({ label, texts, kind }: EvidenceLine): Markup {
+/** One labelled piece of evidence in a list of them. */
+export function evidenceRow({ label, texts, kind }: EvidenceLine): Markup {
   const cut = texts.map((text) => clip(text, LONGEST_TEXT));
   const content =
     kind === 'command'

@@ -1,0 +1,47 @@
+/** A client that is started by hand: the values are printed, and its end is waited for. */
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { environmentOf, type Client } from './client.ts';
+
+const LOOK_EVERY_MS = 200;
+
+/**
+ * The client's output is expected in `directory`, its exit status in a file beside it, as the printed line puts them;
+ * a line on standard input (the status, 0 where it is empty) ends a situation too.
+ */
+export function clientByHand(directory: string, tell: (text: string) => void): Client {
+  const typed: string[] = [];
+  createInterface({ input: process.stdin }).on('line', (line) => typed.push(line));
+
+  return async (given, signal, situation) => {
+    await mkdir(directory, { recursive: true });
+    const [output, status] = ['ndjson', 'status'].map((end) => join(directory, `${situation}.${end}`)) as [
+      string,
+      string,
+    ];
+    await Promise.all([output, status].map((file) => rm(file, { force: true })));
+    typed.length = 0;
+    tell(`\n# ${situation}`);
+    for (const [name, value] of Object.entries(environmentOf(given))) tell(`export ${name}=${quoted(value)}`);
+    if (given.pageSize === undefined) tell('unset SCREENINGS_PAGE_SIZE');
+    if (given.events === undefined) tell('unset SCREENINGS_EVENTS');
+    tell(`# then: YOUR-CLIENT > ${quoted(output)}; echo $? > ${quoted(status)}`);
+    tell('# or press Enter here when it is through (its exit status first, if not 0)');
+    for (;;) {
+      const told = /^\s*(\d*)\s*$/.exec(typed.shift() ?? 'nothing')?.[1];
+      // A file that is there may not be written yet.
+      const written = /^(\d+)\s/.exec(await readFile(status, 'utf8').catch(() => ''))?.[1];
+      const said = told ?? written;
+      if (said !== undefined) {
+        const stdout = await readFile(output, 'utf8').catch(() => undefined);
+        return { status: Number(said), stdout, stderr: '' };
+      }
+      if (signal.aborted) return { status: undefined, stdout: undefined, stderr: '' };
+      await sleep(LOOK_EVERY_MS);
+    }
+  };
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

@@ -1,0 +1,240 @@
+/** Plays the situations to a client, and makes the report. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { UsageError } from '../../fixtures/target/usage.ts';
+import type { Verdict } from '../report.ts';
+import { makeCertificates } from './certificates.ts';
+import type { Client, Ended } from './client.ts';
+import { inOrder, within } from './data.ts';
+import { judgePlay } from './judge/play.ts';
+import { readPrinted } from './judge/printed.ts';
+import { redactorOf, throughout, type Played } from './judge/throughout.ts';
+import { timelineOf } from './record.ts';
+import type { ClientReport, SituationResult } from './report.ts';
+import { plainWalk, SITUATIONS } from './situations/all.ts';
+import type { Play, Situation, Tools } from './situation.ts';
+import { openStage, type StageOptions } from './stage.ts';
+
+export interface Options {
+  /** As it stands in the report. */
+  readonly name: string;
+  readonly kit: ClientReport['kit'];
+  /** Names of situations; all where absent. */
+  readonly only?: readonly string[];
+  /** How many situations are played at once. */
+  readonly concurrency: number;
+  /** How long a client may make no headway, in milliseconds; 0: for ever. */
+  readonly patienceMs: number;
+  /** The port of the servers; 0: any free one. */
+  readonly port?: number;
+  readonly signal?: AbortSignal;
+  /** Called before and after each situation. */
+  readonly tell?: (name: string, result?: SituationResult) => void;
+}
+
+type Row = { readonly result: SituationResult; readonly played?: Played };
+
+/** Throws a UsageError where the client can't be started. */
+export async function certifyClient(client: Client, options: Options): Promise<ClientReport> {
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-client-'));
+  const startedAt = new Date();
+  const began = performance.now();
+  try {
+    const tools = { certificates: await makeCertificates(directory).catch(() => undefined) } as Tools;
+    const chosen = SITUATIONS.filter(({ name }) => options.only?.includes(name) ?? true);
+    const context = { client, options, tools, directory };
+    const rows = new Map<string, Row>();
+    const put = async (situation: Situation): Promise<void> => {
+      rows.set(situation.name, await play(situation, context));
+    };
+    // Whoever can't walk, can show nothing else.
+    const first = chosen.find(({ name }) => name === plainWalk.name);
+    if (first) await put(first);
+    const basis = first && rows.get(first.name)!.played?.play.ended.status !== 0 && options.patienceMs > 0;
+    const others = chosen.filter((situation) => situation !== first);
+    if (basis) {
+      const reason = `${first.name} has to be walked to its end first`;
+      for (const situation of others) rows.set(situation.name, { result: untestedRow(situation, reason) });
+    } else {
+      await inTurn(slowestFirst(others), options.concurrency, put);
+    }
+    const all = chosen.map(({ name }) => rows.get(name)!);
+    const played = all.flatMap((row) => row.played ?? []);
+    const situations = [...needing(chosen, all), ...(options.only ? [] : throughout(played))];
+    return {
+      ...verdictOf(situations),
+      kit: options.kit,
+      client: options.name,
+      startedAt: startedAt.toISOString(),
+      durationMs: Math.round(performance.now() - began),
+      situations,
+    };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+interface Context {
+  readonly client: Client;
+  readonly options: Options;
+  readonly tools: Tools;
+  readonly directory: string;
+}
+
+const rowOf = (situation: Situation): Omit<SituationResult, 'status' | 'failures' | 'durationMs'> => {
+  const { name, section, level, title, lookAt } = situation;
+  return { name, section, level, title, lookAt };
+};
+
+const untestedRow = (situation: Situation, reason: string): SituationResult => ({
+  ...rowOf(situation),
+  status: 'untested',
+  reason,
+  failures: [],
+  durationMs: 0,
+});
+
+async function play(situation: Situation, context: Context): Promise<Row> {
+  const { tell, signal } = context.options;
+  if (signal?.aborted) return { result: untestedRow(situation, 'the run was interrupted') };
+  const staged = situation.stage(context.tools);
+  if (typeof staged === 'string') return { result: untestedRow(situation, staged) };
+  tell?.(situation.name);
+  const began = performance.now();
+  try {
+    const seen = await perform(situation, staged, context);
+    const judged = judgePlay(situation, seen);
+    const { status, reason, failures } = judged;
+    const { redact, redactDeep } = redactorOf(seen);
+    const result: SituationResult = {
+      ...rowOf(situation),
+      status,
+      ...(reason === undefined ? {} : { reason: redact(reason) }),
+      failures: redactDeep(failures, 'fixed'),
+      durationMs: Math.round(performance.now() - began),
+      timeline: redactDeep(timelineOf(seen.requests), 'fixed'),
+    };
+    tell?.(situation.name, result);
+    return { result, played: { name: situation.name, play: seen, judged } };
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return { result: { ...untestedRow(situation, reason), status: 'error' } };
+  }
+}
+
+const WATCH_EVERY_MS = 50;
+
+async function perform(
+  situation: Situation,
+  staged: StageOptions,
+  { client, options, directory }: Context,
+): Promise<Play> {
+  await using stage = await openStage(staged, options.port);
+  const { recorder } = stage;
+  const given = { ...stage.given };
+  if (situation.events) {
+    const events = join(directory, `${situation.name}.events.ndjson`);
+    await writeFile(events, situation.events.map((one) => `${one}\n`).join(''));
+    Object.assign(given, { events });
+  }
+  const ending = new AbortController();
+  let stopped: Play['stopped'];
+  const watching = new AbortController();
+  const watch = async (): Promise<void> => {
+    while (!watching.signal.aborted && !stopped) {
+      const silent = options.patienceMs > 0 && recorder.now() - recorder.progressMs > options.patienceMs;
+      stopped = options.signal?.aborted
+        ? 'interrupted'
+        : recorder.storm !== undefined
+          ? 'storm'
+          : silent
+            ? 'silent'
+            : undefined;
+      if (stopped) ending.abort();
+      else await sleep(WATCH_EVERY_MS, undefined, { signal: watching.signal }).catch(() => {});
+    }
+  };
+  recorder.start();
+  const watcher = watch();
+  let ended: Ended;
+  try {
+    ended = await client(given, ending.signal, situation.name);
+  } finally {
+    watching.abort();
+    await watcher;
+  }
+  const all = inOrder([...staged.screenings, ...(situation.onlyEvents ?? [])]);
+  return {
+    given,
+    requests: recorder.requests,
+    tokens: recorder.tokens,
+    ended,
+    printed: readPrinted(ended.stdout ?? ''),
+    ...(stopped ? { stopped } : {}),
+    expected: within(staged.screenings, staged.window),
+    all,
+  };
+}
+
+/** Those that wait begin first, so that all together take no longer than they must. */
+const SLOW = /for-ever|three-times|margin|expires|429|slow|long/;
+const slowestFirst = (situations: readonly Situation[]): Situation[] => [
+  ...situations.filter(({ name }) => SLOW.test(name)),
+  ...situations.filter(({ name }) => !SLOW.test(name)),
+];
+
+async function inTurn<T>(
+  items: readonly T[],
+  atOnce: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const left = [...items];
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+    }),
+  );
+}
+
+/** A pass that rests on another situation which showed nothing, is none. */
+function needing(chosen: readonly Situation[], rows: readonly Row[]): SituationResult[] {
+  return chosen.map((situation, index) => {
+    const { result } = rows[index]!;
+    const ground = situation.needs && rows[chosen.findIndex(({ name }) => name === situation.needs)]?.result;
+    return result.status === 'pass' && ground && ground.status === 'untested'
+      ? { ...result, status: 'untested', reason: ground.reason ?? '' }
+      : result;
+  });
+}
+
+function verdictOf(situations: readonly SituationResult[]): { verdict: Verdict; summary: string } {
+  const names = (statuses: readonly SituationResult['status'][]): string[] =>
+    situations.filter(({ status }) => statuses.includes(status)).map(({ name }) => name);
+  const optional = new Set(SITUATIONS.filter((one) => one.optional).map(({ name }) => name));
+  const open = situations.filter(
+    ({ status, level, name }) =>
+      status === 'error' || (status === 'untested' && level === 'MUST' && !optional.has(name)),
+  );
+  const failed = names(['fail']);
+  if (failed.length > 0)
+    return { verdict: 'non-conformant', summary: `It broke a MUST in ${failed.join(', ')}.` };
+  if (open.length > 0) {
+    const reason = open[0]!.reason ?? '';
+    return {
+      verdict: 'incomplete',
+      summary: `Nothing failed, but ${open.map(({ name }) => name).join(', ')} could not be judged: ${reason}`,
+    };
+  }
+  const warned = names(['warn']);
+  const left = names(['untested']);
+  return {
+    verdict: 'conformant',
+    summary:
+      `No MUST was broken in ${situations.length - left.length} situations.` +
+      (warned.length > 0 ? ` Warnings: ${warned.join(', ')}.` : '') +
+      (left.length > 0 ? ` Not shown: ${left.join(', ')}.` : ''),
+  };
+}

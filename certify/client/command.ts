@@ -1,0 +1,80 @@
+/** A client that is a shell command, started once a situation. */
+import { spawn } from 'node:child_process';
+import { UsageError } from '../../fixtures/target/usage.ts';
+import { environmentOf, type Client, type Ended } from './client.ts';
+import type { Given } from './stage.ts';
+
+const MOST_OUTPUT = 64 * 1024 * 1024;
+/** Between being asked to end and being made to. */
+const GRACE_MS = 1_500;
+
+/** `directory`: where the command runs. */
+export function commandClient(command: string, directory: string): Client {
+  return async (given, signal) => {
+    const child = spawn(filled(command, given), {
+      shell: true,
+      cwd: directory,
+      // A group of its own, so that what the command started ends with it.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...ownEnvironment(), ...environmentOf(given) },
+    });
+    const kill = (name: NodeJS.Signals): void => {
+      try {
+        process.kill(-child.pid!, name);
+      } catch {
+        // It has ended.
+      }
+    };
+    const stop = (): void => {
+      kill('SIGTERM');
+      setTimeout(() => kill('SIGKILL'), GRACE_MS).unref();
+    };
+    signal.addEventListener('abort', stop, { once: true });
+    const texts = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name].setEncoding('utf8').on('data', (piece: string) => {
+        if (texts[name].length < MOST_OUTPUT) texts[name] += piece;
+      });
+    }
+    const ended = await new Promise<Ended>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (code) => resolve({ status: code ?? 128, ...texts }));
+    });
+    signal.removeEventListener('abort', stop);
+    kill('SIGKILL');
+    if (signal.aborted) return { ...ended, status: undefined };
+    if (ended.status === 126 || ended.status === 127) {
+      throw new UsageError(`--command: ${ended.stderr.trim().split('\n').at(-1) ?? 'it can’t be started'}`);
+    }
+    return ended;
+  };
+}
+
+/** What the caller has set for another client stays away, and no proxy comes between. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('SCREENINGS_'));
+  const around = [process.env['NO_PROXY'], process.env['no_proxy'], '127.0.0.1', 'localhost'];
+  const list = around.filter(Boolean).join(',');
+  return { ...Object.fromEntries(kept), NO_PROXY: list, no_proxy: list };
+}
+
+const PLACES: Readonly<Record<string, (given: Given) => string | number | undefined>> = {
+  base_url: ({ baseUrl }) => baseUrl,
+  auth_url: ({ authUrl }) => authUrl,
+  client_id: ({ clientId }) => clientId,
+  client_secret: ({ clientSecret }) => clientSecret,
+  tenant_id: ({ tenantId }) => tenantId,
+  from: ({ from }) => from,
+  to: ({ to }) => to,
+  page_size: ({ pageSize }) => pageSize,
+  events: ({ events }) => events,
+};
+
+/** `{base_url}` and the like, as words of the shell. What a situation has not, is an empty word. */
+export const filled = (command: string, given: Given): string =>
+  command.replace(/\{(\w+)\}/g, (whole, name: string) =>
+    Object.hasOwn(PLACES, name) ? quoted(String(PLACES[name]!(given) ?? '')) : whole,
+  );
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

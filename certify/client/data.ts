@@ -1,0 +1,90 @@
+/** The screenings of the situations: each set shows one thing, and nothing else that could go wrong. */
+import { compareInstants, instant, formatInstant, shift } from '../../fixtures/data/instant.ts';
+import type { Screening } from '../../fixtures/data/screening.ts';
+
+export const TENANT = '5f0c9a52-7c1e-4e0b-9d3a-2b6d8e4f1a07';
+
+export interface Window {
+  readonly from: string;
+  readonly to: string;
+}
+
+export const WINDOW: Window = { from: '2026-03-01T00:00:00Z', to: '2026-04-01T00:00:00Z' };
+
+const PEOPLE = ['Zoë Ångström', '山田 太郎', 'أمينة', 'O\'Brien "Bo" \\ Co', ''];
+
+/** A screening whose text has further members, as real ones have. */
+export function screening(id: bigint, testTime: string, tenantId = TENANT): Screening {
+  const person = JSON.stringify(PEOPLE[Number(id % 5n)]);
+  const further = `"device":{"serial":"SN-${id % 97n}"},"person":${person},"temperature":36.${id % 10n}0`;
+  return {
+    id,
+    tenantId,
+    testTime,
+    json: `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}",${further}}`,
+  };
+}
+
+const START = instant('2026-03-02T08:00:00Z');
+const SECOND = 1n;
+
+const at = (seconds: number, digits = 0, units = 0): string =>
+  formatInstant(shift(shift(START, BigInt(seconds) * SECOND, 0), BigInt(units), digits));
+
+/** What lies beside the window: at its very end, and before its beginning. */
+const BESIDE = [screening(900_001n, WINDOW.to), screening(900_002n, '2026-02-28T23:59:59Z')];
+
+/** One a minute, ids in another order than the times. */
+export const plain = (count: number): Screening[] => [
+  ...Array.from({ length: count }, (_, index) =>
+    screening(BigInt(1000 + ((index * 7919) % 10_007)), at(60 * index)),
+  ),
+  ...BESIDE,
+];
+
+/** Ties of every length, one of them longer than three pages of 10. */
+export function tied(): Screening[] {
+  const sizes = [1, 2, 3, 36, 1, 12, 2];
+  return sizes.flatMap((size, tie) =>
+    Array.from({ length: size }, (_, place) =>
+      screening(BigInt(10_000 + 100 * tie + ((place * 31) % 97)), at(3600 * tie)),
+    ),
+  );
+}
+
+/** Neighbours that a double can't tell apart, in one tie. */
+export const large = (): Screening[] =>
+  Array.from({ length: 24 }, (_, index) =>
+    screening(9_007_199_254_740_991n + BigInt(index), at(60 * Math.floor(index / 8))),
+  );
+
+const OFFSETS = ['+02:00', '-07:00', '+05:30', 'Z', '-03:30'];
+
+/** Neighbours one nanosecond and one microsecond apart, each in an offset of its own. */
+export function fractional(): Screening[] {
+  return Array.from({ length: 30 }, (_, index) => {
+    const time = instant(at(600 * Math.floor(index / 10), index % 2 ? 9 : 6, 1 + (index % 10)));
+    return screening(BigInt(500 - index), spelt(time, OFFSETS[index % OFFSETS.length]!));
+  });
+}
+
+function spelt(time: ReturnType<typeof instant>, offset: string): string {
+  if (offset === 'Z') return formatInstant(time);
+  const [, sign, hours, minutes] = /^([+-])(\d\d):(\d\d)$/.exec(offset)!;
+  const east = (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes));
+  return formatInstant(time, { offsetMinutes: east });
+}
+
+/** In the order of section 4.2 rule 4. */
+export const inOrder = (screenings: readonly Screening[]): Screening[] =>
+  [...screenings].sort(
+    (a, b) =>
+      compareInstants(instant(a.testTime), instant(b.testTime)) || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0),
+  );
+
+export const within = (screenings: readonly Screening[], { from, to }: Window): Screening[] =>
+  inOrder(screenings).filter(
+    ({ testTime }) =>
+      compareInstants(instant(testTime), instant(from)) >= 0 &&
+      compareInstants(instant(testTime), instant(to)) < 0,
+  );

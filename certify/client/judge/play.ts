@@ -1,0 +1,103 @@
+/** One play held against its situation. */
+import type { Status } from '../../report.ts';
+import { line, pageRequests } from '../record.ts';
+import type { ClientFailure } from '../report.ts';
+import { finding, several, type Play, type Situation } from '../situation.ts';
+import { collectionFindings } from './printed.ts';
+
+export interface Judged {
+  readonly status: Status;
+  readonly reason?: string;
+  readonly failures: readonly ClientFailure[];
+  /** What breaks a MUST although the situation's own sentence is a SHOULD. */
+  readonly graver: { readonly soldAsWhole?: ClientFailure; readonly endless?: ClientFailure };
+}
+
+export function judgePlay(situation: Situation, play: Play): Judged {
+  if (play.stopped === 'interrupted') return untested('the run was interrupted');
+  const met = situation.met?.(play) ?? true;
+  if (met !== true && play.stopped === undefined) return untested(met);
+
+  const soldAsWhole = sold(situation, play);
+  const endless = play.stopped && without(play, play.stopped);
+  const own = situation.judge?.(play) ?? [];
+  const gaveUp = play.stopped ? undefined : givenUp(situation, play, own);
+  const failures = [
+    ...own,
+    ...soldAsWhole,
+    ...(endless && !(own.length > 0 && situation.level === 'MUST') ? [endless] : []),
+    ...(gaveUp?.failure ? [gaveUp.failure] : []),
+  ];
+  const levels = failures.map(({ level }) => (situation.level === 'SHOULD' ? 'SHOULD' : (level ?? 'MUST')));
+  const status = levels.includes('MUST') ? 'fail' : levels.length > 0 ? 'warn' : 'pass';
+  return {
+    status,
+    ...(gaveUp?.note && status === 'pass' ? { reason: gaveUp.note } : {}),
+    failures,
+    graver:
+      situation.level === 'MUST'
+        ? {}
+        : {
+            ...(soldAsWhole[0] && soldAsWhole[0].level === undefined ? { soldAsWhole: soldAsWhole[0] } : {}),
+            ...(endless && endless.level === undefined ? { endless } : {}),
+          },
+  };
+}
+
+const untested = (reason: string): Judged => ({ status: 'untested', reason, failures: [], graver: {} });
+
+/** What an exit status of 0 promises. */
+function sold({ impossible }: Situation, play: Play): readonly ClientFailure[] {
+  const { ended, printed, requests, stopped } = play;
+  if (stopped !== undefined || ended.stdout === undefined) return [];
+  if (ended.status !== undefined && ended.status !== 0) return [];
+  if (!impossible) return collectionFindings(play);
+  if (ended.status === undefined) return [];
+  return [
+    finding(
+      'an exit status other than 0: the window could not be had',
+      `exit status 0 with ${several(printed.screenings.length, 'screening')}`,
+      pageRequests(requests).slice(-3).map(line),
+    ),
+  ];
+}
+
+/** A client that had to be stopped. One whose waits for a failing server grow, may have meant to go on. */
+function without({ requests, ended: _ }: Play, why: 'silent' | 'storm'): ClientFailure {
+  const asked = pageRequests(requests);
+  const last = asked.slice(-5).map(line);
+  if (why === 'storm') {
+    return finding(
+      'an end after a few retries',
+      `${several(asked.length, 'request')} for pages, and no end`,
+      last,
+    );
+  }
+  const failing = asked.at(-1) !== undefined && asked.at(-1)!.status >= 500;
+  return finding(
+    'an end in bounded time',
+    'none: the client made no headway for as long as the kit waits (--timeout), and was stopped',
+    last,
+    failing ? 'SHOULD' : undefined,
+  );
+}
+
+/** What is said of a client that ended without the window, where it could be had. */
+function givenUp(
+  { impossible, givingUp = 'breaks' }: Situation,
+  { ended, requests }: Play,
+  own: readonly ClientFailure[],
+): { readonly failure?: ClientFailure; readonly note?: string } | undefined {
+  if (impossible || ended.status === undefined || ended.status === 0) return undefined;
+  if (givingUp === 'allowed')
+    return { note: `the client gave up (exit status ${ended.status}), and said so` };
+  const said = ended.stderr.trim().split('\n').at(-1)?.slice(0, 200);
+  const failure = finding(
+    'the window to be collected whole',
+    `exit status ${ended.status}${said ? `: ${said}` : ''}`,
+    requests.slice(-4).map(line),
+    givingUp === 'warns' ? 'SHOULD' : undefined,
+  );
+  // What led to it has been told.
+  return own.length > 0 ? undefined : { failure };
+}

@@ -1,0 +1,92 @@
+/** Whether a client waits before it asks again: as long as it was told (429), longer each time (5xx). */
+import { line, pageRequests, sameAs, type Recorded } from '../record.ts';
+import type { ClientFailure } from '../report.ts';
+import { finding, type Play } from '../situation.ts';
+
+/** A page that failed again and again, and the waits of the client in between, in milliseconds. */
+export interface Series {
+  readonly requests: readonly Recorded[];
+  readonly waitsMs: readonly number[];
+}
+
+/** The failures of each page that was answered so. */
+export function seriesOf(requests: readonly Recorded[], failed: (request: Recorded) => boolean): Series[] {
+  const byPage = new Map<string, Recorded[]>();
+  for (const request of pageRequests(requests)) {
+    const key = sameAs(request.request.path);
+    byPage.set(key, [...(byPage.get(key) ?? []), request]);
+  }
+  return [...byPage.values()].flatMap((asked) => {
+    const tries = asked.filter(
+      (request, index) => failed(request) || (index > 0 && failed(asked[index - 1]!)),
+    );
+    if (!tries.some(failed)) return [];
+    const waitsMs = tries
+      .slice(1)
+      .flatMap((request, index) => (failed(tries[index]!) ? [request.atMs - tries[index]!.endMs!] : []));
+    return [{ requests: tries, waitsMs }];
+  });
+}
+
+const LEAST_WAITS = 3;
+/** What a machine's own unrest adds to equal waits. */
+const UNREST = 1.15;
+/** No backoff at all: what asking again at once takes. */
+const AT_ONCE_MS = 25;
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
+const listed = (waitsMs: readonly number[]): string =>
+  `${waitsMs.slice(0, 6).map(seconds).join(', ')}${waitsMs.length > 6 ? ' …' : ''}`;
+
+/**
+ * Equal waits are no exponential backoff. One series of three equal waits may be jitter's chance, so it takes two,
+ * or a long one; a cap that a growing wait has reached, is allowed.
+ */
+export function backoffFindings({ requests }: Play): ClientFailure[] {
+  const all = seriesOf(requests, ({ status }) => status >= 500);
+  const long = all.filter(({ waitsMs }) => waitsMs.length >= LEAST_WAITS);
+  const atOnce = long.find(({ waitsMs }) => Math.max(...waitsMs) < AT_ONCE_MS);
+  if (atOnce) return [equal(atOnce, 'asked again at once each time')];
+  const even = long.filter(({ waitsMs }) => Math.max(...waitsMs) < UNREST * Math.min(...waitsMs));
+  const telling =
+    even.length === long.length && even.reduce((sum, { waitsMs }) => sum + waitsMs.length, 0) >= 5;
+  return telling ? [equal(even[0]!, 'waits that do not grow')] : [];
+}
+
+const equal = ({ requests, waitsMs }: Series, what: string): ClientFailure =>
+  finding(
+    'waits that grow from one retry to the next (exponential backoff)',
+    `${what}: ${listed(waitsMs)}`,
+    requests.slice(0, 8).map(line),
+  );
+
+/** Clocks and timers may be so far ahead. */
+const EARLY_MS = 100;
+
+/**
+ * Requests for pages that came before the time that a 429 named. Those that were under way when it was answered,
+ * did not know.
+ */
+export function tooEarly({ requests }: Play): ClientFailure[] {
+  const asked = pageRequests(requests);
+  for (const limited of asked.filter(({ status }) => status === 429)) {
+    const { endMs = 0, waitUntilMs = 0 } = limited;
+    const early = asked.find(({ atMs }) => atMs > endMs && atMs < waitUntilMs - EARLY_MS);
+    if (!early) continue;
+    return [
+      finding(
+        `no request for ${seconds(waitUntilMs - endMs)} after the 429, as Retry-After says`,
+        `the next one after ${seconds(early.atMs - endMs)}`,
+        [limited, early].map(line),
+      ),
+    ];
+  }
+  return [];
+}
+
+/** Requests that repeat one which was refused for good. */
+export function repeatedRefusals(requests: readonly Recorded[], status: number): Recorded[] {
+  return seriesOf(requests, (request) => request.status === status)
+    .map((series) => series.requests)
+    .reduce<Recorded[]>((most, one) => (one.length > most.length ? [...one] : most), []);
+}

@@ -1,0 +1,99 @@
+/** The client's requests as a picture: where a storm, or a wait that is missing, is seen at once. */
+import { durationText } from '../../render/facts.ts';
+import { clip, markup, type Markup } from '../../render/markup.ts';
+import { answerText } from '../record.ts';
+import type { TimelineEntry } from '../report.ts';
+
+const WIDTH = 1000;
+const LABELS = 70;
+const LANE = 26;
+const LEAST_BAR = 3;
+const MOST_ROWS = 200;
+
+const LANES = [
+  ['token', 'tokens'],
+  ['pages', 'pages'],
+  ['other', 'other'],
+] as const;
+
+type Kind = 'pass' | 'warn' | 'fail';
+
+/** Answered well, told to come back, refused or broken. */
+const kindOf = ({ status }: TimelineEntry): Kind =>
+  status >= 200 && status < 300 ? 'pass' : status === 401 || status === 429 ? 'warn' : 'fail';
+
+const endOf = ({ atMs, tookMs = 0 }: TimelineEntry): number => atMs + tookMs;
+
+/** `12 requests in 3.1 s: 1 for tokens, 11 for pages (9 answered 200, 2 answered 503)`. */
+export function inWords(entries: readonly TimelineEntry[]): string {
+  if (entries.length === 0) return 'no request';
+  const answers = new Map<string, number>();
+  for (const { channel, status } of entries) {
+    const answer = `${channel === 'token' ? 'token requests' : channel === 'pages' ? 'page requests' : 'others'} ${status === 0 ? answerText(status) : `answered ${status}`}`;
+    answers.set(answer, (answers.get(answer) ?? 0) + 1);
+  }
+  const until = Math.max(...entries.map(endOf));
+  const words = [...answers].map(([answer, count]) => `${count} ${answer}`).join(', ');
+  return `${entries.length} ${entries.length === 1 ? 'request' : 'requests'} in ${durationText(until)}: ${words}`;
+}
+
+/** A round step of time, about eight of them in all. */
+function stepOf(untilMs: number): number {
+  const rough = untilMs / 8;
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)));
+  return power * ([1, 2, 5, 10].find((factor) => factor * power >= rough) ?? 10);
+}
+
+export function timeline(entries: readonly TimelineEntry[]): Markup {
+  if (entries.length === 0) return markup`<p class="muted">The client sent no request.</p>`;
+  const lanes = LANES.filter(([channel]) => entries.some((entry) => entry.channel === channel));
+  const until = Math.max(1, ...entries.map(endOf));
+  const x = (ms: number): string => (LABELS + (ms / until) * (WIDTH - LABELS - 10)).toFixed(1);
+  const height = lanes.length * LANE + 26;
+  const step = stepOf(until);
+  const ticks = Array.from({ length: Math.floor(until / step) + 1 }, (_, index) => index * step);
+  return markup`<svg class="timeline" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${inWords(entries)}">
+${ticks.map(
+  (ms) =>
+    markup`<line class="grid" x1="${x(ms)}" x2="${x(ms)}" y1="0" y2="${lanes.length * LANE}"/><text class="tick" x="${x(ms)}" y="${height - 8}">${durationText(ms)}</text>`,
+)}
+${lanes.map(
+  ([channel, name], lane) =>
+    markup`<text class="lane" x="0" y="${lane * LANE + 17}">${name}</text>${entries
+      .filter((entry) => entry.channel === channel)
+      .map((entry) => bar(entry, lane, x))}`,
+)}</svg>
+${table(entries)}`;
+}
+
+function bar(entry: TimelineEntry, lane: number, x: (ms: number) => string): Markup {
+  const from = Number(x(entry.atMs));
+  const width = Math.max(LEAST_BAR, Number(x(endOf(entry))) - from);
+  const kind = kindOf(entry);
+  // Told apart without colour, too: what went well is low, what did not is tall.
+  const height = kind === 'pass' ? 10 : kind === 'warn' ? 16 : 20;
+  const top = lane * LANE + (LANE - height) / 2;
+  return markup`<rect class="${kind}" x="${from.toFixed(1)}" y="${top}" width="${width.toFixed(1)}" height="${height}"><title>${said(entry)}</title></rect>`;
+}
+
+const said = (entry: TimelineEntry): string =>
+  `${(entry.atMs / 1000).toFixed(3)} s  ${clip(entry.request, 300)}  ${answerText(entry.status)}`;
+
+const table = (entries: readonly TimelineEntry[]): Markup =>
+  markup`<details class="requests"><summary>${inWords(entries)}</summary><div class="scroll"><table><thead><tr><th scope="col" class="number">At</th><th scope="col">Request</th><th scope="col">Token</th><th scope="col" class="number">Answer</th><th scope="col" class="number">Took</th></tr></thead><tbody>${entries
+    .slice(0, MOST_ROWS)
+    .map(
+      (entry) =>
+        markup`<tr><td class="number">${(entry.atMs / 1000).toFixed(3)} s</td><td class="id">${clip(entry.request, 600)}</td><td>${entry.token ?? ''}</td><td class="number ${kindOf(entry)}">${answerText(entry.status)}</td><td class="number">${entry.tookMs === undefined ? '' : `${entry.tookMs} ms`}</td></tr>`,
+    )}</tbody></table></div>${entries.length > MOST_ROWS && markup`<p class="muted">${entries.length - MOST_ROWS} more stand in client.json.</p>`}</details>`;
+
+export const TIMELINE_STYLE = `
+.timeline{display:block;width:100%;min-width:34rem;height:auto;margin:.6rem 0}
+.timeline rect{fill:currentColor;fill-opacity:.85}
+.timeline .grid{stroke:var(--border)}
+.timeline text{fill:var(--muted);font-size:13px;font-family:inherit}
+.timeline .lane{fill:var(--text)}
+.requests summary{cursor:pointer;color:var(--muted);font-size:.9rem}
+.requests table{font-size:.88rem}
+.requests td.id{overflow-wrap:anywhere;min-width:20rem}
+`;

@@ -1,0 +1,82 @@
+/** A situation: a server that behaves in one way, and what is to be said of a client that met it. */
+import type { Level } from '../../fixtures/requirements.ts';
+import type { Screening } from '../../fixtures/data/screening.ts';
+import type { Certificate, CertificateName } from './certificates.ts';
+import type { Ended } from './client.ts';
+import type { Printed } from './judge/printed.ts';
+import { pageRequests, type Recorded } from './record.ts';
+import type { ClientFailure } from './report.ts';
+import type { Given, StageOptions } from './stage.ts';
+
+/** What the kit has at hand for situations; undefined where the machine lacks it. */
+export interface Tools {
+  readonly certificates?: Readonly<Record<CertificateName, Certificate>>;
+}
+
+/** One run of a client against one server. */
+export interface Play {
+  readonly given: Given;
+  readonly requests: readonly Recorded[];
+  /** The tokens that were handed out. */
+  readonly tokens: readonly string[];
+  readonly ended: Ended;
+  readonly printed: Printed;
+  /** Why the client was stopped before it ended by itself. */
+  readonly stopped?: 'silent' | 'storm' | 'interrupted';
+  /** The screenings of the window, in order. */
+  readonly expected: readonly Screening[];
+  /** Everything that the server or the events hold. */
+  readonly all: readonly Screening[];
+}
+
+export interface Situation {
+  readonly name: string;
+  /** Where the sentence stands. */
+  readonly section: string;
+  readonly level: Level;
+  /** One sentence that says what holds. */
+  readonly title: string;
+  /** Where an implementer should look when it does not, most likely cause first. */
+  readonly lookAt: readonly string[];
+  /** A client is whole without showing it: untested, it does not make a verdict incomplete. */
+  readonly optional?: true;
+  /** A fresh server. Text: why there can be none, and what to supply. */
+  readonly stage: (tools: Tools) => StageOptions | string;
+  /** Lines of the event file that the client is given. */
+  readonly events?: readonly string[];
+  /** Screenings that only the events hold. */
+  readonly onlyEvents?: readonly Screening[];
+  /** Whether the client came to the place that the situation is about; text: why it did not. */
+  readonly met?: (play: Play) => true | string;
+  /** Passing means something only where that one was met. */
+  readonly needs?: string;
+  /** The window can't be had: an exit status of 0 is a lie. */
+  readonly impossible?: true;
+  /** Giving up, and saying so, breaks the sentence (the default), is a warning, or is as good as going on. */
+  readonly givingUp?: 'breaks' | 'warns' | 'allowed';
+  /** What beside the collection is to be said of it. */
+  readonly judge?: (play: Play) => readonly ClientFailure[];
+}
+
+/** A finding in the words of the other report. */
+export const finding = (
+  expected: string,
+  got: string,
+  requests: readonly string[] = [],
+  level?: Level,
+): ClientFailure => ({
+  message: `expected ${expected}, got ${got}`,
+  requests,
+  ...(level === undefined ? {} : { level }),
+});
+
+/** The client was answered so at least once on the screenings path. */
+export const answered =
+  (status: number) =>
+  ({ requests }: Play): true | string =>
+    pageRequests(requests).some((request) => request.status === status) ||
+    `the client ended before it was answered ${status || 'with a broken connection'}`;
+
+/** `3 requests`, `1 request`. */
+export const several = (count: number, one: string, more = `${one}s`): string =>
+  `${count} ${count === 1 ? one : more}`;

@@ -1,0 +1,185 @@
+/** Limits and failures: section 7.2. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ServiceAnswer } from '../../../reference-server/http.ts';
+import type { ServerOptions } from '../../../reference-server/start.ts';
+import { backoffFindings, seriesOf, tooEarly } from '../judge/waits.ts';
+import { line } from '../record.ts';
+import { answered, finding, several, type Play, type Situation } from '../situation.ts';
+import { pageStep, refusal, usual } from './steps.ts';
+
+const LOOK_AT_429 = [
+  'what happens on a 429: a wait as long as Retry-After says, then the same URL again',
+  'the retry library: whether it knows 429 and reads Retry-After, or goes by its own waits',
+];
+const LOOK_AT_5XX = [
+  'what happens on a 5xx: a wait that doubles from one retry to the next, then the same URL again',
+  'the retry library: which statuses it retries, and whether its waits grow',
+];
+
+/** Clocks and timers may be so far ahead. */
+const EARLY_MS = 100;
+
+export const failureSituations: readonly Situation[] = [
+  {
+    name: '429-with-seconds',
+    section: '7.2',
+    level: 'MUST',
+    title: 'after a 429 nothing is asked for the seconds that `Retry-After` names; then the walk goes on',
+    lookAt: LOOK_AT_429,
+    stage: () => usual(limitedAt([2], inSeconds(2))),
+    met: answered(429),
+    givingUp: 'warns',
+    judge: tooEarly,
+  },
+  {
+    name: '429-with-a-date',
+    section: '7.2',
+    level: 'SHOULD',
+    title: 'after a 429 nothing is asked until the HTTP-date that `Retry-After` names (RFC 9110, 10.2.3)',
+    lookAt: ['the reader of Retry-After: it is a number of seconds, or an HTTP-date', ...LOOK_AT_429],
+    stage: () => usual(limitedAt([2], atDate(1800))),
+    met: answered(429),
+    judge: tooEarly,
+  },
+  {
+    name: '429-twice',
+    section: '7.2',
+    level: 'MUST',
+    title: 'a 429 after a 429 is waited out like the first',
+    lookAt: LOOK_AT_429,
+    stage: () => usual(limitedAt([2, 2], inSeconds(1))),
+    met: answered(429),
+    givingUp: 'warns',
+    judge: tooEarly,
+  },
+  {
+    name: '500-once',
+    section: '7.2',
+    level: 'MUST',
+    title: 'a 5xx is retried, and the walk goes on where it was',
+    lookAt: LOOK_AT_5XX,
+    stage: () => usual(failing(500, [2, 4], 1)),
+    met: answered(500),
+  },
+  ...[503, 500].map((status): Situation => ({
+    name: `${status}-three-times`,
+    section: '7.2',
+    level: 'MUST',
+    title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is welcome)`,
+    lookAt: LOOK_AT_5XX,
+    stage: () => usual(failing(status, [2, 4], 3)),
+    met: answered(status),
+    givingUp: 'allowed',
+    judge: (play) => [...unretried(play), ...backoffFindings(play)],
+  })),
+  {
+    name: '503-for-ever',
+    section: '7.2',
+    level: 'MUST',
+    title: 'where 503 does not end, the client gives up in bounded time, with waits that grow, and says so',
+    lookAt: ['the number of retries: bounded', 'the exit status after the last one: not 0', ...LOOK_AT_5XX],
+    stage: () => usual(failing(503, [3], Infinity)),
+    met: answered(503),
+    impossible: true,
+    judge: backoffFindings,
+  },
+  {
+    name: 'connection-dropped',
+    section: '4.2',
+    level: 'MUST',
+    title: 'an answer that breaks off in the middle is no page: what was collected is not told as whole',
+    lookAt: [
+      'the reader of the body: an early end of the connection is an error',
+      'what is printed of a page before all of it has come',
+    ],
+    stage: () => usual(droppedAt(2)),
+    met: answered(0),
+    givingUp: 'allowed',
+  },
+  {
+    name: 'slow-answer',
+    section: '4.2',
+    level: 'SHOULD',
+    title: 'an answer that takes two seconds is waited for',
+    lookAt: ['the timeout of a request: several seconds'],
+    stage: () => usual(slowAt(2, 2_000)),
+    met: ({ requests }) =>
+      requests.some(
+        ({ channel, atMs, endMs }) => channel === 'pages' && (endMs ?? Infinity) - atMs > 1_500,
+      ) || 'the client ended before the slow answer',
+  },
+];
+
+function unretried({ requests, ended }: Play) {
+  const [series] = seriesOf(requests, ({ status }) => status >= 500);
+  return series && series.waitsMs.length === 0 && ended.status !== 0
+    ? [finding('a retry', `exit status ${ended.status} after the first failure`, series.requests.map(line))]
+    : [];
+}
+
+const failing = (status: number, pages: readonly number[], times: number): ServerOptions =>
+  pageStep(
+    () =>
+      ({ page, attempt }, request, next) =>
+        pages.includes(page) && attempt <= times ? refusal(status) : next(request),
+  );
+
+type Until = (nowMs: number) => { readonly untilMs: number; readonly header: string };
+
+const inSeconds =
+  (seconds: number): Until =>
+  (nowMs) => ({ untilMs: nowMs + 1000 * seconds, header: String(seconds) });
+
+/** A whole second, at least so many milliseconds ahead. */
+const atDate =
+  (aheadMs: number): Until =>
+  (nowMs) => {
+    const untilMs = 1000 * Math.ceil((nowMs + aheadMs) / 1000);
+    return { untilMs, header: new Date(untilMs).toUTCString() };
+  };
+
+/** A limit for all pages, met at each of these pages in turn, and held until it is over. */
+const limitedAt = (pages: readonly number[], until: Until): ServerOptions =>
+  pageStep(() => {
+    const left = [...pages];
+    let limit: ReturnType<Until> | undefined;
+    return ({ page }, request, next) => {
+      const nowMs = Date.now();
+      const held = limit !== undefined && nowMs < limit.untilMs - EARLY_MS;
+      if (!held) {
+        limit = undefined;
+        if (page >= (left[0] ?? Infinity)) {
+          left.shift();
+          limit = until(nowMs);
+        }
+      }
+      return limit ? refusal(429, [['retry-after', limit.header]]) : next(request);
+    };
+  });
+
+const droppedAt = (wanted: number): ServerOptions =>
+  pageStep(() => async ({ page, attempt }, request, next) => {
+    const answer = await next(request);
+    return page === wanted && attempt === 1 && typeof answer.body === 'string' ? halved(answer) : answer;
+  });
+
+/** Promises the whole and breaks off in the middle. */
+function halved(answer: ServiceAnswer): ServiceAnswer {
+  const octets = Buffer.from(String(answer.body));
+  async function* half(): AsyncGenerator<Buffer> {
+    yield octets.subarray(0, octets.length / 2);
+    await sleep(50);
+    throw new Error('a situation of the kit');
+  }
+  return {
+    ...answer,
+    headers: [...answer.headers, ['content-length', String(octets.length)]],
+    body: half(),
+  };
+}
+
+const slowAt = (wanted: number, ms: number): ServerOptions =>
+  pageStep(() => async ({ page, attempt }, request, next) => {
+    if (page === wanted && attempt === 1) await sleep(ms);
+    return next(request);
+  });

@@ -1,0 +1,245 @@
+/** Pages: sections 2.3, 2.4, 4.2 and 9. */
+import { answers, isScreenings, nextUrls, pages, tokenBody } from '../../../reference-server/faults/alter.ts';
+import { fractional, large, plain, tied, WINDOW } from '../data.ts';
+import { followFindings } from '../judge/asked.ts';
+import { mints, pageRequests } from '../record.ts';
+import type { Situation } from '../situation.ts';
+import { finding, several } from '../situation.ts';
+import { both, usual } from './steps.ts';
+
+const LOOK_AT_NEXT = [
+  'the URL of the next request: links.next as it is, not put together from its parameters',
+  'a URL library that decodes and encodes anew: a + in an offset arrives as a space',
+];
+
+/** The first one: without it, no other can be judged. */
+export const plainWalk: Situation = {
+  name: 'plain-walk',
+  section: '4.2',
+  level: 'MUST',
+  title:
+    'following `links.next` until it is absent collects every screening of the window, at the default page size',
+  lookAt: [
+    'the loop: it ends where links.next is absent, and nowhere else',
+    'the first request: from, to and the tenant of the environment, percent-encoded',
+    'the token request: a form with grant_type, client_id, client_secret and scope',
+    ...LOOK_AT_NEXT,
+  ],
+  stage: () => ({ screenings: plain(250), window: WINDOW, mostItems: 1000 }),
+  judge: followFindings,
+};
+
+const LONG_WALK_PAGES = 120;
+const CALLS_A_TOKEN = 10;
+
+export const pagesSituations: readonly Situation[] = [
+  {
+    name: 'long-walk',
+    section: '5.6',
+    level: 'SHOULD',
+    title: `a walk of ${LONG_WALK_PAGES} pages gets along with one token: it is kept, and not minted for each call`,
+    lookAt: ['where the token is kept: beside the client and not within the function that asks for a page'],
+    stage: () => ({
+      screenings: plain(5 * LONG_WALK_PAGES - 2),
+      window: WINDOW,
+      pageSize: 5,
+      mostItems: 5,
+    }),
+    judge: ({ requests }) => {
+      const pagesAsked = pageRequests(requests).length;
+      const minted = mints(requests);
+      // Several walkers may begin at once, each without a token.
+      const later = minted.filter(({ atMs }) => atMs > (minted[0]!.endMs ?? Infinity));
+      return CALLS_A_TOKEN * later.length < pagesAsked
+        ? []
+        : [
+            finding(
+              `one token, reused, for ${several(pagesAsked, 'request')}`,
+              several(minted.length, 'token request'),
+              minted.slice(0, 5).map(({ atMs }) => `at ${(atMs / 1000).toFixed(3)} s  POST /oauth/token`),
+            ),
+          ];
+    },
+  },
+  {
+    name: 'short-pages',
+    section: '2.4',
+    level: 'MUST',
+    title: 'a page with fewer items than pageSize is not the last one: only an absent `next` says so',
+    lookAt: ['the end of the loop: an absent links.next, not the number of items'],
+    stage: () => ({ ...usual(), mostItems: 7 }),
+  },
+  {
+    name: 'empty-page-with-next',
+    section: '2.4',
+    level: 'MUST',
+    title: 'a page without items that has a `next` is not the last one',
+    lookAt: ['the end of the loop: an absent links.next, not an empty array of items'],
+    stage: () => usual(emptyPages),
+    met: ({ requests }) =>
+      requests.some(({ page }) => page?.items === 0 && page.next !== undefined) ||
+      'the client ended before the empty page',
+  },
+  {
+    name: 'empty-window',
+    section: '4.2',
+    level: 'MUST',
+    title: 'a window without screenings is collected whole: nothing is printed, and the exit status is 0',
+    lookAt: ['what the client makes of no items: no error, and no exit status other than 0'],
+    stage: () => ({ ...usual(), window: { from: '2026-05-01T00:00:00Z', to: '2026-05-02T00:00:00Z' } }),
+  },
+  {
+    name: 'ties-across-pages',
+    section: '4.2',
+    level: 'MUST',
+    title: 'screenings at the same instant are all collected, also where they are more than a page',
+    lookAt: [
+      'the next request: links.next carries from_id, which tells ties apart; the last testTime alone does not',
+      'deduplication: the key is the id and not the testTime',
+    ],
+    stage: () => ({ ...usual(), screenings: tied() }),
+  },
+  {
+    name: 'large-ids',
+    section: '2.3',
+    level: 'MUST',
+    title: 'ids are integers, beyond 2^53 too: neighbours stay apart and keep their digits',
+    lookAt: ['the JSON parser: ids as 64-bit integers or text, not as doubles'],
+    stage: () => ({ ...usual(), screenings: large() }),
+  },
+  {
+    name: 'offsets-and-fractions',
+    section: '4.2',
+    level: 'MUST',
+    title: 'testTimes in any offset and to the nanosecond, and a window in offsets of its own, lose nothing',
+    lookAt: [
+      'the query: a + of an offset is sent as %2B',
+      'times on their way to the next request: no Date or float, which cut them to milliseconds',
+      'deduplication: the key is the id and not the testTime',
+    ],
+    stage: () => ({
+      ...usual(),
+      screenings: fractional(),
+      window: { from: '2026-03-01T05:30:00.000000001+05:30', to: '2026-03-31T19:00:00.5-05:00' },
+    }),
+  },
+  ...nextSpellings(),
+  {
+    name: 'unknown-fields',
+    section: '9.3',
+    level: 'MUST',
+    title: 'unknown members in a screening, a page, its links and a token response are tolerated',
+    lookAt: ['the JSON mapping: unknown members are ignored, not an error (section 9, rule 3)'],
+    stage: () => usual(withUnknownFields),
+  },
+  {
+    name: 'link-header-among-others',
+    section: '4.2',
+    level: 'SHOULD',
+    title: 'a `Link` header with further relations and parameters (RFC 8288) leads no walk astray',
+    lookAt: [
+      'the parser of the Link header, where it is used: several links, parameters in quotes with commas',
+    ],
+    stage: () => usual(furtherLinks),
+  },
+  {
+    name: 'addresses',
+    section: '4.1',
+    level: 'MUST',
+    title: 'base_url and auth_url are taken as given: two origins, and a path before /v1 and /oauth',
+    lookAt: ['how URLs are put together: the path is appended to base_url, not put in place of its own path'],
+    stage: () => usual({ pathPrefix: '/gateway/api', separateOrigins: true }),
+  },
+  {
+    name: 'secret-form-encoded',
+    section: '4.1',
+    level: 'MUST',
+    title: 'the token request is form-encoded: a client_secret may hold any character',
+    lookAt: ['how the form is written: by the library’s encoder and not by joining texts'],
+    stage: () => ({ ...usual(), clientSecret: 'p+l%u&s=%2B/"\'\\ ~$HOME`x' }),
+  },
+];
+
+/** Before each further page an empty one, which leads on to it from the same place. */
+const emptyPages = pages((page, query, _number, request) => {
+  const { next } = page.links as { next?: string };
+  if (next === undefined || !query.has('from_id') || query.has('scan')) return;
+  const onward = `${new URL(next).origin}${request.path}&scan=2`;
+  page.items = [];
+  page.links = { next: onward };
+  page.headers = page.headers.filter(([name]) => name !== 'link');
+  page.headers.push(['link', `<${onward}>; rel="next"`]);
+});
+
+const withUnknownFields = both(
+  pages((page) => {
+    const further = `,"site":{"name":"Nord","tags":["a",{"b":null}]},"score":1.5e3,"reviewed":null`;
+    page.items = page.items.map((item) => `${item.slice(0, -1)}${further}}`);
+    page.links = { self: '/here', ...(page.links as object), last: { href: '/there' } };
+    page.further = `,"total":null,"meta":{"took":[1,2,3]}`;
+  }),
+  tokenBody((body) => ({ ...body, issued_by: { node: 3 }, not_before: null })),
+);
+
+const furtherLinks = answers((answer, request) =>
+  isScreenings(request) && answer.status === 200
+    ? {
+        ...answer,
+        headers: [
+          ['link', '</about?a=1,2;b>; title="the next, and more"; rel="help", </first>; rel=first'] as const,
+          ...answer.headers,
+          ['link', '</previous>; rel="prev"'] as const,
+        ],
+      }
+    : answer,
+);
+
+function nextSpellings(): Situation[] {
+  const spelt = (
+    name: string,
+    title: string,
+    spell: (next: URL) => string,
+    level: Situation['level'] = 'MUST',
+  ): Situation => ({
+    name,
+    section: '4.2',
+    level,
+    title,
+    lookAt: LOOK_AT_NEXT,
+    stage: () => usual(nextUrls(spell)),
+    judge: followFindings,
+  });
+  const pairs = (next: URL): string[] => next.search.slice(1).split('&');
+  const withQuery = (next: URL, query: string): string => `${next.origin}${next.pathname}?${query}`;
+  const everyOctet = (text: string): string =>
+    [...Buffer.from(decodeURIComponent(text))]
+      .map((octet) => `%${octet.toString(16).padStart(2, '0')}`)
+      .join('');
+  return [
+    spelt(
+      'next-in-another-order',
+      '`next` is followed as given, with its parameters in another order',
+      (next) => withQuery(next, pairs(next).reverse().join('&')),
+    ),
+    spelt(
+      'next-with-extra-parameters',
+      '`next` is followed as given, with parameters that the client does not know',
+      (next) => withQuery(next, ['snapshot=a%2Fb', ...pairs(next), 'cursor=eJwz%3D'].join('&')),
+    ),
+    spelt('next-percent-encoded', '`next` is followed as given, whatever it percent-encodes', (next) =>
+      withQuery(
+        next,
+        pairs(next)
+          .map((pair) => pair.split('=') as [string, string])
+          .map(([key, value]) => `${key}=${key === 'pageSize' ? value : everyOctet(value)}`)
+          .join('&'),
+      ),
+    ),
+    spelt(
+      'next-relative',
+      'a `next` that is a relative reference is resolved against the request (RFC 3986, 5)',
+      (next) => `${next.pathname}${next.search}`,
+      'SHOULD',
+    ),
+  ];
+}

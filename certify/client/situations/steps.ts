@@ -1,0 +1,83 @@
+/** Steps before the service, as situations put them together. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  errorAnswer,
+  type Handler,
+  type ServiceAnswer,
+  type ServiceRequest,
+} from '../../../reference-server/http.ts';
+import { isScreenings, middleware, queryOf } from '../../../reference-server/faults/alter.ts';
+import type { ServerOptions } from '../../../reference-server/start.ts';
+import { plain, WINDOW } from '../data.ts';
+import type { StageOptions } from '../stage.ts';
+
+/** Screenings on pages of ten, whatever a client asks for. */
+export const PAGE_SIZE = 10;
+
+/** Pages of plain screenings: nothing about them is unusual. */
+export const usual = (server: StageOptions['server'] = {}, pages = 5): StageOptions => ({
+  screenings: plain(pages * PAGE_SIZE - 4),
+  window: WINDOW,
+  pageSize: PAGE_SIZE,
+  mostItems: PAGE_SIZE,
+  server,
+});
+
+/** `page`: which one of the walk is asked, `attempt`: for which time; both counted from 1. */
+export type PageStep = (
+  place: { readonly page: number; readonly attempt: number },
+  request: ServiceRequest,
+  next: Handler,
+) => Promise<ServiceAnswer> | ServiceAnswer;
+
+/** Puts a step before every GET of a page. `make` is called once a server. */
+export const pageStep = (make: () => PageStep): ServerOptions =>
+  middleware(() => {
+    const step = make();
+    const attempts = new Map<string, number>();
+    return (request, next) => {
+      if (!isScreenings(request) || request.method !== 'GET') return next(request);
+      const query = queryOf(request);
+      const place = `${query.get('from')} ${query.get('from_id')}`;
+      const attempt = (attempts.get(place) ?? 0) + 1;
+      attempts.set(place, attempt);
+      return step({ page: [...attempts.keys()].indexOf(place) + 1, attempt }, request, next);
+    };
+  });
+
+/** Every page takes its time. */
+export const paced = (ms: number): ServerOptions =>
+  pageStep(() => async (_place, request, next) => {
+    await sleep(ms);
+    return next(request);
+  });
+
+const CODES: Readonly<Record<number, string>> = {
+  400: 'invalid_request',
+  401: 'unauthenticated',
+  403: 'forbidden',
+  404: 'not_found',
+  429: 'rate_limited',
+  500: 'internal_error',
+  503: 'service_unavailable',
+};
+
+/** A refusal as section 7.2 has it. */
+export const refusal = (status: number, headers: ServiceAnswer['headers'] = []): ServiceAnswer =>
+  errorAnswer(status, CODES[status]!, 'a situation of the kit', headers);
+
+export const UNAUTHENTICATED = refusal(401, [
+  ['www-authenticate', 'Bearer realm="screenings", error="invalid_token"'],
+]);
+
+/** Both of two, the outer one first to see a request. */
+export const both = (outer: ServerOptions, inner: ServerOptions): ServerOptions => ({
+  wrapHandler: (handler) => {
+    const within = inner.wrapHandler?.(handler) ?? handler;
+    return outer.wrapHandler?.(within) ?? within;
+  },
+  wrapParts: (parts) => {
+    const within = inner.wrapParts?.(parts) ?? parts;
+    return outer.wrapParts?.(within) ?? within;
+  },
+});

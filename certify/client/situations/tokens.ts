@@ -1,0 +1,223 @@
+/** Tokens: sections 2.2 and 5. */
+import { randomBytes } from 'node:crypto';
+import { isTokenRequest, middleware, tokenBody } from '../../../reference-server/faults/alter.ts';
+import { parseForm } from '../../../reference-server/form.ts';
+import { jsonAnswer } from '../../../reference-server/http.ts';
+import type { ServerOptions } from '../../../reference-server/start.ts';
+import { repeatedRefusals } from '../judge/waits.ts';
+import { line, mints, pageRequests } from '../record.ts';
+import { answered, finding, several, type Play, type Situation } from '../situation.ts';
+import { both, paced, pageStep, UNAUTHENTICATED, usual } from './steps.ts';
+
+const LOOK_AT_401 = [
+  'what happens on a 401: the token is thrown away, one new one is minted, the same URL is asked once more',
+  'the token of the retry: the new one, and not the header that was made before',
+];
+
+const LIFETIME_S = 62;
+const MARGIN_S = 60;
+/** Between a client's look at its clock and the arrival of its request, and for whole seconds. */
+const LATE_S = 1.5;
+
+export const tokenSituations: readonly Situation[] = [
+  {
+    name: 'refresh-margin',
+    section: '5.6',
+    level: 'SHOULD',
+    title: `a token is used until ${MARGIN_S} seconds before exp, then a new one is minted (here it lives for ${LIFETIME_S})`,
+    lookAt: [
+      'the moment of renewal: expires_in less 60 seconds after the token came',
+      'whether the token’s age is looked at before each request, or only at the start of the walk',
+    ],
+    stage: () => usual({ tokenLifetimeSeconds: LIFETIME_S, ...paced(600) }, 8),
+    met: ({ requests }) =>
+      pageRequests(requests).some(({ atMs }) => atMs > oldAfterMs(requests) + 1000 * LATE_S) ||
+      'the walk was over before a token came near its exp',
+    judge: ({ requests }) => {
+      const minted = mints(requests).filter(({ status }) => status === 200);
+      const late = pageRequests(requests).filter(({ atMs, token }) => {
+        const issued = token === undefined ? undefined : minted[token - 1];
+        return issued && (atMs - issued.endMs!) / 1000 > LIFETIME_S - MARGIN_S + LATE_S;
+      });
+      if (late.length === 0) return [];
+      const issued = minted[late[0]!.token! - 1]!;
+      const left = LIFETIME_S - (late.at(-1)!.atMs - issued.endMs!) / 1000;
+      return [
+        finding(
+          `a new token from ${MARGIN_S} s before exp on`,
+          `${several(late.length, 'request')} with a token that was to be renewed (${left.toFixed(0)} s before its exp)`,
+          late.slice(0, 5).map(line),
+        ),
+      ];
+    },
+  },
+  {
+    name: 'token-expires-in-the-walk',
+    section: '5.6',
+    level: 'SHOULD',
+    title: 'a token that expires in the middle of a walk is followed by another, and the walk goes on',
+    lookAt: LOOK_AT_401,
+    stage: () => usual(both(firstTokenLives(2), paced(400)), 8),
+    met: ({ requests }) =>
+      mints(requests).length > 1 || answered(401)({ requests } as Play) === true
+        ? true
+        : 'the walk was over before the token expired',
+  },
+  {
+    name: '401-once',
+    section: '5.6',
+    level: 'SHOULD',
+    title: 'on a 401 a new token is minted and the request retried with it: the walk goes on',
+    lookAt: LOOK_AT_401,
+    stage: () => usual(revokedAtPage(2)),
+    met: answered(401),
+    judge: ({ requests }) => {
+      const refused = pageRequests(requests).filter(({ status }) => status === 401);
+      const again = refused.find(
+        ({ token, atMs }) => atMs > refused[0]!.endMs! && token === refused[0]!.token,
+      );
+      return again
+        ? [
+            finding(
+              'a retry with a new token',
+              'one with the token that was refused',
+              [refused[0]!, again].map(line),
+            ),
+          ]
+        : [];
+    },
+  },
+  {
+    name: '401-for-ever',
+    section: '5.6',
+    level: 'SHOULD',
+    title:
+      'on a 401 the request is retried exactly once: where the new token is refused too, the client gives up',
+    lookAt: ['the retry after a 401: one, counted for the request, and then the error is told'],
+    stage: () => usual(pageStep(() => () => UNAUTHENTICATED)),
+    met: answered(401),
+    impossible: true,
+    judge: ({ requests }) => {
+      const refused = repeatedRefusals(requests, 401);
+      return refused.length <= 2
+        ? []
+        : [
+            finding(
+              'one retry of a request that is answered 401',
+              `${several(refused.length - 1, 'retry', 'retries')}, with ${several(mints(requests).length, 'token request')}`,
+              refused.slice(0, 8).map(line),
+            ),
+          ];
+    },
+  },
+  {
+    name: 'scope-subset',
+    section: '5.7',
+    level: 'MUST',
+    optional: true,
+    title: 'fewer scopes granted than requested are no error',
+    lookAt: ['a comparison of the granted scope with the requested one: screenings.read is enough'],
+    stage: () => usual(),
+    met: ({ requests }) =>
+      mints(requests).some(({ request }) => scopesOf(request.body).length > 1) ||
+      'the client asks for one scope only, of which none can be left out',
+  },
+  {
+    name: 'opaque-token',
+    section: '2.2',
+    level: 'SHOULD',
+    title: 'the token is sent as it came: nothing in it has to be read (it looks like no JWT here)',
+    lookAt: [
+      'where the lifetime is taken from: expires_in of the token response',
+      'code that decodes the access token: that is for diagnostics alone',
+    ],
+    stage: () => usual(opaque),
+  },
+  {
+    name: 'credentials-refused',
+    section: '7.1',
+    level: 'SHOULD',
+    title: 'a refusal of the credentials (401 invalid_client) is final: the client gives up and says so',
+    lookAt: ['the retry around the token request: only for failures of the server'],
+    stage: () =>
+      usual(middleware(() => (request, next) => (isTokenRequest(request) ? INVALID_CLIENT : next(request)))),
+    met: ({ requests }) => mints(requests).length > 0 || 'the client asked for no token',
+    impossible: true,
+    judge: ({ requests }) =>
+      mints(requests).length <= 2
+        ? []
+        : [
+            finding(
+              'no retry of refused credentials',
+              several(mints(requests).length, 'token request'),
+              mints(requests).slice(0, 5).map(line),
+            ),
+          ],
+  },
+];
+
+const INVALID_CLIENT = jsonAnswer(
+  401,
+  { error: 'invalid_client', error_description: 'client_id is unknown or client_secret is wrong' },
+  [
+    ['www-authenticate', 'Basic realm="token endpoint"'],
+    ['cache-control', 'no-store'],
+  ],
+);
+
+/** When the first token is to be renewed. */
+const oldAfterMs = (requests: Play['requests']): number =>
+  (mints(requests)[0]?.endMs ?? Infinity) + 1000 * (LIFETIME_S - MARGIN_S);
+
+const scopesOf = (body: Buffer): readonly string[] =>
+  parseForm(body.toString())?.get('scope')?.[0]?.split(' ').filter(Boolean) ?? [];
+
+/** The first token's life, in seconds; the others live as long as ever. One is made after the other. */
+function firstTokenLives(seconds: number): ServerOptions {
+  let lifetime = seconds;
+  return {
+    wrapParts: (parts) =>
+      Object.defineProperty({ ...parts }, 'tokenLifetimeSeconds', { get: () => lifetime }),
+    ...middleware(() => {
+      let turn: Promise<unknown> = Promise.resolve();
+      return (request, next) => {
+        if (!isTokenRequest(request)) return next(request);
+        const answer = turn.then(() => next(request));
+        turn = answer.then(({ status }) => {
+          if (status === 200) lifetime = 3600;
+        });
+        return answer;
+      };
+    }),
+  };
+}
+
+/** From that page on the token that is used there is refused. */
+const revokedAtPage = (wanted: number): ServerOptions =>
+  pageStep(() => {
+    let revoked: string | undefined;
+    return ({ page }, request, next) => {
+      const bearer = request.headers['authorization'];
+      if (page >= wanted) revoked ??= bearer;
+      return bearer === revoked ? UNAUTHENTICATED : next(request);
+    };
+  });
+
+/** The client sees random letters; the service its own token. */
+const opaque: ServerOptions = (() => {
+  const own = new Map<string, string>();
+  return both(
+    middleware(() => (request, next) => {
+      const bearer = /^bearer +(\S+)$/i.exec(request.headers['authorization'] ?? '')?.[1];
+      const known = bearer === undefined ? undefined : own.get(bearer);
+      return next(
+        known ? { ...request, headers: { ...request.headers, authorization: `Bearer ${known}` } } : request,
+      );
+    }),
+    tokenBody((body) => {
+      const token = randomBytes(20).toString('hex');
+      own.set(token, String(body['access_token']));
+      return { ...body, access_token: token };
+    }),
+  );
+})();

@@ -1,0 +1,147 @@
+/** The server of one situation: the reference server's request handling over a few screenings in memory. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { compareInstants, instant } from '../../fixtures/data/instant.ts';
+import { compareKeys } from '../../fixtures/data/known.ts';
+import type { Screening } from '../../fixtures/data/screening.ts';
+import { errorAnswer, type Handler, listen, type Listener } from '../../reference-server/http.ts';
+import type { Client, ScreeningStore, ServiceParts } from '../../reference-server/parts.ts';
+import { createService } from '../../reference-server/service.ts';
+import type { ServerOptions } from '../../reference-server/start.ts';
+import { createTokenIssuer } from '../../reference-server/tokens.ts';
+import { TENANT, type Window } from './data.ts';
+import { Recorder } from './record.ts';
+import { secured, type Certificate } from './certificates.ts';
+
+/** What a client is given, section by section of its environment. */
+export interface Given {
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly tenantId: string;
+  readonly from: string;
+  readonly to: string;
+  readonly pageSize?: number;
+  /** A file of events. */
+  readonly events?: string;
+  /** A file of certificates that the client is to trust. */
+  readonly trusted?: string;
+}
+
+export interface StageOptions {
+  readonly screenings: readonly Screening[];
+  readonly window: Window;
+  readonly pageSize?: number;
+  /** The server hands out no more than so many, whatever is asked (2.4: up to pageSize). */
+  readonly mostItems: number;
+  readonly clientSecret?: string;
+  readonly server?: Pick<
+    ServerOptions,
+    'pathPrefix' | 'separateOrigins' | 'tokenLifetimeSeconds' | 'wrapHandler' | 'wrapParts'
+  >;
+  readonly certificate?: Certificate;
+}
+
+export interface Stage extends AsyncDisposable {
+  readonly given: Given;
+  readonly recorder: Recorder;
+}
+
+/** Starts the server of a situation. `port` 0: any free one. */
+export async function openStage(options: StageOptions, port = 0): Promise<Stage> {
+  const { server = {}, window, pageSize, certificate } = options;
+  const { pathPrefix = '' } = server;
+  const listeners: Listener[] = [];
+  const open = async (wanted: number): Promise<Listener> => {
+    const listener = certificate
+      ? await secured(await listen(), certificate, wanted)
+      : await listen({ port: wanted });
+    listeners.push(listener);
+    return listener;
+  };
+  const api = await open(port);
+  const auth = server.separateOrigins ? await open(0) : api;
+  const recorder = new Recorder();
+  const given: Given = {
+    baseUrl: `${api.origin}${pathPrefix}`,
+    authUrl: `${auth.origin}${pathPrefix}`,
+    clientId: `consumer-${randomUUID().slice(0, 8)}`,
+    clientSecret: options.clientSecret ?? randomBytes(24).toString('hex'),
+    tenantId: TENANT,
+    from: window.from,
+    to: window.to,
+    ...(pageSize === undefined ? {} : { pageSize }),
+    ...(certificate ? { trusted: certificate.file } : {}),
+  };
+  const parts = partsOf(given, options);
+  const service = createService(server.wrapParts?.(parts) ?? parts);
+  const played = server.wrapHandler?.(service) ?? service;
+  const watched = recorder.watch(headAside(played, service), api.origin);
+  api.handle(server.separateOrigins ? onlyWhere((path) => !isTokenPath(path), watched) : watched);
+  if (auth !== api) auth.handle(onlyWhere(isTokenPath, watched));
+  return {
+    given,
+    recorder,
+    async [Symbol.asyncDispose]() {
+      await Promise.all(listeners.map((listener) => listener.stop()));
+    },
+  };
+}
+
+const isTokenPath = (path: string): boolean => path.includes('/oauth/');
+
+/** With two origins, each serves its own paths only. */
+const onlyWhere =
+  (served: (path: string) => boolean, handler: Handler): Handler =>
+  async (request) =>
+    served(request.path) ? handler(request) : errorAnswer(404, 'not_found', 'there is nothing at this path');
+
+/** A client may ask HEAD first: that is answered as GET is, and is no step of the situation. */
+const headAside =
+  (played: Handler, service: Handler): Handler =>
+  async (request) =>
+    request.method === 'HEAD' ? service({ ...request, method: 'GET' }) : played(request);
+
+function partsOf(given: Given, { screenings, server = {}, mostItems }: StageOptions): ServiceParts {
+  const { baseUrl, authUrl, clientId, clientSecret, tenantId } = given;
+  const client: Client = {
+    clientId,
+    tenantId,
+    scopes: ['screenings.read'],
+    grantTypes: ['client_credentials'],
+    suspended: false,
+  };
+  return {
+    baseUrl,
+    authUrl,
+    issuer: authUrl,
+    audience: baseUrl,
+    tokenLifetimeSeconds: server.tokenLifetimeSeconds ?? 3600,
+    store: storeOf(screenings, mostItems),
+    tokens: createTokenIssuer({ issuer: authUrl, audience: baseUrl }),
+    clients: {
+      authenticate: async (id, secret) => (id === clientId && secret === clientSecret ? client : undefined),
+    },
+    now: Date.now,
+  };
+}
+
+function storeOf(screenings: readonly Screening[], mostItems: number): ScreeningStore {
+  const stored = screenings
+    .map(({ id, testTime, json }) => ({ id, testTime, json, at: instant(testTime) }))
+    .sort(compareKeys);
+  return {
+    isOnboarded: async () => true,
+    async page({ from, to, fromId, pageSize }) {
+      const found = stored.filter(
+        (one) =>
+          compareInstants(one.at, to) < 0 &&
+          (fromId === undefined
+            ? compareInstants(one.at, from) >= 0
+            : compareKeys(one, { at: from, id: fromId }) > 0),
+      );
+      const size = Math.min(pageSize, mostItems);
+      return { items: found.slice(0, size), more: found.length > size };
+    },
+  };
+}
