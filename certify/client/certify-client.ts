@@ -23,6 +23,8 @@ export interface Options {
   readonly kit: ClientReport['kit'];
   /** Names of situations; all where absent. */
   readonly only?: readonly string[];
+  /** Names of situations that are left out; the report has no line for them. */
+  readonly skip?: readonly string[];
   /** How many situations are played at once. */
   readonly concurrency: number;
   /** How long a client may make no headway, in milliseconds; 0: for ever. */
@@ -43,7 +45,9 @@ export async function certifyClient(client: Client, options: Options): Promise<C
   const began = performance.now();
   try {
     const tools = { certificates: await makeCertificates(directory).catch(() => undefined) } as Tools;
-    const chosen = SITUATIONS.filter(({ name }) => options.only?.includes(name) ?? true);
+    const chosen = SITUATIONS.filter(
+      ({ name }) => (options.only?.includes(name) ?? true) && !options.skip?.includes(name),
+    );
     const context = { client, options, tools, directory };
     const rows = new Map<string, Row>();
     const put = async (situation: Situation): Promise<void> => {

@@ -58,7 +58,7 @@ export const large = (): Screening[] =>
     screening(9_007_199_254_740_991n + BigInt(index), at(60 * Math.floor(index / 8))),
   );
 
-const OFFSETS = ['+02:00', '-07:00', '+05:30', 'Z', '-03:30'];
+const OFFSETS = ['+02:00', '-07:00', '+05:30', 'Z', '+12:45'];
 
 /** Neighbours one nanosecond and one microsecond apart, each in an offset of its own. */
 export function fractional(): Screening[] {

@@ -2,6 +2,7 @@
 import type { Handler, ServiceAnswer, ServiceRequest } from '../../reference-server/http.ts';
 import { isScreenings, isTokenRequest, queryOf } from '../../reference-server/faults/alter.ts';
 import { resolveUrl } from '../../fixtures/client/link-header.ts';
+import { parseInstant, toDecimal } from '../../fixtures/data/instant.ts';
 import { parseForm } from '../../reference-server/form.ts';
 import type { TimelineEntry } from './report.ts';
 
@@ -130,13 +131,21 @@ export const pageRequests = (requests: readonly Recorded[]): Recorded[] =>
 export const mints = (requests: readonly Recorded[]): Recorded[] =>
   requests.filter(({ channel, request }) => channel === 'token' && request.method === 'POST');
 
-/** A URL or path as what it asks for: percent-encoding undone, parameters in an order of their own. */
+/**
+ * A URL or path as what it asks for: percent-encoding undone, parameters in an order of their own, instants in one
+ * spelling.
+ */
 export function sameAs(url: string): string {
   const { pathname, search } = new URL(url, 'http://server.invalid');
   const pairs = [...(parseForm(search.slice(1)) ?? new Map([[search, ['']]]))];
-  const query = pairs.map(([name, values]) => `${name}=${values.join(',')}`).sort();
+  const query = pairs.map(([name, values]) => `${name}=${values.map(instantOr).join(',')}`).sort();
   return `${decodeSafely(pathname).toLowerCase()}?${query.join('&')}`;
 }
+
+const instantOr = (value: string): string => {
+  const at = parseInstant(value);
+  return at ? toDecimal(at) : value;
+};
 
 const decodeSafely = (text: string): string => {
   try {

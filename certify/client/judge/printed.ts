@@ -94,12 +94,17 @@ function lost({ requests, expected, printed }: Play, missing: readonly Screening
   const before = expected[place - 1];
   const tie = before && sameInstant(parseInstant(before.testTime)!, parseInstant(first.testTime)!);
   const behind = before ? `, which follows ${before.id}${tie ? ' at the same testTime' : ''}` : '';
+  const double = BigInt(Number(first.id));
+  const rounding =
+    double !== first.id && printed.screenings.some(({ id }) => id === double)
+      ? `; its id was rounded to ${double}, as a double is`
+      : '';
   const last = requests.findLast(({ page }) => page !== undefined);
   const unfollowed = last?.page?.next !== undefined && printed.screenings.length < expected.length;
   return finding(
     `all ${several(expected.length, 'screening')} of the window`,
     `${expected.length - missing.length}, and exit status 0: ${first.id} is missing${behind}` +
-      `${missing.length > 1 ? `, and ${missing.length - 1} more` : ''}` +
+      `${missing.length > 1 ? `, and ${missing.length - 1} more` : ''}${rounding}` +
       `${unfollowed ? `; the last page asked for had ${several(last.page!.items, 'item')} and a next` : ''}`,
   );
 }

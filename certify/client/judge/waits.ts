@@ -29,8 +29,8 @@ export function seriesOf(requests: readonly Recorded[], failed: (request: Record
 }
 
 const LEAST_WAITS = 3;
-/** What a machine's own unrest adds to equal waits. */
-const UNREST = 1.15;
+/** Within this equal waits may differ by a machine's unrest. */
+const UNREST = 1.35;
 /** No backoff at all: what asking again at once takes. */
 const AT_ONCE_MS = 25;
 
@@ -38,19 +38,23 @@ const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
 const listed = (waitsMs: readonly number[]): string =>
   `${waitsMs.slice(0, 6).map(seconds).join(', ')}${waitsMs.length > 6 ? ' …' : ''}`;
 
+/** Neither longer each time nor spread as by jitter. */
+const isEven = ({ waitsMs }: Series): boolean =>
+  Math.max(...waitsMs) < UNREST * Math.min(...waitsMs) &&
+  waitsMs.some((wait, index) => index > 0 && wait < 1.05 * waitsMs[index - 1]!);
+
 /**
- * Equal waits are no exponential backoff. One series of three equal waits may be jitter's chance, so it takes two,
- * or a long one; a cap that a growing wait has reached, is allowed.
+ * Equal waits are no exponential backoff. A few of them may be jitter's chance, so it takes every series, and five
+ * waits in all; a cap that a growing wait has reached, is allowed.
  */
-export function backoffFindings({ requests }: Play): ClientFailure[] {
-  const all = seriesOf(requests, ({ status }) => status >= 500);
-  const long = all.filter(({ waitsMs }) => waitsMs.length >= LEAST_WAITS);
+export function backoffFindings({ requests }: Pick<Play, 'requests'>): ClientFailure[] {
+  const long = seriesOf(requests, ({ status }) => status >= 500).filter(
+    ({ waitsMs }) => waitsMs.length >= LEAST_WAITS,
+  );
+  const waits = long.reduce((sum, { waitsMs }) => sum + waitsMs.length, 0);
   const atOnce = long.find(({ waitsMs }) => Math.max(...waitsMs) < AT_ONCE_MS);
   if (atOnce) return [equal(atOnce, 'asked again at once each time')];
-  const even = long.filter(({ waitsMs }) => Math.max(...waitsMs) < UNREST * Math.min(...waitsMs));
-  const telling =
-    even.length === long.length && even.reduce((sum, { waitsMs }) => sum + waitsMs.length, 0) >= 5;
-  return telling ? [equal(even[0]!, 'waits that do not grow')] : [];
+  return waits >= 5 && long.every(isEven) ? [equal(long[0]!, 'waits that do not grow')] : [];
 }
 
 const equal = ({ requests, waitsMs }: Series, what: string): ClientFailure =>
@@ -67,7 +71,7 @@ const EARLY_MS = 100;
  * Requests for pages that came before the time that a 429 named. Those that were under way when it was answered,
  * did not know.
  */
-export function tooEarly({ requests }: Play): ClientFailure[] {
+export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] {
   const asked = pageRequests(requests);
   for (const limited of asked.filter(({ status }) => status === 429)) {
     const { endMs = 0, waitUntilMs = 0 } = limited;

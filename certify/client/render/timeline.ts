@@ -2,6 +2,7 @@
 import { durationText } from '../../render/facts.ts';
 import { clip, markup, type Markup } from '../../render/markup.ts';
 import { answerText } from '../record.ts';
+import { several } from '../situation.ts';
 import type { TimelineEntry } from '../report.ts';
 
 const WIDTH = 1000;
@@ -24,17 +25,17 @@ const kindOf = ({ status }: TimelineEntry): Kind =>
 
 const endOf = ({ atMs, tookMs = 0 }: TimelineEntry): number => atMs + tookMs;
 
-/** `12 requests in 3.1 s: 1 for tokens, 11 for pages (9 answered 200, 2 answered 503)`. */
+/** `12 requests in 3.1 s: 1 for token answered 200, 9 for pages answered 200, 2 for pages answered 503`. */
 export function inWords(entries: readonly TimelineEntry[]): string {
   if (entries.length === 0) return 'no request';
   const answers = new Map<string, number>();
   for (const { channel, status } of entries) {
-    const answer = `${channel === 'token' ? 'token requests' : channel === 'pages' ? 'page requests' : 'others'} ${status === 0 ? answerText(status) : `answered ${status}`}`;
+    const answer = `${channel} ${status === 0 ? answerText(status) : `answered ${status}`}`;
     answers.set(answer, (answers.get(answer) ?? 0) + 1);
   }
   const until = Math.max(...entries.map(endOf));
-  const words = [...answers].map(([answer, count]) => `${count} ${answer}`).join(', ');
-  return `${entries.length} ${entries.length === 1 ? 'request' : 'requests'} in ${durationText(until)}: ${words}`;
+  const words = [...answers].map(([answer, count]) => `${count} for ${answer}`).join(', ');
+  return `${several(entries.length, 'request')} in ${durationText(until)}: ${words}`;
 }
 
 /** A round step of time, about eight of them in all. */

@@ -100,9 +100,9 @@ export const failureSituations: readonly Situation[] = [
     name: 'slow-answer',
     section: '4.2',
     level: 'SHOULD',
-    title: 'an answer that takes two seconds is waited for',
+    title: 'an answer that takes three seconds is waited for',
     lookAt: ['the timeout of a request: several seconds'],
-    stage: () => usual(slowAt(2, 2_000)),
+    stage: () => usual(slowAt(2, 3_000)),
     met: ({ requests }) =>
       requests.some(
         ({ channel, atMs, endMs }) => channel === 'pages' && (endMs ?? Infinity) - atMs > 1_500,

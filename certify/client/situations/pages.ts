@@ -120,7 +120,7 @@ export const pagesSituations: readonly Situation[] = [
     stage: () => ({
       ...usual(),
       screenings: fractional(),
-      window: { from: '2026-03-01T05:30:00.000000001+05:30', to: '2026-03-31T19:00:00.5-05:00' },
+      window: { from: '2026-02-28T19:00:00.000000001-05:00', to: '2026-04-01T05:30:00.5+05:30' },
     }),
   },
   ...nextSpellings(),

@@ -34,6 +34,7 @@ export interface Habits {
   readonly exitOf?: (status: number) => number;
   readonly takesPartial?: boolean;
   readonly timeoutMs?: number;
+  readonly retriesDropped?: number;
   readonly prints?: (given: Given, token: string) => string;
   readonly says?: (given: Given, token: string) => string;
   readonly form?: (fields: Readonly<Record<string, string>>) => string;
@@ -136,7 +137,8 @@ class Session {
     const tries = { refused: 0, limited: 0, failed: 0, dropped: 0 };
     for (;;) {
       const response = await this.get(url).catch((error: unknown) => {
-        if (error instanceof GaveUp || this.signal.aborted || tries.dropped++ >= 2) throw error;
+        if (error instanceof GaveUp || this.signal.aborted || tries.dropped++ >= (habits.retriesDropped ?? 2))
+          throw error;
         return undefined;
       });
       if (!response) continue;

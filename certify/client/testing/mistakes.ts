@@ -1,0 +1,433 @@
+/** Clients with one mistake each, the situation that shows it, and what has to be said there. */
+import { integerOf, member } from '../../../fixtures/client/json.ts';
+import type { Given } from '../stage.ts';
+import type { Habits, PageSeen } from './small-client.ts';
+
+export interface Mistake {
+  /** What the client does. */
+  readonly name: string;
+  readonly habits: Habits;
+  readonly status: 'fail' | 'warn';
+  /** Where it shows, with what is said there. */
+  readonly shows: Readonly<Record<string, RegExp>>;
+  /** Where it shows as well, because the same mistake meets it. */
+  readonly also?: readonly string[];
+  /** Played to the situations where it shows alone: elsewhere a busy machine would show it as well. */
+  readonly alone?: true;
+}
+
+const query = (url: string): URLSearchParams => new URL(url).searchParams;
+
+/** next with some of its parameters changed. */
+const changed =
+  (change: (query: URLSearchParams, page: PageSeen) => void) =>
+  (page: PageSeen): string | undefined => {
+    if (page.next === undefined) return undefined;
+    const next = new URL(page.next, page.url);
+    change(next.searchParams, page);
+    return next.href;
+  };
+
+const last = (page: PageSeen, name: string): string => {
+  const item = page.items.at(-1)!;
+  const value = member(item, name);
+  return typeof value === 'string' ? value : String(integerOf(value));
+};
+
+/** The first page's address with another `from`. */
+const from = (page: PageSeen, value: string): string => {
+  const next = new URL(page.url);
+  next.searchParams.set('from', value);
+  next.searchParams.delete('from_id');
+  return next.href;
+};
+
+const path = ({ tenantId }: Given): string => `/v1/tenants/${tenantId}/screenings`;
+const sizeOf = ({ pageSize = 100 }: Given): number => pageSize;
+const raw = (fields: Readonly<Record<string, string>>): string =>
+  Object.entries(fields)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('&');
+
+const NEXT = ['next-in-another-order', 'next-with-extra-parameters', 'next-percent-encoded', 'next-relative'];
+const RETRIED = { '500-once': /expected the window to be collected whole, got exit status 1/ };
+const THRICE = ['503-three-times', '500-three-times', '503-for-ever'];
+
+export const MISTAKES: readonly Mistake[] = [
+  {
+    name: 'mints a token for each call',
+    habits: { mintsPerCall: true },
+    status: 'warn',
+    shows: { 'long-walk': /expected one token, reused, for 120 requests, got 120 token requests/ },
+  },
+  {
+    name: 'renews its token when it has expired',
+    habits: { marginSeconds: 0 },
+    status: 'warn',
+    shows: {
+      'refresh-margin': /a new token from 60 s before exp on, got \d+ requests? with a token that was/,
+    },
+  },
+  {
+    name: 'rebuilds next from the parameters that it knows',
+    habits: {
+      onward: (page) => {
+        if (page.next === undefined) return undefined;
+        const given = query(new URL(page.next, page.url).href);
+        const own = new URL(page.url.split('?')[0]!);
+        for (const name of ['from', 'to', 'pageSize', 'from_id'])
+          if (given.has(name)) own.searchParams.set(name, given.get(name)!);
+        return own.href;
+      },
+    },
+    status: 'fail',
+    shows: { 'next-with-extra-parameters': /followed as given.*snapshot left out, cursor left out/ },
+    also: ['empty-page-with-next', 'comes-to-an-end'],
+  },
+  {
+    name: 'drops ties: asks from the last testTime without from_id',
+    habits: {
+      onward: (page) => (page.next && page.items.length > 0 ? from(page, last(page, 'testTime')) : undefined),
+      endsAt: (page) => page.items.length < 2,
+    },
+    status: 'fail',
+    shows: {
+      'plain-walk': /a new query from the last testTime without from_id/,
+      'ties-across-pages': /no end/,
+    },
+    also: [...NEXT, 'empty-page-with-next', 'large-ids', 'comes-to-an-end'],
+  },
+  {
+    name: 'skips ties: asks from a millisecond behind the last testTime',
+    habits: {
+      onward: (page) =>
+        page.next && page.items.length > 0
+          ? from(page, new Date(Date.parse(last(page, 'testTime')) + 1).toISOString())
+          : undefined,
+    },
+    status: 'fail',
+    shows: {
+      'plain-walk': /a new query from the last testTime/,
+      'ties-across-pages': /which follows \d+ at the same testTime/,
+    },
+    also: [...NEXT, 'empty-page-with-next', 'large-ids', 'offsets-and-fractions'],
+  },
+  {
+    name: 'cuts times to milliseconds on the way to the next request',
+    habits: {
+      onward: changed((next) => next.set('from', new Date(next.get('from')!).toISOString())),
+    },
+    status: 'fail',
+    shows: { 'offsets-and-fractions': /no end|screening \d+ \d+ times|is missing/ },
+    also: ['comes-to-an-end'],
+  },
+  {
+    name: 'moves to while it walks',
+    habits: { onward: changed((next) => next.set('to', '2026-03-31T23:59:59Z')) },
+    status: 'fail',
+    shows: { 'plain-walk': /next to be followed as given: .*got another URL: to changed to 2026-03-31/ },
+    also: NEXT,
+  },
+  {
+    name: 'puts a pageSize of its own into next',
+    habits: { onward: changed((next) => next.set('pageSize', '50')) },
+    status: 'fail',
+    shows: { 'plain-walk': /another URL: pageSize changed to 50/ },
+    also: [...NEXT],
+  },
+  {
+    name: 'decodes next before it asks for it',
+    habits: { onward: (page) => page.next && decodeURIComponent(new URL(page.next, page.url).href) },
+    status: 'fail',
+    shows: { 'offsets-and-fractions': /expected the window to be collected whole, got exit status 1/ },
+  },
+  {
+    name: 'parses ids as doubles',
+    habits: { idOf: (id) => String(Number(id)) },
+    status: 'fail',
+    shows: { 'large-ids': /9007199254740993 is missing.*rounded to 9007199254740992, as a double is/ },
+  },
+  {
+    name: 'deduplicates by testTime',
+    habits: { dedupes: 'testTime' },
+    status: 'fail',
+    shows: { 'ties-across-pages': /expected all 57 screenings of the window, got \d+, .*is missing/ },
+    also: ['large-ids', 'offsets-and-fractions'],
+  },
+  {
+    name: 'stops at an empty page',
+    habits: { endsAt: (page) => page.items.length === 0 },
+    status: 'fail',
+    shows: { 'empty-page-with-next': /the last page asked for had 0 items and a next/ },
+  },
+  {
+    name: 'stops at a short page',
+    habits: { endsAt: (page, given) => page.items.length < sizeOf(given) },
+    status: 'fail',
+    shows: { 'short-pages': /the last page asked for had 7 items and a next/ },
+    also: ['empty-page-with-next'],
+  },
+  {
+    name: 'stops after fifty pages',
+    habits: (() => {
+      const walks = new WeakMap<Given, number>();
+      return {
+        endsAt: (_page, given) => walks.set(given, (walks.get(given) ?? 0) + 1).get(given)! >= 50,
+      } satisfies Habits;
+    })(),
+    status: 'fail',
+    shows: { 'nothing-partial-as-whole': /got 250, and exit status 0: .*\(in long-walk\)/ },
+    also: ['long-walk'],
+  },
+  {
+    name: 'takes an empty window for an error',
+    habits: {
+      endsAt: (page) => {
+        if (page.items.length === 0) throw new Error('no screenings');
+        return false;
+      },
+    },
+    status: 'fail',
+    shows: { 'empty-window': /collected whole, got exit status 1: gave up: no screenings/ },
+    also: ['empty-page-with-next'],
+  },
+  {
+    name: 'takes an unknown member of a screening for an error',
+    habits: { strictFields: true },
+    status: 'fail',
+    shows: { 'unknown-fields': /gave up: unknown field "site"/ },
+  },
+  {
+    name: 'takes an unknown member of a token response for an error',
+    habits: { strictTokenFields: true },
+    status: 'fail',
+    shows: { 'unknown-fields': /gave up: unknown field "issued_by"/ },
+  },
+  {
+    name: 'takes next for an absolute URL always',
+    habits: { onward: (page) => page.next && new URL(page.next).href },
+    status: 'warn',
+    shows: { 'next-relative': /got exit status 1: gave up: Invalid URL/ },
+  },
+  {
+    name: 'takes the first URL of a Link header for the next page',
+    habits: {
+      onward: (page) => {
+        const first = /<([^>]*)>/.exec(page.link ?? '')?.[1];
+        return first === undefined ? undefined : new URL(first, page.url).href;
+      },
+    },
+    status: 'warn',
+    shows: { 'link-header-among-others': /got exit status 1: gave up: 404 for a page/ },
+  },
+  {
+    name: 'does not percent-encode the window',
+    habits: {
+      first: (given) =>
+        `${given.baseUrl}${path(given)}?from=${given.from}&to=${given.to}&pageSize=${sizeOf(given)}`,
+    },
+    status: 'fail',
+    shows: { 'offsets-and-fractions': /got exit status 1: gave up: 400 for a page/ },
+  },
+  {
+    name: 'asks at the origin of base_url and leaves out its path',
+    habits: {
+      first: (given) =>
+        `${new URL(given.baseUrl).origin}${path(given)}?${new URLSearchParams({ from: given.from, to: given.to })}`,
+    },
+    status: 'fail',
+    shows: { addresses: /got exit status 1: gave up: 404 for a page/ },
+  },
+  {
+    name: 'treats to as inclusive',
+    habits: {
+      first: (given) =>
+        `${given.baseUrl}${path(given)}?${new URLSearchParams({ from: given.from, to: given.to.replace('00Z', '01Z'), pageSize: '10' })}`,
+    },
+    status: 'fail',
+    shows: { 'plain-walk': /the screenings of \[from, to\) alone, got 900001/ },
+    also: ['*'],
+  },
+  {
+    name: 'does not form-encode its secret',
+    habits: { form: raw },
+    status: 'fail',
+    shows: { 'secret-form-encoded': /got exit status 1: gave up: no token: invalid_/ },
+  },
+  {
+    name: 'sends its secret in the query too',
+    habits: { secretInQuery: true },
+    status: 'fail',
+    shows: { 'secret-kept': /no secret in a URL, got the client_secret in one/ },
+  },
+  {
+    name: 'sends its secret to the REST API too',
+    habits: { secretToApi: true },
+    status: 'fail',
+    shows: { 'secret-kept': /the secret to stay with the token endpoint/ },
+  },
+  {
+    name: 'logs its secret',
+    habits: { says: ({ clientId, clientSecret }) => `POST /oauth/token ${clientId} ${clientSecret}` },
+    status: 'fail',
+    shows: { 'secret-kept': /no secret on standard error, got the client_secret there/ },
+  },
+  {
+    name: 'logs its credentials as Basic',
+    habits: {
+      says: ({ clientId, clientSecret }) =>
+        `Authorization: Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`,
+    },
+    status: 'fail',
+    shows: { 'secret-kept': /no secret on standard error/ },
+  },
+  {
+    name: 'prints its secret among the screenings',
+    habits: { prints: ({ clientSecret }) => JSON.stringify({ secret: clientSecret }) },
+    status: 'fail',
+    shows: { 'secret-kept': /no secret on standard output/ },
+  },
+  {
+    name: 'logs its token',
+    habits: { says: (_given, token) => `got ${token}` },
+    status: 'warn',
+    shows: { 'secret-kept': /no token on standard error, got an access token there/ },
+  },
+  {
+    name: 'decodes its token and stumbles over one that is no JWT',
+    habits: { decodesToken: true },
+    status: 'warn',
+    shows: { 'opaque-token': /collected whole, got exit status 1/ },
+  },
+  {
+    name: 'wants all the scopes that it asked for',
+    habits: { asks: { scope: 'screenings.read screenings.export', strict: true } },
+    status: 'fail',
+    shows: { 'plain-walk': /gave up: not all scopes/ },
+  },
+  {
+    name: 'gives up at a 401',
+    habits: { retries401: 0 },
+    status: 'warn',
+    shows: { '401-once': /collected whole, got exit status 1: gave up: 401 for a page/ },
+    also: ['token-expires-in-the-walk'],
+  },
+  {
+    name: 'retries a 401 with the token that was refused',
+    habits: { remintsOn401: false },
+    status: 'warn',
+    shows: { '401-once': /a retry with a new token, got one with the token that was refused/ },
+    also: ['token-expires-in-the-walk'],
+  },
+  {
+    name: 'retries a 401 five times',
+    habits: { retries401: 5 },
+    status: 'warn',
+    shows: {
+      '401-for-ever': /one retry of a request that is answered 401, got 5 retries, with 6 token requests/,
+    },
+  },
+  {
+    name: 'retries a 401 for ever',
+    habits: { retries401: Infinity },
+    status: 'fail',
+    shows: {
+      'comes-to-an-end':
+        /an end after a few retries, got \d+ requests for pages, and no end \(in 401-for-ever\)/,
+    },
+    also: ['401-for-ever'],
+  },
+  {
+    name: 'retries refused credentials',
+    habits: { retriesInvalidClient: 4 },
+    status: 'warn',
+    shows: { 'credentials-refused': /no retry of refused credentials, got 5 token requests/ },
+  },
+  {
+    name: 'ignores Retry-After',
+    habits: { waitsFor429: 'backoff', retries429: 20 },
+    status: 'fail',
+    shows: { '429-with-seconds': /no request for 2\.00 s after the 429, .*got the next one after 0\.\d\d s/ },
+    also: ['429-with-a-date', '429-twice'],
+  },
+  {
+    name: 'reads Retry-After as seconds alone',
+    habits: { waitsFor429: 'seconds only' },
+    status: 'warn',
+    shows: { '429-with-a-date': /no request for \d\.\d\d s after the 429/ },
+  },
+  {
+    name: 'gives up at a 429',
+    habits: { retries429: 0 },
+    status: 'warn',
+    shows: { '429-twice': /collected whole, got exit status 1: gave up: 429 for a page/ },
+    also: ['429-with-seconds', '429-with-a-date'],
+  },
+  {
+    name: 'does not retry a 5xx',
+    habits: { retries5xx: 0 },
+    status: 'fail',
+    shows: { ...RETRIED, '503-three-times': /a retry, got exit status 1 after the first failure/ },
+    also: THRICE,
+  },
+  {
+    name: 'retries a 5xx at once and for ever',
+    habits: { retries5xx: Infinity, backoffMs: () => 0 },
+    status: 'fail',
+    shows: { '503-for-ever': /an end after a few retries, got \d+ requests for pages, and no end/ },
+    also: THRICE,
+  },
+  ...[400, 403, 404].map((status): Mistake => ({
+    name: `retries a ${status}`,
+    habits: { retriedStatuses: [status] },
+    status: 'fail',
+    shows: {
+      [`${status}-not-retried`]: new RegExp(
+        `no retry of a request that is answered ${status}, got 3 retries`,
+      ),
+    },
+  })),
+  {
+    name: 'exits with 0 whatever happened',
+    habits: { exitOf: () => 0 },
+    status: 'fail',
+    shows: {
+      '403-not-retried':
+        /an exit status other than 0: the window could not be had, got exit status 0 with 0 screen/,
+      'nothing-partial-as-whole': /exit status 0 with 0 screenings \(in 401-for-ever\)/,
+    },
+    also: [
+      '400-not-retried',
+      '404-not-retried',
+      '503-for-ever',
+      'credentials-refused',
+      '401-for-ever',
+      'tls-another-name',
+    ],
+  },
+  {
+    name: 'takes what has come of an answer that breaks off',
+    habits: { takesPartial: true },
+    status: 'fail',
+    shows: { 'connection-dropped': /expected all 46 screenings of the window, got \d+, and exit status 0/ },
+  },
+  {
+    name: 'waits no longer than two seconds for an answer',
+    habits: { timeoutMs: 2000, retriesDropped: 0 },
+    alone: true,
+    status: 'warn',
+    shows: { 'slow-answer': /collected whole, got exit status 1: gave up: .*timeout/ },
+  },
+  {
+    name: 'collects events beside pages without a look at what it has',
+    habits: { readsEvents: 'as they come' },
+    status: 'fail',
+    shows: { 'events-beside-rest': /each screening once .*, got screening \d+ \d times/ },
+  },
+  {
+    name: 'deduplicates events by their envelope',
+    habits: { readsEvents: 'by event' },
+    status: 'fail',
+    shows: { 'events-beside-rest': /each screening once .*, got screening \d+ 2 times/ },
+  },
+];
