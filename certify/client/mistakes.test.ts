@@ -4,12 +4,8 @@ import { certifyClient } from './certify-client.ts';
 import type { ClientReport } from './report.ts';
 import { SITUATIONS } from './situations/all.ts';
 import { MISTAKES, type Mistake } from './testing/mistakes.ts';
+import { SLOW } from './testing/slow.ts';
 import { smallClient } from './testing/small-client.ts';
-
-/** Those that take their time are played to the mistakes that they are about. */
-const SLOW = SITUATIONS.map(({ name }) => name).filter((name) =>
-  /margin|expires|slow|429|long|three|for-ever/.test(name),
-);
 
 function report({ habits, shows, also = [], alone }: Mistake): Promise<ClientReport> {
   const wanted = [...Object.keys(shows), ...also];

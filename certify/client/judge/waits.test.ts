@@ -21,8 +21,8 @@ const request = (number: number, atMs: number, status: number, page = 1): Record
 
 /** A page that fails once more than it is waited for, then is served; two pages alike. */
 function failing(waits: readonly (readonly number[])[]): { requests: Recorded[] } {
-  const requests: Recorded[] = [];
-  let atMs = 0;
+  const requests: Recorded[] = [request(1, 0, 200, -1)];
+  let atMs = 6;
   waits.forEach((series, page) => {
     for (const wait of series) {
       requests.push(request(requests.length + 1, atMs, 503, page));
@@ -53,6 +53,16 @@ test('equal waits, and none at all, are told', () => {
       [4, 2, 2],
     ]),
   ).toContain('asked again at once each time: 0.00 s');
+});
+
+test('waits that a busy machine’s own pauses hide, are not judged', () => {
+  const { requests } = failing([
+    [250, 210, 260],
+    [230, 240, 220],
+  ]);
+  expect(backoffFindings({ requests })).toHaveLength(1);
+  const busy = [...requests, request(20, 5_000, 200, 7), request(21, 5_150, 200, 8)];
+  expect(backoffFindings({ requests: busy })).toEqual([]);
 });
 
 test('three equal waits may be chance', () => expect(words([[1000, 1010, 990]])).toBe(''));

@@ -32,7 +32,9 @@ const LEAST_WAITS = 3;
 /** Within this equal waits may differ by a machine's unrest. */
 const UNREST = 1.35;
 /** No backoff at all: what asking again at once takes. */
-const AT_ONCE_MS = 25;
+const AT_ONCE_MS = 30;
+/** So many times longer than the client's own pauses a wait has to be, for its length to be meant. */
+const MEANT = 4;
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
 const listed = (waitsMs: readonly number[]): string =>
@@ -43,18 +45,30 @@ const isEven = ({ waitsMs }: Series): boolean =>
   Math.max(...waitsMs) < UNREST * Math.min(...waitsMs) &&
   waitsMs.some((wait, index) => index > 0 && wait < 1.05 * waitsMs[index - 1]!);
 
+/** The longest pause between a page and the next request: the client's own work, and the machine's unrest. */
+function longestPauseMs(requests: readonly Recorded[]): number {
+  const asked = pageRequests(requests);
+  const pauses = asked.flatMap(({ atMs }, index) => {
+    const before = asked[index - 1];
+    return before?.status === 200 ? [atMs - before.endMs!] : [];
+  });
+  return pauses.length === 0 ? Infinity : Math.max(...pauses);
+}
+
 /**
  * Equal waits are no exponential backoff. A few of them may be jitter's chance, so it takes every series, and five
- * waits in all; a cap that a growing wait has reached, is allowed.
+ * waits in all; a cap that a growing wait has reached, is allowed. Where a machine is so busy that its own pauses
+ * hide the waits, nothing is said.
  */
 export function backoffFindings({ requests }: Pick<Play, 'requests'>): ClientFailure[] {
   const long = seriesOf(requests, ({ status }) => status >= 500).filter(
     ({ waitsMs }) => waitsMs.length >= LEAST_WAITS,
   );
-  const waits = long.reduce((sum, { waitsMs }) => sum + waitsMs.length, 0);
-  const atOnce = long.find(({ waitsMs }) => Math.max(...waitsMs) < AT_ONCE_MS);
-  if (atOnce) return [equal(atOnce, 'asked again at once each time')];
-  return waits >= 5 && long.every(isEven) ? [equal(long[0]!, 'waits that do not grow')] : [];
+  const waits = long.flatMap(({ waitsMs }) => waitsMs);
+  if (waits.length < 5) return [];
+  if (Math.max(...waits) < AT_ONCE_MS) return [equal(long[0]!, 'asked again at once each time')];
+  const meant = Math.min(...waits) > MEANT * longestPauseMs(requests);
+  return meant && long.every(isEven) ? [equal(long[0]!, 'waits that do not grow')] : [];
 }
 
 const equal = ({ requests, waitsMs }: Series, what: string): ClientFailure =>

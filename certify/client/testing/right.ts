@@ -7,38 +7,61 @@ const linkNext = (link: string | null): string | undefined =>
     ([, , rest]) => /;\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)/i.test(rest ?? ''),
   )?.[1];
 
-export const RIGHT: Readonly<Record<string, Habits>> = {
-  'as it is': {},
-  'asks HEAD first': { headFirst: true },
-  'a connection for each request': { keepAlive: false },
+export interface Right {
+  readonly habits: Habits;
+  /** The slow situations that have something to do with it. */
+  readonly plays?: RegExp;
+}
+
+export const RIGHT: Readonly<Record<string, Right>> = {
+  'as it is': { habits: {}, plays: /./ },
+  'asks HEAD first': { habits: { headFirst: true }, plays: /429-twice/ },
+  'a connection for each request': { habits: { keepAlive: false } },
   'the Link header leads on': {
-    onward: ({ link, url }) => {
-      const next = linkNext(link);
-      return next === undefined ? undefined : new URL(next, url).href;
+    habits: {
+      onward: ({ link, url }) => {
+        const next = linkNext(link);
+        return next === undefined ? undefined : new URL(next, url).href;
+      },
     },
   },
-  'two retries, then it gives up': { retries5xx: 2, retries429: 2, retriesDropped: 0 },
-  'renews its token long before exp': { marginSeconds: 1800 },
-  'full jitter': { backoffMs: (retry) => Math.random() * 150 * 2 ** retry, retries5xx: 6 },
-  'half jitter': { backoffMs: (retry) => (0.5 + Math.random() / 2) * 80 * 2 ** retry },
-  'the first retry at once, then longer each time': {
-    backoffMs: (retry) => (retry === 0 ? 0 : 40 * 3 ** retry),
+  'two retries, then it gives up': {
+    habits: { retries5xx: 2, retries429: 2, retriesDropped: 0 },
+    plays: /three|for-ever|429/,
   },
-  'a growing wait with a cap': { backoffMs: (retry) => Math.min(300, 60 * 2 ** retry), retries5xx: 8 },
-  'leaves duplicates to nobody: there are none': { dedupes: 'never' },
-  'ids as text': { idOf: (id) => `"${id}"` },
-  'events and pages': { readsEvents: 'deduped' },
-  'asks for more scopes than there are': { asks: { scope: 'screenings.read screenings.export' } },
-  'pages of its own size': { pageSize: 3 },
-  'writes instants of next anew, without a loss': {
-    onward: (page) => page.next && new URL(page.next, page.url).href.replace(/%3A/gi, ':'),
+  'renews its token long before exp': { habits: { marginSeconds: 1800 }, plays: /margin|expires|long/ },
+  'full jitter': {
+    habits: { backoffMs: (retry) => Math.random() * 150 * 2 ** retry, retries5xx: 6 },
+    plays: /three|for-ever/,
+  },
+  'half jitter': {
+    habits: { backoffMs: (retry) => (0.5 + Math.random() / 2) * 80 * 2 ** retry },
+    plays: /three|for-ever/,
+  },
+  'the first retry at once, then longer each time': {
+    habits: { backoffMs: (retry) => (retry === 0 ? 0 : 40 * 3 ** retry) },
+    plays: /three|for-ever/,
+  },
+  'a growing wait with a cap': {
+    habits: { backoffMs: (retry) => Math.min(300, 60 * 2 ** retry), retries5xx: 8 },
+    plays: /three|for-ever/,
+  },
+  'leaves duplicates to nobody: there are none': { habits: { dedupes: 'never' } },
+  'ids as text': { habits: { idOf: (id) => `"${id}"` } },
+  'events and pages': { habits: { readsEvents: 'deduped' } },
+  'asks for more scopes than there are': { habits: { asks: { scope: 'screenings.read screenings.export' } } },
+  'pages of its own size': { habits: { pageSize: 3 }, plays: /429-twice|three/ },
+  'writes next in a spelling of its own, without a loss': {
+    habits: { onward: (page) => page.next && new URL(page.next, page.url).href.replace(/%3A/gi, ':') },
   },
   'a parameter order of its own': {
-    onward: (page) => {
-      if (page.next === undefined) return undefined;
-      const next = new URL(page.next, page.url);
-      next.searchParams.sort();
-      return next.href;
+    habits: {
+      onward: (page) => {
+        if (page.next === undefined) return undefined;
+        const next = new URL(page.next, page.url);
+        next.searchParams.sort();
+        return next.href;
+      },
     },
   },
 };
