@@ -1,6 +1,8 @@
 /** The command line of `npm run certify-client`. Every mistake is a UsageError of one line. */
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
-import { nearest, UsageError } from '../../fixtures/target/usage.ts';
+import { UsageError } from '../../fixtures/errors.ts';
+import { KIT_VERSION } from '../../fixtures/package.ts';
+import { nearest } from '../../fixtures/target/usage.ts';
 import { SITUATIONS } from './situations/all.ts';
 
 export interface Arguments {
@@ -31,7 +33,8 @@ SCREENINGS_PAGE_SIZE and SCREENINGS_EVENTS (a file of events). The command may a
 It prints each screening that it collected, one JSON object a line, and exits with 0 where it collected
 the window whole, with anything else where it gave up.
 
-Exit status: 0 conformant, 1 non-conformant, 2 wrong usage, 3 incomplete, 4 the kit itself failed`;
+Exit status: 0 conformant, 1 non-conformant, 2 wrong usage, 3 incomplete, 4 the kit itself failed,
+130 or 143 interrupted`;
 
 function parser(): Command {
   return new Command('npm run certify-client --')
@@ -50,6 +53,7 @@ function parser(): Command {
     .option('--concurrency <number>', 'situations at once', within(1, 16), 4)
     .option('--timeout <seconds>', 'how long a client may make no headway', within(1, 3600), 90)
     .option('--list', 'prints the situations')
+    .version(KIT_VERSION)
     .allowExcessArguments(false)
     .addHelpText('after', ENVIRONMENT);
 }

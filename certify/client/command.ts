@@ -1,6 +1,6 @@
 /** A client that is a shell command, started once a situation. */
 import { spawn } from 'node:child_process';
-import { UsageError } from '../../fixtures/target/usage.ts';
+import { UsageError } from '../../fixtures/errors.ts';
 import { environmentOf, type Client, type Ended } from './client.ts';
 import type { Given } from './stage.ts';
 
@@ -39,6 +39,8 @@ export function commandClient(command: string, directory: string): Client {
     }
     const ended = await new Promise<Ended>((resolve, reject) => {
       child.once('error', reject);
+      // What the client leaves running must not keep its output open.
+      child.once('exit', () => setTimeout(() => kill('SIGKILL'), GRACE_MS).unref());
       child.once('close', (code) => resolve({ status: code ?? 128, ...texts }));
     });
     signal.removeEventListener('abort', stop);

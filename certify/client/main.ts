@@ -1,7 +1,10 @@
 /** `npm run certify-client`: judges a client, and leaves a report. */
-import { readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { UsageError } from '../../fixtures/target/usage.ts';
+import { join } from 'node:path';
+import { UsageError } from '../../fixtures/errors.ts';
+import { KIT_NAME, KIT_VERSION } from '../../fixtures/package.ts';
+import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../../fixtures/process.ts';
+import { calledFrom } from '../called-from.ts';
+import { prepareDirectory } from '../render/write.ts';
 import { parseArguments, type Arguments } from './arguments.ts';
 import { clientByHand } from './by-hand.ts';
 import { certifyClient } from './certify-client.ts';
@@ -18,12 +21,16 @@ const EXIT = {
   usage: 2,
   incomplete: 3,
   kit: 4,
-  interrupted: 130,
 } as const;
 
-/** Where the command was given, which npm leaves for the package's folder (`npm --prefix`). */
-const CALLED_FROM =
-  (process.env['npm_lifecycle_event'] === 'certify-client' ? process.env['INIT_CWD'] : undefined) ?? '.';
+const at = calledFrom('certify-client');
+
+const interruption = new AbortController();
+let interruptedBy: EndReason | undefined;
+onToldToEnd((why) => {
+  interruptedBy = why;
+  interruption.abort('interrupted');
+});
 
 process.exitCode = await main().catch((error: unknown) => {
   if (error instanceof UsageError) {
@@ -35,21 +42,23 @@ process.exitCode = await main().catch((error: unknown) => {
   return EXIT.kit;
 });
 
+// All is written and stopped: a standard input that is waited at, is waited at no longer.
+process.exit();
+
 async function main(): Promise<number> {
   const args = parseArguments(process.argv.slice(2));
   if (!args) return 0;
-  const reportDir = resolve(CALLED_FROM, args.reportDir);
-  const interrupted = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupted.abort());
+  const reportDir = at(args.reportDir);
+  await prepareDirectory(reportDir);
   const report = await certifyClient(clientOf(args, reportDir), {
     name: args.name ?? args.command ?? `a client started by hand, port ${args.listen}`,
-    kit: await kit(),
+    kit: { name: KIT_NAME, version: KIT_VERSION },
     ...(args.only ? { only: args.only } : {}),
     // One port is one situation at a time, and people take their time.
     concurrency: args.listen === undefined ? args.concurrency : 1,
     patienceMs: args.listen === undefined ? 1000 * args.timeout : 0,
     ...(args.listen === undefined ? {} : { port: args.listen }),
-    signal: interrupted.signal,
+    signal: interruption.signal,
     tell: (name, result) => {
       if (result) console.log(`${result.status.padEnd(8)}  ${name}`);
     },
@@ -57,19 +66,13 @@ async function main(): Promise<number> {
   await writeClientReport(report, reportDir);
   const reportPath = join(args.reportDir, 'client.html');
   process.stdout.write(`\n${terminal(report, { columns: process.stdout.columns, reportPath })}`);
-  return interrupted.signal.aborted ? EXIT.interrupted : exitOf(report);
+  return interruptedBy ? INTERRUPTED_STATUS[interruptedBy] : exitOf(report);
 }
 
 function clientOf({ command, listen }: Arguments, reportDir: string): Client {
   return command !== undefined
-    ? commandClient(command, resolve(CALLED_FROM))
+    ? commandClient(command, at('.'))
     : clientByHand(join(reportDir, `client-${listen}`), console.log);
-}
-
-async function kit(): Promise<ClientReport['kit']> {
-  const text = await readFile(new URL('../../package.json', import.meta.url), 'utf8');
-  const { name, version } = JSON.parse(text) as ClientReport['kit'];
-  return { name, version };
 }
 
 function exitOf({ verdict, situations }: ClientReport): number {

@@ -18,7 +18,10 @@ export interface TimelineEntry {
 }
 
 export interface ClientFailure {
+  /** `expected …, got …` */
   readonly message: string;
+  readonly expected: string;
+  readonly received: string;
   /** The requests that show it, as lines: when, what, and how it was answered. */
   readonly requests: readonly string[];
   /** Absent: the situation's own. A lesser finding of a MUST is a warning. */

@@ -61,11 +61,13 @@ export interface Situation {
 /** A finding in the words of the other report. */
 export const finding = (
   expected: string,
-  got: string,
+  received: string,
   requests: readonly string[] = [],
   level?: Level,
 ): ClientFailure => ({
-  message: `expected ${expected}, got ${got}`,
+  message: `expected ${expected}, got ${received}`,
+  expected,
+  received,
   requests,
   ...(level === undefined ? {} : { level }),
 });

@@ -1,7 +1,7 @@
 /** The server of one situation: the reference server's request handling over a few screenings in memory. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { compareInstants, instant } from '../../fixtures/data/instant.ts';
-import { compareKeys } from '../../fixtures/data/known.ts';
+import { compareKeys } from '../../fixtures/data/oracle.ts';
 import type { Screening } from '../../fixtures/data/screening.ts';
 import { errorAnswer, type Handler, listen, type Listener } from '../../reference-server/http.ts';
 import type { Client, ScreeningStore, ServiceParts } from '../../reference-server/parts.ts';
@@ -96,11 +96,11 @@ const onlyWhere =
   async (request) =>
     served(request.path) ? handler(request) : errorAnswer(404, 'not_found', 'there is nothing at this path');
 
-/** A client may ask HEAD first: that is answered as GET is, and is no step of the situation. */
+/** A client may ask HEAD first: that is no step of the situation. */
 const headAside =
   (played: Handler, service: Handler): Handler =>
   async (request) =>
-    request.method === 'HEAD' ? service({ ...request, method: 'GET' }) : played(request);
+    request.method === 'HEAD' ? service(request) : played(request);
 
 function partsOf(given: Given, { screenings, server = {}, mostItems }: StageOptions): ServiceParts {
   const { baseUrl, authUrl, clientId, clientSecret, tenantId } = given;
@@ -114,6 +114,7 @@ function partsOf(given: Given, { screenings, server = {}, mostItems }: StageOpti
   return {
     baseUrl,
     authUrl,
+    pathPrefix: server.pathPrefix ?? '',
     issuer: authUrl,
     audience: baseUrl,
     tokenLifetimeSeconds: server.tokenLifetimeSeconds ?? 3600,

@@ -1,5 +1,5 @@
 /** Sentences that hold in every situation. */
-import { createRedactor, REDACTED, type Redactor } from '../../redact.ts';
+import { createRedactor, REDACTED, type Redactor } from '../../../fixtures/run/redact.ts';
 import { line } from '../record.ts';
 import type { ClientFailure, SituationResult } from '../report.ts';
 import { finding, type Play } from '../situation.ts';
@@ -20,8 +20,9 @@ export const redactorOf = ({ given, tokens }: Play): Redactor =>
   createRedactor([given.clientSecret, ...tokens.filter((token) => !token.includes('.')).slice(0, 20)]);
 
 const inSituation = ({ name, play }: Played, failure: ClientFailure): ClientFailure => {
-  const { message, ...rest } = redactorOf(play).redactDeep(failure, 'fixed');
-  return { ...rest, message: `${message} (in ${name})` };
+  const { message, received, ...rest } = redactorOf(play).redactDeep(failure, 'fixed');
+  const where = ` (in ${name})`;
+  return { ...rest, message: message + where, received: received + where };
 };
 
 export const SENTENCES: readonly Sentence[] = [

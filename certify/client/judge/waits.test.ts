@@ -1,6 +1,6 @@
 /** Waits without a clock: what is told of them, and that no right way to wait is blamed. */
 import { expect, test } from '@playwright/test';
-import { fc } from '../../../fixtures/seeded.ts';
+import { fc } from '../../../fixtures/own-tests/seeded.ts';
 import type { Recorded } from '../record.ts';
 import { backoffFindings, tooEarly } from './waits.ts';
 

@@ -2,7 +2,7 @@
 import { messageLines, type EvidenceLine } from '../../render/facts.ts';
 import type { ClientFailure } from '../report.ts';
 
-export const linesOf = ({ message, requests }: ClientFailure): readonly EvidenceLine[] =>
-  [...messageLines(message), { label: 'requests', texts: requests, kind: 'exchange' } as const].filter(
+export const linesOf = ({ requests, ...failure }: ClientFailure): readonly EvidenceLine[] =>
+  [...messageLines(failure), { label: 'requests', texts: requests, kind: 'exchange' } as const].filter(
     ({ texts }) => texts.length > 0,
   );

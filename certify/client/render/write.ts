@@ -1,5 +1,4 @@
 /** The files of a client's report. */
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeAtomically } from '../../render/write.ts';
 import type { ClientReport } from '../report.ts';
@@ -12,8 +11,7 @@ const FILES: readonly (readonly [name: string, render: (report: ClientReport) =>
   ['junit.xml', junit],
 ];
 
-/** Writes them all into `directory`, which is made where it is missing. */
+/** Writes them all into `directory`, which is there. */
 export async function writeClientReport(report: ClientReport, directory: string): Promise<void> {
-  await mkdir(directory, { recursive: true });
   for (const [name, render] of FILES) await writeAtomically(join(directory, name), render(report));
 }
