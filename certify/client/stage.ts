@@ -1,9 +1,12 @@
 /** The server of one situation: the reference server's request handling over a few screenings in memory. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { compareInstants, instant } from '../../fixtures/data/instant.ts';
+import { OFFERED_SCOPE } from '../../fixtures/client/client.ts';
 import { compareKeys } from '../../fixtures/data/oracle.ts';
 import type { Screening } from '../../fixtures/data/screening.ts';
 import { errorAnswer, type Handler, listen, type Listener } from '../../reference-server/http.ts';
+import { isTokenRequest } from '../../reference-server/faults/alter.ts';
+import { parseForm } from '../../reference-server/form.ts';
 import type { Client, ScreeningStore, ServiceParts } from '../../reference-server/parts.ts';
 import { createService } from '../../reference-server/service.ts';
 import type { ServerOptions } from '../../reference-server/start.ts';
@@ -35,6 +38,8 @@ export interface StageOptions {
   /** The server hands out no more than so many, whatever is asked (2.4: up to pageSize). */
   readonly mostItems: number;
   readonly clientSecret?: string;
+  /** Grants screenings.read alone; else whatever is asked for, so that one situation alone is about it. */
+  readonly grantsOneScope?: true;
   readonly server?: Pick<
     ServerOptions,
     'pathPrefix' | 'separateOrigins' | 'tokenLifetimeSeconds' | 'wrapHandler' | 'wrapParts'
@@ -73,8 +78,13 @@ export async function openStage(options: StageOptions, port = 0): Promise<Stage>
     ...(pageSize === undefined ? {} : { pageSize }),
     ...(certificate ? { trusted: certificate.file } : {}),
   };
-  const parts = partsOf(given, options);
-  const service = createService(server.wrapParts?.(parts) ?? parts);
+  const scopes = { asked: [OFFERED_SCOPE] as readonly string[] };
+  const parts = partsOf(given, options, scopes);
+  const inner = createService(server.wrapParts?.(parts) ?? parts);
+  const service: Handler = (request) => {
+    if (isTokenRequest(request) && !options.grantsOneScope) scopes.asked = scopesOf(request.body);
+    return inner(request);
+  };
   const played = server.wrapHandler?.(service) ?? service;
   const watched = recorder.watch(headAside(played, service), api.origin);
   api.handle(server.separateOrigins ? onlyWhere((path) => !isTokenPath(path), watched) : watched);
@@ -102,12 +112,24 @@ const headAside =
   async (request) =>
     request.method === 'HEAD' ? service(request) : played(request);
 
-function partsOf(given: Given, { screenings, server = {}, mostItems }: StageOptions): ServiceParts {
+/** What a token request asks for; what holds no offered scope, is refused as ever. */
+export function scopesOf(body: Buffer): readonly string[] {
+  const asked = parseForm(body.toString())?.get('scope')?.[0]?.split(' ').filter(Boolean) ?? [];
+  return asked.includes(OFFERED_SCOPE) ? asked : [OFFERED_SCOPE];
+}
+
+function partsOf(
+  given: Given,
+  { screenings, server = {}, mostItems }: StageOptions,
+  scopes: { readonly asked: readonly string[] },
+): ServiceParts {
   const { baseUrl, authUrl, clientId, clientSecret, tenantId } = given;
   const client: Client = {
     clientId,
     tenantId,
-    scopes: ['screenings.read'],
+    get scopes() {
+      return scopes.asked;
+    },
     grantTypes: ['client_credentials'],
     suspended: false,
   };

@@ -1,12 +1,12 @@
 /** Tokens: sections 2.2 and 5. */
 import { randomBytes } from 'node:crypto';
 import { isTokenRequest, middleware, tokenBody } from '../../../reference-server/faults/alter.ts';
-import { parseForm } from '../../../reference-server/form.ts';
 import { jsonAnswer } from '../../../reference-server/http.ts';
 import type { ServerOptions } from '../../../reference-server/start.ts';
 import { repeatedRefusals } from '../judge/waits.ts';
 import { line, mints, pageRequests } from '../record.ts';
 import { answered, finding, several, type Play, type Situation } from '../situation.ts';
+import { scopesOf } from '../stage.ts';
 import { both, paced, pageStep, UNAUTHENTICATED, usual } from './steps.ts';
 
 const LOOK_AT_401 = [
@@ -117,7 +117,7 @@ export const tokenSituations: readonly Situation[] = [
     optional: true,
     title: 'fewer scopes granted than requested are no error',
     lookAt: ['a comparison of the granted scope with the requested one: screenings.read is enough'],
-    stage: () => usual(),
+    stage: () => ({ ...usual(), grantsOneScope: true }),
     met: ({ requests }) =>
       mints(requests).some(({ request }) => scopesOf(request.body).length > 1) ||
       'the client asks for one scope only, of which none can be left out',
@@ -168,9 +168,6 @@ const INVALID_CLIENT = jsonAnswer(
 /** When the first token is to be renewed. */
 const oldAfterMs = (requests: Play['requests']): number =>
   (mints(requests)[0]?.endMs ?? Infinity) + 1000 * (LIFETIME_S - MARGIN_S);
-
-const scopesOf = (body: Buffer): readonly string[] =>
-  parseForm(body.toString())?.get('scope')?.[0]?.split(' ').filter(Boolean) ?? [];
 
 /** The first token's life, in seconds; the others live as long as ever. One is made after the other. */
 function firstTokenLives(seconds: number): ServerOptions {

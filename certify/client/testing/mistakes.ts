@@ -303,7 +303,7 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'wants all the scopes that it asked for',
     habits: { asks: { scope: 'screenings.read screenings.export', strict: true } },
     status: 'fail',
-    shows: { 'plain-walk': /gave up: not all scopes/ },
+    shows: { 'scope-subset': /gave up: not all scopes/ },
   },
   {
     name: 'gives up at a 401',
