@@ -98,10 +98,14 @@ function resultOf(
   if (facts.selection && !facts.selection.includes(id)) {
     return { ...common, status: 'untested', reason: 'not selected (--only)', failures: [] };
   }
-  const found = ledger.findings.filter((finding) => finding.id === id);
+  // What is told of a breach says more than what is only worth knowing.
+  const found = ledger.findings
+    .filter((finding) => finding.id === id)
+    .sort((a, b) => Number(a.warning ?? false) - Number(b.warning ?? false));
   if (found.length > 0) {
     const failures = found.slice(0, FAILURES_AT_MOST).map((finding) => failureOf(finding, words));
-    return { ...common, status: level === 'MUST' ? 'fail' : 'warn', failures };
+    const broken = level === 'MUST' && found.some(({ warning }) => !warning);
+    return { ...common, status: broken ? 'fail' : 'warn', failures };
   }
   const outcomes = ledger.outcomes.filter(({ ids }) => ids.includes(id));
   const error = outcomes.find(({ state }) => state === 'error');
@@ -176,9 +180,11 @@ function verdictOf(
   if (selected.some(({ status }) => status === 'fail')) return 'non-conformant';
   if (unusable.length > 0) return 'incomplete';
   const musts = selected.filter(({ level, class: needs }) => level === 'MUST' && isCondition(needs, facts));
-  const open = musts.some(({ status }) => status !== 'pass');
+  const open = musts.some(({ status }) => status !== 'pass' && status !== 'warn');
   const erred = selected.some(({ status }) => status === 'error');
-  const passed = selected.some(({ status }) => status === 'pass');
+  const passed = selected.some(
+    ({ status, level }) => status === 'pass' || (status === 'warn' && level === 'MUST'),
+  );
   return open || erred || !passed ? 'incomplete' : 'conformant';
 }
 

@@ -1,6 +1,6 @@
 /** Section 7.2, behind everything else: the rate limit, where there is leave to provoke it, and a failing server. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { retryAfterMs } from '../fixtures/client/client.ts';
+import { retryAfterMs } from '../fixtures/client/retry-after.ts';
 import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
@@ -29,7 +29,7 @@ async function provoke(kit: Kit): Promise<Exchange | undefined> {
   const worker = async (): Promise<void> => {
     while (!limited && sent < maxRequests && Date.now() < until) {
       sent++;
-      const exchange = await kit.client.send(request, { renew: true, keep429: true });
+      const exchange = await kit.client.send(request, { keep429: true });
       if (exchange.status === 429) limited ??= exchange;
     }
   };
@@ -61,7 +61,7 @@ async function honestWait(kit: Kit): Promise<void> {
   if (waitMs > LONGEST_HONEST_WAIT_MS)
     throw new Untested(`the 429 asks to wait ${Math.round(waitMs / 1000)} s, longer than the kit does`);
   await sleep(Math.max(0, limited.startedAtMs + limited.durationMs + waitMs - Date.now()) + 50);
-  const exchange = await kit.client.send(await validRequest(kit), { renew: true, keep429: true });
+  const exchange = await kit.client.send(await validRequest(kit), { keep429: true });
   kit.ledger.check('7.2-retry-after-honest');
   if (exchange.status === 429) {
     kit.fail({
@@ -111,7 +111,7 @@ async function within(
 ): Promise<void> {
   const until = Date.now() + FAULT_PATIENCE_MS;
   for (;;) {
-    const exchange = await kit.client.send(request, { renew: true });
+    const exchange = await kit.client.send(request);
     kit.ledger.check('7.2-server-error');
     if (good(exchange)) return;
     if (Date.now() > until) {
