@@ -47,27 +47,27 @@ export const intermittent: readonly Fault[] = [
     ),
   },
   {
-    name: 'one answer in a hundred is 503',
+    name: 'one answer in twenty-five is 503',
     trips: { '7.2-no-unprovoked-5xx': /no 5xx.*503/ },
     mayTrip: WALK,
     bare: true,
     server: middleware(() => {
       let asked = 0;
       return (request, next) =>
-        isScreenings(request) && (asked += 1) % 100 === 60
+        isScreenings(request) && (asked += 1) % 25 === 15
           ? errorAnswer(503, 'service_unavailable', 'try again')
           : next(request);
     }),
   },
   {
-    name: 'one answer in a hundred breaks off in its middle',
+    name: 'one answer in twenty-five breaks off in its middle',
     trips: { '7.2-no-unprovoked-5xx': /broken connection/ },
     mayTrip: WALK,
     bare: true,
     server: middleware(() => {
       let asked = 0;
       return (request, next) =>
-        isScreenings(request) && (asked += 1) % 100 === 60
+        isScreenings(request) && (asked += 1) % 25 === 15
           ? { status: 200, headers: [['content-type', 'application/json']], body: dying() }
           : next(request);
     }),
