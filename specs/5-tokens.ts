@@ -84,7 +84,7 @@ export const probes: readonly Probe[] = [
       const { expiredToken } = kit.target;
       if (!expiredToken)
         throw new Untested('supply expiredToken (a token of clients.primary from more than an hour ago)');
-      const useless = whyNoExpiredToken(expiredToken, await kit.token(), Date.now());
+      const useless = whyNoExpiredToken(expiredToken, await kit.token(), kit.client.clock.nowMs());
       if (useless) throw new SupplyUnusable(`${useless}; supply a token of clients.primary that has expired`);
       await unauthenticated(
         kit,
