@@ -1,0 +1,27 @@
+/** The suites under Playwright against many targets at once, a project each: what hosts.test.ts compares. */
+import { defineConfig } from '@playwright/test';
+
+export interface HostedTarget {
+  readonly name: string;
+  /** Target file. */
+  readonly file: string;
+  /** Which tests, as a regular expression over titles and tags. */
+  readonly grep: string;
+}
+
+const targets = JSON.parse(process.env['HOSTED_TARGETS'] ?? '[]') as HostedTarget[];
+
+export default defineConfig<object, { targetFile: string | undefined }>({
+  testDir: '../..',
+  testMatch: ['specs/*.spec.ts', 'properties/*.spec.ts'],
+  testIgnore: ['**/node_modules/**'],
+  outputDir: '../../test-results/hosts',
+  workers: 1,
+  timeout: 0,
+  reporter: 'json',
+  projects: targets.map(({ name, file, grep }) => ({
+    name,
+    grep: new RegExp(grep),
+    use: { targetFile: file },
+  })),
+});

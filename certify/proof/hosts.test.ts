@@ -1,0 +1,128 @@
+/** The command line and Playwright are two hosts of the same probes: they find the same, and neither is green against nothing. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from '@playwright/test';
+import { fc, SEED } from '../../fixtures/own-tests/seeded.ts';
+import { loadTarget } from '../../fixtures/target/target.ts';
+import { FAULTS } from '../../reference-server/faults/all.ts';
+import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
+import { test } from '../../reference-server/faults/testing.ts';
+import { startServer } from '../../reference-server/start.ts';
+import { certify } from '../certify.ts';
+import { needsWalks } from './faults.ts';
+import type { HostedTarget } from './hosts.config.ts';
+
+/** Of the drawn faults, so many show in walks: the others take a few requests each. */
+const WALKED = 6;
+const DRAWN = 30;
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+interface JsonSuite {
+  readonly suites?: readonly JsonSuite[];
+  readonly specs?: readonly {
+    readonly tests: readonly {
+      readonly projectName: string;
+      readonly results: readonly { status: string; attachments: readonly { name: string }[] }[];
+    }[];
+  }[];
+}
+
+/** The ids that Playwright's tests found broken, by project; and how many tests were red. */
+async function underPlaywright(
+  targets: readonly HostedTarget[],
+  directory: string,
+): Promise<Map<string, { readonly ids: Set<string>; red: number }>> {
+  const cli = createRequire(import.meta.url).resolve('@playwright/test/cli');
+  const config = join(ROOT, 'certify/proof/hosts.config.ts');
+  const env = { ...process.env, CI: '', SEED: String(SEED), RUNS: '1', SCREENINGS_RUN_DIRECTORY: directory };
+  const output = await new Promise<string>((done) =>
+    execFile(
+      process.execPath,
+      [cli, 'test', `--config=${config}`],
+      { cwd: ROOT, env: { ...env, HOSTED_TARGETS: JSON.stringify(targets) }, maxBuffer: 2 ** 28 },
+      (_, stdout) => done(stdout),
+    ),
+  );
+  const found = new Map(targets.map(({ name }) => [name, { ids: new Set<string>(), red: 0 }]));
+  const visit = ({ suites = [], specs = [] }: JsonSuite): void => {
+    suites.forEach(visit);
+    for (const { projectName, results } of specs.flatMap(({ tests }) => tests)) {
+      const seen = found.get(projectName)!;
+      for (const { status, attachments } of results) {
+        if (status === 'failed') seen.red += 1;
+        for (const { name } of attachments) seen.ids.add(name.split(':')[0]!);
+      }
+    }
+  };
+  visit(JSON.parse(output) as JsonSuite);
+  return found;
+}
+
+/** What a target file can say of the fault, and what shows every time. */
+const comparable = (fault: Fault): boolean => !fault.target && !fault.large && !fault.rare;
+
+test(`both hosts find the same on ${DRAWN} faults, and a closed port is red in both`, async ({ small }) => {
+  test.setTimeout(600_000);
+  const draw = (faults: readonly Fault[], count: number): Fault[] =>
+    fc.sample(fc.shuffledSubarray([...faults], { minLength: count, maxLength: count }), {
+      numRuns: 1,
+      seed: SEED,
+    })[0]!;
+  const walked = (fault: Fault): boolean => tripped(fault).some(needsWalks);
+  const faults = FAULTS.filter(comparable);
+  const drawn = [
+    ...draw(faults.filter(walked), WALKED),
+    ...draw(
+      faults.filter((fault) => !walked(fault)),
+      DRAWN - WALKED,
+    ),
+  ];
+  const directory = await mkdtemp(join(tmpdir(), 'hosts-'));
+  const servers: AsyncDisposable[] = [];
+  try {
+    const hosted: HostedTarget[] = [];
+    const byCertify = new Map<string, string[]>();
+    for (const [index, fault] of drawn.entries()) {
+      const server = await startServer(small.database, small.provisioned, fault.server);
+      servers.push(server);
+      const file = join(directory, `target-${index}.json`);
+      const { fault: _, ingest: __, ...said } = server.target();
+      await writeFile(file, JSON.stringify(said));
+      const own = tripped(fault);
+      hosted.push({
+        name: fault.name,
+        file,
+        grep: `${own.map((id) => `@${id}( |$)`).join('|')}|the whole run: what`,
+      });
+      const report = await certify(await loadTarget(file), { only: own, seed: SEED, runs: 1 });
+      const broken = report.requirements.filter(({ status }) => status === 'fail' || status === 'warn');
+      byCertify.set(fault.name, broken.map(({ id }) => id).sort());
+    }
+    const closed = join(directory, 'closed.json');
+    const client = { clientId: 'nobody', clientSecret: 'of nobody' };
+    const nowhere = 'http://127.0.0.1:1';
+    await writeFile(
+      closed,
+      JSON.stringify({ baseUrl: nowhere, authUrl: nowhere, clients: { primary: client } }),
+    );
+    hosted.push({ name: 'closed port', file: closed, grep: '@4.2-window' });
+
+    const found = await underPlaywright(hosted, directory);
+    const byPlaywright = new Map(
+      drawn.map((fault) => {
+        const own: readonly string[] = tripped(fault);
+        return [fault.name, [...found.get(fault.name)!.ids].filter((id) => own.includes(id)).sort()];
+      }),
+    );
+    expect(Object.fromEntries(byPlaywright)).toEqual(Object.fromEntries(byCertify));
+    expect(found.get('closed port')!.red).toBeGreaterThan(0);
+    expect((await certify(await loadTarget(closed), { only: ['4.2-window'] })).verdict).toBe('incomplete');
+  } finally {
+    for (const server of servers) await server[Symbol.asyncDispose]();
+    await rm(directory, { recursive: true, force: true });
+  }
+});
