@@ -8,7 +8,6 @@ import { startReference } from './reference.ts';
 /** @returns what ends it. */
 export default async function setUp(): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-run-'));
-  process.env['SCREENINGS_RUN_DIRECTORY'] = directory;
   process.env['SEED'] ??= String(Math.floor(Math.random() * 2 ** 31));
   const given = process.env['SCREENINGS_TARGET'];
   const reference = given ? undefined : await startReference(directory);

@@ -12,12 +12,13 @@ import { FAULTS } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 import { test } from '../../reference-server/faults/testing.ts';
 import { startServer } from '../../reference-server/start.ts';
+import { PROBES } from '../../specs/probes.ts';
 import { certify } from '../certify.ts';
 import { needsWalks } from './faults.ts';
 import type { HostedTarget } from './hosts.config.ts';
 
 /** Of the drawn faults, so many show in walks: the others take a few requests each. */
-const WALKED = 6;
+const WALKED = 3;
 const DRAWN = 30;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -34,11 +35,10 @@ interface JsonSuite {
 /** The ids that Playwright's tests found broken, by project; and how many tests were red. */
 async function underPlaywright(
   targets: readonly HostedTarget[],
-  directory: string,
 ): Promise<Map<string, { readonly ids: Set<string>; red: number }>> {
   const cli = createRequire(import.meta.url).resolve('@playwright/test/cli');
   const config = join(ROOT, 'certify/proof/hosts.config.ts');
-  const env = { ...process.env, CI: '', SEED: String(SEED), RUNS: '1', SCREENINGS_RUN_DIRECTORY: directory };
+  const env = { ...process.env, CI: '', SEED: String(SEED) };
   const output = await new Promise<string>((done) =>
     execFile(
       process.execPath,
@@ -98,7 +98,7 @@ test(`both hosts find the same on ${DRAWN} faults, and a closed port is red in b
         file,
         grep: `${own.map((id) => `@${id}( |$)`).join('|')}|the whole run: what`,
       });
-      const report = await certify(await loadTarget(file), { only: own, seed: SEED, runs: 1 });
+      const report = await certify(await loadTarget(file), { probes: PROBES, only: own, seed: SEED });
       const broken = report.requirements.filter(({ status }) => status === 'fail' || status === 'warn');
       byCertify.set(fault.name, broken.map(({ id }) => id).sort());
     }
@@ -111,7 +111,7 @@ test(`both hosts find the same on ${DRAWN} faults, and a closed port is red in b
     );
     hosted.push({ name: 'closed port', file: closed, grep: '@4.2-window' });
 
-    const found = await underPlaywright(hosted, directory);
+    const found = await underPlaywright(hosted);
     const byPlaywright = new Map(
       drawn.map((fault) => {
         const own: readonly string[] = tripped(fault);
