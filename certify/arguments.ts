@@ -1,5 +1,5 @@
 /** The command line of `npm run certify`. Every mistake is a UsageError of one line. */
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
 import {
   CLASSES,
@@ -24,6 +24,12 @@ export interface Arguments {
   /** Classes that are a condition, beside core. */
   readonly require: readonly RequirementClass[];
   readonly failFast: boolean;
+  readonly baseline?: string;
+  readonly knownFailures?: string;
+  /** 1 is kept for what the baseline and the known failures did not have. */
+  readonly failOnNew: boolean;
+  /** A private key (JWK) to sign certificate.jws with. */
+  readonly sign?: string;
   readonly kit: Partial<KitOptions>;
 }
 
@@ -59,6 +65,15 @@ function command(): Command {
     .option('--only <ids>', 'requirement ids or sections, separated by commas')
     .option('--require <classes>', 'classes that must have been exercised too, separated by commas')
     .option('--fail-fast', 'end the run at the first broken MUST')
+    .option('--baseline <file>', 'report.json of an earlier run: say what changed since')
+    .option('--known-failures <file>', 'ids with reason and expiry date, strict both ways')
+    .addOption(
+      new Option(
+        '--fail-on <what>',
+        'exit with 1 only for what baseline and known failures have not',
+      ).choices(['new']),
+    )
+    .option('--sign <key>', 'write certificate.jws, signed with this private JWK (npm run keys)')
     .option('--runs <number>', `cases of each law (default ${DEFAULTS.runs})`, whole(1, 100_000))
     .option('--seed <number>', 'replays the same random cases', whole(0, LARGEST_SEED))
     .option(
@@ -94,13 +109,16 @@ export function parseArguments(
   checkTarget(flags, env);
   const { target, baseUrl, authUrl, clientId, dataset, reportDir, only, runs, seed, maxRequests, timeout } =
     flags;
-  const { require, failFast } = flags;
+  const { require, failFast, baseline, knownFailures, failOn, sign } = flags;
+  if (failOn && !baseline && !knownFailures)
+    throw new UsageError('--fail-on new goes with --baseline or --known-failures');
   return {
-    ...defined({ target, baseUrl, authUrl, clientId, dataset }),
+    ...defined({ target, baseUrl, authUrl, clientId, dataset, baseline, knownFailures, sign }),
     reportDir: reportDir!,
     ...(only === undefined ? {} : { only: selection(only) }),
     require: classes(require),
     failFast: Boolean(failFast),
+    failOnNew: failOn !== undefined,
     kit: defined({ runs, seed, maxRequests, timeoutMs: timeout === undefined ? undefined : timeout * 1000 }),
   };
 }

@@ -1,7 +1,8 @@
 /** `npm run certify`: certifies a target and leaves a report. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { JWK } from 'jose';
 import { readDataset } from '../fixtures/data/dataset.ts';
 import { UsageError } from '../fixtures/errors.ts';
 import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../fixtures/process.ts';
@@ -9,6 +10,8 @@ import { createRedactor } from '../fixtures/run/redact.ts';
 import { loadTarget, resolveTarget, secretsOf, type Target } from '../fixtures/target/target.ts';
 import { isDescribed, parseArguments, replayCommand, SECRET_VARIABLE, type Arguments } from './arguments.ts';
 import { calledFrom } from './called-from.ts';
+import { changesSince, exitOnNew, readBaseline, readKnownFailures, standOf } from './changes.ts';
+import { readKey } from './certificate.ts';
 import { certify } from './certify.ts';
 import { showProgress } from './progress.ts';
 import type { ReferenceServer } from './reference.ts';
@@ -44,6 +47,10 @@ process.exit();
 async function main(): Promise<number> {
   const args = parseArguments(process.argv.slice(2));
   if (!args) return 0;
+  const { baseline: before, knownFailures } = args;
+  const baseline = before === undefined ? undefined : await readBaseline(at(before));
+  const known = knownFailures === undefined ? undefined : await readKnownFailures(at(knownFailures));
+  const key = args.sign === undefined ? undefined : await readSigningKey(at(args.sign));
   await prepareDirectory(at(args.reportDir));
   const directory = await mkdtemp(join(tmpdir(), 'screenings-certify-'));
   let reference: ReferenceServer | undefined;
@@ -58,7 +65,7 @@ async function main(): Promise<number> {
     const target = await targetOf(args, reference, directory);
     console.log(`certifying ${target.name} at ${target.baseUrl}, seed ${seed}`);
     const progress = showProgress(process.stdout, createRedactor(secretsOf(target)).redact);
-    const report = await certify(target, {
+    const certified = await certify(target, {
       ...args.kit,
       seed,
       only: args.only,
@@ -69,17 +76,30 @@ async function main(): Promise<number> {
       onProgress: progress.tell,
     });
     progress.end();
-    const written = await writeReport(report, at(args.reportDir)).catch((error: Error) => error);
+    const report: Report = {
+      ...certified,
+      ...(baseline ? { changes: changesSince(baseline, certified) } : {}),
+      ...(known ? { knownFailures: standOf(known, certified) } : {}),
+    };
+    const written = await writeReport(report, at(args.reportDir), key).catch((error: Error) => error);
     process.stdout.write(
       `\n${terminal(report, { columns: process.stdout.columns, reportPath: join(args.reportDir, 'report.html') })}`,
     );
     if (written instanceof Error) console.error(`certify: ${written.message}`);
     if (interruptedBy) return INTERRUPTED_STATUS[interruptedBy];
-    return written instanceof Error && report.verdict === 'conformant' ? EXIT.kit : exitOf(report);
+    if (written instanceof Error && report.verdict === 'conformant') return EXIT.kit;
+    return exitOf(report, args.failOnNew);
   } finally {
     await reference?.stop();
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+async function readSigningKey(path: string): Promise<JWK> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(`--sign: can't read ${path} (${error.code ?? error.message})`);
+  });
+  return readKey(text, `--sign: ${path}`, 'private');
 }
 
 async function targetOf(
@@ -106,7 +126,8 @@ function described({ baseUrl, authUrl, clientId }: Arguments): unknown {
   };
 }
 
-function exitOf(report: Report): number {
-  if (report.verdict === 'non-conformant') return EXIT['non-conformant'];
-  return report.requirements.some(({ status }) => status === 'error') ? EXIT.kit : EXIT[report.verdict];
+function exitOf(report: Report, failOnNew: boolean): number {
+  const usual = failOnNew ? exitOnNew(report) : EXIT[report.verdict];
+  if (usual === EXIT['non-conformant']) return usual;
+  return report.requirements.some(({ status }) => status === 'error') ? EXIT.kit : usual;
 }

@@ -34,6 +34,25 @@ export interface Observation {
   readonly seen: readonly string[];
 }
 
+/** Against an earlier run: requirement ids in the order of the catalogue. */
+export interface Changes {
+  /** When the earlier run began. */
+  readonly since: string;
+  readonly sameTarget: boolean;
+  readonly newlyFailing: readonly string[];
+  readonly newlyPassing: readonly string[];
+  readonly noLongerExercised: readonly string[];
+}
+
+/** A failure that was noted beforehand; it changes no verdict. */
+export interface KnownFailure {
+  readonly id: string;
+  readonly reason: string;
+  /** The last day, as in 2026-12-31. */
+  readonly expires: string;
+  readonly stand: 'failing' | 'passes again' | 'expired' | 'not exercised';
+}
+
 export interface Report {
   readonly kit: { readonly name: string; readonly version: string };
   readonly target: { readonly name: string; readonly baseUrl: string; readonly authUrl: string };
@@ -65,4 +84,8 @@ export interface Report {
   /** The commands that fetch the tokens which the curl lines name; secrets are taken from the environment. */
   readonly tokenCommands: readonly string[];
   readonly requirements: readonly RequirementResult[];
+  /** With `--baseline`. */
+  readonly changes?: Changes;
+  /** With `--known-failures`. */
+  readonly knownFailures?: readonly KnownFailure[];
 }

@@ -151,6 +151,29 @@ export function selectionText(report: Report): string | undefined {
   return `This run was limited to ${names.join(', ')}: the verdict speaks of this selection alone.`;
 }
 
+/** What changed, one line each: since the baseline, and among the known failures. */
+export function changesText({
+  changes,
+  knownFailures = [],
+}: Report): readonly (readonly [label: string, text: string])[] {
+  const stands = ['expired', 'passes again', 'failing', 'not exercised'] as const;
+  const since: readonly (readonly [string, string])[] = changes
+    ? [
+        ['newly failing', changes.newlyFailing.join(' ') || 'none'],
+        ['newly passing', changes.newlyPassing.join(' ') || 'none'],
+        ['no longer exercised', changes.noLongerExercised.join(' ') || 'none'],
+        ['compared with', `the run of ${changes.since}${changes.sameTarget ? '' : ', of another target'}`],
+      ]
+    : [];
+  const known = stands.flatMap((stand) => {
+    const texts = knownFailures
+      .filter((entry) => entry.stand === stand)
+      .map(({ id, reason, expires }) => `${id} (until ${expires}): ${reason}`);
+    return texts.length > 0 ? [[`known, ${stand}`, texts.join('; ')] as const] : [];
+  });
+  return [...since, ...known];
+}
+
 export const number = (value: number): string => value.toLocaleString('en-US');
 
 /** A name such as `longestWalkPages` in words. */

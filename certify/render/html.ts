@@ -1,6 +1,7 @@
 /** report.html: the report as one page that needs no other file, for reading, sending on and printing. */
 import type { Report, RequirementResult } from '../report.ts';
 import {
+  changesText,
   classes,
   counts,
   countWord,
@@ -47,6 +48,13 @@ function bar(report: Report): Markup {
   )}<li class="muted">${selectedText(report)}</li></ul>`;
 }
 
+function changed(report: Report): Markup | undefined {
+  const entries = changesText(report);
+  return entries.length === 0
+    ? undefined
+    : markup`<section class="changed" aria-labelledby="changed"><h2 id="changed">What changed</h2>${facts(entries)}</section>`;
+}
+
 function header(report: Report): Markup {
   const { target, kit, verdict } = report;
   return markup`<header>
@@ -57,6 +65,7 @@ function header(report: Report): Markup {
 ${report.basis !== undefined && markup`<p class="note"><strong>Basis:</strong> ${clip(report.basis, LONGEST_TEXT)}</p>`}
 ${report.selection && markup`<p class="note">${clip(selectionText(report) ?? '', LONGEST_TEXT)}</p>`}
 ${bar(report)}
+${changed(report)}
 ${facts([
   ['API', target.baseUrl],
   ['Token endpoint', target.authUrl],
@@ -187,6 +196,7 @@ const STYLE = `
 fieldset{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;border:0;margin:0;padding:0}
 legend{float:left;margin-right:1.2rem}
 #filters label{white-space:nowrap;margin-right:.6rem}
+.changed .facts dd{font-weight:600}
 .listed{margin:0;padding:0;list-style:none}
 .listed li{display:grid;grid-template-columns:17rem minmax(0,1fr);gap:.1rem .8rem;padding:.4rem 0;border-bottom:1px solid var(--border);overflow-wrap:anywhere}
 .listed li>span:first-child{grid-column:1/-1}

@@ -1,6 +1,6 @@
 /** junit.xml: one test case a requirement, in the shape that CI systems read. */
 import type { Report, RequirementResult } from '../report.ts';
-import { classesText, counts, countsText, evidence, sectionTitle, selected } from './facts.ts';
+import { changesText, classesText, counts, countsText, evidence, sectionTitle, selected } from './facts.ts';
 import { clip, markup, oneLine, type Markup } from './markup.ts';
 import { commandLine } from './text.ts';
 
@@ -71,6 +71,7 @@ export function junit(report: Report): string {
     requests: report.requests,
     ...(report.selection && { selection: report.selection.join(',') }),
     ...(report.basis !== undefined && { basis: report.basis }),
+    ...Object.fromEntries(changesText(report)),
     replay: report.replay,
   };
   return `${markup`<?xml version="1.0" encoding="UTF-8"?>

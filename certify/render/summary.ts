@@ -1,6 +1,7 @@
 /** summary.md: the report for the summary page of a CI job. */
 import type { Report, RequirementResult } from '../report.ts';
 import {
+  changesText,
   classes,
   countsText,
   durationText,
@@ -86,7 +87,7 @@ export function summary(report: Report): string {
     ({ reason, ids }) => `- ${prose(reason)}: ${ids.map((id) => code(id)).join(' ')}`,
   );
   const mark = STATUS_MARK[VERDICT_STATUS[report.verdict]];
-  const parts: readonly (string | undefined)[] = [
+  const parts: readonly (string | false | undefined)[] = [
     `# ${mark} ${VERDICT_WORD[report.verdict]}: ${words(report.target.name)}`,
     words(report.summary, 2000),
     report.basis && `> ${words(report.basis, 2000)}`,
@@ -112,6 +113,13 @@ export function summary(report: Report): string {
         ['Kit', words(`${report.kit.name} ${report.kit.version}`)],
       ],
     ),
+    changesText(report).length > 0 &&
+      [
+        '## What changed',
+        changesText(report)
+          .map(([label, text]) => `- **${label}**: ${words(text)}`)
+          .join('\n'),
+      ].join('\n\n'),
     table(
       ['Class', 'State', 'Requirements'],
       classes(report).map(({ name, state, counts }) => [name, state, counts]),

@@ -2,6 +2,7 @@
 import pc from 'picocolors';
 import type { Report, RequirementResult, Status } from '../report.ts';
 import {
+  changesText,
   classesText,
   countsText,
   durationText,
@@ -109,6 +110,16 @@ function untested(pen: Pen, report: Report): readonly string[] {
   return [pen.colors.bold('untested'), ...lines, ''];
 }
 
+function changed(pen: Pen, report: Report): readonly string[] {
+  const entries = changesText(report);
+  if (entries.length === 0) return [];
+  const lines = entries.flatMap(([label, text]) => {
+    const [first = '', ...more] = wrap(`${label}: ${clip(oneLine(text), 1000)}`, pen.width - 4);
+    return [`  ${first}`, ...more.map((line) => `    ${line}`)];
+  });
+  return [pen.colors.bold('what changed'), ...lines, ''];
+}
+
 function verdict(pen: Pen, report: Report, reportPath: string | undefined): readonly string[] {
   const { colors, width } = pen;
   const paint = paintStatus(pen, VERDICT_STATUS[report.verdict]);
@@ -142,6 +153,7 @@ export function terminal(report: Report, options: TerminalOptions = {}): string 
     ...ofStatus(report, 'warn').flatMap((result) => broken(pen, report, result)),
     ...(report.tokenCommands.length > 0 ? [...labelled(tokens, width, pen.colors.dim), ''] : []),
     ...untested(pen, report),
+    ...changed(pen, report),
     ...verdict(pen, report, options.reportPath),
   ];
   return `${lines.map((line) => line.trimEnd()).join('\n')}\n`;

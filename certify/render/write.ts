@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { UsageError } from '../../fixtures/errors.ts';
 import { join } from 'node:path';
+import type { JWK } from 'jose';
+import { sign, statementOf } from '../certificate.ts';
 import type { Report } from '../report.ts';
 import { badge } from './badge.ts';
 import { html } from './html.ts';
@@ -19,6 +21,8 @@ const FILES: readonly (readonly [name: string, render: (report: Report) => strin
   ['summary.md', summary],
   ['badge.svg', badge],
 ];
+
+const CERTIFICATE = 'certificate.jws';
 
 /** A reader sees the old file or the new one, never half of it. */
 export async function writeAtomically(path: string, text: string): Promise<void> {
@@ -49,10 +53,10 @@ export async function prepareDirectory(directory: string): Promise<void> {
 
 /**
  * Writes all renderings of the report into `directory`, which is made where it is missing.
- * Resolves to the paths written, report.json first. A file that cannot be rendered or written does not
+ * Signed with `key`, a certificate stands beside them. Resolves to the paths written, report.json first. A file that cannot be rendered or written does not
  * keep the others from being written; rejects with an AggregateError in the end.
  */
-export async function writeReport(report: Report, directory: string): Promise<string[]> {
+export async function writeReport(report: Report, directory: string, key?: JWK): Promise<string[]> {
   await mkdir(directory, { recursive: true });
   const written: string[] = [];
   const errors: unknown[] = [];
@@ -64,6 +68,13 @@ export async function writeReport(report: Report, directory: string): Promise<st
     } catch (error) {
       errors.push(new Error(`${name} could not be written: ${String(error)}`, { cause: error }));
     }
+  }
+  // A certificate of an earlier run would speak of a report that is gone.
+  const certificate = join(directory, CERTIFICATE);
+  await rm(certificate, { force: true });
+  if (key && errors.length === 0) {
+    await writeAtomically(certificate, `${await sign(statementOf(report, json(report)), key)}\n`);
+    written.push(certificate);
   }
   if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join('\n'));
   return written;

@@ -1,0 +1,54 @@
+/** `--list` and `--explain ID`: the catalogue, from the terminal. */
+import { UsageError } from '../fixtures/errors.ts';
+import { REQUIREMENTS, type Requirement } from '../fixtures/requirements.ts';
+import { nearest } from '../fixtures/target/usage.ts';
+import { LAWS } from '../properties/laws.ts';
+import { PROBES } from '../specs/probes.ts';
+import { sectionTitle } from './render/facts.ts';
+import { wrap } from './render/text.ts';
+
+/** Every requirement on a line of its own: id, level, class, sentence; sections as headings. */
+export function list(): string {
+  const width = Math.max(...REQUIREMENTS.map(({ id }) => id.length));
+  const lines = REQUIREMENTS.flatMap(({ id, section, level, class: needs, title }, index) => [
+    ...(REQUIREMENTS[index - 1]?.section === section
+      ? []
+      : [`${index > 0 ? '\n' : ''}${section} ${sectionTitle(section)}`]),
+    `  ${id.padEnd(width)}  ${level.padEnd(6)}  ${needs.padEnd(12)}  ${title}`,
+  ]);
+  return `${lines.join('\n')}\n`;
+}
+
+const NEEDS: Readonly<Record<Requirement['class'], string>> = {
+  core: 'one pair of credentials, and a window that holds screenings',
+  isolation: 'clients.secondTenant: credentials of a second onboarded tenant',
+  provisioning: 'clients.notOnboarded, clients.unauthorized, clients.invalidGrant: clients provisioned for one error each',
+  expiry: 'an expired token: expiredToken, or keepToken of an earlier run',
+  'rate-limit': 'rateLimit.probe: leave to provoke 429',
+  failure: 'fault.start and fault.stop: commands that make the server fail, and heal it',
+  events: "events: a capture of primary's event queue",
+};
+
+/** What a requirement says, what it needs, how it is tried, where to look. Throws a UsageError. */
+export function explain(id: string, columns = 80): string {
+  const found = REQUIREMENTS.find((requirement) => requirement.id === id);
+  if (!found) {
+    const known = REQUIREMENTS.map((requirement) => requirement.id);
+    throw new UsageError(`--explain: no requirement "${id}"; did you mean "${nearest(id, known)}"?`);
+  }
+  const tried = [...PROBES, ...LAWS].filter(({ ids }) => ids.includes(found.id)).map(({ name }) => name);
+  const width = Math.min(110, columns) - 12;
+  const part = (label: string, texts: readonly string[]): string[] =>
+    texts
+      .flatMap((text) => wrap(text, width))
+      .map((line, index) => `  ${(index ? '' : label).padEnd(10)}${line}`);
+  return [
+    `${found.id}  ${found.level}  §${found.section} ${sectionTitle(found.section)}`,
+    ...part('holds', [found.title]),
+    ...part('class', [`${found.class}: needs ${NEEDS[found.class]}`]),
+    ...part('tried by', tried),
+    ...part('look at', found.lookAt),
+    ...part('run', [`npm run certify -- --only ${found.id}`]),
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,44 @@
+/** A certificate that is handed over: what is believed, and what is not. */
+import { expect, test } from '@playwright/test';
+import { UnsecuredJWT } from 'jose';
+import { makeKeys, readKey, sign, statementOf, verify } from './certificate.ts';
+import { conformantReport, sampleReport } from './render/sample.testing.ts';
+
+const octets = (report: object): Uint8Array => new TextEncoder().encode(JSON.stringify(report));
+
+const report = sampleReport();
+const json = octets(report);
+
+test('a certificate says what the report says, and is verified with the public key', async () => {
+  const keys = await makeKeys();
+  const certificate = await sign(statementOf(report, json), keys.private);
+  const { predicate, subject } = await verify(`${certificate}\n`, keys.public, json);
+  expect(subject[0].name).toBe('report.json');
+  expect(predicate.result).toBe('FAILED');
+  expect(predicate.failedTests).toContain('4.2-to-exclusive');
+  const { target, kit, verdict, classes, seed, startedAt } = report;
+  expect(predicate.screenings).toMatchObject({ target, kit, verdict, classes, seed, startedAt });
+  expect(statementOf(conformantReport(), json).predicate.result).toBe('PASSED');
+  expect(JSON.stringify(keys.public)).not.toContain('"d"');
+});
+
+test('what was changed, signed by another or not at all is not verified', async () => {
+  const [keys, others] = [await makeKeys(), await makeKeys()];
+  const certificate = await sign(statementOf(report, json), keys.private);
+  const [head, payload, signature] = certificate.split('.') as [string, string, string];
+  const better = Buffer.from(payload, 'base64url').toString().replace('non-conformant', 'conformant');
+  const altered = [head, Buffer.from(better).toString('base64url'), signature].join('.');
+  const unsigned = new UnsecuredJWT({ ...statementOf(report, json) }).encode();
+  const { kid: _, ...nameless } = others.public;
+
+  await expect(
+    verify(certificate, keys.public, octets({ ...report, verdict: 'conformant' })),
+  ).rejects.toThrow('its digest differs');
+  await expect(verify(certificate, others.public)).rejects.toThrow('signed with another key');
+  await expect(verify(certificate, nameless)).rejects.toThrow('the signature does not fit');
+  await expect(verify(altered, keys.public)).rejects.toThrow('the signature does not fit');
+  await expect(verify(unsigned, keys.public)).rejects.toThrow('not signed');
+  await expect(verify('rubbish', keys.public)).rejects.toThrow('no signed certificate');
+  expect(() => readKey(JSON.stringify(keys.public), 'k', 'private')).toThrow('a public key cannot sign');
+  expect(() => readKey('{}', 'k', 'public')).toThrow('not a JWK');
+});

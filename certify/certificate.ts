@@ -1,0 +1,166 @@
+/**
+ * A certificate to hand over: an in-toto statement about report.json, with the test-result predicate
+ * (https://in-toto.io/attestation/test-result/v0.1), signed as a compact JWS.
+ */
+import { createHash } from 'node:crypto';
+import {
+  calculateJwkThumbprint,
+  compactVerify,
+  CompactSign,
+  decodeProtectedHeader,
+  errors,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  type JWK,
+} from 'jose';
+import { z } from 'zod';
+import { UsageError } from '../fixtures/errors.ts';
+import { REQUIREMENTS } from '../fixtures/requirements.ts';
+import type { Report } from './report.ts';
+
+const ALGORITHM = 'EdDSA';
+const TYPE = 'application/vnd.in-toto+json';
+const PREDICATE = 'https://in-toto.io/attestation/test-result/v0.1';
+
+const statementSchema = z.object({
+  _type: z.literal('https://in-toto.io/Statement/v1'),
+  subject: z.tuple([z.object({ name: z.string(), digest: z.object({ sha256: z.string() }) })]),
+  predicateType: z.literal(PREDICATE),
+  predicate: z.object({
+    result: z.enum(['PASSED', 'WARNED', 'FAILED']),
+    configuration: z.array(z.object({ name: z.string(), digest: z.object({ sha256: z.string() }) })),
+    passedTests: z.array(z.string()),
+    warnedTests: z.array(z.string()),
+    failedTests: z.array(z.string()),
+    // What the predicate has no member of its own for.
+    screenings: z.object({
+      verdict: z.enum(['conformant', 'non-conformant', 'incomplete']),
+      target: z.object({ name: z.string(), baseUrl: z.string(), authUrl: z.string() }),
+      kit: z.object({ name: z.string(), version: z.string() }),
+      classes: z.record(z.string(), z.string()),
+      coverage: z.record(z.string(), z.unknown()).optional(),
+      selection: z.array(z.string()).optional(),
+      untested: z.array(z.string()),
+      seed: z.number(),
+      startedAt: z.string(),
+      durationMs: z.number(),
+    }),
+  }),
+});
+
+export type Statement = z.infer<typeof statementSchema>;
+
+const sha256 = (octets: string | Uint8Array): string => createHash('sha256').update(octets).digest('hex');
+
+/** The version of the catalogue: what ids there are, and what they say. */
+const catalogueDigest = (): string =>
+  sha256(JSON.stringify(REQUIREMENTS.map(({ id, level, title }) => [id, level, title])));
+
+/** PASSED is a conformant verdict and nothing else. */
+const RESULT = { conformant: 'PASSED', 'non-conformant': 'FAILED', incomplete: 'WARNED' } as const;
+
+/** `reportJson`: the octets of report.json as they were written. */
+export function statementOf(report: Report, reportJson: string | Uint8Array): Statement {
+  const ids = (status: string): string[] =>
+    report.requirements.filter((result) => result.status === status).map(({ id }) => id);
+  const { verdict, target, kit, classes, seed, startedAt, durationMs, selection } = report;
+  const { coverage } = report as { coverage?: Record<string, unknown> };
+  return {
+    _type: 'https://in-toto.io/Statement/v1',
+    subject: [{ name: 'report.json', digest: { sha256: sha256(reportJson) } }],
+    predicateType: PREDICATE,
+    predicate: {
+      result: RESULT[verdict],
+      configuration: [{ name: 'requirement catalogue', digest: { sha256: catalogueDigest() } }],
+      passedTests: ids('pass'),
+      warnedTests: ids('warn'),
+      failedTests: ids('fail'),
+      screenings: {
+        ...{ verdict, target, kit, classes, seed, startedAt, durationMs },
+        untested: [...ids('untested'), ...ids('error')],
+        ...(coverage ? { coverage } : {}),
+        ...(selection ? { selection: [...selection] } : {}),
+      },
+    },
+  };
+}
+
+/** A pair for EdDSA (Ed25519), with the key's thumbprint as its id. */
+export async function makeKeys(): Promise<{ readonly private: JWK; readonly public: JWK }> {
+  const { privateKey, publicKey } = await generateKeyPair(ALGORITHM, { crv: 'Ed25519', extractable: true });
+  const common = {
+    kid: await calculateJwkThumbprint(await exportJWK(publicKey)),
+    alg: ALGORITHM,
+    use: 'sig',
+  };
+  return {
+    private: { ...(await exportJWK(privateKey)), ...common },
+    public: { ...(await exportJWK(publicKey)), ...common },
+  };
+}
+
+/** A key from the text of its file. Throws a UsageError. */
+export function readKey(text: string, label: string, kind: 'private' | 'public'): JWK {
+  let key: JWK;
+  try {
+    key = JSON.parse(text) as JWK;
+  } catch {
+    throw new UsageError(`${label}: not a JWK, as npm run keys makes them`);
+  }
+  if (typeof key?.kty !== 'string' || key.kty === 'oct')
+    throw new UsageError(`${label}: not a JWK of a key pair, as npm run keys makes them`);
+  if (kind === 'private' && key.d === undefined) throw new UsageError(`${label}: a public key cannot sign`);
+  return key;
+}
+
+export async function sign(statement: Statement, key: JWK): Promise<string> {
+  const alg = key.alg ?? ALGORITHM;
+  const header = { alg, typ: TYPE, ...(key.kid ? { kid: key.kid } : {}) };
+  return new CompactSign(new TextEncoder().encode(JSON.stringify(statement)))
+    .setProtectedHeader(header)
+    .sign(await importJWK(key, alg));
+}
+
+/** Why a certificate is not to be believed. */
+export class NotVerified extends Error {
+  override readonly name = 'NotVerified';
+  readonly code = 'ERR_NOT_VERIFIED';
+}
+
+/** The statement of a certificate, once its signature, its form and the report's digest hold. Throws NotVerified. */
+export async function verify(certificate: string, key: JWK, reportJson?: Uint8Array): Promise<Statement> {
+  const { d: _, ...publicKey } = key;
+  const alg = key.alg ?? ALGORITHM;
+  let payload: Uint8Array;
+  try {
+    const header = decodeProtectedHeader(certificate.trim());
+    if (header.alg === 'none') throw new NotVerified('the certificate is not signed');
+    if (header.kid && key.kid && header.kid !== key.kid)
+      throw new NotVerified(`the certificate was signed with another key (${header.kid}, not ${key.kid})`);
+    ({ payload } = await compactVerify(certificate.trim(), await importJWK(publicKey, alg), {
+      algorithms: [alg],
+    }));
+  } catch (error) {
+    if (error instanceof NotVerified) throw error;
+    throw new NotVerified(
+      error instanceof errors.JWSSignatureVerificationFailed
+        ? 'the signature does not fit: the certificate was altered, or signed with another key'
+        : `this is no signed certificate (${(error as Error).message})`,
+    );
+  }
+  const parsed = statementSchema.safeParse(parse(payload));
+  if (!parsed.success) throw new NotVerified('what is signed is no certificate of this kit');
+  const statement = parsed.data;
+  if (reportJson && sha256(reportJson) !== statement.subject[0].digest.sha256)
+    throw new NotVerified('the report is not the one that was certified: its digest differs');
+  return statement;
+}
+
+function parse(payload: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(payload)) as unknown;
+  } catch {
+    return undefined;
+  }
+}

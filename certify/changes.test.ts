@@ -1,0 +1,84 @@
+/** What changed since an earlier run, and known failures that are held to their word. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from '@playwright/test';
+import { changesSince, exitOnNew, readBaseline, readKnownFailures, standOf } from './changes.ts';
+import { html } from './render/html.ts';
+import { junit } from './render/junit.ts';
+import { sampleReport } from './render/sample.testing.ts';
+import { summary } from './render/summary.ts';
+import { terminal } from './render/terminal.ts';
+import type { Report } from './report.ts';
+
+const night = (outcomes: Parameters<typeof sampleReport>[0]): Report => sampleReport(outcomes);
+const failures = [{ message: 'm', request: '', response: '', curl: '' }];
+const broken = { status: 'fail', checks: 1, failures } as const;
+const untested = { status: 'untested', reason: 'r' } as const;
+
+const first = night({ '4.2-r4-order': broken, '2.1-scope': untested });
+const second = first;
+/** One regression, one mended, one that is no longer looked at. */
+const third = night({ '4.2-window': broken, '2.3-id': untested });
+
+test('a nightly over three runs with one regression names exactly that', () => {
+  const quiet = { ...second, changes: changesSince(first, second) };
+  expect(quiet.changes).toMatchObject({ newlyFailing: [], newlyPassing: [], noLongerExercised: [] });
+  expect(exitOnNew(quiet)).toBe(0);
+
+  const loud = { ...third, changes: changesSince(second, third) };
+  expect(loud.changes).toEqual({
+    since: second.startedAt,
+    sameTarget: true,
+    newlyFailing: ['4.2-window'],
+    newlyPassing: ['2.1-scope', '4.2-r4-order'],
+    noLongerExercised: ['2.3-id'],
+  });
+  expect(exitOnNew(loud)).toBe(1);
+  for (const rendering of [terminal(loud, { color: false }), summary(loud), html(loud), junit(loud)]) {
+    const plain = rendering.replace(/<(?!property)[^>]*>|[*\\]/g, ' ');
+    expect(plain).toMatch(/newly failing(?: *: |" value="| +)4\.2-window\b/);
+    expect(plain).toMatch(/no longer exercised(?: *: |" value="| +)2\.3-id\b/);
+  }
+});
+
+test('less exercised than before is not green', () => {
+  const less = night({ '4.2-r4-order': broken, '2.3-id': untested, '2.1-scope': untested });
+  expect(exitOnNew({ ...less, changes: changesSince(second, less) })).toBe(3);
+});
+
+test('known failures excuse what they name, until their day, and only while it fails', () => {
+  const known = (expires: string, id = '4.2-window') => standOf([{ id, reason: 'ticket 7', expires }], third);
+  const exit = (knownFailures: NonNullable<Report['knownFailures']>) =>
+    exitOnNew({ ...third, knownFailures });
+  expect(exit([])).toBe(1);
+  expect(known(third.startedAt.slice(0, 10))[0]!.stand).toBe('failing');
+  expect(exit(known('2099-01-01'))).toBe(0);
+  expect(known('2020-01-01')[0]!.stand).toBe('expired');
+  expect(exit(known('2020-01-01'))).toBe(1);
+  expect(known('2099-01-01', '2.1-scope')[0]!.stand).toBe('passes again');
+  expect(exit([...known('2099-01-01'), ...known('2099-01-01', '2.1-scope')])).toBe(3);
+});
+
+test('an unusable file is told in one line', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'changes-'));
+  const file = join(directory, 'a.json');
+  try {
+    for (const [content, words] of [
+      ['{', /is not JSON/],
+      [
+        '[{"id":"4.2-windw","reason":"r","expires":"2026-01-01"}]',
+        /no requirement "4.2-windw"; did you mean "4.2-window"/,
+      ],
+      ['[{"id":"4.2-window","reason":"r","expires":"soon"}]', /0.expires/],
+      ['[{"id":"4.2-window","reason":"r"}]', /0.expires/],
+    ] as const) {
+      await writeFile(file, content);
+      await expect(readKnownFailures(file)).rejects.toThrow(words);
+    }
+    await expect(readBaseline(file)).rejects.toThrow(/is no report.json/);
+    await expect(readBaseline(join(directory, 'none'))).rejects.toThrow(/--baseline: can't read .*ENOENT/);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});

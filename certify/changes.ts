@@ -1,0 +1,107 @@
+/** What changed since an earlier run (`--baseline`), and whether known failures are as they were noted (`--known-failures`). */
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { UsageError } from '../fixtures/errors.ts';
+import { REQUIREMENTS } from '../fixtures/requirements.ts';
+import { nearest } from '../fixtures/target/usage.ts';
+import type { Changes, KnownFailure, Report, Status } from './report.ts';
+
+/** What is read of an earlier report: another version of the kit may have written the rest. */
+const baselineSchema = z.object({
+  startedAt: z.string(),
+  target: z.object({ name: z.string(), baseUrl: z.string() }),
+  requirements: z
+    .array(z.object({ id: z.string(), status: z.enum(['pass', 'fail', 'warn', 'untested', 'error']) }))
+    .readonly(),
+});
+
+export type Baseline = z.infer<typeof baselineSchema>;
+
+const knownSchema = z.array(
+  z.strictObject({
+    id: z.string(),
+    reason: z.string().min(1),
+    expires: z.iso.date(),
+  }),
+);
+
+export type KnownFailures = z.infer<typeof knownSchema>;
+
+async function readJson<T>(path: string, flag: string, what: string, schema: z.ZodType<T>): Promise<T> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(`${flag}: can't read ${path} (${error.code ?? error.message})`);
+  });
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new UsageError(`${flag}: ${path} is not JSON`);
+  }
+  const parsed = schema.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const [first] = parsed.error.issues;
+  throw new UsageError(
+    `${flag}: ${path} is no ${what}: ${first!.path.join('.') || 'the whole'}: ${first!.message}`,
+  );
+}
+
+/** A report.json of an earlier run. Throws a UsageError. */
+export const readBaseline = (path: string): Promise<Baseline> =>
+  readJson(path, '--baseline', 'report.json', baselineSchema);
+
+/** `[{ "id", "reason", "expires": "2026-12-31" }]`; the date is the last day. Throws a UsageError. */
+export async function readKnownFailures(path: string): Promise<KnownFailures> {
+  const flag = '--known-failures';
+  const known = await readJson(path, flag, 'list of { id, reason, expires }', knownSchema);
+  const ids: readonly string[] = REQUIREMENTS.map(({ id }) => id);
+  for (const { id } of known) {
+    if (!ids.includes(id))
+      throw new UsageError(`${flag}: no requirement "${id}"; did you mean "${nearest(id, ids)}"?`);
+  }
+  return known;
+}
+
+const isBroken = (status: Status | undefined): boolean => status === 'fail' || status === 'warn';
+const isExercised = (status: Status | undefined): boolean => isBroken(status) || status === 'pass';
+
+/** What is new against the baseline. What this run was not asked for (`--only`) has not changed. */
+export function changesSince(baseline: Baseline, { requirements, selection, target }: Report): Changes {
+  const before = new Map<string, Status>(baseline.requirements.map(({ id, status }) => [id, status]));
+  const now = requirements.filter(({ id }) => !selection || selection.includes(id));
+  const ids = (holds: (was: Status | undefined, is: Status) => boolean): string[] =>
+    now.filter(({ id, status }) => holds(before.get(id), status)).map(({ id }) => id);
+  return {
+    since: baseline.startedAt,
+    sameTarget: baseline.target.baseUrl === target.baseUrl,
+    newlyFailing: ids((was, is) => isBroken(is) && !isBroken(was)),
+    newlyPassing: ids((was, is) => is === 'pass' && was !== undefined && was !== 'pass'),
+    noLongerExercised: ids((was, is) => isExercised(was) && !isExercised(is)),
+  };
+}
+
+/** How each known failure stands today: strict both ways. */
+export function standOf(known: KnownFailures, { requirements, startedAt }: Report): KnownFailure[] {
+  const today = startedAt.slice(0, 10);
+  const statusOf = new Map<string, Status>(requirements.map(({ id, status }) => [id, status]));
+  return known.map((entry) => {
+    const status = statusOf.get(entry.id);
+    if (status === 'pass') return { ...entry, stand: 'passes again' };
+    if (entry.expires < today) return { ...entry, stand: 'expired' };
+    return { ...entry, stand: isBroken(status) ? 'failing' : 'not exercised' };
+  });
+}
+
+/**
+ * Exit status of `--fail-on new`: 1 for a broken MUST that neither the baseline nor a valid known failure has;
+ * 3 where less was exercised than before, or a known failure is out of date; 0 where nothing is new.
+ */
+export function exitOnNew({ requirements, changes, knownFailures = [], verdict }: Report): 0 | 1 | 3 {
+  const excused = new Set(knownFailures.filter(({ stand }) => stand === 'failing').map(({ id }) => id));
+  const candidates = changes ? new Set(changes.newlyFailing) : undefined;
+  const isNew = requirements.some(
+    ({ id, status }) => status === 'fail' && (candidates?.has(id) ?? true) && !excused.has(id),
+  );
+  if (isNew) return 1;
+  const outOfDate = knownFailures.some(({ stand }) => stand === 'passes again' || stand === 'expired');
+  return verdict === 'incomplete' || outOfDate || (changes?.noLongerExercised.length ?? 0) > 0 ? 3 : 0;
+}

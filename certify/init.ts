@@ -1,0 +1,66 @@
+/** `--init [FILE]`: writes a target file; asks for its values on a terminal, else writes an example to fill in. */
+import { writeFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline/promises';
+import { UsageError } from '../fixtures/errors.ts';
+import { TARGET_SCHEMA_URL } from './schemas.ts';
+
+/** A target file has no comments, being JSON: what each member is for stands in the schema that it names. */
+const EXAMPLE = {
+  $schema: TARGET_SCHEMA_URL,
+  name: 'Acme screenings 2.3',
+  baseUrl: 'https://api.acme.example/api',
+  authUrl: 'https://auth.acme.example',
+  clients: {
+    primary: { clientId: 'acme-1', clientSecret: '${SCREENINGS_CLIENT_SECRET}' },
+    secondTenant: { clientId: 'acme-2', clientSecret: '${SCREENINGS_SECOND_SECRET}' },
+  },
+  rateLimit: { probe: false },
+};
+
+/** Returns what to do next, to be printed. Throws a UsageError where the file is there already. */
+export async function init(
+  path: string,
+  shown: string,
+  terminal: { readonly input: NodeJS.ReadStream; readonly output: NodeJS.WriteStream },
+): Promise<string> {
+  const content = terminal.input.isTTY && terminal.output.isTTY ? await ask(terminal) : EXAMPLE;
+  await writeFile(path, `${JSON.stringify(content, null, 2)}\n`, { flag: 'wx', mode: 0o600 }).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw new UsageError(
+        error.code === 'EEXIST'
+          ? `--init: ${shown} is there already; it is left as it is`
+          : `--init: can't write ${shown} (${error.code ?? error.message})`,
+      );
+    },
+  );
+  const secrets = [...JSON.stringify(content).matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name);
+  return [
+    `${shown} written${content === EXAMPLE ? ': fill in the addresses and clients, take out what you have not' : ''}.`,
+    `Set ${secrets.join(' and ')} in the environment, then:`,
+    `  npm run certify -- --target ${shown} --check-target`,
+    '',
+  ].join('\n');
+}
+
+async function ask({ input, output }: Parameters<typeof init>[2]): Promise<object> {
+  const lines = createInterface({ input, output });
+  const question = async (text: string, usual = ''): Promise<string> =>
+    (await lines.question(`${text}${usual ? ` [${usual}]` : ''}: `)).trim() || usual;
+  try {
+    const name = await question('Name, as it stands on the certificate', 'Acme screenings');
+    const baseUrl = await question('Address of the REST API, without /v1', 'http://127.0.0.1:8080');
+    const authUrl = await question('Address of the token endpoint, without /oauth/token', baseUrl);
+    const clientId = await question('Client id');
+    const second = await question('Client id of a second tenant (empty: none)');
+    return {
+      $schema: TARGET_SCHEMA_URL,
+      ...{ name, baseUrl, authUrl },
+      clients: {
+        primary: { clientId, clientSecret: '${SCREENINGS_CLIENT_SECRET}' },
+        ...(second ? { secondTenant: { clientId: second, clientSecret: '${SCREENINGS_SECOND_SECRET}' } } : {}),
+      },
+    };
+  } finally {
+    lines.close();
+  }
+}

@@ -1,0 +1,33 @@
+/** `npm run keys [-- --directory DIR]`: makes a pair to sign certificates with: private.jwk (mode 0600) and public.jwk. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { KIT_VERSION } from '../fixtures/package.ts';
+import { calledFrom } from './called-from.ts';
+import { makeKeys } from './certificate.ts';
+
+const at = calledFrom('keys');
+
+const { directory } = new Command('npm run keys --')
+  .description('Makes a key pair: private.jwk signs certificates and stays secret, public.jwk verifies them.')
+  .option('--directory <dir>', 'where to', '.')
+  .version(KIT_VERSION)
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
+  .parse()
+  .opts<{ directory: string }>();
+
+const keys = await makeKeys();
+try {
+  await mkdir(at(directory), { recursive: true });
+  for (const kind of ['private', 'public'] as const) {
+    const path = join(at(directory), `${kind}.jwk`);
+    // A key that is there already may have signed something: it is not overwritten.
+    const mode = kind === 'private' ? 0o600 : 0o644;
+    await writeFile(path, `${JSON.stringify(keys[kind], null, 2)}\n`, { mode, flag: 'wx' });
+    console.log(path);
+  }
+} catch (error) {
+  const { code, path, message } = error as NodeJS.ErrnoException;
+  console.error(`keys: ${code === 'EEXIST' ? `${path} is there already; it is left as it is` : message}`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,51 @@
+/** `npm run verify -- certificate.jws --key public.jwk [--report report.json]`: 0 it holds, 1 it does not, 2 usage. */
+import { readFile } from 'node:fs/promises';
+import { Command } from 'commander';
+import { UsageError } from '../fixtures/errors.ts';
+import { KIT_VERSION } from '../fixtures/package.ts';
+import { calledFrom } from './called-from.ts';
+import { NotVerified, readKey, verify } from './certificate.ts';
+import { visible } from './render/markup.ts';
+
+const at = calledFrom('verify');
+
+const command = new Command('npm run verify --')
+  .description('Checks a signed certificate: its signature, and that the report is the one it speaks of.')
+  .argument('<certificate>', 'certificate.jws')
+  .requiredOption('--key <file>', 'public key of whoever certified (a JWK)')
+  .option('--report <file>', 'report.json that came with it')
+  .version(KIT_VERSION)
+  .addHelpText('after', '\nExit status: 0 it holds (whatever the verdict), 1 it does not, 2 wrong usage')
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
+  .parse();
+const { key, report } = command.opts<{ key: string; report?: string }>();
+
+const read = (path: string): Promise<Buffer> =>
+  readFile(at(path)).catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(`can't read ${path} (${error.code ?? error.message})`);
+  });
+
+try {
+  const jwk = readKey(String(await read(key)), key, 'public');
+  const certificate = String(await read(command.args[0]!));
+  const statement = await verify(certificate, jwk, report === undefined ? undefined : await read(report));
+  const { target, verdict, classes, kit, startedAt, selection } = statement.predicate.screenings;
+  const of = (state: string): string =>
+    Object.keys(classes)
+      .filter((name) => classes[name] === state)
+      .join(', ') || 'none';
+  const lines = [
+    `verified: ${verdict}${selection ? ` (a selection: ${selection.join(', ')})` : ''}`,
+    `target     ${target.name}, ${target.baseUrl}`,
+    `kit        ${kit.name} ${kit.version}, ${startedAt}`,
+    `classes    exercised: ${of('exercised')}; partly: ${of('partly')}; untested: ${of('untested')}`,
+    report === undefined
+      ? `report     not compared; give --report to hold it against sha256 ${statement.subject[0].digest.sha256}`
+      : 'report     is the one that was certified',
+  ];
+  console.log(lines.map(visible).join('\n'));
+} catch (error) {
+  if (!(error instanceof NotVerified) && !(error instanceof UsageError)) throw error;
+  console.error(`verify: ${error instanceof NotVerified ? 'NOT VERIFIED: ' : ''}${error.message}`);
+  process.exitCode = error instanceof NotVerified ? 1 : 2;
+}
