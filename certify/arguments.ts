@@ -13,7 +13,12 @@ import { shellWord } from '../fixtures/run/shell.ts';
 import { KIT_VERSION } from '../fixtures/package.ts';
 import { UsageError } from '../fixtures/errors.ts';
 
+/** What else than certifying the command does. */
+export type Mode = 'list' | 'explain' | 'init' | 'check-target';
+
 export interface Arguments {
+  readonly mode?: Mode | undefined;
+  readonly explain?: string;
   readonly target?: string;
   readonly baseUrl?: string;
   readonly authUrl?: string;
@@ -74,6 +79,10 @@ function command(): Command {
       ).choices(['new']),
     )
     .option('--sign <key>', 'write certificate.jws, signed with this private JWK (npm run keys)')
+    .option('--list', 'print every requirement, and end')
+    .option('--explain <id>', 'print what a requirement says and how it is tried, and end')
+    .option('--init', 'write a target file (--target FILE, else target.json), and end')
+    .option('--check-target', 'fetch one token and one page, say what a run would exercise, and end')
     .option('--runs <number>', `cases of each law (default ${DEFAULTS.runs})`, whole(1, 100_000))
     .option('--seed <number>', 'replays the same random cases', whole(0, LARGEST_SEED))
     .option(
@@ -109,12 +118,13 @@ export function parseArguments(
   checkTarget(flags, env);
   const { target, baseUrl, authUrl, clientId, dataset, reportDir, only, runs, seed, maxRequests, timeout } =
     flags;
-  const { require, failFast, baseline, knownFailures, failOn, sign } = flags;
+  const { require, failFast, baseline, knownFailures, failOn, sign, explain } = flags;
   if (failOn && !baseline && !knownFailures)
     throw new UsageError('--fail-on new goes with --baseline or --known-failures');
   return {
-    ...defined({ target, baseUrl, authUrl, clientId, dataset, baseline, knownFailures, sign }),
+    ...defined({ target, baseUrl, authUrl, clientId, dataset, baseline, knownFailures, sign, explain }),
     reportDir: reportDir!,
+    ...defined({ mode: modeOf(flags) }),
     ...(only === undefined ? {} : { only: selection(only) }),
     require: classes(require),
     failFast: Boolean(failFast),
@@ -162,6 +172,16 @@ function selection(text: string): RequirementId[] {
   }
   if (words.length === 0) throw new UsageError('--only selects nothing; name requirement ids or sections');
   return selectIds(words);
+}
+
+function modeOf(flags: Readonly<Record<string, unknown>>): Mode | undefined {
+  const modes = { list: 'list', explain: 'explain', init: 'init', checkTarget: 'check-target' } as const;
+  const given = Object.entries(modes).filter(([name]) => flags[name] !== undefined);
+  if (given.length > 1)
+    throw new UsageError(`${given.map(([, mode]) => `--${mode}`).join(' and ')} exclude each other`);
+  if (flags['checkTarget'] && !flags['target'] && !flags['baseUrl'])
+    throw new UsageError('--check-target goes with --target, or with --base-url, --auth-url and --client-id');
+  return given[0]?.[1];
 }
 
 const wordsOf = (text: string): string[] =>

@@ -22,7 +22,8 @@ export function list(): string {
 const NEEDS: Readonly<Record<Requirement['class'], string>> = {
   core: 'one pair of credentials, and a window that holds screenings',
   isolation: 'clients.secondTenant: credentials of a second onboarded tenant',
-  provisioning: 'clients.notOnboarded, clients.unauthorized, clients.invalidGrant: clients provisioned for one error each',
+  provisioning:
+    'clients.notOnboarded, clients.unauthorized, clients.invalidGrant: clients provisioned for one error each',
   expiry: 'an expired token: expiredToken, or keepToken of an earlier run',
   'rate-limit': 'rateLimit.probe: leave to provoke 429',
   failure: 'fault.start and fault.stop: commands that make the server fail, and heal it',

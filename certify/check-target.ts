@@ -14,14 +14,21 @@ import { kitOptions } from './certify.ts';
 import { visible } from './render/markup.ts';
 
 /** What each class lacks; undefined where it would be exercised. */
-function lackOf({ clients, events, rateLimit, fault, ...target }: Target): Record<RequirementClass, string | undefined> {
+function lackOf({
+  clients,
+  events,
+  rateLimit,
+  fault,
+  ...target
+}: Target): Record<RequirementClass, string | undefined> {
   const names = (['notOnboarded', 'unauthorized', 'invalidGrant'] as const).filter((name) => !clients[name]);
   const { expiredToken, keepToken } = target as Target & { keepToken?: string };
   return {
     core: undefined,
     isolation: clients.secondTenant ? undefined : 'supply clients.secondTenant',
-    provisioning: names.length > 0 ? `supply ${names.map((name) => `clients.${name}`).join(', ')}` : undefined,
-    expiry: expiredToken ?? keepToken ? undefined : 'supply expiredToken or keepToken',
+    provisioning:
+      names.length > 0 ? `supply ${names.map((name) => `clients.${name}`).join(', ')}` : undefined,
+    expiry: (expiredToken ?? keepToken) ? undefined : 'supply expiredToken or keepToken',
     'rate-limit': rateLimit ? undefined : 'supply rateLimit.probe',
     failure: fault ? undefined : 'supply fault.start and fault.stop',
     events: events ? undefined : 'supply events',
@@ -39,15 +46,22 @@ export async function checkTarget(
   try {
     const minted = await kit.client.mint();
     const token = readToken(minted);
-    lines.push(`token    ${token ? `from ${target.authUrl}` : `none: ${whyNoToken(minted)}; check authUrl, clientId and clientSecret`}`);
+    lines.push(
+      `token    ${token ? `from ${target.authUrl}` : `none: ${whyNoToken(minted)}; check authUrl, clientId and clientSecret`}`,
+    );
     if (token) {
       const tenantId = await kit.tenantOf();
       const { window } = target;
       const query = window ? { from: formatInstant(window.from), to: formatInstant(window.to) } : SOME_WINDOW;
       const request = kit.request(tenantId, '', { kind: 'client', client: 'primary' });
-      const page = await kit.send({ ...request, url: pageUrl(target.baseUrl, tenantId, { ...query, pageSize: 1 }) });
+      const page = await kit.send({
+        ...request,
+        url: pageUrl(target.baseUrl, tenantId, { ...query, pageSize: 1 }),
+      });
       usable = page.status === 200;
-      lines.push(`page     ${usable ? `of tenant ${tenantId} from ${target.baseUrl}` : `none: ${sayRefusal(page)}; check baseUrl and the tenant`}`);
+      lines.push(
+        `page     ${usable ? `of tenant ${tenantId} from ${target.baseUrl}` : `none: ${sayRefusal(page)}; check baseUrl and the tenant`}`,
+      );
     }
   } catch (error) {
     if (!(error instanceof Untested)) throw error;
@@ -55,7 +69,9 @@ export async function checkTarget(
   }
   const lacks = lackOf(target);
   for (const name of CLASSES)
-    lines.push(`${name.padEnd(13)} ${usable ? (lacks[name] ?? 'would be exercised') : (lacks[name] ?? 'cannot be exercised so')}`);
+    lines.push(
+      `${name.padEnd(13)} ${usable ? (lacks[name] ?? 'would be exercised') : (lacks[name] ?? 'cannot be exercised so')}`,
+    );
   const { redact } = createRedactor([...secretsOf(target), ...kit.client.issued]);
   return { lines: lines.map((line) => visible(redact(line))), usable };
 }

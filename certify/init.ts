@@ -4,18 +4,25 @@ import { createInterface } from 'node:readline/promises';
 import { UsageError } from '../fixtures/errors.ts';
 import { TARGET_SCHEMA_URL } from './schemas.ts';
 
-/** A target file has no comments, being JSON: what each member is for stands in the schema that it names. */
-const EXAMPLE = {
-  $schema: TARGET_SCHEMA_URL,
-  name: 'Acme screenings 2.3',
-  baseUrl: 'https://api.acme.example/api',
-  authUrl: 'https://auth.acme.example',
-  clients: {
-    primary: { clientId: 'acme-1', clientSecret: '${SCREENINGS_CLIENT_SECRET}' },
-    secondTenant: { clientId: 'acme-2', clientSecret: '${SCREENINGS_SECOND_SECRET}' },
+/** Whole lines of comment may stand in a target file. */
+const EXAMPLE = `{
+  // What each member is for; editors complete from it. Whole lines of comment are allowed.
+  "$schema": ${JSON.stringify(TARGET_SCHEMA_URL)},
+  // Stands on the certificate.
+  "name": "Acme screenings 2.3",
+  // What /v1/tenants/… and /oauth/token are appended to.
+  "baseUrl": "https://api.acme.example/api",
+  "authUrl": "https://auth.acme.example",
+  "clients": {
+    // \${NAME} is taken from the environment: secrets belong there.
+    "primary": { "clientId": "acme-1", "clientSecret": "\${SCREENINGS_CLIENT_SECRET}" },
+    // Class isolation: a client of another tenant. Take it out where there is none.
+    "secondTenant": { "clientId": "acme-2", "clientSecret": "\${SCREENINGS_SECOND_SECRET}" }
   },
-  rateLimit: { probe: false },
-};
+  // Class rate-limit: true gives leave to provoke 429.
+  "rateLimit": { "probe": false }
+}
+`;
 
 /** Returns what to do next, to be printed. Throws a UsageError where the file is there already. */
 export async function init(
@@ -23,19 +30,18 @@ export async function init(
   shown: string,
   terminal: { readonly input: NodeJS.ReadStream; readonly output: NodeJS.WriteStream },
 ): Promise<string> {
-  const content = terminal.input.isTTY && terminal.output.isTTY ? await ask(terminal) : EXAMPLE;
-  await writeFile(path, `${JSON.stringify(content, null, 2)}\n`, { flag: 'wx', mode: 0o600 }).catch(
-    (error: NodeJS.ErrnoException) => {
-      throw new UsageError(
-        error.code === 'EEXIST'
-          ? `--init: ${shown} is there already; it is left as it is`
-          : `--init: can't write ${shown} (${error.code ?? error.message})`,
-      );
-    },
-  );
-  const secrets = [...JSON.stringify(content).matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name);
+  const asked = terminal.input.isTTY && terminal.output.isTTY;
+  const content = asked ? `${JSON.stringify(await ask(terminal), null, 2)}\n` : EXAMPLE;
+  await writeFile(path, content, { flag: 'wx', mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(
+      error.code === 'EEXIST'
+        ? `--init: ${shown} is there already; it is left as it is`
+        : `--init: can't write ${shown} (${error.code ?? error.message})`,
+    );
+  });
+  const secrets = [...content.matchAll(/: "\$\{(\w+)\}"/g)].map(([, name]) => name);
   return [
-    `${shown} written${content === EXAMPLE ? ': fill in the addresses and clients, take out what you have not' : ''}.`,
+    `${shown} written${asked ? '' : ': fill in the addresses and clients, take out what you have not'}.`,
     `Set ${secrets.join(' and ')} in the environment, then:`,
     `  npm run certify -- --target ${shown} --check-target`,
     '',
@@ -57,7 +63,9 @@ async function ask({ input, output }: Parameters<typeof init>[2]): Promise<objec
       ...{ name, baseUrl, authUrl },
       clients: {
         primary: { clientId, clientSecret: '${SCREENINGS_CLIENT_SECRET}' },
-        ...(second ? { secondTenant: { clientId: second, clientSecret: '${SCREENINGS_SECOND_SECRET}' } } : {}),
+        ...(second
+          ? { secondTenant: { clientId: second, clientSecret: '${SCREENINGS_SECOND_SECRET}' } }
+          : {}),
       },
     };
   } finally {

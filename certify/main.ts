@@ -47,6 +47,7 @@ process.exit();
 async function main(): Promise<number> {
   const args = parseArguments(process.argv.slice(2));
   if (!args) return 0;
+  if (args.mode) return other(args);
   const { baseline: before, knownFailures } = args;
   const baseline = before === undefined ? undefined : await readBaseline(at(before));
   const known = knownFailures === undefined ? undefined : await readKnownFailures(at(knownFailures));
@@ -100,6 +101,29 @@ async function readSigningKey(path: string): Promise<JWK> {
     throw new UsageError(`--sign: can't read ${path} (${error.code ?? error.message})`);
   });
   return readKey(text, `--sign: ${path}`, 'private');
+}
+
+/** What else than certifying the command does. */
+async function other(args: Arguments): Promise<number> {
+  const { mode, explain: id, target = 'target.json' } = args;
+  const out = process.stdout;
+  if (mode === 'list' || mode === 'explain') {
+    const { list, explain } = await import('./catalogue.ts');
+    out.write(mode === 'list' ? list() : explain(id!, out.columns));
+    return 0;
+  }
+  if (mode === 'init') {
+    const { init } = await import('./init.ts');
+    out.write(await init(at(target), target, { input: process.stdin, output: out }));
+    return 0;
+  }
+  const { checkTarget } = await import('./check-target.ts');
+  const { lines, usable } = await checkTarget(await targetOf(args, undefined, '.'), {
+    ...args.kit,
+    signal: interruption.signal,
+  });
+  out.write(`${lines.join('\n')}\n`);
+  return usable ? 0 : EXIT.incomplete;
 }
 
 async function targetOf(

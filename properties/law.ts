@@ -6,6 +6,7 @@ import { compareKeys, type Key } from '../fixtures/data/oracle.ts';
 import type { Mismatch } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { isTrusted } from '../fixtures/checks/next.ts';
+import { pictureOfWalk } from '../fixtures/checks/walk-picture.ts';
 import { sayItem } from '../fixtures/checks/page.ts';
 import { tokenVariable } from '../fixtures/run/evidence.ts';
 import { quote } from '../fixtures/run/shell.ts';
@@ -152,18 +153,21 @@ export interface Fetched {
   readonly last: () => Exchange | undefined;
   /** Where the latest walk began. */
   readonly first: () => string | undefined;
+  /** Its pages, as far as it went. */
+  readonly walked: () => readonly Exchange[];
 }
 
 /** Pages of a client's own tenant. A next that can't be followed ends the walk: it is reported under its own requirement. */
 export function fetcher(kit: Kit, client: ClientName = 'primary'): Fetched {
   let latest: Exchange | undefined;
-  let first: string | undefined;
+  let walked: Exchange[] = [];
   return {
     last: () => latest,
-    first: () => first,
+    first: () => walked[0]?.request.url,
+    walked: () => walked,
     fetchPage: async (ask) => {
       latest = 'next' in ask ? await kit.follow(ask.next, client) : await kit.page(ask, { client });
-      if (!('next' in ask)) first = latest.request.url;
+      walked = 'next' in ask ? [...walked, latest] : [latest];
       if (latest.status !== 200) throw new PreconditionFailed(`a next was answered ${latest.status}`);
       const { items, nextUrl } = pageOf(latest);
       return {
@@ -181,9 +185,14 @@ export async function over(
   law: (fetchPage: FetchPage<PageQuery, Entry>) => Promise<string | undefined>,
   client?: ClientName,
 ): Promise<Violation | undefined> {
-  const { fetchPage, last, first } = fetcher(kit, client);
+  const { fetchPage, last, first, walked } = fetcher(kit, client);
   const received = await law(fetchPage);
   return received === undefined
     ? undefined
-    : { mismatch: { expected, received }, exchange: last(), firstUrl: first(), client };
+    : {
+        mismatch: { expected, received, picture: pictureOfWalk(walked()) },
+        exchange: last(),
+        firstUrl: first(),
+        client,
+      };
 }

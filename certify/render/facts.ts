@@ -1,5 +1,6 @@
 /** What every rendering of a report says: counted, worded and ordered here once. */
 import type { RequirementClass } from '../../fixtures/requirements.ts';
+import { walkPictureText } from './walk-picture.ts';
 import type { Failure, Report, RequirementResult, Status, Verdict } from '../report.ts';
 
 /** In the order in which a reader wants them. */
@@ -258,6 +259,7 @@ export function evidence(
     ...messageLines(failure),
     { label: 'answer', texts: [failure.response], kind: 'exchange' },
     { label: 'case', texts: scriptLines(failure.counterexample ?? {}), kind: 'words' },
+    { label: 'pages', texts: failure.picture ? walkPictureText(failure.picture) : [], kind: 'words' },
     { label: 'seen', texts: [seen.filter(Boolean).join(', ')], kind: 'words' },
     { label: 'look at', texts: result.lookAt, kind: 'words' },
     { label: 'replay', texts: [replayCommand(report, result.id)], kind: 'command' },

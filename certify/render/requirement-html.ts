@@ -3,6 +3,7 @@ import type { Failure, Report, RequirementResult } from '../report.ts';
 import { evidence, number, replayCommand, STATUS_MARK, type EvidenceLine } from './facts.ts';
 import { clip, markup, prose, type Markup } from './markup.ts';
 import { commandLine } from './text.ts';
+import { WALK_PICTURE_STYLE, walkPictureSvg } from './walk-picture.ts';
 
 const LONGEST_TEXT = 8_000;
 const MOST_FAILURES = 20;
@@ -38,9 +39,11 @@ const failureHtml = (
 ): Markup => {
   // The hints and the replay command are the same for every failure of a requirement: once is enough.
   const lines = evidence(report, result, failure).filter(
-    ({ label }) => !shared || (label !== 'look at' && label !== 'replay'),
+    ({ label }) => label !== 'pages' && (!shared || (label !== 'look at' && label !== 'replay')),
   );
-  return markup`${result.failures.length > 1 && markup`<h5>Failure ${index + 1} of ${result.failures.length}</h5>`}<dl class="evidence">${lines.map(evidenceRow)}</dl>`;
+  const id = `walk-${result.id}-${index}`;
+  const picture = failure.picture && markup`<dt>pages</dt><dd>${walkPictureSvg(failure.picture, id)}</dd>`;
+  return markup`${result.failures.length > 1 && markup`<h5>Failure ${index + 1} of ${result.failures.length}</h5>`}<dl class="evidence">${lines.map((line) => [evidenceRow(line), line.label === 'answer' && picture])}</dl>`;
 };
 
 function body(report: Report, result: RequirementResult): Markup {
@@ -70,7 +73,7 @@ ${body(report, result)}</div>
 `;
 }
 
-export const REQUIREMENT_STYLE = `
+export const REQUIREMENT_STYLE = `${WALK_PICTURE_STYLE}
 details.requirement{border-bottom:1px solid var(--border)}
 details.requirement>summary{display:grid;grid-template-columns:1rem 6.4rem 15.5rem 1fr;gap:.15rem .6rem;align-items:baseline;padding:.45rem .3rem;cursor:pointer;list-style:none}
 details.requirement>summary::-webkit-details-marker{display:none}

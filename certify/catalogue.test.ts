@@ -1,0 +1,50 @@
+/** What the command tells without certifying: the catalogue, a target file to begin with. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { expect, test } from '@playwright/test';
+import { loadTarget } from '../fixtures/target/target.ts';
+import { REQUIREMENTS } from '../fixtures/requirements.ts';
+import { explain, list } from './catalogue.ts';
+import { init } from './init.ts';
+
+test('--list has every requirement on its line', () => {
+  const lines = list().split('\n');
+  for (const { id, level, title } of REQUIREMENTS) {
+    expect(
+      lines.filter(
+        (line) => line.trim().startsWith(`${id} `) && line.includes(level) && line.endsWith(title),
+      ),
+    ).toHaveLength(1);
+  }
+});
+
+test('--explain says how every requirement is tried, within its columns', () => {
+  for (const { id, title } of REQUIREMENTS) {
+    const text = explain(id, 60);
+    expect(text.replace(/\s+/g, ' ')).toContain(title);
+    expect(text).toMatch(/^ {2}tried by {2}\S/m);
+    for (const line of text.split('\n'))
+      expect(line.length <= 60 || !line.trim().includes(' '), line).toBe(true);
+  }
+  expect(() => explain('4.2-windw')).toThrow('did you mean "4.2-window"?');
+});
+
+test('--init without a terminal writes an example that loads, and never over a file', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'init-'));
+  const file = join(directory, 'target.json');
+  const terminal = { input: new PassThrough(), output: new PassThrough() } as never;
+  try {
+    const said = await init(file, 'target.json', terminal);
+    expect(said).toContain('npm run certify -- --target target.json --check-target');
+    expect(await readFile(file, 'utf8')).toContain('// ');
+    const env = { SCREENINGS_CLIENT_SECRET: 'a', SCREENINGS_SECOND_SECRET: 'b' };
+    const target = await loadTarget(file, env);
+    expect(target.clients.secondTenant?.clientSecret).toBe('b');
+    expect(target.variables).toMatchObject({ 'clients.primary.clientSecret': 'SCREENINGS_CLIENT_SECRET' });
+    await expect(init(file, 'target.json', terminal)).rejects.toThrow('is there already');
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
