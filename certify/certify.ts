@@ -86,7 +86,13 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   const probes = selectProbes(options.probes ?? [...PROBES, ...LAWS], options.only);
   const requests = (): number => kit.client.requests;
   const tell = (done: number, findings: readonly Finding[], probe?: Probe): void =>
-    options.onProgress?.({ planned: probes.length, done, probe, findings, requests });
+    options.onProgress?.({
+      planned: probes.length,
+      done,
+      probe,
+      findings: findings.filter(({ id }) => options.only?.includes(id) ?? true),
+      requests,
+    });
   let findings: readonly Finding[] = [];
   let stopped: string | undefined;
   for (const [done, probe] of probes.entries()) {
@@ -94,7 +100,9 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
     tell(done, findings, probe);
     await soonEnded(runProbe(kit, probe), options.signal);
     findings = await kit.confirmFindings();
-    const broken = options.failFast && findings.find(({ id }) => requirement(id).level === 'MUST');
+    const broken =
+      options.failFast &&
+      findings.find(({ id }) => requirement(id).level === 'MUST' && (options.only?.includes(id) ?? true));
     if (broken) stopped = `--fail-fast ended the run at ${broken.id}`;
   }
   const executed = kit.ledger.outcomes.filter(({ state }) => state === 'done').length;

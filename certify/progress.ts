@@ -23,7 +23,7 @@ export function showProgress(
   const moves = Boolean(out.isTTY) && !process.env['CI'];
   const everyMs = moves ? MOVING_EVERY_MS : PLAIN_EVERY_MS;
   let latest: Progress | undefined;
-  let failed = 0;
+  const failed = new Set<string>();
   const line = (text: string): void => {
     out.write(`${moves ? '\r\x1b[K' : ''}${text}\n`);
     again.refresh();
@@ -33,7 +33,7 @@ export function showProgress(
     const { done, planned, probe, requests } = latest;
     const counted = [
       `${done}/${planned}`,
-      ...(failed > 0 ? [`${failed} failed`] : []),
+      ...(failed.size > 0 ? [`${failed.size} failed`] : []),
       `${requests()} requests`,
     ];
     const text = `${counted.join(', ')}  ${probe.name}`;
@@ -47,7 +47,7 @@ export function showProgress(
     tell(progress) {
       latest = progress;
       for (const finding of progress.findings) {
-        if (requirement(finding.id).level === 'MUST') failed += 1;
+        if (requirement(finding.id).level === 'MUST') failed.add(finding.id);
         line(findingLine(finding, redact));
       }
       if (moves) now();
