@@ -10,6 +10,7 @@ import {
   type RequirementClass,
   type RequirementId,
 } from '../fixtures/requirements.ts';
+import { sayOpen } from '../fixtures/run/cover.ts';
 import { secretsOf } from '../fixtures/target/target.ts';
 import { failureOf, tokenCommands, type Wording } from '../fixtures/run/evidence.ts';
 import { observationsOf } from './observations.ts';
@@ -34,7 +35,7 @@ export interface RunFacts {
 
 const FAILURES_AT_MOST = 5;
 
-export function buildReport({ target, ledger, options, client }: Kit, facts: RunFacts): Report {
+export function buildReport({ target, ledger, options, client, knowledge }: Kit, facts: RunFacts): Report {
   // Tokens in JWT form are known by their shape.
   const opaque = [...client.issued].filter((token) => !token.startsWith('eyJ'));
   const redactor = createRedactor([...secretsOf(target), ...opaque]);
@@ -58,6 +59,7 @@ export function buildReport({ target, ledger, options, client }: Kit, facts: Run
     ...basisText(facts),
     ...(facts.required.length > 0 ? { required: facts.required } : {}),
     ...(facts.selection ? { selection: facts.selection } : {}),
+    coverage: knowledge.coverage,
     classes: Object.fromEntries(
       CLASSES.map((name) => [name, classOf(results.filter((result) => result.class === name))]),
     ) as Report['classes'],
@@ -66,6 +68,7 @@ export function buildReport({ target, ledger, options, client }: Kit, facts: Run
       executed: ledger.outcomes.filter(({ state }) => state === 'done').length,
       seen: Object.fromEntries(ledger.seen),
       laws: Object.fromEntries(ledger.laws),
+      notLookedAt: notLookedAt(ledger),
     },
     observations: observationsOf(ledger),
     replay: facts.replay,
@@ -78,6 +81,19 @@ export function buildReport({ target, ledger, options, client }: Kit, facts: Run
     requirements: results,
   };
   return redactReport(report, redactor);
+}
+
+/** What rules were not asked in; rules that lack the same go together. */
+function notLookedAt({ notLookedAt: open }: Ledger): Report['evidence']['notLookedAt'] {
+  const rules = new Map<string, { rules: string[]; circumstances: string[] }>();
+  for (const [rule, pairs] of open) {
+    const circumstances = sayOpen(pairs);
+    if (circumstances.length === 0) continue;
+    const alike = rules.get(circumstances.join()) ?? { rules: [], circumstances };
+    alike.rules.push(rule);
+    rules.set(circumstances.join(), alike);
+  }
+  return [...rules.values()];
 }
 
 function basisText({ basis, interrupted }: RunFacts): { basis?: string } {

@@ -69,6 +69,15 @@ export interface Report {
   readonly required?: readonly RequirementClass[];
   /** The ids that the run was limited to (`--only`); absent for a whole run. */
   readonly selection?: readonly string[];
+  /** How far the run went. */
+  readonly coverage: {
+    /** Screenings on the longest walk. */
+    readonly deepestWalk: number;
+    /** The widest window that was served, `from/to` in UTC; empty where none was. */
+    readonly widestWindow: string;
+    /** The largest page size of which a page was full; 0 where none was. */
+    readonly largestFullPage: number;
+  };
   readonly classes: Readonly<Record<RequirementClass, 'exercised' | 'partly' | 'untested'>>;
   /** Probes and laws planned and executed, and what the run saw, by name (such as `pages`, `longestWalkPages`). */
   readonly evidence: {
@@ -77,6 +86,11 @@ export interface Report {
     readonly seen: Readonly<Record<string, number>>;
     /** How many cases each law saw. */
     readonly laws: Readonly<Record<string, number>>;
+    /** Circumstances, alone or in pairs, that rules were not asked in; empty where all pairs were. */
+    readonly notLookedAt: readonly {
+      readonly rules: readonly string[];
+      readonly circumstances: readonly string[];
+    }[];
   };
   readonly observations: readonly Observation[];
   /** The command that repeats this run: `npm run certify -- …`. */

@@ -14,12 +14,9 @@ import type { OracleItem } from '../fixtures/data/oracle.ts';
 import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { sampleDataOf, windowOf, type SampleData } from '../fixtures/run/survey.ts';
+import { sampleDataOf, variedItems, windowOf, type SampleData } from '../fixtures/run/survey.ts';
 import { expectedItems, checkWalk, walk } from '../fixtures/run/walk.ts';
 import { holdsNot, holds, idsOf, endsBefore, sameItems } from '../fixtures/checks/selection.ts';
-import { encoded, SOME_WINDOW, askRaw, rawQuery, checkRefusals } from '../fixtures/run/raw-request.ts';
-import { sayRefusal } from '../fixtures/checks/errors.ts';
-import { refusedWith } from '../fixtures/checks/refusal.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 const MICRO = 6;
@@ -31,20 +28,6 @@ const OFFSETS = Array.from({ length: 27 }, (_, i) => {
   const minutes = [0, 30, 45, 0, 15][i % 5]!;
   return hours * 60 + (hours < 0 ? -minutes : minutes);
 }).concat(-30, 30); // the sign of hour 00 counts too
-
-/** Items that differ in how finely and with which offset they are recorded; the first of each tie. */
-function variedItems(sample: SampleData, atMost: number): OracleItem[] {
-  const kinds = new Map<string, OracleItem>();
-  for (const [index, item] of sample.items.entries()) {
-    const before = sample.items[index - 1];
-    if (before && sameInstant(before.at, item.at)) continue;
-    const offset = Math.sign(offsetMinutesOf(item.testTime));
-    const kind = `${Math.ceil(item.at.fraction.length / 3)} ${offset}`;
-    if (!kinds.has(kind)) kinds.set(kind, item);
-  }
-  const first = sample.densestSlice[0]!;
-  return [...new Set([first, ...kinds.values()])].slice(0, atMost);
-}
 
 /** The item before this one that is not of the same instant. */
 function earlier(sample: SampleData, item: OracleItem): OracleItem | undefined {
@@ -134,23 +117,6 @@ export const probes: readonly Probe[] = [
     precondition: 'page',
     run: async (kit) => {
       await kit.page({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' });
-    },
-  },
-  {
-    ids: ['4.2-from-required', '4.2-to-required'],
-    name: 'one edge of the window left out',
-    precondition: 'page',
-    run: async (kit) => {
-      for (const name of ['from', 'to'] as const) {
-        const others = Object.entries(encoded(SOME_WINDOW)).filter(([key]) => key !== name);
-        const exchange = await askRaw(kit, rawQuery(Object.fromEntries(others)));
-        kit.ledger.observe(`missing-${name}-code`, sayRefusal(exchange, kit.target.errorCodePointer));
-        kit.check(
-          `4.2-${name}-required`,
-          exchange,
-          refusedWith(kit.target.errorCodePointer, 'invalid_request', 'invalid_time_range'),
-        );
-      }
     },
   },
   {
@@ -275,63 +241,6 @@ export const probes: readonly Probe[] = [
       await sideBySide(
         starts.filter(([, fromId]) => fromId >= 0n),
         ([item, fromId]) => beginBehind(kit, sample, item, fromId),
-      );
-    },
-  },
-  {
-    ids: ['4.2-r1-zero-width'],
-    name: 'windows of no width',
-    precondition: 'data',
-    run: async (kit) => {
-      const sample = await sampleDataOf(kit);
-      const empty: Judge = (exchange) => {
-        const { items, next } = pageOf(exchange);
-        return items?.length === 0 && next === undefined
-          ? undefined
-          : differs(
-              'no items and no next',
-              `${items?.length ?? 'no'} items${next === undefined ? '' : ' and next'}`,
-            );
-      };
-      for (const item of variedItems(sample, 3)) {
-        const at = formatInstant(item.at);
-        const elsewhere = formatInstant(item.at, { offsetMinutes: 330 });
-        const queries: PageQuery[] = [
-          { from: at, to: at },
-          { from: at, to: elsewhere },
-          { from: elsewhere, to: at },
-          { from: at, to: at, fromId: item.id },
-          ...(item.id > 0n ? [{ from: at, to: at, fromId: item.id - 1n }] : []),
-        ];
-        for (const query of queries) {
-          const exchange = await kit.ask(query, { id: '4.2-r1-zero-width' });
-          if (exchange.status === 200) kit.check('4.2-r1-zero-width', exchange, empty);
-        }
-      }
-    },
-  },
-  {
-    ids: ['4.2-r2-inverted'],
-    name: 'to earlier than from',
-    precondition: 'page',
-    run: async (kit) => {
-      const { from, to } = SOME_WINDOW;
-      const micro = formatInstant(shift(instant(from), 1n));
-      const inverted: [string, string][] = [
-        [to, from],
-        [formatInstant(shift(instant(from), 1_000_000n)), from],
-        [micro, from],
-        // Earlier as an instant, later as text; and the other way about.
-        ['2026-03-01T06:00:00Z', '2026-03-01T10:00:00+05:00'],
-        ['2026-03-01T00:30:00-01:00', '2026-03-01T01:00:00Z'],
-      ];
-      await checkRefusals(
-        kit,
-        '4.2-r2-inverted',
-        [
-          ...inverted.map(([from, to]) => encoded({ from, to })),
-          encoded({ from: to, to: from, from_id: '1' }),
-        ].map((query) => ({ query: rawQuery(query), codes: ['invalid_time_range'] })),
       );
     },
   },

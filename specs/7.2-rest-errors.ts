@@ -1,18 +1,9 @@
 /** Section 7.2: what the REST API refuses, and how. */
-import type { Exchange } from '../fixtures/client/exchange.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import type { RequirementId } from '../fixtures/requirements.ts';
-import {
-  type Refusal,
-  rawQuery,
-  encoded,
-  SOME_WINDOW,
-  checkRefusals,
-  askRaw,
-} from '../fixtures/run/raw-request.ts';
+import { refusal, refusalOr200, refusals, ruleProbes, type Rule } from '../fixtures/run/everywhere.ts';
+import { askRaw, encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 const MALFORMED_TIMES = [
@@ -53,39 +44,64 @@ const MALFORMED_TIMES = [
   'null',
 ] as const;
 
-function timeRefusals(): Refusal[] {
-  const codes = ['invalid_time_range'];
-  return (['from', 'to'] as const).flatMap((name) => [
-    ...MALFORMED_TIMES.map((value) => ({
-      query: rawQuery(encoded({ ...SOME_WINDOW, [name]: value })),
-      codes,
-    })),
-    // A raw + is a space in a query: the offset lost its sign.
-    {
-      query: rawQuery({ ...encoded(SOME_WINDOW), [name]: `${SOME_WINDOW[name].slice(0, -1)}+01:00` }),
-      codes,
-    },
-    ...['', '%zz'].map((value) => ({
-      query: rawQuery({ ...encoded(SOME_WINDOW), [name]: value }),
-      codes: [...codes, 'invalid_request'],
-    })),
-  ]);
-}
+const timeWays = (['from', 'to'] as const).flatMap((name) => [
+  ...MALFORMED_TIMES.map((value) => refusal({ [name]: encodeURIComponent(value) }, 'invalid_time_range')),
+  // A raw + is a space in a query: the offset lost its sign.
+  refusal({ [name]: `${SOME_WINDOW[name].slice(0, -1)}+01:00` }, 'invalid_time_range'),
+  ...['', '%zz'].map((value) => refusal({ [name]: value }, 'invalid_time_range', 'invalid_request')),
+]);
 
-const sized = (pageSize: string, ...codes: string[]): Refusal => ({
-  query: rawQuery({ ...encoded(SOME_WINDOW), pageSize }),
-  codes,
-});
+const sizes = (values: readonly string[], ...codes: readonly string[]) =>
+  values.map((pageSize) => refusal({ pageSize }, ...codes));
 
-const INTEGER_REFUSALS: readonly Refusal[] = [
-  ...['abc', '10abc', '0x10', 'null'].map((value) => sized(value, 'invalid_request')),
-  ...['1.5', '', '%2B5', '1e2', '10.0', '1_0'].map((value) =>
-    sized(value, 'invalid_request', 'page_size_out_of_range'),
-  ),
-  ...['abc', '1.5', '12abc', '0x10', '1e3', '1_000', ''].map((value) => ({
-    query: rawQuery({ ...encoded(SOME_WINDOW), from_id: value }),
-    codes: ['invalid_request'],
-  })),
+const RULES: readonly Rule[] = [
+  {
+    id: '7.2-invalid_request',
+    alsoIds: ['7.2-body'],
+    name: 'a pageSize that is no integer',
+    inPlaceOf: 'page size',
+    ways: refusals([
+      ...sizes(['abc', '10abc', '0x10', 'null'], 'invalid_request'),
+      ...sizes(['1.5', '1e2', '10.0', '1_0'], 'invalid_request', 'page_size_out_of_range'),
+      // Nothing is often read as absent, and many parsers take a sign.
+      ...['', '%2B5'].map((pageSize) =>
+        refusalOr200({ pageSize }, 'invalid_request', 'page_size_out_of_range'),
+      ),
+    ]),
+  },
+  {
+    id: '7.2-invalid_request',
+    alsoIds: ['7.2-body'],
+    name: 'a from_id that is no integer',
+    inPlaceOf: 'beginning',
+    ways: refusals([
+      ...['abc', '1.5', '12abc', '0x10', '1e3', '1_000'].map((value) =>
+        refusal({ from_id: value }, 'invalid_request'),
+      ),
+      refusalOr200({ from_id: '' }, 'invalid_request'),
+    ]),
+  },
+  {
+    id: '7.2-invalid_time_range',
+    alsoIds: ['7.2-body'],
+    name: 'instants that are not RFC 3339',
+    ways: refusals(timeWays),
+  },
+  {
+    id: '7.2-page_size_out_of_range',
+    alsoIds: ['7.2-body'],
+    name: 'page sizes beyond the bounds',
+    inPlaceOf: 'page size',
+    ways: refusals([
+      ...sizes(['0', '1001', '-1'], 'page_size_out_of_range'),
+      // Beyond 32 bits some parsers refuse the integer itself; none may cut it down to 100.
+      ...sizes(
+        ['4294967396', '18446744073709551716', '99999999999999999999'],
+        'page_size_out_of_range',
+        'invalid_request',
+      ),
+    ]),
+  },
 ];
 
 /** Odd requests that must be answered somehow, never by a 5xx or a broken connection. */
@@ -117,31 +133,7 @@ function oddQueries(): string[] {
 }
 
 export const probes: readonly Probe[] = [
-  {
-    ids: ['7.2-invalid_request', '7.2-body'],
-    name: 'integers that are none',
-    precondition: 'page',
-    run: (kit) => checkRefusals(kit, '7.2-invalid_request', INTEGER_REFUSALS),
-  },
-  {
-    ids: ['7.2-invalid_time_range', '7.2-body'],
-    name: 'instants that are not RFC 3339',
-    precondition: 'page',
-    run: (kit) => checkRefusals(kit, '7.2-invalid_time_range', timeRefusals()),
-  },
-  {
-    ids: ['7.2-page_size_out_of_range', '7.2-body'],
-    name: 'page sizes beyond the bounds',
-    precondition: 'page',
-    run: (kit) =>
-      checkRefusals(kit, '7.2-page_size_out_of_range', [
-        ...['0', '1001', '-1'].map((value) => sized(value, 'page_size_out_of_range')),
-        // Beyond 32 bits some parsers refuse the integer itself; none may cut it down to 100.
-        ...['4294967396', '18446744073709551716', '99999999999999999999'].map((value) =>
-          sized(value, 'page_size_out_of_range', 'invalid_request'),
-        ),
-      ]),
-  },
+  ...RULES.flatMap(ruleProbes),
   {
     ids: ['7.2-no-unprovoked-5xx'],
     name: 'odd requests',

@@ -6,8 +6,11 @@ import { probes as screening } from './2.3-screening.ts';
 import { probes as page } from './2.4-page.ts';
 import { probes as tokenRequest } from './4.1-token-request.ts';
 import { probes as window } from './4.2-window.ts';
+import { probes as validWindows } from './4.2-valid-windows.ts';
 import { probes as paging } from './4.2-paging.ts';
 import { probes as oneTenant } from './4.2-one-tenant.ts';
+import { probes as pagesEverywhere } from './4.2-circumstances.ts';
+import { probes as refusedEverywhere } from './5-circumstances.ts';
 import { probes as authentication } from './5-authentication.ts';
 import { probes as tokens } from './5-tokens.ts';
 import { probes as tenants } from './5-tenants.ts';
@@ -17,9 +20,14 @@ import { probes as restErrors } from './7.2-rest-errors.ts';
 import { probes as limitsAndFailure } from './7.2-limits-and-failure.ts';
 import { probes as versioning } from './9-versioning.ts';
 
+/** In the order in which they run: what is to be asked early as well as late stands before the walks. */
 export const PROBES: readonly Probe[] = [
   ...tokenResponse,
   ...claims,
+  ...refusedEverywhere,
+  ...restErrors,
+  ...validWindows,
+  ...pagesEverywhere,
   ...screening,
   ...page,
   ...tokenRequest,
@@ -31,7 +39,6 @@ export const PROBES: readonly Probe[] = [
   ...tenants,
   ...events,
   ...tokenErrors,
-  ...restErrors,
   ...limitsAndFailure,
   ...versioning,
 ];

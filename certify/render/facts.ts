@@ -187,6 +187,19 @@ export const numbersText = (values: Readonly<Record<string, number>>): string =>
     .map(([name, value]) => `${nameInWords(name)} ${number(value)}`)
     .join(', ');
 
+/** How far the run went, in words. */
+export function reachText({ coverage: { deepestWalk, widestWindow, largestFullPage } }: Report): string {
+  return [
+    `deepest walk ${number(deepestWalk)} screenings`,
+    `widest window ${widestWindow || 'none'}`,
+    `largest full page ${number(largestFullPage)}`,
+  ].join(', ');
+}
+
+/** Per group of rules, the circumstances that they were not asked in. */
+export const notLookedAtTexts = ({ evidence: { notLookedAt } }: Report): string[] =>
+  notLookedAt.map(({ rules, circumstances }) => `${circumstances.join('; ')}: ${rules.join('; ')}`);
+
 /** `850 ms`, `12.3 s`, `2 min 5 s`, `1 h 4 min`. */
 export function durationText(durationMs: number): string {
   if (durationMs < 1000) return `${Math.round(durationMs)} ms`;
@@ -258,6 +271,7 @@ export function evidence(
     { label: 'sent', texts: [failure.request], kind: 'exchange' },
     ...messageLines(failure),
     { label: 'answer', texts: [failure.response], kind: 'exchange' },
+    { label: 'only', texts: [(failure.only ?? []).join(', ')], kind: 'words' },
     { label: 'case', texts: scriptLines(failure.counterexample ?? {}), kind: 'words' },
     { label: 'pages', texts: failure.picture ? walkPictureText(failure.picture) : [], kind: 'words' },
     { label: 'seen', texts: [seen.filter(Boolean).join(', ')], kind: 'words' },

@@ -8,8 +8,10 @@ import {
   countsText,
   durationText,
   nameInWords,
+  notLookedAtTexts,
   number,
   ofStatus,
+  reachText,
   sections,
   selected,
   selectedText,
@@ -180,7 +182,12 @@ const numbers = (title: string, values: Readonly<Record<string, number>>): Marku
 const ground = (report: Report): Markup => markup`<section aria-labelledby="evidence">
 <h2 id="evidence">What the verdict rests on</h2>
 <p>${number(report.evidence.executed)} of ${number(report.evidence.planned)} planned checks were executed.</p>
+<p>How far it went: ${reachText(report)}.</p>
 <div class="columns">${numbers('Seen in the run', report.evidence.seen)}${numbers('Cases by law', report.evidence.laws)}</div>
+${
+  report.evidence.notLookedAt.length > 0 &&
+  markup`<details><summary>Circumstances, alone or in pairs, in which rules were not asked</summary><ul>${notLookedAtTexts(report).map((text) => markup`<li>${text}</li>`)}</ul></details>`
+}
 </section>
 <section aria-labelledby="again"><h2 id="again">Again</h2>
 <p>The same run, with the same random cases:</p>${command(report.replay, 'the replay command')}

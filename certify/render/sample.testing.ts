@@ -132,6 +132,11 @@ export function sampleReport(outcomes: Outcomes = BROKEN, changes: Partial<Repor
     seed: 42,
     verdict: 'non-conformant',
     summary: '3 requirements of the specification are broken.',
+    coverage: {
+      deepestWalk: 12_000,
+      widestWindow: '0001-01-01T00:00:00Z/9999-12-31T23:59:59Z',
+      largestFullPage: 1000,
+    },
     classes: {
       core: 'exercised',
       isolation: 'exercised',
@@ -146,6 +151,10 @@ export function sampleReport(outcomes: Outcomes = BROKEN, changes: Partial<Repor
       executed: 209,
       seen: { items: 18_240, pages: 2310, longestWalkPages: 91, tiesAcrossPages: 44, edgeItems: 37 },
       laws: { 'walk equals oracle': 100, 'two page sizes agree': 100, 'resuming after any item': 60 },
+      notLookedAt: [
+        { rules: ['no from', 'no to'], circumstances: ['as the second tenant'] },
+        { rules: ['windows of no width'], circumstances: ['with from_id × no pageSize'] },
+      ],
     },
     observations: [
       {
@@ -187,7 +196,7 @@ export function incompleteReport(): Report {
     requests: 1,
     durationMs: 38,
     classes: Object.fromEntries(CLASSES.map((name) => [name, 'untested'])) as Report['classes'],
-    evidence: { planned: 214, executed: 0, seen: {}, laws: {} },
+    evidence: { planned: 214, executed: 0, seen: {}, laws: {}, notLookedAt: [] },
   });
 }
 
@@ -218,7 +227,7 @@ export function hostileReport(text: string): Report {
       basis: text,
       selection: [text, '4.2-r4-order'],
       observations: [{ topic: text, question: text, seen: [text] }],
-      evidence: { planned: 1, executed: 1, seen: { [text]: 1 }, laws: { [text]: 1 } },
+      evidence: { planned: 1, executed: 1, seen: { [text]: 1 }, laws: { [text]: 1 }, notLookedAt: [] },
       replay: `npm run certify -- --base-url ${text.slice(0, 200)}`,
       tokenCommands: [text],
     },

@@ -10,6 +10,7 @@ import {
   number,
   numbersText,
   ofStatus,
+  reachText,
   selected,
   selectedText,
   selectionText,
@@ -130,6 +131,7 @@ function verdict(pen: Pen, report: Report, reportPath: string | undefined): read
     ['classes', classesText(report)],
     ['requests', `${number(report.requests)} in ${durationText(report.durationMs)}, seed ${report.seed}`],
     ['checks', `${number(report.evidence.executed)} of ${number(report.evidence.planned)} planned executed`],
+    ['reach', reachText(report)],
     ['seen', clip(numbersText(report.evidence.seen), 400)],
     ['report', reportPath],
   ];

@@ -7,6 +7,7 @@ import { intermittent } from './intermittent.ts';
 import { limits } from './limits.ts';
 import { next } from './next.ts';
 import { paging } from './paging.ts';
+import { rarePlaces } from './rare-places.ts';
 import { recommended } from './recommended.ts';
 import { restErrors } from './rest-errors.ts';
 import { shape } from './shape.ts';
@@ -27,6 +28,7 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   'REST errors': restErrors,
   'limits and failure': limits,
   events,
+  'rare places': rarePlaces,
   recommendations: recommended,
 };
 

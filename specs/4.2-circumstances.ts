@@ -1,0 +1,115 @@
+/** Sections 2.3, 2.4 and 4.2: pages in whatever circumstances. The observers hold each against what it must be. */
+import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
+import {
+  DEFAULT_PAGE_SIZE,
+  pageOf,
+  queryValue,
+  tenantOfPath,
+  type PageQuery,
+} from '../fixtures/client/page.ts';
+import { differs, type Mismatch } from '../fixtures/checks/mismatch.ts';
+import { askerOf } from '../fixtures/run/circumstances.ts';
+import {
+  inEveryCircumstance,
+  MOMENTS,
+  type Moment,
+  type Occasion,
+  type Rule,
+} from '../fixtures/run/everywhere.ts';
+import type { Kit, PageOptions } from '../fixtures/run/kit.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
+import { walkOn } from '../fixtures/run/walk.ts';
+
+const PAGES_AT_MOST = 3;
+
+const PAGES: Pick<Rule, 'id' | 'name' | 'ways'> = {
+  id: '4.2-success',
+  name: 'pages in many circumstances',
+  ways: () => [],
+};
+
+const queryOf = ({ url }: RequestOut): PageQuery => {
+  const [size, id] = ['pageSize', 'from_id'].map((name) => queryValue(url, name));
+  return {
+    from: queryValue(url, 'from')!,
+    to: queryValue(url, 'to')!,
+    ...(size === undefined ? {} : { pageSize: Number(size) }),
+    ...(id === undefined ? {} : { fromId: BigInt(id) }),
+  };
+};
+
+/** A few pages; the default page size shows where the first is full without naming one. */
+async function walkThere(kit: Kit, { plain, ground }: Occasion): Promise<void> {
+  const client = askerOf(plain, ground)!;
+  const options: PageOptions = {
+    client,
+    tenantId: tenantOfPath(plain.url)!,
+    ...(plain.authorization.kind === 'header' ? { authorization: plain.authorization } : {}),
+  };
+  const query = queryOf(plain);
+  const first = await kit.ask(query, options);
+  if (first.status !== 200) return;
+  await walkOn(kit, query, first, { client, maxPages: PAGES_AT_MOST });
+  if (query.pageSize === undefined) await holdAgainstDefault(kit, query, first, options);
+}
+
+/** Answers without pageSize that are shorter than those of pageSize=100 are: another default. */
+export async function holdAgainstDefault(
+  kit: Kit,
+  query: PageQuery,
+  first: Exchange,
+  options: PageOptions = {},
+): Promise<void> {
+  const compare = async (without: Exchange): Promise<Mismatch | undefined> => {
+    const held = pageOf(without).items?.length ?? 0;
+    if (held >= DEFAULT_PAGE_SIZE || pageOf(without).nextUrl === undefined) return undefined;
+    const named = await kit.page({ ...query, pageSize: DEFAULT_PAGE_SIZE }, options);
+    const full = pageOf(named).items?.length ?? 0;
+    return full >= DEFAULT_PAGE_SIZE
+      ? differs(
+          `the ${full} items that pageSize=${DEFAULT_PAGE_SIZE} gives, without pageSize too`,
+          `${held} items`,
+        )
+      : undefined;
+  };
+  kit.ledger.check('4.2-pageSize-default');
+  const mismatch = await compare(first);
+  if (!mismatch) return;
+  // Pages that are cut by time or octets are short now and then: a default is so each time.
+  const again = async (): Promise<Mismatch | undefined> => compare(await kit.page(query, options));
+  for (let i = 0; i < 2; i++) if (!(await again())) return;
+  kit.fail({ id: '4.2-pageSize-default', cause: 'default', mismatch, exchange: first, again });
+}
+
+export const probes: readonly Probe[] = MOMENTS.map((moment: Moment) => ({
+  ids: [
+    '4.2-success',
+    '4.2-content-type',
+    '4.2-window',
+    '4.2-from-inclusive',
+    '4.2-to-exclusive',
+    '4.2-from_id',
+    '4.2-pageSize-default',
+    '4.2-r4-order',
+    '4.2-r5-exactly-once',
+    '4.2-r6-next-to',
+    '4.2-r6-next-pageSize',
+    '4.2-r6-next-from',
+    '4.2-r6-next-from_id',
+    '4.2-r6-next-target',
+    '4.2-r7-link',
+    '4.2-r7-link-absent',
+    '2.3-id',
+    '2.3-tenantId',
+    '2.3-testTime',
+    '2.4-items',
+    '2.4-links',
+    '2.4-next',
+    '2.4-next-absent',
+  ],
+  name: moment === MOMENTS[0] ? PAGES.name : `${PAGES.name}, ${moment}`,
+  precondition: 'data',
+  supplement: true,
+  ...(moment === MOMENTS[0] ? {} : { last: true }),
+  run: (kit) => inEveryCircumstance(kit, PAGES, moment, 0, (occasion) => walkThere(kit, occasion)),
+}));

@@ -1,0 +1,170 @@
+/** Sections 5 and 7.2: who may not ask is refused in whatever circumstances. */
+import {
+  bearerOf,
+  constantPart,
+  cutTo,
+  partsOf,
+  withLetter,
+  withMembers,
+} from '../fixtures/client/altered-token.ts';
+import type { Authorization, RequestOut } from '../fixtures/client/exchange.ts';
+import { screeningsUrl } from '../fixtures/client/page.ts';
+import type { Token } from '../fixtures/client/token.ts';
+import { refused } from '../fixtures/checks/refusal.ts';
+import { askerOf, type Ground } from '../fixtures/run/circumstances.ts';
+import { ruleProbes, type Rule, type Way } from '../fixtures/run/everywhere.ts';
+import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
+import { bearerHeader } from '../fixtures/run/unauthenticated.ts';
+import { Untested } from '../fixtures/errors.ts';
+
+/** A tenant that nobody has. */
+const NOBODY = '00000000-0000-4000-8000-00000000dead';
+
+/** Another answer to who asks, on a request that is valid otherwise: 401. */
+const who =
+  (authorization: (token: Token) => Authorization) =>
+  (kit: Kit): Way => ({
+    alter: async (request, ground) => ({
+      ...request,
+      authorization: authorization(await kit.token(askerOf(request, ground))),
+    }),
+    judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
+  });
+
+const bearer = (value: string): ((kit: Kit) => Way) =>
+  who(() => bearerHeader(`Bearer ${value}`, `Bearer ${value}`));
+
+const altered = (
+  alter: (...parts: ReturnType<typeof partsOf>) => ReturnType<typeof partsOf>,
+  label: string,
+) => who(({ text }) => bearerOf(alter(...partsOf(text)), label));
+
+const ways =
+  (...all: readonly ((kit: Kit) => Way)[]) =>
+  (kit: Kit): readonly Way[] =>
+    all.map((way) => way(kit));
+
+/** The same request on another tenant's path. */
+const onPathOf = (request: RequestOut, { baseUrl }: Ground, tenantId: string): RequestOut => ({
+  ...request,
+  url: `${screeningsUrl(baseUrl, tenantId)}?${request.url.split('?')[1]}`,
+});
+
+const none = constantPart('');
+
+const RULES: readonly Rule[] = [
+  {
+    id: '5-missing',
+    name: 'no Authorization header, in many circumstances',
+    without: ['token'],
+    ways: ways(who(() => ({ kind: 'none' }))),
+  },
+  {
+    id: '5-scheme',
+    name: 'what is no bearer token, in many circumstances',
+    without: ['token'],
+    ways: ways(
+      who(({ text }) => bearerHeader(`Basic ${text}`, 'Basic $TOKEN')),
+      who(({ text }) => bearerHeader(text, '$TOKEN (without a scheme)', '$TOKEN')),
+      who(() => bearerHeader('Bearer', 'Bearer (without a token)', 'Bearer')),
+    ),
+  },
+  {
+    id: '5-garbage',
+    name: 'strings that are no token, in many circumstances',
+    without: ['token'],
+    ways: ways(bearer('garbage'), bearer('a.b.c'), bearer('null')),
+  },
+  {
+    id: '5-tampered',
+    name: 'altered tokens, in many circumstances',
+    without: ['token'],
+    ways: async (kit) => {
+      if (!(await kit.token()).claims)
+        throw new Untested('the access token is no JWT, so no part of it can be altered');
+      return ways(
+        altered((head, payload) => [head, payload, none], 'signature removed'),
+        altered(
+          (head, payload, signature) => [
+            head,
+            payload,
+            withLetter(signature, signature.text.length >> 1, 'A'),
+          ],
+          'signature altered in its middle',
+        ),
+        altered(
+          (head, payload, signature) => [head, payload, cutTo(signature, signature.text.length >> 1)],
+          'signature cut short',
+        ),
+        altered(
+          (head, payload) => [withMembers(head, { alg: 'none' }), payload, none],
+          'alg: none, no signature',
+        ),
+      )(kit);
+    },
+  },
+  {
+    id: '5-query-token',
+    name: 'a token in the query, in many circumstances',
+    without: ['token'],
+    ways: (kit) => [
+      {
+        alter: async (request, ground) => ({
+          ...request,
+          url: `${request.url}&access_token=${(await kit.token(askerOf(request, ground))).text}`,
+          authorization: { kind: 'none' },
+        }),
+        judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated'], [400, 'invalid_request']),
+      },
+    ],
+  },
+  {
+    id: '5-forbidden',
+    name: "another tenant's path, in many circumstances",
+    ways: async (kit) => {
+      requireSecondTenant(kit);
+      return [
+        {
+          alter: (request, ground) =>
+            onPathOf(
+              request,
+              ground,
+              ground.tenants[askerOf(request, ground) === 'primary' ? 'secondTenant' : 'primary']!,
+            ),
+          judge: refused(kit.target.errorCodePointer, [403, 'forbidden']),
+        },
+      ];
+    },
+  },
+  {
+    id: '5-forbidden-unknown',
+    name: 'the path of a tenant that nobody has, in many circumstances',
+    without: ['path'],
+    ways: (kit) => [
+      {
+        alter: (request, ground) => onPathOf(request, ground, NOBODY),
+        judge: refused(kit.target.errorCodePointer, [403, 'forbidden'], [404, 'not_found']),
+      },
+    ],
+  },
+  {
+    id: '7.2-not_found',
+    name: 'a tenant that is not onboarded, in many circumstances',
+    without: ['tenant', 'token'],
+    unserved: true,
+    ways: async (kit) => {
+      const tenantId = await kit.tenantOf('notOnboarded');
+      return [
+        {
+          alter: (request, ground) => ({
+            ...onPathOf(request, ground, tenantId),
+            authorization: { kind: 'client', client: 'notOnboarded' },
+          }),
+          judge: refused(kit.target.errorCodePointer, [404, 'not_found']),
+        },
+      ];
+    },
+  },
+];
+
+export const probes = RULES.flatMap(ruleProbes).map((probe) => ({ ...probe, supplement: true }));
