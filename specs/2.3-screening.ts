@@ -9,7 +9,11 @@ import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 export const probes: readonly Probe[] = [
-  observed(['2.3-id', '2.3-tenantId', '2.3-testTime'], 'the items of pages of every size', pagesOfEverySize),
+  observed(
+    ['2.3-id', '2.3-object-stable', '2.3-tenantId', '2.3-testTime'],
+    'the items of pages of every size',
+    pagesOfEverySize,
+  ),
   {
     ids: ['2.3-id-stable'],
     name: 'the same screenings in several answers',

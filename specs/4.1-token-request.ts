@@ -4,6 +4,7 @@ import { member } from '../fixtures/client/json.ts';
 import { formEncode } from '../fixtures/client/transport.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
+import { sayToken, unknownIgnored } from '../fixtures/checks/token-error.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { mintAll } from '../fixtures/run/mint-all.ts';
 import { observed, type Probe } from '../fixtures/run/probe.ts';
@@ -25,8 +26,58 @@ function withQuery(kit: Kit, fields: Partial<RequestOut>): RequestOut {
   return { ...rest, url, offPath: true, ...fields };
 }
 
+/** What other profiles and products put beside the four. */
+const UNKNOWN = [
+  ['audience', 'https://api.example.com'],
+  ['resource', 'https://api.example.com'],
+  ['client_name', 'conformance kit'],
+] as const;
+
+/** RFC 6749, appendix B names the media type; a charset beside it means nothing. */
+const CHARSETS = [
+  'application/x-www-form-urlencoded; charset=UTF-8',
+  'application/x-www-form-urlencoded;charset=utf-8',
+];
+
 export const probes: readonly Probe[] = [
   observed(['4.1-success', '4.1-content-type', '4.1-no-store'], 'a token for every client', mintAll, 'token'),
+  {
+    ids: ['4.1-success'],
+    name: 'a charset parameter on the content type',
+    precondition: 'token',
+    run: async (kit) => {
+      const request = kit.client.tokenRequest(kit.client.validForm('primary'));
+      for (const type of CHARSETS) {
+        const exchange = await kit.send({
+          ...request,
+          headers: { ...request.headers, 'content-type': type },
+        });
+        kit.check(
+          '4.1-success',
+          exchange,
+          (answer) =>
+            answer.status === 200 ? undefined : differs(`200 with Content-Type: ${type}`, sayToken(answer)),
+          'charset',
+        );
+      }
+    },
+  },
+  {
+    ids: ['4.1-unknown-parameters'],
+    name: 'parameters that nobody knows',
+    precondition: 'token',
+    run: async (kit) => {
+      for (const [name, value] of UNKNOWN) {
+        const form = [...kit.client.validForm('primary'), [name, value] as const];
+        kit.check(
+          '4.1-unknown-parameters',
+          await kit.send(kit.client.tokenRequest(form)),
+          unknownIgnored,
+          name,
+        );
+      }
+    },
+  },
   {
     ids: ['4.1-post-only'],
     name: 'GET with the parameters of a token request',

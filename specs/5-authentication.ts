@@ -6,11 +6,31 @@ import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
 import { mintAll } from '../fixtures/run/mint-all.ts';
 import { observed, type Probe } from '../fixtures/run/probe.ts';
-import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import { encoded, NOBODY, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
 import { bearerHeader, unauthenticated } from '../fixtures/run/unauthenticated.ts';
 
 /** Makes a request one of a later page. */
 const LATER_PAGE = '&from_id=1';
+
+/** Each is refused for something else than its secret or token, which its answer has no reason to show. */
+async function refusals(kit: Kit): Promise<void> {
+  const form = kit.client.validForm('primary');
+  const without = (name: string): typeof form => form.filter(([key]) => key !== name);
+  for (const wrong of [
+    [...without('grant_type'), ['grant_type', 'password']] as typeof form,
+    without('scope'),
+    [...form, form.find(([key]) => key === 'client_secret')!],
+  ]) {
+    await kit.send(kit.client.tokenRequest(wrong));
+  }
+  const primary = { kind: 'client', client: 'primary' } as const;
+  const valid = kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), primary);
+  await kit.send({ ...valid, url: `${valid.url}&pageSize=none` });
+  await kit.send(kit.request(NOBODY, rawQuery(encoded(SOME_WINDOW)), primary));
+  await kit.send({ ...valid, url: `${kit.target.baseUrl}/v1/no-such-path`, offPath: true });
+}
 
 export const probes: readonly Probe[] = [
   {
@@ -76,6 +96,8 @@ export const probes: readonly Probe[] = [
     name: 'bearer in another case',
     precondition: 'page',
     run: async (kit) => {
+      // A token that serves: who ends earlier tokens with a later one is told so by 5-valid-token.
+      await kit.page(SOME_WINDOW);
       const { text } = await kit.token();
       for (const scheme of ['bearer', 'BEARER']) {
         const authorization = bearerHeader(`${scheme} ${text}`, `${scheme} $TOKEN`);
@@ -88,5 +110,12 @@ export const probes: readonly Probe[] = [
       }
     },
   },
-  observed(['5-no-refresh-token'], 'the responses to every client', mintAll, 'token'),
+  observed(['5-no-refresh-token', '5-no-echo'], 'the responses to every client', mintAll, 'token'),
+  {
+    ids: ['5-no-echo'],
+    name: 'refusals of requests that hold a secret',
+    precondition: 'page',
+    run: refusals,
+  },
+  observed(['5-not-shared-cache'], 'pages of every size', pagesOfEverySize),
 ];

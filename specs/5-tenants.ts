@@ -1,21 +1,19 @@
 /** Section 5: whose screenings a token opens. */
 import type { Exchange } from '../fixtures/client/exchange.ts';
 import { member } from '../fixtures/client/json.ts';
-import { claimsOf } from '../fixtures/client/token.ts';
+import { claimsOf, readToken } from '../fixtures/client/token.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
 import { isUuid } from '../fixtures/checks/page.ts';
+import { unknownIgnored } from '../fixtures/checks/token-error.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
-import { requireSecondTenant } from '../fixtures/run/kit.ts';
+import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
-import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { encoded, NOBODY, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 /** Makes a request one of a later page. */
 const LATER_PAGE = '&from_id=1';
-
-/** A tenant that nobody has. */
-const NOBODY = '00000000-0000-4000-8000-00000000dead';
 
 export const probes: readonly Probe[] = [
   {
@@ -97,4 +95,33 @@ export const probes: readonly Probe[] = [
       }
     },
   },
+  {
+    ids: ['5-one-tenant', '4.1-unknown-parameters'],
+    name: 'parameters that would choose the tenant',
+    precondition: 'token',
+    supplement: true,
+    run: otherTenantAsked,
+  },
 ];
+
+/** The credentials alone say whose the token is: no parameter of the request does. */
+async function otherTenantAsked(kit: Kit): Promise<void> {
+  const own = (await kit.tenantOf()).toLowerCase();
+  const other = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : NOBODY;
+  for (const name of ['tenant_id', 'tenantId', 'tenant']) {
+    const form = [...kit.client.validForm('primary'), [name, other] as const];
+    const exchange = await kit.send(kit.client.tokenRequest(form));
+    kit.check('4.1-unknown-parameters', exchange, unknownIgnored, name);
+    kit.check(
+      '5-one-tenant',
+      exchange,
+      (answer) => {
+        const tenantId = readToken(answer)?.tenantId?.toLowerCase();
+        return tenantId === undefined || tenantId === own
+          ? undefined
+          : differs(`tenant_id: ${own}, whatever ${name} asks for`, `tenant_id: ${tenantId}`);
+      },
+      'a parameter that chose the tenant',
+    );
+  }
+}

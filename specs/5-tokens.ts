@@ -11,14 +11,15 @@ import {
   type TokenPart,
   type TokenParts,
 } from '../fixtures/client/altered-token.ts';
-import type { Authorization } from '../fixtures/client/exchange.ts';
+import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
 import { member } from '../fixtures/client/json.ts';
-import { claimsOf } from '../fixtures/client/token.ts';
+import { claimsOf, readToken, type Token } from '../fixtures/client/token.ts';
 import { whyNoExpiredToken } from '../fixtures/checks/expired-token.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { LATER_MINT, refusedToken, secondsLeft, tokenHeader } from '../fixtures/run/valid-token.ts';
 import { bearerHeader, unauthenticated } from '../fixtures/run/unauthenticated.ts';
 import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
 
@@ -74,7 +75,52 @@ async function altered(kit: Kit): Promise<void> {
   );
 }
 
+/** The token in use before and after another is minted: the cause of most 401s on a token that has not expired. */
+async function acrossMints(kit: Kit): Promise<void> {
+  await kit.page(SOME_WINDOW);
+  const token = await kit.token();
+  await kit.checkAll('5-valid-token', LATER_MINT, async () => {
+    const before = await askWith(kit, token, 'before a later mint');
+    await kit.client.mint();
+    const after = await askWith(kit, token, 'after a later mint');
+    // Refused before already, it is not the mint: that is told where it was met.
+    if (before.status === 401 || after.status !== 401 || secondsLeft(token, after) <= 0) return undefined;
+    return { ...refusedToken(after, token, ', after a later one had been minted'), exchange: after };
+  });
+}
+
+/** The first token of the run, at its end. */
+async function firstToken(kit: Kit): Promise<void> {
+  const { firstMint } = kit.client;
+  const token = firstMint && readToken(firstMint);
+  if (!token) return;
+  if (kit.ledger.findings.some(({ id, cause }) => id === '5-valid-token' && cause === LATER_MINT)) return;
+  const age = Math.round((Date.now() - firstMint.startedAtMs) / 1000);
+  await kit.checkAll('5-valid-token', 'the first token', async () => {
+    const exchange = await askWith(kit, token, 'the first one of the run');
+    return exchange.status === 401 && secondsLeft(token, exchange) > 0
+      ? { ...refusedToken(exchange, token, `, ${age} s after it was issued`), exchange }
+      : undefined;
+  });
+}
+
+const askWith = async (kit: Kit, token: Token, label: string): Promise<Exchange> =>
+  kit.send(kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), tokenHeader(token, label)));
+
 export const probes: readonly Probe[] = [
+  {
+    ids: ['5-valid-token'],
+    name: 'a token before and after a later one',
+    precondition: 'page',
+    run: acrossMints,
+  },
+  {
+    ids: ['5-valid-token'],
+    name: 'the first token of the run at its end',
+    precondition: 'page',
+    last: true,
+    run: firstToken,
+  },
   { ids: ['5-tampered'], name: 'altered tokens', precondition: 'page', run: altered },
   {
     ids: ['5-expired'],

@@ -15,6 +15,26 @@ type Form = [string, string][];
 
 const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'] as const;
 
+const BLANKS = [
+  ['', 'empty'],
+  ['  ', 'blank'],
+] as const;
+
+/** An empty parameter is a missing one (RFC 6749, 3.2); whoever takes it for a value must refuse that value. */
+const refusedAsBlank = (name: (typeof PARAMETERS)[number]): Judge => {
+  const other: Partial<Record<typeof name, [number, string]>> = {
+    grant_type: [400, 'unsupported_grant_type'],
+    client_id: [401, 'invalid_client'],
+    client_secret: [401, 'invalid_client'],
+    scope: [400, 'invalid_scope'],
+  };
+  const accepted = [[400, 'invalid_request'] as const, ...(other[name] ? [other[name]] : [])];
+  return (exchange) =>
+    accepted.some(([status, error]) => refusedAs(status, error)(exchange) === undefined)
+      ? undefined
+      : differs(accepted.map((pair) => pair.join(' ')).join(' or '), sayToken(exchange));
+};
+
 const replaced = (form: Form, name: string, value: string): Form =>
   form.map(([key, old]) => [key, key === name ? value : old]);
 
@@ -73,6 +93,21 @@ export const probes: readonly Probe[] = [
           refusedAs(400, 'invalid_request'),
           `without ${name}`,
         );
+      }
+    },
+  },
+  {
+    ids: ['7.1-invalid_request-empty', '7.1-body'],
+    name: 'each required parameter empty, and blank',
+    precondition: 'token',
+    run: async (kit) => {
+      for (const name of PARAMETERS) {
+        for (const [value, label] of BLANKS) {
+          const form = replaced(kit.client.validForm('primary'), name, value);
+          await hold(kit, '7.1-invalid_request-empty', form, refusedAsBlank(name), `${name} ${label}`);
+        }
+        // Enough attempts without the secret may lock the client out: each is followed by a good one.
+        if (name === 'client_secret') await kit.client.mint();
       }
     },
   },

@@ -154,7 +154,7 @@ export const probes: readonly Probe[] = [
         kind: 'client',
         client: 'primary',
       });
-      for (const method of ['HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      for (const method of ['HEAD', 'OPTIONS']) {
         await kit.send({ ...valid, method, offPath: true });
       }
       const paths = ['not-a-uuid', '%00', '%zz', `${tenantId}%2F..`, 'x'.repeat(1_000)];

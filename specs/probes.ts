@@ -1,5 +1,6 @@
 /** Every probe, in the order of the sections. */
 import type { Probe } from '../fixtures/run/probe.ts';
+import { probes as service } from './1-service.ts';
 import { probes as tokenResponse } from './2.1-token-response.ts';
 import { probes as claims } from './2.2-claims.ts';
 import { probes as screening } from './2.3-screening.ts';
@@ -12,6 +13,7 @@ import { probes as oneTenant } from './4.2-one-tenant.ts';
 import { probes as pagesEverywhere } from './4.2-circumstances.ts';
 import { probes as refusedEverywhere } from './5-circumstances.ts';
 import { probes as authentication } from './5-authentication.ts';
+import { probes as forged } from './5-forged.ts';
 import { probes as tokens } from './5-tokens.ts';
 import { probes as tenants } from './5-tenants.ts';
 import { probes as events } from './6-events.ts';
@@ -22,6 +24,7 @@ import { probes as versioning } from './9-versioning.ts';
 
 /** In the order in which they run: what is to be asked early as well as late stands before the walks. */
 export const PROBES: readonly Probe[] = [
+  ...service,
   ...tokenResponse,
   ...claims,
   ...refusedEverywhere,
@@ -36,6 +39,7 @@ export const PROBES: readonly Probe[] = [
   ...oneTenant,
   ...authentication,
   ...tokens,
+  ...forged,
   ...tenants,
   ...events,
   ...tokenErrors,

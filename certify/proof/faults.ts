@@ -24,6 +24,7 @@ export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Ta
 
 /** Sections whose requirements are close enough to be blamed for one another's breaches. */
 const NEIGHBOURS: readonly (readonly string[])[] = [
+  ['1'],
   ['2.1', '2.2', '4.1'],
   ['2.3', '2.4', '4.2', '9'],
   ['5'],

@@ -1,22 +1,28 @@
 /** Every fault, by theme. */
 import type { Fault } from './fault.ts';
+import { answered } from './answers.ts';
 import { authentication } from './authentication.ts';
 import { cached } from './cache.ts';
 import { events } from './events.ts';
+import { forged } from './forged.ts';
 import { intermittent } from './intermittent.ts';
 import { limits } from './limits.ts';
 import { next } from './next.ts';
 import { paging } from './paging.ts';
 import { rarePlaces } from './rare-places.ts';
+import { readOnly } from './read-only.ts';
 import { recommended } from './recommended.ts';
 import { restErrors } from './rest-errors.ts';
 import { shape } from './shape.ts';
 import { tokenErrorFaults } from './token-errors.ts';
+import { tokenRequests } from './token-requests.ts';
 import { tokens } from './tokens.ts';
 import { window } from './window.ts';
 
 export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
+  'the service': readOnly,
   'screenings and pages': shape,
+  'any answer': answered,
   windows: window,
   'order and cursors': paging,
   'next and Link': next,
@@ -24,7 +30,9 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   'one answer in many': intermittent,
   tokens,
   authentication,
+  'whose token, and for how long': forged,
   'token errors': tokenErrorFaults,
+  'token requests': tokenRequests,
   'REST errors': restErrors,
   'limits and failure': limits,
   events,

@@ -31,7 +31,7 @@ const authorizationOf = ({ headers }: ServiceRequest): string => headers['author
 const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
 
 /** Without looking at the signature. */
-function payloadOf(token: string): TokenClaims | undefined {
+export function payloadOf(token: string): TokenClaims | undefined {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
     return typeof parsed === 'object' && parsed !== null && 'tenant_id' in parsed
@@ -42,7 +42,7 @@ function payloadOf(token: string): TokenClaims | undefined {
   }
 }
 
-const headerOf = (token: string): { alg?: string } => {
+export const headerOf = (token: string): { alg?: string } => {
   try {
     return JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as { alg?: string };
   } catch {
@@ -50,13 +50,13 @@ const headerOf = (token: string): { alg?: string } => {
   }
 };
 
-type Verify = (
+export type Verify = (
   token: string,
   nowSeconds: number,
   real: (token: string, nowSeconds: number) => Promise<TokenClaims | undefined>,
 ) => Promise<TokenClaims | undefined>;
 
-const verifying = (make: () => Verify): NonNullable<Fault['server']> => ({
+export const verifying = (make: () => Verify): NonNullable<Fault['server']> => ({
   wrapParts: (parts) => {
     const verify = make();
     const real = parts.tokens.verify.bind(parts.tokens);

@@ -18,11 +18,11 @@ const OTHERS = [
   '7.1-invalid_grant',
 ] as const;
 
-const formOf = (request: ServiceRequest): Map<string, readonly string[]> =>
+export const formOf = (request: ServiceRequest): Map<string, readonly string[]> =>
   new Map(parseForm(request.body.toString()) ?? []);
 
 /** Changes the form of every form POST. */
-const forms = (change: (form: Map<string, readonly string[]>) => void): NonNullable<Fault['server']> =>
+export const forms = (change: (form: Map<string, readonly string[]>) => void): NonNullable<Fault['server']> =>
   requests((request) => {
     const isForm = request.headers['content-type']?.includes('urlencoded');
     if (!isTokenRequest(request) || request.method !== 'POST' || !isForm) return request;

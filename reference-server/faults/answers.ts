@@ -1,0 +1,113 @@
+/** What shows on the octets and headers of any answer, and on the same screening in two of them (2.3, 2.4, 5). */
+import { errorAnswer, type ServiceAnswer } from '../http.ts';
+import { answers, isScreenings, middleware, pages, queryOf, refusals, withHeader } from './alter.ts';
+import type { Fault } from './fault.ts';
+
+/** Alters the octets of every page. */
+const octets = (alter: (text: string) => Buffer): NonNullable<Fault['server']> =>
+  answers((answer, request) =>
+    isScreenings(request) && answer.status === 200 ? { ...answer, body: alter(String(answer.body)) } : answer,
+  );
+
+const withStation = (text: string): string =>
+  text.replace(/"links":(?=\{[^{]*\}\}$)/, '"station":"Zürich Hbf","links":');
+
+const caching = (value: string): NonNullable<Fault['server']> =>
+  answers((answer, request) =>
+    isScreenings(request) && answer.status === 200 ? withHeader(answer, 'cache-control', value) : answer,
+  );
+
+export const answered: readonly Fault[] = [
+  {
+    name: 'two versions side by side, one of which adds a member',
+    trips: { '2.3-object-stable': /as another answer showed it/ },
+    bare: true,
+    server: pages((page, _, number) => {
+      if (number % 2 === 0) page.items = page.items.map((item) => item.replace(/\}$/, ',"schema":2}'));
+    }),
+  },
+  {
+    name: 'small pages leave out members that are null elsewhere',
+    trips: { '2.3-object-stable': /as another answer showed it/ },
+    bare: true,
+    server: pages((page, query) => {
+      if (Number(query.get('pageSize') ?? 100) > 10)
+        page.items = page.items.map((item) => item.replace(/\}$/, ',"note":null}'));
+    }),
+  },
+  {
+    name: 'pages in Latin-1',
+    trips: { '2.4-utf8': /JSON in UTF-8.*no UTF-8/ },
+    mayTrip: ['2.4-links'],
+    bare: true,
+    server: octets((text) => Buffer.from(withStation(text).replace(/[^\0-\xff]/g, '?'), 'latin1')),
+  },
+  {
+    name: 'a byte order mark before every page',
+    trips: { '2.4-utf8': /byte order mark/ },
+    bare: true,
+    server: octets((text) => Buffer.from(`\uFEFF${text}`)),
+  },
+  {
+    name: 'a name cut in the middle of a character',
+    trips: { '2.4-utf8': /no UTF-8/ },
+    bare: true,
+    server: octets((text) => {
+      const whole = Buffer.from(withStation(text));
+      const at = whole.indexOf('ü');
+      return Buffer.concat([whole.subarray(0, at + 1), whole.subarray(at + 2)]);
+    }),
+  },
+  {
+    name: 'token errors quote the form that they are about',
+    trips: { '5-no-echo': /no answer with the client_secret.*the body/ },
+    bare: true,
+    server: middleware(() => async (request, next) => {
+      const answer = await next(request);
+      if (answer.status !== 400 || !request.path.includes('/oauth/token')) return answer;
+      const { error } = JSON.parse(String(answer.body)) as { error: string };
+      const body = { error, error_description: `refused: ${request.body.toString()}` };
+      return { ...answer, body: JSON.stringify(body) };
+    }),
+  },
+  {
+    name: 'a 403 shows the headers of its request',
+    trips: { '5-no-echo': /no token outside of the token response.*the body/ },
+    bare: true,
+    server: refusals([403], (answer, { headers }): ServiceAnswer => {
+      const { body } = errorAnswer(403, 'forbidden', JSON.stringify(headers));
+      return { ...answer, body };
+    }),
+  },
+  {
+    name: 'the token comes back in a cookie',
+    trips: { '5-no-echo': /no token outside of the token response.*set-cookie/ },
+    bare: true,
+    server: answers((answer, request) =>
+      isScreenings(request) && answer.status === 200
+        ? withHeader(
+            answer,
+            'set-cookie',
+            `session=${(request.headers['authorization'] ?? '').slice('Bearer '.length)}; Path=/`,
+          )
+        : answer,
+    ),
+  },
+  {
+    name: 'pages are public for a minute',
+    trips: { '5-not-shared-cache': /public, max-age=60/ },
+    bare: true,
+    server: caching('public, max-age=60'),
+  },
+  {
+    name: 'later pages are kept by shared caches',
+    trips: { '5-not-shared-cache': /s-maxage=30/ },
+    bare: true,
+    server: middleware(() => async (request, next) => {
+      const answer = await next(request);
+      return isScreenings(request) && answer.status === 200 && queryOf(request).has('from_id')
+        ? withHeader(answer, 'cache-control', 'max-age=0, s-maxage=30')
+        : answer;
+    }),
+  },
+];

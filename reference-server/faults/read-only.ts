@@ -1,0 +1,125 @@
+/** Section 1: a service that lets itself be written to. */
+import { compareInstants, instant } from '../../fixtures/data/instant.ts';
+import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http.ts';
+import type { StoredScreening } from '../parts.ts';
+import { TENANTS } from '../provisioning.ts';
+import type { ServerOptions } from '../start.ts';
+import { isScreenings, middleware, pages, storedPages } from './alter.ts';
+import type { Fault } from './fault.ts';
+
+const done = (): ServiceAnswer => jsonAnswer(200, { done: true });
+const nothingToSay = (): ServiceAnswer => ({ status: 204, headers: [], body: '' });
+
+const WRITING = ['POST', 'PUT', 'PATCH', 'DELETE'];
+const isWriting = ({ method, path }: ServiceRequest, ...methods: string[]): boolean =>
+  methods.includes(method) && /\/tenants\/[^/]+\/screenings(\/|\?|$)/.test(path);
+
+const screening = (id: string, testTime: string): StoredScreening => ({
+  id: BigInt(id),
+  testTime,
+  json: `{"id":${id},"tenantId":"${TENANTS.scratch}","testTime":"${testTime}"}`,
+});
+
+/** The scratch tenant's collection, which a request may change. */
+function writable(
+  change: (stored: Map<string, StoredScreening>, request: ServiceRequest) => ServiceAnswer | undefined,
+): ServerOptions {
+  const stored = new Map([['1', screening('1', '1970-05-05T05:05:05Z')]]);
+  return {
+    ...middleware(
+      () => (request, next) =>
+        (request.path.includes(TENANTS.scratch) &&
+          isWriting(request, ...WRITING) &&
+          change(stored, request)) ||
+        next(request),
+    ),
+    ...storedPages(() => async (query, ask) => {
+      if (query.tenantId !== TENANTS.scratch) return ask(query);
+      const items = [...stored.values()].filter(
+        ({ testTime }) =>
+          compareInstants(instant(testTime), query.from) >= 0 &&
+          compareInstants(instant(testTime), query.to) < 0,
+      );
+      return { items, more: false };
+    }),
+  };
+}
+
+const idOf = ({ path }: ServiceRequest): string | undefined => /\/screenings\/(\d+)$/.exec(path)?.[1];
+
+export const readOnly: readonly Fault[] = [
+  {
+    name: 'POST stores a screening',
+    trips: { '1-read-only': /no screening that was not there before/ },
+    bare: false,
+    server: writable((stored, { method, body }) => {
+      if (method !== 'POST') return undefined;
+      const { id, testTime } = JSON.parse(body.toString()) as { id: number; testTime: string };
+      stored.set(String(id), screening(String(id), testTime));
+      return done();
+    }),
+  },
+  {
+    name: 'DELETE takes a screening away',
+    trips: { '1-read-only': /as before the writing methods.*without it/ },
+    bare: false,
+    server: writable((stored, request) => {
+      const id = idOf(request);
+      if (request.method !== 'DELETE' || id === undefined) return undefined;
+      stored.delete(id);
+      return nothingToSay();
+    }),
+  },
+  {
+    name: 'DELETE of the collection empties it, and is answered 404',
+    trips: { '1-read-only': /as before the writing methods.*without it/ },
+    bare: false,
+    server: writable((stored, { method, path }) => {
+      if (method === 'DELETE' && path.endsWith('/screenings')) stored.clear();
+      return undefined;
+    }),
+  },
+  {
+    name: "PATCH of any id touches every screening of the token's tenant",
+    trips: { '1-read-only': /with other values/ },
+    bare: true,
+    server: touched(),
+  },
+  {
+    name: 'PUT and PATCH are 204, and do nothing',
+    trips: { '1-read-only-refused': /a 4xx or 501.*204/ },
+    bare: true,
+    server: middleware(
+      () => (request, next) => (isWriting(request, 'PUT', 'PATCH') ? nothingToSay() : next(request)),
+    ),
+  },
+  {
+    name: 'DELETE is answered with a page',
+    trips: { '1-read-only-refused': /a 4xx or 501.*200/ },
+    bare: false,
+    server: middleware(
+      () => (request, next) =>
+        next(
+          request.method === 'DELETE' && isScreenings(request)
+            ? {
+                ...request,
+                method: 'GET',
+                path: `${request.path}?from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z`,
+              }
+            : request,
+        ),
+    ),
+  },
+];
+
+function touched(): ServerOptions {
+  let times = 0;
+  const counting = middleware(() => (request, next) => {
+    if (isWriting(request, 'PATCH')) times += 1;
+    return next(request);
+  });
+  const shown = pages((page) => {
+    if (times > 0) page.items = page.items.map((item) => item.replace(/\}$/, `,"revision":${times}}`));
+  });
+  return { wrapHandler: (handler) => counting.wrapHandler!(shown.wrapHandler!(handler)) };
+}

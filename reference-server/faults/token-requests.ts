@@ -1,0 +1,106 @@
+/** Sections 4.1 and 7.1: token requests with more in them than there should be, and with less. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { parseForm } from '../form.ts';
+import type { ServiceRequest } from '../http.ts';
+import { isTokenRequest, middleware, oauthError } from './alter.ts';
+import type { Fault } from './fault.ts';
+import { formOf, forms } from './token-errors.ts';
+
+export const tokenRequests: readonly Fault[] = [
+  {
+    name: 'a resource that nobody knows is invalid_target',
+    trips: { '4.1-unknown-parameters': /as without the parameter.*invalid_target/ },
+    bare: true,
+    server: middleware(
+      () => (request, next) =>
+        isTokenRequest(request) && formOf(request).has('resource')
+          ? oauthError(400, 'invalid_target')
+          : next(request),
+    ),
+  },
+  {
+    name: 'an audience of another API is 403',
+    trips: { '4.1-unknown-parameters': /as without the parameter.*403/ },
+    bare: true,
+    server: middleware(
+      () => (request, next) =>
+        isTokenRequest(request) && formOf(request).has('audience')
+          ? oauthError(403, 'access_denied')
+          : next(request),
+    ),
+  },
+  {
+    name: 'a parameter chooses the tenant of the token',
+    trips: { '5-one-tenant': /whatever tenant_id asks for/ },
+    mayTrip: ['2.2-tenant_id'],
+    bare: true,
+    server: tenantByParameter(),
+  },
+  {
+    name: 'a content type with a charset is no form',
+    trips: { '4.1-success': /200 with Content-Type: .*charset/ },
+    bare: true,
+    server: middleware(
+      () => (request, next) =>
+        isTokenRequest(request) && request.headers['content-type']?.includes('charset')
+          ? oauthError(400, 'invalid_request')
+          : next(request),
+    ),
+  },
+  {
+    name: 'an empty scope is the default scope',
+    trips: { '7.1-invalid_request-empty': /400 invalid_request or 400 invalid_scope.*200/ },
+    bare: true,
+    server: forms((form) => {
+      if (form.get('scope')?.[0] === '') form.set('scope', ['screenings.read']);
+    }),
+  },
+  {
+    name: 'an empty grant_type is the only grant there is',
+    trips: { '7.1-invalid_request-empty': /400 invalid_request or 400 unsupported_grant_type.*200/ },
+    bare: true,
+    server: forms((form) => {
+      if (form.get('grant_type')?.[0] === '') form.set('grant_type', ['client_credentials']);
+    }),
+  },
+  {
+    name: 'a blank client_secret is not compared',
+    trips: { '7.1-invalid_request-empty': /400 invalid_request or 401 invalid_client.*200/ },
+    bare: true,
+    server: middleware(() => {
+      let right: readonly string[] = [];
+      return async (request, next) => {
+        if (!isTokenRequest(request)) return next(request);
+        const form = formOf(request);
+        const shown = form.get('client_secret');
+        if (shown?.length === 1 && shown[0]!.trim() === '' && shown[0] !== '') {
+          const pairs = [...form].map(([name, [value = '']]): [string, string] => [
+            name,
+            name === 'client_secret' ? right[0]! : value,
+          ]);
+          return next({ ...request, body: Buffer.from(new URLSearchParams(pairs).toString()) });
+        }
+        const answer = await next(request);
+        if (answer.status === 200 && form.get('client_id')?.[0] === 'primary-client') right = shown ?? right;
+        return answer;
+      };
+    }),
+  },
+];
+
+function tenantByParameter(): NonNullable<Fault['server']> {
+  const current = new AsyncLocalStorage<ServiceRequest>();
+  return {
+    wrapHandler: (handler) => (request) => current.run(request, () => handler(request)),
+    wrapParts: (parts) => ({
+      ...parts,
+      tokens: {
+        verify: (token, nowSeconds) => parts.tokens.verify(token, nowSeconds),
+        mint: (claims) => {
+          const asked = parseForm(current.getStore()?.body.toString() ?? '')?.get('tenant_id')?.[0];
+          return parts.tokens.mint({ ...claims, tenant_id: asked ?? claims.tenant_id });
+        },
+      },
+    }),
+  };
+}

@@ -1,0 +1,108 @@
+/** Section 5: tokens that somebody else signed. */
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import {
+  asymmetricForgeries,
+  confusedForgeries,
+  symmetricForgeries,
+  withHostedForgeries,
+  type Forgery,
+} from '../fixtures/client/forged-token.ts';
+import { isObject, member } from '../fixtures/client/json.ts';
+import { refused } from '../fixtures/checks/refusal.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
+import { encoded, NOBODY, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { bearerHeader } from '../fixtures/run/unauthenticated.ts';
+import { Untested } from '../fixtures/errors.ts';
+
+/** Where issuers publish their keys, beneath authUrl. */
+const KEY_SETS = ['/.well-known/jwks.json', '/oauth/jwks', '/jwks.json', '/jwks'];
+const METADATA = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server'];
+
+async function refuse(kit: Kit, forgeries: readonly Forgery[]): Promise<void> {
+  const own = await kit.tenantOf();
+  await sideBySide(forgeries, async ({ label, token, tenantId = own }) => {
+    const authorization = bearerHeader(`Bearer ${token}`, `Bearer (token ${label})`, 'Bearer $FORGED_TOKEN');
+    const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
+    kit.check('5-forged', exchange, refused(kit.target.errorCodePointer, [401, 'unauthenticated']), label);
+  });
+}
+
+async function jwtOf(kit: Kit): Promise<string> {
+  const { text, claims } = await kit.token();
+  if (!claims) throw new Untested('the access token is no JWT, so there is none to be forged');
+  return text;
+}
+
+/** The JSON at an address beneath authUrl, asked for without a token; undefined where there is none. */
+async function published(kit: Kit, url: string): Promise<unknown> {
+  if (new URL(url).origin !== new URL(kit.target.authUrl).origin) return undefined;
+  const { status, text } = await kit.send({
+    channel: 'rest',
+    method: 'GET',
+    url,
+    headers: { ...kit.target.headers, accept: 'application/json' },
+    authorization: { kind: 'none' },
+    offPath: true,
+  });
+  try {
+    return status === 200 ? (JSON.parse(text) as unknown) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The issuer's public keys, where it publishes them. */
+async function publicKeys(kit: Kit): Promise<KeyObject[]> {
+  const { authUrl } = kit.target;
+  const addresses: string[] = [];
+  for (const path of METADATA) {
+    const metadata = await published(kit, `${authUrl}${path}`);
+    const uri = isObject(metadata as never) ? member(metadata as never, 'jwks_uri') : undefined;
+    if (typeof uri === 'string' && URL.canParse(uri)) addresses.push(uri);
+  }
+  for (const url of addresses.length > 0 ? addresses : KEY_SETS.map((path) => `${authUrl}${path}`)) {
+    const set = (await published(kit, url)) as { keys?: unknown } | undefined;
+    const keys = Array.isArray(set?.keys) ? set.keys.flatMap(keyOf) : [];
+    if (keys.length > 0) return keys;
+  }
+  return [];
+}
+
+function keyOf(jwk: unknown): KeyObject[] {
+  try {
+    return [createPublicKey({ key: jwk as never, format: 'jwk' })];
+  } catch {
+    return [];
+  }
+}
+
+export const probes: readonly Probe[] = [
+  {
+    ids: ['5-forged'],
+    name: 'tokens signed with a fresh key',
+    precondition: 'page',
+    run: async (kit) => {
+      const token = await jwtOf(kit);
+      const stranger = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : NOBODY;
+      await refuse(kit, await asymmetricForgeries(token, stranger));
+      await withHostedForgeries(token, (forgeries) => refuse(kit, forgeries));
+    },
+  },
+  {
+    ids: ['5-forged'],
+    name: 'tokens signed with what is no secret',
+    precondition: 'page',
+    run: async (kit) => refuse(kit, symmetricForgeries(await jwtOf(kit), kit.target.clients.primary)),
+  },
+  {
+    ids: ['5-forged'],
+    name: "tokens signed with the issuer's public key as a secret",
+    precondition: 'page',
+    run: async (kit) => {
+      const token = await jwtOf(kit);
+      const [key] = await publicKeys(kit);
+      if (key) await refuse(kit, confusedForgeries(token, key));
+    },
+  },
+];
