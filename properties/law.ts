@@ -38,6 +38,8 @@ export interface Law<Case> {
   readonly script: (example: Case) => readonly string[];
   /** Of the cases that a run asks for, this share: a costly law has fewer. */
   readonly share?: number;
+  /** Sends wrong secrets: see Probe. */
+  readonly guesses?: boolean;
   /** What the target may do between two answers explains a single failure. */
   readonly needsAgain?: boolean;
 }
@@ -60,6 +62,7 @@ export function lawProbe<Case>(law: Law<Case>): LawProbe {
     name: `law: ${law.name}`,
     precondition: law.precondition ?? 'data',
     supplement: true,
+    guesses: law.guesses ?? false,
     run: (kit) => check(kit, law, cases),
   });
   return { ...shrunkBy(SHRINKS_AT_MOST), law: law.name, shrunkBy };

@@ -8,7 +8,7 @@ import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { refusedWith } from '../fixtures/checks/refusal.ts';
 import { refusedAs } from '../fixtures/checks/token-error.ts';
-import { askRaw, encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { askRaw, encoded, isSuspicious, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { lawProbe, type Violation, type Law, type LawProbe } from './law.ts';
 import { Untested } from '../fixtures/errors.ts';
 
@@ -52,7 +52,7 @@ const malformedTimes = fc
 const malformedIntegers = fc
   .tuple(
     fc.nat({ max: 999 }),
-    fc.constantFrom('a', '.5', 'x1', ',000', '/2', 'e', '%', '--', 'px', "'"),
+    fc.constantFrom('a', '.5', 'x1', ',000', '/2', 'e', 'O', 'px', 'L', '_'),
     fc.boolean(),
   )
   .map(([number, junk, before]) => (before ? `${junk}${number}` : `${number}${junk}`));
@@ -142,7 +142,8 @@ const anyQuery: Law<readonly (readonly [string, string, boolean])[]> = {
     ),
   script: (pairs) => [`?${sayPairs(pairs)}`],
   holds: async (kit, pairs) => {
-    const exchange = await askRaw(kit, `?${sayPairs(pairs)}`);
+    const query = `?${sayPairs(pairs)}`;
+    const exchange = await askRaw(kit, query, { suspicious: isSuspicious(query) });
     const failed =
       exchange.status >= 500 || ['reset', 'protocol'].includes(exchange.transportError?.kind ?? '');
     return failed
@@ -207,18 +208,26 @@ const tokenLaw = (name: TokenCase['name']): Law<TokenCase> => ({
   id: LAW_IDS[name],
   name: `a token request with any other ${name} is refused`,
   precondition: 'token',
-  share: 0.3,
-  cases: async () => tokenCases.filter((example) => example.name === name),
+  // Wrong credentials are kept few: a guard against guessing may lock the client out (RFC 6749, 2.3.1).
+  guesses: name.startsWith('client_'),
+  share: name.startsWith('client_') ? 0.1 : 0.3,
+  cases: async (kit) => {
+    if (name === 'client_secret' && !kit.target.clients.secondTenant)
+      throw new Untested('supply clients.secondTenant: primary alone would be sent too many wrong secrets');
+    return tokenCases.filter((example) => example.name === name);
+  },
   script: (example) => [
     `${example.name}=${name === 'client_secret' ? '(some other secret)' : example.value}`,
   ],
   holds: async (kit, { value }) => {
+    const owner = name === 'client_secret' ? 'secondTenant' : 'primary';
     const form = kit.client
-      .validForm('primary')
+      .validForm(owner)
       .map(([key, old]): [string, string] => [key, key === name ? value : old]);
     const exchange = await kit.send(kit.client.tokenRequest(form));
     const [status, error] = ERRORS[name];
     const mismatch = refusedAs(status, error)(exchange);
+    if (name.startsWith('client_')) await kit.client.mint(owner);
     return mismatch && { mismatch, exchange };
   },
 });

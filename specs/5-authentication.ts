@@ -87,7 +87,11 @@ export const probes: readonly Probe[] = [
     run: async (kit) => {
       const { text } = await kit.token();
       for (const name of ['access_token', 'token']) {
-        await unauthenticated(kit, '5-query-token', { kind: 'none' }, `&${name}=${text}`);
+        // An unknown parameter may be refused as such, before the header is looked at.
+        await unauthenticated(kit, '5-query-token', { kind: 'none' }, `&${name}=${text}`, [
+          400,
+          'invalid_request',
+        ]);
       }
     },
   },

@@ -7,9 +7,9 @@ import type { Kit } from '../fixtures/run/kit.ts';
 import { isUuid } from '../fixtures/checks/page.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import type { RequirementId } from '../fixtures/requirements.ts';
-import type { ClientName } from '../fixtures/target/target.ts';
+import type { ClientName, Target } from '../fixtures/target/target.ts';
 import { refusedAs, sayToken } from '../fixtures/checks/token-error.ts';
-import { Untested } from '../fixtures/errors.ts';
+import { TargetLocked, Untested } from '../fixtures/errors.ts';
 
 type Form = [string, string][];
 
@@ -45,13 +45,52 @@ async function hold(kit: Kit, id: RequirementId, form: Form, judge: Judge, label
   return exchange;
 }
 
-/** Secrets that are near the right one. */
-function wrongSecrets(secret: string): string[] {
-  const swapped = secret.replace(/[a-z]/i, (letter) =>
+/** A wrong pair of credentials, and whose right one it stands for. */
+interface Guess {
+  readonly owner: ClientName;
+  readonly name: 'client_id' | 'client_secret';
+  readonly value: string;
+}
+
+const inOtherCase = (text: string): string =>
+  text.replace(/[a-z]/gi, (letter) =>
     letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
   );
-  const wrong = ['not-the-secret', `${secret}x`, secret.slice(0, -1), swapped];
-  return [...new Set(wrong)].filter((candidate) => candidate !== secret && candidate !== '');
+
+/** Secrets that are near the right one, in turn of every client there is: none is asked for many wrong ones. */
+function wrongSecrets({ clients }: Target): Guess[] {
+  const owners = (['primary', 'secondTenant', 'notOnboarded'] as const).filter((name) => clients[name]);
+  const kinds: ((secret: string) => string)[] = [
+    () => 'not-the-secret',
+    (secret) => `${secret}x`,
+    (secret) => secret.slice(0, -1),
+    inOtherCase,
+  ];
+  const near = kinds.map((kind, index): Guess => {
+    const owner = owners[index % owners.length]!;
+    return { owner, name: 'client_secret', value: kind(clients[owner]!.clientSecret) };
+  });
+  const others = owners.slice(1).map((name) => clients[name]!.clientSecret);
+  return [
+    ...near,
+    ...others.map((value): Guess => ({ owner: 'primary', name: 'client_secret', value })),
+  ].filter(({ owner, value }) => value !== '' && value !== clients[owner]!.clientSecret);
+}
+
+/** Each must be refused as invalid_client. Right credentials in between end the count of wrong ones in most guards. */
+async function refuseGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess[]): Promise<void> {
+  for (const [done, { owner, name, value }] of guesses.entries()) {
+    try {
+      const form = replaced(kit.client.validForm(owner), name, value);
+      challenge(kit, await hold(kit, id, form, refusedAs(401, 'invalid_client'), `a wrong ${name}`));
+      await kit.client.mint(owner);
+    } catch (error) {
+      // What was refused before it says enough.
+      if (!(error instanceof TargetLocked) || done === 0) throw error;
+      kit.ledger.observe('lockout', `after ${kit.client.wrongSecrets} wrong secrets`);
+      return;
+    }
+  }
 }
 
 async function provisioned(kit: Kit, name: ClientName, id: RequirementId, error: string): Promise<void> {
@@ -71,9 +110,7 @@ const SCOPES = ['nobody.has.this.scope', 'screenings.write', 'SCREENINGS.READ', 
 
 /** The client_id with its letters in the other case; nothing where that is another client's, or the same UUID. */
 function inAnotherCase(kit: Kit, clientId: string): string[] {
-  const swapped = clientId.replace(/[a-z]/gi, (letter) =>
-    letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
-  );
+  const swapped = inOtherCase(clientId);
   const taken = Object.values(kit.target.clients).some((client) => client?.clientId === swapped);
   return taken || isUuid(clientId) ? [] : [swapped];
 }
@@ -148,43 +185,23 @@ export const probes: readonly Probe[] = [
     },
   },
   {
-    ids: ['7.1-invalid_client-secret', '7.1-invalid_client-challenge', '7.1-body'],
-    name: 'a wrong secret',
-    precondition: 'token',
-    run: async (kit) => {
-      const valid = kit.client.validForm('primary');
-      const others = (['secondTenant', 'notOnboarded'] as const).flatMap(
-        (name) => kit.target.clients[name] ?? [],
-      );
-      const { clientSecret } = kit.target.clients.primary;
-      const secrets = [...wrongSecrets(clientSecret), ...others.map((other) => other.clientSecret)];
-      for (const secret of secrets.filter((candidate) => candidate !== clientSecret)) {
-        const form = replaced(valid, 'client_secret', secret);
-        const judge = refusedAs(401, 'invalid_client');
-        const exchange = await hold(kit, '7.1-invalid_client-secret', form, judge, 'a wrong secret');
-        challenge(kit, exchange);
-      }
-    },
-  },
-  {
     ids: ['7.1-invalid_client-id', '7.1-invalid_client-challenge', '7.1-body'],
     name: 'an unknown client_id',
     precondition: 'token',
-    run: async (kit) => {
-      const valid = kit.client.validForm('primary');
+    guesses: true,
+    run: (kit) => {
       const { clientId } = kit.target.clients.primary;
-      for (const id of ['nobody-has-this-client-id', `${clientId}x`, ...inAnotherCase(kit, clientId)]) {
-        const form = replaced(valid, 'client_id', id);
-        const exchange = await hold(
-          kit,
-          '7.1-invalid_client-id',
-          form,
-          refusedAs(401, 'invalid_client'),
-          'unknown',
-        );
-        challenge(kit, exchange);
-      }
+      const ids = ['nobody-has-this-client-id', `${clientId}x`, ...inAnotherCase(kit, clientId)];
+      const guesses = ids.map((value): Guess => ({ owner: 'primary', name: 'client_id', value }));
+      return refuseGuesses(kit, '7.1-invalid_client-id', guesses);
     },
+  },
+  {
+    ids: ['7.1-invalid_client-secret', '7.1-invalid_client-challenge', '7.1-body'],
+    name: 'a wrong secret',
+    precondition: 'token',
+    guesses: true,
+    run: (kit) => refuseGuesses(kit, '7.1-invalid_client-secret', wrongSecrets(kit.target)),
   },
   {
     ids: ['7.1-unsupported_grant_type', '7.1-body'],

@@ -3,7 +3,7 @@ import { differs } from '../fixtures/checks/mismatch.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import { refusal, refusalOr200, refusals, ruleProbes, type Rule } from '../fixtures/run/everywhere.ts';
-import { askRaw, encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { askRaw, encoded, isSuspicious, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 const MALFORMED_TIMES = [
@@ -142,7 +142,7 @@ export const probes: readonly Probe[] = [
       const tenantId = await kit.tenantOf();
       const queries = oddQueries();
       await sideBySide(queries, async (query) => {
-        const exchange = await askRaw(kit, query);
+        const exchange = await askRaw(kit, query, { suspicious: isSuspicious(query) });
         if (query.includes('from_id=-1'))
           kit.ledger.observe('negative-from_id', sayRefusal(exchange).slice(0, 3));
         if (query.includes('pageSize=10&pageSize=20')) {
