@@ -10,8 +10,14 @@ import {
   walksOfSeveralPages,
   pagesOfEverySize,
 } from '../fixtures/run/standard-walks.ts';
+import { checkWalk } from '../fixtures/run/walk.ts';
+import { holdAgainstDefault } from './4.2-circumstances.ts';
 import { prefixMismatch } from '../fixtures/checks/selection.ts';
 import { Untested } from '../fixtures/errors.ts';
+
+/** Of the largest size: beyond the 10,000 items that many stores end at. */
+const DEEP_PAGES = 12;
+const DEEPEST_PAGES = 50;
 
 export const probes: readonly Probe[] = [
   {
@@ -22,6 +28,7 @@ export const probes: readonly Probe[] = [
       const { items, window } = await sampleDataOf(kit);
       const exchange = await kit.page({ from: window.from, to: window.to }, { id: '4.2-pageSize-default' });
       kit.ledger.observe('default-page-items', String(pageOf(exchange).items?.length ?? 'none'));
+      await holdAgainstDefault(kit, { from: window.from, to: window.to }, exchange);
       if (items.length <= DEFAULT_PAGE_SIZE) {
         throw new Untested(
           `more than ${DEFAULT_PAGE_SIZE} screenings show it; load some for clients.primary`,
@@ -61,6 +68,18 @@ export const probes: readonly Probe[] = [
     walksOfSeveralPages,
   ),
   observed(['4.2-r7-link-absent'], 'the final pages', pagesOfEverySize),
+  {
+    ids: ['4.2-window', '4.2-r5-exactly-once'],
+    name: 'a walk as deep as the data or the budget',
+    precondition: 'data',
+    supplement: true,
+    run: async (kit) => {
+      const { beyond } = await sampleDataOf(kit);
+      const share = Math.floor(kit.options.maxRequests / 100);
+      const maxPages = Math.min(DEEPEST_PAGES, Math.max(DEEP_PAGES, share));
+      if (beyond) await checkWalk(kit, { ...beyond, pageSize: MAX_PAGE_SIZE }, { maxPages }, 'deep walk');
+    },
+  },
   {
     ids: ['4.2-repeatable'],
     name: 'the same request twice',

@@ -3,12 +3,14 @@ import { pageOf } from '../fixtures/client/page.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import { refusedWith } from '../fixtures/checks/refusal.ts';
-import { formatInstant, instant, shift } from '../fixtures/data/instant.ts';
+import { formatInstant, instant, shift, type Instant } from '../fixtures/data/instant.ts';
 import { withWindow } from '../fixtures/run/circumstances.ts';
 import { refusal, refusals, ruleProbes, type Rule } from '../fixtures/run/everywhere.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import { checkRefusals, encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { sampleDataOf, variedItems } from '../fixtures/run/survey.ts';
+import { walk } from '../fixtures/run/walk.ts';
 
 const REQUIRED = (['from', 'to'] as const).map((name): Rule => ({
   id: `4.2-${name}-required`,
@@ -62,7 +64,71 @@ const INVERTED: Rule = {
   },
 };
 
+/** Behind so many seconds 64-bit nanoseconds, and 32-bit seconds, begin anew. */
+const WRAPS = [2n ** 64n / 10n ** 9n, 2n ** 32n];
+
+const WIDE: readonly (readonly [string, string])[] = [
+  ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59Z'],
+  ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'],
+  ['1600-01-01T00:00:00Z', '2300-01-01T00:00:00Z'],
+  ['1677-09-21T00:00:00Z', '2262-04-12T00:00:00Z'],
+  ['1901-12-13T00:00:00Z', '2038-01-20T00:00:00Z'],
+];
+
+const ELSEWHERE: readonly (readonly [string, string])[] = [
+  ['0001-01-01T00:00:00Z', '0002-01-01T00:00:00Z'],
+  ['1600-01-01T00:00:00Z', '1601-01-01T00:00:00Z'],
+  ['1969-12-31T23:59:58Z', '1970-01-01T00:00:01Z'],
+  ['2090-01-01T00:00:00Z', '2091-01-01T00:00:00Z'],
+  ['9000-01-01T00:00:00Z', '9999-12-31T23:59:59Z'],
+];
+
+/** Windows that hold the data, and go far beyond it: two pages each, so that next is seen too. */
+async function wideWindows(kit: Kit): Promise<void> {
+  const { items, window } = await sampleDataOf(kit);
+  const later = (years: number): string => `${new Date().getUTCFullYear() + years}-01-01T00:00:00Z`;
+  const first = instant(window.from);
+  const wide: readonly (readonly [string, string])[] = [
+    ...WIDE,
+    [window.from, later(1)],
+    [window.from, '9999-12-31T23:59:59.999999Z'],
+    [formatInstant(shift(first, -367n * 86_400n, 0)), later(2)],
+  ];
+  const pageSize = Math.max(1, Math.min(50, Math.floor(items.length / 3)));
+  for (const [from, to] of wide) await walk(kit, { from, to, pageSize }, { maxPages: 2 });
+}
+
+/** Windows far from the data: where instants are kept in too few bits, they land on it. */
+async function farWindows(kit: Kit): Promise<void> {
+  const { items } = await sampleDataOf(kit);
+  const [first, last] = [items[0]!.at, items.at(-1)!.at];
+  const moved = [...WRAPS, ...WRAPS.map((wrap) => -wrap)].flatMap((seconds) => {
+    const [from, to] = [first, shift(last, 1n, 0)].map((at) => shift({ ...at, fraction: '' }, seconds, 0));
+    return isWritable(from!) && isWritable(to!) ? [[formatInstant(from!), formatInstant(to!)] as const] : [];
+  });
+  // Years of two digits are often taken for years of our time.
+  const twoDigits = [first, last].map((at) => `00${formatInstant(at).slice(2)}`) as [string, string];
+  for (const [from, to] of [...ELSEWHERE, ...moved, twoDigits]) await kit.page({ from, to, pageSize: 10 });
+}
+
+const isWritable = ({ seconds }: Instant): boolean =>
+  seconds > instant('0001-01-02T00:00:00Z').seconds && seconds < instant('9999-12-31T00:00:00Z').seconds;
+
 export const probes: readonly Probe[] = [
+  {
+    ids: ['4.2-success', '4.2-window', '4.2-r6-next-to'],
+    name: 'windows far wider than the data',
+    precondition: 'data',
+    supplement: true,
+    run: wideWindows,
+  },
+  {
+    ids: ['4.2-success', '4.2-window'],
+    name: 'windows far from the data',
+    precondition: 'data',
+    supplement: true,
+    run: farWindows,
+  },
   ...REQUIRED.flatMap(ruleProbes),
   ...ruleProbes(ZERO_WIDTH),
   {

@@ -9,6 +9,7 @@ import { probes as tokenRequest } from './4.1-token-request.ts';
 import { probes as window } from './4.2-window.ts';
 import { probes as validWindows } from './4.2-valid-windows.ts';
 import { probes as paging } from './4.2-paging.ts';
+import { probes as nextAgain } from './4.2-next-again.ts';
 import { probes as oneTenant } from './4.2-one-tenant.ts';
 import { probes as pagesEverywhere } from './4.2-circumstances.ts';
 import { probes as refusedEverywhere } from './5-circumstances.ts';
@@ -36,6 +37,7 @@ export const PROBES: readonly Probe[] = [
   ...tokenRequest,
   ...window,
   ...paging,
+  ...nextAgain,
   ...oneTenant,
   ...authentication,
   ...tokens,

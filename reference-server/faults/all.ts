@@ -3,10 +3,12 @@ import type { Fault } from './fault.ts';
 import { answered } from './answers.ts';
 import { authentication } from './authentication.ts';
 import { cached } from './cache.ts';
+import { farWindows } from './far-windows.ts';
 import { events } from './events.ts';
 import { forged } from './forged.ts';
 import { intermittent } from './intermittent.ts';
 import { limits } from './limits.ts';
+import { nextAgain } from './next-again.ts';
 import { next } from './next.ts';
 import { paging } from './paging.ts';
 import { rarePlaces } from './rare-places.ts';
@@ -24,8 +26,10 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   'screenings and pages': shape,
   'any answer': answered,
   windows: window,
+  'windows far away': farWindows,
   'order and cursors': paging,
   'next and Link': next,
+  'next asked again': nextAgain,
   caches: cached,
   'one answer in many': intermittent,
   tokens,
