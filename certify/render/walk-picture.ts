@@ -2,7 +2,7 @@
 import type { PictureItem, PicturePage, WalkPicture } from '../../fixtures/checks/walk-picture.ts';
 import { clip, markup, oneLine, visible, type Markup } from './markup.ts';
 
-const WIDTH_PX = 420;
+const WIDTH_PX = 440;
 const LINE_PX = 22;
 const PAD_PX = 10;
 
@@ -40,10 +40,12 @@ export function walkPictureSvg(picture: WalkPicture, id: string): Markup {
       markup`<circle class="mark ${kind}" cx="24" cy="${middle}" r="5"/>`,
       text(`${item.id}  ${item.testTime}`, 40, middle + 4, `item ${kind}`),
     );
-    if (item.mark)
+    if (item.mark) {
+      y += LINE_PX - 4;
       parts.push(
-        markup`<text class="word" x="${WIDTH_PX - 12}" y="${middle + 4}" text-anchor="end">${MARK_WORD[item.mark]}</text>`,
+        markup`<text class="word" x="40" y="${y + LINE_PX / 2 + 2}">↑ ${MARK_WORD[item.mark]}</text>`,
       );
+    }
     y += LINE_PX;
   };
   const note = (content: string): void => {
@@ -54,7 +56,7 @@ export function walkPictureSvg(picture: WalkPicture, id: string): Markup {
     if (index > 0) {
       const top = y;
       y += 6;
-      if (picture.cursor) note(`↓ ${picture.cursor}`);
+      (picture.cursor?.split(' ') ?? []).forEach((part, at) => note(`${at === 0 ? '↓' : ' '} ${part}`));
       picture.between.forEach(mark);
       y += 6;
       parts.push(markup`<line class="cursor" x1="24" x2="24" y1="${top}" y2="${y}"/>`);
