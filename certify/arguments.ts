@@ -8,6 +8,7 @@ import {
   type RequirementId,
 } from '../fixtures/requirements.ts';
 import { nearest } from '../fixtures/target/usage.ts';
+import { commandName } from './called-from.ts';
 import { selectIds } from './certify.ts';
 import { shellWord } from '../fixtures/run/shell.ts';
 import { KIT_VERSION } from '../fixtures/package.ts';
@@ -38,6 +39,8 @@ export interface Arguments {
   readonly kit: Partial<KitOptions>;
 }
 
+const CALLED = commandName('certify');
+
 export const SECRET_VARIABLE = 'SCREENINGS_CLIENT_SECRET';
 const LARGEST_SEED = 2 ** 31 - 1;
 
@@ -57,7 +60,7 @@ function seconds(text: string): number {
 }
 
 function command(): Command {
-  return new Command('npm run certify --')
+  return new Command(CALLED)
     .description(
       'Certifies an implementation of the Screenings Retrieval Service; without a target, the reference server.',
     )
@@ -224,5 +227,5 @@ export function replayCommand(
   const words = flags.flatMap(([flag, value]) =>
     value === undefined ? [] : [flag, shellWord(String(value))],
   );
-  return ['npm run certify --', ...words].join(' ');
+  return [CALLED, ...words].join(' ');
 }

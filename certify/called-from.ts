@@ -6,3 +6,7 @@ export function calledFrom(script: string): (path: string) => string {
   const folder = process.env['npm_lifecycle_event'] === script ? process.env['INIT_CWD'] : undefined;
   return (path) => resolve(folder ?? '.', path);
 }
+
+/** How a command is called: compiled, the kit is an installed package. */
+export const commandName = (script: string): string =>
+  import.meta.filename.endsWith('.js') ? `npx screenings-${script}` : `npm run ${script} --`;

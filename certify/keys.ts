@@ -1,14 +1,15 @@
+#!/usr/bin/env node
 /** `npm run keys [-- --directory DIR]`: makes a pair to sign certificates with: private.jwk (mode 0600) and public.jwk. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { KIT_VERSION } from '../fixtures/package.ts';
-import { calledFrom } from './called-from.ts';
+import { calledFrom, commandName } from './called-from.ts';
 import { makeKeys } from './certificate.ts';
 
 const at = calledFrom('keys');
 
-const { directory } = new Command('npm run keys --')
+const { directory } = new Command(commandName('keys'))
   .description('Makes a key pair: private.jwk signs certificates and stays secret, public.jwk verifies them.')
   .option('--directory <dir>', 'where to', '.')
   .version(KIT_VERSION)

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /** `npm run certify`: certifies a target and leaves a report. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -59,7 +60,7 @@ async function main(): Promise<number> {
     const seed = args.kit.seed ?? Math.floor(Math.random() * 2 ** 31);
     if (!isDescribed(args)) {
       // Loaded only here: who certifies a target needs no database.
-      const { startReference } = await import('./reference.ts');
+      const { startReference } = await import('./reference.ts').catch(withoutPackages);
       reference = await startReference(directory);
       console.log(`reference server: ${reference.databaseDescription}`);
     }
@@ -101,6 +102,15 @@ async function readSigningKey(path: string): Promise<JWK> {
     throw new UsageError(`--sign: can't read ${path} (${error.code ?? error.message})`);
   });
   return readKey(text, `--sign: ${path}`, 'private');
+}
+
+/** The package leaves what only the reference server needs to whoever wants it. */
+function withoutPackages(error: NodeJS.ErrnoException): never {
+  const missing = error.code === 'ERR_MODULE_NOT_FOUND' && /package '([^']+)'/.exec(error.message)?.[1];
+  if (!missing) throw error;
+  throw new UsageError(
+    `name a target (--target FILE, or --init to write one); the reference server, which is certified without one, needs ${missing} and the other optional peers of this package`,
+  );
 }
 
 /** What else than certifying the command does. */

@@ -1,15 +1,16 @@
+#!/usr/bin/env node
 /** `npm run verify -- certificate.jws --key public.jwk [--report report.json]`: 0 it holds, 1 it does not, 2 usage. */
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { UsageError } from '../fixtures/errors.ts';
 import { KIT_VERSION } from '../fixtures/package.ts';
-import { calledFrom } from './called-from.ts';
+import { calledFrom, commandName } from './called-from.ts';
 import { NotVerified, readKey, verify } from './certificate.ts';
 import { visible } from './render/markup.ts';
 
 const at = calledFrom('verify');
 
-const command = new Command('npm run verify --')
+const command = new Command(commandName('verify'))
   .description('Checks a signed certificate: its signature, and that the report is the one it speaks of.')
   .argument('<certificate>', 'certificate.jws')
   .requiredOption('--key <file>', 'public key of whoever certified (a JWK)')

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /** `npm run reference-server`: the reference server by itself. */
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';

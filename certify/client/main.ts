@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /** `npm run certify-client`: judges a client, and leaves a report. */
 import { join } from 'node:path';
 import { UsageError } from '../../fixtures/errors.ts';

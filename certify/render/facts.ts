@@ -214,7 +214,7 @@ export function durationText(durationMs: number): string {
 /** The command that repeats the run for one requirement. */
 export function replayCommand(report: Report, id: string): string {
   let command = report.replay.replace(/\s--only[ =]\S+/g, '');
-  if (!/\s--(\s|$)/.test(command)) command += ' --';
+  if (command.startsWith('npm run') && !/\s--(\s|$)/.test(command)) command += ' --';
   if (!/\s--seed[ =]/.test(command)) command += ` --seed ${report.seed}`;
   return `${command} --only ${id}`;
 }
