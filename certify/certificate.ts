@@ -64,8 +64,7 @@ const RESULT = { conformant: 'PASSED', 'non-conformant': 'FAILED', incomplete: '
 export function statementOf(report: Report, reportJson: string | Uint8Array): Statement {
   const ids = (status: string): string[] =>
     report.requirements.filter((result) => result.status === status).map(({ id }) => id);
-  const { verdict, target, kit, classes, seed, startedAt, durationMs, selection } = report;
-  const { coverage } = report as { coverage?: Record<string, unknown> };
+  const { verdict, target, kit, classes, coverage, seed, startedAt, durationMs, selection } = report;
   return {
     _type: 'https://in-toto.io/Statement/v1',
     subject: [{ name: 'report.json', digest: { sha256: sha256(reportJson) } }],
@@ -77,9 +76,8 @@ export function statementOf(report: Report, reportJson: string | Uint8Array): St
       warnedTests: ids('warn'),
       failedTests: ids('fail'),
       screenings: {
-        ...{ verdict, target, kit, classes, seed, startedAt, durationMs },
+        ...{ verdict, target, kit, classes, coverage, seed, startedAt, durationMs },
         untested: [...ids('untested'), ...ids('error')],
-        ...(coverage ? { coverage } : {}),
         ...(selection ? { selection: [...selection] } : {}),
       },
     },

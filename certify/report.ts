@@ -1,105 +1,103 @@
-/** The shape of report.json: the one source that every rendering is written from. */
-import type { Failure } from '../fixtures/run/evidence.ts';
-import type { Level, RequirementClass, RequirementId } from '../fixtures/requirements.ts';
+/** The shape of report.json: the one source that every rendering, and its JSON Schema, is made from. */
+import { z } from 'zod';
+import type { DeepReadonly } from '../fixtures/deep-readonly.ts';
+import { failureSchema, type Failure } from '../fixtures/run/evidence.ts';
+import { CLASSES, type RequirementId } from '../fixtures/requirements.ts';
 
 export type { Failure };
 
-/** pass · fail: a MUST is broken · warn: a SHOULD is broken · untested: see reason · error: the kit went wrong. */
-export type Status = 'pass' | 'fail' | 'warn' | 'untested' | 'error';
+const text = z.string();
+const count = z.number().int().nonnegative();
+const numbers = z.record(text, z.number());
+const requirementClass = z.enum(CLASSES);
 
-export type Verdict = 'conformant' | 'non-conformant' | 'incomplete';
+const statusSchema = z
+  .enum(['pass', 'fail', 'warn', 'untested', 'error'])
+  .describe('fail: a MUST is broken; warn: a SHOULD is; untested: see reason; error: the kit went wrong');
+const verdictSchema = z.enum(['conformant', 'non-conformant', 'incomplete']);
 
-export interface RequirementResult {
-  readonly id: RequirementId;
-  readonly section: string;
-  readonly level: Level;
-  readonly class: RequirementClass;
-  readonly title: string;
-  readonly status: Status;
-  /** Why untested, and what to supply; what the kit tripped over. */
-  readonly reason?: string;
-  readonly lookAt: readonly string[];
-  /** What its probes took. */
-  readonly durationMs?: number;
-  /** How many times the requirement was held against an answer. */
-  readonly checks: number;
-  readonly failures: readonly Failure[];
-}
+const requirementSchema = z.object({
+  // Ids are added from release to release, so the schema does not list them.
+  id: text as unknown as z.ZodType<RequirementId>,
+  section: text,
+  level: z.enum(['MUST', 'SHOULD']),
+  class: requirementClass,
+  title: text,
+  status: statusSchema,
+  reason: text.optional().describe('why untested, and what to supply; what the kit tripped over'),
+  lookAt: z.array(text).describe('where an implementer should look, most likely cause first'),
+  durationMs: z.number().optional().describe('what its probes took'),
+  checks: count.describe('how many times it was held against an answer'),
+  failures: z.array(failureSchema).describe('smallest first'),
+});
 
+const observationSchema = z.object({
+  topic: text.describe('a short name such as missing-from-code'),
+  question: text,
+  seen: z.array(text),
+});
+
+const changesSchema = z.object({
+  since: text.describe('when the earlier run began'),
+  sameTarget: z.boolean(),
+  newlyFailing: z.array(text),
+  newlyPassing: z.array(text),
+  noLongerExercised: z.array(text),
+});
+
+const knownFailureSchema = z.object({
+  id: text,
+  reason: text,
+  expires: text.describe('the last day, as in 2026-12-31'),
+  stand: z.enum(['failing', 'passes again', 'expired', 'not exercised']),
+});
+
+export const reportSchema = z.object({
+  kit: z.object({ name: text, version: text }),
+  target: z.object({ name: text, baseUrl: text, authUrl: text }).describe('never a secret or a token'),
+  startedAt: text.describe('RFC 3339'),
+  durationMs: z.number(),
+  requests: count,
+  seed: z.number().int(),
+  verdict: verdictSchema,
+  summary: text.describe('one sentence: what the verdict rests on, or what would complete it'),
+  basis: text.optional().describe('what broke first, where what depends on it could not be tested'),
+  required: z.array(requirementClass).optional().describe('classes that had to be exercised beside core'),
+  selection: z.array(text).optional().describe('the ids that the run was limited to; absent for a whole run'),
+  coverage: z
+    .object({
+      deepestWalk: count.describe('screenings on the longest walk'),
+      widestWindow: text.describe('the widest window that was served, from/to in UTC; empty where none was'),
+      largestFullPage: count.describe('the largest page size of which a page was full; 0 where none was'),
+    })
+    .describe('how far the run went'),
+  classes: z.record(requirementClass, z.enum(['exercised', 'partly', 'untested'])),
+  evidence: z
+    .object({
+      planned: count,
+      executed: count,
+      seen: numbers,
+      laws: numbers.describe('how many cases each law saw'),
+      notLookedAt: z
+        .array(z.object({ rules: z.array(text), circumstances: z.array(text) }))
+        .describe('circumstances, alone or in pairs, that rules were not asked in'),
+    })
+    .describe('probes and laws planned and executed, and what the run saw, by name'),
+  observations: z.array(observationSchema).describe('what was seen where the specification is silent'),
+  replay: text.describe('the command that repeats this run'),
+  tokenCommands: z.array(text).describe('fetch the tokens that the curl lines name'),
+  requirements: z.array(requirementSchema).describe('all of them, in the order of the catalogue'),
+  changes: changesSchema.optional().describe('with --baseline'),
+  knownFailures: z.array(knownFailureSchema).optional().describe('with --known-failures'),
+});
+
+export type Status = z.infer<typeof statusSchema>;
+export type Verdict = z.infer<typeof verdictSchema>;
+export type RequirementResult = DeepReadonly<z.infer<typeof requirementSchema>>;
 /** What was seen of a behaviour that the specification leaves open. */
-export interface Observation {
-  /** A short name such as `missing-from-code`. */
-  readonly topic: string;
-  readonly question: string;
-  readonly seen: readonly string[];
-}
-
+export type Observation = DeepReadonly<z.infer<typeof observationSchema>>;
 /** Against an earlier run: requirement ids in the order of the catalogue. */
-export interface Changes {
-  /** When the earlier run began. */
-  readonly since: string;
-  readonly sameTarget: boolean;
-  readonly newlyFailing: readonly string[];
-  readonly newlyPassing: readonly string[];
-  readonly noLongerExercised: readonly string[];
-}
-
+export type Changes = DeepReadonly<z.infer<typeof changesSchema>>;
 /** A failure that was noted beforehand; it changes no verdict. */
-export interface KnownFailure {
-  readonly id: string;
-  readonly reason: string;
-  /** The last day, as in 2026-12-31. */
-  readonly expires: string;
-  readonly stand: 'failing' | 'passes again' | 'expired' | 'not exercised';
-}
-
-export interface Report {
-  readonly kit: { readonly name: string; readonly version: string };
-  readonly target: { readonly name: string; readonly baseUrl: string; readonly authUrl: string };
-  readonly startedAt: string;
-  readonly durationMs: number;
-  readonly requests: number;
-  readonly seed: number;
-  readonly verdict: Verdict;
-  /** One sentence: what the verdict rests on, or what would complete it. */
-  readonly summary: string;
-  /** The basis that broke, once, where what depends on it could not be tested. */
-  readonly basis?: string;
-  /** The classes that had to be exercised beside core (`--require`, `require` in the target file). */
-  readonly required?: readonly RequirementClass[];
-  /** The ids that the run was limited to (`--only`); absent for a whole run. */
-  readonly selection?: readonly string[];
-  /** How far the run went. */
-  readonly coverage: {
-    /** Screenings on the longest walk. */
-    readonly deepestWalk: number;
-    /** The widest window that was served, `from/to` in UTC; empty where none was. */
-    readonly widestWindow: string;
-    /** The largest page size of which a page was full; 0 where none was. */
-    readonly largestFullPage: number;
-  };
-  readonly classes: Readonly<Record<RequirementClass, 'exercised' | 'partly' | 'untested'>>;
-  /** Probes and laws planned and executed, and what the run saw, by name (such as `pages`, `longestWalkPages`). */
-  readonly evidence: {
-    readonly planned: number;
-    readonly executed: number;
-    readonly seen: Readonly<Record<string, number>>;
-    /** How many cases each law saw. */
-    readonly laws: Readonly<Record<string, number>>;
-    /** Circumstances, alone or in pairs, that rules were not asked in; empty where all pairs were. */
-    readonly notLookedAt: readonly {
-      readonly rules: readonly string[];
-      readonly circumstances: readonly string[];
-    }[];
-  };
-  readonly observations: readonly Observation[];
-  /** The command that repeats this run: `npm run certify -- …`. */
-  readonly replay: string;
-  /** The commands that fetch the tokens which the curl lines name; secrets are taken from the environment. */
-  readonly tokenCommands: readonly string[];
-  readonly requirements: readonly RequirementResult[];
-  /** With `--baseline`. */
-  readonly changes?: Changes;
-  /** With `--known-failures`. */
-  readonly knownFailures?: readonly KnownFailure[];
-}
+export type KnownFailure = DeepReadonly<z.infer<typeof knownFailureSchema>>;
+export type Report = DeepReadonly<z.infer<typeof reportSchema>>;

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { sampleReport } from './render/sample.testing.ts';
+import { conformantReport, incompleteReport, sampleReport } from './render/sample.testing.ts';
 import { SCHEMAS, schemaText } from './schemas.ts';
 
 const folder = join(import.meta.dirname, 'schemas');
@@ -24,4 +24,13 @@ test('a target file is held to its members', () => {
   expect(valid(target)).toBe(true);
   expect(valid({ ...target, bseUrl: '' })).toBe(false);
   expect(valid({ ...target, clients: {} })).toBe(false);
+});
+
+test('what the kit writes is as the schema of report.json says', () => {
+  const valid = validator('report.schema.json');
+  for (const report of [sampleReport(), conformantReport(), incompleteReport()]) {
+    const written: unknown = JSON.parse(JSON.stringify(report));
+    expect(valid(written), JSON.stringify(valid.errors)).toBe(true);
+  }
+  expect(valid({ ...sampleReport(), verdict: 'green' })).toBe(false);
 });

@@ -1,6 +1,7 @@
 /** JSON Schemas of what users write and read, made from the definitions that the kit itself checks with. */
 import { z } from 'zod';
 import { KIT_NAME } from '../fixtures/package.ts';
+import { reportSchema } from './report.ts';
 import { targetFileSchema } from '../fixtures/target/target.ts';
 
 const DRAFT = { target: 'draft-2020-12', io: 'input' } as const;
@@ -13,6 +14,10 @@ export const SCHEMAS: Readonly<Record<string, () => object>> = {
   'target.schema.json': () => ({
     title: 'Target file of the screenings conformance kit',
     ...z.toJSONSchema(targetFileSchema, DRAFT),
+  }),
+  'report.schema.json': () => ({
+    title: 'report.json of the screenings conformance kit',
+    ...z.toJSONSchema(reportSchema, DRAFT),
   }),
 };
 
