@@ -13,6 +13,7 @@ import {
 import { sayOpen } from '../fixtures/run/cover.ts';
 import { secretsOf } from '../fixtures/target/target.ts';
 import { failureOf, tokenCommands, type Wording } from '../fixtures/run/evidence.ts';
+import { diagnose } from './diagnosis/diagnose.ts';
 import { observationsOf } from './observations.ts';
 import { createRedactor } from '../fixtures/run/redact.ts';
 import { redactReport } from './redact-report.ts';
@@ -70,6 +71,7 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
       laws: Object.fromEntries(ledger.laws),
       notLookedAt: notLookedAt(ledger),
     },
+    diagnosis: diagnose(selected),
     observations: observationsOf(ledger),
     replay: facts.replay,
     tokenCommands: tokenCommands(

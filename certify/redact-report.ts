@@ -6,10 +6,21 @@ import type { Report } from './report.ts';
  * it is: a secret that happens to be a word such as `core` must not make the report unreadable.
  */
 export function redactReport(report: Report, { redact, redactDeep }: Redactor): Report {
-  const { kit, startedAt, verdict, selection, required, classes, requirements, evidence, ...texts } = report;
+  const {
+    kit,
+    startedAt,
+    verdict,
+    selection,
+    required,
+    classes,
+    requirements,
+    evidence,
+    diagnosis,
+    ...texts
+  } = report;
   return {
     ...redactDeep(texts, 'fixed'),
-    ...{ kit, startedAt, verdict, classes },
+    ...{ kit, startedAt, verdict, classes, diagnosis },
     ...(selection && { selection }),
     ...(required && { required }),
     evidence: { ...evidence, seen: redactDeep(evidence.seen), laws: redactDeep(evidence.laws) },

@@ -37,6 +37,21 @@ const observationSchema = z.object({
   seen: z.array(text),
 });
 
+const likenessSchema = z.object({
+  name: text.describe('a known mistake, in words'),
+  likelihood: z.number().describe('0 to 1: against every other known mistake, and one that nobody knows'),
+  why: text,
+  remedy: text,
+});
+
+const diagnosisSchema = z
+  .object({
+    root: text.describe('the requirement that is broken most directly'),
+    findings: z.array(text).describe('every requirement of the group, the root first'),
+    behavesLike: z.array(likenessSchema),
+  })
+  .describe('findings of one cause');
+
 const changesSchema = z.object({
   since: text.describe('when the earlier run began'),
   sameTarget: z.boolean(),
@@ -83,6 +98,7 @@ export const reportSchema = z.object({
         .describe('circumstances, alone or in pairs, that rules were not asked in'),
     })
     .describe('probes and laws planned and executed, and what the run saw, by name'),
+  diagnosis: z.array(diagnosisSchema).describe('what failed, by cause; empty where nothing did'),
   observations: z.array(observationSchema).describe('what was seen where the specification is silent'),
   replay: text.describe('the command that repeats this run'),
   tokenCommands: z.array(text).describe('fetch the tokens that the curl lines name'),
@@ -96,6 +112,10 @@ export type Verdict = z.infer<typeof verdictSchema>;
 export type RequirementResult = DeepReadonly<z.infer<typeof requirementSchema>>;
 /** What was seen of a behaviour that the specification leaves open. */
 export type Observation = DeepReadonly<z.infer<typeof observationSchema>>;
+/** A known mistake that the target behaves like. */
+export type Likeness = DeepReadonly<z.infer<typeof likenessSchema>>;
+/** Findings of one cause. */
+export type Diagnosis = DeepReadonly<z.infer<typeof diagnosisSchema>>;
 /** Against an earlier run: requirement ids in the order of the catalogue. */
 export type Changes = DeepReadonly<z.infer<typeof changesSchema>>;
 /** A failure that was noted beforehand; it changes no verdict. */

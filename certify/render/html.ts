@@ -1,6 +1,7 @@
 /** report.html: the report as one page that needs no other file, for reading, sending on and printing. */
 import type { Report, RequirementResult } from '../report.ts';
 import {
+  causesText,
   changesText,
   classes,
   counts,
@@ -57,6 +58,13 @@ function changed(report: Report): Markup | undefined {
     : markup`<section class="changed" aria-labelledby="changed"><h2 id="changed">What changed</h2>${facts(entries)}</section>`;
 }
 
+function causes(report: Report): Markup | undefined {
+  const entries = causesText(report);
+  return entries.length === 0
+    ? undefined
+    : markup`<section class="causes" aria-labelledby="causes"><h2 id="causes">By cause</h2>${facts(entries)}</section>`;
+}
+
 function header(report: Report): Markup {
   const { target, kit, verdict } = report;
   return markup`<header>
@@ -67,6 +75,7 @@ function header(report: Report): Markup {
 ${report.basis !== undefined && markup`<p class="note"><strong>Basis:</strong> ${clip(report.basis, LONGEST_TEXT)}</p>`}
 ${report.selection && markup`<p class="note">${clip(selectionText(report) ?? '', LONGEST_TEXT)}</p>`}
 ${bar(report)}
+${causes(report)}
 ${changed(report)}
 ${facts([
   ['API', target.baseUrl],
@@ -204,6 +213,7 @@ fieldset{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;border:0;margin:0;padding:
 legend{float:left;margin-right:1.2rem}
 #filters label{white-space:nowrap;margin-right:.6rem}
 .changed .facts dd{font-weight:600}
+.causes .facts{grid-template-columns:minmax(0,1fr)}
 .listed{margin:0;padding:0;list-style:none}
 .listed li{display:grid;grid-template-columns:17rem minmax(0,1fr);gap:.1rem .8rem;padding:.4rem 0;border-bottom:1px solid var(--border);overflow-wrap:anywhere}
 .listed li>span:first-child{grid-column:1/-1}

@@ -132,6 +132,20 @@ export function sampleReport(outcomes: Outcomes = BROKEN, changes: Partial<Repor
     seed: 42,
     verdict: 'non-conformant',
     summary: '3 requirements of the specification are broken.',
+    diagnosis: [
+      {
+        root: '4.2-to-exclusive',
+        findings: ['4.2-to-exclusive', '4.2-window'],
+        behavesLike: [
+          {
+            name: 'to compared with <=',
+            likelihood: 0.71,
+            why: 'it breaks 4.2-to-exclusive with the same words',
+            remedy: 'look at the comparison with `to`: < and not <=',
+          },
+        ],
+      },
+    ],
     coverage: {
       deepestWalk: 12_000,
       widestWindow: '0001-01-01T00:00:00Z/9999-12-31T23:59:59Z',
@@ -230,6 +244,13 @@ export function hostileReport(text: string): Report {
       evidence: { planned: 1, executed: 1, seen: { [text]: 1 }, laws: { [text]: 1 }, notLookedAt: [] },
       replay: `npm run certify -- --base-url ${text.slice(0, 200)}`,
       tokenCommands: [text],
+      diagnosis: [
+        {
+          root: text,
+          findings: [text],
+          behavesLike: [{ name: text, likelihood: 1, why: text, remedy: text }],
+        },
+      ],
     },
   );
 }

@@ -78,7 +78,7 @@ code,pre,.id{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation 
 .chip{display:inline-block;padding:.02rem .5rem;border:1px solid currentColor;border-radius:99px;font-size:.78rem;font-weight:600;white-space:nowrap}
 .pass{color:var(--pass)}.fail{color:var(--fail)}.warn{color:var(--warn)}.untested{color:var(--untested)}.error{color:var(--error)}
 .facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(15rem,1fr));gap:.9rem 1.5rem;margin:1.4rem 0}
-.facts dt{color:var(--muted);font-size:.82rem}
+.facts dt{color:var(--muted);font-size:.82rem;overflow-wrap:anywhere}
 .facts dd{margin:0;overflow-wrap:anywhere}
 @media (max-width:34rem){body{padding:1.25rem .9rem 3rem}.facts>div{display:grid;grid-template-columns:7.5rem minmax(0,1fr);align-items:baseline}.facts{gap:.35rem}}
 .bar{display:block;width:100%;height:.7rem;border-radius:99px;overflow:hidden;margin:1.2rem 0 .5rem}

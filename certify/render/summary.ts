@@ -1,6 +1,7 @@
 /** summary.md: the report for the summary page of a CI job. */
 import type { Report, RequirementResult } from '../report.ts';
 import {
+  causesText,
   changesText,
   classes,
   countsText,
@@ -83,6 +84,16 @@ function brokenSection(report: Report, title: string, results: readonly Requirem
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
+/** A heading and a line each; nothing where there are none. */
+const listed = (
+  title: string,
+  entries: readonly (readonly [label: string, text: string])[],
+): string | false =>
+  entries.length > 0 &&
+  [`## ${title}`, entries.map(([label, text]) => `- **${words(label)}**: ${words(text)}`).join('\n')].join(
+    '\n\n',
+  );
+
 export function summary(report: Report): string {
   const untested = untestedByReason(report).map(
     ({ reason, ids }) => `- ${prose(reason)}: ${ids.map((id) => code(id)).join(' ')}`,
@@ -115,13 +126,8 @@ export function summary(report: Report): string {
         ['Kit', words(`${report.kit.name} ${report.kit.version}`)],
       ],
     ),
-    changesText(report).length > 0 &&
-      [
-        '## What changed',
-        changesText(report)
-          .map(([label, text]) => `- **${label}**: ${words(text)}`)
-          .join('\n'),
-      ].join('\n\n'),
+    listed('By cause', causesText(report)),
+    listed('What changed', changesText(report)),
     table(
       ['Class', 'State', 'Requirements'],
       classes(report).map(({ name, state, counts }) => [name, state, counts]),

@@ -2,6 +2,7 @@
 import pc from 'picocolors';
 import type { Report, RequirementResult, Status } from '../report.ts';
 import {
+  causesText,
   changesText,
   classesText,
   countsText,
@@ -111,14 +112,18 @@ function untested(pen: Pen, report: Report): readonly string[] {
   return [pen.colors.bold('untested'), ...lines, ''];
 }
 
-function changed(pen: Pen, report: Report): readonly string[] {
-  const entries = changesText(report);
+/** Labelled lines under a heading; nothing where there are none. */
+function listed(
+  pen: Pen,
+  title: string,
+  entries: readonly (readonly [label: string, text: string])[],
+): readonly string[] {
   if (entries.length === 0) return [];
   const lines = entries.flatMap(([label, text]) => {
-    const [first = '', ...more] = wrap(`${label}: ${clip(oneLine(text), 1000)}`, pen.width - 4);
+    const [first = '', ...more] = wrap(`${oneLine(label)}: ${clip(oneLine(text), 1000)}`, pen.width - 4);
     return [`  ${first}`, ...more.map((line) => `    ${line}`)];
   });
-  return [pen.colors.bold('what changed'), ...lines, ''];
+  return [pen.colors.bold(title), ...lines, ''];
 }
 
 function verdict(pen: Pen, report: Report, reportPath: string | undefined): readonly string[] {
@@ -155,7 +160,8 @@ export function terminal(report: Report, options: TerminalOptions = {}): string 
     ...ofStatus(report, 'warn').flatMap((result) => broken(pen, report, result)),
     ...(report.tokenCommands.length > 0 ? [...labelled(tokens, width, pen.colors.dim), ''] : []),
     ...untested(pen, report),
-    ...changed(pen, report),
+    ...listed(pen, 'what changed', changesText(report)),
+    ...listed(pen, 'by cause', causesText(report)),
     ...verdict(pen, report, options.reportPath),
   ];
   return `${lines.map((line) => line.trimEnd()).join('\n')}\n`;
