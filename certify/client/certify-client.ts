@@ -8,7 +8,7 @@ import type { Verdict } from '../report.ts';
 import { makeCertificates } from './certificates.ts';
 import type { Client, Ended } from './client.ts';
 import { inOrder, within } from './data.ts';
-import { judgePlay } from './judge/play.ts';
+import { INTERRUPTED, judgePlay } from './judge/play.ts';
 import { readPrinted } from './judge/printed.ts';
 import { redactorOf, throughout, type Played } from './judge/throughout.ts';
 import { timelineOf } from './record.ts';
@@ -70,6 +70,7 @@ export async function certifyClient(client: Client, options: Options): Promise<C
     return {
       ...verdictOf(situations),
       kit: options.kit,
+      ...(options.only ? { selection: chosen.map(({ name }) => name) } : {}),
       client: options.name,
       startedAt: startedAt.toISOString(),
       durationMs: Math.round(performance.now() - began),
@@ -102,7 +103,7 @@ const untestedRow = (situation: Situation, reason: string): SituationResult => (
 
 async function play(situation: Situation, context: Context): Promise<Row> {
   const { tell, signal } = context.options;
-  if (signal?.aborted) return { result: untestedRow(situation, 'the run was interrupted') };
+  if (signal?.aborted) return { result: untestedRow(situation, INTERRUPTED) };
   const staged = situation.stage(context.tools);
   if (typeof staged === 'string') return { result: untestedRow(situation, staged) };
   tell?.(situation.name);
@@ -219,17 +220,19 @@ function verdictOf(situations: readonly SituationResult[]): { verdict: Verdict; 
     situations.filter(({ status }) => statuses.includes(status)).map(({ name }) => name);
   const optional = new Set(SITUATIONS.filter((one) => one.optional).map(({ name }) => name));
   const open = situations.filter(
-    ({ status, level, name }) =>
-      status === 'error' || (status === 'untested' && level === 'MUST' && !optional.has(name)),
+    ({ status, level, name, reason }) =>
+      status === 'error' ||
+      (status === 'untested' && (reason === INTERRUPTED || (level === 'MUST' && !optional.has(name)))),
   );
   const failed = names(['fail']);
   if (failed.length > 0)
     return { verdict: 'non-conformant', summary: `It broke a MUST in ${failed.join(', ')}.` };
   if (open.length > 0) {
-    const reason = open[0]!.reason ?? '';
+    const [{ name, reason = '' }] = open as [SituationResult];
+    const others = open.length > 1 ? ` and ${open.length - 1} more` : '';
     return {
       verdict: 'incomplete',
-      summary: `Nothing failed, but ${open.map(({ name }) => name).join(', ')} could not be judged: ${reason}`,
+      summary: `Nothing failed, but ${name}${others} could not be judged: ${reason}`,
     };
   }
   const warned = names(['warn']);

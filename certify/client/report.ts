@@ -53,5 +53,7 @@ export interface ClientReport {
   readonly client: string;
   readonly startedAt: string;
   readonly durationMs: number;
+  /** The situations that the run was limited to (`--only`); absent for a whole run. */
+  readonly selection?: readonly string[];
   readonly situations: readonly SituationResult[];
 }

@@ -46,6 +46,8 @@ export interface Situation {
   readonly events?: readonly string[];
   /** Screenings that only the events hold. */
   readonly onlyEvents?: readonly Screening[];
+  /** Why a client may have sent no request at all. */
+  readonly unspoken?: string;
   /** Whether the client came to the place that the situation is about; text: why it did not. */
   readonly met?: (play: Play) => true | string;
   /** Passing means something only where that one was met. */

@@ -14,7 +14,8 @@ export interface Judged {
 }
 
 export function judgePlay(situation: Situation, play: Play): Judged {
-  if (play.stopped === 'interrupted') return untested('the run was interrupted');
+  if (play.stopped === 'interrupted') return untested(INTERRUPTED);
+  if (play.requests.length === 0 && !situation.needs) return untested(situation.unspoken ?? silent(play));
   const met = situation.met?.(play) ?? true;
   if (met !== true && play.stopped === undefined) return untested(met);
 
@@ -30,6 +31,7 @@ export function judgePlay(situation: Situation, play: Play): Judged {
   ];
   const levels = failures.map(({ level }) => (situation.level === 'SHOULD' ? 'SHOULD' : (level ?? 'MUST')));
   const status = levels.includes('MUST') ? 'fail' : levels.length > 0 ? 'warn' : 'pass';
+  if (status === 'pass' && !situation.impossible && play.ended.stdout === undefined) return untested(UNSEEN);
   return {
     status,
     ...(gaveUp?.note && status === 'pass' ? { reason: gaveUp.note } : {}),
@@ -42,6 +44,16 @@ export function judgePlay(situation: Situation, play: Play): Judged {
             ...(endless && endless.level === undefined ? { endless } : {}),
           },
   };
+}
+
+const UNSEEN = 'what the client collected was not handed over: put its output into the file that was named';
+export const INTERRUPTED = 'the run was interrupted';
+
+/** A client that never spoke has shown nothing: how it is started is looked at first. */
+function silent({ ended, stopped }: Play): string {
+  const said = ended.stderr.trim().split('\n').at(-1)?.slice(0, 300);
+  const end = stopped ? 'had to be stopped' : `ended with exit status ${ended.status ?? 'unknown'}`;
+  return `the client sent no request, and ${end}${said ? `: ${said}` : ''}`;
 }
 
 const untested = (reason: string): Judged => ({ status: 'untested', reason, failures: [], graver: {} });

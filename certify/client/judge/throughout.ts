@@ -89,14 +89,14 @@ function leaks({ given, requests, ended, tokens }: Play): ClientFailure[] {
   return found;
 }
 
-/** The sentences' results; without any play there is nothing to say. */
+/** The sentences' results; without any request there is nothing to say. */
 export function throughout(played: readonly Played[]): SituationResult[] {
   return SENTENCES.map(({ judge, ...sentence }) => {
     const failures = unique(judge(played));
     const levels = failures.map(({ level }) => level ?? sentence.level);
     const status = levels.includes('MUST') ? 'fail' : levels.length > 0 ? 'warn' : 'pass';
-    return played.length === 0
-      ? { ...sentence, status: 'untested', reason: 'no situation was played', failures: [], durationMs: 0 }
+    return played.every(({ play }) => play.requests.length === 0)
+      ? { ...sentence, status: 'untested', reason: 'no request was seen', failures: [], durationMs: 0 }
       : { ...sentence, status, failures, durationMs: 0 };
   });
 }

@@ -14,7 +14,7 @@ import { evidenceRow, REQUIREMENT_STYLE, statusChip } from '../../render/require
 import { page } from '../../render/style.ts';
 import type { ClientReport, SituationResult } from '../report.ts';
 import { timeline, TIMELINE_STYLE } from './timeline.ts';
-import { linesOf } from './words.ts';
+import { linesOf, selectionText } from './words.ts';
 
 const LONGEST_TEXT = 4_000;
 
@@ -32,6 +32,7 @@ function header(report: ClientReport): Markup {
 <h1>${clip(report.client, 200)}</h1>
 <p><span class="badge ${VERDICT_STATUS[verdict]}">${VERDICT_WORD[verdict]}</span></p>
 <p class="lead">${prose(clip(report.summary, LONGEST_TEXT))}</p>
+${selectionText(report) !== undefined && markup`<p class="note">${clip(selectionText(report) ?? '', LONGEST_TEXT)}</p>`}
 <ul class="tally">${STATUSES.filter((status) => counted[status] > 0).map(
     (status) =>
       markup`<li class="${status}"><span aria-hidden="true">${STATUS_MARK[status]}</span> <strong>${counted[status]}</strong> ${countWord(status, counted[status])}</li>`,

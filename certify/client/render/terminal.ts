@@ -11,7 +11,7 @@ import { clip, oneLine } from '../../render/markup.ts';
 import { labelled, wrap } from '../../render/text.ts';
 import type { Status } from '../../report.ts';
 import type { ClientFailure, ClientReport, SituationResult } from '../report.ts';
-import { linesOf } from './words.ts';
+import { linesOf, selectionText, untestedByReason } from './words.ts';
 
 export interface TerminalOptions {
   /** Width in columns; 80 where unknown, and never taken for less. */
@@ -68,12 +68,13 @@ export function terminal(report: ClientReport, options: TerminalOptions = {}): s
       : labelled({ label: 'look at', texts: situation.lookAt, kind: 'words' }, width, colors.dim)),
     '',
   ];
-  const untested = of('untested').flatMap(({ name, reason = '' }) => [
-    `  ${name}`,
-    ...wrap(clip(oneLine(reason), 400), width - 4).map((one) => colors.dim(`    ${one}`)),
+  const untested = untestedByReason(report).flatMap(([reason, names]) => [
+    ...wrap(clip(oneLine(reason), 400), width - 2).map((one) => `  ${one}`),
+    ...wrap(names.join(' '), width - 4).map((one) => colors.dim(`    ${one}`)),
   ]);
   const color = paint(colors, VERDICT_STATUS[report.verdict]);
   const facts: readonly (readonly [string, string | undefined])[] = [
+    ['selection', selectionText(report)],
     ['counts', `${countsText(report.situations)} (of ${report.situations.length} situations)`],
     ['took', durationText(report.durationMs)],
     ['report', options.reportPath],

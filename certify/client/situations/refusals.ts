@@ -41,8 +41,7 @@ export const refusalSituations: readonly Situation[] = [
     stage: ({ certificates }) =>
       certificates ? { ...usual(), certificate: certificates.ours } : NO_CERTIFICATES,
     givingUp: 'warns',
-    met: ({ requests }) =>
-      requests.length > 0 ||
+    unspoken:
       'the client did not take the certificate: it may read none of SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
   },
   {
