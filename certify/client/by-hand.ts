@@ -13,6 +13,8 @@ const LOOK_EVERY_MS = 200;
  */
 export function clientByHand(directory: string, tell: (text: string) => void): Client {
   const typed: string[] = [];
+  /** What the situation before has left in the environment. */
+  let told: string[] = [];
   createInterface({ input: process.stdin }).on('line', (line) => typed.push(line));
 
   return async (given, signal, situation) => {
@@ -24,16 +26,17 @@ export function clientByHand(directory: string, tell: (text: string) => void): C
     await Promise.all([output, status].map((file) => rm(file, { force: true })));
     typed.length = 0;
     tell(`\n# ${situation}`);
-    for (const [name, value] of Object.entries(environmentOf(given))) tell(`export ${name}=${quoted(value)}`);
-    if (given.pageSize === undefined) tell('unset SCREENINGS_PAGE_SIZE');
-    if (given.events === undefined) tell('unset SCREENINGS_EVENTS');
+    const environment = environmentOf(given);
+    for (const name of told.filter((one) => !(one in environment))) tell(`unset ${name}`);
+    for (const [name, value] of Object.entries(environment)) tell(`export ${name}=${quoted(value)}`);
+    told = Object.keys(environment);
     tell(`# then: YOUR-CLIENT > ${quoted(output)}; echo $? > ${quoted(status)}`);
     tell('# or press Enter here when it is through (its exit status first, if not 0)');
     for (;;) {
-      const told = /^\s*(\d*)\s*$/.exec(typed.shift() ?? 'nothing')?.[1];
+      const entered = /^\s*(\d*)\s*$/.exec(typed.shift() ?? 'nothing')?.[1];
       // A file that is there may not be written yet.
       const written = /^(\d+)\s/.exec(await readFile(status, 'utf8').catch(() => ''))?.[1];
-      const said = told ?? written;
+      const said = entered ?? written;
       if (said !== undefined) {
         const stdout = await readFile(output, 'utf8').catch(() => undefined);
         return { status: Number(said), stdout, stderr: '' };

@@ -2,6 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { compareInstants, instant } from '../../fixtures/data/instant.ts';
 import { OFFERED_SCOPE } from '../../fixtures/client/client.ts';
+import { UsageError } from '../../fixtures/errors.ts';
 import { compareKeys } from '../../fixtures/data/oracle.ts';
 import type { Screening } from '../../fixtures/data/screening.ts';
 import { errorAnswer, type Handler, listen, type Listener } from '../../reference-server/http.ts';
@@ -60,7 +61,9 @@ export async function openStage(options: StageOptions, port = 0): Promise<Stage>
   const open = async (wanted: number): Promise<Listener> => {
     const listener = certificate
       ? await secured(await listen(), certificate, wanted)
-      : await listen({ port: wanted });
+      : await listen({ port: wanted }).catch((error: NodeJS.ErrnoException): never => {
+          throw error.code === 'EADDRINUSE' ? new UsageError(`--listen: port ${wanted} is taken`) : error;
+        });
     listeners.push(listener);
     return listener;
   };

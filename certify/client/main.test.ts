@@ -1,0 +1,103 @@
+/** The command as a consumer team runs it, with clients in three languages and the kit's own. */
+import { spawn } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from '@playwright/test';
+import type { ClientReport } from './report.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const CLIENTS = 'certify/client/testing/clients';
+/** Where the ways of clients part. */
+const TELLING = [
+  ...['plain-walk', 'ties-across-pages', 'large-ids', 'offsets-and-fractions', 'next-relative', '401-once'],
+  ...[
+    '429-with-seconds',
+    '500-once',
+    '403-not-retried',
+    'secret-form-encoded',
+    'tls-trusted',
+    'tls-another-name',
+  ],
+  'events-beside-rest',
+];
+
+test.describe.configure({ timeout: 240_000 });
+
+let directory: string;
+test.beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'certify-client-test-'));
+});
+test.afterEach(async () => {
+  await rm(directory, { recursive: true, force: true });
+});
+
+async function run(...args: readonly string[]): Promise<{ status: number | null; output: string }> {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'certify/client/main.ts', ...args], {
+    cwd: ROOT,
+    env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  return new Promise((done) => child.once('close', (status) => done({ status, output })));
+}
+
+const certified = async (command: string, only: readonly string[] = TELLING) => {
+  const ended = await run('--command', command, '--only', only.join(','), '--report-dir', directory);
+  const report = JSON.parse(await readFile(join(directory, 'client.json'), 'utf8')) as ClientReport;
+  const of = (status: string): string[] =>
+    report.situations.filter((one) => one.status === status).map(({ name }) => name);
+  return { ...ended, report, of };
+};
+
+for (const [name, command] of [
+  ['TypeScript, with oauth4webapi and undici', `node --import tsx ${CLIENTS}/client.ts`],
+  ['Python, with its standard library', `python3 ${CLIENTS}/client.py`],
+  ['the kit’s own', `node --import tsx ${CLIENTS}/kit-client.ts`],
+] as const) {
+  test(`a client in ${name} is conformant`, async () => {
+    const { status, output, of } = await certified(command);
+    expect([of('fail'), of('warn'), of('error')], output).toEqual([[], [], []]);
+    expect(status).toBe(0);
+    expect((await readdir(directory)).sort()).toEqual(['client.html', 'client.json', 'junit.xml']);
+  });
+}
+
+test('a client in shell shows what it lacks', async () => {
+  const { status, of, output } = await certified(`sh ${CLIENTS}/client.sh`);
+  expect(of('fail')).toEqual(['500-once']);
+  expect(of('warn').sort()).toEqual(['401-once', '429-with-seconds', 'next-relative']);
+  expect(of('untested')).toEqual(['events-beside-rest']);
+  expect(output).toContain('NON-CONFORMANT');
+  expect(status).toBe(1);
+});
+
+test('a client that trusts anybody gives its secret away', async () => {
+  const trusting = join(directory, 'trusting.sh');
+  await writeFile(trusting, `curl() { command curl -k "$@"; }\n. ${join(ROOT, CLIENTS, 'client.sh')}\n`);
+  const { of, output } = await certified(`sh ${trusting}`, ['tls-trusted', 'tls-another-name']);
+  expect(of('fail')).toEqual(['tls-another-name']);
+  expect(output).toMatch(/no request to a server whose certificate is in another name/);
+});
+
+test('a command that can’t be started is wrong usage; one that asks nothing has shown nothing', async () => {
+  const missing = await run('--command', 'no-such-client', '--report-dir', directory);
+  expect(missing.status).toBe(2);
+  expect(missing.output).toContain('certify-client: --command: ');
+  const { status, report } = await certified('echo no configuration >&2; exit 3', ['plain-walk', '500-once']);
+  expect(status).toBe(3);
+  expect(report.summary).toContain(
+    'the client sent no request, and ended with exit status 3: no configuration',
+  );
+});
+
+test('a client that hangs is stopped, and told so', async () => {
+  const walk = `${CLIENTS}/client.py && sleep 1000`;
+  const ended = await run(
+    ...['--command', `python3 ${walk}`, '--only', 'plain-walk', '--timeout', '5', '--report-dir', directory],
+  );
+  expect(ended.status).toBe(1);
+  expect(ended.output).toContain('expected  an end in bounded time');
+});
