@@ -35,7 +35,8 @@ async function page(url: string): Promise<Exchange> {
         headers: { accept: 'application/json' },
         authorization: { kind: 'client', client: 'primary' },
       },
-      { renew: true },
+      // What fails by itself is evidence to the kit, which looks into it; here it is only tried again.
+      { keep5xx: true },
     );
     if (exchange.status === 200) return exchange;
     if (exchange.status < 500 || retry >= MOST_RETRIES) {
