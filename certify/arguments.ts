@@ -34,6 +34,12 @@ export interface Arguments {
   readonly knownFailures?: string;
   /** 1 is kept for what the baseline and the known failures did not have. */
   readonly failOnNew: boolean;
+  /** Where every exchange is written. */
+  readonly har?: string;
+  /** Recorded traffic to judge instead of asking. */
+  readonly fromHar?: string;
+  /** A folder that keeps a report a run. */
+  readonly history?: string;
   /** A private key (JWK) to sign certificate.jws with. */
   readonly sign?: string;
   readonly kit: Partial<KitOptions>;
@@ -81,6 +87,9 @@ function command(): Command {
         'exit with 1 only for what baseline and known failures have not',
       ).choices(['new']),
     )
+    .option('--history <dir>', 'keep this report there, and show the last ones beside it')
+    .option('--har <file>', 'write every request and answer there, redacted (HAR)')
+    .option('--from-har <file>', 'judge recorded traffic; nothing is sent')
     .option('--sign <key>', 'write certificate.jws, signed with this private JWK (npm run keys)')
     .option('--list', 'print every requirement, and end')
     .option('--explain <id>', 'print what a requirement says and how it is tried, and end')
@@ -121,11 +130,26 @@ export function parseArguments(
   checkTarget(flags, env);
   const { target, baseUrl, authUrl, clientId, dataset, reportDir, only, runs, seed, maxRequests, timeout } =
     flags;
-  const { require, failFast, baseline, knownFailures, failOn, sign, explain } = flags;
-  if (failOn && !baseline && !knownFailures)
-    throw new UsageError('--fail-on new goes with --baseline or --known-failures');
+  const { require, failFast, baseline, knownFailures, failOn, sign, explain, har, fromHar, history } = flags;
+  if (failOn && !baseline && !knownFailures && !history)
+    throw new UsageError('--fail-on new goes with --baseline, --history or --known-failures');
+  if (fromHar && (har || baseUrl))
+    throw new UsageError('--from-har sends nothing: it goes without --har and --base-url');
   return {
-    ...defined({ target, baseUrl, authUrl, clientId, dataset, baseline, knownFailures, sign, explain }),
+    ...defined({
+      target,
+      baseUrl,
+      authUrl,
+      clientId,
+      dataset,
+      baseline,
+      knownFailures,
+      sign,
+      explain,
+      har,
+      fromHar,
+      history,
+    }),
     reportDir: reportDir!,
     ...defined({ mode: modeOf(flags) }),
     ...(only === undefined ? {} : { only: selection(only) }),
@@ -203,8 +227,8 @@ function classes(text: string | undefined): RequirementClass[] {
 }
 
 /** Whether there is a target to certify; else it is the reference server. */
-export const isDescribed = ({ target, baseUrl }: Arguments): boolean =>
-  target !== undefined || baseUrl !== undefined;
+export const isDescribed = ({ target, baseUrl, fromHar }: Arguments): boolean =>
+  target !== undefined || baseUrl !== undefined || fromHar !== undefined;
 
 /** The command that repeats a run. */
 export function replayCommand(

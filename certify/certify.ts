@@ -64,6 +64,7 @@ export function kitOptions({
   timeoutMs,
   path,
   signal,
+  onExchange,
 }: Partial<KitOptions>): KitOptions {
   return {
     seed: seed ?? Math.floor(Math.random() * 2 ** 31),
@@ -72,6 +73,7 @@ export function kitOptions({
     timeoutMs: timeoutMs ?? DEFAULTS.timeoutMs,
     path,
     signal,
+    onExchange,
   };
 }
 

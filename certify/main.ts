@@ -13,11 +13,14 @@ import { isDescribed, parseArguments, replayCommand, SECRET_VARIABLE, type Argum
 import { calledFrom } from './called-from.ts';
 import { changesSince, exitOnNew, readBaseline, readKnownFailures, standOf } from './changes.ts';
 import { readKey } from './certificate.ts';
-import { certify } from './certify.ts';
+import { certify, type CertifyOptions } from './certify.ts';
+import { judgeRecording, targetOfRecording } from './from-har.ts';
+import { entryOf, harText, readHar } from './har.ts';
+import { keep, lastRun } from './history.ts';
 import { showProgress } from './progress.ts';
 import type { ReferenceServer } from './reference.ts';
 import { terminal } from './render/terminal.ts';
-import { prepareDirectory, writeReport } from './render/write.ts';
+import { prepareDirectory, writeAtomically, writeReport } from './render/write.ts';
 import type { Report } from './report.ts';
 
 /** See the README: only 1 blames the target, only 0 is green. */
@@ -50,7 +53,11 @@ async function main(): Promise<number> {
   if (!args) return 0;
   if (args.mode) return other(args);
   const { baseline: before, knownFailures } = args;
-  const baseline = before === undefined ? undefined : await readBaseline(at(before));
+  const history = args.history === undefined ? undefined : at(args.history);
+  const baseline =
+    before === undefined ? history && (await lastRun(history)) : await readBaseline(at(before));
+  const recording =
+    args.fromHar === undefined ? undefined : await readHar(at(args.fromHar), await addressesOf(args));
   const known = knownFailures === undefined ? undefined : await readKnownFailures(at(knownFailures));
   const key = args.sign === undefined ? undefined : await readSigningKey(at(args.sign));
   await prepareDirectory(at(args.reportDir));
@@ -64,10 +71,17 @@ async function main(): Promise<number> {
       reference = await startReference(directory);
       console.log(`reference server: ${reference.databaseDescription}`);
     }
-    const target = await targetOf(args, reference, directory);
-    console.log(`certifying ${target.name} at ${target.baseUrl}, seed ${seed}`);
-    const progress = showProgress(process.stdout, createRedactor(secretsOf(target)).redact);
-    const certified = await certify(target, {
+    const target =
+      recording && !args.target ? targetOfRecording(recording) : await targetOf(args, reference, directory);
+    console.log(
+      recording
+        ? `judging ${recording.exchanges.length} recorded exchanges with ${target.baseUrl}; nothing is sent`
+        : `certifying ${target.name} at ${target.baseUrl}, seed ${seed}`,
+    );
+    const redactor = createRedactor(secretsOf(target));
+    const progress = showProgress(process.stdout, redactor.redact);
+    const entries: object[] = [];
+    const options: CertifyOptions = {
       ...args.kit,
       seed,
       only: args.only,
@@ -76,14 +90,23 @@ async function main(): Promise<number> {
       replay: replayCommand(args, seed),
       signal: interruption.signal,
       onProgress: progress.tell,
-    });
+      ...(args.har ? { onExchange: (exchange) => entries.push(entryOf(exchange, redactor)) } : {}),
+    };
+    const certified = recording
+      ? await judgeRecording(recording, target, options)
+      : await certify(target, options);
     progress.end();
     const report: Report = {
       ...certified,
       ...(baseline ? { changes: changesSince(baseline, certified) } : {}),
       ...(known ? { knownFailures: standOf(known, certified) } : {}),
     };
-    const written = await writeReport(report, at(args.reportDir), key).catch((error: Error) => error);
+    const written = await writeReport(report, at(args.reportDir), key)
+      .then(async () => {
+        if (args.har) await writeAtomically(at(args.har), harText(entries));
+        if (history) await keep(history, report);
+      })
+      .catch((error: Error) => error);
     process.stdout.write(
       `\n${terminal(report, { columns: process.stdout.columns, reportPath: join(args.reportDir, 'report.html') })}`,
     );
@@ -96,6 +119,10 @@ async function main(): Promise<number> {
     await rm(directory, { recursive: true, force: true });
   }
 }
+
+/** Whose traffic of a recording is meant, where a target file says it. */
+const addressesOf = async (args: Arguments): Promise<Pick<Target, 'baseUrl' | 'authUrl'> | undefined> =>
+  args.target ? loadTarget(at(args.target)) : undefined;
 
 async function readSigningKey(path: string): Promise<JWK> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {

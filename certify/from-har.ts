@@ -1,0 +1,69 @@
+/** `--from-har FILE`: recorded traffic of any client, judged by the observers alone. Nothing is sent. */
+import { member } from '../fixtures/client/json.ts';
+import { REQUIREMENTS, type RequirementId } from '../fixtures/requirements.ts';
+import { Kit } from '../fixtures/run/kit.ts';
+import { REDACTED, TOKEN } from '../fixtures/run/redact.ts';
+import type { Exchange } from '../fixtures/client/exchange.ts';
+import type { Target } from '../fixtures/target/target.ts';
+import { buildReport } from './build-report.ts';
+import { kitOptions, type CertifyOptions } from './certify.ts';
+import type { Recording } from './har.ts';
+import type { Report } from './report.ts';
+
+/** What a recording can't show: what the clock says now, what asking again says, what the octets were. */
+const NOT_FROM_RECORDS: ReadonlySet<RequirementId> = new Set<RequirementId>([
+  '2.1-expires_in',
+  '2.1-expires_in-3600',
+  '2.2-iat',
+  '2.2-iss',
+  '7.2-no-unprovoked-5xx',
+]);
+
+/** Recorders leave tokens out: what is not there can't be judged. */
+const isRedacted = ({ json }: Exchange): boolean => {
+  const token = member(json, 'access_token');
+  return typeof token === 'string' && (token.includes(TOKEN) || token.includes(REDACTED) || token === '');
+};
+
+/** A target of which nothing but its addresses is known. */
+export const targetOfRecording = ({ baseUrl, authUrl }: Recording, name?: string): Target => ({
+  name: name ?? `recorded traffic with ${baseUrl}`,
+  baseUrl,
+  authUrl,
+  clients: { primary: { clientId: '', clientSecret: '' } },
+  trustedOrigins: [],
+  headers: {},
+});
+
+export async function judgeRecording(
+  { exchanges }: Recording,
+  target: Target,
+  options: CertifyOptions,
+): Promise<Report> {
+  await using kit = new Kit(target, kitOptions(options));
+  const began = performance.now();
+  const judged = exchanges.filter((exchange) => exchange.request.channel === 'rest' || !isRedacted(exchange));
+  for (const exchange of judged) kit.judgeRecorded(exchange, NOT_FROM_RECORDS);
+  const seen = REQUIREMENTS.map(({ id }) => id).filter((id) => kit.ledger.checks.has(id));
+  kit.ledger.outcomes.push(
+    { name: 'recorded traffic', ids: seen, state: 'done', supplement: false },
+    {
+      name: 'recorded traffic',
+      ids: REQUIREMENTS.map(({ id }) => id).filter((id) => !seen.includes(id)),
+      state: 'untested',
+      reason: 'recorded traffic does not show it; certify the target itself',
+      supplement: false,
+    },
+  );
+  const first = Math.min(...exchanges.map(({ startedAtMs }) => startedAtMs), Date.now());
+  const report = buildReport(kit, {
+    startedAt: new Date(first),
+    durationMs: performance.now() - began,
+    planned: 1,
+    selection: options.only,
+    required: options.require ?? [],
+    basis: {},
+    replay: options.replay ?? 'npm run certify',
+  });
+  return { ...report, requests: 0, evidence: { ...report.evidence, executed: 1 } };
+}

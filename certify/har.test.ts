@@ -1,0 +1,90 @@
+/** The whole exchange: written without secrets, and judged again from the file alone. */
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from '@playwright/test';
+import { createRedactor } from '../fixtures/run/redact.ts';
+import { secretsOf } from '../fixtures/target/target.ts';
+import { answers } from '../reference-server/faults/alter.ts';
+import { test } from '../reference-server/faults/testing.ts';
+import { startServer } from '../reference-server/start.ts';
+import { certify } from './certify.ts';
+import { judgeRecording, targetOfRecording } from './from-har.ts';
+import { entryOf, harText, readHar } from './har.ts';
+import { historyHtml, keep, lastRun } from './history.ts';
+import { targetFor } from './proof/faults.ts';
+import { conformantReport, sampleReport } from './render/sample.testing.ts';
+import type { Report } from './report.ts';
+
+let directory: string;
+test.beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'har-'));
+});
+test.afterEach(() => rm(directory, { recursive: true }));
+
+const statuses = ({ requirements }: Report, status: string): string[] =>
+  requirements.filter((result) => result.status === status).map(({ id }) => id);
+
+for (const broken of [false, true]) {
+  test(`recorded traffic of a ${broken ? 'broken' : 'right'} server`, async ({
+    small: { database, provisioned },
+  }) => {
+    const fault = answers((answer, { path }) =>
+      broken && answer.status === 200 && path.includes('/screenings')
+        ? { ...answer, body: String(answer.body).replace('"links":{}', '"links":{"next":null}') }
+        : answer,
+    );
+    await using server = await startServer(database, provisioned, broken ? fault : {});
+    const target = await targetFor(server, 'full');
+    const redactor = createRedactor(secretsOf(target));
+    const entries: object[] = [];
+    await certify(target, {
+      seed: 1,
+      runs: 1,
+      only: ['2.1-scope', '4.2-r1-zero-width'],
+      onExchange: (exchange) => entries.push(entryOf(exchange, redactor)),
+    });
+    const text = harText(entries);
+    for (const secret of secretsOf(target)) expect(text).not.toContain(secret);
+    expect(text).not.toMatch(/eyJ[\w-]+\.eyJ/);
+
+    const file = join(directory, 'run.har');
+    await writeFile(file, text);
+    const recording = await readHar(file);
+    expect(recording).toMatchObject({ baseUrl: target.baseUrl, authUrl: target.authUrl });
+    const report = await judgeRecording(recording, targetOfRecording(recording), {});
+    expect(report.requests).toBe(0);
+    expect(statuses(report, 'error')).toEqual([]);
+    if (broken) expect(statuses(report, 'fail')).toContain('2.4-next-absent');
+    else expect(statuses(report, 'fail')).toEqual([]);
+    expect(report.verdict).toBe(broken ? 'non-conformant' : 'incomplete');
+    expect(statuses(report, 'untested')).toContain('5-missing');
+  });
+}
+
+test('what is no HAR is told in one line', async () => {
+  const file = join(directory, 'a.har');
+  await writeFile(file, '{"log":{"entries":[]}}');
+  await expect(readHar(file)).rejects.toThrow('holds no request of the service');
+  await writeFile(file, 'no JSON');
+  await expect(readHar(file)).rejects.toThrow('is no HAR file');
+});
+
+test('history keeps a report a run, compares with the last, and draws a mark a run', async () => {
+  expect(await lastRun(join(directory, 'none'))).toBeUndefined();
+  const nights = [conformantReport(), sampleReport()].map((report, index) => ({
+    ...report,
+    startedAt: `2026-04-0${index + 1}T09:30:00.000Z`,
+  }));
+  for (const night of nights) await keep(directory, night);
+  expect((await readdir(directory)).sort()).toEqual([
+    '2026-04-01T09-30-00-000Z.json',
+    '2026-04-02T09-30-00-000Z.json',
+    'history.html',
+  ]);
+  expect((await lastRun(directory))!.startedAt).toBe(nights[1]!.startedAt);
+  const drawn = await readFile(join(directory, 'history.html'), 'utf8');
+  expect(drawn).toContain('aria-label="fail, changed"');
+  expect(drawn).not.toContain('>5-missing<');
+  expect(historyHtml([], '<script>')).not.toContain('<script>');
+});

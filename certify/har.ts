@@ -1,0 +1,194 @@
+/** The whole exchange as HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/): written by `--har`, read by `--from-har`. */
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { UsageError } from '../fixtures/errors.ts';
+import { exchangeOf, type Authorization, type Exchange } from '../fixtures/client/exchange.ts';
+import { formEncode } from '../fixtures/client/transport.ts';
+import { KIT_NAME, KIT_VERSION } from '../fixtures/package.ts';
+import type { Redactor } from '../fixtures/run/redact.ts';
+
+const nameValue = z.object({ name: z.string(), value: z.string() });
+
+const entrySchema = z.object({
+  startedDateTime: z.string(),
+  time: z.number().catch(0),
+  request: z.object({
+    method: z.string(),
+    url: z.string(),
+    headers: z.array(nameValue),
+    postData: z
+      .object({
+        mimeType: z.string().catch(''),
+        text: z.string().optional(),
+        params: z.array(nameValue.partial()).optional(),
+      })
+      .optional(),
+  }),
+  response: z.object({
+    status: z.number(),
+    headers: z.array(nameValue),
+    content: z.object({
+      text: z.string().optional(),
+      encoding: z.string().optional(),
+      mimeType: z.string().catch(''),
+    }),
+  }),
+});
+
+const harSchema = z.object({ log: z.object({ entries: z.array(entrySchema) }) });
+
+type Entry = z.infer<typeof entrySchema>;
+
+const FORM = 'application/x-www-form-urlencoded';
+const lines = (headers: readonly (readonly [string, string])[]): { name: string; value: string }[] =>
+  headers.map(([name, value]) => ({ name, value }));
+
+function authorizationLines({ authorization }: Exchange['request']): [string, string][] {
+  if (authorization.kind === 'none') return [];
+  return [['authorization', authorization.kind === 'header' ? authorization.value : 'Bearer $TOKEN']];
+}
+
+/** One exchange as an entry, without secrets. */
+export function entryOf(exchange: Exchange, { redactDeep, add }: Redactor): object {
+  const { request, status, headers, text, startedAtMs, durationMs, transportError } = exchange;
+  // From the token response on, the token is a secret too.
+  const issued = (exchange.json as { access_token?: unknown } | undefined)?.access_token;
+  if (request.channel === 'token' && typeof issued === 'string') add(issued);
+  const body = request.form ? formEncode(request.form) : request.body;
+  const { searchParams } = new URL(request.url);
+  const mimeType = headers.find(([name]) => name === 'content-type')?.[1] ?? '';
+  return redactDeep(
+    {
+      startedDateTime: new Date(startedAtMs).toISOString(),
+      time: durationMs,
+      request: {
+        method: request.method,
+        url: request.url,
+        httpVersion: 'HTTP/1.1',
+        cookies: [],
+        headers: lines([...Object.entries(request.headers), ...authorizationLines(request)]),
+        queryString: lines([...searchParams]),
+        ...(body === undefined
+          ? {}
+          : { postData: { mimeType: request.headers['content-type'] ?? '', text: body, params: [] } }),
+        headersSize: -1,
+        bodySize: body === undefined ? 0 : Buffer.byteLength(body),
+      },
+      response: {
+        status,
+        statusText: transportError?.message ?? '',
+        httpVersion: 'HTTP/1.1',
+        cookies: [],
+        headers: lines(headers),
+        content: { size: Buffer.byteLength(text), mimeType, text },
+        redirectURL: headers.find(([name]) => name === 'location')?.[1] ?? '',
+        headersSize: -1,
+        bodySize: -1,
+      },
+      cache: {},
+      timings: { send: 0, wait: durationMs, receive: 0 },
+    },
+    'fixed',
+  );
+}
+
+export const harText = (entries: readonly object[]): string =>
+  `${JSON.stringify({ log: { version: '1.2', creator: { name: KIT_NAME, version: KIT_VERSION }, entries } })}\n`;
+
+const TOKEN_PATH = /\/oauth\/token$/;
+const REST_PATH = /\/v1\/tenants\/[^/]+\/screenings$/;
+
+/** Where recorded traffic went. */
+export interface Recording {
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly exchanges: readonly Exchange[];
+}
+
+/**
+ * The exchanges of a HAR file with the service; other traffic in it is left out. `addresses`: whose, where the file
+ * holds traffic with several. Throws a UsageError.
+ */
+export async function readHar(
+  path: string,
+  addresses: { readonly baseUrl?: string; readonly authUrl?: string } = {},
+): Promise<Recording> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(`--from-har: can't read ${path} (${error.code ?? error.message})`);
+  });
+  const parsed = harSchema.safeParse(json(text));
+  if (!parsed.success)
+    throw new UsageError(`--from-har: ${path} is no HAR file (${parsed.error.issues[0]!.message})`);
+  const { entries } = parsed.data.log;
+  const prefixOf = (form: RegExp): string | undefined => {
+    const found = entries
+      .map(({ request }) => new URL(request.url))
+      .find(({ pathname }) => form.test(pathname));
+    return found && `${found.origin}${found.pathname.replace(form, '')}`;
+  };
+  const baseUrl = addresses.baseUrl ?? prefixOf(REST_PATH);
+  const authUrl = addresses.authUrl ?? prefixOf(TOKEN_PATH);
+  const known = baseUrl ?? authUrl;
+  if (known === undefined) throw new UsageError(`--from-har: ${path} holds no request of the service`);
+  const ours = entries.flatMap((entry, index) => exchangeFrom(entry, index, baseUrl, authUrl) ?? []);
+  return { baseUrl: baseUrl ?? known, authUrl: authUrl ?? known, exchanges: ours };
+}
+
+function json(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function exchangeFrom(
+  { request, response, startedDateTime, time }: Entry,
+  index: number,
+  baseUrl: string | undefined,
+  authUrl: string | undefined,
+): Exchange | undefined {
+  const { origin, pathname } = new URL(request.url);
+  const address = `${origin}${pathname}`;
+  const channel =
+    authUrl !== undefined && address === `${authUrl}/oauth/token`
+      ? 'token'
+      : baseUrl !== undefined && address.startsWith(`${baseUrl}/v1/`) && REST_PATH.test(pathname)
+        ? 'rest'
+        : undefined;
+  // Status 0: the browser blocked it, or it was under way. 304: its body is elsewhere.
+  if (!channel || response.status === 0 || response.status === 304) return undefined;
+  const headers = Object.fromEntries(request.headers.map(({ name, value }) => [name.toLowerCase(), value]));
+  const given = headers['authorization'];
+  const authorization: Authorization =
+    given === undefined
+      ? { kind: 'none' }
+      : { kind: 'header', value: given, label: 'as recorded', shell: 'Bearer $TOKEN' };
+  const { content } = response;
+  const decoded =
+    content.encoding === 'base64' ? Buffer.from(content.text ?? '', 'base64').toString() : content.text;
+  const form = channel === 'token' && request.method === 'POST' ? formOf(request.postData) : undefined;
+  delete headers['authorization'];
+  return exchangeOf({
+    seq: index + 1,
+    request: {
+      channel,
+      method: request.method,
+      url: request.url,
+      headers,
+      authorization,
+      ...(form ? { form } : {}),
+    },
+    status: response.status,
+    headers: response.headers.map(({ name, value }) => [name.toLowerCase(), value] as const),
+    text: decoded ?? '',
+    startedAtMs: Date.parse(startedDateTime) || 0,
+    durationMs: time,
+  });
+}
+
+function formOf(postData: Entry['request']['postData']): [string, string][] | undefined {
+  if (!postData?.mimeType.startsWith(FORM)) return undefined;
+  const params = (postData.params ?? []).map(({ name = '', value = '' }): [string, string] => [name, value]);
+  return params.length > 0 ? params : [...new URLSearchParams(postData.text ?? '')];
+}
