@@ -1,0 +1,53 @@
+/** The lines to copy for CI systems: they parse, and the commands in them are ones that the kit takes. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from '@playwright/test';
+import { parse } from 'yaml';
+import { parseArguments } from '../../arguments.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const ACTION = '.github/actions/certify/action.yml';
+const read = (path: string): Promise<string> => readFile(join(ROOT, path), 'utf8');
+
+interface Step {
+  readonly run?: string;
+  readonly uses?: string;
+  readonly with?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** The flags behind `screenings-certify` in a script. */
+const flagsOf = (text: string): string[][] =>
+  [...text.matchAll(/screenings-certify (--[^'\n]*)/g)].map(([, flags]) => flags!.trim().split(' '));
+
+for (const name of ['gitlab.yml', 'Jenkinsfile']) {
+  test(`${name}: its flags are taken, a report is always kept, no secret stands in it`, async () => {
+    const text = await read(`certify/package/ci/${name}`);
+    const [flags] = flagsOf(text);
+    expect(parseArguments(flags!)).toMatchObject({
+      target: 'target.json',
+      history: 'history',
+      failOnNew: true,
+    });
+    expect(text).toContain('reports/junit.xml');
+    expect(text).toMatch(/always/);
+    expect(text.trim().split('\n').length).toBeLessThan(16);
+    if (name.endsWith('.yml')) expect(Object.keys(parse(text) as object)).toEqual(['certify']);
+  });
+}
+
+test('github.yml calls the action with what it takes', async () => {
+  const workflow = parse(await read('certify/package/ci/github.yml')) as {
+    jobs: { certify: { steps: Step[] } };
+  };
+  const action = parse(await read(ACTION)) as { inputs: object; runs: { steps: Step[] } };
+  const { steps } = workflow.jobs.certify;
+  const called = steps.find(({ uses }) => uses?.includes('/.github/actions/certify@'))!;
+  for (const input of Object.keys(called.with!)) expect(Object.keys(action.inputs)).toContain(input);
+  expect(parseArguments(['--target', 'a', ...called.with!['arguments']!.split(' ')])).toMatchObject({
+    history: 'history',
+    failOnNew: true,
+  });
+  // Inputs reach the shell by the environment alone: what they hold is never part of a script.
+  for (const { run } of action.runs.steps) expect(run).not.toContain('${{');
+});
