@@ -82,14 +82,17 @@ const equal = ({ requests, waitsMs }: Series, what: string): ClientFailure =>
 const EARLY_MS = 100;
 
 /**
- * Requests for pages that came before the time that a 429 named. Those that were under way when it was answered,
- * did not know.
+ * A page asked for again before the time that a 429 named. Those that were under way when it was answered, did not
+ * know, and walkers side by side need not know of one another.
  */
 export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] {
   const asked = pageRequests(requests);
   for (const limited of asked.filter(({ status }) => status === 429)) {
     const { endMs = 0, waitUntilMs = 0 } = limited;
-    const early = asked.find(({ atMs }) => atMs > endMs && atMs < waitUntilMs - EARLY_MS);
+    const page = sameAs(limited.request.path);
+    const early = asked.find(
+      ({ atMs, request }) => atMs > endMs && atMs < waitUntilMs - EARLY_MS && sameAs(request.path) === page,
+    );
     if (!early) continue;
     return [
       finding(

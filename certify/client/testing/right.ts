@@ -11,6 +11,7 @@ export interface Right {
   readonly habits: Habits;
   /** The slow situations that have something to do with it. */
   readonly plays?: RegExp;
+  readonly without?: readonly string[];
 }
 
 export const RIGHT: Readonly<Record<string, Right>> = {
@@ -53,6 +54,12 @@ export const RIGHT: Readonly<Record<string, Right>> = {
   'pages of its own size': { habits: { pageSize: 3 }, plays: /429-twice|three/ },
   'writes next in a spelling of its own, without a loss': {
     habits: { onward: (page) => page.next && new URL(page.next, page.url).href.replace(/%3A/gi, ':') },
+  },
+  // Not of the empty window, whose own month does not hold the instant.
+  'two halves of the window, side by side': {
+    habits: { splitAt: '2026-03-02T08:20:00Z' },
+    plays: /long|three|for-ever|429-with|margin|expires/,
+    without: ['empty-window'],
   },
   'a parameter order of its own': {
     habits: {

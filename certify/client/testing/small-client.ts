@@ -45,6 +45,8 @@ export interface Habits {
   readonly headFirst?: boolean;
   readonly keepAlive?: boolean;
   readonly pageSize?: number;
+  /** Two windows that meet at this instant, walked side by side. */
+  readonly splitAt?: string;
 }
 
 export interface PageSeen {
@@ -93,25 +95,34 @@ class Session {
 
   async collect(): Promise<void> {
     const { given, habits } = this;
-    let url: string | undefined = habits.first?.(given) ?? this.firstUrl();
-    while (url !== undefined) {
-      const page: PageSeen = await this.page(url);
-      for (const item of page.items) this.take(item, page.text);
-      if (habits.endsAt?.(page, given)) break;
-      url = habits.onward ? habits.onward(page, given) : page.next && new URL(page.next, url).href;
-    }
+    if (habits.splitAt) {
+      await Promise.all([
+        this.walk(this.firstUrl({ to: habits.splitAt })),
+        this.walk(this.firstUrl({ from: habits.splitAt })),
+      ]);
+    } else await this.walk(habits.first?.(given) ?? this.firstUrl());
     if (habits.readsEvents && given.events) await this.events(given.events, habits.readsEvents);
   }
 
-  firstUrl(): string {
-    const { baseUrl, tenantId, from, to, pageSize } = this.given;
+  private async walk(first: string): Promise<void> {
+    const { given, habits } = this;
+    for (let url: string | undefined = first; url !== undefined;) {
+      const page: PageSeen = await this.page(url);
+      for (const item of page.items) this.take(item);
+      if (habits.endsAt?.(page, given)) break;
+      url = habits.onward ? habits.onward(page, given) : page.next && new URL(page.next, url).href;
+    }
+  }
+
+  private firstUrl(window: { readonly from?: string; readonly to?: string } = {}): string {
+    const { baseUrl, tenantId, pageSize, from, to } = { ...this.given, ...window };
     const query = new URLSearchParams({ from, to });
     const size = this.habits.pageSize ?? pageSize;
     if (size !== undefined) query.set('pageSize', String(size));
     return `${baseUrl}/v1/tenants/${tenantId}/screenings?${query}`;
   }
 
-  private take(item: Json, _text: string, eventId?: string): void {
+  private take(item: Json, eventId?: string): void {
     const id = integerOf(member(item, 'id'))!;
     const testTime = String(member(item, 'testTime'));
     const { dedupes = 'id', idOf = String, strictFields } = this.habits;
@@ -128,7 +139,7 @@ class Session {
       const event = parseJson(line)!;
       const data = member(event, 'data')!;
       if (how === 'as they come') this.seen.clear();
-      this.take(data, '', how === 'by event' ? `event ${String(member(event, 'id'))}` : undefined);
+      this.take(data, how === 'by event' ? `event ${String(member(event, 'id'))}` : undefined);
     }
   }
 
