@@ -1,118 +1,92 @@
 /**
- * `npm run bench`: what pages of the reference server cost on a million screenings, as ratios, which mean the same
- * on any machine. Writes bench.json; exits 0 where every goal is reached, 1 where not.
+ * `npm run bench`: what the reference server's pages and tokens cost, as ratios, which mean the same on any machine.
+ * Writes bench.json; exits 0 where every goal is reached, 1 where not.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
+import { generateScreenings } from '../fixtures/data/generator.ts';
 import { resolveTarget } from '../fixtures/target/target.ts';
-import { median } from './estimate/depth.ts';
-import { mint, prepare } from './run/prepare.ts';
+import { openDatabase } from '../reference-server/database.ts';
+import { TENANTS } from '../reference-server/provisioning.ts';
+import { storeScreenings } from '../reference-server/store.ts';
+import { guessRow, pageRows, tokenRow, type Row, type Subject } from './bench/pages.ts';
+import type { Place } from './bench/peers.ts';
+import { mint } from './run/prepare.ts';
 import { startReference } from './run/reference.ts';
 import { textTable } from './scenarios/words.ts';
 
-interface Row {
-  readonly name: string;
-  readonly ratio: number;
-  readonly goal: number;
-  readonly reached: boolean;
-  readonly detail: Readonly<Record<string, number>>;
-}
-
-/** A page that is asked for again and again. */
-interface Place {
-  readonly name: string;
-  readonly url: string;
-}
-
-const PAGE_SIZE = 500;
-const ROUNDS = 80;
-const GOAL = 1.5;
-const TIMEOUT_MS = 30_000;
+const SMALL = 10_000;
+const PLACES = 500;
+/** In the database that the servers share. */
+const SCHEMA = 'bench';
 
 const flags = new Command('bench')
-  .description('What pages of the reference server cost, as ratios.')
-  .option('--screenings <n>', 'in the reference server', Number, 1_000_000)
+  .description("What the reference server's pages and tokens cost, as ratios.")
+  .option('--screenings <n>', 'of the large tenant', Number, 1_000_000)
+  .option('--rounds <n>', 'of which the median is taken', Number, 5)
+  .option('--seconds <n>', 'of each measurement', Number, 1.5)
   .option('--report-dir <dir>', 'where bench.json goes', 'reports')
   .parse()
-  .opts<{ screenings: number; reportDir: string }>();
+  .opts<{ screenings: number; rounds: number; seconds: number; reportDir: string }>();
 
 const tell = (line: string): void => console.error(line);
+const plan = { rounds: flags.rounds, seconds: flags.seconds, tell };
 
-tell(`the reference server is started with ${flags.screenings} screenings`);
-const startedAt = Date.now();
-await using running = await startReference(flags.screenings, [], tell);
-const loadSeconds = (Date.now() - startedAt) / 1000;
-const { dataset: _, secondDataset: __, events: ___, ...rest } = running.target;
-const target = await resolveTarget(rest);
-const { base } = await prepare(target);
-const { clientId, clientSecret } = target.clients.primary;
-const token = await mint(target, clientId, clientSecret);
+await using embedded = await openDatabase('embedded');
+const shared = new URL(embedded.url);
+shared.search = '';
+await using database = await openDatabase({ url: shared.href }, SCHEMA);
+const connections = database.connect();
 
-/** Asks for a page: how long it took, how many items it held, where it leads. */
-async function ask(url: string): Promise<{ ms: number; items: number; next?: string }> {
-  const sentAt = performance.now();
-  const response = await fetch(url, {
-    headers: { authorization: `Bearer ${token}` },
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+/** Stores a tenant's screenings; gives places all over them. */
+async function fill(tenantId: string, count: number, idOffset: bigint): Promise<Place[]> {
+  await storeScreenings(
+    connections,
+    generateScreenings({ tenantId, count, seed: 1, bigIds: false, idOffset }),
+  );
+  // The last page is full: no place is nearer to the end than the largest page.
+  return connections.query<Place & Record<string, unknown>>({
+    text: `SELECT at::text, id::text, (n - 1)::int AS offset
+           FROM (SELECT at, id, row_number() OVER (ORDER BY at, id) AS n FROM screening WHERE tenant = $1) placed
+           WHERE n <= $2 - 1001 ORDER BY random() LIMIT ${PLACES}`,
+    values: [tenantId, count],
   });
-  const text = await response.text();
-  const ms = performance.now() - sentAt;
-  if (response.status !== 200) throw new Error(`the reference server answers ${response.status}`);
-  const page = JSON.parse(text) as { items: unknown[]; links: { next?: string } };
-  return { ms, items: page.items.length, ...(page.links.next ? { next: page.links.next } : {}) };
 }
 
-const first = (from: string, to: string, pageSize = PAGE_SIZE): string =>
-  `${base.baseUrl}/v1/tenants/${base.clients[0]!.tenantId}/screenings?${new URLSearchParams({ from, to, pageSize: String(pageSize) })}`;
+tell(`${flags.screenings} screenings are stored`);
+const places = await fill(TENANTS.primary, flags.screenings, 0n);
+const smallPlaces = await fill(TENANTS.secondTenant, SMALL, 500_000_000n);
+await connections.query({ text: 'VACUUM ANALYZE screening' });
+await connections.stop();
 
-// One walk to the end finds the addresses of the deep pages.
-const { from, to } = base.window;
-const walkStartedAt = Date.now();
-const walk: string[] = [first(from, to)];
-let items = 0;
-for (let at = walk[0]; at;) {
-  const page = await ask(at);
-  items += page.items;
-  if (page.next) walk.push(page.next);
-  at = page.next;
-}
-const walkSeconds = (Date.now() - walkStartedAt) / 1000;
-tell(`${walk.length} pages, ${items} screenings, ${(items / walkSeconds).toFixed(0)} a second`);
+process.env['DATABASE_URL'] = shared.href;
+await using running = await startReference(1, ['--keep', SCHEMA], tell);
+const target = await resolveTarget(running.target, { label: 'reference server' });
+const { primary, secondTenant } = target.clients;
+const subject: Subject = {
+  port: Number(new URL(target.baseUrl).port),
+  token: await mint(target, primary.clientId, primary.clientSecret),
+  form: new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: primary.clientId,
+    client_secret: primary.clientSecret,
+    scope: 'screenings.read',
+  }).toString(),
+  databaseUrl: database.url,
+  tenantId: TENANTS.primary,
+  small: {
+    tenantId: TENANTS.secondTenant,
+    token: await mint(target, secondTenant!.clientId, secondTenant!.clientSecret),
+    places: smallPlaces,
+  },
+  places,
+  screenings: flags.screenings,
+};
 
-// A window that one page fills, in the middle: its end is where the page after it begins.
-const middle = Math.floor(walk.length / 2);
-const startOf = (place: number): string => new URL(walk[place]!).searchParams.get('from')!;
-const short = first(startOf(middle), startOf(Math.min(walk.length - 1, middle + 2)));
-const places: Place[] = [
-  { name: 'first', url: walk[0]! },
-  { name: 'half', url: walk[middle]! },
-  // The last page may hold few items: the one before it is full.
-  { name: 'deep', url: walk[Math.max(0, walk.length - 2)]! },
-  { name: 'short', url: short },
-  { name: 'long', url: first(startOf(middle), to) },
-];
-
-// In turns, so that whatever else the machine does falls on all of them alike.
-const taken = new Map(places.map(({ name }) => [name, [] as number[]]));
-for (let round = 0; round < ROUNDS; round += 1) {
-  for (const { name, url } of places) taken.get(name)!.push((await ask(url)).ms);
-}
-const ms = (name: string): number => median(taken.get(name)!);
-
-function row(name: string, one: string, other: string): Row {
-  const ratio = Number((ms(one) / ms(other)).toFixed(3));
-  const detail = { [`${one}Ms`]: ms(one), [`${other}Ms`]: ms(other), rounds: ROUNDS, pageSize: PAGE_SIZE };
-  return { name, ratio, goal: GOAL, reached: ratio <= GOAL, detail };
-}
-
-const facts = { screenings: items, pages: walk.length, loadSeconds, walkSeconds };
-const deep = row('the last full page of a walk against its first', 'deep', 'first');
-const rows: Row[] = [
-  { ...deep, detail: { ...deep.detail, ...facts } },
-  row('a page half-way through a walk against its first', 'half', 'first'),
-  row('the same page asked for in a long window against a short one', 'long', 'short'),
-];
+const rows: Row[] = [];
+for (const size of [100, 1_000]) rows.push(...(await pageRows(subject, size, plan)));
+rows.push(...(await tokenRow(subject, plan)), ...(await guessRow(subject.port, primary.clientId, plan)));
 
 await mkdir(flags.reportDir, { recursive: true });
 const file = join(flags.reportDir, 'bench.json');
@@ -120,7 +94,12 @@ await writeFile(file, `${JSON.stringify({ rows }, null, 2)}\n`);
 console.log(
   textTable(
     ['row', 'ratio', 'goal', 'reached'],
-    rows.map(({ name, ratio, goal, reached }) => [name, ratio.toFixed(2), goal, reached ? 'yes' : 'no']),
+    rows.map(({ name, ratio, goal, reached }) => [
+      name,
+      ratio.toFixed(2),
+      goal.toFixed(2),
+      reached ? 'yes' : 'no',
+    ]),
   ),
 );
 console.log(file);

@@ -43,11 +43,13 @@ export class Connections implements AsyncDisposable {
   }
 
   /** Throws StoreUnavailable where the database can't be reached, and PostgreSQL's error where it refuses. */
-  async query<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<Row[]> {
+  async query<Row extends pg.QueryResultRow | unknown[]>(
+    query: pg.QueryConfig | pg.QueryArrayConfig,
+  ): Promise<Row[]> {
     if (this.#interrupted) throw new StoreUnavailable('the database is interrupted');
     try {
       const limited = { ...query, query_timeout: QUERY_TIMEOUT_MS };
-      return (await this.#pool.query<Row>(limited)).rows;
+      return (await this.#pool.query(limited)).rows as Row[];
     } catch (error) {
       throw asUnavailable(error);
     }
@@ -60,7 +62,7 @@ export class Connections implements AsyncDisposable {
       throw asUnavailable(error);
     });
     try {
-      await client.query('BEGIN; SET LOCAL statement_timeout = 0');
+      await client.query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL enable_sort = on');
       const result = await work(client);
       await client.query('COMMIT');
       client.release();

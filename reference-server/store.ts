@@ -10,7 +10,7 @@ import type { ScreeningStore } from './parts.ts';
 
 const COLUMNS = `SELECT id::text, test_time, json FROM screening WHERE tenant = $1 AND at < $3`;
 /** The same stretch of the index (tenant, at, id), begun at an instant or behind a screening. */
-const PAGE = {
+export const PAGE = {
   fromInstant: `${COLUMNS} AND at >= $2 ORDER BY at, screening.id LIMIT $4`,
   behindScreening: `${COLUMNS} AND (at, screening.id) > ($2, $5) ORDER BY at, screening.id LIMIT $4`,
 } as const;
@@ -26,24 +26,19 @@ export function createScreeningStore(
     async page({ tenantId, from, to, fromId, pageSize }) {
       // One more than asked tells whether another page follows.
       const values = [tenantId, toDecimal(from), toDecimal(to), pageSize + 1];
-      const rows = await connections.query<{ id: string; test_time: string; json: string }>(
-        fromId === undefined
+      const rows = await connections.query<[id: string, testTime: string, json: string]>({
+        rowMode: 'array',
+        ...(fromId === undefined
           ? { name: 'page', text: PAGE.fromInstant, values }
-          : { name: 'page-behind', text: PAGE.behindScreening, values: [...values, String(fromId)] },
-      );
+          : { name: 'page-behind', text: PAGE.behindScreening, values: [...values, String(fromId)] }),
+      });
       const items = rows
         .slice(0, pageSize)
-        .map(({ id, test_time, json }) => ({ id: BigInt(id), testTime: test_time, json }));
+        .map(([id, testTime, json]) => ({ id: BigInt(id), testTime, json }));
       return { items, more: rows.length > pageSize };
     },
   };
 }
-
-/** What a screening becomes: itself, and its event. */
-const STORED = {
-  screening: 'tenant, at, id, test_time, json',
-  event: 'tenant, id, test_time, json',
-} as const;
 
 /**
  * Stores screenings by COPY, in constant memory, in one transaction. They are sorted on their way in: rows that are
@@ -62,11 +57,13 @@ export async function storeScreenings(
     await pipeline(Readable.from(inPieces(copyLines(screenings))), copy);
     // One writer at a time: readers of the outbox then never see a later sequence before an earlier one.
     await client.query('LOCK TABLE event IN SHARE ROW EXCLUSIVE MODE');
-    for (const [table, columns] of Object.entries(STORED)) {
-      await client.query(
-        `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM incoming ORDER BY tenant, at, id`,
-      );
-    }
+    await client.query(
+      `INSERT INTO screening (tenant, at, id, test_time, json)
+       SELECT tenant, at, id, test_time, json FROM incoming ORDER BY tenant, at, id`,
+    );
+    await client.query(
+      'INSERT INTO event (tenant, id, test_time, json) SELECT tenant, id, test_time, json FROM incoming',
+    );
   });
 }
 

@@ -1,0 +1,180 @@
+/** What pages and tokens of the reference server cost against others, in turns, so that noise falls on all alike. */
+import { generateKeyPairSync } from 'node:crypto';
+import { SignJWT } from 'jose';
+import { PAGE } from '../../reference-server/store.ts';
+import { median } from '../estimate/depth.ts';
+import { drive, get, post } from './drive.ts';
+import { pgbench, startContender, type Place } from './peers.ts';
+
+export interface Row {
+  readonly name: string;
+  readonly ratio: number;
+  readonly goal: number;
+  readonly reached: boolean;
+  readonly detail: Readonly<Record<string, number>>;
+}
+
+export interface Subject {
+  /** Of the reference server. */
+  readonly port: number;
+  readonly token: string;
+  /** A token request's form. */
+  readonly form: string;
+  readonly databaseUrl: string;
+  readonly tenantId: string;
+  /** A tenant of ten thousand in the same table. */
+  readonly small: { readonly tenantId: string; readonly token: string; readonly places: readonly Place[] };
+  readonly places: readonly Place[];
+  readonly screenings: number;
+}
+
+interface Plan {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly tell: (line: string) => void;
+}
+
+type Measure = () => Promise<number | undefined>;
+
+const pick = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)]!;
+
+/** A second of everything, again and again: the median of each in pages (or tokens) a second. */
+async function inTurns(measures: Readonly<Record<string, Measure>>, { rounds, tell }: Plan) {
+  const taken = new Map<string, number[]>();
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [name, measure] of Object.entries(measures)) {
+      const rate = await measure();
+      if (rate !== undefined) taken.set(name, [...(taken.get(name) ?? []), rate]);
+    }
+    tell(`round ${round + 1} of ${rounds}`);
+  }
+  return (name: string): number => median(taken.get(name) ?? [NaN]);
+}
+
+/** A row that wants at least `goal`. A peer that is not there makes no row. */
+function atLeast(name: string, one: number, other: number, goal: number, detail: Row['detail']): Row[] {
+  if (Number.isNaN(other)) return [];
+  const ratio = Number((one / other).toFixed(3));
+  return [{ name, ratio, goal, reached: ratio >= goal, detail: { ...detail, one, other } }];
+}
+
+export async function pageRows(subject: Subject, size: number, plan: Plan): Promise<Row[]> {
+  const { databaseUrl, tenantId, places, port, screenings } = subject;
+  const { seconds } = plan;
+  await using bare = await startContender('bare', databaseUrl, tenantId);
+  await using offset = await startContender('offset', databaseUrl, tenantId);
+  await using first = await startContender('first', databaseUrl, tenantId);
+  await using constant = await startContender('constant', databaseUrl, tenantId);
+
+  const instantOf = ({ at }: Place): string => {
+    const [whole = '0', fraction = '0'] = at.split('.');
+    return new Date(Number(whole) * 1_000).toISOString().replace('.000Z', `.${fraction}Z`);
+  };
+  const own = (place: Place, of = subject as Pick<Subject, 'tenantId' | 'token'>): string => {
+    const query = {
+      from: instantOf(place),
+      to: '9000-01-01T00:00:00Z',
+      pageSize: String(size),
+      from_id: place.id,
+    };
+    return get(`/v1/tenants/${of.tenantId}/screenings?${new URLSearchParams(query)}`, of.token);
+  };
+  const other = (place: Place): string =>
+    get(
+      `/?${new URLSearchParams({ at: place.at, id: place.id, offset: String(place.offset), size: String(size) })}`,
+    );
+  const asks =
+    (at: number, request: () => string): Measure =>
+    async () =>
+      (await drive(at, request, { seconds })).perSecond;
+  const ordered = [...places].sort((a, b) => a.offset - b.offset);
+  const tenth = Math.ceil(ordered.length / 10);
+
+  const rate = await inTurns(
+    {
+      own: asks(port, () => own(pick(places))),
+      pgbench: () =>
+        pgbench(databaseUrl, PAGE.behindScreening, tenantId, places.slice(0, 64), { size, seconds }),
+      bare: asks(bare.port, () => other(pick(places))),
+      offset: asks(offset.port, () => other(pick(places))),
+      first: asks(first.port, () => other(pick(places))),
+      constant: asks(constant.port, () => other(pick(places))),
+      begin: asks(port, () => own(pick(ordered.slice(0, tenth)))),
+      end: asks(port, () => own(pick(ordered.slice(-tenth)))),
+      small: asks(port, () => own(pick(subject.small.places), subject.small)),
+    },
+    plan,
+  );
+  const detail = { screenings, pageSize: size, connections: 8, rounds: plan.rounds };
+  const against = (name: string, peer: string, goal: number): Row[] =>
+    atLeast(`pages of ${size} against ${name}`, rate('own'), rate(peer), goal, detail);
+  return [
+    ...against('pgbench with the same query', 'pgbench', size < 1_000 ? 0.35 : 0.5),
+    ...against('node:http with pg, nothing checked', 'bare', 0.7),
+    ...against('OFFSET', 'offset', 5),
+    ...against('what is written first (objects, JSON.stringify, express)', 'first', 5),
+    ...against('node:http with constant octets', 'constant', 0.15),
+    ...atLeast(
+      `pages of ${size}: the last tenth against the first`,
+      rate('end'),
+      rate('begin'),
+      1 / 1.2,
+      detail,
+    ),
+    ...atLeast(
+      `pages of ${size}: ${screenings} screenings against 10000`,
+      rate('own'),
+      rate('small'),
+      1 / 1.2,
+      detail,
+    ),
+  ];
+}
+
+export async function tokenRow({ port, form }: Subject, plan: Plan): Promise<Row[]> {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const sign = async (): Promise<number> => {
+    const until = performance.now() + plan.seconds * 1_000;
+    let signed = 0;
+    for (; performance.now() < until; signed += 1) {
+      await new SignJWT({ sub: 'x' }).setProtectedHeader({ alg: 'ES256' }).sign(privateKey);
+    }
+    return signed / plan.seconds;
+  };
+  const mint: Measure = async () =>
+    (await drive(port, () => post('/oauth/token', form), { seconds: plan.seconds })).perSecond;
+  const rate = await inTurns({ mint, sign }, plan);
+  const detail = { rounds: plan.rounds };
+  return atLeast('tokens against signatures alone', rate('mint'), rate('sign'), 0.4, detail);
+}
+
+/** A client that nobody knows and a wrong secret take the same time, so that ids can't be told by it. */
+export async function guessRow(port: number, clientId: string, plan: Plan): Promise<Row[]> {
+  const guess = async (id: string): Promise<number> => {
+    const sentAt = performance.now();
+    const body = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: id,
+      client_secret: 'wrong',
+      scope: 'screenings.read',
+    });
+    await (await fetch(`http://127.0.0.1:${port}/oauth/token`, { method: 'POST', body })).text();
+    return performance.now() - sentAt;
+  };
+  const rate = await inTurns(
+    { unknown: () => guess('nobody'), wrong: () => guess(clientId) },
+    { ...plan, rounds: 30, tell: () => {} },
+  );
+  const ratio = Number((rate('unknown') / rate('wrong')).toFixed(3));
+  const detail = { unknownMs: rate('unknown'), wrongMs: rate('wrong'), rounds: 30 };
+  const goal = 1.1;
+  return [
+    {
+      name: 'an unknown client against a wrong secret',
+      ratio,
+      goal,
+      reached: ratio <= goal && ratio >= 1 / goal,
+      detail,
+    },
+  ];
+}
