@@ -1,4 +1,9 @@
 /** Section 2.4: the page. */
+import { pageOf } from '../fixtures/client/page.ts';
+import { sayRefusal } from '../fixtures/checks/errors.ts';
+import { differs } from '../fixtures/checks/mismatch.ts';
+import { prefixMismatch } from '../fixtures/checks/selection.ts';
+import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
 import { observed, type Probe } from '../fixtures/run/probe.ts';
 import { pagesOfEverySize, walksOfSeveralPages } from '../fixtures/run/standard-walks.ts';
 
@@ -13,4 +18,31 @@ export const probes: readonly Probe[] = [
     'walks over several pages',
     walksOfSeveralPages,
   ),
+  {
+    ids: ['4.2-repeatable'],
+    name: 'a page that may be compressed is the same page',
+    precondition: 'data',
+    supplement: true,
+    run: async (kit) => {
+      const { densestSlice } = await sampleDataOf(kit);
+      const query = { ...windowOf(densestSlice), pageSize: densestSlice.length };
+      await kit.checkAll(
+        '4.2-repeatable',
+        'compressed',
+        async () => {
+          const plain = await kit.page(query);
+          const { request } = plain;
+          const headers = { ...request.headers, 'accept-encoding': 'gzip' };
+          const compressed = await kit.send({ ...request, headers });
+          if (compressed.status !== 200 || !Array.isArray(pageOf(compressed).items))
+            return {
+              ...differs('the same page for Accept-Encoding: gzip', sayRefusal(compressed)),
+              exchange: compressed,
+            };
+          return prefixMismatch(plain, compressed);
+        },
+        { needsAgain: true },
+      );
+    },
+  },
 ];

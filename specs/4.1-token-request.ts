@@ -94,6 +94,12 @@ export const probes: readonly Probe[] = [
     precondition: 'token',
     run: async (kit) => {
       kit.check('4.1-no-query-credentials', await kit.send(withQuery(kit, { body: '' })), refused4xx);
+      // The secret alone in the query: it stands in every log on the way.
+      const form = kit.client.validForm('primary');
+      const request = kit.client.tokenRequest(form.filter(([name]) => name !== 'client_secret'));
+      const secret = formEncode(form.filter(([name]) => name === 'client_secret'));
+      const exchange = await kit.send({ ...request, url: `${request.url}?${secret}`, offPath: true });
+      kit.check('4.1-no-query-credentials', exchange, refused4xx, 'the secret alone');
     },
   },
 ];

@@ -8,7 +8,7 @@ import { isUuid } from '../fixtures/checks/page.ts';
 import { unknownIgnored } from '../fixtures/checks/token-error.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
+import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import { encoded, NOBODY, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
 
@@ -65,6 +65,12 @@ export const probes: readonly Probe[] = [
         refused(kit.target.errorCodePointer, [403, 'forbidden'], [404, 'not_found']),
       );
     },
+  },
+  {
+    ids: ['5-forbidden-unknown'],
+    name: 'what is not the UUID of the own tenant',
+    precondition: 'page',
+    run: notOwn,
   },
   {
     ids: ['5-one-tenant'],
@@ -124,4 +130,52 @@ async function otherTenantAsked(kit: Kit): Promise<void> {
       'a parameter that chose the tenant',
     );
   }
+}
+
+/** Names for whoever asks, and texts that are nearly the own UUID; each as it stands in the path. */
+function nearlyOwn(own: string): string[] {
+  const other = (digit: string): string => (digit === '0' ? '1' : '0');
+  const groups = own.split('-');
+  return [
+    ...['me', 'self', 'my', 'current', 'default', 'all', '*', '%2A', '-', '_', '0', 'null'],
+    '00000000-0000-0000-0000-000000000000',
+    `${own}0`,
+    `0${own}`,
+    own.slice(0, -1),
+    own.slice(1),
+    `${own.slice(0, -1)}${other(own.at(-1)!)}`,
+    `${other(own[0]!)}${own.slice(1)}`,
+    [groups[0], ...NOBODY.split('-').slice(1)].join('-'),
+    [...NOBODY.split('-').slice(0, -1), groups.at(-1)].join('-'),
+    groups.join(''),
+    groups[0]!,
+    `%7B${own}%7D`,
+    `(${own})`,
+    `%22${own}%22`,
+    `urn:uuid:${own}`,
+    `${own}%20`,
+    `%20${own}`,
+    `${own};v=1`,
+    `${own},${NOBODY}`,
+    `${NOBODY},${own}`,
+    `${own}%2F${NOBODY}`,
+    `${own}%00`,
+    `${own}%0A`,
+  ];
+}
+
+/** Nothing but the own UUID is served; how it is refused is for 400, 403 and 404 alike. */
+async function notOwn(kit: Kit): Promise<void> {
+  const own = (await kit.tenantOf()).toLowerCase();
+  await sideBySide(nearlyOwn(own), async (path) => {
+    const authorization = { kind: 'client', client: 'primary' } as const;
+    const request = kit.request(path, rawQuery(encoded(SOME_WINDOW)), authorization);
+    kit.check(
+      '5-forbidden-unknown',
+      await kit.send({ ...request, offPath: true }),
+      (answer) =>
+        answer.status === 200 ? differs(`no page at /tenants/${path}/`, sayRefusal(answer)) : undefined,
+      'what is not the own UUID',
+    );
+  });
 }

@@ -38,6 +38,9 @@ function alteredBearers(token: string): Authorization[] {
       payload,
       withLetter(signature, Math.floor(signature.text.length / 2), 'A'),
     ],
+    ['signature altered near its beginning', head, payload, withLetter(signature, 1, 'A')],
+    // The last letter can hold bits that mean nothing.
+    ['signature altered near its end', head, payload, withLetter(signature, signature.text.length - 4, 'A')],
     ['signature in the other case', head, payload, inOtherCase(signature)],
     ['four more letters behind the signature', head, payload, followedBy(signature, 'AAAA')],
     ['signature cut short', head, payload, cutTo(signature, signature.text.length >> 1)],
@@ -45,6 +48,9 @@ function alteredBearers(token: string): Authorization[] {
     ['signature of zeros', head, payload, constantPart('A'.repeat(signature.text.length))],
     ['alg: none, no signature', unsigned('none'), payload, none],
     ['alg: None, no signature', unsigned('None'), payload, none],
+    ['alg: NONE, no signature', unsigned('NONE'), payload, none],
+    ['alg: nOnE, no signature', unsigned('nOnE'), payload, none],
+    ['no alg, no signature', withMembers(head, { alg: undefined }), payload, none],
     ['alg: none, the old signature', unsigned('none'), payload, signature],
     ['alg: HS256, the old signature', withMembers(head, { alg: 'HS256', kid: 'kit' }), payload, signature],
   ];

@@ -45,6 +45,19 @@ async function hold(kit: Kit, id: RequirementId, form: Form, judge: Judge, label
   return exchange;
 }
 
+const BOUNDARY = 'conformance-kit';
+
+/** The same parameters in other bodies. */
+function noForms(form: readonly (readonly [string, string])[]): [type: string, body: string][] {
+  const parts = form.map(
+    ([name, value]) => `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+  );
+  return [
+    ['application/json', JSON.stringify(Object.fromEntries(form))],
+    [`multipart/form-data; boundary=${BOUNDARY}`, `${parts.join('')}--${BOUNDARY}--\r\n`],
+  ];
+}
+
 /** A wrong pair of credentials, and whose right one it stands for. */
 interface Guess {
   readonly owner: ClientName;
@@ -65,6 +78,7 @@ function wrongSecrets({ clients }: Target): Guess[] {
     (secret) => `${secret}x`,
     (secret) => secret.slice(0, -1),
     inOtherCase,
+    (secret) => `${secret} `,
   ];
   const near = kinds.map((kind, index): Guess => {
     const owner = owners[index % owners.length]!;
@@ -77,12 +91,20 @@ function wrongSecrets({ clients }: Target): Guess[] {
   ].filter(({ owner, value }) => value !== '' && value !== clients[owner]!.clientSecret);
 }
 
+/** A value with a blank behind it may be malformed as well. */
+const refusedGuess =
+  (value: string): Judge =>
+  (exchange) =>
+    value !== value.trim() && refusedAs(400, 'invalid_request')(exchange) === undefined
+      ? undefined
+      : refusedAs(401, 'invalid_client')(exchange);
+
 /** Each must be refused as invalid_client. Right credentials in between end the count of wrong ones in most guards. */
 async function refuseGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess[]): Promise<void> {
   for (const [done, { owner, name, value }] of guesses.entries()) {
     try {
       const form = replaced(kit.client.validForm(owner), name, value);
-      challenge(kit, await hold(kit, id, form, refusedAs(401, 'invalid_client'), `a wrong ${name}`));
+      challenge(kit, await hold(kit, id, form, refusedGuess(value), `a wrong ${name}`));
       await kit.client.mint(owner);
     } catch (error) {
       // What was refused before it says enough.
@@ -173,15 +195,20 @@ export const probes: readonly Probe[] = [
     precondition: 'token',
     run: async (kit) => {
       const { form, ...request } = kit.client.tokenRequest(kit.client.validForm('primary'));
-      const exchange = await kit.send({
-        ...request,
-        headers: { ...request.headers, 'content-type': 'application/json' },
-        body: JSON.stringify(Object.fromEntries(form!)),
-      });
-      kit.ledger.observe('json-token-request', String(exchange.status));
-      kit.check('7.1-invalid_request-malformed', exchange, (answer) =>
-        answer.status === 415 ? undefined : refusedAs(400, 'invalid_request')(answer),
-      );
+      for (const [type, body] of noForms(form!)) {
+        const exchange = await kit.send({
+          ...request,
+          headers: { ...request.headers, 'content-type': type },
+          body,
+        });
+        if (type === 'application/json') kit.ledger.observe('json-token-request', String(exchange.status));
+        kit.check(
+          '7.1-invalid_request-malformed',
+          exchange,
+          (answer) => (answer.status === 415 ? undefined : refusedAs(400, 'invalid_request')(answer)),
+          type.split(';')[0]!,
+        );
+      }
     },
   },
   {
