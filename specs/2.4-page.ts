@@ -36,7 +36,10 @@ export const probes: readonly Probe[] = [
           const compressed = await kit.send({ ...request, headers });
           if (compressed.status !== 200 || !Array.isArray(pageOf(compressed).items))
             return {
-              ...differs('the same page for Accept-Encoding: gzip', sayRefusal(compressed)),
+              ...differs(
+                'the same page for Accept-Encoding: gzip',
+                compressed.encoding === 'UTF-8' ? sayRefusal(compressed) : `${compressed.encoding}`,
+              ),
               exchange: compressed,
             };
           return prefixMismatch(plain, compressed);

@@ -7,6 +7,7 @@ import {
   withLetter,
   withMembers,
 } from '../fixtures/client/altered-token.ts';
+import { forge } from '../fixtures/client/forged-token.ts';
 import type { Authorization, RequestOut } from '../fixtures/client/exchange.ts';
 import { screeningsUrl } from '../fixtures/client/page.ts';
 import type { Token } from '../fixtures/client/token.ts';
@@ -14,7 +15,7 @@ import { refused } from '../fixtures/checks/refusal.ts';
 import { askerOf, type Ground } from '../fixtures/run/circumstances.ts';
 import { ruleProbes, type Rule, type Way } from '../fixtures/run/everywhere.ts';
 import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
-import { bearerHeader } from '../fixtures/run/unauthenticated.ts';
+import { bearerHeader, expiredBearer } from '../fixtures/run/unauthenticated.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 /** A tenant that nobody has. */
@@ -101,6 +102,37 @@ const RULES: readonly Rule[] = [
           'alg: none, no signature',
         ),
       )(kit);
+    },
+  },
+  {
+    id: '5-forged',
+    name: 'forged tokens, in many circumstances',
+    without: ['token'],
+    ways: async (kit) => {
+      if (!(await kit.token()).claims)
+        throw new Untested('the access token is no JWT, so there is none to be forged');
+      return [
+        {
+          alter: async (request, ground) => {
+            const token = await forge((await kit.token(askerOf(request, ground))).text);
+            const label = 'Bearer (token signed with another key, ES256, named by jwk)';
+            return {
+              ...request,
+              authorization: bearerHeader(`Bearer ${token}`, label, 'Bearer $FORGED_TOKEN'),
+            };
+          },
+          judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
+        },
+      ];
+    },
+  },
+  {
+    id: '5-expired',
+    name: 'an expired token, in many circumstances',
+    without: ['tenant', 'token'],
+    ways: async (kit) => {
+      const expired = await expiredBearer(kit);
+      return ways(who(() => expired))(kit);
     },
   },
   {

@@ -14,14 +14,13 @@ import {
 import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
 import { member } from '../fixtures/client/json.ts';
 import { claimsOf, readToken, type Token } from '../fixtures/client/token.ts';
-import { whyNoExpiredToken } from '../fixtures/checks/expired-token.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { LATER_MINT, refusedToken, secondsLeft, tokenHeader } from '../fixtures/run/valid-token.ts';
-import { bearerHeader, unauthenticated } from '../fixtures/run/unauthenticated.ts';
-import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
+import { expiredBearer, unauthenticated } from '../fixtures/run/unauthenticated.ts';
+import { Untested } from '../fixtures/errors.ts';
 
 /** Bearers of altered tokens, each by one alteration. */
 function alteredBearers(token: string): Authorization[] {
@@ -132,17 +131,6 @@ export const probes: readonly Probe[] = [
     ids: ['5-expired'],
     name: 'an expired token',
     precondition: 'page',
-    run: async (kit) => {
-      const { expiredToken } = kit.target;
-      if (!expiredToken)
-        throw new Untested('supply expiredToken (a token of clients.primary from more than an hour ago)');
-      const useless = whyNoExpiredToken(expiredToken, await kit.token(), kit.client.clock.nowMs());
-      if (useless) throw new SupplyUnusable(`${useless}; supply a token of clients.primary that has expired`);
-      await unauthenticated(
-        kit,
-        '5-expired',
-        bearerHeader(`Bearer ${expiredToken}`, 'Bearer (the expired token)', 'Bearer $EXPIRED_TOKEN'),
-      );
-    },
+    run: async (kit) => unauthenticated(kit, '5-expired', await expiredBearer(kit)),
   },
 ];

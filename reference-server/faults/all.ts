@@ -11,6 +11,7 @@ import { limits } from './limits.ts';
 import { nextAgain } from './next-again.ts';
 import { next } from './next.ts';
 import { paging } from './paging.ts';
+import { paths } from './paths.ts';
 import { rarePlaces } from './rare-places.ts';
 import { readOnly } from './read-only.ts';
 import { recommended } from './recommended.ts';
@@ -35,6 +36,7 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   tokens,
   authentication,
   'whose token, and for how long': forged,
+  'whose path': paths,
   'token errors': tokenErrorFaults,
   'token requests': tokenRequests,
   'REST errors': restErrors,

@@ -1,4 +1,5 @@
 /** What shows on the octets and headers of any answer, and on the same screening in two of them (2.3, 2.4, 5). */
+import { gzipSync } from 'node:zlib';
 import { errorAnswer, type ServiceAnswer } from '../http.ts';
 import { answers, isScreenings, middleware, pages, queryOf, refusals, withHeader } from './alter.ts';
 import type { Fault } from './fault.ts';
@@ -57,6 +58,46 @@ export const answered: readonly Fault[] = [
       const at = whole.indexOf('ü');
       return Buffer.concat([whole.subarray(0, at + 1), whole.subarray(at + 2)]);
     }),
+  },
+  {
+    name: 'a second rel="next" leads to the next page but one',
+    trips: { '4.2-r7-link': /every Link rel="next"/ },
+    bare: true,
+    server: pages((page) => {
+      const { next } = page.links as { next?: string };
+      if (next) page.headers.push(['link', `<${next.replace(/from_id=(\d+)/, 'from_id=$10')}>; rel="next"`]);
+    }),
+  },
+  {
+    name: 'compressed pages come from a cache of their own, which lacks an item',
+    trips: { '4.2-repeatable': /item number \d+ again/ },
+    bare: true,
+    server: pages((page, _, __, { headers }) => {
+      if (headers['accept-encoding']?.includes('gzip')) page.items.splice(1, 1);
+    }),
+    mayTrip: [
+      '4.2-window',
+      '4.2-r5-exactly-once',
+      '4.2-from-inclusive',
+      '4.2-from_id',
+      '4.2-r6-next-from',
+      '4.2-r6-next-from_id',
+    ],
+  },
+  {
+    name: 'compressed pages are cut short',
+    trips: { '4.2-repeatable': /the same page for Accept-Encoding: gzip/ },
+    mayTrip: ['2.4-items', '2.4-links'],
+    bare: true,
+    server: answers((answer, request) =>
+      isScreenings(request) && answer.status === 200 && request.headers['accept-encoding']?.includes('gzip')
+        ? withHeader(
+            { ...answer, body: gzipSync(String(answer.body)).subarray(0, -20) },
+            'content-encoding',
+            'gzip',
+          )
+        : answer,
+    ),
   },
   {
     name: 'token errors quote the form that they are about',

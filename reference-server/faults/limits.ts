@@ -73,6 +73,22 @@ export const limits: readonly Fault[] = [
     { '7.2-retry-after': /Retry-After: 0\.5/ },
     refusals([429], (answer) => withHeader(answer, 'retry-after', '0.5')),
   ),
+  ...(
+    [
+      ['an epoch in place of the seconds', () => String(Math.floor(Date.now() / 1000) + 1)],
+      ['a wait of a year', () => '31536000'],
+      ['a date of a year ahead', () => new Date(Date.now() + 31_536_000_000).toUTCString()],
+      ['a negative wait', () => '-1'],
+      ['an RFC 3339 date', () => new Date().toISOString()],
+    ] as const
+  ).map(([name, value]) =>
+    limited(
+      `Retry-After is ${name}`,
+      { '7.2-retry-after': /of at most a day/ },
+      refusals([429], (answer) => withHeader(answer, 'retry-after', value())),
+      [...PAGES, '4.2-success', '4.2-r5-exactly-once'],
+    ),
+  ),
   limited(
     'past the limit 503 instead of 429',
     { '7.2-no-unprovoked-5xx': /no 5xx.*503/ },

@@ -146,7 +146,15 @@ export const rarePlaces: readonly Fault[] = [
   {
     name: 'whoever asks beside others is not asked for a token',
     trips: { '5-garbage': /401 unauthenticated.*200/ },
-    mayTrip: ['5-missing', '5-scheme', '5-tampered', '5-query-token', '5-expired', '7.2-unauthenticated'],
+    mayTrip: [
+      '5-missing',
+      '5-scheme',
+      '5-tampered',
+      '5-forged',
+      '5-query-token',
+      '5-expired',
+      '7.2-unauthenticated',
+    ],
     bare: true,
     server: middleware(() => {
       let underWay = 0;

@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { parseForm } from '../form.ts';
 import type { ServiceRequest } from '../http.ts';
-import { isTokenRequest, middleware, oauthError } from './alter.ts';
+import { claims, isTokenRequest, middleware, oauthError, queryOf, requests, tokenBody } from './alter.ts';
 import type { Fault } from './fault.ts';
 import { formOf, forms } from './token-errors.ts';
 
@@ -46,6 +46,62 @@ export const tokenRequests: readonly Fault[] = [
           ? oauthError(400, 'invalid_request')
           : next(request),
     ),
+  },
+  {
+    name: 'aud is the client_id',
+    trips: { '2.2-aud': /the identifier of the API.*the client_id/ },
+    bare: true,
+    server: claims((original) => ({ ...original, aud: original['sub'] })),
+  },
+  {
+    name: 'aud is another for every tenant',
+    trips: { '2.2-aud': /as in every token before/ },
+    bare: false,
+    server: claims((original) => ({ ...original, aud: `urn:screenings:${String(original['tenant_id'])}` })),
+  },
+  {
+    name: 'a scope of nothing is granted',
+    trips: { '2.1-scope': /a string that names one/ },
+    mayTrip: ['2.2-scope', '7.1-scope-subset'],
+    bare: true,
+    server: tokenBody((body) => ({ ...body, scope: '' })),
+  },
+  {
+    name: 'a multipart body is read like a form',
+    trips: { '7.1-invalid_request-malformed': /400 invalid_request.*200/ },
+    bare: true,
+    server: requests((request) => {
+      if (!isTokenRequest(request) || !request.headers['content-type']?.startsWith('multipart/'))
+        return request;
+      const fields = [...request.body.toString().matchAll(/name="(\w+)"\r\n\r\n(.*?)\r\n--/gs)];
+      const form = new URLSearchParams(
+        fields.map(([, name = '', value = '']): [string, string] => [name, value]),
+      );
+      const headers = { ...request.headers, 'content-type': 'application/x-www-form-urlencoded' };
+      return { ...request, headers, body: Buffer.from(form.toString()) };
+    }),
+  },
+  {
+    name: 'a client_secret in the query is as good as one in the form',
+    trips: { '4.1-no-query-credentials': /no token.*200 with access_token/ },
+    bare: true,
+    server: requests((request) => {
+      const secret = queryOf(request).get('client_secret');
+      if (!isTokenRequest(request) || secret === null || request.body.length === 0) return request;
+      const body = Buffer.from(`${request.body.toString()}&client_secret=${encodeURIComponent(secret)}`);
+      return { ...request, path: request.path.split('?')[0] ?? '', body };
+    }),
+  },
+  {
+    name: 'blanks round a client_secret are cut off',
+    trips: { '7.1-invalid_client-secret': /401 invalid_client.*200/ },
+    mayTrip: ['7.1-invalid_request-empty'],
+    bare: true,
+    server: forms((form) => {
+      const [secret] = form.get('client_secret') ?? [];
+      if (secret !== undefined && form.get('client_secret')?.length === 1)
+        form.set('client_secret', [secret.trim()]);
+    }),
   },
   {
     name: 'an empty scope is the default scope',
