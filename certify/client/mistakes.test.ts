@@ -3,9 +3,13 @@ import { expect, test } from '@playwright/test';
 import { certifyClient } from './certify-client.ts';
 import type { ClientReport } from './report.ts';
 import { SITUATIONS } from './situations/all.ts';
-import { MISTAKES, type Mistake } from './testing/mistakes.ts';
+import { CALL_MISTAKES } from './testing/call-mistakes.ts';
+import type { Mistake } from './testing/mistake.ts';
+import { PAGE_MISTAKES } from './testing/page-mistakes.ts';
 import { SLOW } from './testing/slow.ts';
 import { smallClient } from './testing/small-client.ts';
+
+const MISTAKES = [...PAGE_MISTAKES, ...CALL_MISTAKES];
 
 function report({ habits, shows, also = [], alone }: Mistake): Promise<ClientReport> {
   const wanted = [...Object.keys(shows), ...also];

@@ -26,7 +26,7 @@ export function judgePlay(situation: Situation, play: Play): Judged {
   const failures = [
     ...own,
     ...soldAsWhole,
-    ...(endless && !(own.length > 0 && situation.level === 'MUST') ? [endless] : []),
+    ...(endless ? [endless] : []),
     ...(gaveUp?.failure ? [gaveUp.failure] : []),
   ];
   const levels = failures.map(({ level }) => (situation.level === 'SHOULD' ? 'SHOULD' : (level ?? 'MUST')));

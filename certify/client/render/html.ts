@@ -63,6 +63,7 @@ ${result.timeline && markup`<div class="scroll">${timeline(result.timeline)}</di
 
 const STYLE = `
 summary h3{font-size:1em;margin:0;font-weight:600;overflow-wrap:anywhere}
+@media (max-width:34rem){summary h3{grid-column:2/-1}}
 .key{display:flex;flex-wrap:wrap;gap:.2rem 1.4rem;margin:.4rem 0 1rem;padding:0;list-style:none;font-size:.9rem}
 footer{margin-top:3rem;color:var(--muted);font-size:.88rem}
 ${REQUIREMENT_STYLE}${TIMELINE_STYLE}`;
