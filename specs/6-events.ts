@@ -1,32 +1,40 @@
 /** Section 6: the captured events of the tenant's queue against what REST returns. */
+import { eventData, envelopeMismatches } from '../fixtures/checks/cloud-event.ts';
+import { differs, type Mismatch } from '../fixtures/checks/mismatch.ts';
+import { isUuid } from '../fixtures/checks/page.ts';
 import {
   canonical,
   excerpt,
+  integerOf,
   isObject,
   member,
-  integerOf,
   parseJson,
   type Json,
 } from '../fixtures/client/json.ts';
-import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
-import { compareInstants, formatInstant, instant, parseInstant } from '../fixtures/data/instant.ts';
-import { differs } from '../fixtures/checks/mismatch.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { isUuid } from '../fixtures/checks/page.ts';
-import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
-import { walk } from '../fixtures/run/walk.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
-import type { RequirementId } from '../fixtures/requirements.ts';
+import { MAX_PAGE_SIZE, pageOf } from '../fixtures/client/page.ts';
+import {
+  compareInstants,
+  formatInstant,
+  parseInstant,
+  shift,
+  type Instant,
+} from '../fixtures/data/instant.ts';
 import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
+import type { RequirementId } from '../fixtures/requirements.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
+import { stepDigits } from '../fixtures/run/survey.ts';
+import { walk } from '../fixtures/run/walk.ts';
+import type { Window } from '../fixtures/target/target.ts';
 
 const WALK_PAGES = 100;
-const ATTRIBUTES = ['id', 'source', 'type'] as const;
 
 interface Captured {
   readonly line: number;
   readonly envelope: Json | undefined;
   readonly data: Json | undefined;
   readonly screeningId: bigint | undefined;
+  readonly at: Instant | undefined;
 }
 
 /** The events of the capture; a line may hold a batch (CloudEvents JSON format, 4). */
@@ -39,44 +47,69 @@ function captured(kit: Kit): readonly Captured[] {
   return events.flatMap((text, index) => {
     const json = parseJson(text);
     return (Array.isArray(json) ? json : [json]).map((envelope) => {
-      const data = dataOf(envelope);
-      return { line: index + 1, envelope, data, screeningId: integerOf(member(data, 'id')) };
+      const data = eventData(envelope);
+      const at = parseInstant(String(member(data, 'testTime') ?? ''));
+      return { line: index + 1, envelope, data, at, screeningId: integerOf(member(data, 'id')) };
     });
   });
 }
 
-/** `data`, or `data_base64` decoded (CloudEvents JSON format, 3.1). */
-function dataOf(envelope: Json | undefined): Json | undefined {
-  const encoded = member(envelope, 'data_base64');
-  return typeof encoded === 'string'
-    ? parseJson(Buffer.from(encoded, 'base64').toString('utf8'))
-    : member(envelope, 'data');
+function fail(kit: Kit, id: RequirementId, { expected, received }: Mismatch, line?: number): void {
+  const where = line === undefined ? '' : ` on line ${line}`;
+  kit.fail({ id, cause: 'events', mismatch: differs(expected, `${received}${where}`) });
 }
 
-function fail(kit: Kit, id: RequirementId, expected: string, received: string): void {
-  kit.fail({ id, cause: 'events', mismatch: differs(expected, received) });
+interface Rest {
+  readonly byId: ReadonlyMap<bigint, Json>;
+  readonly whole: boolean;
 }
 
-/** Every screening that REST returns of the window that the capture is about. */
-const restOf = (kit: Kit): Promise<{ query: PageQuery; byId: Map<bigint, Json> }> =>
-  kit.once('events window', async () => {
-    const { window } = kit.target;
-    const sample = await sampleDataOf(kit);
-    const query = window
-      ? { from: formatInstant(window.from), to: formatInstant(window.to), pageSize: MAX_PAGE_SIZE }
-      : { ...windowOf(sample.items), pageSize: MAX_PAGE_SIZE };
+/** Every screening that REST returns of a window, as far as it can be walked. */
+const restOf = ({ from, to }: Window, kit: Kit): Promise<Rest> => {
+  const query = { from: formatInstant(from), to: formatInstant(to), pageSize: MAX_PAGE_SIZE };
+  return kit.once(`events of ${query.from} to ${query.to}`, async () => {
     const walked = await walk(kit, query, { maxPages: WALK_PAGES });
-    if (walked.end !== 'complete') {
-      throw new Untested(
-        `the window could not be walked to its end within ${WALK_PAGES} pages; name a smaller window`,
-      );
-    }
     const items = walked.exchanges.flatMap((exchange) => pageOf(exchange).items ?? []);
     return {
-      query,
       byId: new Map(items.flatMap((item) => (item.id === undefined ? [] : [[item.id, item.json]]))),
+      whole: walked.end === 'complete',
     };
   });
+};
+
+/** Where the captured screenings lie; the window of the target file where that holds them all. */
+function spanOf(events: readonly Captured[], window: Window | undefined): Window | undefined {
+  const times = events.flatMap(({ at }) => at ?? []).sort(compareInstants);
+  const [from, last] = [times[0], times.at(-1)];
+  if (!from || !last) return window;
+  const within = window && compareInstants(from, window.from) >= 0 && compareInstants(last, window.to) < 0;
+  return within ? window : { from, to: shift(last, 1n, stepDigits([{ at: last }])) };
+}
+
+/** An event may be delivered more than once; two events may not share their name. */
+function nameTaken(kit: Kit, { envelope, data, line }: Captured, named: Map<string, string>): void {
+  const [source, id] = ['source', 'id'].map((name) => member(envelope, name));
+  if (typeof source !== 'string' || typeof id !== 'string') return;
+  const [key, content] = [JSON.stringify([source, id]), canonical(data)];
+  const before = named.get(key);
+  if (before !== undefined && before !== content)
+    fail(kit, '6-envelope', differs('one event of a source and id', `another one of ${key}`), line);
+  named.set(key, before ?? content);
+}
+
+/** What of 2.3 the data of an event breaks. */
+function unlikeScreening(data: Json | undefined, tenantId: string): Mismatch | undefined {
+  const [id, tenant, testTime] = ['id', 'tenantId', 'testTime'].map((name) => member(data, name));
+  if (integerOf(id) === undefined) return differs('data.id: a JSON integer', `id: ${excerpt(id)}`);
+  if (typeof tenant !== 'string' || !isUuid(tenant) || tenant.toLowerCase() !== tenantId)
+    return differs(
+      `data.tenantId: ${tenantId}, the tenant of clients.primary`,
+      `tenantId: ${excerpt(tenant)}`,
+    );
+  return typeof testTime === 'string' && parseInstant(testTime)
+    ? undefined
+    : differs('data.testTime: an RFC 3339 date-time with offset', `testTime: ${excerpt(testTime)}`);
+}
 
 export const probes: readonly Probe[] = [
   {
@@ -84,35 +117,12 @@ export const probes: readonly Probe[] = [
     name: 'envelopes of the captured events',
     precondition: 'token',
     run: async (kit) => {
-      for (const { line, envelope } of captured(kit)) {
+      const named = new Map<string, string>();
+      for (const event of captured(kit)) {
         kit.ledger.check('6-envelope');
-        if (!isObject(envelope)) {
-          fail(kit, '6-envelope', 'a CloudEvent as a JSON object', `line ${line} is none`);
-          continue;
-        }
-        const version = member(envelope, 'specversion');
-        if (version !== '1.0') {
-          fail(kit, '6-envelope', 'specversion: "1.0"', `specversion: ${excerpt(version)} on line ${line}`);
-        }
-        for (const name of ATTRIBUTES) {
-          const value = member(envelope, name);
-          if (typeof value !== 'string' || value === '') {
-            fail(
-              kit,
-              '6-envelope',
-              `${name}: a non-empty string`,
-              `${name}: ${excerpt(value)} on line ${line}`,
-            );
-          }
-        }
-        if (!isObject(dataOf(envelope))) {
-          fail(
-            kit,
-            '6-envelope',
-            'data: the screening',
-            `data: ${excerpt(dataOf(envelope))} on line ${line}`,
-          );
-        }
+        for (const mismatch of envelopeMismatches(event.envelope))
+          fail(kit, '6-envelope', mismatch, event.line);
+        nameTaken(kit, event, named);
       }
     },
   },
@@ -122,25 +132,22 @@ export const probes: readonly Probe[] = [
     precondition: 'data',
     run: async (kit) => {
       const events = captured(kit);
-      const { byId } = await restOf(kit);
+      const tenantId = (await kit.tenantOf()).toLowerCase();
+      const span = spanOf(events, kit.target.window);
+      const byId = span ? (await restOf(span, kit)).byId : new Map<bigint, Json>();
+      let held = 0;
       for (const { line, data, screeningId } of events) {
-        const item = screeningId === undefined ? undefined : byId.get(screeningId);
-        if (item === undefined) continue;
+        // An event without a screening is reported under 6-envelope.
+        if (!isObject(data)) continue;
         kit.ledger.check('6-same-object');
-        const difference = firstDifference(item, data);
-        if (difference)
-          fail(
-            kit,
-            '6-same-object',
-            `${difference[0]} as REST returns item ${screeningId}`,
-            `${difference[1]} on line ${line}`,
-          );
+        const item = screeningId === undefined ? undefined : byId.get(screeningId);
+        if (item !== undefined) held++;
+        const mismatch =
+          unlikeScreening(data, tenantId) ?? (item === undefined ? undefined : firstDifference(item, data));
+        if (mismatch) fail(kit, '6-same-object', mismatch, line);
       }
-      if (!kit.ledger.checks.has('6-same-object')) {
-        throw new SupplyUnusable(
-          "no event is about a screening of the window; capture events of the window's screenings",
-        );
-      }
+      if (held === 0)
+        throw new Untested('no event is about a screening that REST returns; capture events of some');
     },
   },
   {
@@ -149,19 +156,23 @@ export const probes: readonly Probe[] = [
     precondition: 'data',
     run: async (kit) => {
       const events = captured(kit);
-      if (!kit.target.window)
-        throw new Untested('supply window: the stretch of testTime that the capture covers whole');
-      const { query, byId } = await restOf(kit);
+      const { window } = kit.target;
+      if (!window) throw new Untested('supply window: the stretch of testTime that the capture covers whole');
+      const { byId, whole } = await restOf(window, kit);
+      if (!whole) {
+        throw new Untested(
+          `the window could not be walked to its end within ${WALK_PAGES} pages; name a smaller window`,
+        );
+      }
       const known = await kit.oracle();
       const published = new Set(events.map(({ screeningId }) => screeningId));
       for (const id of byId.keys()) {
         kit.ledger.check('6-complete');
-        if (!published.has(id)) fail(kit, '6-complete', `an event of screening ${id}`, 'none in the capture');
+        if (!published.has(id))
+          fail(kit, '6-complete', differs(`an event of screening ${id}`, 'none in the capture'));
       }
-      for (const { line, data, screeningId } of events) {
-        const at = parseInstant(String(member(data, 'testTime') ?? ''));
-        const within =
-          at && compareInstants(at, instant(query.from)) >= 0 && compareInstants(at, instant(query.to)) < 0;
+      for (const { line, at, screeningId } of events) {
+        const within = at && compareInstants(at, window.from) >= 0 && compareInstants(at, window.to) < 0;
         // What REST loses on the way is reported under section 4.2.
         const lost = screeningId !== undefined && known.authoritative && known.get(screeningId) !== undefined;
         if (!within || lost) continue;
@@ -170,8 +181,8 @@ export const probes: readonly Probe[] = [
           fail(
             kit,
             '6-complete',
-            'only events of screenings that REST returns',
-            `an event of ${screeningId ?? 'no id'} on line ${line}`,
+            differs('only events of screenings that REST returns', `an event of ${screeningId ?? 'no id'}`),
+            line,
           );
         }
       }
@@ -188,13 +199,12 @@ function comparable(screening: Json | undefined): Json | undefined {
 }
 
 /** The first member that differs: what REST says, what the event says. */
-function firstDifference(item: Json, data: Json | undefined): [string, string] | undefined {
-  if (canonical(comparable(item)) === canonical(comparable(data))) return undefined;
-  const names = new Set([...Object.keys(item ?? {}), ...Object.keys(isObject(data) ? data : {})]);
-  for (const name of names) {
-    const [rest, event] = [item, data].map((object) => member(comparable(object), name));
-    if (canonical(rest) !== canonical(event))
-      return [`${name}: ${excerpt(rest)}`, `${name}: ${excerpt(event)}`];
-  }
-  return [excerpt(item), excerpt(data)];
+function firstDifference(item: Json, data: Json): Mismatch | undefined {
+  const [rest, event] = [comparable(item), comparable(data)];
+  if (canonical(rest) === canonical(event)) return undefined;
+  const names = [item, data].flatMap((object) => (isObject(object) ? Object.keys(object) : []));
+  const name = names.find((one) => canonical(member(rest, one)) !== canonical(member(event, one)));
+  const say = (object: Json | undefined): string =>
+    name === undefined ? excerpt(object) : `${name}: ${excerpt(member(object, name))}`;
+  return differs(`${say(rest)}, as REST returns it`, say(event));
 }

@@ -87,6 +87,73 @@ export const events: readonly Fault[] = [
     { '6-complete': /only events of screenings that REST returns/ },
     'an event of a screening that REST does not return',
     (line, index) => (index === 5 ? [line, inData(/"id":\d+/, '"id":424242424242')(line)] : line),
-    ['6-same-object'],
+    ['6-same-object', '6-envelope'],
   ),
+  event(
+    { '6-envelope': /one event of a source and id/ },
+    'every event of one source has the same id',
+    (line) => line.replace(/"id":"[^"]*"/, '"id":"1"'),
+  ),
+  event(
+    { '6-envelope': /one event of a source and id/ },
+    'one event of ten has the id of the one before',
+    (() => {
+      let before = '';
+      return (line: string, index: number): string => {
+        const id = /"id":"([^"]*)"/.exec(line)![1]!;
+        const changed = index % 10 === 3 ? line.replace(`"id":"${id}"`, `"id":"${before}"`) : line;
+        before = id;
+        return changed;
+      };
+    })(),
+  ),
+  event({ '6-envelope': /lower-case letters and digits/ }, 'an attribute in camel case', (line) =>
+    line.replace('{"specversion"', '{"tenantName":"x","specversion"'),
+  ),
+  event({ '6-envelope': /time: an RFC 3339/ }, 'time as a number of seconds', (line) =>
+    line.replace(/"time":"[^"]*"/, '"time":1718445600'),
+  ),
+  event(
+    { '6-envelope': /time: an RFC 3339/ },
+    'one event of ten with a time without offset',
+    tenth((line) => line.replace(/"time":"[^"]*"/, '"time":"2024-06-15T12:00:00"')),
+  ),
+  event({ '6-envelope': /string, a boolean or an integer/ }, 'an attribute that is an object', (line) =>
+    line.replace('{"specversion"', '{"trace":{"id":1},"specversion"'),
+  ),
+  event({ '6-envelope': /datacontenttype: a media type/ }, 'datacontenttype json', (line) =>
+    line.replace('"application/json"', '"json"'),
+  ),
+  event(
+    { '6-same-object': /data.id: a JSON integer/ },
+    'ids of events as text',
+    inData(/"id":(\d+)/, '"id":"$1"'),
+    ['6-complete'],
+  ),
+  event(
+    { '6-same-object': /data.id: a JSON integer/ },
+    'one event of ten with its id as a float',
+    tenth(inData(/"id":(\d+)/, '"id":$1.0')),
+    ['6-complete'],
+  ),
+  event(
+    { '6-same-object': /data.id: a JSON integer/ },
+    'one event of ten without id',
+    tenth(inData(/"id":\d+,/, '')),
+    ['6-complete'],
+  ),
+  event(
+    { '6-same-object': /data.tenantId/ },
+    "one event of ten is another tenant's",
+    tenth(inData(/"tenantId":"[^"]*"/, '"tenantId":"00000000-0000-4000-8000-000000000001"')),
+  ),
+  {
+    name: 'one event of ten has no testTime, and no window is named',
+    trips: { '6-same-object': /data.testTime/ },
+    bare: false,
+    target: (target) => ({
+      ...captured(tenth(inData(/"testTime":"[^"]*",/, '')))(target),
+      window: undefined,
+    }),
+  },
 ];

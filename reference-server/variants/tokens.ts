@@ -45,16 +45,15 @@ export const kept: readonly Variant[] = [
   {
     name: 'a token handed out again with what is left of its life',
     server: middleware(() => {
-      const held = new Map<string, ServiceAnswer>();
-      const since = Date.now();
+      const held = new Map<string, ServiceAnswer & { readonly sinceMs: number }>();
       return async (request, next) => {
         const answer = await next(request);
         if (!isTokenRequest(request) || answer.status !== 200) return answer;
         const key = request.body.toString();
-        const first = held.get(key) ?? answer;
+        const first = held.get(key) ?? { ...answer, sinceMs: Date.now() };
         held.set(key, first);
         const body = JSON.parse(String(first.body)) as { expires_in: number };
-        const left = body.expires_in - Math.round((Date.now() - since) / 1000);
+        const left = body.expires_in - Math.round((Date.now() - first.sinceMs) / 1000);
         return { ...first, body: JSON.stringify({ ...body, expires_in: left }) };
       };
     }),
