@@ -1,4 +1,4 @@
-/** k6 itself against metered servers: exit statuses, thresholds, judging, tokens, secrets. No assertion on timing. */
+/** k6 itself against simulated servers: exit statuses, thresholds, judging, tokens, secrets. No assertion on timing. */
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,8 +9,8 @@ import { expect, test } from '@playwright/test';
 import { Ajv } from 'ajv';
 import { TESTRUN_SCHEMA, type TestRun } from './kubernetes/testrun.ts';
 import { writeKubernetes } from './kubernetes/write.ts';
-import { startMeteredServer, type MeteredServer } from './metered/start.ts';
-import type { MeteredSettings } from './metered/server.ts';
+import { startSimulatedServer, type SimulatedServer } from './simulated/start.ts';
+import type { SimulatedSettings } from './simulated/server.ts';
 import type { LoadResult } from './result.ts';
 import { findK6 } from './run/find-k6.ts';
 import { K6_OFFLINE, readArrivals, runK6 } from './run/k6-run.ts';
@@ -46,10 +46,10 @@ async function load(
   return new Promise((done) => child.on('close', (code) => done({ status: code ?? -1, output })));
 }
 
-/** A metered server, its target file, a place for results. */
-async function setting(settings: MeteredSettings) {
+/** A simulated server, its target file, a place for results. */
+async function setting(settings: SimulatedSettings) {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
-  const server: MeteredServer = await startMeteredServer(settings);
+  const server: SimulatedServer = await startSimulatedServer(settings);
   const target = join(directory, 'target.json');
   await writeFile(target, JSON.stringify(server.target()));
   return {
@@ -65,7 +65,7 @@ async function setting(settings: MeteredSettings) {
   };
 }
 
-const SECRET = 'metered-secret-0-c0ffee';
+const SECRET = 'simulated-secret-0-c0ffee';
 
 test('smoke: a right target holds, exit status 0, and no secret is in any output', async () => {
   await using at = await setting({});
@@ -130,11 +130,11 @@ test('smoke: a slow target breaks the SLO, exit status 1', async () => {
 test('smoke: a starved generator is void, exit status 3', async () => {
   const service = { workers: 64, serviceMs: 150, distribution: 'deterministic' } as const;
   await using at = await setting({ service });
-  const flags = ['--duration', '1s', '--rate', '80', '--slo-p99', '1500', '--max-walkers', '2'];
+  const flags = ['--duration', '1s', '--rate', '80', '--slo-p99', '1500', '--max-vus', '2'];
   const { status, output } = await load(['smoke', ...flags, ...at.flags]);
   expect(output).toContain('VOID');
   expect(status).toBe(3);
-  expect((await at.result('smoke')).void).toContain('walker');
+  expect((await at.result('smoke')).void).toContain('VU');
 });
 
 test('usage is exit status 2, a target that is not there 3', async () => {
@@ -170,7 +170,7 @@ test('every script runs, ends with status 0, and with 99 where a threshold is br
   const session = await openSession(k6, at.server.target());
   const { from, to } = session.prepared.base.window;
   const common = {
-    walkers: 2,
+    vus: 2,
     requestsPerSecond: 10,
     seconds: 1,
     probe: { maxRequests: 5, maxSeconds: 2 },
@@ -211,7 +211,7 @@ test('no script would fetch anything', async () => {
 test('kubernetes: a TestRun that the operator takes, an archive that runs, no secret in either', async () => {
   await using at = await setting({ clients: 2 });
   const session = await openSession(k6, at.server.target());
-  const options = { requestsPerSecond: 10, seconds: 1, walkers: 2, spikeFactor: 2 };
+  const options = { requestsPerSecond: 10, seconds: 1, vus: 2, spikeFactor: 2 };
   const files = await writeKubernetes('smoke', session, options, at.directory, 3);
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
   const testRun = JSON.parse(texts[1]!) as TestRun;
@@ -253,10 +253,10 @@ test('three segments ask exactly what one generator asks', async () => {
 });
 
 test('rate-limit: a target with a limiter is asked few times, one without as often as was said', async () => {
-  await using none = await startMeteredServer({});
+  await using none = await startSimulatedServer({});
   const free = await rateLimit(await openSession(k6, none.target()), { maxRequests: 60, maxSeconds: 20 });
   expect(free.limiter).toMatchObject({ kind: 'none-found', requests: 60 });
-  await using limited = await startMeteredServer({
+  await using limited = await startSimulatedServer({
     limiter: { kind: 'token-bucket', limit: 20, windowMs: 2000, burst: 30 },
   });
   const session = await openSession(k6, limited.target());
@@ -268,25 +268,25 @@ test('rate-limit: a target with a limiter is asked few times, one without as oft
 
 test('rate-limit: a Retry-After that lies is a finding', async () => {
   const limiter = { kind: 'fixed-window', limit: 30, windowMs: 3000 } as const;
-  await using server = await startMeteredServer({ limiter, retryAfterLie: -3 });
+  await using server = await startSimulatedServer({ limiter, retryAfterLie: -3 });
   const session = await openSession(k6, server.target());
   await rateLimit(session, { maxRequests: 400, maxSeconds: 20 });
   expect(session.findings.map(({ id }) => id)).toContain('7.2-retry-after-honest');
 });
 
 test('paging: OFFSET is named, and a cut cursor is a finding', async () => {
-  await using slow = await startMeteredServer({ paging: 'offset', screenings: 30_000, pagingCost: 12 });
+  await using slow = await startSimulatedServer({ paging: 'offset', screenings: 30_000, pagingCost: 12 });
   const options = { pageSize: 1000, maxPages: 100, tables: false };
   const { depth } = await paging(await openSession(k6, slow.target()), options);
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });
-  await using cut = await startMeteredServer({ paging: 'millisecond-cursor', screenings: 2000 });
+  await using cut = await startSimulatedServer({ paging: 'millisecond-cursor', screenings: 2000 });
   const session = await openSession(k6, cut.target());
   await paging(session, options);
   expect(session.findings.map(({ id }) => id)).toContain('4.2-r6-next-from');
 });
 
 test('an unreachable token endpoint half-way is void, not a verdict', async () => {
-  const server = await startMeteredServer({});
+  const server = await startSimulatedServer({});
   const session = await openSession(k6, server.target());
   await server[Symbol.asyncDispose]();
   const options = { startRate: 1, maxRate: 1, thoroughness: 1, pageSize: 1, maxPages: 1, tables: false };
@@ -295,7 +295,7 @@ test('an unreachable token endpoint half-way is void, not a verdict', async () =
     maxSeconds: 1,
     requestsPerSecond: 5,
     seconds: 1,
-    walkers: 1,
+    vus: 1,
     spikeFactor: 1,
   };
   const result = await runScenario('smoke', session, { ...options, ...rest });

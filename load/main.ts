@@ -46,7 +46,7 @@ const ABOUT: Readonly<Record<ScenarioName, string>> = {
   'rate-limit': 'which limiter there is, its limit, window and burst',
   capacity: 'the highest arrival rate at which the SLO holds',
   token: 'open arrivals at the token endpoint',
-  soak: 'few walkers for a long time',
+  soak: 'few VUs for a long time',
   spike: 'a burst of arrivals, and the recovery from it',
 };
 
@@ -62,7 +62,7 @@ for (const name of Object.keys(SCENARIOS) as ScenarioName[]) {
     .option('--page-size <n>', 'items a page; default 100, 500 for paging', whole)
     .option('--rate <n>', 'arrivals a second; default 5, 20 for spike and token', above0)
     .option('--duration <time>', 'such as 30s or 5m; default 30s, 60s for spike, 2m for soak', duration)
-    .option('--walkers <n>', 'of soak', whole, 4)
+    .option('--vus <n>', 'of soak', whole, 4)
     .option('--spike-factor <n>', 'times the rate', above0, 5)
     .option('--start-rate <n>', 'of capacity', above0, 10)
     .option('--max-rate <n>', 'of capacity', above0, 3000)
@@ -71,7 +71,7 @@ for (const name of Object.keys(SCENARIOS) as ScenarioName[]) {
     .option('--slo-errors <share>', 'share of requests that may fail', above0, 0.001)
     .option('--max-requests <n>', 'of rate-limit; default 5000', whole)
     .option('--max-seconds <n>', 'of rate-limit; default 360', above0)
-    .option('--max-walkers <n>', 'requests in flight at most', whole, 2000)
+    .option('--max-vus <n>', 'requests in flight at most', whole, 2000)
     .option('--timeout <seconds>', 'of one request', above0, 10)
     .option('--seed <n>', 'the same seed draws the same arrivals', whole, 1)
     .option('--screenings <n>', 'in the reference server', whole, 200_000)

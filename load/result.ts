@@ -55,7 +55,7 @@ export interface LoadResult {
   readonly tokenCalls: number;
   readonly pageSize: number;
   /** The generator's own state. */
-  readonly generator?: { readonly cpuShare?: number; readonly wakeLagP99Ms?: number };
+  readonly generator?: { readonly cpuShare?: number; readonly schedulerLagP99Ms?: number };
   readonly seconds?: number;
   readonly histogram?: Histogram;
   /** k6's thresholds, and whether each held. */

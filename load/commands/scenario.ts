@@ -21,7 +21,7 @@ export interface ScenarioFlags {
   readonly pageSize?: number;
   readonly rate?: number;
   readonly duration?: number;
-  readonly walkers: number;
+  readonly vus: number;
   readonly spikeFactor: number;
   readonly startRate: number;
   readonly maxRate: number;
@@ -30,7 +30,7 @@ export interface ScenarioFlags {
   readonly sloErrors: number;
   readonly maxRequests?: number;
   readonly maxSeconds?: number;
-  readonly maxWalkers: number;
+  readonly maxVUs: number;
   readonly timeout: number;
   readonly seed: number;
   readonly screenings: number;
@@ -68,7 +68,7 @@ export async function scenarioCommand(
       seed: flags.seed * 10_000,
       judgeEvery: 10,
       timeoutSeconds: flags.timeout,
-      maxWalkers: flags.maxWalkers,
+      maxVUs: flags.maxVUs,
     },
     tell,
     interrupted.signal,
@@ -84,7 +84,7 @@ export async function scenarioCommand(
     maxSeconds: flags.maxSeconds ?? target.rateLimit?.maxSeconds ?? 360,
     requestsPerSecond: flags.rate ?? RATES[name] ?? 5,
     seconds: flags.duration ?? SECONDS[name] ?? 30,
-    walkers: flags.walkers,
+    vus: flags.vus,
     spikeFactor: flags.spikeFactor,
   };
   if (flags.kubernetes) {

@@ -1,5 +1,5 @@
 /**
- * The four common rate limiters by their definitions: the metered server limits by them, and the estimator
+ * The four common rate limiters by their definitions: the simulated server limits by them, and the estimator
  * asks which of them would have answered as the target did. Pure; runs in k6 and in Node alike. Times in ms.
  */
 

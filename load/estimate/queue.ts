@@ -1,5 +1,5 @@
 /**
- * A queue with a known number of workers and a known service time: what the metered server waits by,
+ * A queue with a known number of workers and a known service time: what the simulated server waits by,
  * and what the estimators are tried on without waiting.
  */
 import { exponential, poissonArrivals, randomSource } from '../k6/lib/random.ts';

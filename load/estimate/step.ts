@@ -4,7 +4,7 @@ import { quantile } from './queue.ts';
 /** What became of one request that was due at dueMs after the step's start. */
 export interface Sample {
   readonly dueMs: number;
-  /** From the moment it was due to the end of its answer, so that waiting for a free walker counts. */
+  /** From the moment it was due to the end of its answer, so that waiting for a free VU counts. */
   readonly latencyMs: number;
   /** From the moment it was sent. */
   readonly serviceMs: number;

@@ -1,6 +1,6 @@
 /**
  * Open arrivals: requests are due at the moments of a Poisson process, whatever the target does.
- * Walkers wait their turn for the next due moment; when all of them wait for the target, the lateness counts
+ * VUs wait for the next due moment; when all of them wait for the target, the lateness counts
  * as latency. capacity, spike and smoke run it.
  */
 import { sleep } from 'k6';
@@ -25,8 +25,8 @@ export const options = {
   scenarios: {
     arrivals: {
       executor: 'shared-iterations',
-      vus: config.walkers,
-      iterations: Math.max(due.length, config.walkers),
+      vus: config.vus,
+      iterations: Math.max(due.length, config.vus),
       maxDuration: `${Math.ceil(config.seconds + config.timeoutSeconds + 30)}s`,
     },
   },
@@ -45,7 +45,7 @@ export function setup(): Shared {
   return { tokens, startAtMs: config.startAtMs ?? Date.now() + 500 };
 }
 
-/** How many pages a walker reads before it turns to another window. */
+/** How many pages a VU reads before it turns to another window. */
 const WALK_PAGES = 4;
 
 let sessions: Session[] | undefined;
@@ -53,20 +53,20 @@ let place: Place | undefined;
 let walked = 0;
 
 export default function (shared: Shared): void {
-  const turn = exec.scenario.iterationInTest;
-  const dueMs = due[turn];
+  const iteration = exec.scenario.iterationInTest;
+  const dueMs = due[iteration];
   if (dueMs === undefined) return;
   sessions ??= config.clients.map((client, index) => new Session(config, client, shared.tokens[index]!));
   const dueAtMs = shared.startAtMs + dueMs;
   const earlyMs = dueAtMs - Date.now();
   if (earlyMs > 0) sleep(earlyMs / 1000);
   // Late although it was free: that is the generator's own lateness, not the target's.
-  const wakeLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
+  const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
 
   const which = exec.vu.idInTest % config.clients.length;
   const session = sessions[which]!;
   if (!place || walked >= WALK_PAGES) {
-    place = anywhere(session, turn);
+    place = anywhere(session, iteration);
     walked = 0;
   }
   const sentAtMs = Date.now();
@@ -76,15 +76,15 @@ export default function (shared: Shared): void {
   walked += 1;
   if (config.records) {
     console.log(
-      `r ${dueMs} ${latencyMs.toFixed(2)} ${sent.serviceMs.toFixed(2)} ${sent.status} ${wakeLagMs} ${which}`,
+      `r ${dueMs} ${latencyMs.toFixed(2)} ${sent.serviceMs.toFixed(2)} ${sent.status} ${schedulerLagMs} ${which}`,
     );
   }
 }
 
 /** A window that begins anywhere within the target's and ends with it. */
-function anywhere(session: Session, turn: number): Place {
+function anywhere(session: Session, iteration: number): Place {
   const { from, to } = config.window;
   const [first, last] = [Date.parse(from), Date.parse(to)];
-  const start = first + randomSource(config.seed * 7919 + turn)() * (last - first) * 0.95;
+  const start = first + randomSource(config.seed * 7919 + iteration)() * (last - first) * 0.95;
   return firstPage(config, session.client, new Date(start).toISOString(), to, config.pageSize);
 }

@@ -11,7 +11,7 @@ export const options = {
       executor: 'ramping-arrival-rate',
       startRate: 1,
       timeUnit: '1s',
-      preAllocatedVUs: config.walkers,
+      preAllocatedVUs: config.vus,
       stages: [{ target: Math.round(config.requestsPerSecond), duration: `${config.seconds}s` }],
       gracefulStop: '2s',
     },

@@ -1,4 +1,4 @@
-/** Asks the questions of the limiter's probe, one walker, and writes each answer out; the runner names the limiter. */
+/** Asks the questions of the limiter's probe, one VU, and writes each answer out; the runner names the limiter. */
 import { sleep } from 'k6';
 import http from 'k6/http';
 import type { Options } from 'k6/options';

@@ -1,4 +1,4 @@
-/** A few walkers that read windows end to end for as long as asked, tokens renewed on the way. soak and smoke run it. */
+/** A few VUs that read windows end to end for as long as asked, tokens renewed on the way. soak and smoke run it. */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import type { Options } from 'k6/options';
@@ -13,7 +13,7 @@ export const options: Options = {
   scenarios: {
     soak: {
       executor: 'constant-vus',
-      vus: config.walkers,
+      vus: config.vus,
       duration: `${config.seconds}s`,
       gracefulStop: `${config.timeoutSeconds}s`,
     },

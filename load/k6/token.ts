@@ -17,8 +17,8 @@ export const options: Options = {
   scenarios: {
     token: {
       executor: 'shared-iterations',
-      vus: config.walkers,
-      iterations: Math.max(due.length, config.walkers),
+      vus: config.vus,
+      iterations: Math.max(due.length, config.vus),
       maxDuration: `${Math.ceil(config.seconds + config.timeoutSeconds + 30)}s`,
     },
   },
@@ -30,13 +30,13 @@ export const options: Options = {
 export const setup = (): number => Date.now() + 500;
 
 export default function (startAtMs: number): void {
-  const turn = exec.scenario.iterationInTest;
-  const dueMs = due[turn];
+  const iteration = exec.scenario.iterationInTest;
+  const dueMs = due[iteration];
   if (dueMs === undefined) return;
   const earlyMs = startAtMs + dueMs - Date.now();
   if (earlyMs > 0) sleep(earlyMs / 1000);
-  const wakeLagMs = earlyMs > 0 ? Math.max(0, Date.now() - startAtMs - dueMs) : 0;
-  const which = turn % config.clients.length;
+  const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - startAtMs - dueMs) : 0;
+  const which = iteration % config.clients.length;
   const sentAtMs = Date.now();
   let status = 200;
   try {
@@ -46,5 +46,5 @@ export default function (startAtMs: number): void {
   }
   const serviceMs = Date.now() - sentAtMs;
   const latencyMs = Math.max(serviceMs, sentAtMs - startAtMs - dueMs + serviceMs);
-  console.log(`r ${dueMs} ${latencyMs} ${serviceMs} ${status} ${wakeLagMs} ${which}`);
+  console.log(`r ${dueMs} ${latencyMs} ${serviceMs} ${status} ${schedulerLagMs} ${which}`);
 }

@@ -1,4 +1,4 @@
-/** Walks windows page by page, each walk by one walker, and writes the latency of every page out. paging runs it. */
+/** Walks windows page by page, each walk by one VU, and writes the latency of every page out. paging runs it. */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import type { Options } from 'k6/options';
@@ -13,7 +13,7 @@ export const options: Options = {
   scenarios: {
     walks: {
       executor: 'shared-iterations',
-      vus: Math.min(config.walkers, walks.length),
+      vus: Math.min(config.vus, walks.length),
       iterations: walks.length,
       maxDuration: `${Math.ceil(config.seconds)}s`,
     },
@@ -29,8 +29,8 @@ const LONGEST_WAIT_S = 60;
 let session: Session | undefined;
 
 export default function (tokens: Token[]): void {
-  const turn = exec.scenario.iterationInTest;
-  const walk = walks[turn]!;
+  const iteration = exec.scenario.iterationInTest;
+  const walk = walks[iteration]!;
   session ??= new Session(config, config.clients[0]!, tokens[0]!);
   let place: Place | undefined = firstPage(config, session.client, walk.from, walk.to, walk.pageSize);
   for (let depth = 0; place && depth < walk.maxPages;) {
@@ -40,7 +40,7 @@ export default function (tokens: Token[]): void {
       sleep(Math.min(LONGEST_WAIT_S, Math.max(0.05, sent.retryAfterSeconds ?? 1)));
       continue;
     }
-    console.log(`w ${turn} ${depth} ${sent.items} ${sent.serviceMs.toFixed(3)} ${sent.status}`);
+    console.log(`w ${iteration} ${depth} ${sent.items} ${sent.serviceMs.toFixed(3)} ${sent.status}`);
     if (sent.status !== 200) return;
     place = nextPlace(config, sent, walk.to);
     depth += 1;

@@ -45,10 +45,10 @@ export async function writeKubernetes(
   const config: LoadConfig = session.config(scenario, {
     requestsPerSecond,
     seconds,
-    // Fewer walkers than runners would leave a runner without any.
-    walkers: Math.max(parallelism, scenario === 'soak' ? options.walkers : open),
+    // Fewer VUs than runners would leave a runner without any.
+    vus: Math.max(parallelism, scenario === 'soak' ? options.vus : open),
     ...(scenario === 'spike' ? { spikeFactor } : {}),
-    ...(scenario === 'soak' ? { pauseMs: (options.walkers * 1000) / requestsPerSecond } : {}),
+    ...(scenario === 'soak' ? { pauseMs: (options.vus * 1000) / requestsPerSecond } : {}),
     thresholds: thresholds(session),
     records: false,
   });

@@ -111,21 +111,21 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
 
 /** A request of an arrivals run. */
 export interface Arrival extends Sample {
-  /** How late a free walker woke: the generator's own lateness. */
-  readonly wakeLagMs: number;
+  /** How late a free VU woke: the generator's own lateness. */
+  readonly schedulerLagMs: number;
   readonly client: number;
 }
 
-/** Reads the lines `r due latency service status wakeLag client`. */
+/** Reads the lines `r due latency service status schedulerLag client`. */
 export function readArrivals(lines: readonly string[]): Arrival[] {
   return lines
     .filter((line) => line.startsWith('r '))
     .map((line) => {
-      const [dueMs, latencyMs, serviceMs, status, wakeLagMs, client] = line
+      const [dueMs, latencyMs, serviceMs, status, schedulerLagMs, client] = line
         .slice(2)
         .split(' ')
         .map(Number) as [number, number, number, number, number, number];
-      return { dueMs, latencyMs, serviceMs, status, wakeLagMs, client };
+      return { dueMs, latencyMs, serviceMs, status, schedulerLagMs, client };
     });
 }
 

@@ -20,20 +20,20 @@ export interface LoadSettings {
   readonly judgeEvery: number;
   readonly timeoutSeconds: number;
   /** Walkers at most; fewer starve the generator. */
-  readonly maxWalkers: number;
+  readonly maxVUs: number;
 }
 
 export interface ArrivalsRun {
   readonly samples: readonly Arrival[];
   readonly run: K6Run;
-  readonly wakeLagP99Ms: number;
+  readonly schedulerLagP99Ms: number;
 }
 
 /** How often a step whose generator fell behind is tried again before the whole run is void. */
 const VOID_RETRIES = 4;
 const VOID_PAUSE_MS = 1000;
-/** A free walker that wakes later than this was starved. */
-const WAKE_LAG_MS = 80;
+/** A free VU that wakes later than this was starved. */
+const SCHEDULER_LAG_MS = 80;
 const STALL_ECHO = 3;
 const CPU_SHARE = 0.85;
 
@@ -49,7 +49,7 @@ export class Session {
   tokenCalls = 0;
   /** The worst of all runs. */
   cpuShare: number | undefined;
-  wakeLagP99Ms = 0;
+  schedulerLagP99Ms = 0;
   thresholds: Record<string, boolean> = {};
   #histograms: Histogram[] = [];
   #seed: number;
@@ -84,7 +84,7 @@ export class Session {
       judgeEvery,
       timeoutSeconds,
       seed: this.#seed,
-      walkers: 1,
+      vus: 1,
       requestsPerSecond: 1,
       seconds: 10,
       thresholds: {},
@@ -121,23 +121,23 @@ export class Session {
     seconds: number,
     over: Partial<LoadConfig> = {},
   ): Promise<ArrivalsRun> {
-    const { slo, maxWalkers } = this.settings;
+    const { slo, maxVUs } = this.settings;
     const needed = Math.ceil((requestsPerSecond * 2 * slo.p99Ms) / 1000) + 20;
     let why = '';
     for (let attempt = 0; attempt <= VOID_RETRIES; attempt += 1) {
       const config = this.config('arrivals', {
         requestsPerSecond,
         seconds,
-        walkers: Math.max(1, Math.min(needed, maxWalkers)),
+        vus: Math.max(1, Math.min(needed, maxVUs)),
         ...over,
       });
       const run = await this.run('arrivals', config);
       const samples = readArrivals(run.lines);
-      const lags = samples.map((one) => one.wakeLagMs).sort((a, b) => a - b);
-      const wakeLagP99Ms = lags.length === 0 ? 0 : quantile(lags, 0.99);
-      this.wakeLagP99Ms = Math.max(this.wakeLagP99Ms, wakeLagP99Ms);
-      const found = starved(run, samples, wakeLagP99Ms, slo);
-      if (!found) return { samples, run, wakeLagP99Ms };
+      const lags = samples.map((one) => one.schedulerLagMs).sort((a, b) => a - b);
+      const schedulerLagP99Ms = lags.length === 0 ? 0 : quantile(lags, 0.99);
+      this.schedulerLagP99Ms = Math.max(this.schedulerLagP99Ms, schedulerLagP99Ms);
+      const found = starved(run, samples, schedulerLagP99Ms, slo);
+      if (!found) return { samples, run, schedulerLagP99Ms };
       why = found.reason;
       if (!found.passing) break;
       this.tell(`  void, again: ${why}`);
@@ -160,7 +160,7 @@ const lasting = (reason: string): Starvation => ({ reason, passing: false });
 export function starved(
   run: Pick<K6Run, 'cpuShare' | 'summary'>,
   samples: readonly Arrival[],
-  wakeLagP99Ms: number,
+  schedulerLagP99Ms: number,
   slo: Slo,
 ): Starvation | undefined {
   const made = run.summary?.counts['pages'] ?? 0;
@@ -180,15 +180,18 @@ export function starved(
   // A machine that stalls delays its target too, and the backlog lasts some times the stall: a broken SLO by
   // so little is no evidence. Far beyond it, or with half of the answers late, the target is slow in any case.
   const startMs = WARM_UP * samples.reduce((last, one) => Math.max(last, one.dueMs), 0);
-  const stallMs = samples.reduce((most, one) => Math.max(most, one.dueMs < startMs ? 0 : one.wakeLagMs), 0);
+  const stallMs = samples.reduce(
+    (most, one) => Math.max(most, one.dueMs < startMs ? 0 : one.schedulerLagMs),
+    0,
+  );
   const sorted = answered.map((one) => one.latencyMs).sort((a, b) => a - b);
   const decisive =
     latency >= slo.p99Ms && latency < slo.p99Ms + STALL_ECHO * stallMs && quantile(sorted, 0.5) < slo.p99Ms;
-  if ((stallMs > WAKE_LAG_MS && decisive) || wakeLagP99Ms > slo.p99Ms / 2) {
-    return passing(`free walkers started up to ${stallMs.toFixed(0)} ms late: the generator fell behind`);
+  if ((stallMs > SCHEDULER_LAG_MS && decisive) || schedulerLagP99Ms > slo.p99Ms / 2) {
+    return passing(`free VUs started up to ${stallMs.toFixed(0)} ms late: the generator fell behind`);
   }
-  // Little's law: requests waited for walkers although the target answered in time, so there were too few walkers.
-  // A saturated target would hold every walker for longer than the SLO.
+  // Little's law: requests waited for VUs although the target answered in time, so there were too few VUs.
+  // A saturated target would hold every VU for longer than the SLO.
   const waited = p99(answered.map((one) => one.latencyMs - one.serviceMs));
   const service = quantile(
     answered.map((one) => one.serviceMs).sort((a, b) => a - b),
@@ -196,7 +199,7 @@ export function starved(
   );
   if (latency >= slo.p99Ms && waited >= slo.p99Ms / 2 && service < slo.p99Ms) {
     return lasting(
-      `requests waited up to ${waited.toFixed(0)} ms for a free walker while the target answered within ${service.toFixed(0)} ms (p90)`,
+      `requests waited up to ${waited.toFixed(0)} ms for a free VU while the target answered within ${service.toFixed(0)} ms (p90)`,
     );
   }
   return undefined;

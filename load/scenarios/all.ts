@@ -54,7 +54,7 @@ export async function runScenario(
     pageSize: session.settings.pageSize,
     generator: {
       ...(session.cpuShare === undefined ? {} : { cpuShare: Number(session.cpuShare.toFixed(3)) }),
-      wakeLagP99Ms: session.wakeLagP99Ms,
+      schedulerLagP99Ms: session.schedulerLagP99Ms,
     },
     histogram: session.histogram,
     thresholds: session.thresholds,

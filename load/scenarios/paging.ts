@@ -16,7 +16,7 @@ export interface PagingOptions {
 
 interface PageRecord {
   readonly walk: Walk;
-  readonly turn: number;
+  readonly iteration: number;
   readonly depth: number;
   readonly items: number;
   readonly ms: number;
@@ -24,7 +24,7 @@ interface PageRecord {
 }
 
 const SHORT_WALKS = 40;
-const WALKERS = 4;
+const VUS = 4;
 const WALK_SECONDS = 600;
 
 export async function paging(session: Session, options: PagingOptions): Promise<Partial<LoadResult>> {
@@ -105,22 +105,22 @@ function slices(
   });
 }
 
-async function walk(session: Session, walks: readonly Walk[], walkers: number): Promise<PageRecord[]> {
+async function walk(session: Session, walks: readonly Walk[], vus: number): Promise<PageRecord[]> {
   const run = await session.run(
     'walks',
-    session.config('walks', { walks, walkers, judgeEvery: 1, seconds: WALK_SECONDS }),
+    session.config('walks', { walks, vus, judgeEvery: 1, seconds: WALK_SECONDS }),
   );
   const records = run.lines
     .filter((line) => line.startsWith('w '))
     .map((line): PageRecord => {
-      const [turn, depth, items, ms, status] = line.slice(2).split(' ').map(Number) as [
+      const [iteration, depth, items, ms, status] = line.slice(2).split(' ').map(Number) as [
         number,
         number,
         number,
         number,
         number,
       ];
-      return { walk: walks[turn]!, turn, depth, items, ms, status };
+      return { walk: walks[iteration]!, iteration, depth, items, ms, status };
     });
   const failed = records.find(({ status }) => status !== 200);
   if (failed) throw new VoidRun(`a walk ended at page ${failed.depth + 1} with status ${failed.status}`);
@@ -135,7 +135,7 @@ const LENGTHS = [
   { name: 'a half', share: 0.5 },
 ];
 
-/** Latency and items a second by page size and window length, with several walkers at once. */
+/** Latency and items a second by page size and window length, with several VUs at once. */
 async function compareSizes(session: Session, { maxPages }: PagingOptions) {
   const { from, to } = session.prepared.base.window;
   const rows = [];
@@ -144,8 +144,8 @@ async function compareSizes(session: Session, { maxPages }: PagingOptions) {
       const startedAt = Date.now();
       const records = await walk(
         session,
-        slices(from, to, share, WALKERS * 2, { label: name, pageSize, maxPages: Math.min(maxPages, 10) }),
-        WALKERS,
+        slices(from, to, share, VUS * 2, { label: name, pageSize, maxPages: Math.min(maxPages, 10) }),
+        VUS,
       );
       const ms = records.map((one) => one.ms);
       const items = records.reduce((sum, one) => sum + one.items, 0);
@@ -154,9 +154,7 @@ async function compareSizes(session: Session, { maxPages }: PagingOptions) {
         pageSize,
         pages: records.length,
         p50Ms: Number(median(ms).toFixed(2)),
-        itemsPerSecond: Math.round(
-          (items * 1000) / Math.max(1, ms.reduce((sum, one) => sum + one, 0) / WALKERS),
-        ),
+        itemsPerSecond: Math.round((items * 1000) / Math.max(1, ms.reduce((sum, one) => sum + one, 0) / VUS)),
         latency: quantiles(ms),
         wallMs: Date.now() - startedAt,
       });

@@ -10,7 +10,7 @@ import { perSecond, quantiles } from './words.ts';
 export interface SteadyOptions {
   readonly requestsPerSecond: number;
   readonly seconds: number;
-  readonly walkers: number;
+  readonly vus: number;
   readonly spikeFactor: number;
 }
 
@@ -51,7 +51,7 @@ export async function spike(session: Session, options: SteadyOptions): Promise<P
   const peak = requestsPerSecond * spikeFactor;
   const { samples } = await session.arrivals(requestsPerSecond, seconds, {
     spikeFactor,
-    walkers: Math.min(session.settings.maxWalkers, Math.ceil(peak) + 20),
+    vus: Math.min(session.settings.maxVUs, Math.ceil(peak) + 20),
   });
   const { slo } = session.settings;
   const part = (from: number, to: number) =>
@@ -80,13 +80,13 @@ export async function spike(session: Session, options: SteadyOptions): Promise<P
   };
 }
 
-/** A long walk of few walkers: what drifts, leaks or expires shows here. */
+/** A long walk of few VUs: what drifts, leaks or expires shows here. */
 export async function soak(session: Session, options: SteadyOptions): Promise<Partial<LoadResult>> {
-  const { seconds, walkers, requestsPerSecond } = options;
+  const { seconds, vus, requestsPerSecond } = options;
   const config = session.config('soak', {
     seconds,
-    walkers,
-    pauseMs: Math.max(0, (walkers * 1000) / requestsPerSecond),
+    vus,
+    pauseMs: Math.max(0, (vus * 1000) / requestsPerSecond),
     thresholds: thresholds(session),
   });
   const run = await session.run('soak', config);
@@ -112,7 +112,7 @@ export async function soak(session: Session, options: SteadyOptions): Promise<Pa
     held: run.status === 0 && !drifts,
     seconds,
     summary: [
-      `${samples.length} pages by ${walkers} walkers over ${seconds} s: ${quantiles(samples.map((one) => one.latencyMs))}`,
+      `${samples.length} pages by ${vus} VUs over ${seconds} s: ${quantiles(samples.map((one) => one.latencyMs))}`,
       `median of the first quarter ${first.toFixed(1)} ms, of the last ${last.toFixed(1)} ms${drifts ? ': it drifts' : ''}`,
       `${counts['token_calls'] ?? 0} token calls, ${counts['unauthenticated'] ?? 0} answers 401`,
       ...brokenThresholds(run.summary?.thresholds),
@@ -124,11 +124,11 @@ export async function soak(session: Session, options: SteadyOptions): Promise<Pa
 /** The token endpoint by itself. */
 export async function token(session: Session, options: SteadyOptions): Promise<Partial<LoadResult>> {
   const { requestsPerSecond, seconds } = options;
-  const { slo, maxWalkers } = session.settings;
-  const walkers = Math.min(maxWalkers, Math.ceil((requestsPerSecond * 2 * slo.p99Ms) / 1000) + 20);
-  const run = await session.run('token', session.config('token', { requestsPerSecond, seconds, walkers }));
+  const { slo, maxVUs } = session.settings;
+  const vus = Math.min(maxVUs, Math.ceil((requestsPerSecond * 2 * slo.p99Ms) / 1000) + 20);
+  const run = await session.run('token', session.config('token', { requestsPerSecond, seconds, vus }));
   const samples = readArrivals(run.lines);
-  const lags = samples.map((one) => one.wakeLagMs).sort((a, b) => a - b);
+  const lags = samples.map((one) => one.schedulerLagMs).sort((a, b) => a - b);
   const starvation = starved({ cpuShare: run.cpuShare ?? 0 }, samples, quantile(lags, 0.99), slo);
   if (starvation) throw new VoidRun(starvation.reason);
   const step = judgeStep(requestsPerSecond, seconds, samples, slo);

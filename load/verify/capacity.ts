@@ -2,7 +2,7 @@
 import { sustainedRate, serviceTimes, type ServiceSettings } from '../estimate/queue.ts';
 import { median } from '../estimate/depth.ts';
 import { randomSource } from '../k6/lib/random.ts';
-import { startMeteredServer } from '../metered/start.ts';
+import { startSimulatedServer } from '../simulated/start.ts';
 import { VoidRun } from '../run/session.ts';
 import { capacity } from '../scenarios/capacity.ts';
 import { textTable } from '../scenarios/words.ts';
@@ -99,7 +99,7 @@ async function one(
 ): Promise<CapacityRow> {
   const startedAt = Date.now();
   const truth = trueCapacity(service, SLO.p99Ms);
-  await using server = await startMeteredServer({ service, seed: options.seed + index });
+  await using server = await startSimulatedServer({ service, seed: options.seed + index });
   const session = await openSession(options.k6, server.target(), {
     slo: SLO,
     pageSize: 10,
@@ -131,7 +131,7 @@ async function naiveRamp(
   const config = session.config('ramp', {
     requestsPerSecond: topRate,
     seconds: 30,
-    walkers: 600,
+    vus: 600,
     records: false,
     thresholds: { page_ms: [`p(99)<${SLO.p99Ms}`] },
   });

@@ -1,5 +1,5 @@
 /** `verify generator`: a starved generator is declared void, and a quota is told from saturation. */
-import { startMeteredServer } from '../metered/start.ts';
+import { startSimulatedServer } from '../simulated/start.ts';
 import { runScenario, type ScenarioOptions } from '../scenarios/all.ts';
 import { textTable } from '../scenarios/words.ts';
 import { openSession } from './session.ts';
@@ -21,7 +21,7 @@ const OPTIONS: ScenarioOptions = {
   maxSeconds: 10,
   requestsPerSecond: 100,
   seconds: 4,
-  walkers: 1,
+  vus: 1,
   spikeFactor: 2,
 };
 
@@ -32,17 +32,17 @@ export async function verifyGenerator(k6: string, tell: (line: string) => void):
     tell(`${row.planted}: ${row.said}`);
   };
   {
-    // Two walkers at 100 ms a page carry 20/s; 100/s are due.
-    await using server = await startMeteredServer({
+    // Two VUs at 100 ms a page carry 20/s; 100/s are due.
+    await using server = await startSimulatedServer({
       service: { workers: 64, serviceMs: 100, distribution: 'deterministic' },
     });
-    const session = await openSession(k6, server.target(), { maxWalkers: 2, pageSize: 10 });
+    const session = await openSession(k6, server.target(), { maxVUs: 2, pageSize: 10 });
     const result = await runScenario('smoke', session, OPTIONS);
     const said = result.void === false ? 'a result' : `void: ${result.void}`;
-    add({ planted: 'a generator with 2 walkers', said, right: result.void !== false });
+    add({ planted: 'a generator with 2 VUs', said, right: result.void !== false });
   }
   {
-    await using server = await startMeteredServer({
+    await using server = await startSimulatedServer({
       service: { workers: 2, serviceMs: 20, distribution: 'exponential' },
     });
     const session = await openSession(k6, server.target(), { pageSize: 10 });
@@ -53,7 +53,7 @@ export async function verifyGenerator(k6: string, tell: (line: string) => void):
     add({ planted: 'a server saturated at 100/s', said, right: result.capacity?.limitedBy === 'saturation' });
   }
   {
-    await using server = await startMeteredServer({
+    await using server = await startSimulatedServer({
       limiter: { kind: 'token-bucket', limit: 60, windowMs: 1000, burst: 30 },
       clients: 2,
     });

@@ -1,7 +1,7 @@
 /** `verify paging`: each planted mistake has to be named, and a clean server never. */
 import type { DepthFinding } from '../estimate/depth.ts';
-import { PAGING_DEFECTS, type PagingDefect } from '../metered/paging-defects.ts';
-import { startMeteredServer } from '../metered/start.ts';
+import { PAGING_DEFECTS, type PagingDefect } from '../simulated/paging-defects.ts';
+import { startSimulatedServer } from '../simulated/start.ts';
 import { paging } from '../scenarios/paging.ts';
 import { textTable } from '../scenarios/words.ts';
 import { openSession } from './session.ts';
@@ -41,7 +41,7 @@ export async function verifyPaging({
   const planted = [...PAGING_DEFECTS, ...Array.from({ length: cleanRuns }, () => 'nothing' as const)];
   const rows: PagingRow[] = [];
   for (const [index, defect] of planted.entries()) {
-    await using server = await startMeteredServer({
+    await using server = await startSimulatedServer({
       screenings,
       service: { workers: 16, serviceMs: 1.5, distribution: 'exponential' },
       seed: index,

@@ -2,7 +2,7 @@
 import { LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
 import type { LimiterFinding } from '../estimate/limiter-fit.ts';
 import { randomSource } from '../k6/lib/random.ts';
-import { startMeteredServer } from '../metered/start.ts';
+import { startSimulatedServer } from '../simulated/start.ts';
 import { rateLimit } from '../scenarios/rate-limit.ts';
 import { textTable } from '../scenarios/words.ts';
 import { openSession } from './session.ts';
@@ -58,7 +58,7 @@ export async function verifyRateLimit(options: VerifyRateLimitOptions): Promise<
 }
 
 async function one(truth: LimiterSettings, options: VerifyRateLimitOptions): Promise<RateLimitRow> {
-  await using server = await startMeteredServer({ limiter: truth });
+  await using server = await startSimulatedServer({ limiter: truth });
   const session = await openSession(options.k6, server.target(), { seed: options.seed });
   const found = (await rateLimit(session, { maxRequests: 3000, maxSeconds: 90 })).limiter!;
   const bucket = truth.kind === 'token-bucket';

@@ -1,7 +1,7 @@
 /** `verify segments`: three generators side by side, merged, against one that does all by itself. */
 import { bucketOf, quantileBucket, type Histogram } from '../k6/lib/histogram.ts';
 import { mergeParts } from '../estimate/merge.ts';
-import { startMeteredServer } from '../metered/start.ts';
+import { startSimulatedServer } from '../simulated/start.ts';
 import { textTable } from '../scenarios/words.ts';
 import { openSession } from './session.ts';
 
@@ -29,11 +29,11 @@ export async function verifySegments(
 ): Promise<SegmentsOutcome> {
   // A service time in the middle of a bucket: the machine's noise does not carry it over the bucket's edge.
   const serviceMs = middleOfBucket(20);
-  await using server = await startMeteredServer({
+  await using server = await startSimulatedServer({
     service: { workers: 64, serviceMs, distribution: 'deterministic' },
   });
   const session = await openSession(k6, server.target(), { pageSize: 10 });
-  const config = session.config('arrivals', { requestsPerSecond, seconds, walkers: 60, records: false });
+  const config = session.config('arrivals', { requestsPerSecond, seconds, vus: 60, records: false });
   const one = await session.run('arrivals', { ...config, startAtMs: Date.now() + leadMs });
   const startAtMs = Date.now() + leadMs;
   const three = await Promise.all(

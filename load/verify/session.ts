@@ -9,7 +9,7 @@ export const DEFAULTS: LoadSettings = {
   seed: 1,
   judgeEvery: 10,
   timeoutSeconds: 10,
-  maxWalkers: 2000,
+  maxVUs: 2000,
 };
 
 export async function openSession(

@@ -1,5 +1,5 @@
 /** `verify tokens`: short-lived tokens over a long run; no 401, and few token calls (section 5.6). */
-import { startMeteredServer } from '../metered/start.ts';
+import { startSimulatedServer } from '../simulated/start.ts';
 import { soak } from '../scenarios/steady.ts';
 import { textTable } from '../scenarios/words.ts';
 import { openSession } from './session.ts';
@@ -7,10 +7,10 @@ import { openSession } from './session.ts';
 export interface TokensOutcome {
   readonly lifetimeSeconds: number;
   readonly seconds: number;
-  readonly walkers: number;
+  readonly vus: number;
   readonly pages: number;
   readonly tokens: number;
-  /** A token a walker and three quarters of a lifetime, one for the setup, one for the look before. */
+  /** A token a VU and three quarters of a lifetime, one for the setup, one for the look before. */
   readonly bound: number;
   readonly unauthenticated: number;
 }
@@ -19,21 +19,21 @@ export async function verifyTokens(
   k6: string,
   lifetimeSeconds: number,
   seconds: number,
-  walkers = 3,
+  vus = 3,
 ): Promise<TokensOutcome> {
-  await using server = await startMeteredServer({ tokenLifetimeSeconds: lifetimeSeconds });
+  await using server = await startSimulatedServer({ tokenLifetimeSeconds: lifetimeSeconds });
   const session = await openSession(k6, server.target(), { pageSize: 10 });
-  await soak(session, { seconds, walkers, requestsPerSecond: 20, spikeFactor: 1 });
+  await soak(session, { seconds, vus, requestsPerSecond: 20, spikeFactor: 1 });
   const { tokens, pages, unauthenticated } = await server.counts();
-  const bound = 2 + walkers * Math.ceil(seconds / (lifetimeSeconds * 0.75));
-  return { lifetimeSeconds, seconds, walkers, pages, tokens, bound, unauthenticated };
+  const bound = 2 + vus * Math.ceil(seconds / (lifetimeSeconds * 0.75));
+  return { lifetimeSeconds, seconds, vus, pages, tokens, bound, unauthenticated };
 }
 
 export function tokensTable(outcome: TokensOutcome): { text: string; ok: boolean } {
-  const { lifetimeSeconds, seconds, walkers, pages, tokens, bound, unauthenticated } = outcome;
+  const { lifetimeSeconds, seconds, vus, pages, tokens, bound, unauthenticated } = outcome;
   const text = textTable(
-    ['token lives', 'run', 'walkers', 'pages', 'token calls', 'at most', '401'],
-    [[`${lifetimeSeconds} s`, `${seconds} s`, walkers, pages, tokens, bound, unauthenticated]],
+    ['token lives', 'run', 'VUs', 'pages', 'token calls', 'at most', '401'],
+    [[`${lifetimeSeconds} s`, `${seconds} s`, vus, pages, tokens, bound, unauthenticated]],
   );
   return { text, ok: unauthenticated === 0 && tokens <= bound && pages > 0 };
 }

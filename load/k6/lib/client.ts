@@ -95,7 +95,7 @@ function trusted(config: LoadConfig, next: string): string | undefined {
 
 const originOf = (url: string): string => /^https?:\/\/[^/?#@]+/i.exec(url)?.[0].toLowerCase() ?? '';
 
-/** One client's requests within one walker. */
+/** One client's requests within one VU. */
 export class Session {
   readonly #config: LoadConfig;
   readonly client: LoadClient;

@@ -30,14 +30,14 @@ export interface LoadConfig {
   readonly judgeEvery: number;
   readonly timeoutSeconds: number;
   readonly seed: number;
-  /** Walkers (k6's virtual users). */
-  readonly walkers: number;
+  /** Virtual users. */
+  readonly vus: number;
   /** Arrivals: requests a second over seconds. */
   readonly requestsPerSecond: number;
   readonly seconds: number;
   /** A spike: as many times the rate between the thirds of the run. */
   readonly spikeFactor?: number;
-  /** Pause between the pages of a walker, for soak. */
+  /** Pause between the pages of a VU, for soak. */
   readonly pauseMs?: number;
   readonly walks?: readonly Walk[];
   /** Thresholds in k6's words, such as `"page_ms": ["p(99)<500"]`. */

@@ -1,8 +1,8 @@
-/** The metered server in a process of its own: settings as JSON in the argument, `{"port":N}` when it listens. */
+/** The simulated server in a process of its own: settings as JSON in the argument, `{"port":N}` when it listens. */
 import type { AddressInfo } from 'node:net';
-import { createMeteredServer, type MeteredSettings } from './server.ts';
+import { createSimulatedServer, type SimulatedSettings } from './server.ts';
 
-const server = createMeteredServer(JSON.parse(process.argv[2] ?? '{}') as MeteredSettings);
+const server = createSimulatedServer(JSON.parse(process.argv[2] ?? '{}') as SimulatedSettings);
 server.keepAliveTimeout = 60_000;
 server.listen(0, '127.0.0.1', 4096, () => {
   console.log(JSON.stringify({ port: (server.address() as AddressInfo).port }));

@@ -1,20 +1,20 @@
-/** Starts metered servers in processes of their own, so that they share no event loop with whoever measures them. */
+/** Starts simulated servers in processes of their own, so that they share no event loop with whoever measures them. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createScreenings } from './screenings.ts';
-import { meteredClients, type MeteredCounts, type MeteredSettings } from './server.ts';
+import { simulatedClients, type SimulatedCounts, type SimulatedSettings } from './server.ts';
 
-export interface MeteredServer extends AsyncDisposable {
+export interface SimulatedServer extends AsyncDisposable {
   readonly baseUrl: string;
   readonly pid: number;
   /** The content of a target file for it. */
   target(): Record<string, unknown>;
-  counts(): Promise<MeteredCounts>;
+  counts(): Promise<SimulatedCounts>;
 }
 
-export async function startMeteredServer(settings: MeteredSettings): Promise<MeteredServer> {
+export async function startSimulatedServer(settings: SimulatedSettings): Promise<SimulatedServer> {
   const main = fileURLToPath(new URL('./main.ts', import.meta.url));
   const child = spawn(
     process.execPath,
@@ -26,21 +26,21 @@ export async function startMeteredServer(settings: MeteredSettings): Promise<Met
   const exited = once(child, 'exit');
   const lines = createInterface({ input: child.stdout });
   const line = await Promise.race([once(lines, 'line'), exited.then(() => undefined)]);
-  if (!line) throw new Error('the metered server did not start');
+  if (!line) throw new Error('the simulated server did not start');
   const { port } = JSON.parse(String(line[0])) as { port: number };
   const baseUrl = `http://127.0.0.1:${port}`;
-  const [primary, secondTenant] = meteredClients(settings.clients ?? 1);
+  const [primary, secondTenant] = simulatedClients(settings.clients ?? 1);
   return {
     baseUrl,
     pid: child.pid!,
     target: () => ({
-      name: 'metered server',
+      name: 'simulated server',
       baseUrl,
       authUrl: baseUrl,
       clients: { primary, ...(secondTenant ? { secondTenant } : {}) },
       window: createScreenings(settings.screenings ?? 20_000).window,
     }),
-    counts: async () => (await (await fetch(`${baseUrl}/counts`)).json()) as MeteredCounts,
+    counts: async () => (await (await fetch(`${baseUrl}/counts`)).json()) as SimulatedCounts,
     async [Symbol.asyncDispose]() {
       child.stdin.end();
       child.kill('SIGTERM');

@@ -10,7 +10,7 @@ import { randomSource } from '../k6/lib/random.ts';
 import { pageCost, type PagingDefect } from './paging-defects.ts';
 import { createScreenings, microsOf, timeText } from './screenings.ts';
 
-export interface MeteredSettings {
+export interface SimulatedSettings {
   readonly seed?: number;
   /** Absent: answers at once. */
   readonly service?: ServiceSettings;
@@ -30,29 +30,29 @@ export interface MeteredSettings {
   readonly disorderEvery?: number;
 }
 
-export interface MeteredClient {
+export interface SimulatedClient {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly tenantId: string;
 }
 
 /** What the server has seen, for tests. */
-export interface MeteredCounts {
+export interface SimulatedCounts {
   tokens: number;
   pages: number;
   unauthenticated: number;
   limited: number;
 }
 
-export const meteredClients = (count: number): MeteredClient[] =>
+export const simulatedClients = (count: number): SimulatedClient[] =>
   Array.from({ length: count }, (_, index) => ({
-    clientId: `metered-${index}`,
-    clientSecret: `metered-secret-${index}-c0ffee`,
+    clientId: `simulated-${index}`,
+    clientSecret: `simulated-secret-${index}-c0ffee`,
     tenantId: `00000000-0000-4000-8000-${String(index + 1).padStart(12, '0')}`,
   }));
 
-export function createMeteredServer(settings: MeteredSettings): Server {
-  const clients = meteredClients(settings.clients ?? 1);
+export function createSimulatedServer(settings: SimulatedSettings): Server {
+  const clients = simulatedClients(settings.clients ?? 1);
   const screenings = createScreenings(settings.screenings ?? 20_000);
   const cost = pageCost(settings.paging, settings.pagingCost);
   const queue = settings.service && new WorkQueue(settings.service.workers);
@@ -60,8 +60,8 @@ export function createMeteredServer(settings: MeteredSettings): Server {
     settings.service && serviceTimes(settings.service, randomSource((settings.seed ?? 1) ^ 0x51ed));
   const limiters = new Map<string, Limiter>();
   const lifetime = settings.tokenLifetimeSeconds ?? 3600;
-  const tokens = new Map<string, { client: MeteredClient; expiresAtMs: number }>();
-  const counts: MeteredCounts = { tokens: 0, pages: 0, unauthenticated: 0, limited: 0 };
+  const tokens = new Map<string, { client: SimulatedClient; expiresAtMs: number }>();
+  const counts: SimulatedCounts = { tokens: 0, pages: 0, unauthenticated: 0, limited: 0 };
 
   return createServer((request, response) => {
     // The time of arrival, before anything else is done.
@@ -90,7 +90,7 @@ export function createMeteredServer(settings: MeteredSettings): Server {
       n: counts.tokens,
     };
     const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-    const token = `${encode({ alg: 'none' })}.${encode(claims)}.metered`;
+    const token = `${encode({ alg: 'none' })}.${encode(claims)}.simulated`;
     tokens.set(token, { client, expiresAtMs: Date.now() + lifetime * 1000 });
     send(response, 200, {
       access_token: token,
@@ -141,7 +141,7 @@ export function createMeteredServer(settings: MeteredSettings): Server {
     return limiter;
   }
 
-  function answer(url: URL, client: MeteredClient): { body: string; link?: string; extraMs: number } {
+  function answer(url: URL, client: SimulatedClient): { body: string; link?: string; extraMs: number } {
     const query = url.searchParams;
     const fromMicros = microsOf(query.get('from') ?? '');
     const end = screenings.placeOf(microsOf(query.get('to') ?? ''));
