@@ -23,7 +23,7 @@ import { verifyTokens } from './verify/tokens.ts';
 
 const run = promisify(execFile);
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
-const SCRIPTS = ['arrivals', 'ramp', 'rate-limit', 'soak', 'token', 'walks'];
+const SCRIPTS = ['arrivals', 'ramp', 'rate-limit', 'token', 'walks'];
 
 let k6 = '';
 test.beforeAll(async () => {
@@ -175,7 +175,6 @@ test('every script runs, ends with status 0, and with 99 where a threshold is br
     seconds: 1,
     probe: { maxRequests: 5, maxSeconds: 2 },
     walks: [{ label: 'all', from, to, pageSize: 100, maxPages: 2 }],
-    pauseMs: 100,
   };
   for (const script of SCRIPTS) {
     const wide = session.config(script, common);
@@ -211,7 +210,7 @@ test('no script would fetch anything', async () => {
 test('kubernetes: a TestRun that the operator takes, an archive that runs, no secret in either', async () => {
   await using at = await setting({ clients: 2 });
   const session = await openSession(k6, at.server.target());
-  const options = { requestsPerSecond: 10, seconds: 1, vus: 2, spikeFactor: 2 };
+  const options = { requestsPerSecond: 10, seconds: 1, spikeFactor: 2 };
   const files = await writeKubernetes('smoke', session, options, at.directory, 3);
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
   const testRun = JSON.parse(texts[1]!) as TestRun;
@@ -295,7 +294,6 @@ test('an unreachable token endpoint half-way is void, not a verdict', async () =
     maxSeconds: 1,
     requestsPerSecond: 5,
     seconds: 1,
-    vus: 1,
     spikeFactor: 1,
   };
   const result = await runScenario('smoke', session, { ...options, ...rest });

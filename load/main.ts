@@ -46,7 +46,7 @@ const ABOUT: Readonly<Record<ScenarioName, string>> = {
   'rate-limit': 'which limiter there is, its limit, window and burst',
   capacity: 'the highest arrival rate at which the SLO holds',
   token: 'open arrivals at the token endpoint',
-  soak: 'few VUs for a long time',
+  soak: 'even load for a long time: what drifts, leaks, freezes or expires',
   spike: 'a burst of arrivals, and the recovery from it',
 };
 
@@ -62,7 +62,6 @@ for (const name of Object.keys(SCENARIOS) as ScenarioName[]) {
     .option('--page-size <n>', 'items a page; default 100, 500 for paging', whole)
     .option('--rate <n>', 'arrivals a second; default 5, 20 for spike and token', above0)
     .option('--duration <time>', 'such as 30s or 5m; default 30s, 60s for spike, 2m for soak', duration)
-    .option('--vus <n>', 'of soak', whole, 4)
     .option('--spike-factor <n>', 'times the rate', above0, 5)
     .option('--start-rate <n>', 'of capacity', above0, 10)
     .option('--max-rate <n>', 'of capacity', above0, 3000)
@@ -123,15 +122,15 @@ program
   .command('verify')
   .description(`the load kit against known truths: ${VERIFICATIONS.join(', ')}`)
   .addArgument(program.createArgument('<what>', 'which truth').choices(VERIFICATIONS))
-  .option('--servers <n>', 'of capacity', whole, 12)
-  .option('--limiters <n>', 'of rate-limit', whole, 20)
+  .option('--servers <n>', 'of capacity and of what is simulated of it', whole, 12)
+  .option('--limiters <n>', 'of limiters and rate-limit', whole, 20)
   .option('--clean-runs <n>', 'of paging', whole, 30)
   .option('--screenings <n>', 'of paging', whole, 200_000)
   .option('--parallel <n>', 'servers measured at the same time', whole, 2)
   .option('--thoroughness <n>', "scales the length of capacity's steps", above0, 1)
   .option('--seed <n>', 'draws the servers', whole, 1)
   .action(async (what: Verification, flags: VerifyFlags) => {
-    process.exitCode = await verifyCommand(what, flags, await ensureK6(tell), tell);
+    process.exitCode = await verifyCommand(what, flags, () => ensureK6(tell), tell);
   });
 
 program

@@ -2,8 +2,7 @@
 import type { Failure } from '../certify/report.ts';
 import { REQUIREMENTS, type Level } from '../fixtures/requirements.ts';
 import type { Found } from './estimate/capacity.ts';
-import type { Slo, Step } from './estimate/step.ts';
-import type { UslFit } from './estimate/usl.ts';
+import type { Slo } from './estimate/step.ts';
 import type { DepthFinding } from './estimate/depth.ts';
 import type { LimiterFinding } from './estimate/limiter-fit.ts';
 import type { Finding } from './k6/lib/judge.ts';
@@ -21,19 +20,11 @@ export interface LoadFinding {
   readonly failures: readonly (Failure & { readonly count: number })[];
 }
 
-export interface CapacityFigure {
-  readonly requestsPerSecond: number;
-  /** The upper end is null in JSON where nothing was found up to the highest rate. */
-  readonly interval: readonly [low: number, high: number];
-  readonly limitedBy: Found['limitedBy'];
-  readonly basis: Found['basis'];
-  readonly confirmed: boolean;
-  /** Which clients asked: one alone, or all of the target file's. */
+/** The upper end of the interval is null in JSON where nothing was found up to the highest rate. */
+export interface CapacityFigure extends Found {
+  /** How many clients asked: one alone, or all of the target file's. */
   readonly clients: number;
   readonly slo: Slo;
-  readonly steps: readonly Step[];
-  readonly model?: Found['model'];
-  readonly usl?: UslFit;
   /** With the other clients too, where one alone ran into its quota. */
   readonly perServer?: Omit<CapacityFigure, 'perServer'>;
 }
@@ -69,9 +60,12 @@ export interface LoadResult {
 
 export const EXIT = { held: 0, broken: 1, usage: 2, void: 3 } as const;
 
-/** 0 held · 1 SLO or conformance broken · 3 void. */
-export function exitStatus(result: Pick<LoadResult, 'void' | 'held' | 'conformant'>): number {
+/** 0 held · 1 SLO or conformance broken · 3 void; a capacity that was not confirmed says nothing of the target either. */
+export function exitStatus(
+  result: Pick<LoadResult, 'void' | 'held' | 'conformant'> & { capacity?: { confirmed: boolean } },
+): number {
   if (result.void !== false) return EXIT.void;
+  if (result.capacity?.confirmed === false && result.conformant) return EXIT.void;
   return result.held && result.conformant ? EXIT.held : EXIT.broken;
 }
 

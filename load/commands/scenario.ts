@@ -21,7 +21,6 @@ export interface ScenarioFlags {
   readonly pageSize?: number;
   readonly rate?: number;
   readonly duration?: number;
-  readonly vus: number;
   readonly spikeFactor: number;
   readonly startRate: number;
   readonly maxRate: number;
@@ -84,7 +83,6 @@ export async function scenarioCommand(
     maxSeconds: flags.maxSeconds ?? target.rateLimit?.maxSeconds ?? 360,
     requestsPerSecond: flags.rate ?? RATES[name] ?? 5,
     seconds: flags.duration ?? SECONDS[name] ?? 30,
-    vus: flags.vus,
     spikeFactor: flags.spikeFactor,
   };
   if (flags.kubernetes) {

@@ -2,12 +2,23 @@
 import { EXIT } from '../result.ts';
 import { capacityTable, verifyCapacity } from '../verify/capacity.ts';
 import { generatorTable, verifyGenerator } from '../verify/generator.ts';
+import { verifyLimiters } from '../verify/limiters.ts';
+import { CAPACITY_CLASSES, simulationsTable, verifySimulations } from '../verify/simulations.ts';
 import { pagingTable, verifyPaging } from '../verify/paging.ts';
 import { rateLimitTable, verifyRateLimit } from '../verify/rate-limit.ts';
 import { segmentsTable, verifySegments } from '../verify/segments.ts';
 import { tokensTable, verifyTokens } from '../verify/tokens.ts';
 
-export const VERIFICATIONS = ['capacity', 'rate-limit', 'paging', 'generator', 'segments', 'tokens'] as const;
+export const VERIFICATIONS = [
+  ...CAPACITY_CLASSES,
+  'limiters',
+  'capacity',
+  'rate-limit',
+  'paging',
+  'generator',
+  'segments',
+  'tokens',
+] as const;
 export type Verification = (typeof VERIFICATIONS)[number];
 
 export interface VerifyFlags {
@@ -23,16 +34,25 @@ export interface VerifyFlags {
 export async function verifyCommand(
   what: Verification,
   flags: VerifyFlags,
-  k6: string,
+  k6: () => Promise<string>,
   tell: (line: string) => void,
 ): Promise<number> {
-  const { text, ok } = await table(what, flags, k6, tell);
+  const virtual: readonly string[] = [...CAPACITY_CLASSES, 'limiters'];
+  const { text, ok } = await table(what, flags, virtual.includes(what) ? '' : await k6(), tell);
   console.log(`\n${text}\n${ok ? 'kept' : 'NOT KEPT'}`);
   return ok ? EXIT.held : EXIT.broken;
 }
 
 async function table(what: Verification, flags: VerifyFlags, k6: string, tell: (line: string) => void) {
   switch (what) {
+    case 'queues':
+    case 'overload':
+    case 'quotas':
+    case 'tails':
+    case 'warming':
+      return simulationsTable(await verifySimulations(what, flags.servers, flags.seed));
+    case 'limiters':
+      return rateLimitTable(verifyLimiters(flags.limiters, flags.seed));
     case 'capacity':
       return capacityTable(await verifyCapacity({ ...flags, k6, tell }));
     case 'rate-limit':

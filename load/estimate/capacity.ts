@@ -1,12 +1,21 @@
 /**
- * The search for a capacity: independent steps of Poisson arrivals, a bracket, a bisection, a long
- * confirmation. Knows nothing of k6: a step is a function, so that the search is tried on simulated servers.
+ * The search for a capacity: independent steps of Poisson arrivals, a bracket, a bisection, a long confirmation, a look
+ * above. Knows nothing of k6: a step is a function, so that the search is tried on simulated servers.
  */
-import { failed, judgeStep, type Sample, type Slo, type Step } from './step.ts';
-import { fitQueue, type QueueFit } from './queue-fit.ts';
+import { bracketOf, pooled, type Bracket } from './bracket.ts';
+import { fitQueue, type MeasuredStep, type QueueFit } from './queue-fit.ts';
+import { quotaOf, type Quota } from './quota.ts';
+import { judgeStep, type Sample, type Slo, type Step } from './step.ts';
+import { LEAST_SAMPLES } from './verdict.ts';
 
-/** Runs one step at a rate for some seconds; throws VoidStep where the generator could not keep up. */
-export type RunStep = (requestsPerSecond: number, seconds: number) => Promise<readonly Sample[]>;
+export interface StepRun {
+  readonly samples: readonly Sample[];
+  /** Why the generator or its machine may have shaped what it shows. */
+  readonly void?: string;
+}
+
+/** Runs one step at a rate for some seconds. */
+export type RunStep = (requestsPerSecond: number, seconds: number) => Promise<StepRun>;
 
 export interface SearchSettings {
   readonly slo: Slo;
@@ -17,153 +26,389 @@ export interface SearchSettings {
   readonly overloadSeconds: number;
   readonly stepSeconds: number;
   readonly confirmSeconds: number;
+  /** Of load in all; then the search ends with what it knows. */
+  readonly maxSeconds: number;
   readonly seed: number;
 }
 
 export interface Found {
-  /** The highest rate that is held, by the evidence of all steps. */
+  /** The highest rate that is held, by the evidence of all steps; 0 where the SLO holds at none. */
   readonly requestsPerSecond: number;
   readonly interval: readonly [low: number, high: number];
   readonly limitedBy: 'quota' | 'saturation' | 'none-found';
   /** How the figure came about: a queue that explains every step, or the bisection alone. */
-  readonly basis: 'queue-model' | 'bisection' | 'quota' | 'highest-tried';
+  readonly basis: 'queue-model' | 'bisection' | 'quota' | 'highest-tried' | 'no-rate';
   readonly confirmed: boolean;
+  /** Why it is not confirmed. */
+  readonly unconfirmed?: string;
   readonly model?: { readonly workers: number; readonly serviceMs: number; readonly saturation: number };
+  /** From how many requests a second on fewer are answered than it carried before, and how many. */
+  readonly collapse?: { readonly from: number; readonly answersPerSecond: number };
+  readonly gotFaster: boolean;
+  readonly quota?: Quota;
+  /** Seconds of load, and answers counted. */
+  readonly watchedSeconds: number;
+  readonly samples: number;
   readonly steps: readonly Step[];
 }
 
 const OVERLOAD = 1.5;
 /** Steps end before a queue near its limit has settled, so what held may hold by some percent too much. */
 const UNSETTLED = 0.94;
+/** The bracket is narrow enough. */
+const NARROW = 1.04;
+/** How far above the interval it has to break, and how often a target may turn out faster than it was. */
+const ABOVE = 1.06;
+const REOPENINGS = 3;
+const MOST_STEPS = 45;
+/** How often an undecided step goes on. */
+const EXTENSIONS = 2;
+const LONGEST_BRACKET_SECONDS = 40;
+/** A rate of answers this far below one that held is no limit but a collapse. */
+const COLLAPSED = 0.7;
+/** A quota's windows are watched for so long at most, in confirmations. */
+const LONGEST_QUOTA = 8;
 
-/** The part of a long step that a burst allowance may have eaten into. */
-const BURST_SHARE = 0.4;
+class BudgetSpent extends Error {}
 
-/** Finds the capacity of whatever runStep runs against. */
+/** Finds the capacity of whatever runStep runs against. It comes to an end in maxSeconds and a step. */
 export async function searchCapacity(runStep: RunStep, settings: SearchSettings): Promise<Found> {
-  const { slo } = settings;
-  const steps: Step[] = [];
-  const runs: { offered: number; seconds: number; samples: readonly Sample[] }[] = [];
-  const run = async (offered: number, seconds: number): Promise<Step> => {
-    const samples = await runStep(offered, seconds);
-    const step = judgeStep(offered, seconds, samples, slo);
-    steps.push(step);
-    runs.push({ offered, seconds, samples });
-    return step;
-  };
+  return new Search(runStep, settings).find();
+}
 
-  let held = 0;
-  let overload: Step | undefined;
-  for (let rate = settings.startRate; !overload;) {
-    const step = await run(rate, Math.max(settings.bracketSeconds, Math.min(10, 40 / rate)));
-    if (!step.held && step.limitedRate > slo.errorRate) return quota(step, held);
-    if (!step.held) {
+type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
+  Partial<Pick<Found, 'unconfirmed' | 'model' | 'limitedBy' | 'quota'>>;
+
+class Search {
+  readonly #runStep: RunStep;
+  readonly #settings: SearchSettings;
+  readonly #steps: Step[] = [];
+  readonly #runs: MeasuredStep[] = [];
+  /** Steps before this one speak of the target as it was before it got faster. */
+  #since = 0;
+  #gotFaster = false;
+  #seconds = 0;
+
+  constructor(runStep: RunStep, settings: SearchSettings) {
+    this.#runStep = runStep;
+    this.#settings = settings;
+  }
+
+  async find(): Promise<Found> {
+    try {
+      return this.#found(await this.#search());
+    } catch (error) {
+      if (!(error instanceof BudgetSpent)) throw error;
+      return this.#found(this.#openEnded('the steps or the time that a search may take were spent'));
+    }
+  }
+
+  async #search(): Promise<Figure> {
+    let from = this.#settings.startRate;
+    let figure: Figure | undefined;
+    for (let round = 0; round <= REOPENINGS; round += 1) {
+      figure = (await this.#climb(from)) ?? (await this.#narrow());
+      if (figure.basis !== 'queue-model' && figure.basis !== 'bisection') return figure;
+      let above = 0;
+      for (;;) {
+        above = Math.min(this.#settings.maxRate, figure.interval[1] * ABOVE);
+        const broke = this.#bracket().high;
+        const step = await this.#run(above, this.#settings.stepSeconds);
+        if (step.verdict !== 'holds') return figure;
+        if (above >= broke * 0.97 || figure.basis !== 'queue-model') break;
+        // Nothing got faster: the queue was another than it looked.
+        figure = await this.#bisect();
+      }
+      this.#reopen();
+      from = above;
+    }
+    return { ...figure!, confirmed: false, unconfirmed: 'it went on getting faster while it was watched' };
+  }
+
+  #evidence = (): Step[] => this.#steps.slice(this.#since);
+  #bracket = (): Bracket => bracketOf(this.#evidence(), this.#settings.slo);
+
+  /** What broke before, the target carries by now: only the last step and those to come count. */
+  #reopen(): void {
+    this.#gotFaster = true;
+    this.#since = this.#steps.length - 1;
+  }
+
+  /** Runs a step; where it is undecided, it goes on for so many times its length. */
+  async #run(offered: number, seconds: number, extensions = 0): Promise<Step> {
+    for (let extension = 0; ; extension += 1) {
+      if (this.#steps.length >= MOST_STEPS || this.#seconds >= this.#settings.maxSeconds)
+        throw new BudgetSpent();
+      if (!Number.isFinite(offered) || offered <= 0) throw new RangeError(`no rate to run at: ${offered}`);
+      const run = await this.#runStep(offered, seconds);
+      const judged = judgeStep(offered, seconds, run.samples, this.#settings.slo);
+      this.#seconds += seconds;
+      this.#steps.push(run.void ? { ...judged, void: run.void } : judged);
+      this.#runs.push({ offered, seconds, samples: run.samples });
+      const step = this.#steps.at(-1)!;
+      // A step that held in spite of its machine held.
+      if (step.void && step.verdict === 'holds') this.#steps[this.#steps.length - 1] = judged;
+      else if (step.void) return { ...step, verdict: 'undecided' };
+      const pool = pooled(this.#evidence(), offered, offered, this.#settings.slo);
+      const verdict = pool === 'holds' && judged.growing ? 'undecided' : pool;
+      if (verdict !== 'undecided' || extension >= extensions) return { ...judged, verdict };
+    }
+  }
+
+  /** Doubles the rate until the SLO breaks, and goes beyond. A figure where that says all, else none. */
+  async #climb(from: number): Promise<Figure | undefined> {
+    const { slo, bracketSeconds, overloadSeconds, maxRate } = this.#settings;
+    let voids = 0;
+    for (let rate = Math.min(from, maxRate); ; rate = Math.min(rate * 2, maxRate)) {
+      const enough = Math.min(LONGEST_BRACKET_SECONDS, (LEAST_SAMPLES * 1.3) / rate);
+      const step = await this.#run(rate, Math.max(bracketSeconds, enough), rate >= maxRate ? EXTENSIONS : 0);
+      if (step.void) {
+        voids += 1;
+        if (voids > 1 || rate >= maxRate) return this.#openEnded(step.void);
+        continue;
+      }
+      if (step.limitedRate > slo.errorRate && step.verdict !== 'holds') return this.#quota(step);
+      if (step.verdict !== 'breaks') {
+        if (rate >= maxRate) return this.#highest(step);
+        continue;
+      }
+      const { low } = this.#bracket();
+      if (low === 0 && !(await this.#descend(rate))) return this.#atNoRate();
       // Far beyond: there has to be a backlog throughout, or the rate of answers is not yet the target's limit.
-      const beyond = await run((step.saturatedAt ?? step.offered) * OVERLOAD, settings.overloadSeconds);
-      if (beyond.held) held = beyond.offered;
-      else overload = beyond;
-      rate = beyond.offered;
-    } else {
-      held = rate;
-      if (rate >= settings.maxRate) return highest(rate);
-      rate *= 2;
+      const atLeast = this.#bracket().low * 1.2;
+      const beyond = Math.min(maxRate, Math.max(atLeast, (step.saturatedAt ?? rate) * OVERLOAD));
+      let overload = await this.#run(beyond, overloadSeconds);
+      if (overload.verdict === 'holds' && beyond < rate)
+        overload = await this.#run(Math.min(maxRate, rate * OVERLOAD), overloadSeconds);
+      if (overload.verdict !== 'holds') return undefined;
+      this.#reopen();
+      if (overload.offered >= maxRate) return this.#highest(overload);
+      rate = overload.offered;
     }
-    rate = Math.min(rate, settings.maxRate);
   }
-  const ceiling = Math.min(overload.offered, (overload.saturatedAt ?? overload.offered) * 1.02);
-  await run(ceiling * 0.25, Math.min(settings.stepSeconds, 12));
 
-  const model = fitQueue(runs, slo, settings.seed);
-  const guess = model?.requestsPerSecond ?? (held + ceiling) / 2;
-  let [low, high] = [held, ceiling];
-  for (const rate of [guess * 0.93, guess * 1.03]) {
-    if (rate <= low || rate >= high) continue;
-    const step = await run(rate, settings.stepSeconds);
-    if (step.held) low = rate;
-    else high = rate;
+  /** Below a first rate that broke: whether the SLO may hold at a lower one. */
+  async #descend(from: number): Promise<boolean> {
+    const { slo } = this.#settings;
+    for (let rate = from / 3; rate >= Math.min(1, from / 9); rate /= 3) {
+      const seconds = Math.min(LONGEST_BRACKET_SECONDS * 1.5, (LEAST_SAMPLES * 1.3) / rate);
+      const { verdict } = await this.#run(rate, seconds);
+      if (verdict !== 'breaks' && pooled(this.#evidence(), 0, rate, slo) !== 'breaks') return true;
+    }
+    return false;
   }
-  const refined = model && fitQueue(runs, slo, settings.seed);
-  if (refined?.explains) {
-    // A long run is chance too: where it does not hold, one a little below has to.
+
+  async #narrow(): Promise<Figure> {
+    const { slo, stepSeconds, confirmSeconds, seed } = this.#settings;
+    const start = this.#bracket();
+    const saturated = this.#saturation();
+    if (start.low === 0 && !(await this.#holdsLow())) return this.#atNoRate();
+    const fastest = Math.max(...this.#evidence().map((step) => step.offered));
+    const ceiling = Math.min(start.high, fastest, saturated === undefined ? Infinity : saturated * 1.02);
+    await this.#run(ceiling * 0.25, Math.min(stepSeconds, 12));
+
+    const fit = (): QueueFit | undefined => {
+      const runs = this.#runs.filter((_, index) => index >= this.#since && !this.#steps[index]!.void);
+      // What is slow at times whatever the rate is may hold a worker meanwhile, or not: no queue is known then.
+      const { low } = this.#bracket();
+      const tail = this.#evidence().some((step) => !step.void && step.late > 0 && step.offered < low * 0.6);
+      const fitted = this.#collapse() || tail ? undefined : fitQueue(runs, slo, seed);
+      return fitted && fitted.interval[0] > 0 ? fitted : undefined;
+    };
+    const model = fit();
+    const guess = model?.requestsPerSecond ?? (start.low + ceiling) / 2;
+    for (const rate of [guess * 0.93, guess * 1.03]) {
+      const { low, high } = this.#bracket();
+      if (rate > low && rate < high) await this.#run(rate, stepSeconds);
+    }
+    const refined = model && fit();
+    if (refined?.explains) {
+      // A long run is chance too: where it does not hold, one a little below has to.
+      let confirmed = false;
+      let lowest = refined.interval[0];
+      for (const rate of [lowest, lowest * 0.95, lowest * 0.9]) {
+        if (confirmed) break;
+        lowest = rate;
+        confirmed = (await this.#run(rate, confirmSeconds, EXTENSIONS - 1)).verdict === 'holds';
+      }
+      const final = fit() ?? refined;
+      const { low, high } = this.#bracket();
+      const inside = final.requestsPerSecond >= low * 0.97 && final.requestsPerSecond <= high * 1.03;
+      if (final.explains && confirmed && inside) {
+        const { workers, serviceMs, saturation } = final;
+        return {
+          ...ordered(final.requestsPerSecond, Math.min(lowest, final.interval[0]), final.interval[1]),
+          basis: 'queue-model',
+          confirmed,
+          model: { workers, serviceMs, saturation },
+        };
+      }
+    }
+    return this.#bisect();
+  }
+
+  async #bisect(): Promise<Figure> {
+    const { stepSeconds, confirmSeconds } = this.#settings;
+    let undecided: number | undefined;
+    for (let voids = 0; ;) {
+      const { low, high } = this.#bracket();
+      if (low >= high || high / Math.max(low, 1e-9) <= NARROW) break;
+      const rate = low < high / 4 ? high / 2 : (low + high) / 2;
+      const step = await this.#run(rate, stepSeconds, EXTENSIONS);
+      if (step.void) {
+        voids += 1;
+        if (voids > 1) break;
+      } else if (step.verdict === 'undecided') {
+        undecided = rate;
+        break;
+      }
+    }
+    const { low, high } = this.#bracket();
+    let rate = low > 0 && low < high ? low : (undecided ?? high) * 0.93;
     let confirmed = false;
-    let lowest = refined.interval[0];
-    for (const rate of [lowest, lowest * 0.95]) {
-      if (confirmed) break;
-      lowest = rate;
-      confirmed = (await run(rate, settings.confirmSeconds)).held;
+    for (let retry = 0; retry < 4 && !confirmed; retry += 1) {
+      if (retry > 0) rate *= 0.94;
+      confirmed = (await this.#run(rate, confirmSeconds, EXTENSIONS - 1)).verdict === 'holds';
     }
-    const final = fitQueue(runs, slo, settings.seed) ?? refined;
-    const interval = [Math.min(lowest, final.interval[0]), final.interval[1]] as const;
-    if (final.explains) return byModel({ ...final, interval }, confirmed);
-  }
-  while (high / Math.max(low, 1e-9) > 1.04) {
-    const rate = low < high / 4 ? high / 2 : (low + high) / 2;
-    const step = await run(rate, settings.stepSeconds);
-    if (step.held) low = rate;
-    else high = rate;
-  }
-  let confirmation = await run(low, settings.confirmSeconds);
-  for (let retry = 0; !confirmation.held && retry < 3; retry += 1) {
-    high = Math.min(high, low);
-    low *= 0.93;
-    confirmation = await run(low, settings.confirmSeconds);
-  }
-  return {
-    requestsPerSecond: confirmation.held ? (low + high) / 2 : low,
-    interval: [low * UNSETTLED, high * 1.03],
-    limitedBy: 'saturation',
-    basis: 'bisection',
-    confirmed: confirmation.held,
-    steps,
-  };
-
-  function highest(rate: number): Found {
+    // Rates below one that held are carried: where a long run there breaks, the target is not steady.
+    const long = this.#evidence().filter((step) => step.seconds >= stepSeconds);
+    const unsteady = rate < bracketOf(long, this.#settings.slo).low * 0.9;
+    const top = Number.isFinite(high) ? Math.max(high, rate) : rate;
+    const figure = undecided ?? (confirmed && rate >= low * 0.99 ? (Math.max(rate, low) + top) / 2 : rate);
     return {
-      requestsPerSecond: rate,
-      interval: [rate, Infinity],
-      limitedBy: 'none-found',
-      basis: 'highest-tried',
-      confirmed: true,
-      steps,
+      ...ordered(figure, Math.min(rate, low || rate) * UNSETTLED, Math.max(top, low) * 1.03),
+      basis: 'bisection',
+      confirmed: confirmed && !unsteady,
+      ...(confirmed && !unsteady
+        ? {}
+        : { unconfirmed: unsteady ? `it held ${low.toFixed(1)}/s once and not again` : 'no long run held' }),
     };
   }
 
-  function byModel(fit: QueueFit, confirmed: boolean): Found {
-    const { workers, serviceMs, saturation } = fit;
+  /** Answers a second while there was a backlog, where that is the target's limit. */
+  #saturation(): number | undefined {
+    const { low } = this.#bracket();
+    const rates = this.#evidence().flatMap((step) => (step.void ? [] : (step.saturatedAt ?? [])));
+    return rates.filter((rate) => rate > low).sort((a, b) => a - b)[0];
+  }
+
+  #collapse(): Found['collapse'] {
+    const evidence = this.#evidence().filter((step) => !step.void);
+    const { low } = this.#bracket();
+    const collapsed = evidence
+      .filter((step) => step.saturatedAt !== undefined && step.saturatedAt < COLLAPSED * low)
+      .sort((a, b) => a.offered - b.offered);
+    const answersPerSecond = Math.min(...collapsed.map((step) => step.saturatedAt!));
+    return collapsed[0] && { from: collapsed[0].offered, answersPerSecond };
+  }
+
+  #highest(step: Step): Figure {
+    const holds = pooled(this.#evidence(), step.offered, step.offered, this.#settings.slo) === 'holds';
+    const figure = holds ? step.offered : this.#bracket().low;
     return {
-      requestsPerSecond: fit.requestsPerSecond,
-      interval: fit.interval,
-      limitedBy: 'saturation',
-      basis: 'queue-model',
-      confirmed,
-      model: { workers, serviceMs, saturation },
-      steps,
+      requestsPerSecond: figure,
+      interval: [figure, Infinity],
+      limitedBy: 'none-found',
+      basis: 'highest-tried',
+      confirmed: holds,
+      ...(holds ? {} : { unconfirmed: 'at the highest rate too few answers decide' }),
+    };
+  }
+
+  /** Ends where more can't be asked: what surely held stands. */
+  #openEnded(why: string): Figure {
+    const { low, high } = this.#bracket();
+    const top = Math.max(low, high);
+    return {
+      requestsPerSecond: low,
+      interval: [low * UNSETTLED, top],
+      limitedBy: Number.isFinite(top) ? 'saturation' : 'none-found',
+      basis: 'bisection',
+      confirmed: false,
+      unconfirmed: why,
+    };
+  }
+
+  /** Whether the SLO holds at rates far below those that broke, as far as long steps can tell. */
+  async #holdsLow(): Promise<boolean> {
+    const { slo, confirmSeconds } = this.#settings;
+    const { high } = this.#bracket();
+    const lowest = Math.min(...this.#evidence().map((step) => step.offered));
+    const rate = Math.max(lowest, Math.min(lowest * 8, high / 4));
+    for (let attempt = 0; attempt <= EXTENSIONS; attempt += 1) {
+      const verdict = pooled(this.#evidence(), 0, rate, slo);
+      if (verdict !== 'undecided') return verdict === 'holds';
+      await this.#run(rate, confirmSeconds);
+    }
+    return pooled(this.#evidence(), 0, rate, slo) === 'holds';
+  }
+
+  #atNoRate(): Figure {
+    const { slo } = this.#settings;
+    const rates = this.#evidence().map((step) => step.offered);
+    const lowest = Math.min(...rates);
+    const high = Math.min(this.#bracket().high, Math.max(...rates));
+    const sure = [1, 2, 4, 8].some((times) => pooled(this.#evidence(), 0, lowest * times, slo) === 'breaks');
+    return {
+      ...ordered(0, 0, high),
+      basis: 'no-rate',
+      confirmed: sure,
+      ...(sure ? {} : { unconfirmed: 'the SLO surely held at no rate, and surely broke at none so low' }),
     };
   }
 
   /** A quota needs no queue: what it lets through in the long run is the figure. */
-  async function quota(first: Step, low: number): Promise<Found> {
-    const long = await run(Math.max(first.offered, low * 1.5), settings.confirmSeconds);
-    const { samples, seconds } = runs.at(-1)!;
-    // Behind the burst: what is let through for as long as one likes.
-    const late = samples.filter((one) => one.dueMs >= seconds * 1000 * BURST_SHARE && !failed(one.status));
-    const sustained = late.length / (seconds * (1 - BURST_SHARE));
-    let [from, to] = [low, Math.min(first.offered, long.accepted * 1.1)];
-    while (to / Math.max(from, 1e-9) > 1.04) {
-      const rate = (from + to) / 2;
-      const step = await run(rate, settings.stepSeconds);
-      if (step.held) from = rate;
-      else to = rate;
+  async #quota(first: Step): Promise<Figure> {
+    const { confirmSeconds, stepSeconds, maxRate } = this.#settings;
+    const accepted = this.#evidence().reduce((sum, step) => sum + step.accepted * step.seconds, 0);
+    const asked = Math.max((2 * accepted) / this.#evidence().reduce((sum, one) => sum + one.seconds, 0), 4);
+    const wait = Math.max(0, ...this.#runs.at(-1)!.samples.map((one) => one.retryAfterSeconds ?? 0));
+    let rate = Math.min(maxRate, Math.max(asked, Math.min(first.offered, first.accepted * 1.5)));
+    let seconds = confirmSeconds;
+    if (wait > stepSeconds) seconds = Math.min(LONGEST_QUOTA * confirmSeconds, 2.3 * wait + stepSeconds);
+    let quota: Quota = { perSecond: 0, error: 1, settled: false, releases: 0 };
+    for (let attempt = 0; attempt < 4 && !quota.settled; attempt += 1) {
+      const step = await this.#run(rate, seconds);
+      const seen = quotaOf(this.#runs.at(-1)!.samples, seconds);
+      if (step.limitedRate === 0) {
+        // Asked for less than it lets through.
+        rate = Math.min(maxRate, rate * 2);
+        continue;
+      }
+      quota = seen;
+      seconds = Math.min(LONGEST_QUOTA * confirmSeconds, seconds * 4);
     }
-    // Short steps live on the burst, so they may promise more than lasts.
-    const figure = Math.min((from + to) / 2, sustained);
+    const { perSecond, error, settled } = quota;
     return {
-      requestsPerSecond: figure,
-      interval: [figure * 0.94, Math.max(to, sustained) * 1.03],
+      ...ordered(perSecond, perSecond * (1 - error), perSecond * (1 + error)),
       limitedBy: 'quota',
       basis: 'quota',
-      confirmed: true,
-      steps,
+      quota,
+      confirmed: settled,
+      ...(settled
+        ? {}
+        : {
+            unconfirmed: `${quota.releases} of the quota's releases were seen: its window is longer than the run`,
+          }),
     };
   }
+
+  #found(figure: Figure): Found {
+    const collapse = this.#collapse();
+    return {
+      limitedBy: 'saturation',
+      ...figure,
+      ...(collapse ? { collapse } : {}),
+      gotFaster: this.#gotFaster,
+      watchedSeconds: Math.round(this.#seconds),
+      samples: this.#steps.reduce((sum, step) => sum + step.counted, 0),
+      steps: this.#steps,
+    };
+  }
+}
+
+/** A figure and an interval that holds it, whatever they were computed from. */
+function ordered(figure: number, low: number, high: number) {
+  const interval = [Math.max(0, Math.min(low, figure)), Math.max(high, figure)] as const;
+  return { requestsPerSecond: figure, interval };
 }

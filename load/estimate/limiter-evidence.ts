@@ -154,7 +154,12 @@ function bucketTokens({ limit, windowMs }: Candidate) {
 
 function tokenBucket(settings: Candidate): Admits {
   const tokens = bucketTokens(settings);
-  return (passed, before, atMs, slack) => tokens(passed, before, atMs + slack) >= (slack > 0 ? 0.6 : 1.4);
+  // In a bucket of one or two, half a token either way would explain anything.
+  const either = Math.min(0.4, 0.05 + settings.limit * 0.05);
+  // A full bucket refuses nothing.
+  const most = Math.min(1 + either, settings.limit - 0.001);
+  return (passed, before, atMs, slack) =>
+    tokens(passed, before, atMs + slack) >= (slack > 0 ? 1 - either : most);
 }
 
 /** By how many tokens the answers and the settings are at odds, in all. */

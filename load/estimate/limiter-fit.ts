@@ -14,6 +14,7 @@ import {
 } from './limiter-evidence.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
+import { shaperOf, type Shaper } from './shaper.ts';
 
 export interface LimiterFinding {
   readonly kind: LimiterKind | 'none-found' | 'cannot-tell';
@@ -23,7 +24,13 @@ export interface LimiterFinding {
   readonly ratePerSecond?: number;
   /** Whether the wait that 429 named was enough; absent where none was named or none waited out. */
   readonly retryAfterHonest?: boolean;
+  /** It holds requests back to an even pace: it delays them, before it refuses any, if it ever does. */
+  readonly shaper?: Shaper;
+  /** Whose requests it counts: each client's, or all of them from here; absent where there was one client only. */
+  readonly scope?: 'client' | 'shared';
   readonly requests: number;
+  /** How long it was watched. */
+  readonly watchedSeconds: number;
   /** Other kinds that fit as well. */
   readonly alternatives: readonly LimiterKind[];
   /** Share of the answers that the kind explains, by kind. */
@@ -38,7 +45,10 @@ const LEAST_WINDOW_MS = 50;
 export function identifyLimiter({ seen, cutBy }: Probed): LimiterFinding {
   const requests = seen.length;
   const honest = honesty(seen);
-  const common = { requests, ...(honest === undefined ? {} : { retryAfterHonest: honest }) };
+  const watchedSeconds = Math.round(((seen.at(-1)?.atMs ?? 0) - (seen[0]?.atMs ?? 0)) / 1000);
+  const common = { requests, watchedSeconds, ...(honest === undefined ? {} : { retryAfterHonest: honest }) };
+  const shaper = shaperOf(seen);
+  if (shaper) return { kind: 'cannot-tell', shaper, alternatives: [], explained: {}, ...common };
   if (seen.every(({ ok }) => ok)) return { kind: 'none-found', alternatives: [], explained: {}, ...common };
 
   const fits = [fitFixed(seen), fitLog(seen), fitBucket(seen), fitCounter(seen)].flatMap((fit) => fit ?? []);
@@ -56,19 +66,27 @@ export function identifyLimiter({ seen, cutBy }: Probed): LimiterFinding {
   const { kind, limit, windowMs } = winner.best;
   // Equally good fits of different kinds: no answer told them apart.
   const tied = remaining.length > 1 && remaining[1]!.misses === winner.misses;
+  // Moments known no better than requests let through lie apart tell no kind from one that paces otherwise.
+  const blurred = typicalSlackMs(seen) > windowMs / limit;
+  const likewise = blurred ? LIMITER_KINDS.filter((other) => (explained[other] ?? 0) > 0.9) : [];
   const figures =
     kind === 'token-bucket'
       ? { burst: limit, ratePerSecond: round((limit * 1000) / windowMs) }
       : { limit, windowSeconds: round(windowMs / 1000) };
-  return tied || cutBy
+  return tied || cutBy || blurred
     ? {
         kind: 'cannot-tell',
         ...figures,
-        alternatives: [kind, ...alternatives, ...unasked],
+        alternatives: [...new Set([kind, ...alternatives, ...likewise, ...unasked])],
         explained,
         ...common,
       }
     : { kind, ...figures, alternatives, explained, ...common };
+}
+
+function typicalSlackMs(seen: readonly Observation[]): number {
+  const slacks = seen.map(({ slackMs }) => slackMs).sort((a, b) => a - b);
+  return slacks[slacks.length >> 1] ?? 0;
 }
 
 const round = (value: number): number => Number(value.toPrecision(4));
@@ -148,7 +166,27 @@ function fitFixed(seen: readonly Observation[]): Fit | undefined {
       }
     }
   }
-  return best(seen, candidates);
+  const coarse = best(seen, candidates);
+  return coarse && refine(seen, coarse);
+}
+
+/** Looks closer around settings: windows and edges in steps that grow ever finer. */
+function refine(seen: readonly Observation[], coarse: Fit): Fit {
+  let found = coarse;
+  for (const share of [0.02, 0.006, 0.002]) {
+    const { windowMs, phaseMs, ...rest } = found.best;
+    const steps = [-4, -3, -2, -1, 0, 1, 2, 3, 4].map((step) => step * share * windowMs);
+    const around = steps.flatMap((longer) =>
+      (phaseMs === undefined ? [0] : steps).map((later): Candidate => ({
+        ...rest,
+        windowMs: windowMs + longer,
+        ...(phaseMs === undefined ? {} : { phaseMs: phaseMs + later }),
+      })),
+    );
+    const closer = best(seen, around);
+    if (closer && closer.misses <= found.misses) found = closer;
+  }
+  return found;
 }
 
 /** Lengths that a window may have: from one release to a later one, both known within a gap. */
@@ -192,13 +230,14 @@ function fitBucket(seen: readonly Observation[]): Fit | undefined {
   const releases = releasesOf(seen);
   if (!releases[0]) return undefined;
   const around = paceMs(seen) ?? releases[0].passedMs - seen[firstRefused]!.atMs;
-  const candidates = spread(around * 0.6, around * 1.5, 90).flatMap((msPerToken) =>
-    limitsAround([firstRefused - Math.floor(burstMs / msPerToken)], 2).map((limit): Candidate => ({
+  const candidates = spread(Math.log(around * 0.25), Math.log(around * 2), 220).flatMap((length) => {
+    const msPerToken = Math.exp(length);
+    return limitsAround([firstRefused - Math.floor(burstMs / msPerToken)], 2).map((limit): Candidate => ({
       kind: 'token-bucket',
       limit,
       windowMs: msPerToken * limit,
-    })),
-  );
+    }));
+  });
   const evidence = evidenceOf(seen);
   const near = nearest(evidence, candidates, bucketDistance);
   const middle = near[near.length >> 1];
@@ -215,6 +254,7 @@ function fitCounter(seen: readonly Observation[]): Fit | undefined {
   const evidence = evidenceOf(seen);
   const edges = afterWaits(seen).slice(0, 2);
   const starts: Measured[] = [];
+  let least = Infinity;
   // The first burst lay across an edge, or did not: it held the limit, or a little more.
   for (const limit of [firstRefused, firstRefused - 1, firstRefused - 2].filter((each) => each > 0)) {
     // Where it did, the pace says little about the window. The best of each stretch of lengths is a start.
@@ -231,7 +271,8 @@ function fitCounter(seen: readonly Observation[]): Fit | undefined {
           }));
         }),
       );
-      starts.push(...nearest(evidence, candidates, counterDistance).slice(0, 1));
+      starts.push(...nearest(evidence, candidates, counterDistance, 4 * least + 20).slice(0, 1));
+      least = Math.min(least, starts.at(-1)?.distance ?? Infinity);
     }
   }
   const found = starts
@@ -250,10 +291,17 @@ interface Measured {
 type Distance = (evidence: Evidence, settings: Candidate, stopAt: number) => number;
 
 /** Those that are least at odds with the answers, all equally. */
-function nearest(evidence: Evidence, candidates: readonly Candidate[], distanceOf: Distance): Measured[] {
+function nearest(
+  evidence: Evidence,
+  candidates: readonly Candidate[],
+  distanceOf: Distance,
+  stopAt = Infinity,
+): Measured[] {
   let least: Measured[] = [];
   for (const candidate of candidates) {
-    const distance = distanceOf(evidence, candidate, least[0]?.distance ?? Infinity);
+    const most = least[0]?.distance ?? stopAt;
+    const distance = distanceOf(evidence, candidate, most);
+    if (distance > most) continue;
     if (least[0] === undefined || distance < least[0].distance) least = [{ candidate, distance }];
     else if (distance === least[0].distance) least.push({ candidate, distance });
   }
@@ -274,7 +322,7 @@ function afterWaits(seen: readonly Observation[]): Edge[] {
 }
 
 /** From how many places the search for two weighted counters descends. */
-const COUNTER_STARTS = 24;
+const COUNTER_STARTS = 10;
 
 /** Moves the first and the last edge of the windows, in ever smaller steps, while that brings the answers closer. */
 function descend(evidence: Evidence, start: Candidate, endMs: number): Measured {
@@ -301,20 +349,26 @@ function descend(evidence: Evidence, start: Candidate, endMs: number): Measured 
 
 const DIRECTIONS = [-1, 0, 1].flatMap((first) => [-1, 0, 1].map((last) => [first, last] as const));
 
-/** Whether a request after the named wait was let through, as far as no other request came in between. */
+/** So many waits have to be too short, before that is no neighbour's doing who shares the quota. */
+const LIES = 3;
+
+/**
+ * Whether a request after the named wait was let through, as far as no other of ours came in between: refused requests
+ * may count. A neighbour on the same quota may take what was released, but then the next wait is a whole one again.
+ */
 function honesty(seen: readonly Observation[]): boolean | undefined {
-  let waited: boolean | undefined;
+  let [kept, short, same] = [0, 0, 0];
   for (const [index, refused] of seen.entries()) {
-    if (refused.ok || refused.retryAfterSeconds === undefined) continue;
-    const readyMs = refused.atMs + refused.retryAfterSeconds * 1000 + refused.slackMs + SLACK_MS;
-    for (const later of seen.slice(index + 1)) {
-      if (later.ok) {
-        // It was let through no later than it was told to wait.
-        if (later.atMs <= readyMs + 1) waited ??= true;
-        break;
-      }
-      if (later.atMs - later.slackMs > readyMs + SLACK_MS) return false;
-    }
+    const next = seen[index + 1];
+    if (refused.ok || refused.retryAfterSeconds === undefined || !next) continue;
+    const waitedMs = next.atMs - next.slackMs - refused.atMs - refused.slackMs;
+    if (waitedMs < refused.retryAfterSeconds * 1000 - SLACK_MS) continue;
+    if (next.ok) kept += 1;
+    else if (next.retryAfterSeconds === undefined) continue;
+    else if (next.retryAfterSeconds < refused.retryAfterSeconds || next.retryAfterSeconds === 0) short += 1;
+    else same += 1;
   }
-  return waited;
+  if (short >= LIES && short > kept) return false;
+  if (same > LIES && kept === 0) return false;
+  return kept > 0 ? true : undefined;
 }

@@ -5,18 +5,77 @@
 
 /** One request's outcome. Times in milliseconds since the probe began. */
 export interface Observation {
-  /** About when the target decided, give or take slackMs. */
+  /** About when the target decided, give or take slackMs; but for half a round trip, the same for all. */
   readonly atMs: number;
   readonly slackMs: number;
   readonly ok: boolean;
+  /** When it was sent, and how long its answer took. */
+  readonly sentMs?: number | undefined;
+  readonly rttMs?: number | undefined;
   /** Of a 429, where it said. */
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** Send count requests at once, not before notBeforeMs. */
+/** Send count requests, each so many milliseconds after the one before, not before notBeforeMs. */
 export interface Ask {
   readonly notBeforeMs: number;
   readonly count: number;
+  readonly spacingMs: number;
+}
+
+/** An answer as it was seen from here. */
+export interface Reply {
+  readonly sentMs: number;
+  readonly rttMs: number;
+  readonly ok: boolean;
+  readonly retryAfterSeconds?: number | undefined;
+}
+
+/** Clocks count whole milliseconds. */
+const CLOCK_MS = 0.5;
+
+/**
+ * When each was decided. What every answer takes is the way there and back and says nothing: only what one took beyond
+ * the quickest of its kind is uncertain. So a round trip of 80 ms is as good as one of 1 ms, if it is an even one.
+ */
+export function placeReplies(replies: readonly Reply[]): Observation[] {
+  const least = (ok: boolean): number =>
+    Math.min(...replies.filter((one) => one.ok === ok).map(({ rttMs }) => rttMs));
+  const bases = { ok: least(true), refused: least(false) };
+  const wayMs = Math.min(bases.ok, bases.refused) / 2;
+  const placed = replies.map(({ sentMs, rttMs, ok, retryAfterSeconds }) => {
+    const extraMs = rttMs - (ok ? bases.ok : bases.refused);
+    const atMs = sentMs + wayMs + extraMs / 2 + CLOCK_MS;
+    return { sentMs, atMs, slackMs: extraMs / 2 + CLOCK_MS, ok, rttMs, retryAfterSeconds };
+  });
+  placed.sort((a, b) => a.sentMs - b.sentMs);
+  const observations: Observation[] = [];
+  for (let from = 0; from < placed.length;) {
+    let to = from + 1;
+    while (to < placed.length && placed[to]!.sentMs - placed[from]!.sentMs <= AT_ONCE_MS) to += 1;
+    observations.push(...asOneMoment(placed.slice(from, to)));
+    from = to;
+  }
+  return observations.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** Sent so close to one another, requests come in any order. */
+const AT_ONCE_MS = 3;
+
+/** Of requests sent at once the order is unknown: one moment for all, and those let through were the earlier ones. */
+function asOneMoment(group: readonly Observation[]): Observation[] {
+  if (group.length === 1) return [...group];
+  const first = Math.min(...group.map((one) => one.atMs - one.slackMs));
+  const last = Math.max(...group.map((one) => one.atMs + one.slackMs));
+  // Half of them within half of the span: the edges are what a few were held up by.
+  const atMs = group.reduce((sum, one) => sum + one.atMs, 0) / group.length;
+  const slackMs = Math.max(1, Math.min((last - first) / 2, 2 * spread(group.map((one) => one.atMs))));
+  return [...group].sort((a, b) => Number(b.ok) - Number(a.ok)).map((one) => ({ ...one, atMs, slackMs }));
+}
+
+function spread(values: readonly number[]): number {
+  const mean = values.reduce((sum, one) => sum + one, 0) / values.length;
+  return Math.sqrt(values.reduce((sum, one) => sum + (one - mean) ** 2, 0) / values.length);
 }
 
 export interface ProbeLimits {
@@ -24,17 +83,24 @@ export interface ProbeLimits {
   readonly maxSeconds: number;
 }
 
-type Plan<Result = void> = Generator<Ask, Result, readonly Observation[]>;
+type Plan<Result = void> = Generator<Ask, Result, readonly Reply[]>;
 
 /** Polls grow apart by this ratio while nothing is known of the wait, and are this close where it is. */
 const GROWTH = 1.13;
 const FIRST_GAP_MS = 8;
 const FINE_SHARE = 0.02;
-/** After so long without any 429 one request at a time is too slow a burst. */
-const IMPATIENT_MS = 1500;
-const BATCHES = [1, 5, 20, 50];
+/** As many at once, at most. */
+const LARGEST_BATCH = 50;
+/** Polls under way at once: what passes among them behind a release is spent. */
+const POLLS_AHEAD = 10;
 /** How often a patient burst asks again. */
 const PATIENT_POLLS = 12;
+/** Answers held back for so long, against the quickest, in so many batches: they are paced, and not refused. */
+const SHAPED_MS = 300;
+const SHAPED_BATCHES = 3;
+/** Waits that a 429 names are sat out without a request in between, so long and so often at most. */
+const LONGEST_WAIT_S = 60;
+const MOST_WAITS = 5;
 
 /** What a probe saw, and the limit that ended it early. */
 export interface Probed {
@@ -52,6 +118,8 @@ interface Release {
   /** The moment of the first request let through again, and of the last one refused. */
   readonly atMs: number;
   readonly refusedMs: number;
+  /** How many were let through among the polls under way. */
+  readonly passed: number;
 }
 
 /**
@@ -59,41 +127,52 @@ interface Release {
  * the third burst in its own way. What paces its releases evenly gets a second burst at another phase instead.
  */
 export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
-  const seen: Observation[] = [];
+  const replies: Reply[] = [];
   try {
-    yield* plan(limits, seen);
+    yield* plan(limits, replies);
   } catch (error) {
     if (!(error instanceof Exhausted)) throw error;
-    return { seen, cutBy: error.limit };
+    return { seen: placeReplies(replies), cutBy: error.limit };
   }
-  return { seen };
+  return { seen: placeReplies(replies) };
 }
 
-function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
-  const now = (): number => seen.at(-1)?.atMs ?? 0;
-  function* send(count = 1, notBeforeMs = 0): Plan<readonly Observation[]> {
-    if (seen.length + count > limits.maxRequests) throw new Exhausted('maxRequests');
+function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
+  let quickestMs = Infinity;
+  const at = (one: Reply): number => one.sentMs + quickestMs / 2;
+  const now = (): number => (replies.length === 0 ? 0 : at(replies.at(-1)!));
+  /** The last one refused among those sent last. */
+  let refused: Reply | undefined;
+  function* send(count = 1, notBeforeMs = 0, spacingMs = 0): Plan<readonly Reply[]> {
+    if (replies.length + count > limits.maxRequests) throw new Exhausted('maxRequests');
     if (Math.max(now(), notBeforeMs) > limits.maxSeconds * 1000) throw new Exhausted('maxSeconds');
-    const got = yield { notBeforeMs, count };
+    const got = [...(yield { notBeforeMs, count, spacingMs })];
     // Of requests sent at once the order is unknown: those let through count as the earlier ones.
-    seen.push(...[...got].sort((a, b) => a.atMs - b.atMs || Number(b.ok) - Number(a.ok)));
+    got.sort((a, b) => a.sentMs - b.sentMs || Number(b.ok) - Number(a.ok));
+    replies.push(...got);
+    refused = got.findLast(({ ok }) => !ok);
+    for (const { rttMs } of got) quickestMs = Math.min(quickestMs, rttMs);
     return got;
   }
 
-  /** Sends until so many were let through, or one is refused after that moment; how many were let through. */
+  /** Sends ever more at once until so many were let through, or one is refused after that moment; how many were. */
   function* burst(most = Infinity, patientUntilMs = 0): Plan<number> {
     const startedMs = now();
-    let [passed, level] = [0, 0];
     const pollMs = (patientUntilMs - startedMs) / PATIENT_POLLS;
-    let notBeforeMs = 0;
+    let [passed, batch, notBeforeMs, shaped] = [0, 1, 0, 0];
     while (passed < most) {
-      if (most === Infinity && now() - startedMs > IMPATIENT_MS * (level + 1)) {
-        level = Math.min(level + 1, BATCHES.length - 1);
+      const got = yield* send(Math.min(batch, most - passed), notBeforeMs);
+      const admitted = got.filter(({ ok }) => ok).length;
+      passed += admitted;
+      if (admitted === got.length) {
+        batch = Math.min(LARGEST_BATCH, batch * 2);
+        const slowest = Math.max(...got.map(({ rttMs }) => rttMs));
+        shaped = slowest > quickestMs + SHAPED_MS ? shaped + 1 : 0;
+        if (shaped >= SHAPED_BATCHES) return passed;
+        continue;
       }
-      const got = yield* send(Math.min(BATCHES[level]!, most - passed), notBeforeMs);
-      passed += got.filter(({ ok }) => ok).length;
-      if (got.every(({ ok }) => ok)) continue;
       if (now() >= patientUntilMs) break;
+      batch = Math.max(1, admitted);
       notBeforeMs = now() + pollMs;
     }
     return passed;
@@ -103,31 +182,38 @@ function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
   function* release(expectedMs?: number, span = 0): Plan<Release> {
     const refusedAt = now();
     let lastMs = refusedAt;
-    let gap = FIRST_GAP_MS;
     for (;;) {
+      let gap = Math.max(FIRST_GAP_MS, (lastMs - refusedAt) * (GROWTH - 1));
       let next = lastMs + gap;
       if (expectedMs !== undefined && lastMs < expectedMs + 0.2 * span) {
-        const fine = Math.max(4, FINE_SHARE * span);
-        next = Math.max(lastMs + fine, expectedMs - 0.16 * span);
-      } else gap = Math.max(FIRST_GAP_MS, (lastMs - refusedAt) * (GROWTH - 1));
-      const [got] = yield* send(1, next);
-      if (got!.ok) return { atMs: got!.atMs, refusedMs: lastMs };
-      lastMs = got!.atMs;
+        gap = Math.max(4, FINE_SHARE * span);
+        next = Math.max(lastMs + gap, expectedMs - 0.16 * span);
+      }
+      // Several are under way at once where one round trip is longer than the gap.
+      const ahead = Math.max(1, Math.min(POLLS_AHEAD, Math.ceil(quickestMs / gap)));
+      const got = yield* send(ahead, next - quickestMs / 2, gap);
+      const first = got.findIndex(({ ok }) => ok);
+      if (first >= 0) {
+        const refusedMs = first > 0 ? at(got[first - 1]!) : lastMs;
+        return { atMs: at(got[first]!), refusedMs, passed: got.filter(({ ok }) => ok).length };
+      }
+      lastMs = now();
     }
   }
 
   const startMs = now();
   const first = yield* burst();
-  if (first === 0) return;
+  if (first === 0 || !refused) return;
   const burstMs = now() - startMs;
   const one = yield* release();
   const half = Math.max(Math.min(first, 2), Math.floor(first / 2));
   // A log lets through again one by one, as they came: no faster than the first burst was. Nothing else follows at
   // once in a bucket of few.
-  const patienceMs = Math.max(burstMs * 0.6, (one.atMs - startMs - burstMs) * (first < 10 ? 0.3 : 0));
-  const second = 1 + (yield* burst(half - 1, now() + patienceMs));
+  const patienceMs = Math.max(burstMs * 1.1, (one.atMs - startMs - burstMs) * (first < 10 ? 0.3 : 0));
+  const second = one.passed + (yield* burst(half - one.passed, now() + patienceMs));
   if (first > 1 && second < Math.max(2, half * 0.6)) {
     yield* evenly(first);
+    yield* sitOut();
     return;
   }
 
@@ -138,28 +224,43 @@ function* plan(limits: ProbeLimits, seen: Observation[]): Plan {
   const two = yield* release();
   yield* burst(Math.ceil(first * 1.1));
   const spanMs = two.atMs - one.atMs;
-  if (seen.at(-1)?.ok === false) yield* release(two.atMs + 0.5 * spanMs, spanMs * 0.5);
+  if (refused) yield* release(two.atMs + 0.5 * spanMs, spanMs * 0.5);
   yield* burst(Math.ceil(first * 0.75));
-  if (seen.at(-1)?.ok === false) yield* release(two.atMs + spanMs, spanMs);
+  if (refused) yield* release(two.atMs + spanMs, spanMs);
+  yield* sitOut();
+
+  /** Sits the wait out that a 429 names, with no request of ours in between, until one is let through behind it. */
+  function* sitOut(): Plan {
+    for (let waits = 0; waits < MOST_WAITS; waits += 1) {
+      if (!refused) yield* burst();
+      const { retryAfterSeconds } = refused ?? {};
+      if (!refused || retryAfterSeconds === undefined || retryAfterSeconds > LONGEST_WAIT_S) return;
+      const readyMs = refused.sentMs + refused.rttMs + retryAfterSeconds * 1000;
+      if (readyMs > limits.maxSeconds * 1000) return;
+      const [got] = yield* send(1, readyMs + 2);
+      if (got!.ok) return;
+    }
+  }
 
   /** Waits for so many releases that come one by one; the milliseconds from one to the next. */
   function* pace(wanted: number): Plan<number> {
     const fromMs = now();
     let [passed, gap] = [0, 3];
     while (passed < wanted) {
-      const [got] = yield* send(1, now() + gap);
-      if (!got!.ok) gap *= 1.25;
-      else {
-        passed += 1;
-        gap = Math.max(1, (now() - fromMs) / passed / 3);
-      }
+      const ahead = Math.max(1, Math.min(2 * POLLS_AHEAD, Math.ceil((1.5 * quickestMs) / gap)));
+      const got = yield* send(ahead, now() + gap, gap);
+      const admitted = got.filter(({ ok }) => ok).length;
+      passed += admitted;
+      if (admitted === 0) gap *= 1.25;
+      else
+        gap = Math.max(0.5, admitted === got.length && ahead > 1 ? gap / 2 : (now() - fromMs) / passed / 3);
     }
     return (now() - fromMs) / passed;
   }
 
   /** Releases come one by one: measure their pace, then burst again when another part of a window would be due. */
   function* evenly(allowance: number): Plan {
-    const emptiedMs = seen.find(({ ok }) => !ok)!.atMs;
+    const emptiedMs = at(replies.find(({ ok }) => !ok)!);
     const enough = Math.max(10, Math.ceil(allowance / 5));
     const paceMs = yield* pace(enough);
     const windowMs = paceMs * allowance;

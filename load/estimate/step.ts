@@ -1,16 +1,24 @@
 /** One step of a capacity search: what its requests say about the target, and whether the generator was up to it. */
 import { quantile } from './queue.ts';
+import { shareVerdict, type Verdict } from './verdict.ts';
 
 /** What became of one request that was due at dueMs after the step's start. */
 export interface Sample {
   readonly dueMs: number;
-  /** From the moment it was due to the end of its answer, so that waiting for a free VU counts. */
+  /** From the moment it was due to its last byte: waiting for a VU, connecting, minting and a second try count. */
   readonly latencyMs: number;
-  /** From the moment it was sent. */
+  /** From the moment it was sent to its last byte. */
   readonly serviceMs: number;
   /** HTTP status; 0 where no answer came. */
   readonly status: number;
+  /** Of a 429, where it said so. */
+  readonly retryAfterSeconds?: number | undefined;
+  /** Where no answer came because no connection was had, or it was cut. */
+  readonly refusedConnection?: boolean | undefined;
 }
+
+/** The share of answers that a p99 leaves late. */
+export const LATE_SHARE = 0.01;
 
 export interface Slo {
   readonly p99Ms: number;
@@ -30,7 +38,17 @@ export interface Step {
   /** Shares of the requests: failed in any way, and answered with 429. */
   readonly errorRate: number;
   readonly limitedRate: number;
+  /** Whether the quantiles measured are within the SLO; whether that is more than chance, says the verdict. */
   readonly held: boolean;
+  readonly verdict: Verdict;
+  /** Answers counted behind the warm-up, and those of them that were late or failed, and that failed. */
+  readonly counted: number;
+  readonly late: number;
+  readonly failures: number;
+  /** Whether latency grew on and on while it lasted. */
+  readonly growing: boolean;
+  /** Why the generator or its machine, and not the target, may have made it so. */
+  readonly void?: string;
   /** Answers a second while there was always more to do; absent where the target kept up. */
   readonly saturatedAt?: number;
   /** Answers a second that were not 429. */
@@ -42,6 +60,27 @@ export const WARM_UP = 0.2;
 
 export const failed = (status: number): boolean => status === 0 || status >= 400;
 
+export const isLate = (one: Sample, slo: Slo): boolean => failed(one.status) || one.latencyMs >= slo.p99Ms;
+
+/** Late or failed answers against one in a hundred, failed ones against the SLO's share. */
+export function verdictOf(late: number, failures: number, counted: number, slo: Slo): Verdict {
+  if (shareVerdict(failures, counted, slo.errorRate) === 'breaks') return 'breaks';
+  return shareVerdict(late, counted, LATE_SHARE);
+}
+
+/** Latency that grew by this share of the SLO from a step's first third to its last is a backlog that grows. */
+const GROWING = 0.1;
+
+function growing(counted: readonly Sample[], slo: Slo): boolean {
+  const third = Math.floor(counted.length / 3);
+  const middle = (some: readonly Sample[]): number =>
+    quantile(
+      some.map((one) => one.latencyMs).sort((a, b) => a - b),
+      0.5,
+    );
+  return middle(counted.slice(-third)) - middle(counted.slice(0, third)) > GROWING * slo.p99Ms;
+}
+
 /** Sums a step up and holds it against the SLO. */
 export function judgeStep(offered: number, seconds: number, samples: readonly Sample[], slo: Slo): Step {
   const counted = samples.filter((one) => one.dueMs >= seconds * 1000 * WARM_UP);
@@ -51,6 +90,9 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
   const p99Ms = quantile(sorted, 0.99);
   const errorRate = counted.length === 0 ? 1 : share((one) => failed(one.status));
   const saturatedAt = saturation(samples, seconds)?.perSecond;
+  const late = counted.filter((one) => isLate(one, slo)).length;
+  const failures = counted.filter((one) => failed(one.status)).length;
+  const verdict = verdictOf(late, failures, counted.length, slo);
   return {
     offered,
     achieved: (samples.length * 1000) / lastMs,
@@ -62,6 +104,12 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
     errorRate,
     limitedRate: counted.length === 0 ? 0 : share((one) => one.status === 429),
     held: counted.length > 0 && p99Ms < slo.p99Ms && errorRate <= slo.errorRate,
+    // What held only because the step was over before the backlog was too long did not hold.
+    verdict: verdict === 'holds' && growing(counted, slo) ? 'undecided' : verdict,
+    growing: growing(counted, slo),
+    counted: counted.length,
+    late,
+    failures,
     ...(saturatedAt === undefined ? {} : { saturatedAt }),
     accepted: (samples.filter((one) => one.status !== 429 && one.status !== 0).length * 1000) / lastMs,
   };

@@ -6,20 +6,13 @@
 import { sleep } from 'k6';
 import { SharedArray } from 'k6/data';
 import exec from 'k6/execution';
-import { firstPage, mint, nextPlace, Session, type Place, type Token } from './lib/client.ts';
+import { firstPage, mint, nextPlace, Session, type Place, type Sent, type Token } from './lib/client.ts';
 import { readConfig } from './lib/config.ts';
-import { poissonArrivals, randomSource } from './lib/random.ts';
+import { dueMoments, randomSource } from './lib/random.ts';
 export { handleSummary } from './lib/summary.ts';
 
 const config = readConfig();
-const due = new SharedArray('due moments', () => {
-  const { seed, requestsPerSecond: rate, seconds, spikeFactor } = config;
-  if (!spikeFactor) return poissonArrivals(seed, rate, seconds);
-  const third = seconds / 3;
-  return [rate, rate * spikeFactor, rate].flatMap((each, part) =>
-    poissonArrivals(seed + part, each, third).map((at) => at + part * third * 1000),
-  );
-});
+const due = new SharedArray('due moments', () => dueMoments(config));
 
 export const options = {
   scenarios: {
@@ -69,15 +62,30 @@ export default function (shared: Shared): void {
     place = anywhere(session, iteration);
     walked = 0;
   }
-  const sentAtMs = Date.now();
-  const sent = session.ask(place, config.pageSize, dueAtMs);
-  const latencyMs = Math.max(sent.serviceMs, sentAtMs - dueAtMs + sent.serviceMs);
+  const sent = ask(session, place, dueAtMs);
   place = sent.status === 200 ? nextPlace(config, sent, place.to) : undefined;
   walked += 1;
   if (config.records) {
     console.log(
-      `r ${dueMs} ${latencyMs.toFixed(2)} ${sent.serviceMs.toFixed(2)} ${sent.status} ${schedulerLagMs} ${which}`,
+      `r ${dueMs} ${sent.latencyMs.toFixed(2)} ${sent.serviceMs.toFixed(2)} ${sent.status} ${schedulerLagMs} ${which} ${sent.retryAfterSeconds ?? ''} ${sent.errorCode || ''}`,
     );
+  }
+}
+
+/** A token that is not to be had fails the request that needed it, and not the run. */
+function ask(session: Session, at: Place, dueAtMs: number): Sent {
+  const sentAtMs = Date.now();
+  try {
+    return session.ask(at, config.pageSize, dueAtMs);
+  } catch {
+    const nowMs = Date.now();
+    return {
+      status: 0,
+      items: 0,
+      errorCode: 0,
+      serviceMs: nowMs - sentAtMs,
+      latencyMs: Math.max(0, nowMs - dueAtMs),
+    };
   }
 }
 

@@ -19,7 +19,7 @@ const run = promisify(execFile);
 const SCRIPTS: Partial<Record<ScenarioName, string>> = {
   smoke: 'arrivals',
   spike: 'arrivals',
-  soak: 'soak',
+  soak: 'arrivals',
   token: 'token',
 };
 /** A ConfigMap holds a mebibyte, the archive in base64. */
@@ -46,9 +46,8 @@ export async function writeKubernetes(
     requestsPerSecond,
     seconds,
     // Fewer VUs than runners would leave a runner without any.
-    vus: Math.max(parallelism, scenario === 'soak' ? options.vus : open),
+    vus: Math.max(parallelism, open),
     ...(scenario === 'spike' ? { spikeFactor } : {}),
-    ...(scenario === 'soak' ? { pauseMs: (options.vus * 1000) / requestsPerSecond } : {}),
     thresholds: thresholds(session),
     records: false,
   });

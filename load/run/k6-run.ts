@@ -9,7 +9,7 @@ import type { Sample } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
-import { cpuSeconds } from './cpu.ts';
+import { cpuSeconds, watchPressure, type Pressure } from './machine.ts';
 
 export interface K6Run {
   /** k6's exit status: 0, or 99 where a threshold broke; see k6's documentation for the others. */
@@ -22,6 +22,8 @@ export interface K6Run {
   readonly complaint: string;
   /** Share of the machine's cores that the generator used; absent where it can't be told. */
   readonly cpuShare?: number;
+  /** What the machine kept from it, while it ran. */
+  readonly pressure?: Pressure;
 }
 
 export interface K6Options {
@@ -73,6 +75,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
       },
     );
     const startedAt = Date.now();
+    const pressure = watchPressure();
     let stderr = '';
     child.stderr.on('data', (piece: Buffer) => (stderr = (stderr + piece.toString()).slice(-20_000)));
     let used: number | undefined;
@@ -101,6 +104,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
         .filter((line) => line.startsWith('finding '))
         .map((line) => JSON.parse(line.slice('finding '.length)) as Finding),
       lines: output.filter((line) => !line.startsWith('finding ')),
+      pressure: pressure(),
       complaint: stderr.trim().split('\n').at(-1) ?? '',
       ...(used === undefined ? {} : { cpuShare: used / wallSeconds / availableParallelism() }),
     };
@@ -116,16 +120,30 @@ export interface Arrival extends Sample {
   readonly client: number;
 }
 
-/** Reads the lines `r due latency service status schedulerLag client`. */
+/** Reads the lines `r due latency service status schedulerLag client retryAfter error`; the last two may be empty. */
 export function readArrivals(lines: readonly string[]): Arrival[] {
   return lines
     .filter((line) => line.startsWith('r '))
     .map((line) => {
-      const [dueMs, latencyMs, serviceMs, status, schedulerLagMs, client] = line
-        .slice(2)
-        .split(' ')
-        .map(Number) as [number, number, number, number, number, number];
-      return { dueMs, latencyMs, serviceMs, status, schedulerLagMs, client };
+      const fields = line.slice(2).split(' ');
+      const [dueMs, latencyMs, serviceMs, status, schedulerLagMs, client] = fields.map(Number) as [
+        number,
+        number,
+        number,
+        number,
+        number,
+        number,
+      ];
+      return {
+        dueMs,
+        latencyMs,
+        serviceMs,
+        status,
+        schedulerLagMs,
+        client,
+        ...(fields[6] ? { retryAfterSeconds: Number(fields[6]) } : {}),
+        ...(noConnection(Number(fields[7])) ? { refusedConnection: true } : {}),
+      };
     });
 }
 
@@ -136,3 +154,6 @@ function baseEnvironment(): Record<string, string> {
     kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
   );
 }
+
+/** k6's codes of errors below HTTP: dialling, and connections that were reset; a timeout of the answer is none. */
+const noConnection = (code: number): boolean => (code >= 1200 && code < 1300) || code === 1000;

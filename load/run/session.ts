@@ -1,12 +1,15 @@
 /** What every scenario runs with: k6, the prepared target, the settings, and a place to tell progress to. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { quantile } from '../estimate/queue.ts';
-import { failed, WARM_UP, type Slo } from '../estimate/step.ts';
+import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
+import { dueMoments } from '../k6/lib/random.ts';
 import { mergeHistograms, type Histogram } from '../k6/lib/histogram.ts';
 import { readArrivals, runK6, type Arrival, type K6Run } from './k6-run.ts';
+import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './prepare.ts';
+import { starved } from './starvation.ts';
 
 /** The run says nothing about the target: exit status 3. */
 export class VoidRun extends Error {
@@ -19,7 +22,7 @@ export interface LoadSettings {
   readonly seed: number;
   readonly judgeEvery: number;
   readonly timeoutSeconds: number;
-  /** Walkers at most; fewer starve the generator. */
+  /** Virtual users at most; fewer starve the generator. */
   readonly maxVUs: number;
 }
 
@@ -27,15 +30,20 @@ export interface ArrivalsRun {
   readonly samples: readonly Arrival[];
   readonly run: K6Run;
   readonly schedulerLagP99Ms: number;
+  readonly vus: number;
+  /** Why the generator or its machine may have shaped it. */
+  readonly void?: string;
 }
 
-/** How often a step whose generator fell behind is tried again before the whole run is void. */
+/** How often a step whose generator fell behind is tried again. */
 const VOID_RETRIES = 4;
 const VOID_PAUSE_MS = 1000;
-/** A free VU that wakes later than this was starved. */
-const SCHEDULER_LAG_MS = 80;
-const STALL_ECHO = 3;
-const CPU_SHARE = 0.85;
+/** Refusals of connections beyond this share are the target's limit of them. */
+const REFUSED = 0.005;
+/** A limit of connections is known this closely. */
+const CLOSE = 1.15;
+/** What an answer takes, where none was measured. */
+const FIRST_GUESS_MS = 100;
 
 export class Session {
   readonly k6: string;
@@ -53,6 +61,8 @@ export class Session {
   thresholds: Record<string, boolean> = {};
   #histograms: Histogram[] = [];
   #seed: number;
+  #latencyMs = FIRST_GUESS_MS;
+  readonly connections = new Connections();
 
   constructor(
     k6: string,
@@ -121,86 +131,88 @@ export class Session {
     seconds: number,
     over: Partial<LoadConfig> = {},
   ): Promise<ArrivalsRun> {
+    const run = await this.tryArrivals(requestsPerSecond, seconds, over, VOID_RETRIES);
+    if (run.void) throw new VoidRun(run.void);
+    return run;
+  }
+
+  /**
+   * Open arrivals at a rate; void where the generator fell behind each time. VUs, and so connections, are as many as
+   * the latency measured so far asks for; more where requests waited for them, fewer where the target refuses so many.
+   */
+  async tryArrivals(
+    requestsPerSecond: number,
+    seconds: number,
+    over: Partial<LoadConfig> = {},
+    retries = 1,
+  ): Promise<ArrivalsRun> {
     const { slo, maxVUs } = this.settings;
-    const needed = Math.ceil((requestsPerSecond * 2 * slo.p99Ms) / 1000) + 20;
-    let why = '';
-    for (let attempt = 0; attempt <= VOID_RETRIES; attempt += 1) {
-      const config = this.config('arrivals', {
-        requestsPerSecond,
-        seconds,
-        vus: Math.max(1, Math.min(needed, maxVUs)),
-        ...over,
-      });
+    const needed = Math.min(maxVUs, Math.ceil((requestsPerSecond * 2 * slo.p99Ms) / 1000) + 20);
+    const guessed = Math.ceil((requestsPerSecond * 2 * this.#latencyMs) / 1000) + 8;
+    const most = (): number => Math.max(1, Math.ceil(this.connections.refused / CLOSE) - 1);
+    let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, most()));
+    for (let attempt = 0; ; attempt += 1) {
+      const config = this.config('arrivals', { requestsPerSecond, seconds, ...over, vus });
+      const atRest = await pressureAtRest();
       const run = await this.run('arrivals', config);
-      const samples = readArrivals(run.lines);
+      const samples = withLost(readArrivals(run.lines), config);
       const lags = samples.map((one) => one.schedulerLagMs).sort((a, b) => a - b);
-      const schedulerLagP99Ms = lags.length === 0 ? 0 : quantile(lags, 0.99);
+      const schedulerLagP99Ms = quantile(lags, 0.99);
       this.schedulerLagP99Ms = Math.max(this.schedulerLagP99Ms, schedulerLagP99Ms);
-      const found = starved(run, samples, schedulerLagP99Ms, slo);
-      if (!found) return { samples, run, schedulerLagP99Ms };
-      why = found.reason;
-      if (!found.passing) break;
-      this.tell(`  void, again: ${why}`);
+      const done = { samples, run, schedulerLagP99Ms, vus };
+
+      const { connections } = this;
+      const refused = samples.filter((one) => one.refusedConnection).length > REFUSED * samples.length;
+      if (!refused) connections.accepted = Math.max(connections.accepted, vus);
+      else if (vus > connections.accepted) {
+        connections.refused = Math.min(connections.refused, vus);
+        vus = Math.max(1, Math.floor(Math.sqrt(connections.accepted * vus)));
+        this.tell(`  connections were refused: once more with ${vus} VUs`);
+        continue;
+      }
+      const found = starved(run, samples, schedulerLagP99Ms, slo, atRest);
+      if (!found) {
+        const service = samples.filter(({ status }) => status !== 0).map((one) => one.serviceMs);
+        this.#latencyMs = quantile(
+          service.sort((a, b) => a - b),
+          0.95,
+        );
+        return done;
+      }
+      if (found.remedy === 'vus') {
+        // All the connections that the target gives: what waits for them waits for the target.
+        if (Number.isFinite(connections.refused) && vus >= most()) return done;
+        const more = Math.min(needed, Math.max(most(), 1), Math.max(vus + 1, connections.between(vus)));
+        if (over.vus !== undefined || more <= vus) return { ...done, void: found.reason };
+        vus = more;
+        this.tell(`  requests waited for VUs: once more with ${vus}`);
+        continue;
+      }
+      if (found.remedy === 'none' || attempt >= retries) return { ...done, void: found.reason };
+      this.tell(`  void, again: ${found.reason}`);
       await pause(VOID_PAUSE_MS);
     }
-    throw new VoidRun(why);
   }
 }
 
-export interface Starvation {
-  readonly reason: string;
-  /** Whether trying again may help: a machine that was busy for a moment. */
-  readonly passing: boolean;
+/** How many connections the target was seen to give, and to refuse. */
+class Connections {
+  accepted = 1;
+  refused = Infinity;
+
+  /** The next number to try above one that is too few: half-way, by ratio, to what is refused. */
+  between(vus: number): number {
+    return Number.isFinite(this.refused) ? Math.floor(Math.sqrt(vus * this.refused)) : Infinity;
+  }
 }
 
-const passing = (reason: string): Starvation => ({ reason, passing: true });
-const lasting = (reason: string): Starvation => ({ reason, passing: false });
-
-/** Why the generator, and not the target, shaped a run; undefined where it did not. */
-export function starved(
-  run: Pick<K6Run, 'cpuShare' | 'summary'>,
-  samples: readonly Arrival[],
-  schedulerLagP99Ms: number,
-  slo: Slo,
-): Starvation | undefined {
-  const made = run.summary?.counts['pages'] ?? 0;
-  if (samples.length === 0) return lasting('the generator sent nothing');
-  if (samples.length < made * 0.98)
-    return lasting(`the generator lost ${made - samples.length} of ${made} records`);
-  if (run.cpuShare !== undefined && run.cpuShare > CPU_SHARE) {
-    return passing(`the generator used ${(run.cpuShare * 100).toFixed(0)} % of this machine's processors`);
-  }
-  const p99 = (values: number[]): number =>
-    quantile(
-      values.sort((a, b) => a - b),
-      0.99,
-    );
-  const answered = samples.filter((one) => !failed(one.status));
-  const latency = p99(answered.map((one) => one.latencyMs));
-  // A machine that stalls delays its target too, and the backlog lasts some times the stall: a broken SLO by
-  // so little is no evidence. Far beyond it, or with half of the answers late, the target is slow in any case.
-  const startMs = WARM_UP * samples.reduce((last, one) => Math.max(last, one.dueMs), 0);
-  const stallMs = samples.reduce(
-    (most, one) => Math.max(most, one.dueMs < startMs ? 0 : one.schedulerLagMs),
-    0,
-  );
-  const sorted = answered.map((one) => one.latencyMs).sort((a, b) => a - b);
-  const decisive =
-    latency >= slo.p99Ms && latency < slo.p99Ms + STALL_ECHO * stallMs && quantile(sorted, 0.5) < slo.p99Ms;
-  if ((stallMs > SCHEDULER_LAG_MS && decisive) || schedulerLagP99Ms > slo.p99Ms / 2) {
-    return passing(`free VUs started up to ${stallMs.toFixed(0)} ms late: the generator fell behind`);
-  }
-  // Little's law: requests waited for VUs although the target answered in time, so there were too few VUs.
-  // A saturated target would hold every VU for longer than the SLO.
-  const waited = p99(answered.map((one) => one.latencyMs - one.serviceMs));
-  const service = quantile(
-    answered.map((one) => one.serviceMs).sort((a, b) => a - b),
-    0.9,
-  );
-  if (latency >= slo.p99Ms && waited >= slo.p99Ms / 2 && service < slo.p99Ms) {
-    return lasting(
-      `requests waited up to ${waited.toFixed(0)} ms for a free VU while the target answered within ${service.toFixed(0)} ms (p90)`,
-    );
-  }
-  return undefined;
+/** Requests that were due and were never answered, as the run ended first, failed: no answer is no reason to forget one. */
+function withLost(samples: Arrival[], config: LoadConfig): Arrival[] {
+  const due = dueMoments(config);
+  if (samples.length === 0 || samples.length >= due.length) return samples;
+  const seen = new Set(samples.map((one) => one.dueMs));
+  const latencyMs = (config.seconds + config.timeoutSeconds) * 1000;
+  const lost = due.filter((dueMs) => !seen.has(dueMs));
+  const common = { latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0, client: 0 };
+  return [...samples, ...lost.map((dueMs) => ({ dueMs, ...common }))].sort((a, b) => a.dueMs - b.dueMs);
 }

@@ -1,6 +1,5 @@
 /** capacity: the highest arrival rate at which the SLO holds and answers stay right. */
 import { searchCapacity, type Found } from '../estimate/capacity.ts';
-import { fitUsl } from '../estimate/usl.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import type { Session } from '../run/session.ts';
@@ -13,18 +12,32 @@ export interface CapacityOptions {
   readonly thoroughness: number;
 }
 
+/** Of load in one search, at thoroughness 1. */
+const LONGEST_SECONDS = 900;
+
 export async function capacity(session: Session, options: CapacityOptions): Promise<Partial<LoadResult>> {
   const all = session.prepared.base.clients;
   const alone = await search(session, options, all.slice(0, 1));
   const figure =
     alone.limitedBy === 'quota' && all.length > 1
-      ? { ...alone, perServer: await search(session, options, all) }
+      ? { ...alone, perServer: await search(session, { ...options, startRate: both(alone, options) }, all) }
       : alone;
   return {
     capacity: figure,
-    held: figure.limitedBy === 'none-found' || figure.confirmed,
-    summary: words(figure),
+    held: figure.confirmed && figure.requestsPerSecond > 0,
+    summary: [...words(figure), ...connectionWords(session)],
   };
+}
+
+/** What one client alone was let through, all of them may begin with. */
+const both = (alone: CapacityFigure, { startRate, maxRate }: CapacityOptions): number =>
+  Math.min(maxRate, Math.max(startRate, alone.requestsPerSecond));
+
+function connectionWords({ connections: { accepted, refused } }: Session): string[] {
+  if (!Number.isFinite(refused)) return [];
+  return [
+    `${accepted} connections at once were accepted and ${refused} were not: the figure is of what so many carry`,
+  ];
 }
 
 async function search(
@@ -35,10 +48,12 @@ async function search(
   const { slo, seed } = session.settings;
   const found = await searchCapacity(
     async (rate, seconds) => {
-      const { samples } = await session.arrivals(rate, seconds, { clients });
-      const late = quantiles(samples.map((one) => one.latencyMs));
-      session.tell(`  ${perSecond(rate)} for ${seconds.toFixed(0)} s: ${late}`);
-      return samples;
+      const run = await session.tryArrivals(rate, seconds, { clients });
+      const late = quantiles(run.samples.map((one) => one.latencyMs));
+      session.tell(
+        `  ${perSecond(rate)} for ${seconds.toFixed(0)} s: ${late}${run.void ? `; void: ${run.void}` : ''}`,
+      );
+      return run;
     },
     {
       slo,
@@ -49,16 +64,10 @@ async function search(
       overloadSeconds: 15 * thoroughness,
       stepSeconds: 12 * thoroughness,
       confirmSeconds: 30 * thoroughness,
+      maxSeconds: LONGEST_SECONDS * thoroughness,
     },
   );
-  // Little's law gives the concurrency of each step.
-  const usl = fitUsl(
-    found.steps.map((step) => ({
-      concurrency: (step.achieved * step.meanMs) / 1000,
-      throughput: step.achieved,
-    })),
-  );
-  return { ...found, clients: clients.length, slo, usl };
+  return { ...found, clients: clients.length, slo };
 }
 
 const LIMIT_WORDS: Readonly<Record<Found['limitedBy'], string>> = {
@@ -68,20 +77,31 @@ const LIMIT_WORDS: Readonly<Record<Found['limitedBy'], string>> = {
 };
 
 function words(figure: CapacityFigure): string[] {
-  const { requestsPerSecond, interval, limitedBy, slo, usl, perServer, clients } = figure;
+  const { requestsPerSecond, interval, limitedBy, slo, perServer, clients } = figure;
   const upTo = Number.isFinite(interval[1]) ? interval[1].toFixed(1) : 'unknown';
   const who = clients === 1 ? 'one client' : `${clients} clients`;
+  const { collapse, quota, watchedSeconds, samples } = figure;
+  const at = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
+  const between = `between ${interval[0].toFixed(1)} and ${upTo}`;
   return [
-    `${who}: ${perSecond(requestsPerSecond)}, between ${interval[0].toFixed(1)} and ${upTo}, at p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`,
-    `stopped first by ${LIMIT_WORDS[limitedBy]}`,
-    ...(figure.confirmed ? [] : ['a long run at the lower end did not hold: take the figure with care']),
-    ...(usl?.fits
+    figure.basis === 'no-rate'
+      ? `${who}: the SLO (${at}) holds at no rate that was tried, ${between}`
+      : `${who}: ${perSecond(requestsPerSecond)}, ${between}, at ${at}`,
+    `by ${samples} answers in ${watchedSeconds} s of load; ${figure.confirmed ? 'confirmed' : `NOT confirmed: ${figure.unconfirmed}`}`,
+    ...(figure.basis === 'no-rate' ? [] : [`stopped first by ${LIMIT_WORDS[limitedBy]}`]),
+    ...(quota?.windowSeconds === undefined
+      ? []
+      : [
+          `${quota.limit} requests in ${quota.windowSeconds} s were let through, by ${quota.releases} releases`,
+        ]),
+    ...(collapse
       ? [
-          `scalability law: λ ${usl.lambda.toFixed(1)}, contention ${usl.sigma.toFixed(4)}, crosstalk ${usl.kappa.toExponential(1)} (R² ${usl.r2.toFixed(3)})`,
+          `overload lowers its throughput: from ${perSecond(collapse.from)} on it answers ${perSecond(collapse.answersPerSecond)}, and recovers only when less is asked than that`,
         ]
-      : usl
-        ? [`scalability law: does not fit, ${usl.reason}`]
-        : []),
+      : []),
+    ...(figure.gotFaster
+      ? [`it got faster while it was watched (${watchedSeconds} s): the figure is of what it was at the end`]
+      : []),
     ...(perServer ? words(perServer) : []),
   ];
 }

@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
-import type { Observation, Probed } from '../estimate/limiter-probe.ts';
+import { placeReplies, type Observation, type Probed, type Reply } from '../estimate/limiter-probe.ts';
 import type { LoadResult } from '../result.ts';
 import { VoidRun, type Session } from '../run/session.ts';
 
@@ -15,7 +15,7 @@ export async function rateLimit(session: Session, limits: RateLimitOptions): Pro
   let probed = await ask(session, limits);
   let limiter = identifyLimiter(probed);
   const left = limits.maxRequests - probed.seen.length;
-  if (limiter.kind === 'cannot-tell' && !probed.cutBy && left > probed.seen.length) {
+  if (limiter.kind === 'cannot-tell' && !limiter.shaper && !probed.cutBy && left > probed.seen.length) {
     session.tell('  these answers leave the kind open: asking once more');
     await setTimeout(settleSeconds(limiter, probed.seen) * 1000);
     const again = await ask(session, { ...limits, maxRequests: left });
@@ -47,6 +47,7 @@ export async function rateLimit(session: Session, limits: RateLimitOptions): Pro
 
 /** Kinds that would all have answered so are a result too. Too few answers are none, and so are those that no kind gives. */
 function unusable(limiter: LimiterFinding, { cutBy }: Probed, limits: RateLimitOptions): string | undefined {
+  if (limiter.shaper) return undefined;
   if (cutBy === 'maxSeconds')
     return `${limits.maxSeconds} s were too short to tell: allow more with --max-seconds`;
   if (cutBy) return `${limits.maxRequests} requests were too few to tell: allow more with --max-requests`;
@@ -72,21 +73,24 @@ function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): n
   return Math.min(60, 2.1 * window);
 }
 
-/** Reads the lines `o at slack ok retryAfter` and `cut by limit`. */
+/** Reads the lines `o sent rtt status retryAfter` and `cut by limit`. */
 export function readProbe(lines: readonly string[]): Probed {
-  const seen = lines
+  const replies = lines
     .filter((line) => line.startsWith('o '))
-    .map((line): Observation => {
-      const [at, slack, ok, retryAfter] = line.slice(2).split(' ');
+    .map((line): Reply => {
+      const [sent, rtt, status, retryAfter] = line.slice(2).split(' ');
       return {
-        atMs: Number(at),
-        slackMs: Number(slack),
-        ok: ok === '1',
+        sentMs: Number(sent),
+        rttMs: Number(rtt),
+        ok: status === '200',
         ...(retryAfter ? { retryAfterSeconds: Number(retryAfter) } : {}),
       };
     });
   const cut = lines.find((line) => line.startsWith('cut by '))?.slice(7);
-  return { seen, ...(cut === 'maxSeconds' || cut === 'maxRequests' ? { cutBy: cut } : {}) };
+  return {
+    seen: placeReplies(replies),
+    ...(cut === 'maxSeconds' || cut === 'maxRequests' ? { cutBy: cut } : {}),
+  };
 }
 
 const NAMES = {
@@ -110,10 +114,16 @@ function words(
   { maxRequests, maxSeconds }: RateLimitOptions,
   why?: string,
 ): string[] {
-  const { kind, requests, alternatives } = limiter;
-  const cost = `${requests} requests were sent`;
+  const { kind, requests, alternatives, watchedSeconds, shaper, scope } = limiter;
+  const cost = `${requests} requests were sent in ${watchedSeconds} s; slower limits beyond so many are not excluded`;
   if (kind === 'none-found')
     return [`no limit was met within ${maxRequests} requests or ${maxSeconds} s`, cost];
+  if (shaper) {
+    return [
+      `a shaper${shaper.orOneWorker ? ', or a server that works on one request at a time' : ''}: requests beyond ${shaper.ratePerSecond}/s are delayed, not refused; up to ${shaper.heldBack} were held back at once`,
+      cost,
+    ];
+  }
   const figures = [
     limiter.limit === undefined ? '' : `${limiter.limit} requests in ${limiter.windowSeconds} s`,
     limiter.burst === undefined ? '' : `a burst of ${limiter.burst}, then ${limiter.ratePerSecond}/s`,
@@ -131,6 +141,11 @@ function words(
     limiter.retryAfterHonest === undefined
       ? 'Retry-After: not seen, or no wait was sat out'
       : `Retry-After: ${limiter.retryAfterHonest ? 'long enough wherever it was waited for' : 'too short'}`,
+    ...(scope === 'client'
+      ? ['each client has a limit of its own']
+      : scope === 'shared'
+        ? ['both clients use up the same limit: it is for this address or for the whole server']
+        : []),
     cost,
   ];
 }

@@ -4,13 +4,13 @@ import { quantile } from '../estimate/queue.ts';
 import { failed, judgeStep } from '../estimate/step.ts';
 import type { LoadResult } from '../result.ts';
 import { readArrivals } from '../run/k6-run.ts';
-import { starved, VoidRun, type Session } from '../run/session.ts';
+import { VoidRun, type Session } from '../run/session.ts';
+import { starved } from '../run/starvation.ts';
 import { perSecond, quantiles } from './words.ts';
 
 export interface SteadyOptions {
   readonly requestsPerSecond: number;
   readonly seconds: number;
-  readonly vus: number;
   readonly spikeFactor: number;
 }
 
@@ -80,44 +80,40 @@ export async function spike(session: Session, options: SteadyOptions): Promise<P
   };
 }
 
-/** A long walk of few VUs: what drifts, leaks or expires shows here. */
+/** How many parts a long run is cut into, to see what drifts. */
+const PARTS = 4;
+
+/** Even load for a long time: what drifts, leaks, freezes or expires shows here. Arrivals wait for nobody. */
 export async function soak(session: Session, options: SteadyOptions): Promise<Partial<LoadResult>> {
-  const { seconds, vus, requestsPerSecond } = options;
-  const config = session.config('soak', {
-    seconds,
-    vus,
-    pauseMs: Math.max(0, (vus * 1000) / requestsPerSecond),
+  const { seconds, requestsPerSecond } = options;
+  const { slo, maxVUs, timeoutSeconds } = session.settings;
+  const { samples, run } = await session.arrivals(requestsPerSecond, seconds, {
+    // As many as a target that answers nothing at all would hold.
+    vus: Math.min(maxVUs, Math.ceil(requestsPerSecond * timeoutSeconds) + 20),
     thresholds: thresholds(session),
   });
-  const run = await session.run('soak', config);
-  const samples = run.lines
-    .filter((line) => line.startsWith('s '))
-    .map((line) => {
-      const [atMs, latencyMs, status] = line.slice(2).split(' ').map(Number) as [number, number, number];
-      return { dueMs: atMs, latencyMs, status };
-    });
-  if (samples.length === 0) throw new VoidRun('the generator sent nothing');
-  const startMs = samples.reduce((least, one) => Math.min(least, one.dueMs), Infinity);
-  const shifted = samples.map((one) => ({ ...one, dueMs: one.dueMs - startMs }));
-  const quarter = (n: number): number =>
+  const medians = Array.from({ length: PARTS }, (_, part) =>
     median(
-      shifted
-        .filter((one) => Math.floor((4 * one.dueMs) / (seconds * 1000)) === n)
+      samples
+        .filter((one) => Math.floor((PARTS * one.dueMs) / (seconds * 1000)) === part)
         .map((one) => one.latencyMs),
-    );
-  const [first, last] = [quarter(0), quarter(3)];
+    ),
+  );
+  const [first, last] = [medians[0]!, medians.at(-1)!];
   const drifts = last > 2 * first && last > first + 5;
+  const step = judgeStep(requestsPerSecond, seconds, samples, slo);
+  const slowest = samples.reduce((most, one) => Math.max(most, one.latencyMs), 0);
   const counts = run.summary?.counts ?? {};
   return {
-    held: run.status === 0 && !drifts,
+    held: run.status === 0 && step.held && !drifts,
     seconds,
     summary: [
-      `${samples.length} pages by ${vus} VUs over ${seconds} s: ${quantiles(samples.map((one) => one.latencyMs))}`,
+      `${samples.length} pages at ${perSecond(requestsPerSecond)} over ${seconds} s: ${quantiles(samples.map((one) => one.latencyMs))}, the slowest ${(slowest / 1000).toFixed(2)} s, ${step.late} of ${step.counted} late or failed`,
       `median of the first quarter ${first.toFixed(1)} ms, of the last ${last.toFixed(1)} ms${drifts ? ': it drifts' : ''}`,
       `${counts['token_calls'] ?? 0} token calls, ${counts['unauthenticated'] ?? 0} answers 401`,
       ...brokenThresholds(run.summary?.thresholds),
     ],
-    tables: { time: overTime(shifted) },
+    tables: { time: overTime(samples) },
   };
 }
 
@@ -129,7 +125,7 @@ export async function token(session: Session, options: SteadyOptions): Promise<P
   const run = await session.run('token', session.config('token', { requestsPerSecond, seconds, vus }));
   const samples = readArrivals(run.lines);
   const lags = samples.map((one) => one.schedulerLagMs).sort((a, b) => a - b);
-  const starvation = starved({ cpuShare: run.cpuShare ?? 0 }, samples, quantile(lags, 0.99), slo);
+  const starvation = starved({ ...run, summary: undefined }, samples, quantile(lags, 0.99), slo);
   if (starvation) throw new VoidRun(starvation.reason);
   const step = judgeStep(requestsPerSecond, seconds, samples, slo);
   return {

@@ -26,6 +26,10 @@ export interface SimulatedSettings {
   readonly clients?: number;
   /** Added to every Retry-After, in seconds: below 0 it is a lie. */
   readonly retryAfterLie?: number;
+  /** A way there and back of so long: half of it before a request is looked at, half behind its answer. */
+  readonly rttMs?: number;
+  /** Connections at once; more are cut. */
+  readonly maxConnections?: number;
   /** Every so many pages, two items stand in the wrong order. */
   readonly disorderEvery?: number;
 }
@@ -63,14 +67,27 @@ export function createSimulatedServer(settings: SimulatedSettings): Server {
   const tokens = new Map<string, { client: SimulatedClient; expiresAtMs: number }>();
   const counts: SimulatedCounts = { tokens: 0, pages: 0, unauthenticated: 0, limited: 0 };
 
-  return createServer((request, response) => {
+  const halfMs = (settings.rttMs ?? 0) / 2;
+  const server = createServer((request, response) => {
+    if (halfMs === 0) return answerNow(request, response);
+    const { end } = response;
+    response.end = ((...args: Parameters<typeof end>) => {
+      setTimeout(() => end.apply(response, args), halfMs);
+      return response;
+    }) as typeof end;
+    setTimeout(() => answerNow(request, response), halfMs);
+  });
+  if (settings.maxConnections) server.maxConnections = settings.maxConnections;
+  return server;
+
+  function answerNow(request: IncomingMessage, response: ServerResponse): void {
     // The time of arrival, before anything else is done.
     const nowMs = performance.now();
     const url = new URL(request.url ?? '/', `http://${request.headers.host ?? 'localhost'}`);
     if (url.pathname === '/oauth/token') return void mint(request, response);
     if (url.pathname === '/counts') return send(response, 200, counts);
     page(request, response, url, nowMs);
-  });
+  }
 
   async function mint(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let body = '';

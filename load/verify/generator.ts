@@ -21,7 +21,6 @@ const OPTIONS: ScenarioOptions = {
   maxSeconds: 10,
   requestsPerSecond: 100,
   seconds: 4,
-  vus: 1,
   spikeFactor: 2,
 };
 

@@ -1,6 +1,5 @@
 /** `verify tokens`: short-lived tokens over a long run; no 401, and few token calls (section 5.6). */
 import { startSimulatedServer } from '../simulated/start.ts';
-import { soak } from '../scenarios/steady.ts';
 import { textTable } from '../scenarios/words.ts';
 import { openSession } from './session.ts';
 
@@ -23,7 +22,7 @@ export async function verifyTokens(
 ): Promise<TokensOutcome> {
   await using server = await startSimulatedServer({ tokenLifetimeSeconds: lifetimeSeconds });
   const session = await openSession(k6, server.target(), { pageSize: 10 });
-  await soak(session, { seconds, vus, requestsPerSecond: 20, spikeFactor: 1 });
+  await session.arrivals(20, seconds, { vus });
   const { tokens, pages, unauthenticated } = await server.counts();
   const bound = 2 + vus * Math.ceil(seconds / (lifetimeSeconds * 0.75));
   return { lifetimeSeconds, seconds, vus, pages, tokens, bound, unauthenticated };

@@ -58,9 +58,18 @@ export interface Sent {
   readonly items: number;
   readonly next?: string | undefined;
   readonly last?: Cursor | undefined;
+  /** From the moment it was sent to its last byte: connecting, minting and a second try are in it. */
   readonly serviceMs: number;
+  /** The same from the moment it was due. */
+  readonly latencyMs: number;
+  /** k6's own, where no answer came; else 0. */
+  readonly errorCode: number;
   readonly retryAfterSeconds?: number | undefined;
 }
+
+/** From dialling to the last byte: k6's duration leaves out the connection, which a client waits for all the same. */
+const timeOf = ({ timings }: RefinedResponse<'text'>): number =>
+  timings.duration + Math.max(0, timings.connecting) + Math.max(0, timings.tls_handshaking);
 
 export interface Place {
   readonly url: string;
@@ -110,36 +119,45 @@ export class Session {
 
   /** Asks for a page; after a 401 once more with a new token (section 5.6). dueAtMs: when it was meant to be asked. */
   ask(place: Place, pageSize: number, dueAtMs: number): Sent {
-    if (Date.now() >= this.#token.renewAtMs) this.#token = mint(this.#config, this.client);
+    const sentAtMs = Date.now();
+    let alone = true;
+    if (sentAtMs >= this.#token.renewAtMs) {
+      this.#token = mint(this.#config, this.client);
+      alone = false;
+    }
     let response = this.#get(place.url);
     if (response.status === 401) {
       unauthenticated.add(1);
       this.#token = mint(this.#config, this.client);
       response = this.#get(place.url);
+      alone = false;
     }
-    const serviceMs = response.timings.duration;
-    const latencyMs = Math.max(serviceMs, Date.now() - dueAtMs);
+    const doneAtMs = Date.now();
+    const exactMs = timeOf(response);
+    // The clock counts whole milliseconds: it is needed only where more than one request was made.
+    const serviceMs = alone ? exactMs : Math.max(exactMs, doneAtMs - sentAtMs);
+    const latencyMs = Math.max(serviceMs, doneAtMs - dueAtMs);
     pages.add(1);
     pageMs.add(latencyMs);
     buckets[bucketOf(latencyMs)]!.add(1);
-    return this.#judge(place, pageSize, response, serviceMs);
+    return this.#judge(place, pageSize, response, { serviceMs, latencyMs });
   }
 
-  /** The same page several times at once, without a second try: for whoever counts each request. */
-  askAtOnce(place: Place, pageSize: number, count: number): { sent: Sent; startedAtMs: number }[] {
+  /** The page without waiting for others under way, and without a second try: for whoever counts each request. */
+  async askAhead(place: Place, pageSize: number): Promise<{ sent: Sent; sentAtMs: number }> {
     if (Date.now() >= this.#token.renewAtMs) this.#token = mint(this.#config, this.client);
     const startedAtMs = Date.now();
-    const responses =
-      count === 1
-        ? [this.#get(place.url)]
-        : http.batch(
-            Array.from({ length: count }, () => ({ method: 'GET', url: place.url, params: this.#params() })),
-          );
-    pages.add(count);
-    return responses.map((response) => {
-      const text = response as RefinedResponse<'text'>;
-      return { sent: this.#judge(place, pageSize, text, text.timings.duration), startedAtMs };
-    });
+    const response = (await http.asyncRequest(
+      'GET',
+      place.url,
+      null,
+      this.#params(),
+    )) as RefinedResponse<'text'>;
+    pages.add(1);
+    const serviceMs = response.timings.duration;
+    const sent = this.#judge(place, pageSize, response, { serviceMs, latencyMs: timeOf(response) });
+    // What it took to connect lies before it was sent.
+    return { sent, sentAtMs: startedAtMs + timeOf(response) - serviceMs };
   }
 
   #get(url: string): RefinedResponse<'text'> {
@@ -161,28 +179,34 @@ export class Session {
     };
   }
 
-  #judge(place: Place, pageSize: number, response: RefinedResponse<'text'>, serviceMs: number): Sent {
+  #judge(
+    place: Place,
+    pageSize: number,
+    response: RefinedResponse<'text'>,
+    times: Pick<Sent, 'serviceMs' | 'latencyMs'>,
+  ): Sent {
     this.#sent += 1;
+    const common = { ...times, errorCode: response.error_code };
     const answer = { status: response.status, body: response.body ?? '', headers: response.headers };
     if (response.status === 429) {
       limited.add(1);
       const verdict = judgeLimited(answer);
       this.#tell(verdict.findings, place.url, 429);
-      return { status: 429, items: 0, serviceMs, retryAfterSeconds: verdict.retryAfterSeconds };
+      return { status: 429, items: 0, ...common, retryAfterSeconds: verdict.retryAfterSeconds };
     }
     if (response.status !== 200) {
       errors.add(1);
-      return { status: response.status, items: 0, serviceMs };
+      return { status: response.status, items: 0, ...common };
     }
     if (this.#sent % this.#config.judgeEvery !== 0) {
       const next = /"next"\s*:\s*("(?:[^"\\]|\\.)*")\s*\}\s*\}\s*$/.exec(answer.body)?.[1];
-      return { status: 200, items: 0, serviceMs, next: next && (JSON.parse(next) as string) };
+      return { status: 200, items: 0, ...common, next: next && (JSON.parse(next) as string) };
     }
     const { tenantId } = this.client;
     const verdict = judgePage({ ...place, tenantId, pageSize }, answer);
     this.#tell(verdict.findings, place.url, 200);
     items.add(verdict.items);
-    return { status: 200, items: verdict.items, serviceMs, next: verdict.next, last: verdict.last };
+    return { status: 200, items: verdict.items, ...common, next: verdict.next, last: verdict.last };
   }
 
   #tell(found: readonly Finding[], url: string, status: number): void {

@@ -37,12 +37,15 @@ export interface LoadConfig {
   readonly seconds: number;
   /** A spike: as many times the rate between the thirds of the run. */
   readonly spikeFactor?: number;
-  /** Pause between the pages of a VU, for soak. */
-  readonly pauseMs?: number;
   readonly walks?: readonly Walk[];
   /** Thresholds in k6's words, such as `"page_ms": ["p(99)<500"]`. */
   readonly thresholds: Readonly<Record<string, readonly string[]>>;
-  readonly probe?: { readonly maxRequests: number; readonly maxSeconds: number };
+  readonly probe?: {
+    readonly maxRequests: number;
+    readonly maxSeconds: number;
+    /** Which of the clients asks; default the first. */
+    readonly client?: number;
+  };
   /** Whether each request is written out for the runner to read. */
   readonly records: boolean;
   /** Several generators begin at this moment, in milliseconds since the epoch. */

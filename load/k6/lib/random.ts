@@ -27,3 +27,18 @@ export function poissonArrivals(seed: number, requestsPerSecond: number, seconds
   }
   return due;
 }
+
+/** The moments of a whole run: as many times the rate in its second third, where it is a spike. */
+export function dueMoments(run: {
+  readonly seed: number;
+  readonly requestsPerSecond: number;
+  readonly seconds: number;
+  readonly spikeFactor?: number;
+}): number[] {
+  const { seed, requestsPerSecond: rate, seconds, spikeFactor } = run;
+  if (!spikeFactor) return poissonArrivals(seed, rate, seconds);
+  const third = seconds / 3;
+  return [rate, rate * spikeFactor, rate].flatMap((each, part) =>
+    poissonArrivals(seed + part, each, third).map((at) => at + part * third * 1000),
+  );
+}

@@ -1,0 +1,91 @@
+/** The search for a capacity against simulated targets, whose truth is known and whose time costs nothing. */
+import { expect, test } from '@playwright/test';
+import { SEED } from '../../fixtures/own-tests/seeded.ts';
+import { CAPACITY_CLASSES, verifySimulations } from '../verify/simulations.ts';
+import { limited, queueing, stepsAgainst, warming } from '../simulated/targets.ts';
+import { searchCapacity, type StepRun } from './capacity.ts';
+import { median } from './depth.ts';
+import { shareVerdict } from './verdict.ts';
+
+const SETTINGS = {
+  slo: { p99Ms: 500, errorRate: 0.001 },
+  startRate: 20,
+  maxRate: 3000,
+  bracketSeconds: 4,
+  overloadSeconds: 15,
+  stepSeconds: 12,
+  confirmSeconds: 30,
+  maxSeconds: 900,
+  seed: SEED,
+};
+
+for (const which of CAPACITY_CLASSES) {
+  test(`capacity: ${which}: right, or honestly undecided`, async () => {
+    const rows = await verifySimulations(which, 3, SEED % 1000);
+    for (const { found, server, truth, verdict } of rows) {
+      const [low, high] = found.interval;
+      const said = `${server}: truth ${truth}, found ${found.requestsPerSecond} of ${low} to ${high}`;
+      expect(verdict, said).not.toBe('wrong');
+      expect(low, said).toBeLessThanOrEqual(found.requestsPerSecond);
+      expect(high, said).toBeGreaterThanOrEqual(found.requestsPerSecond);
+      expect(found.confirmed ? undefined : found.unconfirmed, said).toBe(found.unconfirmed);
+    }
+    if (which === 'queues') expect(median(rows.map(({ error }) => Math.abs(error!)))).toBeLessThan(0.05);
+    if (which === 'overload') expect(rows.some(({ found }) => found.collapse)).toBe(true);
+    if (which === 'quotas') expect(rows.map(({ found }) => found.limitedBy)).toEqual(rows.map(() => 'quota'));
+    if (which === 'warming') expect(rows.some(({ found }) => found.gotFaster)).toBe(true);
+  });
+}
+
+test('capacity: a quota whose window is longer than anyone watches is not confirmed', async () => {
+  const hourly = limited({ kind: 'fixed-window', limit: 400, windowMs: 3_600_000 });
+  const found = await searchCapacity(stepsAgainst(hourly, 1), SETTINGS);
+  expect(found).toMatchObject({ limitedBy: 'quota', confirmed: false });
+  expect(found.unconfirmed).toContain('window');
+});
+
+test('capacity: nothing found up to the highest rate', async () => {
+  const fast = queueing({ workers: 100, serviceMs: 1, distribution: 'deterministic' }, 1);
+  const found = await searchCapacity(stepsAgainst(fast, 1), { ...SETTINGS, maxRate: 100 });
+  expect(found).toMatchObject({ limitedBy: 'none-found', requestsPerSecond: 100, confirmed: true });
+});
+
+test('capacity: a target that goes on getting faster ends the search, and is not confirmed', async () => {
+  const service = (serviceMs: number) => ({ workers: 1, serviceMs, distribution: 'exponential' }) as const;
+  const target = warming(
+    { before: service(20), after: service(0.05), fromSeconds: 0, untilSeconds: 4000 },
+    1,
+  );
+  const found = await searchCapacity(stepsAgainst(target, 1), SETTINGS);
+  expect(found.confirmed && !found.gotFaster).toBe(false);
+  expect(found.watchedSeconds).toBeLessThan(1000);
+});
+
+test('capacity: one void step is undecided, and the others stand', async () => {
+  const right = stepsAgainst(queueing({ workers: 3, serviceMs: 20, distribution: 'exponential' }, 2), 2);
+  let steps = 0;
+  const found = await searchCapacity(async (rate, seconds): Promise<StepRun> => {
+    steps += 1;
+    const run = await right(rate, seconds);
+    return steps === 7 ? { ...run, void: 'the machine stalled' } : run;
+  }, SETTINGS);
+  expect(found.confirmed).toBe(true);
+  expect(Math.abs(found.requestsPerSecond / 145 - 1)).toBeLessThan(0.1);
+});
+
+test('capacity: always void is no figure of the target', async () => {
+  const right = stepsAgainst(queueing({ workers: 1, serviceMs: 400, distribution: 'exponential' }, 2), 2);
+  const found = await searchCapacity(
+    async (rate, seconds) => ({ ...(await right(rate, seconds)), void: 'the machine is busy' }),
+    SETTINGS,
+  );
+  expect(found).toMatchObject({ confirmed: false, unconfirmed: 'the machine is busy' });
+});
+
+test('a share is judged by chance, not by a quantile of few', () => {
+  expect(shareVerdict(0, 32, 0.01)).toBe('undecided');
+  expect(shareVerdict(0, 300, 0.01)).toBe('holds');
+  expect(shareVerdict(4, 300, 0.01)).toBe('undecided');
+  expect(shareVerdict(10, 300, 0.01)).toBe('breaks');
+  expect(shareVerdict(2, 32, 0.001)).toBe('breaks');
+});

@@ -1,0 +1,44 @@
+/** What a count of bad answers says about their share in the long run: a one-sided binomial test either way. */
+
+/** holds: surely below the share; breaks: surely above it; undecided: more answers are needed. */
+export type Verdict = 'holds' | 'breaks' | 'undecided';
+
+/** Fewer answers than these say nothing about one in a hundred. */
+export const LEAST_SAMPLES = 300;
+
+/** How often chance alone may look like a share below, or above. */
+const HOLDS_BY_CHANCE = 0.05;
+const BREAKS_BY_CHANCE = 0.02;
+
+/** The probability of at most k bad ones among n, each bad with probability p. */
+export function binomialAtMost(k: number, n: number, p: number): number {
+  if (k < 0) return 0;
+  if (k >= n || p <= 0) return 1;
+  if (p >= 1) return 0;
+  let logTerm = n * Math.log1p(-p);
+  let sum = Math.exp(logTerm);
+  for (let i = 0; i < k; i += 1) {
+    logTerm += Math.log((n - i) / (i + 1)) + Math.log(p) - Math.log1p(-p);
+    sum += Math.exp(logTerm);
+  }
+  return Math.min(1, sum);
+}
+
+/** Holds so many bad ones of so many against the share that may be bad. */
+export function shareVerdict(bad: number, samples: number, share: number): Verdict {
+  if (1 - binomialAtMost(bad - 1, samples, share) <= BREAKS_BY_CHANCE) return 'breaks';
+  if (samples >= LEAST_SAMPLES && binomialAtMost(bad, samples, share) <= HOLDS_BY_CHANCE) return 'holds';
+  return 'undecided';
+}
+
+/** The greatest share, to 95 %, that so many bad ones of so many leave possible. */
+export function shareAtMost(bad: number, samples: number): number {
+  if (samples === 0) return 1;
+  let [low, high] = [bad / samples, 1];
+  for (let round = 0; round < 40; round += 1) {
+    const share = (low + high) / 2;
+    if (binomialAtMost(bad, samples, share) > 0.05) low = share;
+    else high = share;
+  }
+  return high;
+}

@@ -1,0 +1,80 @@
+/** Whether the generator or its machine, and not the target, shaped what a run shows. */
+import { quantile } from '../estimate/queue.ts';
+import { failed, WARM_UP, type Slo } from '../estimate/step.ts';
+import type { Arrival, K6Run } from './k6-run.ts';
+import type { Pressure } from './machine.ts';
+
+export interface Starvation {
+  readonly reason: string;
+  /** `passing`: a machine that was busy for a moment; `vus`: too few virtual users; else trying again is no use. */
+  readonly remedy: 'passing' | 'vus' | 'none';
+}
+
+/** A free VU that wakes later than this was starved. */
+const SCHEDULER_LAG_MS = 80;
+const STALL_ECHO = 3;
+const CPU_SHARE = 0.85;
+/** Shares of the time from which on a machine is not one to judge an SLO on that broke by little. */
+const PRESSURE = { waiting: 0.6, stolen: 0.05, throttled: 0.05 } as const;
+const BUSY_AT_REST = 0.6;
+const PRESSURE_WORDS = {
+  waiting: 'tasks of this machine waited for a processor',
+  stolen: 'the hypervisor kept the processors back',
+  throttled: "the container's processor quota was spent",
+} as const;
+
+const sorted = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
+
+/** Why it did; undefined where it did not. */
+export function starved(
+  run: Pick<K6Run, 'cpuShare' | 'pressure' | 'summary'>,
+  samples: readonly Arrival[],
+  schedulerLagP99Ms: number,
+  slo: Slo,
+  atRest?: Pressure,
+): Starvation | undefined {
+  const none = (reason: string): Starvation => ({ reason, remedy: 'none' });
+  const passing = (reason: string): Starvation => ({ reason, remedy: 'passing' });
+  const made = run.summary?.counts['pages'] ?? 0;
+  if (samples.length === 0) return none('the generator sent nothing');
+  if (samples.length < made * 0.98)
+    return none(`the generator lost ${made - samples.length} of ${made} records`);
+  if (run.cpuShare !== undefined && run.cpuShare > CPU_SHARE) {
+    return passing(`the generator used ${(run.cpuShare * 100).toFixed(0)} % of this machine's processors`);
+  }
+  const answered = samples.filter((one) => !failed(one.status));
+  const latencies = sorted(answered.map((one) => one.latencyMs));
+  const latency = quantile(latencies, 0.99);
+  // A machine that stalls delays its target too, and the backlog lasts some times the stall: a broken SLO by
+  // so little is no evidence. Far beyond it, or with half of the answers late, the target is slow in any case.
+  const startMs = WARM_UP * samples.reduce((last, one) => Math.max(last, one.dueMs), 0);
+  const stallMs = samples.reduce(
+    (most, one) => Math.max(most, one.dueMs < startMs ? 0 : one.schedulerLagMs),
+    0,
+  );
+  const brokeByLittle = latency >= slo.p99Ms && quantile(latencies, 0.5) < slo.p99Ms;
+  const echo = brokeByLittle && latency < slo.p99Ms + STALL_ECHO * stallMs;
+  if ((stallMs > SCHEDULER_LAG_MS && echo) || schedulerLagP99Ms > slo.p99Ms / 2) {
+    return passing(`free VUs started up to ${stallMs.toFixed(0)} ms late: the generator fell behind`);
+  }
+  // Little's law: requests waited for VUs although the target answered in time, so there were too few VUs.
+  // A saturated target would hold every VU for longer than the SLO.
+  const waited = quantile(sorted(answered.map((one) => one.latencyMs - one.serviceMs)), 0.99);
+  const service = quantile(sorted(answered.map((one) => one.serviceMs)), 0.9);
+  if (latency >= slo.p99Ms && waited >= slo.p99Ms / 2 && service < slo.p99Ms) {
+    const reason = `requests waited up to ${waited.toFixed(0)} ms for a free VU while the target answered within ${service.toFixed(0)} ms (p90)`;
+    return { reason, remedy: 'vus' };
+  }
+  // Whoever keeps the processors busy before there is any load keeps them busy under it as well.
+  const { waiting = 0, busy = 0 } = atRest ?? {};
+  if (latency >= slo.p99Ms && (waiting > BUSY_AT_REST || busy > BUSY_AT_REST)) {
+    const share = (Math.max(waiting, busy) * 100).toFixed(0);
+    return passing(`this machine was ${share} % busy with something else before the run began`);
+  }
+  for (const kind of ['stolen', 'throttled', 'waiting'] as const) {
+    const share = run.pressure?.[kind] ?? 0;
+    if (brokeByLittle && quantile(latencies, 0.8) < slo.p99Ms && share > PRESSURE[kind])
+      return passing(`${PRESSURE_WORDS[kind]} ${(share * 100).toFixed(0)} % of the time`);
+  }
+  return undefined;
+}

@@ -1,0 +1,141 @@
+/**
+ * Targets in virtual time: what real servers do under load, with a known truth, and no second of waiting. A target
+ * answers requests in the order of their arrival; its state goes on from one step to the next.
+ */
+import type { RunStep } from '../estimate/capacity.ts';
+import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
+import { quantile, serviceTimes, WorkQueue, type ServiceSettings } from '../estimate/queue.ts';
+import type { Sample } from '../estimate/step.ts';
+import { exponential, poissonArrivals, randomSource } from '../k6/lib/random.ts';
+
+export interface Answer {
+  readonly latencyMs: number;
+  readonly status: number;
+  readonly retryAfterSeconds?: number;
+}
+
+/** Answers a request that arrives at a moment, in milliseconds since the target was started. */
+export type VirtualTarget = (atMs: number) => Answer;
+
+const SETTLE_MS = 1500;
+
+/** Steps against a target, one after the other on its clock, with the pauses that starting a generator takes. */
+export function stepsAgainst(target: VirtualTarget, seed: number): RunStep {
+  let nowMs = 0;
+  let step = seed * 1000;
+  return async (requestsPerSecond, seconds) => {
+    const startMs = nowMs;
+    let endMs = startMs + seconds * 1000;
+    const samples = poissonArrivals((step += 1), requestsPerSecond, seconds).map((dueMs): Sample => {
+      const answer = target(startMs + dueMs);
+      endMs = Math.max(endMs, startMs + dueMs + answer.latencyMs);
+      return { dueMs, serviceMs: answer.latencyMs, ...answer };
+    });
+    nowMs = endMs + SETTLE_MS;
+    return { samples };
+  };
+}
+
+export function queueing(service: ServiceSettings, seed: number): VirtualTarget {
+  const queue = new WorkQueue(service.workers);
+  const draw = serviceTimes(service, randomSource(seed));
+  return (atMs) => ({ latencyMs: queue.finishAt(atMs, draw()) - atMs, status: 200 });
+}
+
+export interface OverloadSettings extends ServiceSettings {
+  /** By so much each request in the queue makes the work of the next one greater, such as 0.01. */
+  readonly growth: number;
+}
+
+/** Work grows with the queue: beyond a rate it answers fewer requests than before. */
+export function collapsing(settings: OverloadSettings, seed: number): VirtualTarget {
+  const queue = new WorkQueue(settings.workers);
+  const draw = serviceTimes(settings, randomSource(seed));
+  // When those in the queue are done, in order.
+  const open: number[] = [];
+  return (atMs) => {
+    while (open.length > 0 && open[0]! <= atMs) open.shift();
+    const waiting = Math.max(0, open.length - settings.workers);
+    const doneMs = queue.finishAt(atMs, draw() * (1 + settings.growth * waiting));
+    let place = open.length;
+    while (place > 0 && open[place - 1]! > doneMs) place -= 1;
+    open.splice(place, 0, doneMs);
+    return { latencyMs: doneMs - atMs, status: 200 };
+  };
+}
+
+export function limited(limiter: LimiterSettings, serviceMs = 5): VirtualTarget {
+  const ask = createLimiter(limiter);
+  return (atMs) => {
+    const waitMs = ask.ask(atMs);
+    if (waitMs === 0) return { latencyMs: serviceMs, status: 200 };
+    return { latencyMs: 1, status: 429, retryAfterSeconds: Math.ceil(waitMs / 1000) };
+  };
+}
+
+export interface TailSettings {
+  /** Share of slow answers at any rate, and how slow they are. */
+  readonly share: number;
+  readonly slowMs: number;
+}
+
+/** So many answers are slow whatever the rate. */
+export function slowAtTimes(tail: TailSettings, service: ServiceSettings, seed: number): VirtualTarget {
+  const rest = queueing(service, seed);
+  const random = randomSource(seed ^ 0x7a11);
+  return (atMs) => {
+    const answer = rest(atMs);
+    return random() < tail.share ? { ...answer, latencyMs: answer.latencyMs + tail.slowMs } : answer;
+  };
+}
+
+export interface WarmingSettings {
+  readonly before: ServiceSettings;
+  readonly after: ServiceSettings;
+  /** When it is fast at last, and from when on it gets there; seconds since the start. */
+  readonly fromSeconds: number;
+  readonly untilSeconds: number;
+}
+
+/** Gets faster from one moment to another, as what scales out or warms its caches does. */
+export function warming(settings: WarmingSettings, seed: number): VirtualTarget {
+  const { before, after, fromSeconds, untilSeconds } = settings;
+  const queue = new WorkQueue(before.workers);
+  const random = randomSource(seed);
+  return (atMs) => {
+    const progress = Math.min(
+      1,
+      Math.max(0, (atMs / 1000 - fromSeconds) / Math.max(1e-9, untilSeconds - fromSeconds)),
+    );
+    const rate = (1 - progress) / before.serviceMs + progress / after.serviceMs;
+    const draw = before.distribution === 'deterministic' ? 1 / rate : exponential(random, 1 / rate);
+    return { latencyMs: queue.finishAt(atMs, draw) - atMs, status: 200 };
+  };
+}
+
+/** The long run's capacity by simulation: the highest rate whose p99 over so long, from an empty start, stays below. */
+export function simulatedCapacity(
+  create: (seed: number) => VirtualTarget,
+  most: number,
+  p99Ms: number,
+  seconds = 60,
+  runs = 9,
+): number {
+  const holds = (rate: number): boolean => {
+    const good = Array.from({ length: runs }, (_, run) => {
+      const target = create(run + 1);
+      const sorted = poissonArrivals(run * 31 + 7, rate, seconds)
+        .map((dueMs) => target(dueMs).latencyMs)
+        .sort((a, b) => a - b);
+      return quantile(sorted, 0.99) < p99Ms;
+    }).filter(Boolean).length;
+    return good * 2 > runs;
+  };
+  let [low, high] = [0, most];
+  for (let round = 0; round < 9; round += 1) {
+    const rate = (low + high) / 2;
+    if (holds(rate)) low = rate;
+    else high = rate;
+  }
+  return (low + high) / 2;
+}
