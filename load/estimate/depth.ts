@@ -1,4 +1,5 @@
 /** What latency does with depth and with the window's length: the shape that a mistake in the page query leaves. */
+import { theilSen, type Slope } from './slope.ts';
 
 /** One page that was read while walking. */
 export interface PageSample {
@@ -17,6 +18,14 @@ export type Shape = 'flat' | 'grows-with-depth' | 'slow-on-long-windows' | 'slow
 export interface DepthFinding {
   readonly flat: boolean;
   readonly shape: Shape;
+  /** Milliseconds for 1,000 rows more before the page, by Theil–Sen, with its 95 % interval. */
+  readonly msPerThousandRows: Slope;
+  /** What an empty page takes: the way there and back, which is no work of the page. */
+  readonly emptyMs: number;
+  /** Rows that were walked: nothing is known of deeper pages. */
+  readonly rows: number;
+  /** Why the noise leaves it open whether it is flat. */
+  readonly undecided?: string;
   /** In words: which mistakes leave this shape. */
   readonly likelyCause?: string;
   /** Latency at the end of a long walk against its beginning, and of first pages: long windows against short. */
@@ -24,9 +33,11 @@ export interface DepthFinding {
   readonly points: readonly { readonly depth: number; readonly p50Ms: number }[];
 }
 
-/** A page counts as slow at so many times the other, and so many milliseconds more: noise is smaller. */
+/** A page counts as slow at so many times the work of the other, and so many milliseconds more: noise is smaller. */
 const FACTOR = 2.5;
 const LEAST_MS = 5;
+/** Noise beyond this much more work at the end of a walk hides a growth. */
+const LEAST_HIDDEN_MS = 20;
 const BINS = 20;
 
 export const median = (values: readonly number[]): number => {
@@ -36,9 +47,10 @@ export const median = (values: readonly number[]): number => {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 };
 
-const slower = (one: number, other: number): boolean => one > other * FACTOR && one > other + LEAST_MS;
-
-/** Names the shape. Samples labelled `fresh`, `short` and `warm` are needed; others only add to the tables. */
+/**
+ * Names the shape. Samples labelled `fresh`, `short` and `warm` are needed; `empty` ones, of windows of zero width, say
+ * what the way costs by itself; others only add to the tables.
+ */
 export function depthShape(samples: readonly PageSample[]): DepthFinding {
   const of = (label: string): PageSample[] => samples.filter((one) => one.label === label);
   const [fresh, short, warm] = [of('fresh'), of('short'), of('warm')];
@@ -54,16 +66,36 @@ export function depthShape(samples: readonly PageSample[]): DepthFinding {
   const end = part(fresh, 0.985, 1.01);
   const warmStart = part(warm, 0, 0.08);
   const points = curve(fresh);
+  // At least that, or the quickest page of all: the work of a page is what it takes beyond the way.
+  const emptyMs = Math.min(
+    median(of('empty').map(({ ms }) => ms)) || 0,
+    ...[shortMs, start].filter((ms) => !Number.isNaN(ms)),
+  );
+  const slower = (one: number, other: number): boolean =>
+    one - emptyMs > (other - emptyMs) * FACTOR && one > other + LEAST_MS;
+  const pageSize = fresh[0]?.pageSize ?? 1;
+  const rows = fresh.length * pageSize;
+  // The end is left out: where few rows are left a planner may turn to another plan.
+  const walked = fresh.filter(({ depth, walkPages }) => depth > 0 && depth < 0.9 * walkPages);
+  const msPerThousandRows = theilSen(walked.map(({ depth, ms }) => [(depth * pageSize) / 1000, ms]));
+  const growthMs = (slope: number): number => (slope * rows) / 1000;
+  const work = Math.max(1, start - emptyMs);
+  const grows =
+    msPerThousandRows.interval[0] > 0 &&
+    growthMs(msPerThousandRows.slope) > Math.max(LEAST_MS, (FACTOR - 1) * work);
   const ratios = { deep: late / start, first: start / shortMs, warm: warmStart / start };
   const finding = (shape: Shape, likelyCause?: string): DepthFinding => ({
     flat: shape === 'flat',
     shape,
     ...(likelyCause ? { likelyCause } : {}),
+    msPerThousandRows,
+    emptyMs,
+    rows,
     ratios,
     points,
   });
 
-  if (slower(late, start)) {
+  if (slower(late, start) || grows) {
     return slower(late, end)
       ? finding(
           'grows-with-depth',
@@ -84,6 +116,13 @@ export function depthShape(samples: readonly PageSample[]): DepthFinding {
       'slow-on-long-windows',
       "a plan kept from short windows is used for long ones (a prepared statement's generic plan; plan_cache_mode=force_custom_plan cures it)",
     );
+  }
+  const hidden = growthMs(msPerThousandRows.interval[1]);
+  if (hidden > Math.max(LEAST_HIDDEN_MS, 3 * work)) {
+    return {
+      ...finding('flat'),
+      undecided: `latency varies so much that a growth of up to ${hidden.toFixed(0)} ms over ${rows} rows is not excluded`,
+    };
   }
   return finding('flat');
 }

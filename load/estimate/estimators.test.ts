@@ -180,6 +180,33 @@ for (const [shape, cost] of Object.entries(SHAPES)) {
   });
 }
 
+for (const [shape, cost] of Object.entries(SHAPES)) {
+  test(`depth: ${shape}, behind a round trip of 80 ms`, () => {
+    const behind = pages((place, label) => cost(place, label) * 0.8).map((page) => ({
+      ...page,
+      ms: page.ms + 80,
+    }));
+    const empty = behind
+      .filter(({ label }) => label === 'short')
+      .map((page) => ({ ...page, label: 'empty', ms: 80.5 }));
+    const found = depthShape([...behind, ...empty]);
+    expect(found).toMatchObject({ shape, flat: shape === 'flat', rows: 100_000 });
+    expect(found.msPerThousandRows.interval[0]).toBeLessThanOrEqual(found.msPerThousandRows.slope);
+    if (shape === 'grows-with-depth') expect(found.msPerThousandRows.slope).toBeCloseTo(0.8, 1);
+  });
+}
+
+test('depth: noise that would hide a growth leaves it open', () => {
+  const random = randomSource(3);
+  const noisy = pages(() => 2).map((page) => {
+    const calm = page.label !== 'fresh' || page.depth < 20 || random() < 0.5;
+    return calm ? page : { ...page, ms: page.ms + 3000 * random() };
+  });
+  const found = depthShape(noisy);
+  expect(found.flat ? found.undecided : 'not flat').toContain('not');
+  expect(depthShape(pages(() => 2)).undecided).toBeUndefined();
+});
+
 test('histograms add up', () => {
   const random = randomSource(2);
   const values = Array.from({ length: 3000 }, () => 5 + 50 * random());

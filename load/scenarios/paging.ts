@@ -24,6 +24,12 @@ interface PageRecord {
 }
 
 const SHORT_WALKS = 40;
+const EMPTY_WALKS = 25;
+/**
+ * A database settles on a plan after five executions on a connection: so many connections get as many short windows,
+ * several at once, before long ones are read again.
+ */
+const PLANNED = { connections: 16, executions: 8 } as const;
 const VUS = 4;
 const WALK_SECONDS = 600;
 
@@ -41,7 +47,9 @@ export async function paging(session: Session, options: PagingOptions): Promise<
     depth,
     held: depth.flat,
     tables: { depth: depth.points, sizes: tables },
+    ...(depth.undecided ? { void: depth.undecided } : {}),
     summary: [
+      `${depth.rows} rows were walked; beyond the ${depth.emptyMs.toFixed(1)} ms of an empty page, 1,000 rows more cost ${depth.msPerThousandRows.slope.toFixed(3)} ms (${depth.msPerThousandRows.interval.map((ms) => ms.toFixed(3)).join(' to ')})`,
       depth.flat
         ? `flat: a page costs the same at any depth (last third of a walk ${depth.ratios.deep.toFixed(2)} × its start)`
         : `${depth.shape}: deep ${depth.ratios.deep.toFixed(1)} × first, first pages of long windows ${depth.ratios.first.toFixed(1)} × those of short ones`,
@@ -72,6 +80,17 @@ async function measure(session: Session, { pageSize, maxPages }: PagingOptions):
     slices(from, to, span, SHORT_WALKS, { label: 'short', pageSize, maxPages: 1 }),
     1,
   );
+  const empty = await walk(
+    session,
+    Array.from({ length: EMPTY_WALKS }, () => ({ label: 'empty', from: to, to, pageSize, maxPages: 1 })),
+    1,
+  );
+  const { connections, executions } = PLANNED;
+  await walk(
+    session,
+    slices(from, to, span, connections * executions, { label: 'planned', pageSize, maxPages: 1 }),
+    connections,
+  );
   session.tell(`  ${short.length} short windows: ${quantiles(short.map(({ ms }) => ms))}`);
   const warm = await walk(
     session,
@@ -81,7 +100,7 @@ async function measure(session: Session, { pageSize, maxPages }: PagingOptions):
   session.tell(`  long windows again: ${quantiles(warm.map(({ ms }) => ms))}`);
   // Pages that are not full are cheaper: they would make the others look slow.
   const full = short.filter(({ items }) => items === pageSize);
-  const samples = [...fresh, ...(full.length >= 10 ? full : short), ...warm].map(
+  const samples = [...fresh, ...empty, ...(full.length >= 10 ? full : short), ...warm].map(
     ({ walk: { label }, depth, ms }): PageSample => ({ label, depth, walkPages: fresh.length, pageSize, ms }),
   );
   return depthShape(samples);

@@ -1,0 +1,32 @@
+/** Theil–Sen: the median of the slopes between pairs, which no few odd points move, and what surely holds it. */
+
+export interface Slope {
+  readonly slope: number;
+  readonly interval: readonly [low: number, high: number];
+}
+
+/** Points are thinned out to so many: pairs grow with their square. */
+const MOST_POINTS = 400;
+/** The normal quantile of 95 %. */
+const Z = 1.96;
+
+/** NaN where there are fewer than three points at different places. */
+export function theilSen(points: readonly (readonly [x: number, y: number])[]): Slope {
+  const step = Math.max(1, Math.ceil(points.length / MOST_POINTS));
+  const some = points.filter((_, index) => index % step === 0);
+  const slopes: number[] = [];
+  for (const [index, [x, y]] of some.entries()) {
+    for (const [laterX, laterY] of some.slice(index + 1))
+      if (laterX !== x) slopes.push((laterY - y) / (laterX - x));
+  }
+  if (slopes.length < 3) return { slope: NaN, interval: [NaN, NaN] };
+  slopes.sort((a, b) => a - b);
+  const n = some.length;
+  // Kendall's variance gives the ranks that the interval ends at.
+  const spread = Z * Math.sqrt((n * (n - 1) * (2 * n + 5)) / 18);
+  const rank = (at: number): number => slopes[Math.max(0, Math.min(slopes.length - 1, Math.round(at)))]!;
+  return {
+    slope: rank(slopes.length / 2),
+    interval: [rank((slopes.length - spread) / 2), rank((slopes.length + spread) / 2)],
+  };
+}
