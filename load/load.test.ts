@@ -110,7 +110,7 @@ test('smoke: fast but wrong fails, exit status 1', async () => {
   expect(result.thresholds).toMatchObject({ 'findings count<1': false });
 });
 
-test('smoke: a slow target breaks the SLO, exit status 1', async () => {
+test('smoke: a slow target breaks the SLO, exit status 1; a machine that is busy otherwise blames nobody', async () => {
   const service = { workers: 64, serviceMs: 120, distribution: 'deterministic' } as const;
   await using at = await setting({ service });
   const { status } = await load([
@@ -123,11 +123,14 @@ test('smoke: a slow target breaks the SLO, exit status 1', async () => {
     '100',
     ...at.flags,
   ]);
-  expect(status).toBe(1);
-  expect(await at.result('smoke')).toMatchObject({ void: false, conformant: true, held: false });
+  const result = await at.result('smoke');
+  expect(result).toMatchObject({ conformant: true, held: false });
+  if (result.void === false) expect(status).toBe(1);
+  else expect([status, result.void]).toEqual([3, expect.stringMatching(/busy|processor|fell behind/)]);
 });
 
 test('smoke: a starved generator is void, exit status 3', async () => {
+  test.slow();
   const service = { workers: 64, serviceMs: 150, distribution: 'deterministic' } as const;
   await using at = await setting({ service });
   const flags = ['--duration', '1s', '--rate', '80', '--slo-p99', '1500', '--max-vus', '2'];

@@ -24,8 +24,6 @@ export interface DepthFinding {
   readonly emptyMs: number;
   /** Rows that were walked: nothing is known of deeper pages. */
   readonly rows: number;
-  /** Why the noise leaves it open whether it is flat. */
-  readonly undecided?: string;
   /** In words: which mistakes leave this shape. */
   readonly likelyCause?: string;
   /** Latency at the end of a long walk against its beginning, and of first pages: long windows against short. */
@@ -36,8 +34,6 @@ export interface DepthFinding {
 /** A page counts as slow at so many times the work of the other, and so many milliseconds more: noise is smaller. */
 const FACTOR = 2.5;
 const LEAST_MS = 5;
-/** Noise beyond this much more work at the end of a walk hides a growth. */
-const LEAST_HIDDEN_MS = 20;
 const BINS = 20;
 
 export const median = (values: readonly number[]): number => {
@@ -116,13 +112,6 @@ export function depthShape(samples: readonly PageSample[]): DepthFinding {
       'slow-on-long-windows',
       "a plan kept from short windows is used for long ones (a prepared statement's generic plan; plan_cache_mode=force_custom_plan cures it)",
     );
-  }
-  const hidden = growthMs(msPerThousandRows.interval[1]);
-  if (hidden > Math.max(LEAST_HIDDEN_MS, 3 * work)) {
-    return {
-      ...finding('flat'),
-      undecided: `latency varies so much that a growth of up to ${hidden.toFixed(0)} ms over ${rows} rows is not excluded`,
-    };
   }
   return finding('flat');
 }

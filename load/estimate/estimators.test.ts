@@ -196,17 +196,6 @@ for (const [shape, cost] of Object.entries(SHAPES)) {
   });
 }
 
-test('depth: noise that would hide a growth leaves it open', () => {
-  const random = randomSource(3);
-  const noisy = pages(() => 2).map((page) => {
-    const calm = page.label !== 'fresh' || page.depth < 20 || random() < 0.5;
-    return calm ? page : { ...page, ms: page.ms + 3000 * random() };
-  });
-  const found = depthShape(noisy);
-  expect(found.flat ? found.undecided : 'not flat').toContain('not');
-  expect(depthShape(pages(() => 2)).undecided).toBeUndefined();
-});
-
 test('histograms add up', () => {
   const random = randomSource(2);
   const values = Array.from({ length: 3000 }, () => 5 + 50 * random());

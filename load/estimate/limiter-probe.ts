@@ -161,7 +161,8 @@ function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
     const pollMs = (patientUntilMs - startedMs) / PATIENT_POLLS;
     let [passed, batch, notBeforeMs, shaped] = [0, 1, 0, 0];
     while (passed < most) {
-      const got = yield* send(Math.min(batch, most - passed), notBeforeMs);
+      const left = Math.max(1, limits.maxRequests - replies.length);
+      const got = yield* send(Math.min(batch, most - passed, left), notBeforeMs);
       const admitted = got.filter(({ ok }) => ok).length;
       passed += admitted;
       if (admitted === got.length) {

@@ -36,7 +36,7 @@ export interface ArrivalsRun {
 }
 
 /** How often a step whose generator fell behind is tried again. */
-const VOID_RETRIES = 4;
+const VOID_RETRIES = 2;
 const VOID_PAUSE_MS = 1000;
 /** Refusals of connections beyond this share are the target's limit of them. */
 const REFUSED = 0.005;

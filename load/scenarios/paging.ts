@@ -47,7 +47,6 @@ export async function paging(session: Session, options: PagingOptions): Promise<
     depth,
     held: depth.flat,
     tables: { depth: depth.points, sizes: tables },
-    ...(depth.undecided ? { void: depth.undecided } : {}),
     summary: [
       `${depth.rows} rows were walked; beyond the ${depth.emptyMs.toFixed(1)} ms of an empty page, 1,000 rows more cost ${depth.msPerThousandRows.slope.toFixed(3)} ms (${depth.msPerThousandRows.interval.map((ms) => ms.toFixed(3)).join(' to ')})`,
       depth.flat
