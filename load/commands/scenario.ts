@@ -29,7 +29,7 @@ export interface ScenarioFlags {
   readonly sloErrors: number;
   readonly maxRequests?: number;
   readonly maxSeconds?: number;
-  readonly maxVUs: number;
+  readonly maxVus: number;
   readonly timeout: number;
   readonly seed: number;
   readonly screenings: number;
@@ -67,7 +67,7 @@ export async function scenarioCommand(
       seed: flags.seed * 10_000,
       judgeEvery: 10,
       timeoutSeconds: flags.timeout,
-      maxVUs: flags.maxVUs,
+      maxVUs: flags.maxVus,
     },
     tell,
     interrupted.signal,
