@@ -11,7 +11,7 @@ import {
   type Instant,
 } from '../fixtures/data/instant.ts';
 import type { OracleItem } from '../fixtures/data/oracle.ts';
-import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
+import { differs, type Judge, type Mismatch } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import { sampleDataOf, variedItems, windowOf, type SampleData } from '../fixtures/run/survey.ts';
@@ -90,31 +90,39 @@ async function anyDigits(kit: Kit): Promise<void> {
   }
 }
 
+/** Either page may be short (2.4): then the shorter one has next, and the longer one begins with it. */
+function sameSelection(plain: Exchange, other: Exchange): Mismatch | undefined {
+  const [held, ids] = [idsOf(plain), idsOf(other)];
+  if (!ids || !held) return undefined;
+  const [shorter, few, more] = ids.length <= held.length ? [other, ids, held] : [plain, held, ids];
+  const goesOn = few.length === more.length || pageOf(shorter).nextUrl !== undefined;
+  return goesOn && few.every((id, index) => id === more[index])
+    ? undefined
+    : differs(`the ${held.length} items of ${plain.request.url.replace(/^.*\?/, '')}`, `${ids.length} items`);
+}
+
 async function offsets(kit: Kit): Promise<void> {
   const sample = await sampleDataOf(kit);
   const slice = windowOf(sample.densestSlice);
   const [from, to] = [instant(slice.from), instant(slice.to)];
-  const plain = await kit.page({ ...slice, ...wide });
-  const held = idsOf(plain);
-  const same: Judge = (exchange) => {
-    const ids = idsOf(exchange);
-    if (!ids || !held) return undefined;
-    // Either page may be short (2.4): then the shorter one has next, and the longer one begins with it.
-    const [shorter, more] = ids.length <= held.length ? [exchange, held] : [plain, ids];
-    const few = shorter === plain ? held : ids;
-    const goesOn = few.length === more.length || pageOf(shorter).nextUrl !== undefined;
-    return goesOn && few.every((id, index) => id === more[index])
-      ? undefined
-      : differs(`the ${held.length} items of [${slice.from}, ${slice.to})`, `${ids.length} items`);
-  };
+  const plainly = { ...slice, ...wide };
+  const plain = await kit.page(plainly);
+  const { authoritative } = await kit.oracle();
   await sideBySide(OFFSETS, async (offsetMinutes) => {
     const elsewhere = offsetMinutes < 0 ? 330 : -330;
-    const window = await kit.page({
+    const spelled = {
       from: formatInstant(from, { offsetMinutes }),
       to: formatInstant(to, { offsetMinutes: elsewhere }),
       ...wide,
-    });
-    kit.check('4.2-offsets', window, same);
+    };
+    const exchange = await kit.page(spelled);
+    kit.ledger.check('4.2-offsets');
+    const mismatch = sameSelection(plain, exchange);
+    const again = async (): Promise<Mismatch | undefined> =>
+      sameSelection(await kit.page(plainly), await kit.page(spelled));
+    // Without a dataset, a screening that arrived in between explains it as well.
+    if (mismatch)
+      kit.fail({ id: '4.2-offsets', cause: 'probe', mismatch, exchange, again, needsAgain: !authoritative });
   });
   const singles = variedItems(sample, 8);
   await sideBySide(OFFSETS, async (offsetMinutes) => {
@@ -287,7 +295,9 @@ async function beginBehind(kit: Kit, sample: SampleData, item: OracleItem, fromI
   for (const from of new Set([formatInstant(item.at), item.testTime])) {
     const query = { from, to, fromId, pageSize: 50 };
     const exchange = await kit.page(query);
+    const known = await kit.oracle();
     const expected = await expectedItems(kit, query);
-    kit.check('4.2-from_id', exchange, (page) => sameItems(page, expected));
+    const isKnown = (id: bigint): boolean => known.authoritative || expected.some((one) => one.id === id);
+    kit.check('4.2-from_id', exchange, (page) => sameItems(page, expected, isKnown));
   }
 }
