@@ -90,6 +90,10 @@ function command(): Command {
     .option('--history <dir>', 'keep this report there, and show the last ones beside it')
     .option('--har <file>', 'write every request and answer there, redacted (HAR)')
     .option('--from-har <file>', 'judge recorded traffic; nothing is sent')
+    .option(
+      '--wait-for-expiry',
+      'wait until a token has expired, an hour and a minute, where none is supplied',
+    )
     .option('--sign <key>', 'write certificate.jws, signed with this private JWK (npm run keys)')
     .option('--list', 'print every requirement, and end')
     .option('--explain <id>', 'print what a requirement says and how it is tried, and end')
@@ -156,7 +160,13 @@ export function parseArguments(
     require: classes(require),
     failFast: Boolean(failFast),
     failOnNew: failOn !== undefined,
-    kit: defined({ runs, seed, maxRequests, timeoutMs: timeout === undefined ? undefined : timeout * 1000 }),
+    kit: defined({
+      runs,
+      seed,
+      maxRequests,
+      timeoutMs: timeout === undefined ? undefined : timeout * 1000,
+      waitForExpiry: flags['waitForExpiry'] ? true : undefined,
+    }),
   };
 }
 

@@ -72,6 +72,7 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
       notLookedAt: notLookedAt(ledger),
     },
     diagnosis: diagnose(selected),
+    ...notesText(ledger),
     observations: observationsOf(ledger),
     replay: facts.replay,
     tokenCommands: tokenCommands(
@@ -102,6 +103,9 @@ function basisText({ basis, interrupted }: RunFacts): { basis?: string } {
   const broken = interrupted ?? basis.token ?? basis.page ?? basis.data;
   return broken === undefined ? {} : { basis: broken };
 }
+
+const notesText = ({ notes }: Ledger): { notes?: readonly string[] } =>
+  notes.size > 0 ? { notes: [...notes] } : {};
 
 function resultOf(
   requirement: Requirement,

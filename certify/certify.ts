@@ -63,6 +63,7 @@ export function kitOptions({
   maxRequests,
   timeoutMs,
   path,
+  waitForExpiry,
   signal,
   onExchange,
 }: Partial<KitOptions>): KitOptions {
@@ -72,6 +73,7 @@ export function kitOptions({
     maxRequests: maxRequests ?? DEFAULTS.maxRequests,
     timeoutMs: timeoutMs ?? DEFAULTS.timeoutMs,
     path,
+    waitForExpiry,
     signal,
     onExchange,
   };

@@ -1,6 +1,6 @@
 /** `--check-target`: one token and one page, and what a run would exercise. Nothing else is asked. */
 import { Untested } from '../fixtures/errors.ts';
-import { whyNoToken } from '../fixtures/client/client.ts';
+import { whyNoToken } from '../fixtures/client/token.ts';
 import { readToken } from '../fixtures/client/token.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { pageUrl } from '../fixtures/client/page.ts';

@@ -13,6 +13,13 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   'unknown-tenant': 'How is the path of a tenant that nobody has answered?',
   'scope-subset': 'What does a request for a known and an unknown scope get?',
   'json-token-request': 'How is a token request in JSON answered?',
+  head: 'How is HEAD answered?',
+  options: 'How is OPTIONS answered?',
+  'trailing-slash': 'How is a slash behind the path answered?',
+  'encoded-path': 'How is a path with letters percent-encoded answered?',
+  'path-in-upper-case': 'How is a tenant in upper case answered?',
+  'unknown-parameter': 'How is an unknown query parameter answered?',
+  lockout: 'When is a client that sends wrong secrets locked out?',
   'get-token': 'How is a GET of the token endpoint answered?',
 };
 

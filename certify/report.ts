@@ -99,6 +99,10 @@ export const reportSchema = z.object({
     })
     .describe('probes and laws planned and executed, and what the run saw, by name'),
   diagnosis: z.array(diagnosisSchema).describe('what failed, by cause; empty where nothing did'),
+  notes: z
+    .array(text)
+    .optional()
+    .describe('what a reader must know of the run as a whole; none of it changes the verdict'),
   observations: z.array(observationSchema).describe('what was seen where the specification is silent'),
   replay: text.describe('the command that repeats this run'),
   tokenCommands: z.array(text).describe('fetch the tokens that the curl lines name'),

@@ -1,8 +1,11 @@
 /** Laws that store screenings: on generated data, and while data arrives. They need `ingest` and clients.scratch. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import { isOrdered, MAX_PAGE_SIZE, pageOf, pageUrl } from '../fixtures/client/page.ts';
 import { formatInstant, instant, offsetMinutesOf, shift, type Instant } from '../fixtures/data/instant.ts';
 import { compareKeys, Oracle } from '../fixtures/data/oracle.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
+import { asServed } from '../fixtures/run/served-dataset.ts';
 import { Shrinking } from './cases.ts';
 import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe } from './law.ts';
 import { storedBeforeComesOnce, walkIsExact } from './paging-laws.ts';
@@ -92,9 +95,15 @@ export function screeningsOf({ steps, shuffle }: Dataset, from: { at: Instant; i
 export const lineOf = (tenantId: string, { id, testTime }: Entry): string =>
   `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}`;
 
-async function scratch(
-  kit: Kit,
-): Promise<{ tenantId: string; store: (entries: readonly Entry[]) => Promise<void> }> {
+interface Scratch {
+  readonly tenantId: string;
+  /** Stores screenings; they may show later. */
+  readonly store: (entries: readonly Entry[]) => Promise<void>;
+  /** Waits, for a while, until all of them show; they, as finely as the store keeps them. Throws Untested where none ever does. */
+  readonly shown: (entries: readonly Entry[]) => Promise<readonly Entry[]>;
+}
+
+async function scratch(kit: Kit): Promise<Scratch> {
   const { ingest } = kit.target;
   if (!ingest || !kit.target.clients.scratch) {
     throw new Untested(
@@ -106,7 +115,39 @@ async function scratch(
     ingest(entries.map((entry) => lineOf(tenantId, entry))).catch((error: Error) => {
       throw new SupplyUnusable(`ingest: ${error.message}`);
     });
-  return { tenantId, store };
+  return { tenantId, store, shown: (entries) => untilShown(kit, tenantId, entries) };
+}
+
+const LONGEST_LAG_MS = 10_000;
+const LAG_POLL_MS = 100;
+/** Where something never showed, waiting again would be in vain. */
+const impatient = new WeakSet<Kit>();
+
+/** Ingest may be asynchronous: data shows late behind a writer. */
+async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[]): Promise<readonly Entry[]> {
+  const query = { ...around([...entries].sort(compareKeys)), pageSize: MAX_PAGE_SIZE };
+  const request = {
+    ...kit.request(tenantId, '', { kind: 'client', client: 'scratch' }),
+    url: pageUrl(kit.target.baseUrl, tenantId, query),
+  };
+  const began = Date.now();
+  for (let looks = 0; ; looks++) {
+    const exchange = await kit.client.send(request, { unjudged: true });
+    const items = (pageOf(exchange).items ?? []).filter(isOrdered);
+    const ids = new Set(items.map(({ id }) => id));
+    const missing = entries.filter(({ id }) => !ids.has(id)).length;
+    // A short page and an error are for the walk to answer.
+    if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl || impatient.has(kit)) {
+      if (missing === 0 && looks > 0) kit.ledger.atLeast('ingestLagMs', Date.now() - began);
+      return asServed(entries, items);
+    }
+    if (Date.now() - began > LONGEST_LAG_MS) {
+      impatient.add(kit);
+      if (missing < entries.length) return asServed(entries, items);
+      throw new Untested(`nothing that ingest stored shows within ${LONGEST_LAG_MS / 1000} s`);
+    }
+    await sleep(LAG_POLL_MS);
+  }
 }
 
 export const uniqueIds = ({ steps, shuffle }: Dataset): boolean => {
@@ -124,9 +165,10 @@ const generated: Law<Dataset> = {
   },
   script: (dataset) => [sayDataset(dataset), `pageSize ${dataset.pageSize}`],
   holds: async (kit, dataset) => {
-    const { tenantId, store } = await scratch(kit);
-    const entries = screeningsOf(dataset, freshStretch());
-    await store(entries);
+    const { tenantId, store, shown } = await scratch(kit);
+    const stored = screeningsOf(dataset, freshStretch());
+    await store(stored);
+    const entries = await shown(stored);
     kit.learn(tenantId, oracleOf(entries));
     const expected = [...entries].sort(compareKeys);
     const query = { ...around(expected), pageSize: dataset.pageSize };
@@ -185,11 +227,11 @@ const arriving: Law<Dataset & { readonly late: readonly Late[] }> = {
     ),
   ],
   holds: async (kit, example) => {
-    const { tenantId, store } = await scratch(kit);
+    const { tenantId, store, shown } = await scratch(kit);
     const from = freshStretch();
     const before = screeningsOf(example, from);
     await store(before);
-    const ordered = [...before].sort(compareKeys);
+    const ordered = [...(await shown(before))].sort(compareKeys);
     kit.learn(tenantId, new Oracle(false));
     const arrive = async (page: number): Promise<void> => {
       const now = example.late.filter((late) => late.page === page);

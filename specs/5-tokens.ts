@@ -15,11 +15,12 @@ import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
 import { member } from '../fixtures/client/json.ts';
 import { claimsOf, readToken, type Token } from '../fixtures/client/token.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
+import { expiredTokens } from '../fixtures/run/expired-tokens.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { LATER_MINT, refusedToken, secondsLeft, tokenHeader } from '../fixtures/run/valid-token.ts';
-import { expiredBearer, unauthenticated } from '../fixtures/run/unauthenticated.ts';
+import { bearerHeader, unauthenticated } from '../fixtures/run/unauthenticated.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 /** Bearers of altered tokens, each by one alteration. */
@@ -131,6 +132,15 @@ export const probes: readonly Probe[] = [
     ids: ['5-expired'],
     name: 'an expired token',
     precondition: 'page',
-    run: async (kit) => unauthenticated(kit, '5-expired', await expiredBearer(kit)),
+    last: true,
+    run: async (kit) => {
+      for (const text of await expiredTokens(kit)) {
+        await unauthenticated(
+          kit,
+          '5-expired',
+          bearerHeader(`Bearer ${text}`, 'Bearer (the expired token)', 'Bearer $EXPIRED_TOKEN'),
+        );
+      }
+    },
   },
 ];

@@ -148,6 +148,8 @@ export const probes: readonly Probe[] = [
         if (query.includes('pageSize=10&pageSize=20')) {
           kit.ledger.observe('repeated-parameter', sayRefusal(exchange).slice(0, 3));
         }
+        if (query.includes('unknown=x'))
+          kit.ledger.observe('unknown-parameter', sayRefusal(exchange).slice(0, 3));
         if (query.includes(':60Z')) kit.ledger.observe('leap-second', sayRefusal(exchange).slice(0, 3));
       });
       const valid = kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), {
@@ -155,7 +157,17 @@ export const probes: readonly Probe[] = [
         client: 'primary',
       });
       for (const method of ['HEAD', 'OPTIONS']) {
-        await kit.send({ ...valid, method, offPath: true });
+        const exchange = await kit.send({ ...valid, method, offPath: true });
+        kit.ledger.observe(method.toLowerCase(), sayRefusal(exchange).slice(0, 3));
+      }
+      const [path, query] = valid.url.split('?') as [string, string];
+      const spellings = {
+        'trailing-slash': `${path}/?${query}`,
+        'encoded-path': `${path.replace(/screenings$/, '%73creenings')}?${query}`,
+      };
+      for (const [topic, url] of Object.entries(spellings)) {
+        const exchange = await kit.send({ ...valid, url, offPath: true });
+        kit.ledger.observe(topic, sayRefusal(exchange).slice(0, 3));
       }
       const paths = ['not-a-uuid', '%00', '%zz', `${tenantId}%2F..`, 'x'.repeat(1_000)];
       for (const path of paths) {

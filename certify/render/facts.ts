@@ -283,6 +283,7 @@ export function evidence(
     { label: 'sent', texts: [failure.request], kind: 'exchange' },
     ...messageLines(failure),
     { label: 'answer', texts: [failure.response], kind: 'exchange' },
+    { label: 'logged as', texts: [failure.requestId ?? ''], kind: 'words' },
     { label: 'only', texts: [(failure.only ?? []).join(', ')], kind: 'words' },
     { label: 'case', texts: scriptLines(failure.counterexample ?? {}), kind: 'words' },
     { label: 'pages', texts: failure.picture ? walkPictureText(failure.picture) : [], kind: 'words' },

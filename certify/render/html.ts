@@ -191,7 +191,10 @@ const numbers = (title: string, values: Readonly<Record<string, number>>): Marku
 const ground = (report: Report): Markup => markup`<section aria-labelledby="evidence">
 <h2 id="evidence">What the verdict rests on</h2>
 <p>${number(report.evidence.executed)} of ${number(report.evidence.planned)} planned checks were executed.</p>
-<p>How far it went: ${reachText(report)}.</p>
+<p>How far it went: ${reachText(report)}.</p>${(report.notes ?? []).map(
+  (note) => markup`
+<p>Note: ${prose(clip(note, LONGEST_TEXT))}</p>`,
+)}
 <div class="columns">${numbers('Seen in the run', report.evidence.seen)}${numbers('Cases by law', report.evidence.laws)}</div>
 ${
   report.evidence.notLookedAt.length > 0 &&

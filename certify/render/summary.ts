@@ -122,6 +122,7 @@ export function summary(report: Report): string {
         ['Reach', words(reachText(report))],
         ['Seen', words(numbersText(report.evidence.seen)) || 'nothing'],
         ['Cases by law', words(numbersText(report.evidence.laws), 2000) || 'none'],
+        ...(report.notes ?? []).map((note) => ['Note', words(note)]),
         ['Started', words(report.startedAt)],
         ['Kit', words(`${report.kit.name} ${report.kit.version}`)],
       ],

@@ -138,6 +138,7 @@ function verdict(pen: Pen, report: Report, reportPath: string | undefined): read
     ['checks', `${number(report.evidence.executed)} of ${number(report.evidence.planned)} planned executed`],
     ['reach', reachText(report)],
     ['seen', clip(numbersText(report.evidence.seen), 400)],
+    ['note', report.notes?.join('; ')],
     ['report', reportPath],
   ];
   return [
