@@ -51,9 +51,9 @@ function authorizationLines({ authorization }: Exchange['request']): [string, st
 /** One exchange as an entry, without secrets. */
 export function entryOf(exchange: Exchange, { redactDeep, add }: Redactor): object {
   const { request, status, headers, text, startedAtMs, durationMs, transportError } = exchange;
-  // From the token response on, the token is a secret too.
+  // From the token response on, the token is a secret too; one in JWT form is known by its shape.
   const issued = (exchange.json as { access_token?: unknown } | undefined)?.access_token;
-  if (request.channel === 'token' && typeof issued === 'string') add(issued);
+  if (request.channel === 'token' && typeof issued === 'string' && !issued.startsWith('eyJ')) add(issued);
   const body = request.form ? formEncode(request.form) : request.body;
   const { searchParams } = new URL(request.url);
   const mimeType = headers.find(([name]) => name === 'content-type')?.[1] ?? '';
