@@ -20,7 +20,11 @@ export function redactReport(report: Report, { redact, redactDeep }: Redactor): 
   } = report;
   return {
     ...redactDeep(texts, 'fixed'),
-    ...{ kit, startedAt, verdict, classes, diagnosis },
+    ...{ kit, startedAt, verdict, classes },
+    diagnosis: diagnosis.map(({ behavesLike, ...ids }) => ({
+      ...ids,
+      behavesLike: redactDeep(behavesLike, 'fixed'),
+    })),
     ...(selection && { selection }),
     ...(required && { required }),
     evidence: { ...evidence, seen: redactDeep(evidence.seen), laws: redactDeep(evidence.laws) },

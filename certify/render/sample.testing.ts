@@ -246,8 +246,8 @@ export function hostileReport(text: string): Report {
       tokenCommands: [text],
       diagnosis: [
         {
-          root: text,
-          findings: [text],
+          root: '4.2-window',
+          findings: ['4.2-window'],
           behavesLike: [{ name: text, likelihood: 1, why: text, remedy: text }],
         },
       ],
