@@ -15,12 +15,12 @@ import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
 import { member } from '../fixtures/client/json.ts';
 import { claimsOf, readToken, type Token } from '../fixtures/client/token.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
-import { expiredTokens } from '../fixtures/run/expired-tokens.ts';
+import { waitForExpiry } from '../fixtures/run/expired-tokens.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
 import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { LATER_MINT, refusedToken, secondsLeft, tokenHeader } from '../fixtures/run/valid-token.ts';
-import { bearerHeader, unauthenticated } from '../fixtures/run/unauthenticated.ts';
+import { expiredBearer, unauthenticated } from '../fixtures/run/unauthenticated.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 /** Bearers of altered tokens, each by one alteration. */
@@ -134,13 +134,8 @@ export const probes: readonly Probe[] = [
     precondition: 'page',
     last: true,
     run: async (kit) => {
-      for (const text of await expiredTokens(kit)) {
-        await unauthenticated(
-          kit,
-          '5-expired',
-          bearerHeader(`Bearer ${text}`, 'Bearer (the expired token)', 'Bearer $EXPIRED_TOKEN'),
-        );
-      }
+      if (kit.options.waitForExpiry) await waitForExpiry(kit);
+      await unauthenticated(kit, '5-expired', await expiredBearer(kit));
     },
   },
 ];
