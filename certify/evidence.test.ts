@@ -12,6 +12,8 @@ import { certify } from './certify.ts';
 test('every curl line sends what the kit sent, and shows what the report says it got', async ({
   small: { database, provisioned },
 }) => {
+  // The whole of the probes, and every command once more.
+  test.setTimeout(400_000);
   const asked: string[] = [];
   const teapot = answers((answer, { method, path, headers, body }) => {
     const parts = [method, path, headers.authorization ?? '', headers['x-gateway-key'], String(body)];

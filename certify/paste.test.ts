@@ -9,7 +9,7 @@ import { resolveTarget } from '../fixtures/target/target.ts';
 import { answers } from '../reference-server/faults/alter.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/start.ts';
-import { certify } from './certify.ts';
+import { certify, selectIds } from './certify.ts';
 import { html } from './render/html.ts';
 import { junit } from './render/junit.ts';
 import { summary } from './render/summary.ts';
@@ -73,6 +73,7 @@ const FORMATS: Readonly<Record<string, (report: Report) => string[]>> = {
 test('what is pasted out of any format asks again, and runs nothing of what the server said', async ({
   small: { database, provisioned },
 }) => {
+  test.setTimeout(300_000);
   // Drops an item of every second page and says hostile things wherever it can: bodies, next, error texts, tokens.
   const hostile = answers((answer, { path }) => {
     if (answer.status !== 200)
@@ -103,7 +104,8 @@ test('what is pasted out of any format asks again, and runs nothing of what the 
     { baseUrl, authUrl, name: HOSTILE, clients: { primary: { clientId, clientSecret: '${ACME_SECRET}' } } },
     { env: { ACME_SECRET: clientSecret } },
   );
-  const report = await certify(target, { seed: 1, runs: 3, replay: 'echo replayed' });
+  const only = selectIds(['2.4', '4.2', '5-missing', '7.1']);
+  const report = await certify(target, { seed: 1, runs: 3, only, replay: 'echo replayed' });
   expect(report.verdict).toBe('non-conformant');
   const failures = report.requirements.flatMap(({ failures }) => failures);
   expect(failures.some(({ counterexample }) => counterexample?.['walk'])).toBe(true);
