@@ -3,17 +3,8 @@
  * known what each breaks: the fault that explains most names the root, and what it explains follows from it.
  */
 import type { Diagnosis, Likeness, RequirementResult } from '../report.ts';
+import type { Signature } from './signature.ts';
 import { SIGNATURES } from './signatures.ts';
-
-/** What is known of one mistake. */
-export interface Signature {
-  /** The mistake, in words. */
-  readonly name: string;
-  /** The requirements that it breaks itself, each with what the failure says: a regular expression. */
-  readonly own: Readonly<Record<string, string>>;
-  /** What it may break besides, because the same answers break it too. */
-  readonly may: readonly string[];
-}
 
 type Broken = ReadonlyMap<string, RequirementResult>;
 
