@@ -1,5 +1,6 @@
 /** `npm run load`: scenarios, planning, merging, and the checks of the load kit against known truths. */
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { Command, CommanderError } from 'commander';
+import { above0, COMMON, duration, whole } from './commands/flags.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand } from './commands/plan.ts';
 import { scenarioCommand, type ScenarioFlags } from './commands/scenario.ts';
@@ -10,27 +11,6 @@ import { Unreachable } from './run/prepare.ts';
 import { SCENARIOS, type ScenarioName } from './scenarios/all.ts';
 import { UsageError } from '../fixtures/errors.ts';
 
-const above0 = (text: string): number => {
-  const value = Number(text);
-  if (!(value > 0) || !Number.isFinite(value))
-    throw new InvalidArgumentError('a number above 0 is expected.');
-  return value;
-};
-
-const whole = (text: string): number => {
-  if (!/^\d{1,9}$/.test(text) || Number(text) === 0)
-    throw new InvalidArgumentError('a whole number above 0 is expected.');
-  return Number(text);
-};
-
-/** `90`, `90s`, `2m`, `1h` in seconds. */
-const duration = (text: string): number => {
-  const match = /^(\d+(?:\.\d+)?)(s|m|h)?$/.exec(text);
-  if (!match || Number(match[1]) === 0)
-    throw new InvalidArgumentError('a duration such as 60s or 5m is expected.');
-  return Number(match[1]) * { s: 1, m: 60, h: 3600 }[(match[2] ?? 's') as 's' | 'm' | 'h'];
-};
-
 const tell = (line: string): void => console.error(line);
 
 const program = new Command('load')
@@ -40,57 +20,12 @@ const program = new Command('load')
   .exitOverride()
   .showHelpAfterError('(--help lists commands and flags)');
 
-const ABOUT: Readonly<Record<ScenarioName, string>> = {
-  smoke: 'half a minute of little load, every page judged: for every night',
-  paging: 'what a page costs by depth, page size and window',
-  'rate-limit': 'which limiter there is, its limit, window and burst',
-  capacity: 'the highest arrival rate at which the SLO holds',
-  token: 'open arrivals at the token endpoint',
-  soak: 'even load for a long time: what drifts, leaks, freezes or expires',
-  spike: 'a burst of arrivals, and the recovery from it',
-};
-
-for (const name of Object.keys(SCENARIOS) as ScenarioName[]) {
-  program
-    .command(name)
-    .description(ABOUT[name])
-    .option('--target <file>', 'the target file; without it the reference server is started')
-    .option('--base-url <url>', 'of the REST API, without a target file')
-    .option('--auth-url <url>', 'of the token endpoint')
-    .option('--client-id <id>', 'the secret comes from SCREENINGS_CLIENT_SECRET')
-    .option('--report-dir <dir>', 'where results go', 'reports')
-    .option('--page-size <n>', 'items a page; default 100, 500 for paging', whole)
-    .option('--rate <n>', 'arrivals a second; default 5, 20 for spike and token', above0)
-    .option('--duration <time>', 'such as 30s or 5m; default 30s, 60s for spike, 2m for soak', duration)
-    .option('--spike-factor <n>', 'times the rate', above0, 5)
-    .option('--start-rate <n>', 'of capacity', above0, 10)
-    .option('--max-rate <n>', 'of capacity', above0, 3000)
-    .option('--thoroughness <n>', "scales the length of capacity's steps", above0, 1)
-    .option('--slo-p99 <ms>', 'latency that 99 % of requests stay below', above0, 500)
-    .option('--slo-errors <share>', 'share of requests that may fail', above0, 0.001)
-    .option('--max-requests <n>', 'of rate-limit; default 5000', whole)
-    .option('--max-seconds <n>', 'of rate-limit; default 360', above0)
-    .option('--max-vus <n>', 'requests in flight at most', whole, 2000)
-    .option('--timeout <seconds>', 'of one request', above0, 10)
-    .option('--seed <n>', 'the same seed draws the same arrivals', whole, 1)
-    .option('--screenings <n>', 'in the reference server', whole, 200_000)
-    .option('--token-lifetime <seconds>', "of the reference server's tokens", whole)
-    .option('--rate-limit <rate>', 'of the reference server, such as 100/10s')
-    .addOption(
-      new Option('--rate-algorithm <kind>', 'of that limit').choices([
-        'fixed-window',
-        'sliding-window',
-        'token-bucket',
-      ]),
-    )
-    .option(
-      '--kubernetes <dir>',
-      "write what k6's operator needs instead of running (not for rate-limit and capacity)",
-    )
-    .option('--parallelism <n>', 'runners on the cluster', whole, 3)
-    .action(async (flags: ScenarioFlags) => {
-      process.exitCode = await scenarioCommand(name, flags, tell);
-    });
+for (const [name, { about, flags }] of Object.entries(SCENARIOS)) {
+  const command = program.command(name).description(about);
+  for (const flag of [...COMMON, ...flags]) command.addOption(flag);
+  command.action(async (given: ScenarioFlags) => {
+    process.exitCode = await scenarioCommand(name as ScenarioName, given, tell);
+  });
 }
 
 program

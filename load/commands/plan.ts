@@ -16,7 +16,7 @@ export interface PlanFlags {
   readonly json?: boolean;
 }
 
-/** Prints the plan. 0: one server carries it, 1: it needs more or the quota is too small. Throws UsageError. */
+/** Prints the plan. 0: one server carries it, 1: it needs more or the quota is too small, 3: the capacity is none, or was not confirmed. Throws UsageError. */
 export async function planCommand(flags: PlanFlags): Promise<number> {
   const result = await readFile(flags.from, 'utf8').then(
     (text) => JSON.parse(text) as LoadResult,
@@ -29,6 +29,10 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     throw new UsageError(
       `${flags.from}: holds no capacity${result.void ? ` (the run was void: ${result.void})` : ''}`,
     );
+  }
+  if (!(figure.interval[0] > 0)) {
+    console.log(`nothing to plan with: ${(result.summary ?? []).join('; ')}`);
+    return EXIT.void;
   }
   const planned = plan({
     capacity: figure.requestsPerSecond,
@@ -48,5 +52,9 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
       ? JSON.stringify(planned, null, 2)
       : [...planned.steps, `what becomes the limit first: ${planned.limitedFirstBy}`].join('\n'),
   );
+  if (!figure.confirmed) {
+    console.error(`the capacity was not confirmed (${figure.unconfirmed}): so is the plan`);
+    return EXIT.void;
+  }
   return planned.utilisation <= 1 ? EXIT.held : EXIT.broken;
 }

@@ -21,15 +21,15 @@ export interface ScenarioFlags {
   readonly pageSize?: number;
   readonly rate?: number;
   readonly duration?: number;
-  readonly spikeFactor: number;
-  readonly startRate: number;
-  readonly maxRate: number;
-  readonly thoroughness: number;
-  readonly sloP99: number;
-  readonly sloErrors: number;
+  readonly spikeFactor?: number;
+  readonly startRate?: number;
+  readonly maxRate?: number;
+  readonly thoroughness?: number;
+  readonly sloP99?: number;
+  readonly sloErrors?: number;
   readonly maxRequests?: number;
   readonly maxSeconds?: number;
-  readonly maxVus: number;
+  readonly maxVus?: number;
   readonly timeout: number;
   readonly seed: number;
   readonly screenings: number;
@@ -37,11 +37,9 @@ export interface ScenarioFlags {
   readonly rateLimit?: string;
   readonly rateAlgorithm?: string;
   readonly kubernetes?: string;
-  readonly parallelism: number;
+  readonly parallelism?: number;
 }
 
-const SECONDS: Partial<Record<ScenarioName, number>> = { spike: 60, soak: 120 };
-const RATES: Partial<Record<ScenarioName, number>> = { spike: 20, token: 20, soak: 20 };
 const DEEPEST = 4000;
 
 /** Runs it and returns the exit status. Throws UsageError and Unreachable. */
@@ -62,31 +60,31 @@ export async function scenarioCommand(
     k6,
     prepared,
     {
-      slo: { p99Ms: flags.sloP99, errorRate: flags.sloErrors },
-      pageSize: flags.pageSize ?? (name === 'paging' ? 500 : 100),
+      slo: { p99Ms: flags.sloP99 ?? 500, errorRate: flags.sloErrors ?? 0.001 },
+      pageSize: flags.pageSize ?? 1,
       seed: flags.seed * 10_000,
       judgeEvery: 10,
       timeoutSeconds: flags.timeout,
-      maxVUs: flags.maxVus,
+      maxVUs: flags.maxVus ?? 2000,
     },
     tell,
     interrupted.signal,
   );
   const options = {
-    startRate: flags.startRate,
-    maxRate: flags.maxRate,
-    thoroughness: flags.thoroughness,
+    startRate: flags.startRate ?? 10,
+    maxRate: flags.maxRate ?? 3000,
+    thoroughness: flags.thoroughness ?? 1,
     pageSize: session.settings.pageSize,
     maxPages: DEEPEST,
     tables: true,
     maxRequests: flags.maxRequests ?? target.rateLimit?.maxRequests ?? 5000,
     maxSeconds: flags.maxSeconds ?? target.rateLimit?.maxSeconds ?? 360,
-    requestsPerSecond: flags.rate ?? RATES[name] ?? 5,
-    seconds: flags.duration ?? SECONDS[name] ?? 30,
-    spikeFactor: flags.spikeFactor,
+    requestsPerSecond: flags.rate ?? 5,
+    seconds: flags.duration ?? 30,
+    spikeFactor: flags.spikeFactor ?? 5,
   };
   if (flags.kubernetes) {
-    const files = await writeKubernetes(name, session, options, flags.kubernetes, flags.parallelism);
+    const files = await writeKubernetes(name, session, options, flags.kubernetes, flags.parallelism ?? 3);
     console.log(files.join('\n'));
     return 0;
   }

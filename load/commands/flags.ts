@@ -1,0 +1,63 @@
+/** The flags of scenarios: each is written once, and a scenario takes those that it uses. */
+import { InvalidArgumentError, Option } from 'commander';
+
+export const above0 = (text: string): number => {
+  const value = Number(text);
+  if (!(value > 0) || !Number.isFinite(value))
+    throw new InvalidArgumentError('a number above 0 is expected.');
+  return value;
+};
+
+export const whole = (text: string): number => {
+  if (!/^\d{1,9}$/.test(text) || Number(text) === 0)
+    throw new InvalidArgumentError('a whole number above 0 is expected.');
+  return Number(text);
+};
+
+/** `90`, `90s`, `2m`, `1h` in seconds. */
+export const duration = (text: string): number => {
+  const match = /^(\d+(?:\.\d+)?)(s|m|h)?$/.exec(text);
+  if (!match || Number(match[1]) === 0)
+    throw new InvalidArgumentError('a duration such as 60s or 5m is expected.');
+  return Number(match[1]) * { s: 1, m: 60, h: 3600 }[(match[2] ?? 's') as 's' | 'm' | 'h'];
+};
+
+const option = (flags: string, about: string, read: (text: string) => unknown, preset?: unknown): Option =>
+  new Option(flags, about).argParser(read).default(preset);
+
+export const FLAGS = {
+  pageSize: (preset: number) => option('--page-size <n>', 'items a page', whole, preset),
+  rate: (preset: number) => option('--rate <n>', 'arrivals a second', above0, preset),
+  duration: (preset: number) =>
+    option('--duration <time>', 'such as 30s or 5m, default in seconds', duration, preset),
+  spikeFactor: () => option('--spike-factor <n>', 'times the rate', above0, 5),
+  startRate: () => option('--start-rate <n>', 'of the search', above0, 10),
+  maxRate: () => option('--max-rate <n>', 'of the search', above0, 3000),
+  thoroughness: () => option('--thoroughness <n>', 'scales the length of the steps', above0, 1),
+  sloP99: () => option('--slo-p99 <ms>', 'latency that 99 % of requests stay below', above0, 500),
+  sloErrors: () => option('--slo-errors <share>', 'share of requests that may fail', above0, 0.001),
+  maxRequests: () => option('--max-requests <n>', 'of the probe; default 5000', whole),
+  maxSeconds: () => option('--max-seconds <n>', 'of the probe; default 360', above0),
+  maxVUs: () => option('--max-vus <n>', 'requests in flight at most', whole, 2000),
+  kubernetes: () => new Option('--kubernetes <dir>', "write what k6's operator needs instead of running"),
+  parallelism: () => option('--parallelism <n>', 'runners on the cluster', whole, 3),
+} as const;
+
+/** What every scenario takes: the target, or what the reference server is started with. */
+export const COMMON: readonly Option[] = [
+  new Option('--target <file>', 'the target file; without it the reference server is started'),
+  new Option('--base-url <url>', 'of the REST API, without a target file'),
+  new Option('--auth-url <url>', 'of the token endpoint'),
+  new Option('--client-id <id>', 'the secret comes from SCREENINGS_CLIENT_SECRET'),
+  new Option('--report-dir <dir>', 'where results go').default('reports'),
+  option('--timeout <seconds>', 'of one request', above0, 10),
+  option('--seed <n>', 'the same seed draws the same arrivals', whole, 1),
+  option('--screenings <n>', 'in the reference server', whole, 200_000),
+  option('--token-lifetime <seconds>', "of the reference server's tokens", whole),
+  new Option('--rate-limit <rate>', 'of the reference server, such as 100/10s'),
+  new Option('--rate-algorithm <kind>', 'of that limit').choices([
+    'fixed-window',
+    'sliding-window',
+    'token-bucket',
+  ]),
+];
