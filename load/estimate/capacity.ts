@@ -69,6 +69,9 @@ const COLLAPSED = 0.7;
 /** A quota's windows are watched for so long at most, in confirmations. */
 const LONGEST_QUOTA = 8;
 
+/** The part of a figure below which no queue makes answers late. */
+const FAR_BELOW = 0.85;
+
 class BudgetSpent extends Error {}
 
 /** Finds the capacity of whatever runStep runs against. It comes to an end in maxSeconds and a step. */
@@ -393,7 +396,21 @@ class Search {
     };
   }
 
-  #found(figure: Figure): Found {
+  /** What is late at rates far below the figure, whatever the rate, was let pass by chance more than once. */
+  #checked(figure: Figure): Figure {
+    const { requestsPerSecond: rate, basis, confirmed } = figure;
+    if (!confirmed || (basis !== 'queue-model' && basis !== 'bisection')) return figure;
+    const below = pooled(this.#evidence(), 0, rate * FAR_BELOW, this.#settings.slo);
+    if (below === 'holds') return figure;
+    return {
+      ...figure,
+      confirmed: false,
+      unconfirmed: 'answers are late or fail at rates far below it as well',
+    };
+  }
+
+  #found(unchecked: Figure): Found {
+    const figure = this.#checked(unchecked);
     const collapse = this.#collapse();
     return {
       limitedBy: 'saturation',

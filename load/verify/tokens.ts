@@ -22,7 +22,8 @@ export async function verifyTokens(
 ): Promise<TokensOutcome> {
   await using server = await startSimulatedServer({ tokenLifetimeSeconds: lifetimeSeconds });
   const session = await openSession(k6, server.target(), { pageSize: 10 });
-  await session.arrivals(20, seconds, { vus });
+  // Once: what a busy machine makes void is void for latencies, not for counts of tokens.
+  await session.tryArrivals(20, seconds, { vus }, 0);
   const { tokens, pages, unauthenticated } = await server.counts();
   const bound = 2 + vus * Math.ceil(seconds / (lifetimeSeconds * 0.75));
   return { lifetimeSeconds, seconds, vus, pages, tokens, bound, unauthenticated };
