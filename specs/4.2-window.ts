@@ -1,21 +1,13 @@
 /** Section 4.2: which screenings a window selects. */
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
-import {
-  compareInstants,
-  formatInstant,
-  instant,
-  offsetMinutesOf,
-  sameInstant,
-  shift,
-  type Instant,
-} from '../fixtures/data/instant.ts';
+import { pageOf, type PageQuery } from '../fixtures/client/page.ts';
+import { compareInstants, formatInstant, instant, shift, type Instant } from '../fixtures/data/instant.ts';
 import type { OracleItem } from '../fixtures/data/oracle.ts';
 import { differs, type Judge, type Mismatch } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import { sampleDataOf, variedItems, windowOf, type SampleData } from '../fixtures/run/survey.ts';
-import { expectedItems, checkWalk, walk } from '../fixtures/run/walk.ts';
+import { expectedItems, walk } from '../fixtures/run/walk.ts';
 import { holdsNot, holds, idsOf, endsBefore, sameItems } from '../fixtures/checks/selection.ts';
 import { Untested } from '../fixtures/errors.ts';
 

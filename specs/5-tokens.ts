@@ -62,6 +62,8 @@ function alteredBearers(token: string): Authorization[] {
 async function altered(kit: Kit): Promise<void> {
   const { text, claims } = await kit.token();
   if (!claims) throw new Untested('the access token is no JWT, so no part of it can be altered');
+  // Asked with the token itself first, so that what a server keeps of a verified token would show.
+  await kit.page(SOME_WINDOW);
   for (const bearer of alteredBearers(text)) await unauthenticated(kit, '5-tampered', bearer);
   const { secondTenant } = kit.target.clients;
   if (!secondTenant) return;

@@ -2,9 +2,21 @@
 import { differs } from '../fixtures/checks/mismatch.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { refusal, refusalOr200, refusals, ruleProbes, type Rule } from '../fixtures/run/everywhere.ts';
+import {
+  refusal,
+  refusalOr200,
+  refusals,
+  ruleProbes,
+  type Rule,
+  type Way,
+} from '../fixtures/run/everywhere.ts';
 import { askRaw, encoded, isSuspicious, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
+import type { RequestOut } from '../fixtures/client/exchange.ts';
+import { parseInstant, compareInstants, instant } from '../fixtures/data/instant.ts';
+import { queryValue } from '../fixtures/client/page.ts';
+import { withParameter } from '../fixtures/run/circumstances.ts';
+import { Kit } from '../fixtures/run/kit.ts';
 
 const MALFORMED_TIMES = [
   '2026-03-01T00:00:00', // no offset
@@ -44,11 +56,31 @@ const MALFORMED_TIMES = [
   'null',
 ] as const;
 
+/**
+ * The other edge far enough away: a malformed edge that is read leniently must not turn the window round, which is
+ * refused with the same code. All malformed times are of about 2026.
+ */
+function withRoom(request: RequestOut, name: 'from' | 'to'): RequestOut {
+  const other = name === 'from' ? 'to' : 'from';
+  const at = parseInstant(queryValue(request.url, other) ?? '');
+  const limit = name === 'from' ? '2027-01-01T00:00:00Z' : '2024-01-01T00:00:00Z';
+  const side = at ? compareInstants(at, instant(limit)) : 0;
+  const far = name === 'from' ? side > 0 : side < 0;
+  return far ? request : withParameter(request, other, encodeURIComponent(limit));
+}
+
+const malformedTime =
+  (name: 'from' | 'to', value: string, ...codes: readonly string[]) =>
+  (kit: Kit): Way => {
+    const way = refusal({ [name]: value }, ...codes)(kit);
+    return { ...way, alter: (request, ground) => way.alter(withRoom(request, name), ground) };
+  };
+
 const timeWays = (['from', 'to'] as const).flatMap((name) => [
-  ...MALFORMED_TIMES.map((value) => refusal({ [name]: encodeURIComponent(value) }, 'invalid_time_range')),
+  ...MALFORMED_TIMES.map((value) => malformedTime(name, encodeURIComponent(value), 'invalid_time_range')),
   // A raw + is a space in a query: the offset lost its sign.
-  refusal({ [name]: `${SOME_WINDOW[name].slice(0, -1)}+01:00` }, 'invalid_time_range'),
-  ...['', '%zz'].map((value) => refusal({ [name]: value }, 'invalid_time_range', 'invalid_request')),
+  malformedTime(name, `${SOME_WINDOW[name].slice(0, -1)}+01:00`, 'invalid_time_range'),
+  ...['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
 ]);
 
 const sizes = (values: readonly string[], ...codes: readonly string[]) =>

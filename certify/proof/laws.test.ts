@@ -24,6 +24,7 @@ import {
   type Mode,
 } from './law-testing.ts';
 
+const GUESSING = /other client_(id|secret)/;
 const EXACT = 'a walk of any window at any page size returns what is known of it, once and in order';
 const SPELLED = 'another spelling of the same instants gives the same screenings';
 const ARRIVING = 'what was stored before a walk comes once, whatever arrives meanwhile';
@@ -53,10 +54,15 @@ test.describe('finds', () => {
     test(`${name}: ${law}`, async ({ serve }) => {
       const { target } = await serve(mode, options);
       const probe = lawNamed(law).shrunkBy(0);
-      for (const seed of [SEED, SEED + 1]) {
+      // A law that guesses at credentials asks few times a run, for the sake of guards against guessing.
+      const guesses = GUESSING.test(law);
+      const found = [];
+      for (let seed = SEED; seed < SEED + (guesses ? 12 : 2); seed++) {
         const report = await certify(target, { probes: [probe], seed, runs: DEFAULTS.runs });
-        expect(counterexampleOf(report, law), `seed ${seed}`).toBeDefined();
+        found.push(counterexampleOf(report, law) !== undefined);
+        if (guesses && found.at(-1)) break;
       }
+      expect(guesses ? found.includes(true) : found.every(Boolean), `from seed ${SEED} on`).toBe(true);
     });
   }
 

@@ -136,7 +136,6 @@ export const restErrors: readonly Fault[] = [
     ),
   },
   ...lenientInteger('underscores between digits are left out', 'pageSize', /^[\d_]+_\d+$/, '10'),
-  ...lenientInteger('an empty from_id is none', 'from_id', /^$/),
   ...lenientInteger('an exponent of a from_id is reckoned', 'from_id', /^\d+e\d+$/, '1000'),
   {
     name: 'a malformed parameter is 422',

@@ -4,7 +4,7 @@ import type { ServiceAnswer } from '../../../reference-server/http.ts';
 import type { ServerOptions } from '../../../reference-server/start.ts';
 import { backoffFindings, seriesOf, tooEarly } from '../judge/waits.ts';
 import { line } from '../record.ts';
-import { answered, finding, several, type Play, type Situation } from '../situation.ts';
+import { answered, finding, type Play, type Situation } from '../situation.ts';
 import { pageStep, refusal, usual } from './steps.ts';
 
 const LOOK_AT_429 = [
