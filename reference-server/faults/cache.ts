@@ -77,7 +77,7 @@ export const cached: readonly Fault[] = [
   {
     name: 'a cache key without to',
     trips: { '4.2-r6-next-to': /next with the request's to/ },
-    mayTrip: WALK,
+    mayTrip: [...WALK, '4.2-success'],
     bare: true,
     server: cache(keyWithout('to')),
   },
@@ -106,6 +106,7 @@ export const cached: readonly Fault[] = [
     name: 'a cache in front of the authentication',
     trips: { '5-missing': /401 unauthenticated.*200/ },
     mayTrip: [
+      '5-forged',
       '5-scheme',
       '5-garbage',
       '5-tampered',

@@ -139,7 +139,15 @@ export const rarePlaces: readonly Fault[] = [
   {
     name: 'no token is asked for in a path in upper case',
     trips: { '5-missing': /401 unauthenticated.*200/ },
-    mayTrip: ['5-scheme', '5-garbage', '5-tampered', '5-query-token', '5-expired', '7.2-unauthenticated'],
+    mayTrip: [
+      '5-forged',
+      '5-scheme',
+      '5-garbage',
+      '5-tampered',
+      '5-query-token',
+      '5-expired',
+      '7.2-unauthenticated',
+    ],
     bare: true,
     server: unnoticed('unauthenticated', isUpperCase),
   },
@@ -175,7 +183,7 @@ export const rarePlaces: readonly Fault[] = [
   {
     name: 'the signature is not looked at where pageSize is 1000',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    mayTrip: ['7.2-unauthenticated'],
+    mayTrip: ['5-garbage', '5-forged', '5-expired', '7.2-unauthenticated'],
     bare: true,
     server: answers((answer, request) =>
       isScreenings(request) &&

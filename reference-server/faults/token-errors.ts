@@ -54,7 +54,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   {
     name: 'token errors as plain text',
     trips: { '7.1-body': /JSON with error and error_description.*no JSON/ },
-    mayTrip: [...OTHERS, '7.1-body'],
+    mayTrip: ['7.1-invalid_request-empty', ...OTHERS, '7.1-body'],
     bare: true,
     server: tokenErrors(ALL, (answer) =>
       withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
@@ -82,7 +82,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   {
     name: 'token errors one level down, in problem details',
     trips: { '7.1-body': /JSON with error and error_description/ },
-    mayTrip: [...OTHERS],
+    mayTrip: ['7.1-invalid_request-empty', ...OTHERS],
     bare: true,
     server: tokenErrors(
       ALL,
@@ -210,12 +210,14 @@ export const tokenErrorFaults: readonly Fault[] = [
   },
   {
     name: 'an unknown client_id is unauthorized_client',
+    mayTrip: ['7.1-invalid_request-empty'],
     trips: { '7.1-invalid_client-id': /401 invalid_client.*unauthorized_client/ },
     bare: true,
     server: unknownClient(() => oauthError(400, 'unauthorized_client')),
   },
   {
     name: 'an unknown client_id is 404',
+    mayTrip: ['7.1-invalid_request-empty'],
     trips: { '7.1-invalid_client-id': /401 invalid_client.*404/ },
     bare: true,
     server: unknownClient(() => oauthError(404, 'not_found')),
@@ -250,6 +252,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   },
   {
     name: 'grant_type is not looked at',
+    mayTrip: ['7.1-invalid_request-empty'],
     trips: { '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ },
     bare: true,
     server: forms((form) => {
@@ -259,7 +262,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   {
     name: 'an unknown scope is granted nothing, with a token',
     trips: { '7.1-invalid_scope': /400 invalid_scope.*200/ },
-    mayTrip: ['2.1-scope', '2.2-scope'],
+    mayTrip: ['7.1-invalid_request-empty', '2.1-scope', '2.2-scope'],
     bare: true,
     server: forms((form) => {
       if (form.get('scope')?.length === 1) form.set('scope', ['screenings.read']);
