@@ -329,7 +329,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
   },
   {
     law: 'a token request with any other client_secret is refused',
-    mode: 'bare',
+    mode: 'full',
     name: 'a client_secret with a sign that forms encode is a crash',
     server: form('client_secret', (value) => (/[%&=+ é~]/.test(value) ? undefined : value)),
   },

@@ -54,15 +54,12 @@ test.describe('finds', () => {
     test(`${name}: ${law}`, async ({ serve }) => {
       const { target } = await serve(mode, options);
       const probe = lawNamed(law).shrunkBy(0);
-      // A law that guesses at credentials asks few times a run, for the sake of guards against guessing.
-      const guesses = GUESSING.test(law);
-      const found = [];
-      for (let seed = SEED; seed < SEED + (guesses ? 12 : 2); seed++) {
-        const report = await certify(target, { probes: [probe], seed, runs: DEFAULTS.runs });
-        found.push(counterexampleOf(report, law) !== undefined);
-        if (guesses && found.at(-1)) break;
+      // A law that guesses at credentials has few cases a run, for the sake of guards against guessing.
+      const runs = DEFAULTS.runs * (GUESSING.test(law) ? 10 : 1);
+      for (const seed of [SEED, SEED + 1]) {
+        const report = await certify(target, { probes: [probe], seed, runs });
+        expect(counterexampleOf(report, law), `seed ${seed}`).toBeDefined();
       }
-      expect(guesses ? found.includes(true) : found.every(Boolean), `from seed ${SEED} on`).toBe(true);
     });
   }
 
