@@ -1,7 +1,7 @@
 /** The shape of load-SCENARIO.json, and what a run's end means for the exit status. */
 import type { Failure } from '../certify/report.ts';
 import { REQUIREMENTS, type Level } from '../fixtures/requirements.ts';
-import type { Found } from './estimate/capacity.ts';
+import type { Found } from './estimate/search.ts';
 import type { Slo } from './estimate/step.ts';
 import type { DepthFinding } from './estimate/depth.ts';
 import type { LimiterFinding } from './estimate/limiter-fit.ts';

@@ -3,6 +3,7 @@
  * without a body, to an id that can't exist, to a tenant that nobody has; to a collection only where it is the
  * scratch tenant's.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RequestOut } from '../fixtures/client/exchange.ts';
 import type { PageQuery } from '../fixtures/client/page.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
@@ -77,6 +78,8 @@ async function onPrimary(kit: Kit): Promise<void> {
   );
 }
 
+const CONTROL_MS = 2_000;
+
 /** Data that others write moves by itself: the same must come again with the methods, and must not without them. */
 async function changedAgain(
   kit: Kit,
@@ -84,6 +87,8 @@ async function changedAgain(
   first: Reading,
   last: Reading,
 ): Promise<MismatchWithEvidence | undefined> {
+  // Long enough to see what arrives at any pace that the methods' own time could have met.
+  await sleep(CONTROL_MS);
   const control = await read(kit, query);
   if (whatChanged(last, control)) return undefined;
   if (control.items.length === 0) return whatChanged(first, control);

@@ -3,7 +3,8 @@ import { expect, test } from '@playwright/test';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
 import { CAPACITY_CLASSES, verifySimulations } from '../verify/simulations.ts';
 import { limited, queueing, stepsAgainst, warming } from '../simulated/targets.ts';
-import { searchCapacity, type StepRun } from './capacity.ts';
+import { searchCapacity } from './capacity.ts';
+import type { StepRun } from './search.ts';
 import { median } from './depth.ts';
 import { shareVerdict } from './verdict.ts';
 

@@ -1,5 +1,6 @@
 /** capacity: the highest arrival rate at which the SLO holds and answers stay right. */
-import { searchCapacity, type Found } from '../estimate/capacity.ts';
+import { searchCapacity } from '../estimate/capacity.ts';
+import type { Found } from '../estimate/search.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import type { Session } from '../run/session.ts';

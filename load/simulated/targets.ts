@@ -2,7 +2,7 @@
  * Targets in virtual time: what real servers do under load, with a known truth, and no second of waiting. A target
  * answers requests in the order of their arrival; its state goes on from one step to the next.
  */
-import type { RunStep } from '../estimate/capacity.ts';
+import type { RunStep } from '../estimate/search.ts';
 import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { quantile, serviceTimes, WorkQueue, type ServiceSettings } from '../estimate/queue.ts';
 import type { Sample } from '../estimate/step.ts';

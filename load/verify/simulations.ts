@@ -2,7 +2,8 @@
  * `verify overload`, `quotas`, `tails`, `warming`, `queues`: the search for a capacity against targets that behave as
  * real ones do, in virtual time. Truth, figure and error; right is also what says that it does not know.
  */
-import { searchCapacity, type Found } from '../estimate/capacity.ts';
+import { searchCapacity } from '../estimate/capacity.ts';
+import type { Found } from '../estimate/search.ts';
 import { LIMITER_KINDS } from '../estimate/limiter-models.ts';
 import { randomSource } from '../k6/lib/random.ts';
 import { textTable } from '../scenarios/words.ts';

@@ -1,6 +1,8 @@
 /** Every allowed variant; the ones of a group go well together in one server. */
+import * as accidents from './accidents.ts';
 import * as pages from './pages.ts';
 import * as refusals from './refusals.ts';
+import * as stores from './stores.ts';
 import * as tokens from './tokens.ts';
 import * as transport from './transport.ts';
 import type { Variant } from './variant.ts';
@@ -45,8 +47,20 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
     ...refusals.bodies,
     ...refusals.dates,
   ],
-  'with encoded links': [...pages.encoded],
+  'with encoded links': [...pages.encoded, ...accidents.lockedWith429, ...accidents.readings],
+  'with accidents': [
+    ...accidents.failures,
+    ...accidents.gateway,
+    ...accidents.lockedWith401,
+    ...stores.late,
+    ...stores.slices,
+  ],
+  'with a store of microseconds': [...stores.microseconds, ...accidents.brokenOnce, ...accidents.parameters],
+  'with a store of milliseconds': [...stores.milliseconds, ...stores.equalData, ...stores.clocks],
 };
+
+/** Nobody can have the dataset of these. */
+export const BARE: Readonly<Record<string, readonly Variant[]>> = { 'while data arrives': stores.live };
 
 /** Too slow for every day. */
 export const ALONE: readonly Variant[] = transport.slow;

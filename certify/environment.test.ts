@@ -1,0 +1,178 @@
+/** Accidents on the way to a target leave a run incomplete, with one line that names the cure, and blame nobody. */
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  createServer as createPlain,
+  request as forward,
+  type RequestListener,
+  type Server,
+} from 'node:http';
+import { createServer as createTls } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from '@playwright/test';
+import { resolveTarget, type Target } from '../fixtures/target/target.ts';
+import { test } from '../reference-server/faults/testing.ts';
+import { startServer } from '../reference-server/start.ts';
+import { certify, selectIds } from './certify.ts';
+import { targetFor } from './proof/faults.ts';
+import type { Report } from './report.ts';
+
+/** For this alone, and for localhost: one certificate until 2120, and one that expired in 2020. */
+const KEY = createPrivateKey({
+  format: 'jwk',
+  key: {
+    kty: 'EC',
+    crv: 'P-256',
+    x: '4nlHe0w_REz1mq5S1764RvImbwtd7KJ_0_7XzH5GMWc',
+    y: 'WNQNofdii1-EiWFz3oj-BhAjbbZymEgRCXop5rqlURk',
+    d: 'AAW8HxGc_artdEL6MMsqnUdrLz2ZnV-XtUxBn_sHlfw',
+  },
+}).export({ format: 'pem', type: 'pkcs8' });
+const pem = (lines: string): string => `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`;
+const SELF_SIGNED = pem(`MIIBXjCCAQSgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
+c3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM
+CWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABOJ5R3tMP0RM9Zqu
+Ute+uEbyJm8LXeyif9P+18x+RjFnWNQNofdii1+EiWFz3oj+BhAjbbZymEgRCXop
+5rqlURmjRTBDMBQGA1UdEQQNMAuCCWxvY2FsaG9zdDAMBgNVHRMEBTADAQH/MB0G
+A1UdDgQWBBTgx6Ej8STsAXJg50dOQ1R/szBHyTAKBggqhkjOPQQDAgNIADBFAiEA
+kJgQb1n5lsFclj7A0oYDZPsDg+HfRRvNeLK1S8y++ZwCIAqorrFkt5cxfi3jpzMI
+rpaFDZhyDyPnQuSvK8Rp+x4j`);
+const EXPIRED = pem(`MIIBXDCCAQKgAwIBAgIBAjAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
+c3QwHhcNMjAwMTAxMDAwMDAwWhcNMjAwMTAyMDAwMDAwWjAUMRIwEAYDVQQDDAls
+b2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATieUd7TD9ETPWarlLX
+vrhG8iZvC13son/T/tfMfkYxZ1jUDaH3YotfhIlhc96I/gYQI222cphIEQl6Kea6
+pVEZo0UwQzAUBgNVHREEDTALgglsb2NhbGhvc3QwDAYDVR0TBAUwAwEB/zAdBgNV
+HQ4EFgQU4MehI/Ek7AFyYOdHTkNUf7MwR8kwCgYIKoZIzj0EAwIDSAAwRQIgTC1L
+bb9ENR3BPrnmRHMebacy7/nzd9RKVGEnNLODtyQCIQC3TZk7KjGpwr0y3zJlZuKo
+IIjk/omFYS8BYn3hcMNA7g==`);
+
+interface Listening extends AsyncDisposable {
+  readonly port: number;
+}
+
+async function listening(server: Server): Promise<Listening> {
+  await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      await new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      });
+    },
+  };
+}
+
+/** Speaks TLS before a server that does not. */
+const before =
+  (origin: string): RequestListener =>
+  (request, response) => {
+    const { method, headers, url } = request;
+    const onward = forward(`${origin}${url}`, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    request.pipe(onward);
+  };
+
+const redirecting =
+  (origin: string, status: number): RequestListener =>
+  (request, response) => {
+    request.resume();
+    response.writeHead(status, { location: `${origin}${request.url}` }).end();
+  };
+
+const only = selectIds(['2.1', '4.2-success']);
+const certified = (target: Target): Promise<Report> => certify(target, { seed: 1, runs: 1, only });
+
+function leavesItIncomplete(report: Report, words: RegExp): void {
+  expect(report.verdict).toBe('incomplete');
+  expect(report.requirements.filter(({ status }) => ['fail', 'error'].includes(status))).toEqual([]);
+  expect(report.summary).toMatch(words);
+  expect(report.summary).not.toContain('\n');
+}
+
+for (const [name, cert, host, words] of [
+  ['a self-signed certificate', SELF_SIGNED, 'localhost', /not trusted.*`ca`.*NODE_EXTRA_CA_CERTS/],
+  ['an expired certificate', EXPIRED, 'localhost', /has expired.*NODE_EXTRA_CA_CERTS/],
+  ['a certificate of another name', SELF_SIGNED, '127.0.0.1', /another name/],
+] as const) {
+  test(name, async ({ small: { database, provisioned } }) => {
+    await using server = await startServer(database, provisioned);
+    await using tls = await listening(createTls({ key: KEY, cert }, before(new URL(server.baseUrl).origin)));
+    const url = `https://${host}:${tls.port}`;
+    const target = { ...(await targetFor(server, 'bare')), baseUrl: url, authUrl: url };
+    // Its CA is known where trust is not what is tried.
+    const known = words.source.includes('not trusted') ? target : { ...target, ca: cert };
+    leavesItIncomplete(await certified(known), words);
+  });
+}
+
+test('a private CA that the target file names is trusted', async ({ small: { database, provisioned } }) => {
+  await using server = await startServer(database, provisioned);
+  await using tls = await listening(
+    createTls({ key: KEY, cert: SELF_SIGNED }, before(new URL(server.baseUrl).origin)),
+  );
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-ca-'));
+  try {
+    await writeFile(join(directory, 'ca.pem'), SELF_SIGNED);
+    const { clientId, clientSecret } = server.target().clients.primary;
+    const url = `https://localhost:${tls.port}`;
+    const target = await resolveTarget(
+      { baseUrl: url, authUrl: url, clients: { primary: { clientId, clientSecret } }, ca: 'ca.pem' },
+      { directory },
+    );
+    expect((await certified(target)).verdict).toBe('conformant');
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+for (const [member, status] of [
+  ['baseUrl', 301],
+  ['baseUrl', 308],
+  ['authUrl', 302],
+  ['authUrl', 307],
+] as const) {
+  test(`${member} that answers ${status}`, async ({ small: { database, provisioned } }) => {
+    await using server = await startServer(database, provisioned);
+    const { origin } = new URL(server.baseUrl);
+    await using moved = await listening(createPlain(redirecting(origin, status)));
+    const target = { ...(await targetFor(server, 'bare')), [member]: `http://localhost:${moved.port}` };
+    const words = new RegExp(`redirects \\(${status}\\) to ${origin}; name that as ${member}`);
+    leavesItIncomplete(await certified(target), words);
+  });
+}
+
+test('a token is kept for the next run, which finds that it has expired', async ({
+  small: { database, provisioned },
+}) => {
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-kept-'));
+  const keepToken = join(directory, 'token');
+  const signingKeyPem = String(
+    generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
+  );
+  const run = async (hoursAgo: number, port?: number): Promise<{ port: number; status: string }> => {
+    await using server = await startServer(database, provisioned, {
+      signingKeyPem,
+      now: () => Date.now() - hoursAgo * 3_600_000,
+      ...(port ? { ports: { api: port } } : {}),
+    });
+    const target = { ...(await targetFor(server, 'bare')), keepToken };
+    const report = await certify(target, { seed: 1, runs: 1, only: ['5-expired'] });
+    const { status } = report.requirements.find(({ id }) => id === '5-expired')!;
+    return { port: Number(new URL(server.baseUrl).port), status };
+  };
+  try {
+    const first = await run(2);
+    expect(first.status).toBe('untested');
+    expect((await stat(keepToken)).mode & 0o777).toBe(0o600);
+    const kept = await readFile(keepToken, 'utf8');
+    expect((await run(0, first.port)).status).toBe('pass');
+    expect(await readFile(keepToken, 'utf8')).not.toBe(kept);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});

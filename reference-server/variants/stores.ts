@@ -1,0 +1,147 @@
+/** Stores that keep instants less finely than they are given them, show things late, or hold the same for two tenants. */
+import { formatInstant, instant, shift } from '../../fixtures/data/instant.ts';
+import type { Target } from '../../fixtures/target/target.ts';
+import { middleware, pages, storedPages, withHeader } from '../faults/alter.ts';
+import { cutTo, eachItem, retimed, rows } from '../faults/rows.ts';
+import type { StoredScreening } from '../parts.ts';
+import type { ServerOptions } from '../start.ts';
+import type { Variant } from './variant.ts';
+
+const cutText = (testTime: string, digits: number): string =>
+  testTime.replace(/\.\d+/, (fraction) => fraction.slice(0, digits + 1));
+
+/** The dataset was loaded into it; events tell what the store keeps. */
+const coarse = (name: string, digits: number): Variant => {
+  const store = rows({ at: (testTime) => cutTo(instant(testTime), digits) });
+  const shown = eachItem((item) => retimed(item, cutText(item.testTime, digits)));
+  return {
+    name,
+    server: {
+      ...store,
+      wrapParts: (parts) => shown.wrapParts!(store.wrapParts!(parts)),
+    },
+    target: (target) => ({
+      ...target,
+      events: target.events?.map((line) =>
+        line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${cutText(at, digits)}"`),
+      ),
+    }),
+  };
+};
+
+export const microseconds = [coarse('a store of microseconds, loaded with a finer dataset', 6)];
+export const milliseconds = [coarse('a store of milliseconds, loaded with a finer dataset', 3)];
+
+const PRIMARY = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
+
+const ofTenant = (json: string, tenantId: string): string =>
+  json.replace(/"tenantId":"[^"]*"/, `"tenantId":"${tenantId}"`);
+
+/** The second tenant was loaded with the same screenings. */
+export const equalData: readonly Variant[] = [
+  {
+    name: 'both tenants hold equal data but for tenantId',
+    server: storedPages(() => async (query, ask) => {
+      if (query.tenantId === PRIMARY) return ask(query);
+      const page = await ask({ ...query, tenantId: PRIMARY });
+      const items = page.items.map((item) => ({ ...item, json: ofTenant(item.json, query.tenantId) }));
+      return { ...page, items };
+    }),
+    target: (target): Target => {
+      const tenantId = target.clients.secondTenant?.tenantId ?? PRIMARY;
+      return {
+        ...target,
+        secondDataset: target.dataset?.map((one) => ({
+          ...one,
+          tenantId,
+          json: ofTenant(one.json, tenantId),
+        })),
+      };
+    },
+  },
+];
+
+const LATE_MS = 1_500;
+
+export const late: readonly Variant[] = [
+  {
+    name: 'what was loaded shows a second late',
+    server: storedPages(() => {
+      const since = Date.now();
+      return async (query, ask) => (Date.now() - since < LATE_MS ? { items: [], more: false } : ask(query));
+    }),
+  },
+];
+
+const EMPTY_PAGES = 12;
+const WIDE_SECONDS = 10n * 365n * 86_400n;
+
+/** Looks through wide windows in slices, of which the first hold nothing. */
+export const slices: readonly Variant[] = [
+  {
+    name: 'a dozen empty pages in a row before the first screenings of a wide window',
+    server: pages((page, query, _, request) => {
+      const slice = Number(query.get('slice') ?? 0);
+      const [from, to] = ['from', 'to'].map((name) => instant(query.get(name)!).seconds);
+      const isWide = to! - from! > WIDE_SECONDS && !query.has('from_id');
+      if (!isWide || slice >= EMPTY_PAGES || page.items.length === 0) return;
+      const { next = `http://${request.headers['host']}${request.path}` } = page.links as { next?: string };
+      const url = new URL(request.path, next);
+      url.searchParams.set('slice', String(slice + 1));
+      page.items = [];
+      page.links = { next: url.href };
+      page.headers = page.headers.filter(([name]) => name !== 'link');
+      page.headers.push(['link', `<${url.href}>; rel="next"`]);
+    }),
+  },
+];
+
+const AHEAD_MS = 20 * 60_000;
+
+export const clocks: readonly Variant[] = [
+  {
+    name: 'a clock twenty minutes ahead of the kit’s, as its Date says',
+    server: {
+      now: () => Date.now() + AHEAD_MS,
+      ...middleware(
+        () => async (request, next) =>
+          withHeader(await next(request), 'date', new Date(Date.now() + AHEAD_MS).toUTCString()),
+      ),
+    },
+  },
+];
+
+const ARRIVAL_MS = 150;
+
+/** A screening of the present moment every now and then. */
+function arriving(): ServerOptions {
+  return storedPages(() => {
+    const since = Date.now();
+    const arrived = (tenantId: string): StoredScreening[] =>
+      Array.from({ length: Math.floor((Date.now() - since) / ARRIVAL_MS) }, (_, index) => {
+        const at = shift(instant('1970-01-01T00:00:00Z'), BigInt(since + index * ARRIVAL_MS), 3);
+        const testTime = formatInstant(at, { digits: 3 });
+        const id = 8_000_000_000_000n + BigInt(index);
+        return { id, testTime, json: `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}` };
+      });
+    return async (query, ask) => {
+      const { items, more } = await ask(query);
+      if (more) return { items, more };
+      const { from, to, fromId, tenantId, pageSize } = query;
+      const inside = arrived(tenantId).filter(({ testTime, id }) => {
+        const at = instant(testTime);
+        const same = at.seconds === from.seconds && at.fraction === from.fraction;
+        const begun = fromId === undefined || !same ? !isBefore(at, from) : id > fromId;
+        return begun && isBefore(at, to);
+      });
+      const all = [...items, ...inside];
+      return { items: all.slice(0, pageSize), more: all.length > pageSize };
+    };
+  });
+}
+
+const isBefore = (a: ReturnType<typeof instant>, b: ReturnType<typeof instant>): boolean =>
+  a.seconds < b.seconds || (a.seconds === b.seconds && a.fraction < b.fraction);
+
+/** Nobody can have its dataset. */
+export const live: readonly Variant[] = [{ name: 'screenings arrive all the while', server: arriving() }];
