@@ -48,7 +48,15 @@ const MALFORMED_TIMES = [
   '2026-03-01T00:00:00Z;',
   '2026-03-01T00:00:00Z ',
   ' 2026-03-01T00:00:00Z',
+  '2026-03-01T00:00:00Z\n',
   '2026-03-01T00:00:00+01:00[Europe/Berlin]',
+  '2026-03-01T00:00:00UTC',
+  '2026-03-01T00:00:00GMT',
+  '2026/03/01T00:00:00Z',
+  '2026-W09-7T00:00:00Z',
+  '2026-060T00:00:00Z',
+  '12026-03-01T00:00:00Z',
+  '-2026-03-01T00:00:00Z',
   'Sun, 01 Mar 2026 00:00:00 GMT',
   'now',
   'infinity',
@@ -83,6 +91,9 @@ const timeWays = (['from', 'to'] as const).flatMap((name) => [
   ...['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
 ]);
 
+/** Blanks around it, a comma within, and the digits of another script, as they stand on the wire. */
+const NEARLY = ['%2010', '10%20', '1,000', '%D9%A1%D9%A0'];
+
 const sizes = (values: readonly string[], ...codes: readonly string[]) =>
   values.map((pageSize) => refusal({ pageSize }, ...codes));
 
@@ -93,7 +104,7 @@ const RULES: readonly Rule[] = [
     name: 'a pageSize that is no integer',
     inPlaceOf: 'page size',
     ways: refusals([
-      ...sizes(['abc', '10abc', '0x10', 'null'], 'invalid_request'),
+      ...sizes(['abc', '10abc', '0x10', 'null', 'true', ...NEARLY], 'invalid_request'),
       ...sizes(['1.5', '1e2', '10.0', '1_0'], 'invalid_request', 'page_size_out_of_range'),
       // Nothing is often read as absent, and many parsers take a sign.
       ...['', '%2B5'].map((pageSize) =>
@@ -107,7 +118,7 @@ const RULES: readonly Rule[] = [
     name: 'a from_id that is no integer',
     inPlaceOf: 'beginning',
     ways: refusals([
-      ...['abc', '1.5', '12abc', '0x10', '1e3', '1_000'].map((value) =>
+      ...['abc', '1.5', '12abc', '0x10', '1e3', '1_000', 'true', ...NEARLY].map((value) =>
         refusal({ from_id: value }, 'invalid_request'),
       ),
       refusalOr200({ from_id: '' }, 'invalid_request'),
@@ -146,6 +157,8 @@ function oddQueries(): string[] {
     rawQuery({ ...valid, pageSize: '%' }),
     rawQuery({ ...valid, from: '9'.repeat(2_000) }),
     rawQuery({ ...valid, from_id: '9'.repeat(400) }),
+    `${rawQuery(valid)}&from[]=x&to[y]=z`,
+    rawQuery({ ...valid, from: `2026-03-01T00:00:00.${'1'.repeat(40)}Z` }),
     rawQuery({ ...valid, from_id: '-1' }),
     rawQuery({ ...valid, from_id: '9223372036854775808' }),
     rawQuery({ ...valid, from: encodeURIComponent("2026-03-01T00:00:00Z' OR '1'='1") }),
