@@ -94,6 +94,8 @@ const timeWays = (['from', 'to'] as const).flatMap((name) => [
 /** Blanks around it, a comma within, and the digits of another script, as they stand on the wire. */
 const NEARLY = ['%2010', '10%20', '1,000', '%D9%A1%D9%A0'];
 
+const UUID = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
+
 const sizes = (values: readonly string[], ...codes: readonly string[]) =>
   values.map((pageSize) => refusal({ pageSize }, ...codes));
 
@@ -118,7 +120,7 @@ const RULES: readonly Rule[] = [
     name: 'a from_id that is no integer',
     inPlaceOf: 'beginning',
     ways: refusals([
-      ...['abc', '1.5', '12abc', '0x10', '1e3', '1_000', 'true', ...NEARLY].map((value) =>
+      ...['abc', '1.5', '12abc', '0x10', '1e3', '1_000', 'true', UUID, ...NEARLY].map((value) =>
         refusal({ from_id: value }, 'invalid_request'),
       ),
       refusalOr200({ from_id: '' }, 'invalid_request'),
