@@ -33,6 +33,7 @@ const isEmpty: Judge = (exchange) => {
 const ZERO_WIDTH: Rule = {
   id: '4.2-r1-zero-width',
   name: 'windows of no width',
+  telling: 2,
   precondition: 'data',
   inPlaceOf: 'window',
   ways: async (kit) => {
@@ -47,14 +48,15 @@ const ZERO_WIDTH: Rule = {
 const INVERTED: Rule = {
   id: '4.2-r2-inverted',
   name: 'to earlier than from',
+  telling: 3,
   inPlaceOf: 'window',
   ways: (kit) => {
     const { from, to } = SOME_WINDOW;
     const windows: readonly (readonly [string, string])[] = [
       [to, from],
-      [formatInstant(shift(instant(from), 1n, 0)), from],
       [formatInstant(shift(instant(from), 1n)), from],
       ['2100-01-01T00:00:00Z', '1970-01-01T00:00:00Z'],
+      [formatInstant(shift(instant(from), 1n, 0)), from],
       ['2099-01-01T00:00:00Z', '2098-12-31T23:59:59.999999Z'],
     ];
     return windows.map(([later, earlier]) => ({

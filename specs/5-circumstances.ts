@@ -79,6 +79,7 @@ const RULES: readonly Rule[] = [
   {
     id: '5-tampered',
     name: 'altered tokens, in many circumstances',
+    telling: 2,
     without: ['token'],
     ways: async (kit) => {
       if (!(await kit.token()).claims)

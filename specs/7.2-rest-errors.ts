@@ -18,11 +18,16 @@ import { queryValue } from '../fixtures/client/page.ts';
 import { withParameter } from '../fixtures/run/circumstances.ts';
 import { Kit } from '../fixtures/run/kit.ts';
 
-const MALFORMED_TIMES = [
+/** Asked in every circumstance. */
+const TELLING_TIMES = [
   '2026-03-01T00:00:00', // no offset
-  '2026-03-01T00:00Z', // no seconds
   '2026-03-01', // a date alone
   '2026-02-30T00:00:00Z',
+  'now',
+] as const;
+
+const MALFORMED_TIMES = [
+  '2026-03-01T00:00Z', // no seconds
   '2025-02-29T00:00:00Z',
   '2026-04-31T00:00:00Z',
   '2026-13-01T00:00:00Z',
@@ -58,7 +63,6 @@ const MALFORMED_TIMES = [
   '12026-03-01T00:00:00Z',
   '-2026-03-01T00:00:00Z',
   'Sun, 01 Mar 2026 00:00:00 GMT',
-  'now',
   'infinity',
   'yesterday',
   'null',
@@ -84,8 +88,14 @@ const malformedTime =
     return { ...way, alter: (request, ground) => way.alter(withRoom(request, name), ground) };
   };
 
-const timeWays = (['from', 'to'] as const).flatMap((name) => [
-  ...MALFORMED_TIMES.map((value) => malformedTime(name, encodeURIComponent(value), 'invalid_time_range')),
+const EDGES = ['from', 'to'] as const;
+
+const timeWays = (values: readonly string[]) =>
+  EDGES.flatMap((name) =>
+    values.map((value) => malformedTime(name, encodeURIComponent(value), 'invalid_time_range')),
+  );
+
+const rawTimeWays = EDGES.flatMap((name) => [
   // A raw + is a space in a query: the offset lost its sign.
   malformedTime(name, `${SOME_WINDOW[name].slice(0, -1)}+01:00`, 'invalid_time_range'),
   ...['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
@@ -104,6 +114,7 @@ const RULES: readonly Rule[] = [
     id: '7.2-invalid_request',
     alsoIds: ['7.2-body'],
     name: 'a pageSize that is no integer',
+    telling: 2,
     inPlaceOf: 'page size',
     ways: refusals([
       ...sizes(['abc', '10abc', '0x10', 'null', 'true', ...NEARLY], 'invalid_request'),
@@ -118,6 +129,7 @@ const RULES: readonly Rule[] = [
     id: '7.2-invalid_request',
     alsoIds: ['7.2-body'],
     name: 'a from_id that is no integer',
+    telling: 2,
     inPlaceOf: 'beginning',
     ways: refusals([
       ...['abc', '1.5', '12abc', '0x10', '1e3', '1_000', 'true', UUID, ...NEARLY].map((value) =>
@@ -130,12 +142,14 @@ const RULES: readonly Rule[] = [
     id: '7.2-invalid_time_range',
     alsoIds: ['7.2-body'],
     name: 'instants that are not RFC 3339',
-    ways: refusals(timeWays),
+    telling: EDGES.length * TELLING_TIMES.length,
+    ways: refusals([...timeWays(TELLING_TIMES), ...timeWays(MALFORMED_TIMES), ...rawTimeWays]),
   },
   {
     id: '7.2-page_size_out_of_range',
     alsoIds: ['7.2-body'],
     name: 'page sizes beyond the bounds',
+    telling: 3,
     inPlaceOf: 'page size',
     ways: refusals([
       ...sizes(['0', '1001', '-1'], 'page_size_out_of_range'),
