@@ -58,6 +58,7 @@ const INVERTED: Rule = {
       ['2100-01-01T00:00:00Z', '1970-01-01T00:00:00Z'],
       [formatInstant(shift(instant(from), 1n, 0)), from],
       ['2099-01-01T00:00:00Z', '2098-12-31T23:59:59.999999Z'],
+      ['1960-01-02T00:00:00Z', '1960-01-01T00:00:00Z'],
     ];
     return windows.map(([later, earlier]) => ({
       alter: (request) => withWindow(request, later, earlier),
