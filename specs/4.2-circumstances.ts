@@ -8,9 +8,10 @@ import {
   type PageQuery,
 } from '../fixtures/client/page.ts';
 import { differs, type Mismatch } from '../fixtures/checks/mismatch.ts';
-import { askerOf } from '../fixtures/run/circumstances.ts';
+import { askerOf, type Ground } from '../fixtures/run/circumstances.ts';
 import {
   inEveryCircumstance,
+  levelOf,
   MOMENTS,
   type Moment,
   type Occasion,
@@ -29,6 +30,14 @@ const PAGES: Pick<Rule, 'id' | 'name' | 'ways'> = {
   ways: () => [],
 };
 
+/** Where there is room for a hundred: the default shows on pages that it fills. */
+const DEFAULT: Pick<Rule, 'id' | 'name' | 'ways' | 'without'> = {
+  id: '4.2-pageSize-default',
+  name: 'the default page size in many circumstances',
+  ways: () => [],
+  without: ['window', 'page size'],
+};
+
 const queryOf = ({ url }: RequestOut): PageQuery => {
   const [size, id] = ['pageSize', 'from_id'].map((name) => queryValue(url, name));
   return {
@@ -39,19 +48,28 @@ const queryOf = ({ url }: RequestOut): PageQuery => {
   };
 };
 
+const optionsOf = (request: RequestOut, ground: Ground): PageOptions => ({
+  client: askerOf(request, ground)!,
+  tenantId: tenantOfPath(request.url)!,
+  ...(request.authorization.kind === 'header' ? { authorization: request.authorization } : {}),
+});
+
 /** A few pages; the default page size shows where the first is full without naming one. */
 async function walkThere(kit: Kit, { plain, ground }: Occasion): Promise<void> {
-  const client = askerOf(plain, ground)!;
-  const options: PageOptions = {
-    client,
-    tenantId: tenantOfPath(plain.url)!,
-    ...(plain.authorization.kind === 'header' ? { authorization: plain.authorization } : {}),
-  };
+  const options = optionsOf(plain, ground);
   const query = queryOf(plain);
   const first = await kit.ask(query, options);
   if (first.status !== 200) return;
-  await walkOn(kit, query, first, { client, maxPages: PAGES_AT_MOST });
+  await walkOn(kit, query, first, { client: options.client!, maxPages: PAGES_AT_MOST });
   if (query.pageSize === undefined) await holdAgainstDefault(kit, query, first, options);
+}
+
+async function askDefault(kit: Kit, { plain, ground }: Occasion): Promise<void> {
+  const wide = levelOf('window', 'a window of many years')(plain, ground);
+  const request = levelOf('page size', 'no pageSize')(wide, ground);
+  const options = optionsOf(request, ground);
+  const first = await kit.ask(queryOf(request), options);
+  if (first.status === 200) await holdAgainstDefault(kit, queryOf(request), first, options);
 }
 
 /** Answers without pageSize that are shorter than those of pageSize=100 are: another default. */
@@ -82,35 +100,47 @@ export async function holdAgainstDefault(
   kit.fail({ id: '4.2-pageSize-default', cause: 'default', mismatch, exchange: first, again });
 }
 
-export const probes: readonly Probe[] = MOMENTS.map((moment: Moment) => ({
-  ids: [
-    '4.2-success',
-    '4.2-content-type',
-    '4.2-window',
-    '4.2-from-inclusive',
-    '4.2-to-exclusive',
-    '4.2-from_id',
-    '4.2-pageSize-default',
-    '4.2-r4-order',
-    '4.2-r5-exactly-once',
-    '4.2-r6-next-to',
-    '4.2-r6-next-pageSize',
-    '4.2-r6-next-from',
-    '4.2-r6-next-from_id',
-    '4.2-r6-next-target',
-    '4.2-r7-link',
-    '4.2-r7-link-absent',
-    '2.3-id',
-    '2.3-tenantId',
-    '2.3-testTime',
-    '2.4-items',
-    '2.4-links',
-    '2.4-next',
-    '2.4-next-absent',
-  ],
-  name: moment === MOMENTS[0] ? PAGES.name : `${PAGES.name}, ${moment}`,
-  precondition: 'data',
-  supplement: true,
-  ...(moment === MOMENTS[0] ? {} : { last: true }),
-  run: (kit) => inEveryCircumstance(kit, PAGES, moment, 0, (occasion) => walkThere(kit, occasion)),
-}));
+const supplementOf = (name: string, moment: Moment) =>
+  ({
+    name: moment === MOMENTS[0] ? name : `${name}, ${moment}`,
+    precondition: 'data',
+    supplement: true,
+    ...(moment === MOMENTS[0] ? {} : { last: true }),
+  }) as const;
+
+export const probes: readonly Probe[] = MOMENTS.flatMap((moment: Moment) => [
+  {
+    ids: [
+      '4.2-success',
+      '4.2-content-type',
+      '4.2-window',
+      '4.2-from-inclusive',
+      '4.2-to-exclusive',
+      '4.2-from_id',
+      '4.2-pageSize-default',
+      '4.2-r4-order',
+      '4.2-r5-exactly-once',
+      '4.2-r6-next-to',
+      '4.2-r6-next-pageSize',
+      '4.2-r6-next-from',
+      '4.2-r6-next-from_id',
+      '4.2-r6-next-target',
+      '4.2-r7-link',
+      '4.2-r7-link-absent',
+      '2.3-id',
+      '2.3-tenantId',
+      '2.3-testTime',
+      '2.4-items',
+      '2.4-links',
+      '2.4-next',
+      '2.4-next-absent',
+    ],
+    ...supplementOf(PAGES.name, moment),
+    run: (kit: Kit) => inEveryCircumstance(kit, PAGES, moment, 0, (occasion) => walkThere(kit, occasion)),
+  },
+  {
+    ids: ['4.2-pageSize-default'],
+    ...supplementOf(DEFAULT.name, moment),
+    run: (kit: Kit) => inEveryCircumstance(kit, DEFAULT, moment, 0, (occasion) => askDefault(kit, occasion)),
+  },
+]);
