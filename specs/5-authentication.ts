@@ -1,9 +1,13 @@
 /** Section 5: how a request says who asks. */
 import { secretVariable } from '../fixtures/run/evidence.ts';
 import { quote } from '../fixtures/run/shell.ts';
-import { encodePart } from '../fixtures/client/altered-token.ts';
+import { bearerOf, cutTo, encodePart, partsOf } from '../fixtures/client/altered-token.ts';
+import type { Authorization } from '../fixtures/client/exchange.ts';
+import { forge } from '../fixtures/client/forged-token.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
+import { refused } from '../fixtures/checks/refusal.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
+import type { RequirementId } from '../fixtures/requirements.ts';
 import { mintAll } from '../fixtures/run/mint-all.ts';
 import { observed, type Probe } from '../fixtures/run/probe.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
@@ -18,18 +22,55 @@ const LATER_PAGE = '&from_id=1';
 async function refusals(kit: Kit): Promise<void> {
   const form = kit.client.validForm('primary');
   const without = (name: string): typeof form => form.filter(([key]) => key !== name);
-  for (const wrong of [
+  for (const refusedForm of [
     [...without('grant_type'), ['grant_type', 'password']] as typeof form,
     without('scope'),
     [...form, form.find(([key]) => key === 'client_secret')!],
   ]) {
-    await kit.send(kit.client.tokenRequest(wrong));
+    await kit.send(kit.client.tokenRequest(refusedForm));
   }
   const primary = { kind: 'client', client: 'primary' } as const;
   const valid = kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), primary);
   await kit.send({ ...valid, url: `${valid.url}&pageSize=none` });
   await kit.send(kit.request(NOBODY, rawQuery(encoded(SOME_WINDOW)), primary));
   await kit.send({ ...valid, url: `${kit.target.baseUrl}/v1/no-such-path`, offPath: true });
+  const { text } = await kit.token();
+  const wrong = bearerHeader(`Bearer ${text}AAAA`, 'Bearer ($TOKEN and four letters)', 'Bearer ${TOKEN}AAAA');
+  await kit.send({ ...valid, authorization: wrong });
+}
+
+/** An answer that needs no look at the data may be made before anybody looks at who asks. */
+async function forNothing(kit: Kit): Promise<void> {
+  const { text, claims } = await kit.token();
+  const wrong: [RequirementId, Authorization][] = [
+    ['5-missing', { kind: 'none' }],
+    ['5-garbage', bearerHeader('Bearer garbage', 'Bearer garbage')],
+  ];
+  if (claims) {
+    const [head, payload, signature] = partsOf(text);
+    const half = cutTo(signature, signature.text.length >> 1);
+    wrong.push(
+      ['5-tampered', bearerOf([head, payload, half], 'signature cut short')],
+      [
+        '5-forged',
+        bearerHeader(
+          `Bearer ${await forge(text)}`,
+          'Bearer (token signed with another key)',
+          'Bearer $FORGED_TOKEN',
+        ),
+      ],
+    );
+  }
+  const query = rawQuery(encoded({ from: SOME_WINDOW.from, to: SOME_WINDOW.from }));
+  for (const [id, authorization] of wrong) {
+    const exchange = await kit.send(kit.request(await kit.tenantOf(), query, authorization));
+    kit.check(
+      id,
+      exchange,
+      refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
+      'a window of no width',
+    );
+  }
 }
 
 export const probes: readonly Probe[] = [
@@ -43,6 +84,12 @@ export const probes: readonly Probe[] = [
       await unauthenticated(kit, '5-missing', { kind: 'none' });
       await unauthenticated(kit, '5-missing', { kind: 'none' }, LATER_PAGE);
     },
+  },
+  {
+    ids: ['5-missing', '5-garbage', '5-tampered', '5-forged'],
+    name: 'who may not ask, for a window of no width',
+    precondition: 'page',
+    run: forNothing,
   },
   {
     ids: ['5-scheme'],

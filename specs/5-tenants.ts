@@ -12,8 +12,10 @@ import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import { encoded, NOBODY, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
 
-/** Makes a request one of a later page. */
-const LATER_PAGE = '&from_id=1';
+const FIRST_PAGE = rawQuery(encoded(SOME_WINDOW));
+const LATER_PAGE = `${FIRST_PAGE}&from_id=1`;
+/** An answer that needs no look at the data may be made before anybody looks at who asks. */
+const NO_WIDTH = rawQuery(encoded({ from: SOME_WINDOW.from, to: SOME_WINDOW.from }));
 
 export const probes: readonly Probe[] = [
   {
@@ -23,10 +25,11 @@ export const probes: readonly Probe[] = [
     run: async (kit) => {
       requireSecondTenant(kit);
       const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
-      const ask = (client: 'primary' | 'secondTenant', tenantId: string, query = ''): Promise<Exchange> =>
-        kit.send(
-          kit.request(tenantId, `${rawQuery(encoded(SOME_WINDOW))}${query}`, { kind: 'client', client }),
-        );
+      const ask = (
+        client: 'primary' | 'secondTenant',
+        tenantId: string,
+        query = FIRST_PAGE,
+      ): Promise<Exchange> => kit.send(kit.request(tenantId, query, { kind: 'client', client }));
       // Each tenant asks for its own first, so that a kept answer or token would show.
       for (const [client, tenantId] of [
         ['secondTenant', other],
@@ -37,7 +40,7 @@ export const probes: readonly Probe[] = [
         ['primary', other],
         ['secondTenant', own],
       ] as const) {
-        for (const query of ['', LATER_PAGE]) {
+        for (const query of [FIRST_PAGE, LATER_PAGE, NO_WIDTH]) {
           kit.check(
             '5-forbidden',
             await ask(client, tenantId, query),
@@ -53,9 +56,7 @@ export const probes: readonly Probe[] = [
     name: 'the path of a tenant that nobody has',
     precondition: 'page',
     run: async (kit) => {
-      const exchange = await kit.send(
-        kit.request(NOBODY, rawQuery(encoded(SOME_WINDOW)), { kind: 'client', client: 'primary' }),
-      );
+      const exchange = await kit.send(kit.request(NOBODY, FIRST_PAGE, { kind: 'client', client: 'primary' }));
       kit.ledger.observe('unknown-tenant', sayRefusal(exchange, kit.target.errorCodePointer));
       // If it is a 403, its code was judged on its way; a 404 is allowed here.
       kit.ledger.check('7.2-forbidden');
@@ -169,7 +170,7 @@ async function notOwn(kit: Kit): Promise<void> {
   const own = (await kit.tenantOf()).toLowerCase();
   await sideBySide(nearlyOwn(own), async (path) => {
     const authorization = { kind: 'client', client: 'primary' } as const;
-    const request = kit.request(path, rawQuery(encoded(SOME_WINDOW)), authorization);
+    const request = kit.request(path, FIRST_PAGE, authorization);
     kit.check(
       '5-forbidden-unknown',
       await kit.send({ ...request, offPath: true }),

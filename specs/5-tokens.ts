@@ -17,7 +17,8 @@ import { claimsOf, readToken, type Token } from '../fixtures/client/token.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import { waitForExpiry } from '../fixtures/run/expired-tokens.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
+import { observed, type Probe } from '../fixtures/run/probe.ts';
+import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
 import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { LATER_MINT, refusedToken, secondsLeft, tokenHeader } from '../fixtures/run/valid-token.ts';
 import { expiredBearer, unauthenticated } from '../fixtures/run/unauthenticated.ts';
@@ -121,6 +122,10 @@ export const probes: readonly Probe[] = [
     name: 'a token before and after a later one',
     precondition: 'page',
     run: acrossMints,
+  },
+  {
+    ...observed(['5-valid-token'], 'the token of pages of every size', pagesOfEverySize),
+    supplement: true,
   },
   {
     ids: ['5-valid-token'],
