@@ -92,22 +92,19 @@ function wrongSecrets({ clients }: Target): Guess[] {
 }
 
 /** A value with a blank behind it may be malformed as well. */
-const orMalformed =
-  (value: string, judge: Judge): Judge =>
+const refusedGuess =
+  (value: string): Judge =>
   (exchange) =>
     value !== value.trim() && refusedAs(400, 'invalid_request')(exchange) === undefined
       ? undefined
-      : judge(exchange);
+      : refusedAs(401, 'invalid_client')(exchange);
 
 /** Each must be refused as invalid_client. Right credentials in between end the count of wrong ones in most guards. */
 async function refuseGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess[]): Promise<void> {
   for (const [done, { owner, name, value }] of guesses.entries()) {
     try {
       const form = replaced(kit.client.validForm(owner), name, value);
-      challenge(
-        kit,
-        await hold(kit, id, form, orMalformed(value, refusedAs(401, 'invalid_client')), `a wrong ${name}`),
-      );
+      challenge(kit, await hold(kit, id, form, refusedGuess(value), `a wrong ${name}`));
       await kit.client.mint(owner);
     } catch (error) {
       // What was refused before it says enough.
@@ -130,7 +127,6 @@ const GRANTS = [
   'nobody-knows-this-grant',
   'CLIENT_CREDENTIALS',
   'client_credentials_too',
-  'client_credentials ',
 ];
 const SCOPES = ['nobody.has.this.scope', 'screenings.write', 'SCREENINGS.READ', 'screenings.readers'];
 
@@ -241,13 +237,7 @@ export const probes: readonly Probe[] = [
     run: async (kit) => {
       for (const grant of GRANTS) {
         const form = replaced(kit.client.validForm('primary'), 'grant_type', grant);
-        await hold(
-          kit,
-          '7.1-unsupported_grant_type',
-          form,
-          orMalformed(grant, refusedAs(400, 'unsupported_grant_type')),
-          grant,
-        );
+        await hold(kit, '7.1-unsupported_grant_type', form, refusedAs(400, 'unsupported_grant_type'), grant);
       }
     },
   },
