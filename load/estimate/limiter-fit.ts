@@ -224,24 +224,58 @@ function paceMs(seen: readonly Observation[]): number | undefined {
   return sorted[sorted.length >> 1];
 }
 
+/** How many tokens drip in between two refusals is the pace, however they were asked for; idle stretches tell a slower one. */
+function betweenRefusals(seen: readonly Observation[]): number[] {
+  const paces: number[] = [];
+  let [sinceMs, passed] = [NaN, 0];
+  for (const { ok, atMs } of seen) {
+    if (ok) passed += 1;
+    else if (passed === 0 || Number.isNaN(sinceMs)) [sinceMs, passed] = [atMs, 0];
+    else if (passed >= LEAST_PACED) {
+      paces.push((atMs - sinceMs) / passed);
+      [sinceMs, passed] = [atMs, 0];
+    }
+  }
+  const sorted = paces.sort((a, b) => a - b);
+  return [sorted[0], sorted[sorted.length >> 2]].filter((pace) => pace !== undefined && pace > 0) as number[];
+}
+
+const LEAST_PACED = 8;
+
 function fitBucket(seen: readonly Observation[]): Fit | undefined {
   const firstRefused = seen.findIndex(({ ok }) => !ok);
   const burstMs = seen[firstRefused]!.atMs - seen[0]!.atMs;
   const releases = releasesOf(seen);
   if (!releases[0]) return undefined;
-  const around = paceMs(seen) ?? releases[0].passedMs - seen[firstRefused]!.atMs;
-  const candidates = spread(Math.log(around * 0.25), Math.log(around * 2), 220).flatMap((length) => {
-    const msPerToken = Math.exp(length);
-    return limitsAround([firstRefused - Math.floor(burstMs / msPerToken)], 2).map((limit): Candidate => ({
+  const around = [
+    ...betweenRefusals(seen).map((paceMs) => [paceMs, 1.1] as const),
+    [paceMs(seen) ?? releases[0].passedMs - seen[firstRefused]!.atMs, 3] as const,
+  ];
+  const candidates = around.flatMap(([middle, times]) =>
+    spread(Math.log(middle / times), Math.log(middle * times), 40 * times).flatMap((length) => {
+      const msPerToken = Math.exp(length);
+      const burst = firstRefused - Math.floor(burstMs / msPerToken);
+      return (burst > 0 ? limitsAround([burst], 2) : []).map((limit): Candidate => ({
+        kind: 'token-bucket',
+        limit,
+        windowMs: msPerToken * limit,
+      }));
+    }),
+  );
+  const evidence = evidenceOf(seen);
+  const coarse = nearest(evidence, candidates, bucketDistance)[0]?.candidate;
+  if (!coarse) return undefined;
+  const msPerToken = coarse.windowMs / coarse.limit;
+  const closer = spread(0.985, 1.015, 60).flatMap((share) =>
+    limitsAround([coarse.limit], 3).map((limit): Candidate => ({
       kind: 'token-bucket',
       limit,
-      windowMs: msPerToken * limit,
-    }));
-  });
-  const evidence = evidenceOf(seen);
-  const near = nearest(evidence, candidates, bucketDistance);
-  const middle = near[near.length >> 1];
-  return middle && { best: middle.candidate, misses: countMisses(evidence, middle.candidate, Infinity) };
+      windowMs: msPerToken * share * limit,
+    })),
+  );
+  const near = nearest(evidence, [coarse, ...closer], bucketDistance);
+  const middle = near[near.length >> 1]!;
+  return { best: middle.candidate, misses: countMisses(evidence, middle.candidate, Infinity) };
 }
 
 function fitCounter(seen: readonly Observation[]): Fit | undefined {
