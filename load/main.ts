@@ -1,6 +1,6 @@
 /** `npm run load`: scenarios, planning, merging, and the checks of the load kit against known truths. */
 import { Command, CommanderError } from 'commander';
-import { above0, COMMON, duration, whole } from './commands/flags.ts';
+import { above0, COMMON, duration, from0, whole } from './commands/flags.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand } from './commands/plan.ts';
 import { scenarioCommand, type ScenarioFlags } from './commands/scenario.ts';
@@ -30,15 +30,24 @@ for (const [name, { about, flags }] of Object.entries(SCENARIOS)) {
 
 program
   .command('plan')
-  .description('requests, utilisation, headroom and replicas for tenants and their habits')
+  .description('requests, utilisation, waiting, replicas and cost for tenants and their habits')
   .requiredOption('--from <file>', 'a load-capacity.json')
   .requiredOption('--tenants <n>', 'tenants that poll', whole)
   .requiredOption('--poll <time>', 'how often each polls, such as 60s', duration)
   .requiredOption('--screenings-per-day <n>', 'of each tenant', above0)
+  .option('--poll-spread <time>', 'polls come within so much of each interval; default the whole', duration)
   .option('--page-size <n>', 'items a page', whole, 100)
   .option('--token-lifetime <time>', 'of access tokens', duration, 3600)
+  .option('--token-from <file>', 'a load-token.json: what a token call costs; default as much as a page')
+  .option('--measured-replicas <n>', 'that carried the capacity together', whole, 1)
   .option('--utilisation <share>', 'of a replica at the peak', above0, 0.7)
-  .option('--peak-factor <n>', 'the busiest hour against the mean', above0, 1)
+  .option('--peak-factor <n>', "the busiest hour's screenings against the mean", above0, 1)
+  .option('--retries <share>', 'of requests, asked again', from0, 0.01)
+  .option('--spare <n>', 'replicas that may fail', from0, 1)
+  .option('--outage <time>', 'that has to be caught up with', duration, 3600)
+  .option('--growth <share>', 'of tenants a year, such as 0.3', from0, 0)
+  .option('--cost-per-replica <n>', 'in any currency, for any time', above0)
+  .option('--html <file>', 'the page with the picture', 'reports/load-plan.html')
   .option('--json', 'as JSON')
   .action(async (flags) => {
     process.exitCode = await planCommand(flags);

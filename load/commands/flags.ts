@@ -8,6 +8,13 @@ export const above0 = (text: string): number => {
   return value;
 };
 
+export const from0 = (text: string): number => {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= 0) || !Number.isFinite(value))
+    throw new InvalidArgumentError('a number from 0 is expected.');
+  return value;
+};
+
 export const whole = (text: string): number => {
   if (!/^\d{1,9}$/.test(text) || Number(text) === 0)
     throw new InvalidArgumentError('a whole number above 0 is expected.');

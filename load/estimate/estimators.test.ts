@@ -9,7 +9,6 @@ import { createLimiter, LIMITER_KINDS, type LimiterSettings } from './limiter-mo
 import { type Probed } from './limiter-probe.ts';
 import { probeVirtually } from '../simulated/probe.ts';
 import { mergeParts } from './merge.ts';
-import { plan } from './plan.ts';
 import { simulate, WorkQueue } from './queue.ts';
 import { judgeStep, saturation } from './step.ts';
 
@@ -207,33 +206,4 @@ test('histograms add up', () => {
   expect(quantileBucket(merged, 0.99)).toBe(bucketOf(sorted[Math.ceil(0.99 * 3000) - 1]!));
   const sum = mergeParts(parts.map((histogram) => ({ seconds: 10, histogram, counts: { pages: 1000 } })));
   expect(sum).toMatchObject({ requests: 3000, requestsPerSecond: 300, counts: { pages: 3000 } });
-});
-
-const HABITS = {
-  capacity: 100,
-  capacityLow: 95,
-  limitedBy: 'saturation',
-  measuredPageSize: 100,
-  tenants: 200,
-  pollSeconds: 60,
-  screeningsPerDay: 5000,
-  pageSize: 100,
-  tokenLifetimeSeconds: 3600,
-  targetUtilisation: 0.7,
-  peakFactor: 1,
-} as const;
-
-test('plan: the arithmetic', () => {
-  const planned = plan(HABITS);
-  expect(planned.pollsPerSecond).toBeCloseTo(200 / 60);
-  expect(planned.pagesPerPoll).toBe(1);
-  expect(planned.tokensPerSecond).toBeCloseTo(200 / 3540);
-  expect(planned.requestsPerSecond).toBeCloseTo(200 / 60 + 200 / 3540);
-  expect(planned.utilisation).toBeCloseTo(planned.requestsPerSecond / 95);
-  expect(planned.replicas).toBe(1);
-  expect(plan({ ...HABITS, tenants: 20_000 }).replicas).toBe(6);
-  // 5000 a day, polled every six hours: 1250 screenings, 13 pages.
-  expect(plan({ ...HABITS, pollSeconds: 21_600 }).pagesPerPoll).toBe(13);
-  expect(plan({ ...HABITS, limitedBy: 'quota' })).not.toHaveProperty('replicas');
-  expect(() => plan({ ...HABITS, tenants: 0 })).toThrow(RangeError);
 });

@@ -1,4 +1,5 @@
 /** `verify capacity`: the search against servers whose capacity is known, beside what a ramp would have said. */
+import { lateShare } from '../estimate/erlang.ts';
 import { sustainedRate, serviceTimes, type ServiceSettings } from '../estimate/queue.ts';
 import { median } from '../estimate/depth.ts';
 import { randomSource } from '../k6/lib/random.ts';
@@ -57,17 +58,6 @@ export function trueCapacity(service: ServiceSettings, p99Ms: number): number {
     else high = rate;
   }
   return low;
-}
-
-/** The share of requests that take longer than t seconds: M/M/c, Poisson arrivals and exponential service. */
-function lateShare(workers: number, mu: number, rate: number, t: number): number {
-  const load = rate / mu;
-  let blocked = 1;
-  for (let k = 1; k <= workers; k += 1) blocked = (load * blocked) / (k + load * blocked);
-  const waits = blocked / (1 - (load / workers) * (1 - blocked));
-  const spare = (workers - 1) * mu - rate;
-  const both = Math.abs(spare) < 1e-9 ? mu * t : (mu / spare) * (1 - Math.exp(-spare * t));
-  return Math.exp(-mu * t) * (1 + waits * both);
 }
 
 export async function verifyCapacity(options: VerifyCapacityOptions): Promise<CapacityRow[]> {

@@ -1,0 +1,59 @@
+/** What tenants ask for: polls, pages, tokens. */
+import { pagesOfPoll } from './pages.ts';
+
+export interface Habits {
+  readonly tenants: number;
+  readonly pollSeconds: number;
+  /** Polls come within so many seconds of each interval; the interval itself where they are independent. */
+  readonly spreadSeconds: number;
+  readonly screeningsPerDay: number;
+  readonly pageSize: number;
+  readonly tokenLifetimeSeconds: number;
+  /** What a token call costs, in pages. */
+  readonly tokenPrice: number;
+  /** The busiest hour against the mean: it multiplies screenings, and no polls. */
+  readonly peakFactor: number;
+  /** Share of the requests that are asked again. */
+  readonly retries: number;
+}
+
+export const SECONDS_A_DAY = 86_400;
+const MARGIN_SECONDS = 60;
+
+/** Requests of all tenants, in the mean and at the peak. */
+export function demandOf(habits: Habits) {
+  const { tenants, pollSeconds, screeningsPerDay, pageSize, peakFactor, retries, tokenPrice } = habits;
+  const polls = tenants / pollSeconds;
+  const screenings = (screeningsPerDay * pollSeconds) / SECONDS_A_DAY;
+  const screeningsAtPeak = screenings * peakFactor;
+  const mean = pagesOfPoll(screenings, pageSize);
+  const atPeak = pagesOfPoll(screeningsAtPeak, pageSize);
+  // The busiest hour takes from the other 23.
+  const offPeakPages = pagesOfPoll((screenings * Math.max(0, 24 - peakFactor)) / 23, pageSize);
+  const lifetime = habits.tokenLifetimeSeconds;
+  const usable = lifetime - Math.min(MARGIN_SECONDS, lifetime / 4);
+  // A token is renewed at a poll: at the first one after it has to be.
+  const renewal = Math.ceil(usable / pollSeconds) * pollSeconds;
+  const tokensAPoll = (pollSeconds / renewal) * tokenPrice;
+  const rate = (pages: number): number => (polls * (pages + tokensAPoll)) / (1 - retries);
+  const [requests, peak, offPeak] = [rate(mean.mean), rate(atPeak.mean), rate(offPeakPages.mean)];
+  return {
+    mean,
+    atPeak,
+    screeningsAtPeak,
+    peakWork: atPeak.mean + tokensAPoll,
+    requests,
+    peak,
+    offPeak,
+    steps: [
+      `polls: ${tenants} tenants / ${pollSeconds} s = ${show(polls)}/s, at any hour`,
+      `screenings a poll: ${screeningsPerDay} a day × ${pollSeconds} s / 86400 s = ${show(screenings)}; at the peak × ${peakFactor} = ${show(screeningsAtPeak)}`,
+      `pages a poll: mean of max(1, ⌈N / ${pageSize}⌉) for Poisson N = ${show(mean.mean)}; at the peak ${show(atPeak.mean)}`,
+      `tokens: one a tenant every ${show(renewal)} s, worth ${show(tokenPrice)} pages each = ${show(tokensAPoll)} a poll`,
+      `requests: ${show(polls)}/s × (${show(mean.mean)} + ${show(tokensAPoll)}) / (1 − ${retries} asked again) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
+    ],
+  };
+}
+
+export const show = (value: number): string => String(Number(value.toPrecision(4)));
+export const percent = (value: number): string => `${(value * 100).toFixed(1)} %`;

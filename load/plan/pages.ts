@@ -1,0 +1,43 @@
+/** Pages a poll takes: a poll finds a Poisson number of screenings, and asks one page even where it finds none. */
+
+export interface Pages {
+  readonly mean: number;
+  /** Of the squares: a poll of many pages is a burst of its own. */
+  readonly meanSquare: number;
+}
+
+/** Of max(1, ⌈N / pageSize⌉) for N screenings of the given mean, arriving independently of one another. */
+export function pagesOfPoll(meanScreenings: number, pageSize: number): Pages {
+  // Beyond so many pages the last one is half full in the mean.
+  if (meanScreenings > 50 * pageSize && meanScreenings > 1000) {
+    const mean = meanScreenings / pageSize + 0.5;
+    return { mean, meanSquare: mean ** 2 + meanScreenings / pageSize ** 2 };
+  }
+  let [mean, meanSquare] = [1, 1];
+  // Sums of how likely there are more than so many pages, beyond the first.
+  for (let page = 1; ; page += 1) {
+    const more = 1 - poissonAtMost(page * pageSize, meanScreenings);
+    mean += more;
+    meanSquare += (2 * page + 1) * more;
+    if (more < 1e-9 && page * pageSize > meanScreenings) return { mean, meanSquare };
+  }
+}
+
+/** The number of pages that so large a share of polls does not exceed. */
+export function pagesAtMost(meanScreenings: number, pageSize: number, share: number): number {
+  let pages = 1;
+  while (poissonAtMost(pages * pageSize, meanScreenings) < share) pages += 1;
+  return pages;
+}
+
+/** The probability of at most k, summed in logarithms: means of thousands underflow otherwise. */
+function poissonAtMost(k: number, mean: number): number {
+  if (mean <= 0) return 1;
+  let logTerm = -mean;
+  let sum = Math.exp(logTerm);
+  for (let n = 1; n <= k; n += 1) {
+    logTerm += Math.log(mean / n);
+    sum += Math.exp(logTerm);
+  }
+  return Math.min(1, sum);
+}

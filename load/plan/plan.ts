@@ -1,0 +1,256 @@
+/** Capacity planning: tenants and their habits against a measured capacity. Arithmetic only, each step shown. */
+import { p99Seconds, type Servers } from './latency.ts';
+import { pagesAtMost, pagesOfPoll, type Pages } from './pages.ts';
+import { demandOf, percent, SECONDS_A_DAY, show, type Habits } from './demand.ts';
+
+/** What was measured, by one replica or by several together. */
+export interface Measured {
+  /** Requests a second, at the lower end of the interval. */
+  readonly perSecond: number;
+  readonly limitedBy: 'quota' | 'saturation' | 'none-found';
+  /** Requests a second with all busy, and how many are worked on at once. */
+  readonly saturation: number;
+  readonly workers: number;
+  /** Of one client, where a quota was met: requests a second, and its window where it has one. */
+  readonly clientQuota?: {
+    readonly perSecond: number;
+    readonly limit?: number;
+    readonly windowSeconds?: number;
+  };
+  /** What perSecond is: what the servers carry, a quota for all clients together, or as much as was seen. */
+  readonly server: 'capacity' | 'quota' | 'at-least';
+  readonly pageSize: number;
+  readonly p99Ms: number;
+  readonly replicas: number;
+}
+
+export interface Policy {
+  /** Share of a replica's capacity that may be used at the peak. */
+  readonly utilisation: number;
+  /** Replicas beyond those needed, so that as many may fail. */
+  readonly spare: number;
+  readonly outageSeconds: number;
+  /** Of tenants, a year. */
+  readonly growth: number;
+  readonly costPerReplica?: number;
+}
+
+export interface Plan {
+  readonly pagesPerPoll: number;
+  readonly requestsPerSecond: number;
+  readonly peakRequestsPerSecond: number;
+  /** Of one replica's capacity, or of the quota for all, at the peak. */
+  readonly utilisation: number;
+  /** Of one client's quota. */
+  readonly clientUtilisation?: number;
+  /** One replica, polls spread as they are; null where it never keeps up. */
+  readonly p99Seconds: number | null;
+  /** The least spread at which one replica keeps the SLO; absent where none does. */
+  readonly spreadNeededSeconds?: number;
+  /** Absent where a quota is the limit: replicas do not widen it. */
+  readonly replicas?: number;
+  /** Seconds until what an outage left is caught up with; null: never. */
+  readonly catchUpSeconds: number | null;
+  /** The most tenants that one replica carries within the SLO and its capacity. */
+  readonly tenantsAtMost: number;
+  readonly limitedFirstBy: string;
+  /** The load of each hour of a day. */
+  readonly day: readonly number[];
+  readonly years: readonly {
+    readonly year: number;
+    readonly tenants: number;
+    readonly replicas?: number;
+    readonly cost?: number;
+  }[];
+  readonly warnings: readonly string[];
+  readonly steps: readonly string[];
+  /** Whether what was measured carries it as it is. */
+  readonly carried: boolean;
+}
+
+const SERVER_WORDS = {
+  capacity: 'one replica',
+  quota: 'the quota for all',
+  'at-least': 'what the servers were seen to carry at least',
+} as const;
+
+const MOST_REPLICAS = 10_000;
+const YEARS = 3;
+/** Polls of a window that a client's quota has to let through. */
+const NEARLY_ALL = 0.999;
+
+/** Throws a RangeError for figures that are not positive. */
+export function plan(measured: Measured, habits: Habits, policy: Policy): Plan {
+  for (const [name, value] of Object.entries({ ...measured, ...habits, ...policy })) {
+    const least = ['retries', 'spare', 'growth', 'tokenPrice', 'spreadSeconds'].includes(name)
+      ? 0
+      : Number.MIN_VALUE;
+    if (typeof value === 'number' && !(value >= least))
+      throw new RangeError(`${name} must be above 0, got ${value}`);
+  }
+  const { tenants, pollSeconds, screeningsPerDay, pageSize, peakFactor, retries } = habits;
+  const each = measured.perSecond / measured.replicas;
+  const servers = (replicas: number): Servers => ({
+    perSecond: (measured.saturation / measured.replicas) * replicas,
+    workers: Math.max(1, Math.round((measured.workers / measured.replicas) * replicas)),
+  });
+  const load = demandOf(habits);
+  const scales = measured.server === 'capacity';
+  const utilisation = load.peak / each;
+  const inTime = (seconds: number): boolean => !scales || seconds < slo;
+  const slo = measured.p99Ms / 1000;
+  const p99 = (replicas: number, spreadSeconds = habits.spreadSeconds, some = habits): number => {
+    const pages: Pages = {
+      mean: load.peakWork,
+      meanSquare: load.atPeak.meanSquare + load.peakWork - load.atPeak.mean,
+    };
+    return p99Seconds(servers(replicas), {
+      polls: some.tenants / (1 - retries),
+      pages,
+      spreadSeconds,
+      pollSeconds,
+    });
+  };
+  const needed = (some: Habits): number => {
+    const peak = load.peak * (some.tenants / tenants);
+    let replicas = Math.max(1, Math.ceil(peak / (each * policy.utilisation) - 1e-9));
+    while (p99(replicas, some.spreadSeconds, some) >= slo && replicas < MOST_REPLICAS)
+      replicas += Math.ceil(replicas / 50);
+    return replicas;
+  };
+  const replicas = needed(habits);
+  const spreadNeededSeconds = leastSpread((seconds) => p99(1, seconds) < slo, pollSeconds);
+  const tenantsAtMost = mostTenants(
+    (some) =>
+      (load.peak * some) / tenants <= each &&
+      inTime(p99(1, habits.spreadSeconds, { ...habits, tenants: some })),
+  );
+
+  const backlog = pagesOfPoll(
+    (screeningsPerDay * policy.outageSeconds * peakFactor) / SECONDS_A_DAY,
+    pageSize,
+  ).mean;
+  const waiting = tenants * (backlog + habits.tokenPrice);
+  const carrying = each * (scales ? replicas : 1);
+  const catchUpSeconds = carrying > load.peak ? waiting / (carrying - load.peak) : Infinity;
+
+  const { clientQuota } = measured;
+  const pollsInWindow = clientQuota?.windowSeconds ? Math.ceil(clientQuota.windowSeconds / pollSeconds) : 0;
+  const clientAsks =
+    clientQuota?.limit && clientQuota.windowSeconds
+      ? (pollsInWindow * pagesAtMost(load.screeningsAtPeak, pageSize, NEARLY_ALL)) / clientQuota.windowSeconds
+      : load.atPeak.mean / pollSeconds;
+  const clientUtilisation = clientQuota && clientAsks / clientQuota.perSecond;
+  const one = p99(1);
+  const overServer = measured.server !== 'at-least' && utilisation > 1;
+  const carried = !overServer && (clientUtilisation ?? 0) <= 1 && inTime(one);
+  const years = Array.from<unknown, Plan['years'][number]>({ length: YEARS + 1 }, (_, year) => {
+    const some = Math.ceil(tenants * (1 + policy.growth) ** year);
+    const count = needed({ ...habits, tenants: some }) + policy.spare;
+    const cost = policy.costPerReplica === undefined ? {} : { cost: count * policy.costPerReplica };
+    return { year, tenants: some, ...(scales ? { replicas: count, ...cost } : {}) };
+  });
+  const warnings = [
+    ...(scales && replicas > measured.replicas && measured.replicas < 2
+      ? ['that more replicas carry more was not measured: measure two, and give --measured-replicas 2']
+      : []),
+    ...(measured.pageSize === pageSize
+      ? []
+      : [`the capacity was measured with pages of ${measured.pageSize}, not of ${pageSize}`]),
+    ...(scales && one >= slo && spreadNeededSeconds !== undefined
+      ? [
+          `polls that come within ${show(habits.spreadSeconds)} s of one another break the SLO on one replica although ${percent(1 - Math.min(1, utilisation))} of it is free: spread over ${show(spreadNeededSeconds)} s they keep it`,
+        ]
+      : []),
+  ];
+  const limit =
+    measured.server === 'quota'
+      ? 'the quota of all clients together: more replicas do not widen it'
+      : measured.server === 'at-least'
+        ? 'the quota of one client: more replicas do not widen it, and the servers were not measured beyond it'
+        : (clientUtilisation ?? 0) > utilisation
+          ? 'the quota of one client: more replicas do not widen it'
+          : one >= slo && utilisation <= 1
+            ? 'polls that come together: spread them, or add replicas'
+            : measured.limitedBy === 'none-found'
+              ? 'nothing that was found: the capacity is the highest rate that was tried, so replicas are an upper bound'
+              : 'the hardware: add replicas';
+  const finite = (value: number): number | null => (Number.isFinite(value) ? value : null);
+  return {
+    pagesPerPoll: load.mean.mean,
+    requestsPerSecond: load.requests,
+    peakRequestsPerSecond: load.peak,
+    utilisation,
+    ...(clientUtilisation === undefined ? {} : { clientUtilisation }),
+    p99Seconds: finite(one),
+    ...(spreadNeededSeconds === undefined ? {} : { spreadNeededSeconds }),
+    ...(scales ? { replicas: replicas + policy.spare } : {}),
+    catchUpSeconds: finite(catchUpSeconds),
+    tenantsAtMost,
+    limitedFirstBy: limit,
+    day: Array.from({ length: 24 }, (_, hour) => (hour === 12 ? load.peak : load.offPeak)),
+    years,
+    warnings,
+    carried,
+    steps: [
+      ...load.steps,
+      `utilisation of ${SERVER_WORDS[measured.server]} at the peak: ${show(load.peak)}/s / ${show(each)}/s = ${percent(utilisation)} (${measured.replicas > 1 ? `${show(measured.perSecond)}/s of ${measured.replicas} replicas, ` : ''}the interval's lower end); headroom ${show(1 / utilisation)} ×`,
+      ...(clientQuota
+        ? [
+            clientQuota.limit && clientQuota.windowSeconds
+              ? `one client's quota: ${pollsInWindow} polls of up to ${show((clientAsks * clientQuota.windowSeconds) / pollsInWindow)} pages in ${show(clientQuota.windowSeconds)} s, of ${clientQuota.limit}: ${percent(clientUtilisation!)}`
+              : `one client's quota: ${show(clientAsks)}/s / ${show(clientQuota.perSecond)}/s = ${percent(clientUtilisation!)}`,
+          ]
+        : []),
+      ...(!scales
+        ? []
+        : [
+            `p99 on one replica (${measured.workers / measured.replicas} at once, ${show(servers(1).perSecond)}/s when all are busy), polls within ${show(habits.spreadSeconds)} s: ${seconds(one)}, SLO ${show(slo)} s`,
+            spreadNeededSeconds === undefined
+              ? 'no spread of the polls makes one replica keep the SLO'
+              : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on one replica`,
+          ]),
+      ...(scales
+        ? [
+            `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(policy.utilisation)})⌉ = ${Math.max(1, Math.ceil(load.peak / (each * policy.utilisation) - 1e-9))}, ${replicas} for the p99 (${seconds(p99(replicas))} then), + ${policy.spare} spare = ${replicas + policy.spare}`,
+          ]
+        : []),
+      `one replica breaks beyond ${tenantsAtMost} such tenants`,
+      `after an outage of ${show(policy.outageSeconds)} s: ${tenants} × (${show(backlog)} pages + ${show(habits.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(carrying)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
+      ...years
+        .slice(policy.growth > 0 ? 1 : years.length)
+        .map(
+          (one) =>
+            `year ${one.year}: ${tenants} × ${show(1 + policy.growth)}^${one.year} = ${one.tenants} tenants${one.replicas === undefined ? '' : `, ${one.replicas} replicas`}${one.cost === undefined ? '' : `, cost ${show(one.cost)}`}`,
+        ),
+      ...(years[0]?.cost === undefined
+        ? []
+        : [`cost: ${years[0].replicas} replicas × ${policy.costPerReplica} = ${show(years[0].cost)}`]),
+    ],
+  };
+}
+
+/** The least spread that is good enough; undefined where the whole interval is not. */
+function leastSpread(good: (spreadSeconds: number) => boolean, pollSeconds: number): number | undefined {
+  if (!good(pollSeconds)) return undefined;
+  let [low, high] = [0, pollSeconds];
+  for (let round = 0; round < 14; round += 1) {
+    const middle = (low + high) / 2;
+    if (middle > 0 && good(middle)) high = middle;
+    else low = middle;
+  }
+  return high;
+}
+
+function mostTenants(carried: (tenants: number) => boolean): number {
+  let [low, high] = [0, 1];
+  while (carried(high) && high < 1e9) [low, high] = [high, high * 2];
+  while (high - low > Math.max(1, low / 500)) {
+    const middle = Math.floor((low + high) / 2);
+    if (carried(middle)) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+const seconds = (value: number): string => (Number.isFinite(value) ? `${show(value)} s` : 'never');
