@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Kit, DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
 import type { Finding } from '../fixtures/run/ledger.ts';
-import { inOrder, type Probe } from '../fixtures/run/probe.ts';
+import { inOrder, sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import { preconditionsOf, runProbe } from '../fixtures/run/run-probe.ts';
 import {
   REQUIREMENTS,
@@ -29,7 +29,14 @@ export interface Progress {
   readonly requests: () => number;
 }
 
-export interface CertifyOptions extends Partial<KitOptions> {
+/** Checks that run side by side, where they don't disturb one another. */
+export const CONCURRENCY = 4;
+/** Requests under way at once, for each of them. */
+const REQUESTS_EACH = 3;
+
+export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>> {
+  /** Checks side by side, at most; with 1 each request waits for the one before. Default 4. */
+  readonly concurrency?: number | undefined;
   /** Requirement ids; all where absent. */
   readonly only?: readonly RequirementId[] | undefined;
   /** Default: every probe and every law. */
@@ -66,7 +73,8 @@ export function kitOptions({
   waitForExpiry,
   signal,
   onExchange,
-}: Partial<KitOptions>): KitOptions {
+  concurrency = CONCURRENCY,
+}: Omit<CertifyOptions, 'only'>): KitOptions {
   return {
     seed: seed ?? Math.floor(Math.random() * 2 ** 31),
     runs: runs ?? DEFAULTS.runs,
@@ -76,6 +84,7 @@ export function kitOptions({
     waitForExpiry,
     signal,
     onExchange,
+    concurrency: concurrency === 1 ? 1 : concurrency * REQUESTS_EACH,
   };
 }
 
@@ -87,6 +96,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   await using kit = new Kit(target, kitOptions(options));
   const startedAt = new Date();
   const began = performance.now();
+  const { concurrency = CONCURRENCY } = options;
   const probes = selectProbes(options.probes ?? [...PROBES, ...LAWS], options.only);
   const requests = (): number => kit.client.requests;
   const tell = (done: number, findings: readonly Finding[], probe?: Probe): void =>
@@ -97,18 +107,25 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
       findings: findings.filter(({ id }) => options.only?.includes(id) ?? true),
       requests,
     });
-  let findings: readonly Finding[] = [];
+  const fresh: Finding[] = [];
+  let done = 0;
   let stopped: string | undefined;
-  for (const [done, probe] of probes.entries()) {
-    if (stopped || options.signal?.aborted) break;
-    tell(done, findings, probe);
-    await soonEnded(runProbe(kit, probe), options.signal);
-    findings = await kit.confirmFindings();
+  const confirm = oneAtATime(async () => {
+    const findings = await kit.confirmFindings();
+    fresh.push(...findings);
     const broken =
       options.failFast &&
       findings.find(({ id }) => requirement(id).level === 'MUST' && (options.only?.includes(id) ?? true));
-    if (broken) stopped = `--fail-fast ended the run at ${broken.id}`;
-  }
+    if (broken) stopped ??= `--fail-fast ended the run at ${broken.id}`;
+  });
+  const run = async (probe: Probe): Promise<void> => {
+    if (stopped || options.signal?.aborted) return;
+    tell(done, fresh.splice(0), probe);
+    await soonEnded(runProbe(kit, probe), options.signal);
+    await confirm();
+    done++;
+  };
+  for (const together of quietTogether(probes)) await sideBySide(together, run, concurrency);
   const executed = kit.ledger.outcomes.filter(({ state }) => state === 'done').length;
   if (options.signal?.aborted)
     stopped = `${String(options.signal.reason)} after ${executed} of ${probes.length} checks`;
@@ -116,7 +133,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
     preconditionsOf(kit).catch(() => ({})),
     options.signal,
   );
-  tell(probes.length, [...findings, ...(await kit.conclude())]);
+  tell(probes.length, [...fresh, ...(await kit.conclude())]);
   return buildReport(kit, {
     startedAt,
     durationMs: performance.now() - began,
@@ -127,6 +144,23 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
     replay: options.replay ?? `npm run certify -- --seed ${kit.options.seed}`,
     interrupted: stopped ?? kit.client.gone,
   });
+}
+
+/** Probes that only read run side by side with the ones beside them, in the same order each time. */
+function quietTogether(probes: readonly Probe[]): Probe[][] {
+  const groups: Probe[][] = [];
+  for (const probe of probes) {
+    const before = groups.at(-1);
+    if (probe.quiet && before?.[0]?.quiet) before.push(probe);
+    else groups.push([probe]);
+  }
+  return groups;
+}
+
+/** Calls wait for the ones before them. */
+function oneAtATime(task: () => Promise<void>): () => Promise<void> {
+  let last = Promise.resolve();
+  return () => (last = last.then(task));
 }
 
 /** How long a probe may take to notice that the run is over: it may be healing what it broke. */

@@ -40,6 +40,8 @@ export interface Law<Case> {
   readonly share?: number;
   /** Sends wrong secrets: see Probe. */
   readonly guesses?: boolean;
+  /** Puts screenings in: it runs by itself. */
+  readonly changes?: boolean;
   /** What the target may do between two answers explains a single failure. */
   readonly needsAgain?: boolean;
 }
@@ -51,24 +53,25 @@ const SHRINKING_AT_MOST_MS = 5_000;
 export interface LawProbe extends Probe {
   /** The law's name, as counterexamples carry it. */
   readonly law: string;
-  /** The same law, whose counterexamples are shrunk with so many cases at most. */
-  readonly shrunkBy: (cases: number) => Probe;
+  /** The same law, whose counterexamples are shrunk with so many cases at most, and for so long. */
+  readonly shrunkBy: (cases: number, atMostMs?: number) => Probe;
 }
 
 /** The law as a probe: its requirement is tested without it too. */
 export function lawProbe<Case>(law: Law<Case>): LawProbe {
-  const shrunkBy = (cases: number): Probe => ({
+  const shrunkBy = (cases: number, atMostMs = SHRINKING_AT_MOST_MS): Probe => ({
     ids: [law.id],
     name: `law: ${law.name}`,
     precondition: law.precondition ?? 'data',
     supplement: true,
     guesses: law.guesses ?? false,
-    run: (kit) => check(kit, law, cases),
+    quiet: !law.guesses && !law.changes,
+    run: (kit) => check(kit, law, cases, atMostMs),
   });
   return { ...shrunkBy(SHRINKS_AT_MOST), law: law.name, shrunkBy };
 }
 
-async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number): Promise<void> {
+async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number, atMostMs: number): Promise<void> {
   const arbitrary = await law.cases(kit);
   const seed = seedOf(kit.options.seed, law.name);
   const numRuns = Math.max(1, Math.round(kit.options.runs * (law.share ?? 1)));
@@ -85,7 +88,7 @@ async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number): Promise<v
         const violation = await attempt(kit, law, example);
         if (violation) {
           last = { example, violation };
-          shrinkUntilMs = Math.min(shrinkUntilMs, Date.now() + SHRINKING_AT_MOST_MS);
+          shrinkUntilMs = Math.min(shrinkUntilMs, Date.now() + atMostMs);
         }
         return violation === undefined;
       } catch (error) {
