@@ -8,6 +8,7 @@ import type { Kit } from '../fixtures/run/kit.ts';
 import { isTrusted } from '../fixtures/checks/next.ts';
 import { pictureOfWalk } from '../fixtures/checks/walk-picture.ts';
 import { sayItem } from '../fixtures/checks/page.ts';
+import { amongThese, returnedAs } from '../fixtures/checks/returned-as.ts';
 import { tokenVariable } from '../fixtures/run/evidence.ts';
 import { quote } from '../fixtures/run/shell.ts';
 import type { Precondition, Probe } from '../fixtures/run/probe.ts';
@@ -142,7 +143,11 @@ function seedOf(seed: number, name: string): number {
 /** What laws compare: an item of an answer, or of what is known. */
 export type Entry = Key & { readonly testTime: string | undefined };
 
-export const ORDERING: Ordering<Entry> = { compare: compareKeys, say: sayItem };
+export const ORDERING: Ordering<Entry> = {
+  compare: compareKeys,
+  say: sayItem,
+  returnedAs: (wanted, items, expected) => returnedAs(wanted, items, amongThese(expected)),
+};
 
 /**
  * A walk from a shell, page by page, with $TOKEN in place of the token, which goes to no other origin. What the

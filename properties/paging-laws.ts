@@ -16,6 +16,12 @@ export type FetchPage<Query, Item> = (ask: Query | { readonly next: string }) =>
 export interface Ordering<Item> {
   readonly compare: (a: Item, b: Item) => number;
   readonly say: (item: Item) => string;
+  /** How an item came that compares with none: with another time, or rounded. Undefined where it did not come. */
+  readonly returnedAs?: (
+    wanted: Item,
+    items: readonly Item[],
+    expected: readonly Item[],
+  ) => string | undefined;
 }
 
 export interface Walked<Item> {
@@ -67,12 +73,14 @@ export function onceAndInOrder<Item>(
 export function exactly<Item>(
   items: readonly Item[],
   expected: readonly Item[],
-  { compare, say }: Ordering<Item>,
+  { compare, say, returnedAs }: Ordering<Item>,
 ): string | undefined {
   for (let i = 0; i < Math.max(items.length, expected.length); i++) {
     const [got, want] = [items[i], expected[i]];
     if (got !== undefined && want !== undefined && compare(got, want) === 0) continue;
     const missing = want !== undefined && !items.some((item) => compare(item, want) === 0);
+    const instead = missing ? returnedAs?.(want, items, expected) : undefined;
+    if (instead) return instead;
     if (missing)
       return `${say(want)} is missing${i > 0 ? ` behind ${say(expected[i - 1]!)}` : ' at the beginning'}`;
     return got === undefined
