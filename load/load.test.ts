@@ -13,17 +13,17 @@ import { startSimulatedServer, type SimulatedServer } from './simulated/start.ts
 import type { SimulatedSettings } from './simulated/server.ts';
 import type { LoadResult } from './result.ts';
 import { findK6 } from './run/find-k6.ts';
-import { K6_OFFLINE, readArrivals, runK6 } from './run/k6-run.ts';
+import { arrivalsOf, baseEnvironment, K6_OFFLINE, runK6, scriptPath } from './run/k6-run.ts';
 import { paging } from './scenarios/paging.ts';
 import { rateLimit } from './scenarios/rate-limit.ts';
 import { runScenario } from './scenarios/all.ts';
 import { verifySegments } from './verify/segments.ts';
-import { openSession } from './verify/session.ts';
+import { openSession, OPTIONS } from './verify/session.ts';
 import { verifyTokens } from './verify/tokens.ts';
 
 const run = promisify(execFile);
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
-const SCRIPTS = ['arrivals', 'ramp', 'rate-limit', 'token', 'walks'];
+const SCRIPTS = ['arrivals', 'poll', 'ramp', 'rate-limit', 'smoke', 'soak', 'spike', 'token', 'walks'];
 
 let k6 = '';
 test.beforeAll(async () => {
@@ -194,6 +194,68 @@ test('every script runs, ends with status 0, and with 99 where a threshold is br
   }
 });
 
+test('scripts run by hand: with -e and the secret in the environment, held against thresholds of their own', async () => {
+  await using at = await setting({});
+  const { baseUrl, authUrl, clients } = at.server.target() as {
+    baseUrl: string;
+    authUrl: string;
+    clients: { primary: { clientId: string; clientSecret: string } };
+  };
+  const byHand = async (script: string, secret: string, ...more: string[]) => {
+    const values = [`BASE_URL=${baseUrl}`, `AUTH_URL=${authUrl}`, `CLIENT_ID=${clients.primary.clientId}`];
+    const flags = [...values, 'DURATION=1s', 'RATE=10', ...more].flatMap((one) => ['-e', one]);
+    const child = spawn(k6, ['run', '--quiet', '--no-color', ...flags, scriptPath(script)], {
+      env: { PATH: process.env['PATH'], HOME: at.directory, ...K6_OFFLINE, SCREENINGS_CLIENT_SECRET: secret },
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (piece: Buffer) => (output += piece.toString()));
+    const status = await new Promise((done) => child.on('close', done));
+    return { status, output };
+  };
+  const slow = 'P99_MS=9000';
+  for (const script of ['smoke', 'poll', 'token', 'spike', 'soak', 'walks']) {
+    const { status, output } = await byHand(script, clients.primary.clientSecret, slow);
+    expect([script, status, output]).toEqual([script, 0, expect.not.stringContaining('c0ffee')]);
+  }
+  const smoke = await byHand('smoke', clients.primary.clientSecret, slow);
+  expect(smoke.output).toMatch(/✓ a page holds what was asked for, in order: \d+ of \d+/);
+  expect(smoke.output).toContain('✓ p(99)<9000');
+  expect(smoke.output).not.toContain('latency_bucket');
+  expect((await byHand('smoke', clients.primary.clientSecret, 'P99_MS=0')).status).toBe(99);
+  const missing = await byHand('smoke', '');
+  expect([missing.status, missing.output]).toEqual([
+    107,
+    expect.stringContaining('SCREENINGS_CLIENT_SECRET'),
+  ]);
+});
+
+test("k6 is told where its metrics go, and nobody's secrets", () => {
+  const given = {
+    K6_WEB_DASHBOARD: 'true',
+    K6_PROMETHEUS_RW_SERVER_URL: 'http://127.0.0.1:9090',
+    K6_PROMETHEUS_RW_PASSWORD: 'hidden',
+    K6_OTEL_HEADERS: 'hidden',
+    K6_DURATION: '1h',
+    AWS_SECRET_ACCESS_KEY: 'hidden',
+  };
+  expect(baseEnvironment(given)).toEqual({
+    K6_WEB_DASHBOARD: 'true',
+    K6_PROMETHEUS_RW_SERVER_URL: 'http://127.0.0.1:9090',
+  });
+});
+
+test("--out: k6's own metrics go where they are sent, findings by requirement", async () => {
+  await using at = await setting({ disorderEvery: 3 });
+  const metrics = join(at.directory, 'metrics.json');
+  const flags = ['--duration', '1s', '--rate', '10', '--slo-p99', '5000', '--out', `json=${metrics}`];
+  expect((await load(['smoke', ...flags, ...at.flags])).status).toBe(1);
+  const text = await readFile(metrics, 'utf8');
+  expect(text).toContain('"requirement":"4.2-r4-order"');
+  expect(text).not.toContain('latency_bucket');
+  expect(text).not.toContain('c0ffee');
+});
+
 test('no script would fetch anything', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
   try {
@@ -213,7 +275,7 @@ test('no script would fetch anything', async () => {
 test('kubernetes: a TestRun that the operator takes, an archive that runs, no secret in either', async () => {
   await using at = await setting({ clients: 2 });
   const session = await openSession(k6, at.server.target());
-  const options = { requestsPerSecond: 10, seconds: 1, spikeFactor: 2 };
+  const options = { ...OPTIONS, requestsPerSecond: 10, seconds: 1 };
   const files = await writeKubernetes('smoke', session, options, at.directory, 3);
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
   const testRun = JSON.parse(texts[1]!) as TestRun;
@@ -256,13 +318,17 @@ test('three segments ask exactly what one generator asks', async () => {
 
 test('rate-limit: a target with a limiter is asked few times, one without as often as was said', async () => {
   await using none = await startSimulatedServer({});
-  const free = await rateLimit(await openSession(k6, none.target()), { maxRequests: 60, maxSeconds: 20 });
+  const free = await rateLimit.run(await openSession(k6, none.target()), {
+    ...OPTIONS,
+    maxRequests: 60,
+    maxSeconds: 20,
+  });
   expect(free.limiter).toMatchObject({ kind: 'none-found', requests: 60 });
   await using limited = await startSimulatedServer({
     limiter: { kind: 'token-bucket', limit: 20, windowMs: 2000, burst: 30 },
   });
   const session = await openSession(k6, limited.target());
-  const found = (await rateLimit(session, { maxRequests: 400, maxSeconds: 30 })).limiter!;
+  const found = (await rateLimit.run(session, { ...OPTIONS, maxRequests: 400, maxSeconds: 30 })).limiter!;
   expect(found.requests).toBeLessThanOrEqual(400);
   // What else fits depends on how busy this machine is; the bucket itself always fits.
   expect([found.kind, ...found.alternatives]).toContain('token-bucket');
@@ -272,18 +338,18 @@ test('rate-limit: a Retry-After that lies is a finding', async () => {
   const limiter = { kind: 'fixed-window', limit: 30, windowMs: 3000 } as const;
   await using server = await startSimulatedServer({ limiter, retryAfterLie: -3 });
   const session = await openSession(k6, server.target());
-  await rateLimit(session, { maxRequests: 400, maxSeconds: 20 });
+  await rateLimit.run(session, { ...OPTIONS, maxRequests: 400, maxSeconds: 20 });
   expect(session.findings.map(({ id }) => id)).toContain('7.2-retry-after-honest');
 });
 
 test('paging: OFFSET is named, and a cut cursor is a finding', async () => {
   await using slow = await startSimulatedServer({ paging: 'offset', screenings: 30_000, pagingCost: 12 });
-  const options = { pageSize: 1000, maxPages: 100, tables: false };
-  const { depth } = await paging(await openSession(k6, slow.target()), options);
+  const options = { ...OPTIONS, pageSize: 1000, maxPages: 100 };
+  const { depth } = await paging.run(await openSession(k6, slow.target()), options);
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });
   await using cut = await startSimulatedServer({ paging: 'millisecond-cursor', screenings: 2000 });
   const session = await openSession(k6, cut.target());
-  await paging(session, options);
+  await paging.run(session, options);
   expect(session.findings.map(({ id }) => id)).toContain('4.2-r6-next-from');
 });
 
@@ -291,15 +357,7 @@ test('an unreachable token endpoint half-way is void, not a verdict', async () =
   const server = await startSimulatedServer({});
   const session = await openSession(k6, server.target());
   await server[Symbol.asyncDispose]();
-  const options = { startRate: 1, maxRate: 1, thoroughness: 1, pageSize: 1, maxPages: 1, tables: false };
-  const rest = {
-    maxRequests: 1,
-    maxSeconds: 1,
-    requestsPerSecond: 5,
-    seconds: 1,
-    spikeFactor: 1,
-  };
-  const result = await runScenario('smoke', session, { ...options, ...rest });
+  const result = await runScenario('smoke', session, { ...OPTIONS, requestsPerSecond: 5, seconds: 1 });
   expect(result.void).not.toBe(false);
-  expect(readArrivals([])).toEqual([]);
+  expect(arrivalsOf([])).toEqual([]);
 });

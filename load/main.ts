@@ -1,6 +1,6 @@
 /** `npm run load`: scenarios, planning, merging, and the checks of the load kit against known truths. */
 import { Command, CommanderError } from 'commander';
-import { above0, COMMON, duration, from0, whole } from './commands/flags.ts';
+import { above0, COMMON, duration, from0, whole } from './scenarios/flags.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand } from './commands/plan.ts';
 import { scenarioCommand, type ScenarioFlags } from './commands/scenario.ts';

@@ -22,6 +22,8 @@ export interface ScenarioFlags {
   readonly rate?: number;
   readonly duration?: number;
   readonly spikeFactor?: number;
+  readonly head?: number;
+  readonly out?: readonly string[];
   readonly startRate?: number;
   readonly maxRate?: number;
   readonly thoroughness?: number;
@@ -66,6 +68,7 @@ export async function scenarioCommand(
       judgeEvery: 10,
       timeoutSeconds: flags.timeout,
       maxVUs: flags.maxVus ?? 2000,
+      outputs: flags.out ?? [],
     },
     tell,
     interrupted.signal,
@@ -82,6 +85,7 @@ export async function scenarioCommand(
     requestsPerSecond: flags.rate ?? 5,
     seconds: flags.duration ?? 30,
     spikeFactor: flags.spikeFactor ?? 5,
+    headSeconds: flags.head ?? 300,
   };
   if (flags.kubernetes) {
     const files = await writeKubernetes(name, session, options, flags.kubernetes, flags.parallelism ?? 3);

@@ -1,9 +1,10 @@
 /** The common practice that the kit does not trust: a ramp that a threshold aborts. It stands beside the kit's figure. */
-import { firstPage, mint, Session, type Token } from './lib/client.ts';
-import { readConfig } from './lib/config.ts';
+import { begin, type Begun } from './lib/begin.ts';
+import { firstPage, Session } from './lib/client.ts';
+import { readConfig, thresholdsOf } from './lib/config.ts';
 export { handleSummary } from './lib/summary.ts';
 
-const config = readConfig();
+const config = readConfig({ requestsPerSecond: 200, seconds: 30 });
 
 export const options = {
   scenarios: {
@@ -17,19 +18,19 @@ export const options = {
     },
   },
   thresholds: Object.fromEntries(
-    Object.entries(config.thresholds).map(([metric, rules]) => [
+    Object.entries(thresholdsOf(config, { page_ms: [`p(99)<${config.p99Ms}`] })).map(([metric, rules]) => [
       metric,
       rules.map((threshold) => ({ threshold, abortOnFail: true })),
     ]),
   ),
 };
 
-export const setup = (): Token => mint(config, config.clients[0]!);
+export const setup = (): Begun => begin(config);
 
 let session: Session | undefined;
 
-export default function (token: Token): void {
-  session ??= new Session(config, config.clients[0]!, token);
-  const { from, to } = config.window;
+export default function (begun: Begun): void {
+  session ??= new Session(config, begun.clients[0]!, begun.tokens[0]!);
+  const { from, to } = begun.window;
   session.ask(firstPage(config, session.client, from, to, config.pageSize), config.pageSize, Date.now());
 }

@@ -2,11 +2,13 @@
 import http from 'k6/http';
 import type { Options } from 'k6/options';
 import { probeLimiter, type Reply } from '../estimate/limiter-probe.ts';
-import { firstPage, mint, Session } from './lib/client.ts';
-import { readConfig } from './lib/config.ts';
+import { begin, type Begun } from './lib/begin.ts';
+import { firstPage, Session } from './lib/client.ts';
+import { readConfig, thresholdsOf } from './lib/config.ts';
+import { write } from './lib/record.ts';
 export { handleSummary } from './lib/summary.ts';
 
-const config = readConfig();
+const config = readConfig({ pageSize: 1, records: true });
 const limits = config.probe ?? { maxRequests: 2000, maxSeconds: 60 };
 
 export const options: Options = {
@@ -18,20 +20,20 @@ export const options: Options = {
       maxDuration: `${Math.ceil(limits.maxSeconds * 1.5 + 30)}s`,
     },
   },
-  thresholds: Object.fromEntries(
-    Object.entries(config.thresholds).map(([name, rules]) => [name, [...rules]]),
-  ),
+  thresholds: thresholdsOf(config, { findings: ['count<1'] }),
   // Connections that are kept, so that a burst need not dial anew.
   batch: 64,
   batchPerHost: 64,
 };
 
-export default async function (): Promise<void> {
-  const client = config.clients[config.probe?.client ?? 0]!;
-  const session = new Session(config, client, mint(config, client));
+export const setup = (): Begun => begin(config);
+
+export default async function (begun: Begun): Promise<void> {
+  const which = config.probe?.client ?? 0;
+  const session = new Session(config, begun.clients[which]!, begun.tokens[which]!);
   // The window's end: the cheapest page there is.
-  const { to } = config.window;
-  const place = firstPage(config, client, to, to, config.pageSize);
+  const { to } = begun.window;
+  const place = firstPage(config, session.client, to, to, config.pageSize);
   http.setResponseCallback(http.expectedStatuses(200, 429));
   const originMs = Date.now();
   const probe = probeLimiter(limits);
@@ -48,16 +50,13 @@ export default async function (): Promise<void> {
     }
     const answers = await Promise.all(sending);
     for (const { sentAtMs, sent } of answers) {
-      const fields = [
-        sentAtMs - originMs,
-        sent.serviceMs.toFixed(2),
-        sent.status,
-        sent.retryAfterSeconds ?? '',
-      ];
-      console.log(`o ${fields.join(' ')}`);
+      const { status, retryAfterSeconds } = sent;
+      const rttMs = Math.round(sent.serviceMs * 100) / 100;
+      write({ kind: 'answer', sentMs: sentAtMs - originMs, rttMs, status, retryAfterSeconds });
     }
-    if (answers.some(({ sent }) => sent.status !== 200 && sent.status !== 429)) {
-      console.log(`stopped by status ${answers.map(({ sent }) => sent.status).join(' ')}`);
+    const other = answers.find(({ sent }) => sent.status !== 200 && sent.status !== 429);
+    if (other) {
+      write({ kind: 'end', status: other.sent.status });
       return;
     }
     step = probe.next(
@@ -69,7 +68,7 @@ export default async function (): Promise<void> {
       })),
     );
   }
-  if (step.value.cutBy) console.log(`cut by ${step.value.cutBy}`);
+  if (step.value.cutBy) write({ kind: 'end', cutBy: step.value.cutBy });
 }
 
 /** Waits while answers to what was sent before may come in. */

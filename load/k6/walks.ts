@@ -2,36 +2,39 @@
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import type { Options } from 'k6/options';
-import { firstPage, mint, nextPlace, Session, type Place, type Token } from './lib/client.ts';
-import { readConfig } from './lib/config.ts';
+import { begin, type Begun } from './lib/begin.ts';
+import { firstPage, nextPlace, Session, type Place } from './lib/client.ts';
+import { readConfig, thresholdsOf, type Walk } from './lib/config.ts';
+import { write } from './lib/record.ts';
 export { handleSummary } from './lib/summary.ts';
 
-const config = readConfig();
-const walks = config.walks ?? [];
+const config = readConfig({ seconds: 600, records: true });
 
 export const options: Options = {
   scenarios: {
     walks: {
       executor: 'shared-iterations',
-      vus: Math.min(config.vus, walks.length),
-      iterations: walks.length,
+      vus: Math.min(config.vus, config.walks?.length ?? 1),
+      iterations: config.walks?.length ?? 1,
       maxDuration: `${Math.ceil(config.seconds)}s`,
     },
   },
-  thresholds: Object.fromEntries(
-    Object.entries(config.thresholds).map(([name, rules]) => [name, [...rules]]),
-  ),
+  thresholds: thresholdsOf(config, { findings: ['count<1'], errors: ['count<1'] }),
 };
 
-export const setup = (): Token[] => config.clients.map((client) => mint(config, client));
+export const setup = (): Begun => begin(config);
+
+/** By hand one walk from the beginning, for a hundred pages. */
+const walksOf = ({ window }: Begun): readonly Walk[] =>
+  config.walks ?? [{ label: 'all', ...window, pageSize: config.pageSize, maxPages: 100 }];
 
 const LONGEST_WAIT_S = 60;
 let session: Session | undefined;
 
-export default function (tokens: Token[]): void {
+export default function (begun: Begun): void {
   const iteration = exec.scenario.iterationInTest;
-  const walk = walks[iteration]!;
-  session ??= new Session(config, config.clients[0]!, tokens[0]!);
+  const walk = walksOf(begun)[iteration]!;
+  session ??= new Session(config, begun.clients[0]!, begun.tokens[0]!);
   let place: Place | undefined = firstPage(config, session.client, walk.from, walk.to, walk.pageSize);
   for (let depth = 0; place && depth < walk.maxPages;) {
     const sent = session.ask(place, walk.pageSize, Date.now());
@@ -40,7 +43,8 @@ export default function (tokens: Token[]): void {
       sleep(Math.min(LONGEST_WAIT_S, Math.max(0.05, sent.retryAfterSeconds ?? 1)));
       continue;
     }
-    console.log(`w ${iteration} ${depth} ${sent.items} ${sent.serviceMs.toFixed(3)} ${sent.status}`);
+    const { items, status, serviceMs } = sent;
+    write({ kind: 'page', walk: iteration, depth, items, ms: Math.round(serviceMs * 1000) / 1000, status });
     if (sent.status !== 200) return;
     place = nextPlace(config, sent, walk.to);
     depth += 1;

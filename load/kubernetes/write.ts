@@ -8,20 +8,13 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
 import { K6_OFFLINE, scriptPath } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
-import type { ScenarioName } from '../scenarios/all.ts';
-import { thresholds, type SteadyOptions } from '../scenarios/steady.ts';
+import { SCENARIOS, type ScenarioName } from '../scenarios/all.ts';
+import type { Scenario, ScenarioOptions } from '../scenarios/scenario.ts';
 import type { EnvVar, TestRun } from './testrun.ts';
 import { UsageError } from '../../fixtures/errors.ts';
 
 const run = promisify(execFile);
 
-/** Scenarios that are one run each; the others decide from one step to the next, which runners can't do together. */
-const SCRIPTS: Partial<Record<ScenarioName, string>> = {
-  smoke: 'arrivals',
-  spike: 'arrivals',
-  soak: 'arrivals',
-  token: 'token',
-};
 /** A ConfigMap holds a mebibyte, the archive in base64. */
 const LARGEST_ARCHIVE = 760_000;
 const ARCHIVE_TIMEOUT_MS = 60_000;
@@ -30,16 +23,19 @@ const ARCHIVE_TIMEOUT_MS = 60_000;
 export async function writeKubernetes(
   scenario: ScenarioName,
   session: Session,
-  options: SteadyOptions,
+  options: Pick<ScenarioOptions, 'requestsPerSecond' | 'seconds' | 'spikeFactor' | 'headSeconds'>,
   directory: string,
   parallelism: number,
 ): Promise<string[]> {
-  const script = SCRIPTS[scenario];
+  const { script }: Scenario = SCENARIOS[scenario];
+  // The others decide from one step to the next, which runners can't do together.
   if (!script)
     throw new UsageError(
-      `--kubernetes: ${scenario} decides from step to step; use ${Object.keys(SCRIPTS).join(', ')} (with --rate)`,
+      `--kubernetes: ${scenario} decides from step to step; use ${Object.entries<Scenario>(SCENARIOS)
+        .flatMap(([name, one]) => (one.script ? [name] : []))
+        .join(', ')} (with --rate)`,
     );
-  const { requestsPerSecond, seconds, spikeFactor } = options;
+  const { requestsPerSecond, seconds, spikeFactor, headSeconds } = options;
   const peak = requestsPerSecond * (scenario === 'spike' ? spikeFactor : 1);
   const open = Math.ceil((peak * 2 * session.settings.slo.p99Ms) / 1000) + 20;
   const config: LoadConfig = session.config(scenario, {
@@ -48,7 +44,8 @@ export async function writeKubernetes(
     // Fewer VUs than runners would leave a runner without any.
     vus: Math.max(parallelism, open),
     ...(scenario === 'spike' ? { spikeFactor } : {}),
-    thresholds: thresholds(session),
+    ...(scenario === 'poll' ? { headSeconds } : {}),
+    ...(scenario === 'smoke' ? { judgeEvery: 1 } : {}),
     records: false,
   });
   const name = `screenings-${scenario}`;

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { Sample } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
+import { readRecords, type ArrivalRecord, type LoadRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
 import { cpuSeconds, watchPressure, type Pressure } from './machine.ts';
 
@@ -16,8 +17,8 @@ export interface K6Run {
   readonly status: number;
   readonly summary?: ScenarioSummary;
   readonly findings: readonly Finding[];
-  /** The lines that the script wrote, other than findings. */
-  readonly lines: readonly string[];
+  /** What the script wrote, other than findings. */
+  readonly records: readonly LoadRecord[];
   /** The last line of k6's own complaints. */
   readonly complaint: string;
   /** Share of the machine's cores that the generator used; absent where it can't be told. */
@@ -90,9 +91,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     })) as [number | null];
     const wallSeconds = (Date.now() - startedAt) / 1000;
 
-    const output = (await readFile(consolePath, 'utf8').catch(() => ''))
-      .split('\n')
-      .filter((line) => line !== '');
+    const records = readRecords((await readFile(consolePath, 'utf8').catch(() => '')).split('\n'));
     const summary = await readFile(summaryPath, 'utf8').then(
       (text) => JSON.parse(text) as ScenarioSummary,
       () => undefined,
@@ -100,10 +99,12 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     return {
       status: code ?? 137,
       ...(summary ? { summary } : {}),
-      findings: output
-        .filter((line) => line.startsWith('finding '))
-        .map((line) => JSON.parse(line.slice('finding '.length)) as Finding),
-      lines: output.filter((line) => !line.startsWith('finding ')),
+      findings: records.flatMap((one) => {
+        if (one.kind !== 'finding') return [];
+        const { kind: _, ...finding } = one;
+        return [finding];
+      }),
+      records: records.filter(({ kind }) => kind !== 'finding'),
       pressure: pressure(),
       complaint: stderr.trim().split('\n').at(-1) ?? '',
       ...(used === undefined ? {} : { cpuShare: used / wallSeconds / availableParallelism() }),
@@ -114,45 +115,41 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
 }
 
 /** A request of an arrivals run. */
-export interface Arrival extends Sample {
-  /** How late a free VU woke: the generator's own lateness. */
-  readonly schedulerLagMs: number;
-  readonly client: number;
-}
+export type Arrival = Sample & ArrivalRecord;
 
-/** Reads the lines `r due latency service status schedulerLag client retryAfter error`; the last two may be empty. */
-export function readArrivals(lines: readonly string[]): Arrival[] {
-  return lines
-    .filter((line) => line.startsWith('r '))
-    .map((line) => {
-      const fields = line.slice(2).split(' ');
-      const [dueMs, latencyMs, serviceMs, status, schedulerLagMs, client] = fields.map(Number) as [
-        number,
-        number,
-        number,
-        number,
-        number,
-        number,
-      ];
-      return {
-        dueMs,
-        latencyMs,
-        serviceMs,
-        status,
-        schedulerLagMs,
-        client,
-        ...(fields[6] ? { retryAfterSeconds: Number(fields[6]) } : {}),
-        ...(noConnection(Number(fields[7])) ? { refusedConnection: true } : {}),
-      };
-    });
-}
-
-/** Only what k6 needs of the caller's environment: no secret of anyone else reaches it, no K6_ setting changes a run. */
-function baseEnvironment(): Record<string, string> {
-  const kept = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
-  return Object.fromEntries(
-    kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+export const arrivalsOf = (records: readonly LoadRecord[]): Arrival[] =>
+  records.flatMap((one) =>
+    one.kind !== 'arrival'
+      ? []
+      : [noConnection(one.errorCode ?? 0) ? { ...one, refusedConnection: true } : one],
   );
+
+/** How long pages took, as far as they were written down. */
+export const latenciesOf = (records: readonly LoadRecord[]): number[] =>
+  records.flatMap((one) => (one.kind === 'arrival' ? [one.latencyMs] : one.kind === 'page' ? [one.ms] : []));
+
+/**
+ * Only what k6 needs of the caller's environment: no secret of anyone else reaches it, no K6_ setting changes a run.
+ * Where its metrics and its dashboard go is the caller's to say; what opens a door there is not passed on.
+ */
+const KEPT = [
+  ...['PATH', 'HOME', 'TMPDIR', 'LANG', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'K6_OUT'],
+  ...['HOST', 'PORT', 'PERIOD', 'OPEN', 'EXPORT', 'RECORD', 'TAGS'].map((name) => `K6_WEB_DASHBOARD_${name}`),
+  'K6_WEB_DASHBOARD',
+  ...['SERVER_URL', 'PUSH_INTERVAL', 'TREND_STATS', 'TREND_AS_NATIVE_HISTOGRAM', 'STALE_MARKERS'].map(
+    (name) => `K6_PROMETHEUS_RW_${name}`,
+  ),
+  ...[
+    ...['SERVICE_NAME', 'METRIC_PREFIX', 'FLUSH_INTERVAL', 'EXPORT_INTERVAL', 'EXPORTER_PROTOCOL'],
+    ...['HTTP_EXPORTER_ENDPOINT', 'HTTP_EXPORTER_INSECURE', 'HTTP_EXPORTER_URL_PATH'],
+    ...['GRPC_EXPORTER_ENDPOINT', 'GRPC_EXPORTER_INSECURE'],
+  ].map((name) => `K6_OTEL_${name}`),
+];
+
+export function baseEnvironment(
+  from: Readonly<Record<string, string | undefined>> = process.env,
+): Record<string, string> {
+  return Object.fromEntries(KEPT.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])));
 }
 
 /** k6's codes of errors below HTTP: dialling, and connections that were reset; a timeout of the answer is none. */

@@ -10,12 +10,16 @@ export class Unreachable extends Error {
 
 export interface Prepared {
   readonly name: string;
-  readonly base: Pick<LoadConfig, 'baseUrl' | 'authUrl' | 'clients' | 'trustedOrigins' | 'window'>;
+  readonly base: Pick<LoadConfig, 'baseUrl' | 'authUrl' | 'clients' | 'trustedOrigins'> & {
+    readonly window: Window;
+  };
   /** What k6 gets in its environment. */
   readonly env: Readonly<Record<string, string>>;
   /** What no output may hold. */
   readonly secrets: readonly string[];
 }
+
+type Window = NonNullable<LoadConfig['window']>;
 
 const TIMEOUT_MS = 10_000;
 
@@ -93,7 +97,7 @@ function tenantOf(token: string): string | undefined {
 }
 
 /** Looks for the window: the first screening is on the first page of all time, the last is closed in on by halving. */
-async function findWindow(target: Target, tenantId: string, token: string): Promise<LoadConfig['window']> {
+async function findWindow(target: Target, tenantId: string, token: string): Promise<Window> {
   const far = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' };
   const firstOf = async (from: string): Promise<Instant | undefined> => {
     const query = new URLSearchParams({ from, to: far.to, pageSize: '1' });

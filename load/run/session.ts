@@ -5,8 +5,8 @@ import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { dueMoments } from '../k6/lib/random.ts';
-import { mergeHistograms, type Histogram } from '../k6/lib/histogram.ts';
-import { readArrivals, runK6, type Arrival, type K6Run } from './k6-run.ts';
+import { histogramOf, mergeHistograms, type Histogram } from '../k6/lib/histogram.ts';
+import { arrivalsOf, latenciesOf, runK6, type Arrival, type K6Run } from './k6-run.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './prepare.ts';
 import { starved } from './starvation.ts';
@@ -24,6 +24,8 @@ export interface LoadSettings {
   readonly timeoutSeconds: number;
   /** Virtual users at most; fewer starve the generator. */
   readonly maxVUs: number;
+  /** Where k6 sends its metrics besides, in k6's words. */
+  readonly outputs?: readonly string[];
 }
 
 export interface ArrivalsRun {
@@ -85,7 +87,7 @@ export class Session {
 
   /** The configuration of one script; every run draws other arrivals, and the same again for the same seed. */
   config(scenario: string, over: Partial<LoadConfig>): LoadConfig {
-    const { pageSize, judgeEvery, timeoutSeconds } = this.settings;
+    const { pageSize, judgeEvery, timeoutSeconds, slo } = this.settings;
     this.#seed += 1;
     return {
       ...this.prepared.base,
@@ -97,7 +99,7 @@ export class Session {
       vus: 1,
       requestsPerSecond: 1,
       seconds: 10,
-      thresholds: {},
+      p99Ms: slo.p99Ms,
       records: true,
       ...over,
     };
@@ -109,7 +111,7 @@ export class Session {
       k6: this.k6,
       config,
       env: this.prepared.env,
-      args,
+      args: [...(this.settings.outputs ?? []).flatMap((one) => ['--out', one]), ...args],
       signal: this.signal,
     });
     this.findings.push(...run.findings);
@@ -117,7 +119,8 @@ export class Session {
     this.tokenCalls += run.summary?.counts['token_calls'] ?? 0;
     if (run.cpuShare !== undefined) this.cpuShare = Math.max(this.cpuShare ?? 0, run.cpuShare);
     Object.assign(this.thresholds, run.summary?.thresholds);
-    if (run.summary) this.#histograms.push(run.summary.histogram);
+    if (run.summary)
+      this.#histograms.push(config.records ? histogramOf(latenciesOf(run.records)) : run.summary.histogram);
     // 99: a threshold broke; that is for the caller to judge.
     if ((run.status !== 0 && run.status !== 99) || !run.summary) {
       throw new VoidRun(`k6 ended with status ${run.status}: ${run.complaint || 'no summary'}`);
@@ -125,13 +128,14 @@ export class Session {
     return run;
   }
 
-  /** Open arrivals at a rate. Throws VoidRun when the generator fell behind again and again. */
+  /** A script's open arrivals at a rate. Throws VoidRun when the generator fell behind again and again. */
   async arrivals(
     requestsPerSecond: number,
     seconds: number,
     over: Partial<LoadConfig> = {},
+    script = 'arrivals',
   ): Promise<ArrivalsRun> {
-    const run = await this.tryArrivals(requestsPerSecond, seconds, over, VOID_RETRIES);
+    const run = await this.tryArrivals(requestsPerSecond, seconds, over, VOID_RETRIES, script);
     if (run.void) throw new VoidRun(run.void);
     return run;
   }
@@ -145,6 +149,7 @@ export class Session {
     seconds: number,
     over: Partial<LoadConfig> = {},
     retries = 1,
+    script = 'arrivals',
   ): Promise<ArrivalsRun> {
     const { slo, maxVUs } = this.settings;
     const needed = Math.min(maxVUs, Math.ceil((requestsPerSecond * 2 * slo.p99Ms) / 1000) + 20);
@@ -152,10 +157,10 @@ export class Session {
     const most = (): number => Math.max(1, Math.ceil(this.connections.refused / CLOSE) - 1);
     let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, most()));
     for (let attempt = 0; ; attempt += 1) {
-      const config = this.config('arrivals', { requestsPerSecond, seconds, ...over, vus });
+      const config = this.config(script, { requestsPerSecond, seconds, ...over, vus });
       const atRest = await pressureAtRest();
-      const run = await this.run('arrivals', config);
-      const samples = withLost(readArrivals(run.lines), config);
+      const run = await this.run(script, config);
+      const samples = withLost(arrivalsOf(run.records), config);
       const lags = samples.map((one) => one.schedulerLagMs).sort((a, b) => a - b);
       const schedulerLagP99Ms = quantile(lags, 0.99);
       this.schedulerLagP99Ms = Math.max(this.schedulerLagP99Ms, schedulerLagP99Ms);
@@ -214,5 +219,6 @@ function withLost(samples: Arrival[], config: LoadConfig): Arrival[] {
   const latencyMs = (config.seconds + config.timeoutSeconds) * 1000;
   const lost = due.filter((dueMs) => !seen.has(dueMs));
   const common = { latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0, client: 0 };
-  return [...samples, ...lost.map((dueMs) => ({ dueMs, ...common }))].sort((a, b) => a.dueMs - b.dueMs);
+  const kind = 'arrival' as const;
+  return [...samples, ...lost.map((dueMs) => ({ kind, dueMs, ...common }))].sort((a, b) => a.dueMs - b.dueMs);
 }

@@ -1,67 +1,27 @@
 /** The scenarios by name, and one way to run any of them into a result. */
-import type { Option } from 'commander';
-import { FLAGS } from '../commands/flags.ts';
 import { conformant, gatherFindings, type LoadResult } from '../result.ts';
 import { VoidRun, type Session } from '../run/session.ts';
 import { Unreachable } from '../run/prepare.ts';
-import { capacity, type CapacityOptions } from './capacity.ts';
-import { paging, type PagingOptions } from './paging.ts';
-import { rateLimit, type RateLimitOptions } from './rate-limit.ts';
-import { smoke, soak, spike, token, type SteadyOptions } from './steady.ts';
+import { capacity } from './capacity.ts';
+import { paging } from './paging.ts';
+import { poll } from './poll.ts';
+import { rateLimit } from './rate-limit.ts';
+import type { Scenario, ScenarioOptions } from './scenario.ts';
+import { smoke } from './smoke.ts';
+import { soak } from './soak.ts';
+import { spike } from './spike.ts';
+import { token } from './token.ts';
 
-export type ScenarioOptions = CapacityOptions & PagingOptions & RateLimitOptions & SteadyOptions;
-
-export interface Scenario {
-  readonly about: string;
-  /** Besides what every scenario takes. */
-  readonly flags: readonly Option[];
-  readonly run: (session: Session, options: ScenarioOptions) => Promise<Partial<LoadResult>>;
-}
-
-const { rate, duration, pageSize } = FLAGS;
-const slo = [FLAGS.sloP99(), FLAGS.sloErrors(), FLAGS.maxVUs()];
-const cluster = [FLAGS.kubernetes(), FLAGS.parallelism()];
-const steady = (requestsPerSecond: number, seconds: number): Option[] => [
-  pageSize(100),
-  rate(requestsPerSecond),
-  duration(seconds),
-  ...slo,
-  ...cluster,
-];
-
-/** A scenario is an entry here, its file beside this one, and a script in k6/ where none of those there will do. */
+/** A name on the command line each. */
 export const SCENARIOS = {
-  smoke: {
-    about: 'half a minute of little load, every page judged: for every night',
-    flags: steady(5, 30),
-    run: smoke,
-  },
-  paging: {
-    about: 'what a page costs by depth, page size and window',
-    flags: [pageSize(500)],
-    run: paging,
-  },
-  'rate-limit': {
-    about: 'which limiter there is, its limit, window and burst',
-    flags: [FLAGS.maxRequests(), FLAGS.maxSeconds()],
-    run: rateLimit,
-  },
-  capacity: {
-    about: 'the highest arrival rate at which the SLO holds',
-    flags: [pageSize(100), FLAGS.startRate(), FLAGS.maxRate(), FLAGS.thoroughness(), ...slo],
-    run: capacity,
-  },
-  token: { about: 'open arrivals at the token endpoint', flags: steady(20, 30), run: token },
-  soak: {
-    about: 'even load for a long time: what drifts, leaks, freezes or expires',
-    flags: steady(20, 120),
-    run: soak,
-  },
-  spike: {
-    about: 'a burst of arrivals, and the recovery from it',
-    flags: [...steady(20, 60), FLAGS.spikeFactor()],
-    run: spike,
-  },
+  smoke,
+  paging,
+  'rate-limit': rateLimit,
+  capacity,
+  poll,
+  token,
+  soak,
+  spike,
 } as const satisfies Record<string, Scenario>;
 
 export type ScenarioName = keyof typeof SCENARIOS;

@@ -4,19 +4,28 @@ import type { Found } from '../estimate/search.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import type { Session } from '../run/session.ts';
+import { FLAGS } from './flags.ts';
+import type { Scenario, ScenarioOptions } from './scenario.ts';
 import { perSecond, quantiles } from './words.ts';
-
-export interface CapacityOptions {
-  readonly startRate: number;
-  readonly maxRate: number;
-  /** Scales the length of every step; 1 is about two minutes in all. */
-  readonly thoroughness: number;
-}
 
 /** Of load in one search, at thoroughness 1. */
 const LONGEST_SECONDS = 900;
 
-export async function capacity(session: Session, options: CapacityOptions): Promise<Partial<LoadResult>> {
+export const capacity: Scenario = {
+  about: 'the highest arrival rate at which the SLO holds',
+  flags: [
+    FLAGS.pageSize(100),
+    FLAGS.startRate(),
+    FLAGS.maxRate(),
+    FLAGS.thoroughness(),
+    FLAGS.sloP99(),
+    FLAGS.sloErrors(),
+    FLAGS.maxVUs(),
+  ],
+  run: measure,
+};
+
+async function measure(session: Session, options: ScenarioOptions): Promise<Partial<LoadResult>> {
   const all = session.prepared.base.clients;
   const alone = await search(session, options, all.slice(0, 1));
   const figure =
@@ -31,7 +40,7 @@ export async function capacity(session: Session, options: CapacityOptions): Prom
 }
 
 /** What one client alone was let through, all of them may begin with. */
-const both = (alone: CapacityFigure, { startRate, maxRate }: CapacityOptions): number =>
+const both = (alone: CapacityFigure, { startRate, maxRate }: ScenarioOptions): number =>
   Math.min(maxRate, Math.max(startRate, alone.requestsPerSecond));
 
 function connectionWords({ connections: { accepted, refused } }: Session): string[] {
@@ -43,7 +52,7 @@ function connectionWords({ connections: { accepted, refused } }: Session): strin
 
 async function search(
   session: Session,
-  { startRate, maxRate, thoroughness }: CapacityOptions,
+  { startRate, maxRate, thoroughness }: ScenarioOptions,
   clients: LoadConfig['clients'],
 ): Promise<CapacityFigure> {
   const { slo, seed } = session.settings;

@@ -4,15 +4,9 @@ import { depthShape, median, type DepthFinding, type PageSample } from '../estim
 import type { Walk } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
 import { VoidRun, type Session } from '../run/session.ts';
+import { FLAGS } from './flags.ts';
+import type { Scenario, ScenarioOptions } from './scenario.ts';
 import { quantiles } from './words.ts';
-
-export interface PagingOptions {
-  /** Items a page of the deep walks. */
-  readonly pageSize: number;
-  readonly maxPages: number;
-  /** Whether page sizes and window lengths are compared too. */
-  readonly tables: boolean;
-}
 
 interface PageRecord {
   readonly walk: Walk;
@@ -33,7 +27,15 @@ const PLANNED = { connections: 16, executions: 8 } as const;
 const VUS = 4;
 const WALK_SECONDS = 600;
 
-export async function paging(session: Session, options: PagingOptions): Promise<Partial<LoadResult>> {
+export const paging: Scenario = {
+  about: 'what a page costs by depth, page size and window',
+  flags: [FLAGS.pageSize(500)],
+  run: judgeDepth,
+};
+
+type PagingOptions = Pick<ScenarioOptions, 'pageSize' | 'maxPages' | 'tables'>;
+
+async function judgeDepth(session: Session, options: PagingOptions): Promise<Partial<LoadResult>> {
   let depth = await measure(session, options);
   // What shows once may be the machine's mood: it has to show again.
   if (!depth.flat) {
@@ -128,18 +130,11 @@ async function walk(session: Session, walks: readonly Walk[], vus: number): Prom
     'walks',
     session.config('walks', { walks, vus, judgeEvery: 1, seconds: WALK_SECONDS }),
   );
-  const records = run.lines
-    .filter((line) => line.startsWith('w '))
-    .map((line): PageRecord => {
-      const [iteration, depth, items, ms, status] = line.slice(2).split(' ').map(Number) as [
-        number,
-        number,
-        number,
-        number,
-        number,
-      ];
-      return { walk: walks[iteration]!, iteration, depth, items, ms, status };
-    });
+  const records = run.records.flatMap((one): PageRecord[] => {
+    if (one.kind !== 'page') return [];
+    const { walk: iteration, ...rest } = one;
+    return [{ ...rest, iteration, walk: walks[iteration]! }];
+  });
   const failed = records.find(({ status }) => status !== 200);
   if (failed) throw new VoidRun(`a walk ended at page ${failed.depth + 1} with status ${failed.status}`);
   if (records.length === 0) throw new VoidRun('no page was read');

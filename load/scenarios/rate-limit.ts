@@ -3,15 +3,21 @@ import { setTimeout } from 'node:timers/promises';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { placeReplies, type Observation, type Probed, type Reply } from '../estimate/limiter-probe.ts';
+import type { LoadRecord } from '../k6/lib/record.ts';
 import type { LoadResult } from '../result.ts';
 import { VoidRun, type Session } from '../run/session.ts';
+import { FLAGS } from './flags.ts';
+import type { Scenario, ScenarioOptions } from './scenario.ts';
 
-export interface RateLimitOptions {
-  readonly maxRequests: number;
-  readonly maxSeconds: number;
-}
+export const rateLimit: Scenario = {
+  about: 'which limiter there is, its limit, window and burst',
+  flags: [FLAGS.maxRequests(), FLAGS.maxSeconds()],
+  run: probe,
+};
 
-export async function rateLimit(session: Session, limits: RateLimitOptions): Promise<Partial<LoadResult>> {
+type RateLimitOptions = Pick<ScenarioOptions, 'maxRequests' | 'maxSeconds'>;
+
+async function probe(session: Session, limits: RateLimitOptions): Promise<Partial<LoadResult>> {
   let probed = await ask(session, limits);
   let limiter = identifyLimiter(probed);
   const left = limits.maxRequests - probed.seen.length;
@@ -57,9 +63,9 @@ function unusable(limiter: LimiterFinding, { cutBy }: Probed, limits: RateLimitO
 async function ask(session: Session, probe: RateLimitOptions): Promise<Probed> {
   const config = session.config('rate-limit', { probe, judgeEvery: 1, seconds: 0, pageSize: 1 });
   const run = await session.run('rate-limit', config);
-  const stopped = run.lines.find((line) => line.startsWith('stopped '));
-  if (stopped) throw new VoidRun(`the probe was ${stopped}`);
-  const probed = readProbe(run.lines);
+  const end = run.records.find((one) => one.kind === 'end');
+  if (end?.status !== undefined) throw new VoidRun(`the probe was stopped by status ${end.status}`);
+  const probed = probedOf(run.records);
   if (probed.seen.length === 0) throw new VoidRun('the probe sent nothing');
   return probed;
 }
@@ -73,24 +79,14 @@ function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): n
   return Math.min(60, 2.1 * window);
 }
 
-/** Reads the lines `o sent rtt status retryAfter` and `cut by limit`. */
-export function readProbe(lines: readonly string[]): Probed {
-  const replies = lines
-    .filter((line) => line.startsWith('o '))
-    .map((line): Reply => {
-      const [sent, rtt, status, retryAfter] = line.slice(2).split(' ');
-      return {
-        sentMs: Number(sent),
-        rttMs: Number(rtt),
-        ok: status === '200',
-        ...(retryAfter ? { retryAfterSeconds: Number(retryAfter) } : {}),
-      };
-    });
-  const cut = lines.find((line) => line.startsWith('cut by '))?.slice(7);
-  return {
-    seen: placeReplies(replies),
-    ...(cut === 'maxSeconds' || cut === 'maxRequests' ? { cutBy: cut } : {}),
-  };
+export function probedOf(records: readonly LoadRecord[]): Probed {
+  const replies = records.flatMap((one): Reply[] => {
+    if (one.kind !== 'answer') return [];
+    const { sentMs, rttMs, status, retryAfterSeconds } = one;
+    return [{ sentMs, rttMs, ok: status === 200, retryAfterSeconds }];
+  });
+  const cutBy = records.find((one) => one.kind === 'end')?.cutBy;
+  return { seen: placeReplies(replies), ...(cutBy ? { cutBy } : {}) };
 }
 
 const NAMES = {

@@ -7,7 +7,7 @@ import { startSimulatedServer } from '../simulated/start.ts';
 import { VoidRun } from '../run/session.ts';
 import { capacity } from '../scenarios/capacity.ts';
 import { textTable } from '../scenarios/words.ts';
-import { openSession } from './session.ts';
+import { openSession, OPTIONS } from './session.ts';
 
 export interface VerifyCapacityOptions {
   readonly servers: number;
@@ -96,7 +96,7 @@ async function one(
     seed: options.seed * 1000 + index * 50,
   });
   const search = { startRate: 20, maxRate: 3000, thoroughness: options.thoroughness };
-  const figure = (await capacity(session, search)).capacity!;
+  const figure = (await capacity.run(session, { ...OPTIONS, ...search })).capacity!;
   const seconds = (Date.now() - startedAt) / 1000;
   const saturation = (service.workers * 1000) / service.serviceMs;
   const ramp = await naiveRamp(session, saturation * 2);

@@ -1,28 +1,14 @@
 /** `verify generator`: a starved generator is declared void, and a quota is told from saturation. */
 import { startSimulatedServer } from '../simulated/start.ts';
-import { runScenario, type ScenarioOptions } from '../scenarios/all.ts';
+import { runScenario } from '../scenarios/all.ts';
 import { textTable } from '../scenarios/words.ts';
-import { openSession } from './session.ts';
+import { openSession, OPTIONS } from './session.ts';
 
 export interface GeneratorRow {
   readonly planted: string;
   readonly said: string;
   readonly right: boolean;
 }
-
-const OPTIONS: ScenarioOptions = {
-  startRate: 20,
-  maxRate: 1000,
-  thoroughness: 0.3,
-  pageSize: 10,
-  maxPages: 10,
-  tables: false,
-  maxRequests: 100,
-  maxSeconds: 10,
-  requestsPerSecond: 100,
-  seconds: 4,
-  spikeFactor: 2,
-};
 
 export async function verifyGenerator(k6: string, tell: (line: string) => void): Promise<GeneratorRow[]> {
   const rows: GeneratorRow[] = [];

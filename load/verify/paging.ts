@@ -4,7 +4,7 @@ import { PAGING_DEFECTS, type PagingDefect } from '../simulated/paging-defects.t
 import { startSimulatedServer } from '../simulated/start.ts';
 import { paging } from '../scenarios/paging.ts';
 import { textTable } from '../scenarios/words.ts';
-import { openSession } from './session.ts';
+import { openSession, OPTIONS } from './session.ts';
 
 export interface VerifyPagingOptions {
   readonly cleanRuns: number;
@@ -48,7 +48,7 @@ export async function verifyPaging({
       ...(defect === 'nothing' ? {} : { paging: defect }),
     });
     const session = await openSession(k6, server.target(), { seed: index * 100 });
-    const depth = (await paging(session, { pageSize: 500, maxPages: 2500, tables: false })).depth!;
+    const depth = (await paging.run(session, { ...OPTIONS, pageSize: 500, maxPages: 2500 })).depth!;
     const findings = [...new Set(session.findings.map(({ id }) => id))];
     const row = { planted: defect, depth, findings, right: EXPECTED[defect](depth, findings) };
     rows.push(row);

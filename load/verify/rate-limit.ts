@@ -5,7 +5,7 @@ import { randomSource } from '../k6/lib/random.ts';
 import { startSimulatedServer } from '../simulated/start.ts';
 import { rateLimit } from '../scenarios/rate-limit.ts';
 import { textTable } from '../scenarios/words.ts';
-import { openSession } from './session.ts';
+import { openSession, OPTIONS } from './session.ts';
 
 export interface VerifyRateLimitOptions {
   readonly limiters: number;
@@ -65,7 +65,7 @@ async function one(truth: LimiterSettings, options: VerifyRateLimitOptions): Pro
   const rttMs = Math.round(80 * randomSource(options.seed * 31 + truth.limit)());
   await using server = await startSimulatedServer({ limiter: truth, rttMs });
   const session = await openSession(options.k6, server.target(), { seed: options.seed });
-  const found = (await rateLimit(session, { maxRequests: 3000, maxSeconds: 90 })).limiter!;
+  const found = (await rateLimit.run(session, { ...OPTIONS, maxRequests: 3000, maxSeconds: 90 })).limiter!;
   return { truth, found, rttMs, ...errorsOf(truth, found) };
 }
 

@@ -2,6 +2,7 @@
 import { resolveTarget } from '../../fixtures/target/target.ts';
 import { prepare } from '../run/prepare.ts';
 import { Session, type LoadSettings } from '../run/session.ts';
+import type { ScenarioOptions } from '../scenarios/scenario.ts';
 
 export const DEFAULTS: LoadSettings = {
   slo: { p99Ms: 500, errorRate: 0.001 },
@@ -20,3 +21,19 @@ export async function openSession(
 ): Promise<Session> {
   return new Session(k6, await prepare(await resolveTarget(target)), { ...DEFAULTS, ...settings }, tell);
 }
+
+/** What scenarios run with here, where a verification does not say otherwise. */
+export const OPTIONS: ScenarioOptions = {
+  startRate: 20,
+  maxRate: 1000,
+  thoroughness: 0.3,
+  pageSize: 10,
+  maxPages: 10,
+  tables: false,
+  maxRequests: 100,
+  maxSeconds: 10,
+  requestsPerSecond: 100,
+  seconds: 4,
+  spikeFactor: 2,
+  headSeconds: 300,
+};

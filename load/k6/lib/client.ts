@@ -1,9 +1,11 @@
 /** A well-behaved client in k6: tokens are kept and renewed as section 5.6 says, each answer is judged on samples. */
+import { check } from 'k6';
 import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
-import type { LoadClient, LoadConfig } from './config.ts';
+import { countsHistogram, type LoadClient, type LoadConfig } from './config.ts';
 import { bucketOf, BUCKETS } from './histogram.ts';
 import { judgeLimited, judgePage, parseQuery, type Cursor, type Finding } from './judge.ts';
+import { write, type RatePolicy } from './record.ts';
 
 export interface Token {
   readonly value: string;
@@ -21,8 +23,12 @@ const errors = new Counter('errors');
 const limited = new Counter('limited');
 const items = new Counter('items');
 const unauthenticated = new Counter('unauthenticated');
-// One counter a bucket: the only shape of a histogram that k6 hands out and that adds up over runners.
-const buckets = Array.from({ length: BUCKETS }, (_, bucket) => new Counter(`latency_bucket_${bucket}`));
+// One counter a bucket: the only shape of a histogram that k6 hands out and that adds up over runners. Only those count
+// in it: a store of metrics is not to be flooded.
+const buckets = Array.from(
+  { length: countsHistogram ? BUCKETS : 0 },
+  (_, bucket) => new Counter(`latency_bucket_${bucket}`),
+);
 
 /** Asks for a token (section 4.1). Throws where none is given: there is no load without one. */
 export function mint(config: LoadConfig, client: LoadClient): Token {
@@ -65,6 +71,7 @@ export interface Sent {
   /** k6's own, where no answer came; else 0. */
   readonly errorCode: number;
   readonly retryAfterSeconds?: number | undefined;
+  readonly policy?: RatePolicy | undefined;
 }
 
 /** From dialling to the last byte: k6's duration leaves out the connection, which a client waits for all the same. */
@@ -139,7 +146,7 @@ export class Session {
     const latencyMs = Math.max(serviceMs, doneAtMs - dueAtMs);
     pages.add(1);
     pageMs.add(latencyMs);
-    buckets[bucketOf(latencyMs)]!.add(1);
+    buckets[bucketOf(latencyMs)]?.add(1);
     return this.#judge(place, pageSize, response, { serviceMs, latencyMs });
   }
 
@@ -188,11 +195,13 @@ export class Session {
     this.#sent += 1;
     const common = { ...times, errorCode: response.error_code };
     const answer = { status: response.status, body: response.body ?? '', headers: response.headers };
+    check(response, { 'a page is answered 200, or 429': ({ status }) => status === 200 || status === 429 });
     if (response.status === 429) {
       limited.add(1);
       const verdict = judgeLimited(answer);
       this.#tell(verdict.findings, place.url, 429);
-      return { status: 429, items: 0, ...common, retryAfterSeconds: verdict.retryAfterSeconds };
+      const { retryAfterSeconds, policy } = verdict;
+      return { status: 429, items: 0, ...common, retryAfterSeconds, policy };
     }
     if (response.status !== 200) {
       errors.add(1);
@@ -204,6 +213,7 @@ export class Session {
     }
     const { tenantId } = this.client;
     const verdict = judgePage({ ...place, tenantId, pageSize }, answer);
+    check(verdict.findings, { 'a page holds what was asked for, in order': ({ length }) => length === 0 });
     this.#tell(verdict.findings, place.url, 200);
     items.add(verdict.items);
     return { status: 200, items: verdict.items, ...common, next: verdict.next, last: verdict.last };
@@ -211,10 +221,8 @@ export class Session {
 
   #tell(found: readonly Finding[], url: string, status: number): void {
     for (const finding of found) {
-      findings.add(1);
-      console.log(
-        `finding ${JSON.stringify({ ...finding, request: `GET ${url}`, response: String(status) })}`,
-      );
+      findings.add(1, { requirement: finding.id });
+      write({ kind: 'finding', ...finding, request: `GET ${url}`, response: String(status) });
     }
   }
 }

@@ -3,6 +3,7 @@
  * Runs in k6 and in Node alike. Ids of findings are those of the kit's catalogue.
  */
 import { compareIds, instantKey } from './instant.ts';
+import type { RatePolicy } from './record.ts';
 
 export interface Finding {
   /** The requirement's id, such as `4.2-r4-order`. */
@@ -143,22 +144,48 @@ function judgeLinks(
   }
 }
 
-/** A 429 has to say rate_limited somewhere and how long to wait (section 7.2). Seconds, or undefined where it does not. */
-export function judgeLimited(answer: PageAnswer): { findings: Finding[]; retryAfterSeconds?: number } {
+export interface LimitedVerdict {
+  readonly findings: Finding[];
+  readonly retryAfterSeconds?: number;
+  readonly policy?: RatePolicy;
+}
+
+/** A 429 has to say rate_limited somewhere and how long to wait (section 7.2). */
+export function judgeLimited(answer: PageAnswer): LimitedVerdict {
   const findings: Finding[] = [];
   if (!answer.body.includes('rate_limited')) {
     findings.push({ id: '7.2-rate_limited', message: 'expected code rate_limited in the body of a 429' });
   }
   const retryAfter = header(answer.headers, 'retry-after');
   const retryAfterSeconds = retryAfterOf(retryAfter);
+  const policy = policyOf(answer.headers);
   if (retryAfterSeconds === undefined) {
     findings.push({
       id: '7.2-retry-after',
       message: `expected Retry-After in seconds or as a date, got ${retryAfter ?? 'none'}`,
     });
-    return { findings };
   }
-  return { findings, retryAfterSeconds };
+  return {
+    findings,
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    ...(policy ? { policy } : {}),
+  };
+}
+
+/**
+ * What RateLimit-Policy declares: `"default";q=600;w=60`, or `600;w=60` as in earlier drafts, also within
+ * RateLimit-Limit. Of several the longest window.
+ */
+export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined {
+  const text = [header(headers, 'ratelimit-policy'), header(headers, 'ratelimit-limit')].join(',');
+  const policies = text.split(',').flatMap((item) => {
+    const limit = /;\s*q="?(\d+)/i.exec(item)?.[1] ?? /^\s*(\d+)\s*;/.exec(item)?.[1];
+    const seconds = /;\s*w="?(\d+)/i.exec(item)?.[1];
+    return Number(limit) > 0 && Number(seconds) > 0
+      ? [{ limit: Number(limit), windowSeconds: Number(seconds) }]
+      : [];
+  });
+  return policies.sort((a, b) => b.windowSeconds - a.windowSeconds)[0];
 }
 
 function retryAfterOf(value: string | undefined): number | undefined {

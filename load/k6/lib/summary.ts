@@ -1,4 +1,5 @@
 /** The end of every scenario: counts, histogram and thresholds as one JSON file that the runner reads and merge adds up. */
+import { byKit } from './config.ts';
 import type { Histogram } from './histogram.ts';
 
 export interface ScenarioSummary {
@@ -16,6 +17,9 @@ interface Metric {
 export interface SummaryData {
   readonly metrics: Readonly<Record<string, Metric>>;
   readonly state: { readonly testRunDurationMs: number };
+  readonly root_group?: {
+    readonly checks: readonly { readonly name: string; readonly passes: number; readonly fails: number }[];
+  };
 }
 
 const PREFIX = 'latency_bucket_';
@@ -35,6 +39,25 @@ export function summarise(data: SummaryData): ScenarioSummary {
 
 /** k6 calls it by this name. Without SUMMARY (on a cluster) it goes to standard output, for `merge` to read. */
 export function handleSummary(data: SummaryData): Record<string, string> {
+  if (!byKit) return { stdout: textOf(data) };
   const text = `${JSON.stringify(summarise(data))}\n`;
   return { [__ENV['SUMMARY'] || 'stdout']: text };
+}
+
+/** By hand: checks, metrics, and under each its thresholds. k6 gives its own text to nobody who has a handleSummary. */
+function textOf({ metrics, root_group, state }: SummaryData): string {
+  const mark = (ok: boolean): string => (ok ? '✓' : '✗');
+  const round = (value: number): string => String(Number(value.toPrecision(4)));
+  const lines = (root_group?.checks ?? []).map(
+    ({ name, passes, fails }) => `  ${mark(fails === 0)} ${name}: ${passes} of ${passes + fails}`,
+  );
+  for (const name of Object.keys(metrics).sort()) {
+    const { type, values, thresholds = {} } = metrics[name]!;
+    // What a trend has no value for has no quantiles either.
+    if (values['count'] === 0 && type === 'trend') continue;
+    const shown = Object.entries(values).map(([stat, value]) => `${stat}=${round(value ?? 0)}`);
+    lines.push(`  ${name.padEnd(26, '.')} ${shown.join(' ')}`);
+    for (const [rule, { ok }] of Object.entries(thresholds)) lines.push(`    ${mark(ok)} ${rule}`);
+  }
+  return `${lines.join('\n')}\n  ${round(state.testRunDurationMs / 1000)} s\n`;
 }

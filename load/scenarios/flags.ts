@@ -38,6 +38,11 @@ export const FLAGS = {
   duration: (preset: number) =>
     option('--duration <time>', 'such as 30s or 5m, default in seconds', duration, preset),
   spikeFactor: () => option('--spike-factor <n>', 'times the rate', above0, 5),
+  head: () => option('--head <time>', 'how far back a poll asks', duration, 300),
+  out: () =>
+    new Option('--out <output>', "of k6's metrics, such as json=metrics.json; may be repeated").argParser(
+      (one: string, all: readonly string[] = []) => [...all, one],
+    ),
   startRate: () => option('--start-rate <n>', 'of the search', above0, 10),
   maxRate: () => option('--max-rate <n>', 'of the search', above0, 3000),
   thoroughness: () => option('--thoroughness <n>', 'scales the length of the steps', above0, 1),

@@ -1,0 +1,64 @@
+/** What a script tells the kit: one line of JSON each on the console, of these shapes. Runs in k6 and in Node alike. */
+import type { Finding } from './judge.ts';
+
+/** A request of open arrivals. */
+export interface ArrivalRecord {
+  readonly kind: 'arrival';
+  /** When it was due, since the start; latency counts from there, service from when it was sent. */
+  readonly dueMs: number;
+  readonly latencyMs: number;
+  readonly serviceMs: number;
+  /** 0 where no answer came; errorCode is k6's own then. */
+  readonly status: number;
+  readonly errorCode?: number;
+  /** How late a free VU woke: the generator's own lateness. */
+  readonly schedulerLagMs: number;
+  /** Which of the clients asked. */
+  readonly client: number;
+  readonly retryAfterSeconds?: number | undefined;
+  readonly policy?: RatePolicy | undefined;
+}
+
+/** What RateLimit headers declare. */
+export interface RatePolicy {
+  readonly limit: number;
+  readonly windowSeconds: number;
+}
+
+/** A page of a walk. */
+export interface PageRecord {
+  readonly kind: 'page';
+  readonly walk: number;
+  readonly depth: number;
+  readonly items: number;
+  readonly ms: number;
+  readonly status: number;
+}
+
+/** An answer to a question of the limiter's probe. */
+export interface AnswerRecord {
+  readonly kind: 'answer';
+  readonly sentMs: number;
+  readonly rttMs: number;
+  readonly status: number;
+  readonly retryAfterSeconds?: number | undefined;
+}
+
+/** How the limiter's probe ended before its time: by which of its limits, or by an answer that is none. */
+export interface EndRecord {
+  readonly kind: 'end';
+  readonly cutBy?: 'maxRequests' | 'maxSeconds';
+  readonly status?: number;
+}
+
+export interface FindingRecord extends Finding {
+  readonly kind: 'finding';
+}
+
+export type LoadRecord = ArrivalRecord | PageRecord | AnswerRecord | EndRecord | FindingRecord;
+
+export const write = (record: LoadRecord): void => console.log(JSON.stringify(record));
+
+/** The records among lines; whatever else was written is left out. */
+export const readRecords = (lines: readonly string[]): LoadRecord[] =>
+  lines.flatMap((line) => (line.startsWith('{"kind":') ? [JSON.parse(line) as LoadRecord] : []));

@@ -1,0 +1,44 @@
+/** soak: even load for a long time. What drifts, leaks, freezes or expires shows here; arrivals wait for nobody. */
+import { median } from '../estimate/depth.ts';
+import { judgeStep } from '../estimate/step.ts';
+import { brokenThresholds, overTime } from './over-time.ts';
+import { arrivalFlags, type Scenario } from './scenario.ts';
+import { perSecond, quantiles } from './words.ts';
+
+/** How many parts a long run is cut into, to see what drifts. */
+const PARTS = 4;
+
+export const soak: Scenario = {
+  about: 'even load for a long time: what drifts, leaks, freezes or expires',
+  flags: arrivalFlags(20, 120),
+  script: 'soak',
+  async run(session, { requestsPerSecond, seconds }) {
+    const { slo, maxVUs, timeoutSeconds } = session.settings;
+    // As many VUs as a target that answers nothing at all would hold.
+    const vus = Math.min(maxVUs, Math.ceil(requestsPerSecond * timeoutSeconds) + 20);
+    const { samples, run } = await session.arrivals(requestsPerSecond, seconds, { vus }, 'soak');
+    const medians = Array.from({ length: PARTS }, (_, part) =>
+      median(
+        samples
+          .filter((one) => Math.floor((PARTS * one.dueMs) / (seconds * 1000)) === part)
+          .map((one) => one.latencyMs),
+      ),
+    );
+    const [first, last] = [medians[0]!, medians.at(-1)!];
+    const drifts = last > 2 * first && last > first + 5;
+    const step = judgeStep(requestsPerSecond, seconds, samples, slo);
+    const slowest = samples.reduce((most, one) => Math.max(most, one.latencyMs), 0);
+    const counts = run.summary?.counts ?? {};
+    return {
+      held: run.status === 0 && step.held && !drifts,
+      seconds,
+      summary: [
+        `${samples.length} pages at ${perSecond(requestsPerSecond)} over ${seconds} s: ${quantiles(samples.map((one) => one.latencyMs))}, the slowest ${(slowest / 1000).toFixed(2)} s, ${step.late} of ${step.counted} late or failed`,
+        `median of the first quarter ${first.toFixed(1)} ms, of the last ${last.toFixed(1)} ms${drifts ? ': it drifts' : ''}`,
+        `${counts['token_calls'] ?? 0} token calls, ${counts['unauthenticated'] ?? 0} answers 401`,
+        ...brokenThresholds(run.summary?.thresholds),
+      ],
+      tables: { time: overTime(samples) },
+    };
+  },
+};
