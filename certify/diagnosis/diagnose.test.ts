@@ -1,65 +1,98 @@
-/** One cause, one group; and nothing said where nothing is known. */
-import { readFile } from 'node:fs/promises';
+/** One cause, one group; which mistake it behaves like; and nothing said where nothing is known. */
 import { expect, test } from '@playwright/test';
+import { FAULTS } from '../../reference-server/faults/all.ts';
+import { tripped } from '../../reference-server/faults/fault.ts';
 import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
-import { signatureTable, SIGNATURE_FILE } from '../proof/signature-table.ts';
 import type { RequirementResult } from '../report.ts';
 import { diagnose } from './diagnose.ts';
+import { featuresOf } from './features.ts';
+import { MISTAKES, mistakeOf } from './mistakes/all.ts';
 import type { Signature } from './signature.ts';
+import { SIGNATURES } from './signatures.ts';
 
-const failed = (id: RequirementId, message: string, request = ''): RequirementResult => ({
-  ...requirement(id),
-  lookAt: [...requirement(id).lookAt],
-  status: 'fail',
-  checks: 1,
-  durationMs: 0,
-  failures: [{ message, request, response: '', curl: '' }],
+const failed = (id: RequirementId, message: string, request = ''): RequirementResult => {
+  const [, expected, received] = /^expected (.*), got (.*)$/.exec(message) ?? [];
+  return {
+    ...requirement(id),
+    lookAt: [...requirement(id).lookAt],
+    status: 'fail',
+    checks: 1,
+    durationMs: 0,
+    failures: [{ message, expected, received, request, response: '', curl: '' }],
+  };
+};
+
+const CUT =
+  'expected next with from=2026-03-01T00:00:00.751823Z, the testTime of the last item, got from=2026-03-01T00:00:00.751Z';
+const LOST = 'expected all 30 screenings of the window, got 29 items on 3 pages: item 5 is missing';
+const ORDER = 'expected items by testTime ascending, ties by id ascending, got item 5 behind item 6';
+const CODE = 'expected 401 unauthenticated, got 401 invalid_token';
+
+const signature = (name: string, own: RequirementId, ...broken: RequirementResult[]): Signature => ({
+  name,
+  own: [own],
+  may: [],
+  seen: [Object.fromEntries(broken.map(({ id, failures }) => [id, failures.flatMap(featuresOf)]))],
 });
 
-const SIGNATURES: readonly Signature[] = [
-  {
-    name: 'the cursor keeps milliseconds',
-    own: { '4.2-r6-next-from': 'next with from' },
-    may: ['4.2-r5-exactly-once', '4.2-window'],
-  },
-  { name: 'newest first', own: { '4.2-r4-order': 'ascending' }, may: ['4.2-r5-exactly-once'] },
-  { name: 'a wrong code', own: { '7.2-unauthenticated': 'unauthenticated' }, may: ['5-missing', '5-scheme'] },
+const CURSOR = 'from of next printed with milliseconds only';
+const KNOWN: readonly Signature[] = [
+  signature(CURSOR, '4.2-r6-next-from', failed('4.2-r6-next-from', CUT), failed('4.2-r5-exactly-once', LOST)),
+  signature('newest first', '4.2-r4-order', failed('4.2-r4-order', ORDER)),
+  signature(
+    'a 401 carries another code',
+    '7.2-unauthenticated',
+    failed('7.2-unauthenticated', CODE),
+    failed('5-missing', CODE),
+  ),
 ];
 
-const roots = (results: readonly RequirementResult[]): string[][] =>
-  diagnose(results, SIGNATURES).map(({ findings }) => [...findings]);
+const findings = (...results: readonly RequirementResult[]): string[][] =>
+  diagnose(results, KNOWN).map((group) => [...group.findings]);
 
 test('what follows from a root stands under it', () => {
-  const results = [
-    failed('4.2-r5-exactly-once', 'item 5 is missing'),
-    failed('4.2-r6-next-from', 'expected next with from=…, got …'),
-  ];
-  expect(roots(results)).toEqual([['4.2-r6-next-from', '4.2-r5-exactly-once']]);
-  const [{ behavesLike }] = diagnose(results, SIGNATURES) as [ReturnType<typeof diagnose>[number]];
-  expect(behavesLike[0]).toMatchObject({ name: 'the cursor keeps milliseconds' });
+  const results = [failed('4.2-r5-exactly-once', LOST), failed('4.2-r6-next-from', CUT)];
+  expect(findings(...results)).toEqual([['4.2-r6-next-from', '4.2-r5-exactly-once']]);
+  const [likest] = diagnose(results, KNOWN)[0]!.behavesLike;
+  expect(likest).toMatchObject({ name: CURSOR, why: expect.stringContaining('cut to 3 digits') as unknown });
+  expect(likest!.likelihood).toBeGreaterThan(0.5);
+  expect(likest!.remedy).toContain(mistakeOf(CURSOR)!.fix);
 });
 
 test('two causes are two groups', () => {
   const results = [
-    failed('4.2-r4-order', 'expected items by testTime ascending'),
-    failed('5-missing', 'expected 401 unauthenticated'),
-    failed('7.2-unauthenticated', 'expected 401 unauthenticated'),
+    failed('4.2-r4-order', ORDER),
+    failed('5-missing', CODE),
+    failed('7.2-unauthenticated', CODE),
   ];
-  expect(roots(results)).toEqual([['7.2-unauthenticated', '5-missing'], ['4.2-r4-order']]);
+  expect(findings(...results)).toEqual([['7.2-unauthenticated', '5-missing'], ['4.2-r4-order']]);
 });
 
-test('what no known mistake explains stands by itself, or with what the same request broke', () => {
-  expect(diagnose([failed('2.2-sub', 'expected sub')], SIGNATURES)).toMatchObject([
+test('what no known mistake explains stands by itself, and is like none', () => {
+  expect(diagnose([failed('2.2-sub', 'expected sub: a non-empty string, got sub: 7')], KNOWN)).toEqual([
     { root: '2.2-sub', findings: ['2.2-sub'], behavesLike: [] },
   ]);
-  const same = [failed('4.2-r4-order', 'ascending', 'GET /a'), failed('2.3-id', 'expected id', 'GET /a')];
-  expect(roots(same)).toEqual([['4.2-r4-order', '2.3-id']]);
+});
+
+test('what one answer breaks is one group', () => {
+  const results = [
+    failed('2.3-id', 'expected a, got b', 'GET /a'),
+    failed('2.4-utf8', 'expected c, got d', 'GET /a'),
+  ];
+  expect(findings(...results)).toHaveLength(1);
 });
 
 test('nothing broken, nothing said', () => {
-  expect(diagnose([{ ...failed('2.2-sub', ''), status: 'pass', failures: [] }])).toEqual([]);
+  expect(diagnose([{ ...failed('2.2-sub', ''), status: 'pass', failures: [] }], KNOWN)).toEqual([]);
 });
 
-test('the signatures are those of the faults', async () => {
-  expect(await readFile(SIGNATURE_FILE, 'utf8')).toBe(signatureTable());
+test('every fault is of one kind of mistake, and no kind names another', () => {
+  const named = MISTAKES.flatMap(({ faults }) => faults);
+  expect([...named].sort()).toEqual(FAULTS.map(({ name }) => name).sort());
+});
+
+test('the signatures are those of the faults', () => {
+  const table = SIGNATURES.map(({ name, own, may }) => ({ name, own, may }));
+  const faults = FAULTS.map((fault) => ({ name: fault.name, own: tripped(fault), may: fault.mayTrip ?? [] }));
+  expect(table, 'npx tsx certify/proof/signature-table.ts').toEqual(faults);
 });

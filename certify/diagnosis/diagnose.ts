@@ -1,104 +1,210 @@
 /**
- * One cause, one group. What a server breaks is compared with the faults of the reference server, of which it is
- * known what each breaks: the fault that explains most names the root, and what it explains follows from it.
+ * One cause, one group. What a server breaks is compared with runs of the faults of the reference server, of which it
+ * is known what is wrong: as few of them as explain it, each with what it explains. What none explains goes where it
+ * is usually broken too.
  */
 import type { Diagnosis, Likeness, RequirementResult } from '../report.ts';
+import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
+import { evidenceOf, OF_MEMBER, SAME_ANSWER, type Evidence } from './features.ts';
+import { mistakeOf } from './mistakes/all.ts';
+import { modelOf, UNEXPLAINED, type Model } from './model.ts';
 import type { Signature } from './signature.ts';
 import { SIGNATURES } from './signatures.ts';
 
-type Broken = ReadonlyMap<string, RequirementResult>;
-
-/** Weight of a requirement that a mistake often breaks too and that holds here. */
-const ABSENT = 0.1;
-/** Stands for the mistakes that nobody knows. */
-const UNKNOWN = 0.4;
-const TOLD_FROM = 0.2;
+/** What a further mistake must explain to be taken for one. */
+const ANOTHER = 3;
+/** Two findings belong together where so many of the mistakes that break the one break the other. */
+const TOGETHER = 0.15;
+const SAME_CAUSE = 0.5;
+/** How much worse, in cost, a mistake may fit and still be half as likely. */
+const HALVED_BY = 1;
+/** What a mistake that nobody knows is taken to cost, for each of the findings. */
+const NOVEL = 2;
+const ALWAYS = 0.9;
+const OFTEN = 0.6;
+/** What it counts that few mistakes break a requirement: a particular one says more than a general one. */
+const SELDOM = 0.2;
+const TOLD_FROM = 0.25;
 const TOLD_AT_MOST = 3;
+
+let shipped: Model | undefined;
 
 /** Groups, the one that explains most first; empty where nothing failed or warned. */
 export function diagnose(
   results: readonly RequirementResult[],
-  signatures: readonly Signature[] = SIGNATURES,
+  signatures?: readonly Signature[],
 ): Diagnosis[] {
-  const broken: Broken = new Map(
-    results
-      .filter(({ status }) => status === 'fail' || status === 'warn')
-      .map((result) => [result.id, result]),
-  );
-  const left = new Set(broken.keys());
-  const possible = signatures.filter(({ own }) => Object.keys(own).every((id) => broken.has(id)));
-  const groups: string[][] = [];
-  for (;;) {
-    const best = strongest(possible, (signature) => gain(signature, broken, left));
-    if (!best) break;
-    const own = Object.keys(best.own).filter((id) => left.has(id));
-    const group = [...own, ...best.may.filter((id) => left.has(id) && !own.includes(id))];
-    for (const id of group) left.delete(id);
-    groups.push(group);
-  }
-  for (const id of left) {
-    const related = groups.find((group) =>
-      group.some((other) => shareRequest(broken.get(other)!, broken.get(id)!)),
-    );
-    if (related) related.push(id);
-    else groups.push([id]);
-  }
-  return groups.map((findings) => ({
-    root: findings[0]!,
-    findings,
-    behavesLike: likenesses(findings, broken, possible),
+  const evidence = evidenceOf(results);
+  if (evidence.size === 0) return [];
+  const model = signatures ? modelOf(signatures) : (shipped ??= modelOf(SIGNATURES));
+  return groupsOf(evidence, model).map((group) => ({
+    root: group.findings[0]!,
+    findings: group.findings,
+    behavesLike: likenesses(group),
   }));
 }
 
-function strongest<T>(candidates: readonly T[], strength: (candidate: T) => number): T | undefined {
-  let best: { candidate: T; value: number } | undefined;
-  for (const candidate of candidates) {
-    const value = strength(candidate);
-    if (value > 0 && (!best || value > best.value)) best = { candidate, value };
+export interface Group {
+  /** The root first. */
+  readonly findings: readonly string[];
+  /** Known mistakes, the likeliest first. */
+  readonly ranked: readonly { readonly signature: Signature; readonly likelihood: number }[];
+  readonly evidence: Evidence;
+}
+
+export function groupsOf(evidence: Evidence, model: Model): Group[] {
+  const ids = [...evidence.keys()];
+  const chosen = chooseFew(evidence, model);
+  const groups = new Map<Signature | undefined, string[]>();
+  for (const id of ids) {
+    const costs = chosen.map((signature) => model.cost(id, evidence.get(id)!, signature));
+    const least = Math.min(UNEXPLAINED, ...costs);
+    const by = least < UNEXPLAINED ? chosen[costs.indexOf(least)] : undefined;
+    groups.set(by, [...(groups.get(by) ?? []), id]);
   }
-  return best?.candidate;
-}
-
-/** How much of what is left a mistake explains, by how well its words fit. */
-function gain(signature: Signature, broken: Broken, left: ReadonlySet<string>): number {
-  const ids = new Set([...Object.keys(signature.own), ...signature.may]);
-  const explained = [...ids].filter((id) => left.has(id)).length;
-  if (!Object.keys(signature.own).some((id) => left.has(id))) return 0;
-  return explained * fit(signature, broken);
-}
-
-/** 0 to 1: the share of its own requirements whose failure has its words, less for what it breaks and is not broken. */
-function fit({ own, may }: Signature, broken: Broken): number {
-  const ids = Object.entries(own);
-  const said = ids.filter(([id, words]) =>
-    broken.get(id)!.failures.some(({ message }) => new RegExp(words).test(message)),
-  ).length;
-  const absent = may.filter((id) => !broken.has(id)).length;
-  return said / ids.length / (1 + ABSENT * absent);
-}
-
-const shareRequest = (a: RequirementResult, b: RequirementResult): boolean =>
-  a.failures.some(({ request }) => request !== '' && b.failures.some((other) => other.request === request));
-
-function likenesses(findings: readonly string[], broken: Broken, possible: readonly Signature[]): Likeness[] {
-  const ranked = possible
-    .filter(({ own }) => Object.keys(own).every((id) => findings.includes(id)))
-    .map((signature) => {
-      const ids = [...Object.keys(signature.own), ...signature.may];
-      const covered = findings.filter((id) => ids.includes(id)).length / findings.length;
-      return { signature, strength: covered ** 2 * fit(signature, broken) };
+  const clusters = [...groups].filter(([by]) => by).map(([, members]) => members);
+  for (const id of groups.get(undefined) ?? []) attach(id, clusters, evidence, model);
+  return merged(clusters, model)
+    .map((members) => {
+      const part: Evidence = new Map(members.map((id) => [id, evidence.get(id)!]));
+      const ranked = rank(part, evidence, model);
+      return { findings: rootFirst(part, ranked, model), ranked, evidence: part };
     })
-    .sort((a, b) => b.strength - a.strength);
-  // Only what fits about as well competes: the long tail of poor fits proves nothing.
-  const rivals = ranked.filter(({ strength }) => strength > 0.5 * (ranked[0]?.strength ?? 0));
-  const sum = rivals.reduce((total, { strength }) => total + strength, UNKNOWN);
-  return rivals
-    .slice(0, TOLD_AT_MOST)
-    .map(({ signature, strength }) => ({
+    .sort((a, b) => weightOf(b) - weightOf(a));
+}
+
+/** What is wrong in a member of an answer is told first, then what breaks most. */
+const weightOf = ({ findings, evidence }: Group): number =>
+  findings.length + (findings.some((id) => isOfMember(evidence, id)) ? 100 : 0);
+
+const isOfMember = (evidence: Evidence, id: string): boolean => evidence.get(id)?.has(OF_MEMBER) ?? false;
+
+/** As few known mistakes as explain what is broken: the next one only where it explains enough. */
+function chooseFew(evidence: Evidence, model: Model): Signature[] {
+  const chosen: Signature[] = [];
+  const least = new Map([...evidence.keys()].map((id) => [id, UNEXPLAINED]));
+  for (;;) {
+    let best: { signature: Signature; gain: number } | undefined;
+    for (const signature of model.signatures) {
+      if (!signature.own.some((id) => evidence.has(id))) continue;
+      let gain = -ANOTHER - model.absent(signature, evidence);
+      for (const [id, features] of evidence)
+        gain += Math.max(0, least.get(id)! - model.cost(id, features, signature));
+      if (gain > (best?.gain ?? 0)) best = { signature, gain };
+    }
+    if (!best) return chosen;
+    chosen.push(best.signature);
+    for (const [id, features] of evidence)
+      least.set(id, Math.min(least.get(id)!, model.cost(id, features, best.signature)));
+  }
+}
+
+/** Puts a finding to the group that the same answer breaks, or with which it is broken most often, or begins one. */
+function attach(id: string, clusters: string[][], evidence: Evidence, model: Model): void {
+  let best: { cluster: string[]; share: number } | undefined;
+  for (const cluster of clusters) {
+    const same = cluster.some((other) => evidence.get(id)!.has(`${SAME_ANSWER}${other}`));
+    const share = same ? 1 : closeness([id], cluster, model);
+    if (share >= TOGETHER && share > (best?.share ?? 0)) best = { cluster, share };
+  }
+  if (best) best.cluster.push(id);
+  else clusters.push([id]);
+}
+
+const closeness = (some: readonly string[], others: readonly string[], model: Model): number =>
+  Math.max(
+    ...some.flatMap((id) =>
+      others.map((other) => Math.max(model.together(id, other), model.together(other, id))),
+    ),
+  );
+
+/** Groups of which one is nearly always broken where the other is are one. */
+function merged(clusters: readonly string[][], model: Model): string[][] {
+  const result: string[][] = [];
+  for (const cluster of [...clusters].sort((a, b) => b.length - a.length)) {
+    const near = result.find((other) => closeness(cluster, other, model) >= SAME_CAUSE);
+    if (near) near.push(...cluster);
+    else result.push([...cluster]);
+  }
+  return result;
+}
+
+/** Every known mistake that can have done it, by how well it explains a group; what is broken elsewhere is not held against it. */
+function rank(part: Evidence, evidence: Evidence, model: Model): Group['ranked'] {
+  const costs = model.signatures
+    .filter(({ own }) => own.some((id) => part.has(id)))
+    .map((signature) => {
+      let cost = model.absent(signature, evidence);
+      for (const [id, features] of part) cost += model.cost(id, features, signature);
+      return { signature, cost };
+    })
+    .sort((a, b) => a.cost - b.cost);
+  const strength = (cost: number): number => 2 ** (-cost / HALVED_BY);
+  const sum = costs.reduce((total, { cost }) => total + strength(cost), strength(NOVEL * part.size));
+  return costs.map(({ signature, cost }) => ({ signature, likelihood: strength(cost) / sum }));
+}
+
+/**
+ * The root is what the likeliest mistakes have for theirs, and what leads where it is broken with the others. What
+ * one other always breaks too, and is often broken without, follows from that one. A member of one answer that is
+ * wrong goes before what shows over items and pages, a MUST before a SHOULD.
+ */
+function rootFirst(part: Evidence, ranked: Group['ranked'], model: Model): string[] {
+  const members = [...part.keys()];
+  const ofMembers = members.some((id) => isOfMember(part, id));
+  const weight = (id: string): number => {
+    const others = members.filter((other) => other !== id);
+    const votes = ranked
+      .slice(0, 10)
+      .reduce((sum, { signature, likelihood }) => sum + (signature.own.includes(id) ? likelihood : 0), 0);
+    const leads = others.reduce((sum, other) => sum + model.leads(id, other) / others.length, 0);
+    const general = others.filter(
+      (other) => model.together(other, id) >= ALWAYS && model.together(id, other) <= OFTEN,
+    );
+    const recommended = requirement(id as RequirementId).level === 'SHOULD' ? 10 : 0;
+    const most = Math.max(1, ...members.map((member) => model.broken(member)));
+    const rare = SELDOM * (1 - model.broken(id) / most);
+    const indirect = ofMembers && !isOfMember(part, id) ? 1 : 0;
+    return votes + leads + rare - (general.length === 1 ? 1 : 0) - indirect - recommended;
+  };
+  const weights = new Map(members.map((id) => [id, weight(id)]));
+  return [...members].sort((a, b) => weights.get(b)! - weights.get(a)!);
+}
+
+export function likenesses(group: Group): Likeness[] {
+  const told = group.ranked.filter(({ likelihood }) => likelihood >= TOLD_FROM).slice(0, TOLD_AT_MOST);
+  return told.map(({ signature, likelihood }) => {
+    const rival = group.ranked.find(({ signature: other }) => other !== signature)?.signature;
+    const mistake = mistakeOf(signature.name);
+    return {
       name: signature.name,
-      likelihood: Math.round((100 * strength) / sum) / 100,
-      why: `it breaks ${Object.keys(signature.own).join(' and ')} with the same words`,
-      remedy: `look at ${broken.get(Object.keys(signature.own)[0]!)!.lookAt[0]}`,
-    }))
-    .filter(({ likelihood }) => likelihood >= TOLD_FROM);
+      likelihood: Math.round(100 * likelihood) / 100,
+      why: [seenAsThere(group.evidence, signature, rival), mistake?.what, mistake?.why]
+        .filter(Boolean)
+        .join(' '),
+      remedy: [mistake?.fix, mistake?.right].filter(Boolean).join('\n'),
+    };
+  });
+}
+
+/** What the target has in common with a mistake, and what sets it apart from the next likely one. */
+function seenAsThere(evidence: Evidence, { own, seen }: Signature, rival: Signature | undefined): string {
+  const has = ({ seen }: Signature, id: string, feature: string): boolean =>
+    seen.some((run) => run[id]?.includes(feature));
+  const shared = [...evidence]
+    .sort(([a], [b]) => Number(own.includes(b)) - Number(own.includes(a)))
+    .flatMap(([id, features]) => [...features].map((feature) => ({ id, feature })))
+    .filter(
+      ({ id, feature }) => !feature.startsWith('wanted: ') && seen.some((run) => run[id]?.includes(feature)),
+    );
+  const said = ({ id, feature }: { id: string; feature: string }): string => `${id} ${feature}`;
+  const apart = rival ? shared.find(({ id, feature }) => !has(rival, id, feature)) : undefined;
+  const common = shared
+    .filter((one) => one !== apart)
+    .slice(0, 2)
+    .map(said);
+  return [
+    ...(common.length > 0 ? [`Seen here as there: ${common.join('; ')}.`] : []),
+    ...(apart ? [`Not seen of “${rival!.name}”: ${said(apart)}.`] : []),
+  ].join(' ');
 }

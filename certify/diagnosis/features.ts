@@ -1,0 +1,245 @@
+/**
+ * What a failure looks like, in a small vocabulary: which part of the answer is wrong and how, what was asked, in
+ * which circumstances. Numbers, names, times and addresses are left out, so that the same mistake looks the same
+ * on other data and elsewhere.
+ */
+import { sameInstant, parseInstant } from '../../fixtures/data/instant.ts';
+import type { WalkPicture } from '../../fixtures/checks/walk-picture.ts';
+import type { Failure } from '../../fixtures/run/evidence.ts';
+import type { RequirementResult } from '../report.ts';
+
+/** What is broken, each requirement with its features. */
+export type Evidence = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** What is wrong is a member of an answer, or a part of its next: not what it selects. */
+export const OF_MEMBER = 'a member of the answer';
+/** The answer that breaks a requirement breaks another too. */
+export const SAME_ANSWER = 'the same answer breaks ';
+const MEMBERS =
+  /^(?:next (?:at|leads)|(?:no )?(?:next|from|to|pageSize|from_id|links|items|id|tenantId|testTime)(?:[:=]|$))/;
+
+const TIME = /\d{4,}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?/g;
+const UUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi;
+
+/** The kit's own words without what differs from target to target. */
+export const plain = (text: string): string =>
+  text
+    .replace(/https?:\/\/\S+/g, 'URL')
+    .replace(UUID, 'UUID')
+    .replace(TIME, 'TIME')
+    .replace(/\d+/g, '#')
+    .replace(/#(?:\.#)+/g, '#')
+    .replace(/\s+/g, ' ')
+    .slice(0, 90)
+    .trim();
+
+export function evidenceOf(
+  results: readonly Pick<RequirementResult, 'id' | 'status' | 'failures'>[],
+): Evidence {
+  const broken = results.filter(({ status }) => status === 'fail' || status === 'warn');
+  return new Map(
+    broken.map((result) => [
+      result.id,
+      new Set([
+        ...result.failures.flatMap(featuresOf),
+        ...broken
+          .filter((other) => other !== result && sameAnswer(result, other))
+          .map(({ id }) => `${SAME_ANSWER}${id}`),
+      ]),
+    ]),
+  );
+}
+
+/** Whether one answer breaks both. */
+const sameAnswer = (
+  a: Pick<RequirementResult, 'failures'>,
+  b: Pick<RequirementResult, 'failures'>,
+): boolean =>
+  a.failures.some(
+    ({ request, requestId }) =>
+      request !== '' &&
+      b.failures.some((other) => other.request === request && other.requestId === requestId),
+  );
+
+/** The features of one failure. */
+export function featuresOf(failure: Failure): string[] {
+  const { message, expected = message, received = '', picture, only = [], counterexample } = failure;
+  return [
+    ...receivedFeatures(received, expected),
+    ...(MEMBERS.test(received) ? [OF_MEMBER] : []),
+    `wanted: ${plain(expected)}`,
+    ...(picture ? pictureFeatures(picture) : []),
+    ...only.map((circumstance) => `only ${plain(circumstance)}`),
+    ...(counterexample ? [`law: ${plain(String(counterexample['law'] ?? ''))}`] : []),
+    ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
+    ...requestFeatures(failure.request),
+    ...[...failure.curl.matchAll(/Content-Type: ([\w/+-]+)/g)].map(
+      ([, type]) => `asked with a body of ${type}`,
+    ),
+  ];
+}
+
+// -- what came ---------------------------------------------------------------------------------
+
+const CODES = [
+  ...['invalid_request', 'invalid_time_range', 'page_size_out_of_range', 'unauthenticated', 'forbidden'],
+  ...[
+    'not_found',
+    'rate_limited',
+    'internal_error',
+    'service_unavailable',
+    'invalid_client',
+    'invalid_grant',
+  ],
+  ...['unauthorized_client', 'unsupported_grant_type', 'invalid_scope', 'access_denied', 'invalid_target'],
+];
+
+function receivedFeatures(received: string, expected: string): string[] {
+  const answered = /^(\d{3})\b ?(.*)/s.exec(received);
+  if (answered) return answerFeatures(answered[1]!, answered[2]!, expected);
+  const times = timeFeatures(received, expected);
+  const named = /^([\w.-]+)[:=] ?(.*)/s.exec(received);
+  if (named && !/^\d/.test(named[2]!.slice(1)) && times.length === 0) {
+    return [`got: ${named[1]} ${valueFeature(named[2]!)}`];
+  }
+  const value = named ? [`got: ${named[1]} ${valueFeature(named[2]!)}`] : [`got: ${plain(received)}`];
+  return [...value, ...times];
+}
+
+function answerFeatures(status: string, rest: string, expected: string): string[] {
+  if (rest.startsWith('{"items"')) {
+    return [
+      `answered ${status} with ${rest.startsWith('{"items":[]') ? 'an empty page' : 'a page of items'}`,
+    ];
+  }
+  if (rest.startsWith('with a token')) return [`answered ${status} with a token`];
+  const wanted = /^(\d{3})/.exec(expected)?.[1];
+  const right = wanted === status ? ', the status that is wanted' : '';
+  const lower = rest.toLowerCase();
+  const code = CODES.find((one) => lower.includes(one));
+  const spelt = code && !rest.includes(code) ? ' in another spelling' : '';
+  const nested = code && /^\{"\w+":\{/.test(rest) ? ' one level down' : '';
+  return [`answered ${status}${right}`, code ? `code ${code}${spelt}${nested}` : 'no documented code'];
+}
+
+/** The kind of a value: its JSON type, and the word itself where it is one. */
+function valueFeature(text: string): string {
+  if (/^(nothing|none)/.test(text)) return 'absent';
+  if (text.startsWith('null')) return 'null';
+  if (text.startsWith('[')) return 'an array';
+  if (text.startsWith('{')) return 'an object';
+  const word = /^"([a-z_.\s-]{0,40})"/i.exec(text);
+  if (word) return word[1] === '' ? 'an empty string' : `"${word[1]}"`;
+  if (text.startsWith('"')) return `a string "${plain(text.slice(1, 40))}`;
+  if (/^-?\d+$/.test(text)) return `an integer of ${Math.min(20, text.length)} digits`;
+  if (/^-?\d+\.\d+/.test(text)) return 'a number with a fraction';
+  return plain(text);
+}
+
+/** How a time that came stands to the one that was wanted. */
+function timeFeatures(received: string, expected: string): string[] {
+  const [wanted] = expected.match(TIME) ?? [];
+  const [came] = received.match(TIME) ?? [];
+  if (!wanted || !came || wanted === came) return [];
+  const [a, b] = [parseInstant(wanted), parseInstant(came)];
+  if (!a || !b) return ['a time without its offset'];
+  if (sameInstant(a, b)) return ['the same instant in another spelling'];
+  if (a.seconds !== b.seconds) {
+    const apart = a.seconds > b.seconds ? a.seconds - b.seconds : b.seconds - a.seconds;
+    return [apart % 900n === 0n && apart <= 50_400n ? 'off by as much as an offset' : 'another instant'];
+  }
+  if (a.fraction.startsWith(b.fraction)) return [`cut to ${b.fraction.length} digits`];
+  return ['another fraction of the same second'];
+}
+
+// -- where a walk breaks -----------------------------------------------------------------------
+
+function pictureFeatures({ pages, cursor, between }: WalkPicture): string[] {
+  const items = pages.flatMap(({ items }) => items);
+  const marked = [...between, ...items].find(({ mark }) => mark);
+  if (!marked) return [];
+  const last = pages.at(-1)!;
+  const at = last.items.findIndex(({ mark }) => mark);
+  const first = last.before === 0 && at === 0;
+  const place = between.length > 0 ? 'between two pages' : first ? 'first of a page' : 'within a page';
+  const instantOf = (testTime: string) => parseInstant(testTime);
+  const here = instantOf(marked.testTime);
+  const tied = items.some(
+    (item) =>
+      item.id !== marked.id &&
+      here &&
+      sameInstant(instantOf(item.testTime) ?? { seconds: -1n, fraction: '' }, here),
+  );
+  return [
+    `${marked.mark}: ${place}`,
+    `${marked.mark}: ${tied ? 'inside a tie' : 'no tie'}`,
+    ...(cursor?.includes('from_id=none') ? ['the cursor has no from_id'] : []),
+  ];
+}
+
+// -- what was asked ----------------------------------------------------------------------------
+
+const FORM = ['grant_type', 'client_id', 'client_secret', 'scope'];
+
+function requestFeatures(request: string): string[] {
+  const [, method = '', rest = ''] = /^(\S+) (.*)$/s.exec(request) ?? [];
+  const as = /, (Authorization: .*|no Authorization)$/s.exec(rest)?.[1];
+  const [target = '', form] = rest.replace(/, (Authorization: .*|no Authorization)$/s, '').split(' with ');
+  const url = URL.canParse(target) ? new URL(target) : undefined;
+  const fields = form === undefined ? undefined : form.split('&').map((field) => field.split('='));
+  return [
+    ...(method !== 'GET' && !form ? [`method ${method}`] : []),
+    ...(as ? [`asked with ${plain(as.replace(' (a new one)', ''))}`] : []),
+    ...[...(url?.searchParams ?? [])].flatMap(([name, value]) => parameterFeature(name, value)),
+    ...(url ? pathFeatures(url.pathname) : []),
+    ...(url && method === 'GET' ? missingFrom(['from', 'to'], [...url.searchParams.keys()]) : []),
+    ...(fields ? formFeatures(fields as [string, string][]) : []),
+  ];
+}
+
+const missingFrom = (wanted: readonly string[], names: readonly string[]): string[] =>
+  wanted.filter((name) => !names.includes(name)).map((name) => `asked without ${name}`);
+
+/** A tenant in the path that is no UUID, or not in its usual spelling. */
+function pathFeatures(path: string): string[] {
+  const tenant = /\/tenants\/([^/]*)\//i.exec(path)?.[1];
+  if (tenant === undefined || /^[0-9a-f-]{36}$/.test(tenant)) return [];
+  return /^[0-9A-F-]{36}$/.test(tenant)
+    ? ['asked with a path in upper case']
+    : [`asked for the tenant ${plain(tenant)}`];
+}
+
+/** Only what is no valid value, by its shape: `99x`, `9999-99-99`. */
+function parameterFeature(name: string, value: string): string[] {
+  const shape = value.replace(/\d/g, '9').replace(/9{5,}/g, '9…').slice(0, 40);
+  if (name === 'from' || name === 'to') {
+    if (value.startsWith('0000')) return ['asked with the year 0000'];
+    return parseInstant(value) ? [] : [`asked with a time like ${shape}`];
+  }
+  if (name === 'pageSize') {
+    const inRange = /^\d+$/.test(value) && Number(value) >= 1 && Number(value) <= 1000;
+    return inRange ? [] : [`asked with pageSize like ${shape}`];
+  }
+  if (name === 'from_id')
+    return /^\d{1,18}$/.test(value) ? ['asked with from_id'] : [`asked with from_id like ${shape}`];
+  return [`asked with ${plain(name)}`];
+}
+
+function formFeatures(fields: readonly (readonly [string, string])[]): string[] {
+  const names = fields.map(([name]) => name);
+  const twice = FORM.filter((name) => names.filter((one) => one === name).length > 1);
+  return [
+    ...missingFrom(FORM, names),
+    ...twice.map((name) => `asked with ${name} twice`),
+    ...fields
+      .filter(([name, value]) => !FORM.includes(name) || value === '')
+      .map(([name]) => `asked with ${plain(name)}${FORM.includes(name) ? ' empty' : ''}`),
+    ...fields
+      .filter(([name, value]) => ['grant_type', 'scope'].includes(name) && value !== '')
+      .filter(([, value]) => value !== 'client_credentials' && value !== 'screenings.read')
+      .map(([name, value]) => `asked with ${name} ${plain(value)}`),
+    ...fields
+      .filter(([name, value]) => name === 'client_id' && /[A-Z]{3}/.test(value))
+      .map(() => 'asked with client_id in capitals'),
+  ];
+}
