@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from '@playwright/test';
 import { Ajv } from 'ajv';
+import { makeCertificates, secured } from '../certify/client/certificates.ts';
+import type { Listener } from '../reference-server/http.ts';
 import { TESTRUN_SCHEMA, type TestRun } from './kubernetes/testrun.ts';
 import { writeKubernetes } from './kubernetes/write.ts';
 import { startSimulatedServer, type SimulatedServer } from './simulated/start.ts';
@@ -332,6 +334,50 @@ test('rate-limit: a target with a limiter is asked few times, one without as oft
   expect(found.requests).toBeLessThanOrEqual(400);
   // What else fits depends on how busy this machine is; the bucket itself always fits.
   expect([found.kind, ...found.alternatives]).toContain('token-bucket');
+});
+
+for (const [shared, scope] of [
+  [false, 'client'],
+  [true, 'shared'],
+] as const) {
+  test(`rate-limit: a second client tells a limit that is ${shared ? 'shared' : "each client's own"}`, async () => {
+    await using server = await startSimulatedServer({
+      limiter: { kind: 'fixed-window', limit: 30, windowMs: 2000 },
+      sharedLimiter: shared,
+      clients: 2,
+    });
+    const session = await openSession(k6, server.target());
+    const found = await rateLimit.run(session, { ...OPTIONS, maxRequests: 600, maxSeconds: 30 });
+    expect(found.limiter).toMatchObject({ scope });
+  });
+}
+
+test("the target's own certificates are trusted, and nobody else's", async () => {
+  await using at = await setting({});
+  const { ours, another } = await makeCertificates(at.directory);
+  const port = Number(new URL(at.server.baseUrl).port);
+  const inner = { port, stop: async () => {} } as Listener;
+  await using front = await secured(inner, ours);
+  const target = { ...at.server.target(), baseUrl: front.origin, authUrl: front.origin, ca: ours.file };
+  const file = join(at.directory, 'tls.json');
+  await writeFile(file, JSON.stringify(target));
+  const flags = [
+    'smoke',
+    '--target',
+    file,
+    '--duration',
+    '1s',
+    '--slo-p99',
+    '5000',
+    '--report-dir',
+    at.directory,
+  ];
+  expect(await load(flags)).toMatchObject({ status: 0, output: expect.stringContaining('held') });
+  await writeFile(file, JSON.stringify({ ...target, ca: undefined }));
+  expect(await load(flags)).toMatchObject({ status: 3, output: expect.stringContaining('SELF_SIGNED') });
+  await using wrong = await secured(inner, another);
+  await writeFile(file, JSON.stringify({ ...target, baseUrl: wrong.origin, authUrl: wrong.origin }));
+  expect((await load(flags)).status).toBe(3);
 });
 
 test('rate-limit: a Retry-After that lies is a finding', async () => {

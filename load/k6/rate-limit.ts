@@ -3,7 +3,7 @@ import http from 'k6/http';
 import type { Options } from 'k6/options';
 import { probeLimiter, type Reply } from '../estimate/limiter-probe.ts';
 import { begin, type Begun } from './lib/begin.ts';
-import { firstPage, Session } from './lib/client.ts';
+import { firstPage, Session, type Sent } from './lib/client.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { write } from './lib/record.ts';
 export { handleSummary } from './lib/summary.ts';
@@ -29,13 +29,18 @@ export const options: Options = {
 export const setup = (): Begun => begin(config);
 
 export default async function (begun: Begun): Promise<void> {
-  const which = config.probe?.client ?? 0;
-  const session = new Session(config, begun.clients[which]!, begun.tokens[which]!);
+  const sessionOf = (client: number): Session =>
+    new Session(config, begun.clients[client]!, begun.tokens[client]!);
+  const session = sessionOf(0);
   // The window's end: the cheapest page there is.
   const { to } = begun.window;
   const place = firstPage(config, session.client, to, to, config.pageSize);
   http.setResponseCallback(http.expectedStatuses(200, 429));
   const originMs = Date.now();
+  if (config.probe?.other) {
+    await bothAsk(session, sessionOf(config.probe.other.client), config.probe.other, to, originMs);
+    return;
+  }
   const probe = probeLimiter(limits);
   let step = probe.next();
   while (!step.done) {
@@ -50,9 +55,7 @@ export default async function (begun: Begun): Promise<void> {
     }
     const answers = await Promise.all(sending);
     for (const { sentAtMs, sent } of answers) {
-      const { status, retryAfterSeconds } = sent;
-      const rttMs = Math.round(sent.serviceMs * 100) / 100;
-      write({ kind: 'answer', sentMs: sentAtMs - originMs, rttMs, status, retryAfterSeconds });
+      tell(sent, sentAtMs - originMs);
     }
     const other = answers.find(({ sent }) => sent.status !== 200 && sent.status !== 429);
     if (other) {
@@ -75,4 +78,43 @@ export default async function (begun: Begun): Promise<void> {
 function until(atMs: number): Promise<void> {
   const waitMs = atMs - Date.now();
   return waitMs <= 0 ? Promise.resolve() : new Promise((done) => setTimeout(done, waitMs));
+}
+
+function tell(sent: Sent, sentMs: number, client = 0): void {
+  const { status, retryAfterSeconds } = sent;
+  write({
+    kind: 'answer',
+    client,
+    sentMs,
+    rttMs: Math.round(sent.serviceMs * 100) / 100,
+    status,
+    retryAfterSeconds,
+  });
+}
+
+const LARGEST_BATCH = 50;
+
+/** One uses up what there is, then the other asks: refused as well, it uses the same. */
+async function bothAsk(
+  one: Session,
+  another: Session,
+  { client, count }: { client: number; count: number },
+  to: string,
+  originMs: number,
+): Promise<void> {
+  const ask = async (session: Session, times: number, who: number): Promise<number> => {
+    const place = firstPage(config, session.client, to, to, config.pageSize);
+    const sending = Array.from({ length: times }, () => session.askAhead(place, config.pageSize));
+    const answers = await Promise.all(sending);
+    for (const { sent, sentAtMs } of answers) tell(sent, sentAtMs - originMs, who);
+    return answers.filter(({ sent }) => sent.status === 200).length;
+  };
+  // Its connections are there when it counts.
+  await ask(another, 1, client);
+  let sent = 0;
+  for (let batch = 1; sent < limits.maxRequests; batch = Math.min(LARGEST_BATCH, batch * 2)) {
+    sent += batch;
+    if ((await ask(one, batch, 0)) < batch) break;
+  }
+  await ask(another, count, client);
 }

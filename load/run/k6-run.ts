@@ -35,6 +35,8 @@ export interface K6Options {
   /** Further arguments, such as `--execution-segment 0:1/3`. */
   readonly args?: readonly string[];
   readonly signal?: AbortSignal | undefined;
+  /** Certificates in PEM that are trusted beside the system's. */
+  readonly ca?: string | undefined;
 }
 
 /** What keeps k6 from speaking to anyone but the target. */
@@ -51,13 +53,15 @@ export const scriptPath = (name: string): string =>
 const GRACE_SECONDS = 90;
 
 export async function runK6(script: string, options: K6Options): Promise<K6Run> {
-  const { k6, config, env, args = [], signal } = options;
+  const { k6, config, env, args = [], signal, ca } = options;
   const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
   try {
     const [configPath, summaryPath, consolePath] = ['config.json', 'summary.json', 'console.txt'].map(
       (name) => join(directory, name),
     ) as [string, string, string];
     await writeFile(configPath, JSON.stringify(config));
+    const trusted = ca === undefined ? {} : { SSL_CERT_FILE: join(directory, 'trusted.pem') };
+    if (ca !== undefined) await writeFile(trusted.SSL_CERT_FILE!, `${await systemCertificates()}\n${ca}`);
     const child = spawn(
       k6,
       [
@@ -70,7 +74,14 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
         scriptPath(script),
       ],
       {
-        env: { ...baseEnvironment(), ...K6_OFFLINE, ...env, LOAD_CONFIG: configPath, SUMMARY: summaryPath },
+        env: {
+          ...baseEnvironment(),
+          ...K6_OFFLINE,
+          ...env,
+          ...trusted,
+          LOAD_CONFIG: configPath,
+          SUMMARY: summaryPath,
+        },
         stdio: ['ignore', 'ignore', 'pipe'],
         signal,
       },
@@ -114,6 +125,22 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
   }
 }
 
+/** What Go trusts is one file, and the system's folders: a file of the kit's takes the place of the first. */
+async function systemCertificates(): Promise<string> {
+  const files = [
+    ...[process.env['SSL_CERT_FILE'] ?? []].flat(),
+    '/etc/ssl/certs/ca-certificates.crt',
+    '/etc/pki/tls/certs/ca-bundle.crt',
+    '/etc/ssl/ca-bundle.pem',
+    '/etc/ssl/cert.pem',
+  ];
+  for (const path of files) {
+    const pem = await readFile(path, 'utf8').catch(() => '');
+    if (pem !== '') return pem;
+  }
+  return '';
+}
+
 /** A request of an arrivals run. */
 export type Arrival = Sample & ArrivalRecord;
 
@@ -134,6 +161,7 @@ export const latenciesOf = (records: readonly LoadRecord[]): number[] =>
  */
 const KEPT = [
   ...['PATH', 'HOME', 'TMPDIR', 'LANG', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'K6_OUT'],
+  ...['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
   ...['HOST', 'PORT', 'PERIOD', 'OPEN', 'EXPORT', 'RECORD', 'TAGS'].map((name) => `K6_WEB_DASHBOARD_${name}`),
   'K6_WEB_DASHBOARD',
   ...['SERVER_URL', 'PUSH_INTERVAL', 'TREND_STATS', 'TREND_AS_NATIVE_HISTOGRAM', 'STALE_MARKERS'].map(

@@ -1,4 +1,6 @@
 /** From a target to what scenarios need: who asks, where screenings lie; a look at the target before any load. */
+import { fetch, type RequestInit, type Response } from 'undici';
+import { openDispatcher } from '../../fixtures/client/dispatchers.ts';
 import { formatInstant, parseInstant, shift, type Instant } from '../../fixtures/data/instant.ts';
 import type { Target } from '../../fixtures/target/target.ts';
 import type { LoadClient, LoadConfig } from '../k6/lib/config.ts';
@@ -15,6 +17,8 @@ export interface Prepared {
   };
   /** What k6 gets in its environment. */
   readonly env: Readonly<Record<string, string>>;
+  /** Certificates in PEM that are trusted beside the system's. */
+  readonly ca?: string | undefined;
   /** What no output may hold. */
   readonly secrets: readonly string[];
 }
@@ -52,17 +56,20 @@ export async function prepare(target: Target): Promise<Prepared> {
       window,
     },
     env,
+    ca: target.ca,
     secrets: [...Object.values(env), ...Object.values(target.headers)],
   };
 }
 
 async function ask(target: Target, url: string, init: RequestInit): Promise<Response> {
+  const tls = url.startsWith('https:');
   try {
     return await fetch(url, {
       ...init,
-      headers: { ...target.headers, ...init.headers },
+      headers: { ...target.headers, ...(init.headers as Record<string, string>) },
       redirect: 'manual',
       signal: AbortSignal.timeout(TIMEOUT_MS),
+      dispatcher: openDispatcher({ timeoutMs: TIMEOUT_MS, ca: target.ca }, tls, false),
     });
   } catch (error) {
     const cause = (error as { cause?: { code?: string } }).cause?.code ?? (error as Error).name;

@@ -113,6 +113,7 @@ export class Session {
       env: this.prepared.env,
       args: [...(this.settings.outputs ?? []).flatMap((one) => ['--out', one]), ...args],
       signal: this.signal,
+      ca: this.prepared.ca,
     });
     this.findings.push(...run.findings);
     this.requests += run.summary?.counts['pages'] ?? 0;

@@ -35,6 +35,9 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
       message: 'a request sent after the wait that Retry-After named was refused again',
     });
   }
+  const spare = limits.maxRequests - limiter.requests;
+  const scope = limiter.shaper ? undefined : await scopeOf(session, limiter, probed, spare);
+  if (scope) limiter = { ...limiter, scope };
   const startedAt = probed.seen[0]!.atMs;
   const why = limiter.kind === 'cannot-tell' ? unusable(limiter, probed, limits) : undefined;
   return {
@@ -60,6 +63,40 @@ function unusable(limiter: LimiterFinding, { cutBy }: Probed, limits: RateLimitO
   return limiter.alternatives.length > 0 ? undefined : 'no known kind of limiter explains the answers';
 }
 
+/** So many requests another client sends at once, when the first was refused. */
+const OTHERS = 20;
+/** Passed with fewer than this share: the same limit; with more than that: another. */
+const SAME = 0.4;
+const ANOTHER = 0.7;
+
+/** Whether each client has a limit of its own; undefined where there is one client, or it can't be told. */
+async function scopeOf(
+  session: Session,
+  limiter: LimiterFinding,
+  { seen }: Probed,
+  left: number,
+): Promise<LimiterFinding['scope']> {
+  const { clients } = session.prepared.base;
+  const first = seen.findIndex(({ ok }) => !ok);
+  // A limit of few would be used up by the other alone.
+  const count = Math.min(OTHERS, Math.floor(0.6 * first));
+  if (clients.length < 2 || limiter.kind === 'none-found' || count < 3 || left < 1.5 * first + count)
+    return undefined;
+  session.tell('  whose requests it counts: another client asks when the first one is refused');
+  await setTimeout(settleSeconds(limiter, seen) * 1000);
+  const probe = { maxRequests: left, maxSeconds: 60, other: { client: 1, count } };
+  const run = await session.run(
+    'rate-limit',
+    session.config('rate-limit', { probe, judgeEvery: 1, seconds: 60, pageSize: 1 }),
+  );
+  const answers = run.records.flatMap((one) => (one.kind === 'answer' ? [one] : []));
+  const refusedAt = answers.findIndex(({ client, status }) => client === 0 && status === 429);
+  const others = answers.slice(refusedAt).filter(({ client }) => client === 1);
+  const passed = others.filter(({ status }) => status === 200).length / others.length;
+  if (refusedAt < 0 || Number.isNaN(passed)) return undefined;
+  return passed < SAME ? 'shared' : passed > ANOTHER ? 'client' : undefined;
+}
+
 async function ask(session: Session, probe: RateLimitOptions): Promise<Probed> {
   const config = session.config('rate-limit', { probe, judgeEvery: 1, seconds: 0, pageSize: 1 });
   const run = await session.run('rate-limit', config);
@@ -81,7 +118,7 @@ function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): n
 
 export function probedOf(records: readonly LoadRecord[]): Probed {
   const replies = records.flatMap((one): Reply[] => {
-    if (one.kind !== 'answer') return [];
+    if (one.kind !== 'answer' || one.client === 1) return [];
     const { sentMs, rttMs, status, retryAfterSeconds } = one;
     return [{ sentMs, rttMs, ok: status === 200, retryAfterSeconds }];
   });

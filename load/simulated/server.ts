@@ -14,8 +14,9 @@ export interface SimulatedSettings {
   readonly seed?: number;
   /** Absent: answers at once. */
   readonly service?: ServiceSettings;
-  /** Per client. */
+  /** Per client, or for all of them. */
   readonly limiter?: LimiterSettings;
+  readonly sharedLimiter?: boolean;
   readonly paging?: PagingDefect;
   /** Times what the paging mistake costs; default 1. */
   readonly pagingCost?: number;
@@ -153,8 +154,9 @@ export function createSimulatedServer(settings: SimulatedSettings): Server {
 
   function limiterOf(clientId: string): Limiter | undefined {
     if (!settings.limiter) return undefined;
-    let limiter = limiters.get(clientId);
-    if (!limiter) limiters.set(clientId, (limiter = createLimiter(settings.limiter)));
+    const whose = settings.sharedLimiter ? 'all' : clientId;
+    let limiter = limiters.get(whose);
+    if (!limiter) limiters.set(whose, (limiter = createLimiter(settings.limiter)));
     return limiter;
   }
 

@@ -52,8 +52,8 @@ export interface LoadConfig {
   readonly probe?: {
     readonly maxRequests: number;
     readonly maxSeconds: number;
-    /** Which of the clients asks; default the first. */
-    readonly client?: number;
+    /** Instead of naming the limiter: the first client asks until it is refused, then this one so many at once. */
+    readonly other?: { readonly client: number; readonly count: number };
   };
   /** Whether each request is written out for the runner to read. */
   readonly records: boolean;

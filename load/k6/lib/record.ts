@@ -38,6 +38,8 @@ export interface PageRecord {
 /** An answer to a question of the limiter's probe. */
 export interface AnswerRecord {
   readonly kind: 'answer';
+  /** Which of the clients asked; the first where it is not said. */
+  readonly client?: number;
   readonly sentMs: number;
   readonly rttMs: number;
   readonly status: number;
