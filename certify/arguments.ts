@@ -106,6 +106,11 @@ function command(): Command {
       `at most so many requests (default ${DEFAULTS.maxRequests})`,
       whole(1, 10_000_000),
     )
+    .option(
+      '--budget <number>',
+      'requests of the whole run, the most telling ones first',
+      whole(20, 10_000_000),
+    )
     .option('--concurrency <number>', 'checks side by side (default 4; 1: request by request)', whole(1, 64))
     .option('--timeout <seconds>', `of one request (default ${DEFAULTS.timeoutMs / 1000})`, seconds)
     .version(KIT_VERSION)
@@ -165,6 +170,7 @@ export function parseArguments(
       runs,
       seed,
       maxRequests,
+      budget: flags['budget'],
       concurrency: flags['concurrency'],
       timeoutMs: timeout === undefined ? undefined : timeout * 1000,
       waitForExpiry: flags['waitForExpiry'] ? true : undefined,
@@ -257,6 +263,7 @@ export function replayCommand(
     ['--require', require.join(',') || undefined],
     ['--runs', kit.runs],
     ['--max-requests', kit.maxRequests],
+    ['--budget', kit.budget],
     ['--concurrency', kit.concurrency],
     ['--timeout', kit.timeoutMs === undefined ? undefined : kit.timeoutMs / 1000],
     ['--seed', seed],

@@ -146,7 +146,10 @@ function resultOf(
 
 function untestedReason(outcomes: Ledger['outcomes'], checks: number, facts: RunFacts): string | undefined {
   const required = outcomes.filter(({ supplement }) => !supplement);
-  const untested = required.find(({ state }) => state === 'untested');
+  // What a check had seen until its share of a budget was spent counts.
+  const untested = required.find(
+    ({ state, shareSpent }) => state === 'untested' && !(shareSpent && checks > 0),
+  );
   if (untested) return untested.cut && facts.interrupted ? facts.interrupted : untested.reason;
   if (required.length === 0) return facts.interrupted ?? 'no probe was executed for it';
   return checks === 0 ? 'no answer was seen that it could be held against' : undefined;

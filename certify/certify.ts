@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Kit, DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
 import type { Finding } from '../fixtures/run/ledger.ts';
 import { inOrder, sideBySide, type Probe } from '../fixtures/run/probe.ts';
+import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
 import { preconditionsOf, runProbe } from '../fixtures/run/run-probe.ts';
 import {
   REQUIREMENTS,
@@ -16,6 +17,7 @@ import { LAWS } from '../properties/laws.ts';
 import { PROBES } from '../specs/probes.ts';
 import { buildReport } from './build-report.ts';
 import type { Report } from './report.ts';
+import { oneAtATime, quietTogether, shareOf, stagesOf } from './schedule.ts';
 
 /** How far a run is. */
 export interface Progress {
@@ -67,7 +69,8 @@ export function selectIds(words: readonly string[]): RequirementId[] {
 export function kitOptions({
   seed,
   runs,
-  maxRequests,
+  maxRequests = DEFAULTS.maxRequests,
+  budget,
   timeoutMs,
   path,
   waitForExpiry,
@@ -78,7 +81,8 @@ export function kitOptions({
   return {
     seed: seed ?? Math.floor(Math.random() * 2 ** 31),
     runs: runs ?? DEFAULTS.runs,
-    maxRequests: maxRequests ?? DEFAULTS.maxRequests,
+    maxRequests: Math.min(maxRequests, budget ?? Infinity),
+    budget,
     timeoutMs: timeoutMs ?? DEFAULTS.timeoutMs,
     path,
     waitForExpiry,
@@ -96,7 +100,8 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   await using kit = new Kit(target, kitOptions(options));
   const startedAt = new Date();
   const began = performance.now();
-  const { concurrency = CONCURRENCY } = options;
+  const { budget } = options;
+  const concurrency = budget === undefined ? (options.concurrency ?? CONCURRENCY) : 1;
   const probes = selectProbes(options.probes ?? [...PROBES, ...LAWS], options.only);
   const requests = (): number => kit.client.requests;
   const tell = (done: number, findings: readonly Finding[], probe?: Probe): void =>
@@ -118,14 +123,23 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
       findings.find(({ id }) => requirement(id).level === 'MUST' && (options.only?.includes(id) ?? true));
     if (broken) stopped ??= `--fail-fast ended the run at ${broken.id}`;
   });
+  let waiting = 0;
   const run = async (probe: Probe): Promise<void> => {
     if (stopped || options.signal?.aborted) return;
     tell(done, fresh.splice(0), probe);
+    if (budget !== undefined) kit.client.allowedUntil = requests() + shareOf(budget - requests(), waiting--);
     await soonEnded(runProbe(kit, probe), options.signal);
+    kit.client.allowedUntil = Infinity;
     await confirm();
-    done++;
+    done = kit.ledger.outcomes.length;
   };
-  for (const together of quietTogether(probes)) await sideBySide(together, run, concurrency);
+  // What all checks rest on is nobody's share.
+  if (budget !== undefined) await soonEnded(foundation(kit), options.signal);
+  for (const stage of stagesOf(probes, budget, ({ name }) => kit.ledger.isCutShort(name))) {
+    const stageProbes = stage();
+    waiting = stageProbes.length;
+    for (const together of quietTogether(stageProbes)) await sideBySide(together, run, concurrency);
+  }
   const executed = kit.ledger.outcomes.filter(({ state }) => state === 'done').length;
   if (options.signal?.aborted)
     stopped = `${String(options.signal.reason)} after ${executed} of ${probes.length} checks`;
@@ -146,21 +160,10 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   });
 }
 
-/** Probes that only read run side by side with the ones beside them, in the same order each time. */
-function quietTogether(probes: readonly Probe[]): Probe[][] {
-  const groups: Probe[][] = [];
-  for (const probe of probes) {
-    const before = groups.at(-1);
-    if (probe.quiet && before?.[0]?.quiet) before.push(probe);
-    else groups.push([probe]);
-  }
-  return groups;
-}
-
-/** Calls wait for the ones before them. */
-function oneAtATime(task: () => Promise<void>): () => Promise<void> {
-  let last = Promise.resolve();
-  return () => (last = last.then(task));
+/** What most checks rest on. */
+async function foundation(kit: Kit): Promise<void> {
+  const { data } = await preconditionsOf(kit);
+  if (!data) await pagesOfEverySize(kit).catch(() => undefined);
 }
 
 /** How long a probe may take to notice that the run is over: it may be healing what it broke. */

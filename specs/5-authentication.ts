@@ -168,5 +168,5 @@ export const probes: readonly Probe[] = [
     precondition: 'page',
     run: refusals,
   },
-  observed(['5-not-shared-cache'], 'pages of every size', pagesOfEverySize),
+  observed(['5-not-shared-cache'], 'whether pages of every size may be shared', pagesOfEverySize),
 ];

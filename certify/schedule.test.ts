@@ -1,0 +1,50 @@
+/** What a small budget goes to, and what runs side by side. */
+import { expect } from '@playwright/test';
+import { FAULTS } from '../reference-server/faults/all.ts';
+import { test } from '../reference-server/faults/testing.ts';
+import { startServer } from '../reference-server/start.ts';
+import { certify } from './certify.ts';
+import { targetFor } from './proof/faults.ts';
+import { quietTogether } from './schedule.ts';
+
+test.describe('a budget', () => {
+  for (const [budget, least] of [
+    [100, 60],
+    [300, 90],
+  ] as const) {
+    test(`of ${budget} requests is kept, and exercises ${least} requirements at least`, async ({ small }) => {
+      await using server = await startServer(small.database, small.provisioned, {});
+      const report = await certify(await targetFor(server, 'full'), { seed: 1, budget });
+      expect(report.requests).toBeLessThanOrEqual(budget);
+      expect(report.verdict).toBe('incomplete');
+      const of = (status: string) => report.requirements.filter((result) => result.status === status);
+      expect(of('fail')).toEqual([]);
+      expect(of('pass').length).toBeGreaterThanOrEqual(least);
+      expect(of('untested').some(({ reason }) => reason?.includes('--budget'))).toBe(true);
+    });
+  }
+
+  test('of 300 requests finds what is plainly broken', async ({ small }) => {
+    const found: string[] = [];
+    for (const name of ['to compared with <=', 'codes in capitals', 'a star stands for the own tenant']) {
+      const fault = FAULTS.find((candidate) => candidate.name === name)!;
+      await using server = await startServer(small.database, small.provisioned, fault.server);
+      const report = await certify(await targetFor(server, 'full'), { seed: 1, budget: 300 });
+      found.push(report.verdict);
+    }
+    expect(found).toEqual(['non-conformant', 'non-conformant', 'non-conformant']);
+  });
+});
+
+test('what only reads runs beside its neighbours, in order', () => {
+  const probe = (name: string, quiet: boolean) =>
+    ({ name, quiet, ids: [], precondition: 'page', run: async () => {} }) as const;
+  const groups = quietTogether([
+    probe('a', true),
+    probe('b', true),
+    probe('c', false),
+    probe('d', true),
+    probe('e', true),
+  ]);
+  expect(groups.map((group) => group.map(({ name }) => name).join(''))).toEqual(['ab', 'c', 'de']);
+});
