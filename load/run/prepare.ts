@@ -62,14 +62,13 @@ export async function prepare(target: Target): Promise<Prepared> {
 }
 
 async function ask(target: Target, url: string, init: RequestInit): Promise<Response> {
-  const tls = url.startsWith('https:');
   try {
     return await fetch(url, {
       ...init,
       headers: { ...target.headers, ...(init.headers as Record<string, string>) },
       redirect: 'manual',
       signal: AbortSignal.timeout(TIMEOUT_MS),
-      dispatcher: openDispatcher({ timeoutMs: TIMEOUT_MS, ca: target.ca }, tls, false),
+      dispatcher: openDispatcher({ timeoutMs: TIMEOUT_MS, ca: target.ca }, false),
     });
   } catch (error) {
     const cause = (error as { cause?: { code?: string } }).cause?.code ?? (error as Error).name;
