@@ -1,0 +1,131 @@
+/** What is supplied and does not work leaves a run incomplete, says what it is, and blames nobody. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from '@playwright/test';
+import { resolveTarget } from '../fixtures/target/target.ts';
+import { test } from '../reference-server/faults/testing.ts';
+import { startServer } from '../reference-server/start.ts';
+import type { ReferenceTarget } from '../reference-server/target.ts';
+import { certify, selectIds } from './certify.ts';
+
+type Supply = (whole: ReferenceTarget) => object;
+
+const client =
+  (role: keyof ReferenceTarget['clients'], change: object): Supply =>
+  ({ clients }) => ({ clients: { primary: clients.primary, [role]: { ...clients[role], ...change } } });
+
+const ROTATED = { clientSecret: 'the one of last month' };
+
+/** The expired token with other claims, or another header; its signature is of no account. */
+const token =
+  (claims: object, header: object = {}): Supply =>
+  ({ expiredToken }) => {
+    const [head, payload, signature] = expiredToken.split('.');
+    const changed = [
+      [head!, header],
+      [payload!, claims],
+    ].map(([part, change]) => {
+      const json = JSON.parse(Buffer.from(part as string, 'base64url').toString()) as object;
+      return Buffer.from(JSON.stringify({ ...json, ...(change as object) })).toString('base64url');
+    });
+    return { expiredToken: [...changed, signature].join('.') };
+  };
+
+const command =
+  (start: string, stop: string): Supply =>
+  () => ({ fault: { start, stop } });
+
+const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, words: RegExp])[] = [
+  [
+    'a second tenant that is not onboarded',
+    '4.2-r3-one-tenant',
+    ({ clients: { primary, notOnboarded } }) => ({ clients: { primary, secondTenant: notOnboarded } }),
+    /the tenant of clients\.secondTenant is not onboarded/,
+  ],
+  [
+    'a rotated secret of the tenant that is not onboarded',
+    '7.2-not_found',
+    client('notOnboarded', ROTATED),
+    /no token for clients\.notOnboarded/,
+  ],
+  [
+    'a rotated secret of the tenant to fill',
+    '4.2-r5-exactly-once',
+    (whole) => ({ ...client('scratch', ROTATED)(whole), ingest: 'true' }),
+    /no token for clients\.scratch/,
+  ],
+  [
+    'a command to store that fails',
+    '4.2-r5-exactly-once',
+    ({ clients: { primary, scratch } }) => ({ clients: { primary, scratch }, ingest: 'exit 7' }),
+    /ingest: `exit 7` failed: exit status 7/,
+  ],
+  ['an expired token without exp', '5-expired', token({ exp: undefined }), /has no exp/],
+  ['a token that has not expired', '5-expired', token({ exp: 4_000_000_000 }), /has not expired yet/],
+  ['of another issuer', '5-expired', token({ iss: 'https://elsewhere.example' }), /another iss/],
+  ['for another API', '5-expired', token({ aud: 'elsewhere' }), /another aud/],
+  ['of another tenant', '5-expired', token({ tenant_id: 'b' }), /another tenant_id/],
+  ['signed in another way', '5-expired', token({}, { alg: 'HS512' }), /alg HS512/],
+  [
+    'copied by half',
+    '5-expired',
+    ({ expiredToken }) => ({ expiredToken: expiredToken.slice(0, -20) }),
+    /is cut off/,
+  ],
+  ['no token at all', '5-expired', () => ({ expiredToken: 'hello' }), /is no JWT/],
+  ['a place for tokens that is a folder', '5-expired', () => ({ keepToken: '.' }), /keepToken: can't write/],
+  ['an empty capture', '6', () => ({ events: 'empty.ndjson' }), /events file is empty/],
+  ['a capture of something else', '6', () => ({ events: 'words.txt' }), /no line of the events file is JSON/],
+  ['a fault command that fails', '7.2-server-error', command('no-such-command', 'true'), /fault\.start: /],
+  [
+    'a window without screenings',
+    '4.2-window',
+    () => ({ window: { from: '1999-01-01T00:00:00Z', to: '1999-01-02T00:00:00Z' } }),
+    /window holds no screenings/,
+  ],
+];
+
+let directory: string;
+test.beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'screenings-supplies-'));
+  await writeFile(join(directory, 'empty.ndjson'), '');
+  await writeFile(join(directory, 'words.txt'), 'hello\nworld\n');
+});
+test.afterAll(() => rm(directory, { recursive: true }));
+
+for (const [what, ids, supply, words] of SUPPLIES) {
+  test(what, async ({ small: { database, provisioned } }) => {
+    await using server = await startServer(database, provisioned);
+    const whole = server.target();
+    const { baseUrl, authUrl, clients } = whole;
+    const target = await resolveTarget(
+      { baseUrl, authUrl, clients: { primary: clients.primary }, ...supply(whole) },
+      { directory },
+    );
+    const report = await certify(target, { seed: 1, runs: 1, only: selectIds([ids]) });
+    expect(report.requirements.filter(({ status }) => status === 'fail' || status === 'error')).toEqual([]);
+    expect(report.verdict).toBe('incomplete');
+    expect(report.summary).toMatch(words);
+    expect(report.summary).not.toContain('\n');
+  });
+}
+
+test('what breaks first ends the run, where that is asked for', async ({
+  small: { database, provisioned },
+}) => {
+  await using server = await startServer(database, provisioned, {
+    wrapHandler: (handler) => async (request) => {
+      const answer = await handler(request);
+      return answer.status === 401 ? { ...answer, body: '{"code":"unauthorized"}' } : answer;
+    },
+  });
+  const { baseUrl, authUrl, clients } = server.target();
+  const target = await resolveTarget({ baseUrl, authUrl, clients: { primary: clients.primary } });
+  const report = await certify(target, { seed: 1, runs: 1, failFast: true });
+  expect(report.verdict).toBe('non-conformant');
+  expect(report.basis).toMatch(/^--fail-fast ended the run at (5|7\.2)-\w+$/);
+  expect(report.evidence.executed).toBeLessThan(report.evidence.planned / 2);
+  const untested = report.requirements.find(({ id }) => id === '9-prefix');
+  expect(untested).toMatchObject({ status: 'untested', reason: report.basis });
+});
