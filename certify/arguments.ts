@@ -42,6 +42,8 @@ export interface Arguments {
   readonly history?: string;
   /** A private key (JWK) to sign certificate.jws with. */
   readonly sign?: string;
+  /** Run again when asked, or when files in this folder change. */
+  readonly watch?: true | string;
   readonly kit: Partial<KitOptions>;
 }
 
@@ -88,6 +90,10 @@ function command(): Command {
       ).choices(['new']),
     )
     .option('--history <dir>', 'keep this report there, and show the last ones beside it')
+    .option(
+      '--watch [dir]',
+      'run again when asked (r), or when the target file or files in a folder change, what failed first',
+    )
     .option('--har <file>', 'write every request and answer there, redacted (HAR)')
     .option('--from-har <file>', 'judge recorded traffic; nothing is sent')
     .option(
@@ -140,9 +146,11 @@ export function parseArguments(
   checkTarget(flags, env);
   const { target, baseUrl, authUrl, clientId, dataset, reportDir, only, runs, seed, maxRequests, timeout } =
     flags;
-  const { require, failFast, baseline, knownFailures, failOn, sign, explain, har, fromHar, history } = flags;
+  const { require, failFast, baseline, knownFailures, failOn, sign, explain, har, fromHar, history, watch } =
+    flags;
   if (failOn && !baseline && !knownFailures && !history)
     throw new UsageError('--fail-on new goes with --baseline, --history or --known-failures');
+  if (watch !== undefined && fromHar) throw new UsageError('--watch and --from-har exclude each other');
   if (fromHar && (har || baseUrl))
     throw new UsageError('--from-har sends nothing: it goes without --har and --base-url');
   return {
@@ -160,6 +168,7 @@ export function parseArguments(
       fromHar,
       history,
     }),
+    ...(watch === undefined ? {} : { watch: watch as true | string }),
     reportDir: reportDir!,
     ...defined({ mode: modeOf(flags) }),
     ...(only === undefined ? {} : { only: selection(only) }),

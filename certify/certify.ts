@@ -17,7 +17,7 @@ import { LAWS } from '../properties/laws.ts';
 import { PROBES } from '../specs/probes.ts';
 import { buildReport } from './build-report.ts';
 import type { Report } from './report.ts';
-import { oneAtATime, quietTogether, shareOf, stagesOf } from './schedule.ts';
+import { beginningWith, oneAtATime, quietTogether, shareOf, stagesOf } from './schedule.ts';
 
 /** How far a run is. */
 export interface Progress {
@@ -41,6 +41,8 @@ export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>>
   readonly concurrency?: number | undefined;
   /** Requirement ids; all where absent. */
   readonly only?: readonly RequirementId[] | undefined;
+  /** What to begin with. */
+  readonly first?: readonly string[] | undefined;
   /** Default: every probe and every law. */
   readonly probes?: readonly Probe[];
   /** Classes that must have been exercised for a conformant verdict, beside core and what the target file requires. */
@@ -102,7 +104,8 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   const began = performance.now();
   const { budget } = options;
   const concurrency = budget === undefined ? (options.concurrency ?? CONCURRENCY) : 1;
-  const probes = selectProbes(options.probes ?? [...PROBES, ...LAWS], options.only);
+  const selected = selectProbes(options.probes ?? [...PROBES, ...LAWS], options.only);
+  const probes = options.first ? beginningWith(options.first, selected) : selected;
   const requests = (): number => kit.client.requests;
   const tell = (done: number, findings: readonly Finding[], probe?: Probe): void =>
     options.onProgress?.({

@@ -11,17 +11,26 @@ import { createRedactor } from '../fixtures/run/redact.ts';
 import { loadTarget, resolveTarget, secretsOf, type Target } from '../fixtures/target/target.ts';
 import { isDescribed, parseArguments, replayCommand, SECRET_VARIABLE, type Arguments } from './arguments.ts';
 import { calledFrom } from './called-from.ts';
-import { changesSince, exitOnNew, readBaseline, readKnownFailures, standOf } from './changes.ts';
+import {
+  changesSince,
+  exitOnNew,
+  readBaseline,
+  readKnownFailures,
+  standOf,
+  type Baseline,
+  type KnownFailures,
+} from './changes.ts';
 import { readKey } from './certificate.ts';
 import { certify, type CertifyOptions } from './certify.ts';
 import { judgeRecording, targetOfRecording } from './from-har.ts';
-import { entryOf, harText, readHar } from './har.ts';
+import { entryOf, harText, readHar, type Recording } from './har.ts';
 import { keep, lastRun } from './history.ts';
 import { showProgress } from './progress.ts';
 import type { ReferenceServer } from './reference.ts';
 import { terminal } from './render/terminal.ts';
 import { prepareDirectory, writeAtomically, writeReport } from './render/write.ts';
 import type { Report } from './report.ts';
+import { reasons } from './watch.ts';
 
 /** See the README: only 1 blames the target, only 0 is green. */
 const EXIT = { conformant: 0, 'non-conformant': 1, usage: 2, incomplete: 3, kit: 4 } as const;
@@ -71,53 +80,102 @@ async function main(): Promise<number> {
       reference = await startReference(directory);
       console.log(`reference server: ${reference.databaseDescription}`);
     }
-    const target =
-      recording && !args.target ? targetOfRecording(recording) : await targetOf(args, reference, directory);
-    console.log(
-      recording
-        ? `judging ${recording.exchanges.length} recorded exchanges with ${target.baseUrl}; nothing is sent`
-        : `certifying ${target.name} at ${target.baseUrl}, seed ${seed}`,
-    );
-    const redactor = createRedactor(secretsOf(target));
-    const progress = showProgress(process.stdout, redactor.redact);
-    const entries: object[] = [];
-    const options: CertifyOptions = {
-      ...args.kit,
-      seed,
-      only: args.only,
-      require: args.require,
-      failFast: args.failFast,
-      replay: replayCommand(args, seed),
-      signal: interruption.signal,
-      onProgress: progress.tell,
-      ...(args.har ? { onExchange: (exchange) => entries.push(entryOf(exchange, redactor)) } : {}),
-    };
-    const certified = recording
-      ? await judgeRecording(recording, target, options)
-      : await certify(target, options);
-    progress.end();
-    const report: Report = {
-      ...certified,
-      ...(baseline ? { changes: changesSince(baseline, certified) } : {}),
-      ...(known ? { knownFailures: standOf(known, certified) } : {}),
-    };
-    const written = await writeReport(report, at(args.reportDir), key)
-      .then(async () => {
-        if (args.har) await writeAtomically(at(args.har), harText(entries));
-        if (history) await keep(history, report);
-      })
-      .catch((error: Error) => error);
-    process.stdout.write(
-      `\n${terminal(report, { columns: process.stdout.columns, reportPath: join(args.reportDir, 'report.html') })}`,
-    );
-    if (written instanceof Error) console.error(`certify: ${written.message}`);
-    if (interruptedBy) return INTERRUPTED_STATUS[interruptedBy];
-    if (written instanceof Error && report.verdict === 'conformant') return EXIT.kit;
-    return exitOf(report, args.failOnNew);
+    const all = { args, seed, recording, known, key, history, reference, directory };
+    const run = await runOnce(all, baseline || undefined);
+    return args.watch === undefined ? run.status : await runAgain(all, run);
   } finally {
     await reference?.stop();
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+/** What a run needs beside the target. */
+interface Session {
+  readonly args: Arguments;
+  readonly seed: number;
+  readonly recording: Recording | undefined;
+  readonly known: KnownFailures | undefined;
+  readonly key: JWK | undefined;
+  readonly history: string | undefined;
+  readonly reference: ReferenceServer | undefined;
+  readonly directory: string;
+}
+
+interface Run {
+  readonly report: Report;
+  readonly status: number;
+}
+
+async function runOnce(session: Session, baseline: Baseline | undefined): Promise<Run> {
+  const { args, seed, recording, known, key, history, reference, directory } = session;
+  const target =
+    recording && !args.target ? targetOfRecording(recording) : await targetOf(args, reference, directory);
+  console.log(
+    recording
+      ? `judging ${recording.exchanges.length} recorded exchanges with ${target.baseUrl}; nothing is sent`
+      : `certifying ${target.name} at ${target.baseUrl}, seed ${seed}`,
+  );
+  const redactor = createRedactor(secretsOf(target));
+  const progress = showProgress(process.stdout, redactor.redact);
+  const entries: object[] = [];
+  const failed = baseline?.requirements.filter(({ status }) => status === 'fail').map(({ id }) => id);
+  const options: CertifyOptions = {
+    ...args.kit,
+    seed,
+    only: args.only,
+    ...(args.watch === undefined ? {} : { first: failed }),
+    require: args.require,
+    failFast: args.failFast,
+    replay: replayCommand(args, seed),
+    signal: interruption.signal,
+    onProgress: progress.tell,
+    ...(args.har ? { onExchange: (exchange) => entries.push(entryOf(exchange, redactor)) } : {}),
+  };
+  const certified = recording
+    ? await judgeRecording(recording, target, options)
+    : await certify(target, options);
+  progress.end();
+  const report: Report = {
+    ...certified,
+    ...(baseline ? { changes: changesSince(baseline, certified) } : {}),
+    ...(known ? { knownFailures: standOf(known, certified) } : {}),
+  };
+  const written = await writeReport(report, at(args.reportDir), key)
+    .then(async () => {
+      if (args.har) await writeAtomically(at(args.har), harText(entries));
+      if (history) await keep(history, report);
+    })
+    .catch((error: Error) => error);
+  process.stdout.write(
+    `\n${terminal(report, { columns: process.stdout.columns, reportPath: join(args.reportDir, 'report.html') })}`,
+  );
+  if (written instanceof Error) console.error(`certify: ${written.message}`);
+  if (interruptedBy) return { report, status: INTERRUPTED_STATUS[interruptedBy] };
+  if (written instanceof Error && report.verdict === 'conformant') return { report, status: EXIT.kit };
+  return { report, status: exitOf(report, args.failOnNew) };
+}
+
+/** Runs again whenever it is asked for, what failed first, and says what changed. Gives the last exit status. */
+async function runAgain(session: Session, first: Run): Promise<number> {
+  const { target, dataset, watch } = session.args;
+  let { report, status } = first;
+  const files = [target, dataset].filter((file) => file !== undefined).map(at);
+  const folders = typeof watch === 'string' ? [at(watch)] : [];
+  const how = `r runs again${files.length + folders.length > 0 ? ', as does a change of files' : ''}; q ends`;
+  console.log(`\n${how}`);
+  const { signal } = interruption;
+  for await (const why of reasons({ files, folders, input: process.stdin, signal })) {
+    console.log(`\n${why}`);
+    try {
+      ({ report, status } = await runOnce(session, report));
+    } catch (error) {
+      // A target file that is being edited may be wrong for a while.
+      if (!(error instanceof UsageError)) throw error;
+      console.error(`certify: ${error.message}`);
+    }
+    if (!signal.aborted) console.log(`\n${how}`);
+  }
+  return interruptedBy ? INTERRUPTED_STATUS[interruptedBy] : status;
 }
 
 /** Whose traffic of a recording is meant, where a target file says it. */

@@ -24,6 +24,8 @@ export function showProgress(
   const everyMs = moves ? MOVING_EVERY_MS : PLAIN_EVERY_MS;
   let latest: Progress | undefined;
   const failed = new Set<string>();
+  /** A line a requirement: the report has the rest. */
+  const told = new Set<string>();
   const line = (text: string): void => {
     out.write(`${moves ? '\r\x1b[K' : ''}${text}\n`);
     again.refresh();
@@ -47,6 +49,8 @@ export function showProgress(
     tell(progress) {
       latest = progress;
       for (const finding of progress.findings) {
+        if (told.has(finding.id)) continue;
+        told.add(finding.id);
         if (requirement(finding.id).level === 'MUST') failed.add(finding.id);
         line(findingLine(finding, redact));
       }

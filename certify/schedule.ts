@@ -22,6 +22,13 @@ export function stagesOf(
   ];
 }
 
+/** The checks of these requirements before the others, but for what would disturb them. */
+export function beginningWith(ids: readonly string[], probes: readonly Probe[]): readonly Probe[] {
+  const early = ({ ids: of, last, guesses }: Probe): boolean =>
+    !last && !guesses && of.some((id) => ids.includes(id));
+  return [...probes.filter(early), ...probes.filter((probe) => !early(probe))];
+}
+
 const LEAST_SHARE = 2;
 /** The rest is kept to ask again what fails. */
 const SPENDABLE = 0.9;

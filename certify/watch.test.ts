@@ -1,0 +1,44 @@
+/** When `--watch` runs again. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { expect, test } from '@playwright/test';
+import { beginningWith } from './schedule.ts';
+import { reasons } from './watch.ts';
+
+test('a key, a target file and a folder are reasons; q ends', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'watch-'));
+  try {
+    const target = join(directory, 'target.json');
+    await writeFile(target, '{}');
+    const input = new PassThrough();
+    const { signal } = new AbortController();
+    const next = async (files: string[], folders: string[], act: () => Promise<void> | void) => {
+      const again = reasons({ files, folders, input, signal });
+      const reason = again.next();
+      await act();
+      const { value } = await reason;
+      await again.return(undefined);
+      return value as string | undefined;
+    };
+    expect(await next([], [], () => void input.write('r'))).toBe('asked for');
+    expect(await next([target], [], () => writeFile(target, '{ }'))).toBe(`${target} changed`);
+    expect(await next([], [directory], () => writeFile(join(directory, 'server.js'), ''))).toBe(
+      'server.js changed',
+    );
+    expect(await next([], [], () => void input.write('q\n'))).toBe(undefined);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
+test('what failed goes first, but for what would disturb the others', () => {
+  const probe = (name: string, ids: readonly string[], last = false) =>
+    ({ name, ids, last, precondition: 'page', run: async () => {} }) as never;
+  const order = beginningWith(
+    ['5-missing'],
+    [probe('a', ['4.2-window']), probe('b', ['5-missing']), probe('c', ['5-missing'], true)],
+  );
+  expect(order.map(({ name }) => name).join('')).toBe('bac');
+});
