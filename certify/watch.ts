@@ -57,6 +57,7 @@ export async function* reasons({ files, folders, input, signal }: Watched): Asyn
   signal.addEventListener('abort', end, { once: true });
   if (input.isTTY) input.setRawMode?.(true);
   input.on('data', onInput);
+  input.resume();
   try {
     for (;;) {
       while (why === undefined && !over) await new Promise<void>((resolve) => (wake = resolve));
