@@ -217,6 +217,7 @@ async function other(args: Arguments): Promise<number> {
     ...args.kit,
     signal: interruption.signal,
   });
+  if (interruptedBy) return INTERRUPTED_STATUS[interruptedBy];
   out.write(`${lines.join('\n')}\n`);
   return usable ? 0 : EXIT.incomplete;
 }
