@@ -1,12 +1,12 @@
 /** `--history DIR`: keeps a report a run, and draws the last ones: a mark a requirement a run. */
-import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UsageError } from '../fixtures/errors.ts';
 import { readBaseline, type Baseline } from './changes.ts';
 import { STATUS_MARK, VERDICT_STATUS } from './render/facts.ts';
 import { markup, oneLine, type Markup } from './render/markup.ts';
 import { page } from './render/style.ts';
-import { writeAtomically } from './render/write.ts';
+import { makeFolder, writeAtomically } from './render/write.ts';
 import type { Report, Status } from './report.ts';
 
 const RUNS_SHOWN = 30;
@@ -35,7 +35,7 @@ export async function lastRun(directory: string): Promise<Baseline | undefined> 
 
 /** Keeps the report and draws `history.html` anew. */
 export async function keep(directory: string, report: Report): Promise<void> {
-  await mkdir(directory, { recursive: true });
+  await makeFolder(directory);
   await writeAtomically(join(directory, nameOf(report.startedAt)), `${JSON.stringify(report)}\n`);
   const names = (await namesIn(directory)).slice(-RUNS_SHOWN);
   const nights = await Promise.all(

@@ -30,7 +30,7 @@ import { conformantReport, hostileReport, incompleteReport, sampleReport } from 
 import { PALETTES } from './style.ts';
 import { summary } from './summary.ts';
 import { terminal } from './terminal.ts';
-import { writeReport } from './write.ts';
+import { prepareDirectory, writeReport } from './write.ts';
 import type { Failure } from '../../fixtures/run/evidence.ts';
 
 interface Element {
@@ -311,6 +311,11 @@ function contrast(one: string, other: string): number {
   const [lighter, darker] = [luminance(one), luminance(other)].sort((a, b) => b - a) as [number, number];
   return (lighter + 0.05) / (darker + 0.05);
 }
+
+test('a folder that can not be made is told before anything is sent, and ends', async () => {
+  for (const folder of ['/proc/no/such/folder', join(import.meta.filename, 'reports')])
+    await expect(prepareDirectory(folder, '--history')).rejects.toThrow(/can't be written.* with --history$/);
+});
 
 test('every text colour keeps its contrast on every ground', () => {
   for (const [scheme, palette] of Object.entries(PALETTES)) {

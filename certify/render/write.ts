@@ -1,8 +1,8 @@
 /** The files of a report: written whole or not at all, the data first. */
 import { randomUUID } from 'node:crypto';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { UsageError } from '../../fixtures/errors.ts';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { JWK } from 'jose';
 import { sign, statementOf } from '../certificate.ts';
 import type { Report } from '../report.ts';
@@ -24,8 +24,10 @@ const FILES: readonly (readonly [name: string, render: (report: Report) => strin
 
 const CERTIFICATE = 'certificate.jws';
 
-/** A reader sees the old file or the new one, never half of it. */
+/** A reader sees the old file or the new one, never half of it. What is no file (/dev/stdout) stays what it is. */
 export async function writeAtomically(path: string, text: string): Promise<void> {
+  const there = await stat(path).catch(() => undefined);
+  if (there && !there.isFile()) return writeFile(path, text);
   const temporary = `${path}.${randomUUID()}.tmp`;
   try {
     await writeFile(temporary, text);
@@ -36,17 +38,30 @@ export async function writeAtomically(path: string, text: string): Promise<void>
   }
 }
 
-/** Makes the folder of a report, and sees that it can be written: before anything is sent. Throws a UsageError. */
-export async function prepareDirectory(directory: string): Promise<void> {
+/** As mkdir with `recursive`, which never ends where a folder refuses new ones with ENOENT, as /proc does. */
+export async function makeFolder(path: string): Promise<void> {
+  const make = (): Promise<void> =>
+    mkdir(path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  await make().catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeFolder(dirname(path));
+    await make();
+  });
+}
+
+/** Makes the folder that a flag names, and sees that it can be written: before anything is sent. Throws a UsageError. */
+export async function prepareDirectory(directory: string, flag = '--report-dir'): Promise<void> {
   try {
-    await mkdir(directory, { recursive: true });
+    await makeFolder(directory);
     const trial = join(directory, `.${randomUUID()}.tmp`);
     await writeFile(trial, '');
     await rm(trial);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new UsageError(
-      `the report can't be written to ${directory} (${code ?? message}); name another folder with --report-dir`,
+      `the report can't be written to ${directory} (${code ?? message}); name another folder with ${flag}`,
     );
   }
 }
@@ -57,16 +72,16 @@ export async function prepareDirectory(directory: string): Promise<void> {
  * keep the others from being written; rejects with an AggregateError in the end.
  */
 export async function writeReport(report: Report, directory: string, key?: JWK): Promise<string[]> {
-  await mkdir(directory, { recursive: true });
+  await makeFolder(directory);
   const written: string[] = [];
-  const errors: unknown[] = [];
+  const errors: Error[] = [];
   for (const [name, render] of FILES) {
     const path = join(directory, name);
     try {
       await writeAtomically(path, render(report));
       written.push(path);
     } catch (error) {
-      errors.push(new Error(`${name} could not be written: ${String(error)}`, { cause: error }));
+      errors.push(new Error(`${name} could not be written: ${(error as Error).message}`, { cause: error }));
     }
   }
   // A certificate of an earlier run would speak of a report that is gone.
@@ -76,6 +91,6 @@ export async function writeReport(report: Report, directory: string, key?: JWK):
     await writeAtomically(certificate, `${await sign(statementOf(report, json(report)), key)}\n`);
     written.push(certificate);
   }
-  if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join('\n'));
+  if (errors.length > 0) throw new AggregateError(errors, errors.map(({ message }) => message).join('; '));
   return written;
 }
