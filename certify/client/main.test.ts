@@ -61,7 +61,7 @@ for (const [name, command] of [
     const { status, output, of } = await certified(command);
     expect([of('fail'), of('warn'), of('error')], output).toEqual([[], [], []]);
     expect(status).toBe(0);
-    expect((await readdir(directory)).sort()).toEqual(['client.html', 'client.json', 'junit.xml']);
+    expect((await readdir(directory)).sort()).toEqual(['client-junit.xml', 'client.html', 'client.json']);
   });
 }
 

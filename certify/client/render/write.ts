@@ -8,7 +8,7 @@ import { junit } from './junit.ts';
 const FILES: readonly (readonly [name: string, render: (report: ClientReport) => string])[] = [
   ['client.json', (report) => `${JSON.stringify(report, undefined, 2)}\n`],
   ['client.html', html],
-  ['junit.xml', junit],
+  ['client-junit.xml', junit],
 ];
 
 /** Writes them all into `directory`, which is there. */
