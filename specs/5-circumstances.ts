@@ -15,7 +15,7 @@ import { refused } from '../fixtures/checks/refusal.ts';
 import { askerOf, type Ground } from '../fixtures/run/circumstances.ts';
 import { ruleProbes, type Rule, type Way } from '../fixtures/run/everywhere.ts';
 import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
-import { bearerHeader, expiredBearer } from '../fixtures/run/unauthenticated.ts';
+import { bearerHeader, expiredBearer, forgedBearer } from '../fixtures/run/unauthenticated.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 /** A tenant that nobody has. */
@@ -119,7 +119,7 @@ const RULES: readonly Rule[] = [
             const label = 'Bearer (token signed with another key, ES256, named by jwk)';
             return {
               ...request,
-              authorization: bearerHeader(`Bearer ${token}`, label, 'Bearer $FORGED_TOKEN'),
+              authorization: forgedBearer(token, label),
             };
           },
           judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),

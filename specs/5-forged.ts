@@ -12,7 +12,7 @@ import { refused } from '../fixtures/checks/refusal.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import { encoded, NOBODY, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
-import { bearerHeader } from '../fixtures/run/unauthenticated.ts';
+import { forgedBearer } from '../fixtures/run/unauthenticated.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 /** Where issuers publish their keys, beneath authUrl. */
@@ -22,7 +22,7 @@ const METADATA = ['/.well-known/openid-configuration', '/.well-known/oauth-autho
 async function refuse(kit: Kit, forgeries: readonly Forgery[]): Promise<void> {
   const own = await kit.tenantOf();
   await sideBySide(forgeries, async ({ label, token, tenantId = own }) => {
-    const authorization = bearerHeader(`Bearer ${token}`, `Bearer (token ${label})`, 'Bearer $FORGED_TOKEN');
+    const authorization = forgedBearer(token, `Bearer (token ${label})`);
     const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
     kit.check('5-forged', exchange, refused(kit.target.errorCodePointer, [401, 'unauthenticated']), label);
   });
