@@ -67,6 +67,12 @@ function seconds(text: string): number {
   return value;
 }
 
+/** What a variable that is not set leaves of it is nobody's wish. */
+function named(text: string): string {
+  if (text === '') throw new InvalidArgumentError('it is empty.');
+  return text;
+}
+
 function command(): Command {
   return new Command(CALLED)
     .description(
@@ -77,7 +83,7 @@ function command(): Command {
     .option('--auth-url <url>', 'address of its token endpoint')
     .option('--client-id <id>', `its client; the secret comes from ${SECRET_VARIABLE}`)
     .option('--dataset <file>', 'exactly what the client’s tenant holds, one screening a line')
-    .option('--report-dir <dir>', 'where the report goes', 'reports')
+    .option('--report-dir <dir>', 'where the report goes', named, 'reports')
     .option('--only <ids>', 'requirement ids or sections, separated by commas')
     .option('--require <classes>', 'classes that must have been exercised too, separated by commas')
     .option('--fail-fast', 'end the run at the first broken MUST')

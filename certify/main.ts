@@ -2,7 +2,7 @@
 /** `npm run certify`: certifies a target and leaves a report. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { JWK } from 'jose';
 import { readDataset } from '../fixtures/data/dataset.ts';
 import { UsageError } from '../fixtures/errors.ts';
@@ -70,6 +70,8 @@ async function main(): Promise<number> {
   const known = knownFailures === undefined ? undefined : await readKnownFailures(at(knownFailures));
   const key = args.sign === undefined ? undefined : await readSigningKey(at(args.sign));
   await prepareDirectory(at(args.reportDir));
+  if (history) await prepareDirectory(history, '--history');
+  if (args.har) await prepareDirectory(dirname(at(args.har)), '--har');
   const directory = await mkdtemp(join(tmpdir(), 'screenings-certify-'));
   let reference: ReferenceServer | undefined;
   try {
@@ -147,7 +149,10 @@ async function runOnce(session: Session, baseline: Baseline | undefined): Promis
     })
     .catch((error: Error) => error);
   process.stdout.write(
-    `\n${terminal(report, { columns: process.stdout.columns, reportPath: join(args.reportDir, 'report.html') })}`,
+    `\n${terminal(report, {
+      columns: process.stdout.columns,
+      ...(written instanceof Error ? {} : { reportPath: join(args.reportDir, 'report.html') }),
+    })}`,
   );
   if (written instanceof Error) console.error(`certify: ${written.message}`);
   if (interruptedBy) return { report, status: INTERRUPTED_STATUS[interruptedBy] };
