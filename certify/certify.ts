@@ -29,6 +29,8 @@ export interface Progress {
   readonly findings: readonly Finding[];
   /** How many requests have been sent by now: it moves within a probe too. */
   readonly requests: () => number;
+  /** How long a rate limit was waited for. */
+  readonly waitedMs: () => number;
 }
 
 /** Checks that run side by side, where they don't disturb one another. */
@@ -114,6 +116,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
       probe,
       findings: findings.filter(({ id }) => options.only?.includes(id) ?? true),
       requests,
+      waitedMs: () => kit.client.waitedMs,
     });
   const fresh: Finding[] = [];
   let done = 0;

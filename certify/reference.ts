@@ -1,6 +1,6 @@
 /** The reference server as the kit certifies it: everything that a target file can say. */
 import { join } from 'node:path';
-import { startReferenceServer, type ReferenceServer } from '../reference-server/start.ts';
+import { startReferenceServer, type ReferenceServer, type ServerOptions } from '../reference-server/start.ts';
 
 export type { ReferenceServer };
 
@@ -8,8 +8,9 @@ export type { ReferenceServer };
 const RATE_LIMIT = { limit: 200, windowMs: 1_000, algorithm: 'token-bucket' } as const;
 
 /** `directory` holds what it writes: its events. */
-export const startReference = (directory: string): Promise<ReferenceServer> =>
+export const startReference = (directory: string, options: ServerOptions = {}): Promise<ReferenceServer> =>
   startReferenceServer({
+    ...options,
     eventsFile: join(directory, 'events.ndjson'),
     faultCommands: true,
     rateLimit: RATE_LIMIT,

@@ -28,7 +28,7 @@ export interface Subject {
   readonly screenings: number;
 }
 
-interface Plan {
+export interface Plan {
   readonly rounds: number;
   readonly seconds: number;
   readonly tell: (line: string) => void;
