@@ -6,12 +6,19 @@ import { verifyLimiters } from '../verify/limiters.ts';
 import { CAPACITY_CLASSES, simulationsTable, verifySimulations } from '../verify/simulations.ts';
 import { pagingTable, verifyPaging } from '../verify/paging.ts';
 import { rateLimitTable, verifyRateLimit } from '../verify/rate-limit.ts';
+import { SEEN_WITH_K6, verifySeen } from '../verify/seen.ts';
+import { verifyDepths } from '../verify/depths.ts';
+import { verifyMoreLimiters } from '../verify/more-limiters.ts';
+import { truthTable } from '../verify/truth-table.ts';
 import { segmentsTable, verifySegments } from '../verify/segments.ts';
 import { tokensTable, verifyTokens } from '../verify/tokens.ts';
 
 export const VERIFICATIONS = [
   ...CAPACITY_CLASSES,
   'limiters',
+  'more-limiters',
+  'depths',
+  ...SEEN_WITH_K6,
   'capacity',
   'rate-limit',
   'paging',
@@ -37,7 +44,7 @@ export async function verifyCommand(
   k6: () => Promise<string>,
   tell: (line: string) => void,
 ): Promise<number> {
-  const virtual: readonly string[] = [...CAPACITY_CLASSES, 'limiters'];
+  const virtual: readonly string[] = [...CAPACITY_CLASSES, 'limiters', 'more-limiters', 'depths'];
   const { text, ok } = await table(what, flags, virtual.includes(what) ? '' : await k6(), tell);
   console.log(`\n${text}\n${ok ? 'kept' : 'NOT KEPT'}`);
   return ok ? EXIT.held : EXIT.broken;
@@ -53,6 +60,15 @@ async function table(what: Verification, flags: VerifyFlags, k6: string, tell: (
       return simulationsTable(await verifySimulations(what, flags.servers, flags.seed));
     case 'limiters':
       return rateLimitTable(verifyLimiters(flags.limiters, flags.seed));
+    case 'more-limiters':
+      return truthTable(verifyMoreLimiters(flags.servers, flags.seed));
+    case 'depths':
+      return truthTable(verifyDepths(flags.servers, flags.seed));
+    case 'connecting':
+    case 'connections':
+    case 'freezes':
+    case 'scope':
+      return truthTable(await verifySeen(what, { ...flags, k6, tell }));
     case 'capacity':
       return capacityTable(await verifyCapacity({ ...flags, k6, tell }));
     case 'rate-limit':

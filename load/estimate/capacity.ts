@@ -4,14 +4,23 @@
  */
 import { bracketOf, pooled, type Bracket } from './bracket.ts';
 import { fitQueue, type MeasuredStep, type QueueFit } from './queue-fit.ts';
-import { quotaOf, type Quota } from './quota.ts';
+import {
+  atNoRate,
+  checked,
+  collapseOf,
+  highest,
+  openEnded,
+  ordered,
+  saturationOf,
+  UNSETTLED,
+  type Figure,
+} from './figures.ts';
+import { searchQuota } from './quota-search.ts';
 import type { Found, RunStep, SearchSettings } from './search.ts';
 import { judgeStep, type Step } from './step.ts';
 import { LEAST_SAMPLES } from './verdict.ts';
 
 const OVERLOAD = 1.5;
-/** Steps end before a queue near its limit has settled, so what held may hold by some percent too much. */
-const UNSETTLED = 0.94;
 /** The bracket is narrow enough. */
 const NARROW = 1.04;
 /** How far above the interval it has to break, and how often a target may turn out faster than it was. */
@@ -21,13 +30,6 @@ const MOST_STEPS = 45;
 /** How often an undecided step goes on. */
 const EXTENSIONS = 2;
 const LONGEST_BRACKET_SECONDS = 40;
-/** A rate of answers this far below one that held is no limit but a collapse. */
-const COLLAPSED = 0.7;
-/** A quota's windows are watched for so long at most, in confirmations. */
-const LONGEST_QUOTA = 8;
-
-/** The part of a figure below which no queue makes answers late. */
-const FAR_BELOW = 0.85;
 
 class BudgetSpent extends Error {}
 
@@ -35,9 +37,6 @@ class BudgetSpent extends Error {}
 export async function searchCapacity(runStep: RunStep, settings: SearchSettings): Promise<Found> {
   return new Search(runStep, settings).find();
 }
-
-type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
-  Partial<Pick<Found, 'unconfirmed' | 'model' | 'limitedBy' | 'quota'>>;
 
 class Search {
   readonly #runStep: RunStep;
@@ -59,7 +58,13 @@ class Search {
       return this.#found(await this.#search());
     } catch (error) {
       if (!(error instanceof BudgetSpent)) throw error;
-      return this.#found(this.#openEnded('the steps or the time that a search may take were spent'));
+      return this.#found(
+        openEnded(
+          this.#evidence(),
+          this.#settings.slo,
+          'the steps or the time that a search may take were spent',
+        ),
+      );
     }
   }
 
@@ -95,12 +100,12 @@ class Search {
   }
 
   /** Runs a step; where it is undecided, it goes on for so many times its length. */
-  async #run(offered: number, seconds: number, extensions = 0): Promise<Step> {
+  async #run(offered: number, seconds: number, extensions = 0, countsOnly = false): Promise<Step> {
     for (let extension = 0; ; extension += 1) {
       if (this.#steps.length >= MOST_STEPS || this.#seconds >= this.#settings.maxSeconds)
         throw new BudgetSpent();
       if (!Number.isFinite(offered) || offered <= 0) throw new RangeError(`no rate to run at: ${offered}`);
-      const run = await this.#runStep(offered, seconds);
+      const run = await this.#runStep(offered, seconds, countsOnly);
       const judged = judgeStep(offered, seconds, run.samples, this.#settings.slo);
       this.#seconds += seconds;
       this.#steps.push(run.void ? { ...judged, void: run.void } : judged);
@@ -124,16 +129,16 @@ class Search {
       const step = await this.#run(rate, Math.max(bracketSeconds, enough), rate >= maxRate ? EXTENSIONS : 0);
       if (step.void) {
         voids += 1;
-        if (voids > 1 || rate >= maxRate) return this.#openEnded(step.void);
+        if (voids > 1 || rate >= maxRate) return openEnded(this.#evidence(), this.#settings.slo, step.void);
         continue;
       }
       if (step.limitedRate > slo.errorRate && step.verdict !== 'holds') return this.#quota(step);
       if (step.verdict !== 'breaks') {
-        if (rate >= maxRate) return this.#highest(step);
+        if (rate >= maxRate) return highest(this.#evidence(), slo, step.offered);
         continue;
       }
       const { low } = this.#bracket();
-      if (low === 0 && !(await this.#descend(rate))) return this.#atNoRate();
+      if (low === 0 && !(await this.#descend(rate))) return atNoRate(this.#evidence(), this.#settings.slo);
       // Far beyond: there has to be a backlog throughout, or the rate of answers is not yet the target's limit.
       const atLeast = this.#bracket().low * 1.2;
       const beyond = Math.min(maxRate, Math.max(atLeast, (step.saturatedAt ?? rate) * OVERLOAD));
@@ -142,7 +147,7 @@ class Search {
         overload = await this.#run(Math.min(maxRate, rate * OVERLOAD), overloadSeconds);
       if (overload.verdict !== 'holds') return undefined;
       this.#reopen();
-      if (overload.offered >= maxRate) return this.#highest(overload);
+      if (overload.offered >= maxRate) return highest(this.#evidence(), slo, overload.offered);
       rate = overload.offered;
     }
   }
@@ -161,8 +166,8 @@ class Search {
   async #narrow(): Promise<Figure> {
     const { slo, stepSeconds, confirmSeconds, seed } = this.#settings;
     const start = this.#bracket();
-    const saturated = this.#saturation();
-    if (start.low === 0 && !(await this.#holdsLow())) return this.#atNoRate();
+    const saturated = saturationOf(this.#evidence(), this.#settings.slo);
+    if (start.low === 0 && !(await this.#holdsLow())) return atNoRate(this.#evidence(), this.#settings.slo);
     const fastest = Math.max(...this.#evidence().map((step) => step.offered));
     const ceiling = Math.min(start.high, fastest, saturated === undefined ? Infinity : saturated * 1.02);
     await this.#run(ceiling * 0.25, Math.min(stepSeconds, 12));
@@ -172,7 +177,8 @@ class Search {
       // What is slow at times whatever the rate is may hold a worker meanwhile, or not: no queue is known then.
       const { low } = this.#bracket();
       const tail = this.#evidence().some((step) => !step.void && step.late > 0 && step.offered < low * 0.6);
-      const fitted = this.#collapse() || tail ? undefined : fitQueue(runs, slo, seed);
+      const fitted =
+        collapseOf(this.#evidence(), this.#settings.slo) || tail ? undefined : fitQueue(runs, slo, seed);
       return fitted && fitted.interval[0] > 0 ? fitted : undefined;
     };
     const model = fit();
@@ -245,50 +251,6 @@ class Search {
     };
   }
 
-  /** Answers a second while there was a backlog, where that is the target's limit. */
-  #saturation(): number | undefined {
-    const { low } = this.#bracket();
-    const rates = this.#evidence().flatMap((step) => (step.void ? [] : (step.saturatedAt ?? [])));
-    return rates.filter((rate) => rate > low).sort((a, b) => a - b)[0];
-  }
-
-  #collapse(): Found['collapse'] {
-    const evidence = this.#evidence().filter((step) => !step.void);
-    const { low } = this.#bracket();
-    const collapsed = evidence
-      .filter((step) => step.saturatedAt !== undefined && step.saturatedAt < COLLAPSED * low)
-      .sort((a, b) => a.offered - b.offered);
-    const answersPerSecond = Math.min(...collapsed.map((step) => step.saturatedAt!));
-    return collapsed[0] && { from: collapsed[0].offered, answersPerSecond };
-  }
-
-  #highest(step: Step): Figure {
-    const holds = pooled(this.#evidence(), step.offered, step.offered, this.#settings.slo) === 'holds';
-    const figure = holds ? step.offered : this.#bracket().low;
-    return {
-      requestsPerSecond: figure,
-      interval: [figure, Infinity],
-      limitedBy: 'none-found',
-      basis: 'highest-tried',
-      confirmed: holds,
-      ...(holds ? {} : { unconfirmed: 'at the highest rate too few answers decide' }),
-    };
-  }
-
-  /** Ends where more can't be asked: what surely held stands. */
-  #openEnded(why: string): Figure {
-    const { low, high } = this.#bracket();
-    const top = Math.max(low, high);
-    return {
-      requestsPerSecond: low,
-      interval: [low * UNSETTLED, top],
-      limitedBy: Number.isFinite(top) ? 'saturation' : 'none-found',
-      basis: 'bisection',
-      confirmed: false,
-      unconfirmed: why,
-    };
-  }
-
   /** Whether the SLO holds at rates far below those that broke, as far as long steps can tell. */
   async #holdsLow(): Promise<boolean> {
     const { slo, confirmSeconds } = this.#settings;
@@ -303,72 +265,25 @@ class Search {
     return pooled(this.#evidence(), 0, rate, slo) === 'holds';
   }
 
-  #atNoRate(): Figure {
-    const { slo } = this.#settings;
-    const rates = this.#evidence().map((step) => step.offered);
-    const lowest = Math.min(...rates);
-    const high = Math.min(this.#bracket().high, Math.max(...rates));
-    const sure = [1, 2, 4, 8].some((times) => pooled(this.#evidence(), 0, lowest * times, slo) === 'breaks');
-    return {
-      ...ordered(0, 0, high),
-      basis: 'no-rate',
-      confirmed: sure,
-      ...(sure ? {} : { unconfirmed: 'the SLO surely held at no rate, and surely broke at none so low' }),
-    };
-  }
-
-  /** A quota needs no queue: what it lets through in the long run is the figure. */
-  async #quota(first: Step): Promise<Figure> {
-    const { confirmSeconds, stepSeconds, maxRate } = this.#settings;
-    const accepted = this.#evidence().reduce((sum, step) => sum + step.accepted * step.seconds, 0);
-    const asked = Math.max((2 * accepted) / this.#evidence().reduce((sum, one) => sum + one.seconds, 0), 4);
-    const wait = Math.max(0, ...this.#runs.at(-1)!.samples.map((one) => one.retryAfterSeconds ?? 0));
-    let rate = Math.min(maxRate, Math.max(asked, Math.min(first.offered, first.accepted * 1.5)));
-    let seconds = confirmSeconds;
-    if (wait > stepSeconds) seconds = Math.min(LONGEST_QUOTA * confirmSeconds, 2.3 * wait + stepSeconds);
-    let quota: Quota = { perSecond: 0, error: 1, settled: false, releases: 0 };
-    for (let attempt = 0; attempt < 4 && !quota.settled; attempt += 1) {
-      const step = await this.#run(rate, seconds);
-      const seen = quotaOf(this.#runs.at(-1)!.samples, seconds);
-      if (step.limitedRate === 0) {
-        // Asked for less than it lets through.
-        rate = Math.min(maxRate, rate * 2);
-        continue;
-      }
-      quota = seen;
-      seconds = Math.min(LONGEST_QUOTA * confirmSeconds, seconds * 4);
-    }
-    const { perSecond, error, settled } = quota;
-    return {
-      ...ordered(perSecond, perSecond * (1 - error), perSecond * (1 + error)),
-      limitedBy: 'quota',
-      basis: 'quota',
-      quota,
-      confirmed: settled,
-      ...(settled
-        ? {}
-        : {
-            unconfirmed: `${quota.releases} of the quota's releases were seen: its window is longer than the run`,
-          }),
-    };
-  }
-
-  /** What is late at rates far below the figure, whatever the rate, was let pass by chance more than once. */
-  #checked(figure: Figure): Figure {
-    const { requestsPerSecond: rate, basis, confirmed } = figure;
-    if (!confirmed || (basis !== 'queue-model' && basis !== 'bisection')) return figure;
-    const below = pooled(this.#evidence(), 0, rate * FAR_BELOW, this.#settings.slo);
-    if (below === 'holds') return figure;
-    return {
-      ...figure,
-      confirmed: false,
-      unconfirmed: 'answers are late or fail at rates far below it as well',
-    };
+  /** Asks for about twice of what passed so far. */
+  #quota(first: Step): Promise<Figure> {
+    const evidence = this.#evidence();
+    const accepted = evidence.reduce((sum, step) => sum + step.accepted * step.seconds, 0);
+    const asked = Math.max((2 * accepted) / evidence.reduce((sum, one) => sum + one.seconds, 0), 4);
+    const rate = Math.max(asked, Math.min(first.offered, first.accepted * 1.5));
+    return searchQuota(
+      async (offered, seconds) => {
+        const step = await this.#run(offered, seconds, 0, true);
+        return { step, samples: this.#runs.at(-1)!.samples };
+      },
+      this.#settings,
+      { rate: Math.min(this.#settings.maxRate, rate), samples: this.#runs.at(-1)!.samples },
+    );
   }
 
   #found(unchecked: Figure): Found {
-    const figure = this.#checked(unchecked);
-    const collapse = this.#collapse();
+    const figure = checked(unchecked, this.#evidence(), this.#settings.slo);
+    const collapse = collapseOf(this.#evidence(), this.#settings.slo);
     return {
       limitedBy: 'saturation',
       ...figure,
@@ -379,10 +294,4 @@ class Search {
       steps: this.#steps,
     };
   }
-}
-
-/** A figure and an interval that holds it, whatever they were computed from. */
-function ordered(figure: number, low: number, high: number) {
-  const interval = [Math.max(0, Math.min(low, figure)), Math.max(high, figure)] as const;
-  return { requestsPerSecond: figure, interval };
 }

@@ -14,6 +14,8 @@ export interface Quota {
   readonly releases: number;
   readonly limit?: number;
   readonly windowSeconds?: number;
+  /** By its headers, as its window is too long to watch. */
+  readonly declared?: true;
 }
 
 /** A refusal this long, against the longest, ends in a release. */

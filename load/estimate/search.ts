@@ -8,8 +8,8 @@ export interface StepRun {
   readonly void?: string;
 }
 
-/** Runs one step at a rate for some seconds. */
-export type RunStep = (requestsPerSecond: number, seconds: number) => Promise<StepRun>;
+/** Runs one step at a rate for some seconds; countsOnly: how late answers are does not matter. */
+export type RunStep = (requestsPerSecond: number, seconds: number, countsOnly?: boolean) => Promise<StepRun>;
 
 export interface SearchSettings {
   readonly slo: Slo;
@@ -23,6 +23,8 @@ export interface SearchSettings {
   /** Of load in all; then the search ends with what it knows. */
   readonly maxSeconds: number;
   readonly seed: number;
+  /** A quota that is expected, requests a second and its window: it is looked for before anything else. */
+  readonly expected?: { readonly perSecond: number; readonly windowSeconds: number };
 }
 
 export interface Found {

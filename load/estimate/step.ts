@@ -13,6 +13,8 @@ export interface Sample {
   readonly status: number;
   /** Of a 429, where it said so. */
   readonly retryAfterSeconds?: number | undefined;
+  /** What RateLimit headers of a 429 declare. */
+  readonly policy?: { readonly limit: number; readonly windowSeconds: number } | undefined;
   /** Where no answer came because no connection was had, or it was cut. */
   readonly refusedConnection?: boolean | undefined;
 }

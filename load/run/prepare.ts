@@ -1,4 +1,5 @@
 /** From a target to what scenarios need: who asks, where screenings lie; a look at the target before any load. */
+import { setTimeout } from 'node:timers/promises';
 import { fetch, type RequestInit, type Response } from 'undici';
 import { openDispatcher } from '../../fixtures/client/dispatchers.ts';
 import { formatInstant, parseInstant, shift, type Instant } from '../../fixtures/data/instant.ts';
@@ -102,14 +103,31 @@ function tenantOf(token: string): string | undefined {
   }
 }
 
+/** How often a limiter is waited out, and how long at most each time. */
+const WAITS = 20;
+const LONGEST_WAIT_S = 60;
+
+/** Waits a 429 out, as it says: a look at a target that is limited takes longer, and is not refused. */
+async function patiently(send: () => Promise<Response>): Promise<Response> {
+  for (let waits = 0; ; waits += 1) {
+    const response = await send();
+    if (response.status !== 429 || waits >= WAITS) return response;
+    await response.body?.cancel();
+    const seconds = Number(response.headers.get('retry-after') ?? 1);
+    await setTimeout(1000 * Math.min(LONGEST_WAIT_S, Math.max(0.2, Number.isNaN(seconds) ? 1 : seconds)));
+  }
+}
+
 /** Looks for the window: the first screening is on the first page of all time, the last is closed in on by halving. */
 async function findWindow(target: Target, tenantId: string, token: string): Promise<Window> {
   const far = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' };
   const firstOf = async (from: string): Promise<Instant | undefined> => {
     const query = new URLSearchParams({ from, to: far.to, pageSize: '1' });
-    const response = await ask(target, `${target.baseUrl}/v1/tenants/${tenantId}/screenings?${query}`, {
-      headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
-    });
+    const response = await patiently(() =>
+      ask(target, `${target.baseUrl}/v1/tenants/${tenantId}/screenings?${query}`, {
+        headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
+      }),
+    );
     if (response.status !== 200) throw new Unreachable(`the screenings endpoint answers ${response.status}`);
     const page = (await response.json().catch(() => ({}))) as { items?: { testTime?: unknown }[] };
     return parseInstant(String(page.items?.[0]?.testTime ?? ''));

@@ -17,6 +17,8 @@ const CPU_SHARE = 0.85;
 /** Shares of the time from which on a machine is not one to judge an SLO on that broke by little. */
 const PRESSURE = { waiting: 0.6, stolen: 0.05, throttled: 0.05 } as const;
 const BUSY_AT_REST = 0.6;
+/** Answers this much later than the SLO, a few of them, are no busy machine's doing. */
+const FROZEN_MS = 2000;
 const PRESSURE_WORDS = {
   waiting: 'tasks of this machine waited for a processor',
   stolen: 'the hypervisor kept the processors back',
@@ -65,15 +67,17 @@ export function starved(
     const reason = `requests waited up to ${waited.toFixed(0)} ms for a free VU while the target answered within ${service.toFixed(0)} ms (p90)`;
     return { reason, remedy: 'vus' };
   }
-  // Whoever keeps the processors busy before there is any load keeps them busy under it as well.
+  // Whoever keeps the processors busy before there is any load keeps them busy under it as well. But no machine that
+  // wakes free VUs in time holds a few answers back for seconds: that is the target.
   const { waiting = 0, busy = 0 } = atRest ?? {};
-  if (latency >= slo.p99Ms && (waiting > BUSY_AT_REST || busy > BUSY_AT_REST)) {
+  const froze = brokeByLittle && latency > slo.p99Ms + FROZEN_MS + STALL_ECHO * stallMs;
+  if (latency >= slo.p99Ms && !froze && (waiting > BUSY_AT_REST || busy > BUSY_AT_REST)) {
     const share = (Math.max(waiting, busy) * 100).toFixed(0);
     return passing(`this machine was ${share} % busy with something else before the run began`);
   }
   for (const kind of ['stolen', 'throttled', 'waiting'] as const) {
     const share = run.pressure?.[kind] ?? 0;
-    if (brokeByLittle && quantile(latencies, 0.8) < slo.p99Ms && share > PRESSURE[kind])
+    if (brokeByLittle && !froze && quantile(latencies, 0.8) < slo.p99Ms && share > PRESSURE[kind])
       return passing(`${PRESSURE_WORDS[kind]} ${(share * 100).toFixed(0)} % of the time`);
   }
   return undefined;

@@ -30,7 +30,10 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   const alone = await search(session, options, all.slice(0, 1));
   const figure =
     alone.limitedBy === 'quota' && all.length > 1
-      ? { ...alone, perServer: await search(session, { ...options, startRate: both(alone, options) }, all) }
+      ? {
+          ...alone,
+          perServer: await search(session, { ...options, startRate: both(alone, options, all.length) }, all),
+        }
       : alone;
   return {
     capacity: figure,
@@ -39,9 +42,9 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   };
 }
 
-/** What one client alone was let through, all of them may begin with. */
-const both = (alone: CapacityFigure, { startRate, maxRate }: ScenarioOptions): number =>
-  Math.min(maxRate, Math.max(startRate, alone.requestsPerSecond));
+/** All of them together begin above what they are let through, if each is let through as much as one alone. */
+const both = (alone: CapacityFigure, { startRate, maxRate }: ScenarioOptions, clients: number): number =>
+  Math.min(maxRate, Math.max(startRate, 1.5 * clients * alone.requestsPerSecond));
 
 function connectionWords({ connections: { accepted, refused } }: Session): string[] {
   if (!Number.isFinite(refused)) return [];
@@ -57,13 +60,18 @@ async function search(
 ): Promise<CapacityFigure> {
   const { slo, seed } = session.settings;
   const found = await searchCapacity(
-    async (rate, seconds) => {
-      const run = await session.tryArrivals(rate, seconds, { clients });
+    async (rate, seconds, countsOnly) => {
+      // Where answers are only counted, nothing is repeated for how late they were.
+      const vus = Math.min(session.settings.maxVUs, Math.ceil(rate) + 20);
+      const run = countsOnly
+        ? { ...(await session.tryArrivals(rate, seconds, { clients, vus }, 0)), void: undefined }
+        : await session.tryArrivals(rate, seconds, { clients });
       const late = quantiles(run.samples.map((one) => one.latencyMs));
       session.tell(
         `  ${perSecond(rate)} for ${seconds.toFixed(0)} s: ${late}${run.void ? `; void: ${run.void}` : ''}`,
       );
-      return run;
+      const { samples, void: why } = run;
+      return { samples, ...(why ? { void: why } : {}) };
     },
     {
       slo,
@@ -102,7 +110,7 @@ function words(figure: CapacityFigure): string[] {
     ...(quota?.windowSeconds === undefined
       ? []
       : [
-          `${quota.limit} requests in ${quota.windowSeconds} s were let through, by ${quota.releases} releases`,
+          `${quota.limit} requests in ${quota.windowSeconds} s ${quota.declared ? 'are let through by what its RateLimit headers declare; nothing that was seen contradicts it' : `were let through, by ${quota.releases} releases`}`,
         ]),
     ...(collapse
       ? [

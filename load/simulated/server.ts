@@ -31,6 +31,10 @@ export interface SimulatedSettings {
   readonly rttMs?: number;
   /** Connections at once; more are cut. */
   readonly maxConnections?: number;
+  /** A connection for each answer. */
+  readonly closeEach?: boolean;
+  /** From so long after the first page on nothing is answered, for so long. */
+  readonly freeze?: { readonly fromSeconds: number; readonly forSeconds: number };
   /** Every so many pages, two items stand in the wrong order. */
   readonly disorderEvery?: number;
 }
@@ -66,6 +70,7 @@ export function createSimulatedServer(settings: SimulatedSettings): Server {
   const limiters = new Map<string, Limiter>();
   const lifetime = settings.tokenLifetimeSeconds ?? 3600;
   const tokens = new Map<string, { client: SimulatedClient; expiresAtMs: number }>();
+  let firstPageMs: number | undefined;
   const counts: SimulatedCounts = { tokens: 0, pages: 0, unauthenticated: 0, limited: 0 };
 
   const halfMs = (settings.rttMs ?? 0) / 2;
@@ -139,17 +144,26 @@ export function createSimulatedServer(settings: SimulatedSettings): Server {
     counts.pages += 1;
     const { body, link, extraMs } = answer(url, client);
     const serviceMs = (draw?.() ?? 0) + extraMs;
-    const doneMs = queue ? queue.finishAt(nowMs, serviceMs) : nowMs + serviceMs;
+    firstPageMs ??= nowMs;
+    const doneMs = thawed(queue ? queue.finishAt(nowMs, serviceMs) : nowMs + serviceMs);
     const reply = (): void => {
       response.writeHead(200, {
         'content-type': 'application/json',
         ...(link ? { link: `<${link}>; rel="next"` } : {}),
+        ...(settings.closeEach ? { connection: 'close' } : {}),
       });
       response.end(body);
     };
     const leftMs = doneMs - performance.now();
     if (leftMs < 0.3) reply();
     else setTimeout(reply, leftMs);
+  }
+
+  function thawed(doneMs: number): number {
+    if (!settings.freeze || firstPageMs === undefined) return doneMs;
+    const fromMs = firstPageMs + settings.freeze.fromSeconds * 1000;
+    const untilMs = fromMs + settings.freeze.forSeconds * 1000;
+    return doneMs >= fromMs && doneMs < untilMs ? untilMs : doneMs;
   }
 
   function limiterOf(clientId: string): Limiter | undefined {

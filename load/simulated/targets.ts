@@ -12,6 +12,7 @@ export interface Answer {
   readonly latencyMs: number;
   readonly status: number;
   readonly retryAfterSeconds?: number;
+  readonly policy?: Sample['policy'];
 }
 
 /** Answers a request that arrives at a moment, in milliseconds since the target was started. */
@@ -64,12 +65,19 @@ export function collapsing(settings: OverloadSettings, seed: number): VirtualTar
   };
 }
 
-export function limited(limiter: LimiterSettings, serviceMs = 5): VirtualTarget {
+/** policy: whether RateLimit headers declare it. */
+export function limited(limiter: LimiterSettings, serviceMs = 5, policy = false): VirtualTarget {
   const ask = createLimiter(limiter);
   return (atMs) => {
     const waitMs = ask.ask(atMs);
     if (waitMs === 0) return { latencyMs: serviceMs, status: 200 };
-    return { latencyMs: 1, status: 429, retryAfterSeconds: Math.ceil(waitMs / 1000) };
+    const { limit, windowMs } = limiter;
+    return {
+      latencyMs: 1,
+      status: 429,
+      retryAfterSeconds: Math.ceil(waitMs / 1000),
+      ...(policy ? { policy: { limit, windowSeconds: windowMs / 1000 } } : {}),
+    };
   };
 }
 

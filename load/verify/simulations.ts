@@ -76,8 +76,13 @@ const DRAW: Readonly<Record<CapacityClass, (index: number, random: () => number)
     const [limit, windowSeconds] = QUOTAS[index % QUOTAS.length]!;
     const kind = index < QUOTAS.length ? 'fixed-window' : LIMITER_KINDS[index % LIMITER_KINDS.length]!;
     const windowMs = windowSeconds * 1000;
-    const target = limited({ kind, limit, windowMs, phaseMs: random() * windowMs });
-    return { name: `${kind}, ${limit} in ${windowSeconds} s`, truth: limit / windowSeconds, target };
+    const declares = windowSeconds > 300;
+    const target = limited({ kind, limit, windowMs, phaseMs: random() * windowMs }, 5, declares);
+    return {
+      name: `${kind}, ${limit} in ${windowSeconds} s${declares ? ', declared' : ''}`,
+      truth: limit / windowSeconds,
+      target,
+    };
   },
   tails: (index, random) => {
     const share = SLOW_SHARES[index % SLOW_SHARES.length]!;
@@ -110,6 +115,7 @@ const QUOTAS = [
   [60, 1],
   [300, 30],
   [20, 1],
+  [1800, 3600],
 ] as const;
 const SLOW_SHARES = [0.015, 0.005, 0.03, 0.002, 0.02, 0.012];
 

@@ -1,8 +1,10 @@
 /** What is known once a run begins: tokens, the tenants that they name, and where screenings lie. For `setup`. */
+import { sleep } from 'k6';
 import http from 'k6/http';
 import { b64decode } from 'k6/encoding';
 import { mint, type Token } from './client.ts';
 import type { LoadClient, LoadConfig } from './config.ts';
+import { header } from './judge.ts';
 
 export interface Begun {
   readonly tokens: readonly Token[];
@@ -11,6 +13,8 @@ export interface Begun {
   readonly startAtMs: number;
 }
 
+/** How often a limiter is waited out. */
+const WAITS = 20;
 /** Requests are due from a moment after it on. */
 const LEAD_MS = 500;
 
@@ -36,12 +40,19 @@ function findWindow(config: LoadConfig, tenantId: string, token: Token): Begun['
   const end = '2100-01-01T00:00:00Z';
   const firstFrom = (from: string): number | undefined => {
     const query = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(end)}&pageSize=1`;
-    const response = http.get(`${config.baseUrl}/v1/tenants/${tenantId}/screenings?${query}`, {
-      headers: { Authorization: `Bearer ${token.value}`, Accept: 'application/json' },
-      timeout: `${config.timeoutSeconds}s`,
-      tags: { name: 'window' },
-      responseType: 'text',
-    });
+    const url = `${config.baseUrl}/v1/tenants/${tenantId}/screenings?${query}`;
+    const look = () =>
+      http.get(url, {
+        headers: { Authorization: `Bearer ${token.value}`, Accept: 'application/json' },
+        timeout: `${config.timeoutSeconds}s`,
+        tags: { name: 'window' },
+        responseType: 'text',
+      });
+    let response = look();
+    for (let waits = 0; response.status === 429 && waits < WAITS; waits += 1) {
+      sleep(Math.min(60, Math.max(0.2, Number(header(response.headers, 'retry-after')) || 1)));
+      response = look();
+    }
     if (response.status !== 200) throw new Error(`the screenings endpoint answers ${response.status}`);
     const page = response.json() as { items?: { testTime?: string }[] };
     const testTime = page.items?.[0]?.testTime;

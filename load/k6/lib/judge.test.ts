@@ -2,7 +2,7 @@
 import { expect, test } from '@playwright/test';
 import { REQUIREMENTS } from '../../../fixtures/requirements.ts';
 import { compareIds, instantKey } from './instant.ts';
-import { judgeLimited, judgePage, type PageAnswer, type PageQuestion } from './judge.ts';
+import { judgeLimited, judgePage, policyOf, type PageAnswer, type PageQuestion } from './judge.ts';
 
 const TENANT = '7d0c5a52-0000-4000-8000-000000000001';
 const QUESTION: PageQuestion = {
@@ -76,6 +76,17 @@ test('a 429 names its code and its wait', () => {
   expect(
     judgeLimited({ status: 429, body: '{}', headers: { 'retry-after': '1' } }).findings.map(({ id }) => id),
   ).toEqual(['7.2-rate_limited']);
+});
+
+test('a declared quota is read in its old and its new form; the one that lets the least through counts', () => {
+  const of = (headers: Record<string, string>) => policyOf(headers);
+  expect(of({ 'Ratelimit-Policy': '"default";q=600;w=60' })).toEqual({ limit: 600, windowSeconds: 60 });
+  expect(of({ 'RateLimit-Policy': '10;w=1, 1000;w=3600' })).toEqual({ limit: 1000, windowSeconds: 3600 });
+  expect(of({ 'RateLimit-Limit': '100, 100;w=60;comment="a minute"' })).toEqual({
+    limit: 100,
+    windowSeconds: 60,
+  });
+  expect(of({ 'RateLimit-Limit': '100', 'RateLimit-Reset': '7' })).toBeUndefined();
 });
 
 test('instants sort by moment, ids by number', () => {

@@ -174,7 +174,8 @@ export function judgeLimited(answer: PageAnswer): LimitedVerdict {
 
 /**
  * What RateLimit-Policy declares: `"default";q=600;w=60`, or `600;w=60` as in earlier drafts, also within
- * RateLimit-Limit. Of several the longest window.
+ * RateLimit-Limit. Of several the one that
+ * lets the least through in the long run.
  */
 export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined {
   const text = [header(headers, 'ratelimit-policy'), header(headers, 'ratelimit-limit')].join(',');
@@ -185,7 +186,7 @@ export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined
       ? [{ limit: Number(limit), windowSeconds: Number(seconds) }]
       : [];
   });
-  return policies.sort((a, b) => b.windowSeconds - a.windowSeconds)[0];
+  return policies.sort((a, b) => a.limit / a.windowSeconds - b.limit / b.windowSeconds)[0];
 }
 
 function retryAfterOf(value: string | undefined): number | undefined {
