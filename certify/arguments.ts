@@ -108,7 +108,7 @@ function command(): Command {
     )
     .option('--sign <key>', 'write certificate.jws, signed with this private JWK (npm run keys)')
     .option('--list', 'print every requirement, and end')
-    .option('--explain <id>', 'print what a requirement says and how it is tried, and end')
+    .option('--explain <name>', 'print what a requirement or a known mistake is, and end')
     .option('--init', 'write a target file (--target FILE, else target.json), and end')
     .option('--check-target', 'fetch one token and one page, say what a run would exercise, and end')
     .option('--runs <number>', `cases of each law (default ${DEFAULTS.runs})`, whole(1, 100_000))

@@ -7,6 +7,7 @@ import { expect, test } from '@playwright/test';
 import { loadTarget } from '../fixtures/target/target.ts';
 import { REQUIREMENTS } from '../fixtures/requirements.ts';
 import { explain, list } from './catalogue.ts';
+import { MISTAKES } from './diagnosis/mistakes/all.ts';
 import { init } from './init.ts';
 
 test('--list has every requirement on its line', () => {
@@ -29,6 +30,14 @@ test('--explain says how every requirement is tried, within its columns', () => 
       expect(line.length <= 60 || !line.trim().includes(' '), line).toBe(true);
   }
   expect(() => explain('4.2-windw')).toThrow('did you mean "4.2-window"?');
+});
+
+test('--explain tells every known mistake, by the name of its kind and by that of each form', () => {
+  for (const { name, what, fix, faults } of MISTAKES) {
+    const text = explain(name, 80).replace(/\s+/g, ' ');
+    for (const part of [name, what, fix]) expect(text).toContain(part.replace(/\s+/g, ' '));
+    for (const fault of faults) expect(explain(fault, 80)).toBe(explain(name, 80));
+  }
 });
 
 test('--init without a terminal writes an example that loads, and never over a file', async () => {

@@ -1,9 +1,12 @@
-/** `--list` and `--explain ID`: the catalogue, from the terminal. */
+/** `--list` and `--explain NAME`: the catalogue and the known mistakes, from the terminal. */
 import { UsageError } from '../fixtures/errors.ts';
 import { REQUIREMENTS, type Requirement } from '../fixtures/requirements.ts';
 import { nearest } from '../fixtures/target/usage.ts';
 import { LAWS } from '../properties/laws.ts';
 import { PROBES } from '../specs/probes.ts';
+import { MISTAKES, mistakeOf } from './diagnosis/mistakes/all.ts';
+import type { Mistake } from './diagnosis/mistakes/mistake.ts';
+import { SIGNATURES } from './diagnosis/signatures.ts';
 import { sectionTitle } from './render/facts.ts';
 import { wrap } from './render/text.ts';
 
@@ -30,19 +33,25 @@ const NEEDS: Readonly<Record<Requirement['class'], string>> = {
   events: "events: a capture of primary's event queue",
 };
 
-/** What a requirement says, what it needs, how it is tried, where to look. Throws a UsageError. */
-export function explain(id: string, columns = 80): string {
-  const found = REQUIREMENTS.find((requirement) => requirement.id === id);
+/**
+ * What a requirement says, what it needs, how it is tried, where to look; or what a known mistake is, why it happens
+ * and how it is mended. Throws a UsageError.
+ */
+export function explain(name: string, columns = 80): string {
+  const mistake = mistakeOf(name) ?? MISTAKES.find((one) => one.name === name);
+  if (mistake) return explainMistake(mistake, columns);
+  const found = REQUIREMENTS.find((requirement) => requirement.id === name);
   if (!found) {
-    const known = REQUIREMENTS.map((requirement) => requirement.id);
-    throw new UsageError(`--explain: no requirement "${id}"; did you mean "${nearest(id, known)}"?`);
+    const known = [
+      ...REQUIREMENTS.map(({ id }) => id),
+      ...MISTAKES.flatMap((one) => [one.name, ...one.faults]),
+    ];
+    throw new UsageError(
+      `--explain: no requirement and no known mistake "${name}"; did you mean "${nearest(name, known)}"?`,
+    );
   }
   const tried = [...PROBES, ...LAWS].filter(({ ids }) => ids.includes(found.id)).map(({ name }) => name);
-  const width = Math.min(110, columns) - 12;
-  const part = (label: string, texts: readonly string[]): string[] =>
-    texts
-      .flatMap((text) => wrap(text, width))
-      .map((line, index) => `  ${(index ? '' : label).padEnd(10)}${line}`);
+  const part = partOf(columns);
   return [
     `${found.id}  ${found.level}  §${found.section} ${sectionTitle(found.section)}`,
     ...part('holds', [found.title]),
@@ -50,6 +59,28 @@ export function explain(id: string, columns = 80): string {
     ...part('tried by', tried),
     ...part('look at', found.lookAt),
     ...part('run', [`npm run certify -- --only ${found.id}`]),
+    '',
+  ].join('\n');
+}
+
+const partOf =
+  (columns: number) =>
+  (label: string, texts: readonly string[]): string[] =>
+    texts
+      .flatMap((text) => wrap(text, Math.min(110, columns) - 12))
+      .map((line, index) => `  ${(index ? '' : label).padEnd(10)}${line}`);
+
+function explainMistake({ name, what, why, fix, right, faults }: Mistake, columns: number): string {
+  const part = partOf(columns);
+  const broken = SIGNATURES.filter((signature) => faults.includes(signature.name)).flatMap(({ own }) => own);
+  return [
+    name,
+    ...part('what', [what]),
+    ...part('why', [why]),
+    ...part('mend', [fix]),
+    ...right.split('\n').map((line, index) => `  ${(index ? '' : 'right').padEnd(10)}${line}`),
+    ...part('breaks', [[...new Set(broken)].join(' ')]),
+    ...part('such as', faults),
     '',
   ].join('\n');
 }

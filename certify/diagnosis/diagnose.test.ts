@@ -32,7 +32,7 @@ const signature = (name: string, own: RequirementId, ...broken: RequirementResul
   name,
   own: [own],
   may: [],
-  seen: [Object.fromEntries(broken.map(({ id, failures }) => [id, failures.flatMap(featuresOf)]))],
+  seen: { full: Object.fromEntries(broken.map(({ id, failures }) => [id, failures.flatMap(featuresOf)])) },
 });
 
 const CURSOR = 'from of next printed with milliseconds only';

@@ -188,23 +188,27 @@ export function likenesses(group: Group): Likeness[] {
 }
 
 /** What the target has in common with a mistake, and what sets it apart from the next likely one. */
-function seenAsThere(evidence: Evidence, { own, seen }: Signature, rival: Signature | undefined): string {
-  const has = ({ seen }: Signature, id: string, feature: string): boolean =>
-    seen.some((run) => run[id]?.includes(feature));
-  const shared = [...evidence]
-    .sort(([a], [b]) => Number(own.includes(b)) - Number(own.includes(a)))
-    .flatMap(([id, features]) => [...features].map((feature) => ({ id, feature })))
-    .filter(
-      ({ id, feature }) => !feature.startsWith('wanted: ') && seen.some((run) => run[id]?.includes(feature)),
-    );
-  const said = ({ id, feature }: { id: string; feature: string }): string => `${id} ${feature}`;
-  const apart = rival ? shared.find(({ id, feature }) => !has(rival, id, feature)) : undefined;
-  const common = shared
-    .filter((one) => one !== apart)
-    .slice(0, 2)
-    .map(said);
+function seenAsThere(evidence: Evidence, mistake: Signature, rival: Signature | undefined): string {
+  const has = (of: Signature, id: string, feature: string): boolean =>
+    Object.values(of.seen).some((run) => run[id]?.includes(feature));
+  const ids = [...evidence.keys()].sort(
+    (a, b) => Number(mistake.own.includes(b)) - Number(mistake.own.includes(a)),
+  );
+  const shared = ids.flatMap((id) =>
+    [...evidence.get(id)!]
+      .filter((feature) => isTelling(feature) && has(mistake, id, feature))
+      .map((feature) => ({ said: `${feature.replace('got: ', '')} (${id})`, feature, id })),
+  );
+  const apart = shared.find(({ id, feature }) => rival && !has(rival, id, feature));
+  const common = shared.filter((one) => one !== apart).slice(0, 2);
   return [
-    ...(common.length > 0 ? [`Seen here as there: ${common.join('; ')}.`] : []),
-    ...(apart ? [`Not seen of “${rival!.name}”: ${said(apart)}.`] : []),
+    ...(common.length > 0 ? [`Here as there: ${common.map(({ said }) => said).join(', ')}.`] : []),
+    ...(apart ? [`Unlike “${rival!.name}”: ${apart.said}.`] : []),
   ].join(' ');
 }
+
+/** Words that say something to a reader; the others only tell mistakes apart. */
+const isTelling = (feature: string): boolean =>
+  !/^(wanted|law): |[#]|TIME|URL|UUID/.test(feature) &&
+  feature !== OF_MEMBER &&
+  !feature.startsWith(SAME_ANSWER);

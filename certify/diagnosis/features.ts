@@ -67,6 +67,7 @@ export function featuresOf(failure: Failure): string[] {
   return [
     ...receivedFeatures(received, expected),
     ...(MEMBERS.test(received) ? [OF_MEMBER] : []),
+    ...urlFeatures(received, expected),
     `wanted: ${plain(expected)}`,
     ...(picture ? pictureFeatures(picture) : []),
     ...only.map((circumstance) => `only ${plain(circumstance)}`),
@@ -134,6 +135,28 @@ function valueFeature(text: string): string {
   if (/^-?\d+$/.test(text)) return `an integer of ${Math.min(20, text.length)} digits`;
   if (/^-?\d+\.\d+/.test(text)) return 'a number with a fraction';
   return plain(text);
+}
+
+const urlIn = (text: string): URL | undefined => {
+  const found = /https?:\/\/[^\s>",]+/.exec(text)?.[0];
+  return found !== undefined && URL.canParse(found) ? new URL(found) : undefined;
+};
+
+/** In which parts a URL that came is another than the one that was wanted. */
+function urlFeatures(received: string, expected: string): string[] {
+  const [came, wanted] = [urlIn(received), urlIn(expected)];
+  if (!came || !wanted) return [];
+  const parts = (['protocol', 'host', 'pathname'] as const).filter((part) => came[part] !== wanted[part]);
+  const names = new Set([...came.searchParams.keys(), ...wanted.searchParams.keys()]);
+  const parameters = [...names].filter(
+    (name) => came.searchParams.get(name) !== wanted.searchParams.get(name),
+  );
+  const longer = came.pathname.startsWith(wanted.pathname) ? 'a longer path' : 'another path';
+  return [
+    ...parts.map((part) => (part === 'pathname' ? longer : `another ${part}`)),
+    ...parameters.map((name) => `another ${plain(name)} in the URL`),
+    ...(/<https?:/.test(received) || !/link/i.test(expected) ? [] : ['no angle brackets']),
+  ];
 }
 
 /** How a time that came stands to the one that was wanted. */
@@ -218,6 +241,7 @@ function parameterFeature(name: string, value: string): string[] {
   }
   if (name === 'pageSize') {
     const inRange = /^\d+$/.test(value) && Number(value) >= 1 && Number(value) <= 1000;
+    if (value === '1' || value === '1000') return [`asked with pageSize ${value}`];
     return inRange ? [] : [`asked with pageSize like ${shape}`];
   }
   if (name === 'from_id')

@@ -7,19 +7,21 @@ import { groupsOf, likenesses, type Group } from './diagnose.ts';
 import type { Evidence } from './features.ts';
 import { mistakeOf } from './mistakes/all.ts';
 import { modelOf } from './model.ts';
-import type { Seen, Signature } from './signature.ts';
+import { RECORDINGS, type Recording, type Seen, type Signature } from './signature.ts';
 import { SIGNATURES } from './signatures.ts';
 
 const evidence = (seen: Seen): Evidence =>
   new Map(Object.entries(seen).map(([id, features]) => [id, new Set(features)]));
 const share = (part: number, whole: number): string =>
   `${((100 * part) / Math.max(1, whole)).toFixed(1)} % of ${whole}`;
+/** Of fewer recordings nothing is said. */
+const ENOUGH = 50;
 const verbose = process.argv.includes('--verbose');
 const namesOf = ({ ranked }: Group): string[] => ranked.map(({ signature }) => signature.name);
-const showsIn = (mode: number) => (one: Signature) => Object.keys(one.seen[mode] ?? {}).length > 0;
+const showsIn = (mode: Recording) => (one: Signature) => Object.keys(one.seen[mode] ?? {}).length > 0;
 
 /** Each mistake as if it had never been met: the root, and the kind of what is told. */
-function leftOut(mode: number): string[] {
+function leftOut(mode: Recording): string[] {
   const faults = SIGNATURES.filter(showsIn(mode));
   let root = 0;
   let told = 0;
@@ -42,13 +44,14 @@ function leftOut(mode: number): string[] {
   ];
 }
 
-/** Each mistake by a run that the table does not hold: the other mode's. */
-function known(mode: number): string[] {
-  const others = SIGNATURES.filter(({ seen }) => seen.length > 1);
-  const table = modelOf(
-    SIGNATURES.map((one) => ({ ...one, seen: one.seen.length > 1 ? [one.seen[1 - mode]!] : one.seen })),
-  );
-  const faults = others.filter(showsIn(mode));
+/** Each mistake by a run that the table does not hold, where it holds another of the same mistake. */
+function known(mode: Recording): string[] {
+  const without = (seen: Signature['seen']): Signature['seen'] => {
+    const { [mode]: _, ...rest } = seen;
+    return Object.keys(rest).length > 0 ? rest : seen;
+  };
+  const table = modelOf(SIGNATURES.map((one) => ({ ...one, seen: without(one.seen) })));
+  const faults = SIGNATURES.filter(({ seen }) => Object.keys(seen).length > 1).filter(showsIn(mode));
   const places = faults.map((one) => {
     const groups = groupsOf(evidence(one.seen[mode]!), table);
     const place = namesOf(groups[0]!).indexOf(one.name);
@@ -62,7 +65,7 @@ function known(mode: number): string[] {
 }
 
 /** How many groups one mistake makes. */
-function groupsOfOne(mode: number): string[] {
+function groupsOfOne(mode: Recording): string[] {
   const table = modelOf(SIGNATURES);
   const counts = SIGNATURES.filter(showsIn(mode))
     .map((one) => {
@@ -79,7 +82,7 @@ function groupsOfOne(mode: number): string[] {
 }
 
 /** Two mistakes at once: what both runs broke, put together. Drawn so that neither breaks what is the other's own. */
-function pairs(mode: number, wanted: number): string[] {
+function pairs(mode: Recording, wanted: number): string[] {
   const faults = SIGNATURES.filter(showsIn(mode));
   const table = modelOf(SIGNATURES);
   let state = 20260301;
@@ -90,7 +93,7 @@ function pairs(mode: number, wanted: number): string[] {
   while (drawn < wanted) {
     const [a, b] = [draw(), draw()];
     const independent = (one: Signature, other: Signature): boolean =>
-      one.own.every((id) => !other.seen.some((run) => run[id]) && !other.may.includes(id));
+      one.own.every((id) => !Object.values(other.seen).some((run) => run[id]) && !other.may.includes(id));
     if (a === b || !independent(a, b) || !independent(b, a)) continue;
     drawn += 1;
     const together = new Map([...evidence(a.seen[mode]!)]);
@@ -108,8 +111,8 @@ function pairs(mode: number, wanted: number): string[] {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const [mode, name] of ['with everything supplied', 'bare'].entries()) {
-    console.log(`${name}:`);
+  for (const mode of RECORDINGS.filter((one) => SIGNATURES.filter(showsIn(one)).length >= ENOUGH)) {
+    console.log(`${mode}:`);
     const lines = [...leftOut(mode), ...known(mode), ...groupsOfOne(mode), ...pairs(mode, 100)];
     for (const line of lines) console.log(`  ${line}`);
   }

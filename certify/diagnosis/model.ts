@@ -1,6 +1,6 @@
 /** How well a known mistake explains what is broken; and what breaks together, over all of them. */
 import type { Evidence } from './features.ts';
-import type { Seen, Signature } from './signature.ts';
+import type { Signature } from './signature.ts';
 
 /** What a broken requirement costs that nothing explains. */
 export const UNEXPLAINED = 5;
@@ -93,12 +93,14 @@ const count = (counts: Map<string, number>, key: string): void => {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 };
 
-const idsOf = (seen: readonly Seen[]): ReadonlySet<string> =>
-  new Set(seen.flatMap((run) => Object.keys(run)));
+const idsOf = (seen: Signature['seen']): ReadonlySet<string> =>
+  new Set(Object.values(seen).flatMap((run) => Object.keys(run)));
 
 /** The features of a requirement in any run that broke it, with the share of those runs. */
-function featuresOfId(seen: readonly Seen[], id: string): ReadonlyMap<string, number> {
-  const runs = seen.map((run) => run[id]).filter((features) => features !== undefined);
+function featuresOfId(seen: Signature['seen'], id: string): ReadonlyMap<string, number> {
+  const runs = Object.values(seen)
+    .map((run) => run[id])
+    .filter((features) => features !== undefined);
   const shares = new Map<string, number>();
   for (const features of runs)
     for (const feature of features) shares.set(feature, (shares.get(feature) ?? 0) + 1 / runs.length);

@@ -6,8 +6,16 @@ export interface Signature {
   readonly own: readonly string[];
   /** What it may break besides, because the same answers break it too. */
   readonly may: readonly string[];
-  /** What runs of it broke, each requirement with its features: with all that a target file says, and bare. */
-  readonly seen: readonly Seen[];
+  /** What runs of it broke. */
+  readonly seen: Readonly<Partial<Record<Recording, Seen>>>;
 }
 
+/**
+ * full: with all that a target file says, and its own and neighbouring requirements selected; bare: the same by
+ * addresses and credentials alone; whole: everything supplied and selected, with another seed.
+ */
+export const RECORDINGS = ['full', 'bare', 'whole'] as const;
+export type Recording = (typeof RECORDINGS)[number];
+
+/** Each broken requirement with its features. */
 export type Seen = Readonly<Record<string, readonly string[]>>;

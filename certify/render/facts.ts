@@ -175,18 +175,6 @@ export function changesText({
   return [...since, ...known];
 }
 
-/** What failed, by cause: the root, what follows from it, and the known mistake that it looks most like. */
-export function causesText({ diagnosis }: Report): readonly (readonly [label: string, text: string])[] {
-  return diagnosis.map(({ root, findings, behavesLike: [likest] }) => {
-    const follows = findings.slice(1);
-    const like = likest
-      ? `behaves like “${likest.name}” (${Math.round(100 * likest.likelihood)} %): ${likest.remedy}`
-      : '';
-    const with_ = follows.length > 0 ? `and from it ${follows.join(' ')}` : '';
-    return [root, [with_, like].filter(Boolean).join('; ') || 'by itself'];
-  });
-}
-
 export const number = (value: number): string => value.toLocaleString('en-US');
 
 /** A name such as `longestWalkPages` in words. */

@@ -1,7 +1,6 @@
 /** report.html: the report as one page that needs no other file, for reading, sending on and printing. */
 import type { Report, RequirementResult } from '../report.ts';
 import {
-  causesText,
   changesText,
   classes,
   counts,
@@ -24,7 +23,8 @@ import {
   VERDICT_WORD,
 } from './facts.ts';
 import { clip, markup, prose, type Markup } from './markup.ts';
-import { command, REQUIREMENT_STYLE, requirementHtml, statusChip } from './requirement-html.ts';
+import { causesOf } from './causes.ts';
+import { command, evidenceRow, REQUIREMENT_STYLE, requirementHtml, statusChip } from './requirement-html.ts';
 import { SCRIPT } from './script.ts';
 import { page } from './style.ts';
 
@@ -59,10 +59,13 @@ function changed(report: Report): Markup | undefined {
 }
 
 function causes(report: Report): Markup | undefined {
-  const entries = causesText(report);
+  const entries = causesOf(report);
   return entries.length === 0
     ? undefined
-    : markup`<section class="causes" aria-labelledby="causes"><h2 id="causes">By cause</h2>${facts(entries)}</section>`;
+    : markup`<section class="causes" aria-labelledby="causes"><h2 id="causes">By cause</h2>${entries.map(
+        ({ root, title, lines }) =>
+          markup`<article><h3><a class="id" href="#${root}">${root}</a> ${prose(title)}</h3><dl class="evidence">${lines.map(evidenceRow)}</dl></article>`,
+      )}</section>`;
 }
 
 function header(report: Report): Markup {
@@ -74,8 +77,8 @@ function header(report: Report): Markup {
 <p class="lead">${prose(clip(report.summary, LONGEST_TEXT))}</p>
 ${report.basis !== undefined && markup`<p class="note"><strong>Basis:</strong> ${clip(report.basis, LONGEST_TEXT)}</p>`}
 ${report.selection && markup`<p class="note">${clip(selectionText(report) ?? '', LONGEST_TEXT)}</p>`}
-${bar(report)}
 ${causes(report)}
+${bar(report)}
 ${changed(report)}
 ${facts([
   ['API', target.baseUrl],
@@ -216,7 +219,8 @@ fieldset{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;border:0;margin:0;padding:
 legend{float:left;margin-right:1.2rem}
 #filters label{white-space:nowrap;margin-right:.6rem}
 .changed .facts dd{font-weight:600}
-.causes .facts{grid-template-columns:minmax(0,1fr)}
+.causes article{margin:1rem 0;padding:.2rem 1rem .8rem;border:1px solid var(--border);border-left:4px solid var(--fail);border-radius:8px;background:var(--surface)}
+.causes h3{font-weight:400;font-size:1rem}
 .listed{margin:0;padding:0;list-style:none}
 .listed li{display:grid;grid-template-columns:17rem minmax(0,1fr);gap:.1rem .8rem;padding:.4rem 0;border-bottom:1px solid var(--border);overflow-wrap:anywhere}
 .listed li>span:first-child{grid-column:1/-1}

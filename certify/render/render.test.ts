@@ -176,7 +176,7 @@ test('the terminal text keeps to its width, but for what is copied and cannot be
     const text = terminal(sampleReport(), { color: false, columns });
     for (const line of text.split('\n')) {
       const whole =
-        /^ {2}(curl|replay|token|walk) /.test(line) || new RegExp(`\\S{${width - 11},}`).test(line);
+        /^ {2}(curl|replay|token|walk|explain) /.test(line) || new RegExp(`\\S{${width - 11},}`).test(line);
       expect(whole || line.length <= width, line).toBe(true);
     }
   }

@@ -1,7 +1,6 @@
 /** summary.md: the report for the summary page of a CI job. */
 import type { Report, RequirementResult } from '../report.ts';
 import {
-  causesText,
   changesText,
   classes,
   countsText,
@@ -19,6 +18,7 @@ import {
   VERDICT_STATUS,
   VERDICT_WORD,
 } from './facts.ts';
+import { causesOf } from './causes.ts';
 import { clip, escape, oneLine } from './markup.ts';
 import { labelled } from './text.ts';
 
@@ -94,6 +94,13 @@ const listed = (
     '\n\n',
   );
 
+function causesSection(report: Report): string | false {
+  const causes = causesOf(report).map(({ root, title, lines }) =>
+    [`### ${code(root)}`, prose(title), block(lines.flatMap((line) => labelled(line, WIDTH)))].join('\n\n'),
+  );
+  return causes.length > 0 && ['## By cause', ...causes].join('\n\n');
+}
+
 export function summary(report: Report): string {
   const untested = untestedByReason(report).map(
     ({ reason, ids }) => `- ${prose(reason)}: ${ids.map((id) => code(id)).join(' ')}`,
@@ -104,6 +111,7 @@ export function summary(report: Report): string {
     words(report.summary, 2000),
     report.basis && `> ${words(report.basis, 2000)}`,
     report.selection && `> ${words(selectionText(report) ?? '', 2000)}`,
+    causesSection(report),
     table(
       ['', ''],
       [
@@ -127,7 +135,6 @@ export function summary(report: Report): string {
         ['Kit', words(`${report.kit.name} ${report.kit.version}`)],
       ],
     ),
-    listed('By cause', causesText(report)),
     listed('What changed', changesText(report)),
     table(
       ['Class', 'State', 'Requirements'],

@@ -2,7 +2,6 @@
 import pc from 'picocolors';
 import type { Report, RequirementResult, Status } from '../report.ts';
 import {
-  causesText,
   changesText,
   classesText,
   countsText,
@@ -19,6 +18,7 @@ import {
   VERDICT_STATUS,
   VERDICT_WORD,
 } from './facts.ts';
+import { causesOf } from './causes.ts';
 import { clip, oneLine } from './markup.ts';
 import { labelled, wrap } from './text.ts';
 
@@ -126,6 +126,19 @@ function listed(
   return [pen.colors.bold(title), ...lines, ''];
 }
 
+/** What failed, by cause: the first thing under the verdict. */
+function causes(pen: Pen, report: Report): readonly string[] {
+  const { width, colors } = pen;
+  return causesOf(report).flatMap(({ root, title, lines }, index) => [
+    ...(index === 0 ? ['', colors.bold('by cause')] : ['']),
+    ...wrap(`${root}  ${title}`, width - 2).map((line, at) =>
+      at ? `    ${line}` : `  ${colors.bold(line)}`,
+    ),
+    ...lines.flatMap((line) => labelled(line, width, colors.dim)),
+    ...(index === report.diagnosis.length - 1 ? [''] : []),
+  ]);
+}
+
 function verdict(pen: Pen, report: Report, reportPath: string | undefined): readonly string[] {
   const { colors, width } = pen;
   const paint = paintStatus(pen, VERDICT_STATUS[report.verdict]);
@@ -144,6 +157,7 @@ function verdict(pen: Pen, report: Report, reportPath: string | undefined): read
   return [
     `${paint(colors.bold(VERDICT_WORD[report.verdict].toUpperCase()))}  ${clip(oneLine(report.target.name), width)}`,
     ...wrap(clip(oneLine(report.summary), 2000), width - 2).map((line) => `  ${line}`),
+    ...causes(pen, report),
     ...facts.flatMap(([label, text]) =>
       text ? labelled({ label, texts: [text], kind: 'words' }, width, colors.dim) : [],
     ),
@@ -162,7 +176,6 @@ export function terminal(report: Report, options: TerminalOptions = {}): string 
     ...(report.tokenCommands.length > 0 ? [...labelled(tokens, width, pen.colors.dim), ''] : []),
     ...untested(pen, report),
     ...listed(pen, 'what changed', changesText(report)),
-    ...listed(pen, 'by cause', causesText(report)),
     ...verdict(pen, report, options.reportPath),
   ];
   return `${lines.map((line) => line.trimEnd()).join('\n')}\n`;

@@ -1,0 +1,59 @@
+/** What failed, by cause: the root with what it was seen by, what follows from it, and the mistakes that it is like. */
+import type { Diagnosis, Report } from '../report.ts';
+import { messageLines, type EvidenceLine } from './facts.ts';
+
+export interface Cause {
+  readonly root: string;
+  /** The sentence that is broken. */
+  readonly title: string;
+  readonly lines: readonly EvidenceLine[];
+}
+
+/** As many are told in full; the others by their names. */
+const IN_FULL = 3;
+
+export const causesOf = (report: Report): readonly Cause[] =>
+  report.diagnosis.map((diagnosis, index) => causeOf(report, diagnosis, index < IN_FULL));
+
+function causeOf({ requirements }: Report, { root, findings, behavesLike }: Diagnosis, full: boolean): Cause {
+  const result = requirements.find(({ id }) => id === root);
+  const failure = result?.failures[0];
+  const [likest, ...others] = behavesLike;
+  const [fix = '', ...right] = likest?.remedy.split('\n') ?? [];
+  const words = (label: string, ...texts: readonly string[]): EvidenceLine => ({
+    label,
+    texts,
+    kind: 'words',
+  });
+  const lines: readonly EvidenceLine[] = [
+    { label: 'sent', texts: [full ? (failure?.request ?? '') : ''], kind: 'exchange' },
+    ...(failure && full ? messageLines(failure) : []),
+    words('and so', findings.slice(1).join(' ')),
+    words(
+      'like',
+      likest ? likeText(likest) : '',
+      ...(full ? others.map((other) => `or ${likeText(other)}`) : []),
+    ),
+    ...(likest && full
+      ? [
+          words('why', likest.why),
+          words('mend', fix),
+          { label: 'right', texts: right, kind: 'exchange' } as const,
+          { label: 'explain', texts: [explainCommand(likest.name)], kind: 'command' } as const,
+        ]
+      : [words('look at', ...(result?.lookAt.slice(0, full ? 3 : 1) ?? []))]),
+  ];
+  return {
+    root,
+    title: result?.title ?? '',
+    lines: lines
+      .map((line) => ({ ...line, texts: line.texts.filter((text) => text !== '') }))
+      .filter(({ texts }) => texts.length > 0),
+  };
+}
+
+const likeText = ({ name, likelihood }: Diagnosis['behavesLike'][number]): string =>
+  `“${name}” (${Math.round(100 * likelihood)} %)`;
+
+const explainCommand = (name: string): string =>
+  `npm run certify -- --explain '${name.replaceAll("'", `'\\''`)}'`;
