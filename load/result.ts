@@ -1,5 +1,6 @@
 /** The shape of load-SCENARIO.json, and what a run's end means for the exit status. */
 import type { Failure } from '../certify/report.ts';
+import { quote } from '../fixtures/run/shell.ts';
 import { REQUIREMENTS, type Level } from '../fixtures/requirements.ts';
 import type { Found } from './estimate/search.ts';
 import type { Slo } from './estimate/step.ts';
@@ -74,8 +75,8 @@ export function gatherFindings(found: readonly Finding[]): LoadFinding[] {
   const byId = new Map<string, Map<string, Failure & { count: number }>>();
   for (const { id, message, request = '', response = '' } of found) {
     const messages = byId.get(id) ?? new Map<string, Failure & { count: number }>();
-    const url = request.replace(/^GET /, '').replaceAll("'", '%27');
-    const curl = url && `curl -i -H "Authorization: Bearer $TOKEN" '${url}'`;
+    const url = request.replace(/^GET /, '');
+    const curl = url && `curl -sS -i --globoff -H "Authorization: Bearer $TOKEN" ${quote(url)}`;
     const known = messages.get(message) ?? { message, request, response, curl, count: 0 };
     known.count += 1;
     byId.set(id, messages.set(message, known));

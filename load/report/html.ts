@@ -61,6 +61,11 @@ ${lookAt.length > 0 && markup`<p class="muted">Look at: ${lookAt.join('; ')}</p>
 
 function capacity(figure: CapacityFigure): Markup {
   const steps = [...figure.steps].sort((a, b) => a.offered - b.offered);
+  const { requestsPerSecond: at, interval } = figure;
+  // In JSON an end that is unknown is null.
+  const [from, to] = [interval[0] ?? 0, interval[1] ?? Infinity];
+  const upTo = Number.isFinite(to) ? to.toFixed(1) : 'unknown';
+  const found = { at, from, to, name: `${at.toFixed(1)}/s, between ${from.toFixed(1)} and ${upTo}` };
   return markup`<h2>Capacity${figure.clients > 1 ? `, ${figure.clients} clients` : ''}</h2>
 ${plot({
   title: 'Latency by arrival rate',
@@ -68,6 +73,7 @@ ${plot({
   y: 'ms',
   logY: true,
   level: { at: figure.slo.p99Ms, name: `SLO ${figure.slo.p99Ms} ms` },
+  figure: found,
   series: [
     { name: 'p99', style: 'line', points: steps.map((step) => [step.offered, step.p99Ms] as const) },
     { name: 'p50', style: 'line', points: steps.map((step) => [step.offered, step.p50Ms] as const) },
@@ -77,6 +83,7 @@ ${plot({
   title: 'Throughput by arrival rate',
   x: 'requests offered, per second',
   y: 'answered, per second',
+  figure: found,
   series: [
     {
       name: 'answers that were not 429',
@@ -86,6 +93,7 @@ ${plot({
   ],
 })}
 ${rows(
+  'The steps of the search',
   ['offered/s', 'achieved/s', 's', 'p50 ms', 'p99 ms', 'errors', '429', 'held'],
   figure.steps.map((step) => [
     step.offered.toFixed(1),
@@ -159,12 +167,13 @@ function tables({ tables: all }: LoadResult): Markup | undefined {
   if (!sizes || sizes.length === 0) return undefined;
   const names = ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'];
   return markup`<h2>By window and page size</h2>${rows(
+    'By window and page size',
     names,
     sizes.map((row) => names.map((name) => String(row[name] ?? ''))),
   )}`;
 }
 
-const rows = (header: readonly string[], lines: readonly (readonly string[])[]): Markup =>
-  markup`<div class="scroll"><table><thead><tr>${header.map((name) => markup`<th class="number">${name}</th>`)}</tr></thead><tbody>${lines.map(
+const rows = (name: string, header: readonly string[], lines: readonly (readonly string[])[]): Markup =>
+  markup`<div class="scroll" role="region" tabindex="0" aria-label="${name}"><table><thead><tr>${header.map((name) => markup`<th scope="col" class="number">${name}</th>`)}</tr></thead><tbody>${lines.map(
     (line) => markup`<tr>${line.map((cell) => markup`<td class="number">${cell}</td>`)}</tr>`,
   )}</tbody></table></div>`;

@@ -15,59 +15,78 @@ export interface Plot {
   readonly series: readonly Series[];
   /** A level to compare with, such as the SLO. */
   readonly level?: { readonly at: number; readonly name: string };
+  /** A figure along x, and the interval that it lies in. */
+  readonly figure?: {
+    readonly at: number;
+    readonly from: number;
+    readonly to: number;
+    readonly name: string;
+  };
   readonly logY?: boolean;
 }
 
-const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [720, 300, 62, 16, 14, 44];
+const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [720, 300, 62, 26, 14, 44];
 const COLOURS = ['var(--series1)', 'var(--series2)', 'var(--series3)'];
 
-/** Round numbers from low to high, about count of them. */
-function ticks(low: number, high: number, count: number): number[] {
-  const raw = (high - low) / count || 1;
+const ROUND = [1, 2, 5, 10];
+const DECADES_IN_FULL = 2;
+
+/** From below low to high or above it, in steps of 1, 2 or 5 times a power of ten, about `count` of them. */
+function linearTicks(low: number, high: number, count: number): number[] {
+  const raw = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= raw) ?? raw;
-  const found: number[] = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-6; at += step)
-    found.push(Number(at.toPrecision(12)));
-  return found;
+  const step = ROUND.map((factor) => factor * power).find((each) => each >= raw * 0.999)!;
+  const [first, last] = [Math.floor(low / step + 1e-9), Math.ceil(high / step - 1e-9)];
+  return Array.from({ length: last - first + 1 }, (_, index) =>
+    Number(((first + index) * step).toPrecision(12)),
+  );
 }
 
-export function plot({ title, x, y, series, level, logY }: Plot): Markup {
+/** 1, 2 and 5 times each power of ten, around low and high; over many decades the powers alone. */
+function logTicks(low: number, high: number): number[] {
+  const factors = high / low > 10 ** DECADES_IN_FULL ? [1] : [1, 2, 5];
+  const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
+  const all = Array.from({ length: last - first + 1 }, (_, index) => 10 ** (first + index)).flatMap((power) =>
+    factors.map((factor) => Number((factor * power).toPrecision(12))),
+  );
+  const from = all.findLastIndex((at) => at <= low);
+  const to = all.findIndex((at) => at >= high);
+  return all.slice(Math.max(0, from), to < 0 ? all.length : to + 1);
+}
+
+export function plot({ title, x, y, series, level, figure, logY }: Plot): Markup {
   const all = series
     .flatMap(({ points }) => points)
     .filter(([a, b]) => Number.isFinite(a) && Number.isFinite(b));
   if (all.length === 0) return markup``;
   const scaleY = (value: number): number => (logY ? Math.log10(Math.max(value, 0.1)) : value);
-  const xs = all.map(([a]) => a);
-  const ys = [...all.map(([, b]) => scaleY(b)), ...(level ? [scaleY(level.at)] : [])];
-  const span = (values: number[], fromZero: boolean): [number, number] => {
-    const low = fromZero ? Math.min(0, ...values) : Math.min(...values);
-    const high = Math.max(...values);
-    return high > low ? [low, high] : [low, low + 1];
-  };
-  const [x0, x1] = span(xs, true);
-  const [y0, y1] = span(ys, !logY);
+  const within = figure ? [figure.from, figure.at, figure.to].filter(Number.isFinite) : [];
+  const xs = [0, ...all.map(([a]) => a), ...within];
+  const ys = [...all.map(([, b]) => (logY ? Math.max(b, 0.1) : b)), ...(level ? [level.at] : [])];
+  const [low, high] = [Math.min(...ys), Math.max(...ys)];
+  const xTicks = linearTicks(Math.min(...xs), Math.max(...xs) || 1, 6);
+  const yTicks = logY
+    ? logTicks(low, high > low ? high : low * 2)
+    : linearTicks(Math.min(0, low), high || 1, 5);
+  const [x0, x1] = [xTicks[0]!, xTicks.at(-1)!];
+  const [y0, y1] = [scaleY(yTicks[0]!), scaleY(yTicks.at(-1)!)];
   const left = (value: number): string =>
     (LEFT + ((value - x0) / (x1 - x0)) * (WIDTH - LEFT - RIGHT)).toFixed(1);
   const top = (value: number): string =>
     (HEIGHT - BOTTOM - ((scaleY(value) - y0) / (y1 - y0)) * (HEIGHT - TOP - BOTTOM)).toFixed(1);
-  const yTicks = logY
-    ? ticks(Math.floor(y0), Math.ceil(y1), 5)
-        .filter(Number.isInteger)
-        .map((power) => 10 ** power)
-    : ticks(y0, y1, 5);
+  const to = figure && Number.isFinite(figure.to) ? figure.to : x1;
   const label = (value: number): string => String(Number(value.toPrecision(4)));
   return markup`<figure><figcaption>${title}</figcaption>
-<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${title}">
-${yTicks
-  .filter((at) => scaleY(at) >= y0 - 1e-9 && scaleY(at) <= y1 + 1e-9)
-  .map(
-    (at) =>
-      markup`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${top(at)}" y2="${top(at)}"/><text class="tick" x="${LEFT - 6}" y="${top(at)}" text-anchor="end" dominant-baseline="middle">${label(at)}</text>`,
-  )}
-${ticks(x0, x1, 8).map((at) => markup`<text class="tick" x="${left(at)}" y="${HEIGHT - BOTTOM + 16}" text-anchor="middle">${label(at)}</text>`)}
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${title}${figure && `: ${figure.name}`}">
+${figure && markup`<rect class="interval" x="${left(figure.from)}" y="${TOP}" width="${(Number(left(to)) - Number(left(figure.from))).toFixed(1)}" height="${HEIGHT - BOTTOM - TOP}"/>`}
+${yTicks.map(
+  (at) =>
+    markup`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${top(at)}" y2="${top(at)}"/><text class="tick" x="${LEFT - 6}" y="${top(at)}" text-anchor="end" dominant-baseline="middle">${label(at)}</text>`,
+)}
+${xTicks.map((at) => markup`<text class="tick" x="${left(at)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${label(at)}</text>`)}
+${figure && markup`<line class="figure" x1="${left(figure.at)}" x2="${left(figure.at)}" y1="${TOP}" y2="${HEIGHT - BOTTOM}"/><text class="tick" x="${left(figure.at)}" y="${TOP + 12}" dx="${figure.at > (x0 + x1) / 2 ? -6 : 6}" text-anchor="${figure.at > (x0 + x1) / 2 ? 'end' : 'start'}">${figure.name}</text>`}
 <text class="tick" x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 6}" text-anchor="middle">${x}</text>
-<text class="tick" x="12" y="${TOP + 90}" transform="rotate(-90 12 ${TOP + 90})" text-anchor="middle">${y}</text>
+<text class="tick" transform="translate(14 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">${y}</text>
 ${level && markup`<line class="level" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${top(level.at)}" y2="${top(level.at)}"/><text class="tick" x="${WIDTH - RIGHT}" y="${Number(top(level.at)) - 5}" text-anchor="end">${level.name}</text>`}
 ${series.map(({ points, style }, index) => {
   const colour = COLOURS[index % COLOURS.length]!;
@@ -84,5 +103,7 @@ export const PLOT_STYLE = `
 figure{margin:1.2rem 0}figcaption{font-weight:600;margin-bottom:.3rem}
 figure>svg{display:block;width:100%;height:auto;background:var(--surface);border-radius:6px}
 .grid{stroke:var(--border);stroke-width:1}.tick{fill:var(--muted);font-size:12px}
+.interval{fill:var(--series3);opacity:.14}.figure{stroke:var(--series3);stroke-width:2}
+@media (max-width:34rem){.tick{font-size:19px}}
 .level{stroke:var(--fail);stroke-width:1.5;stroke-dasharray:6 4}.key{width:.7em;height:.7em}
 `;

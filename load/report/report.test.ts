@@ -1,0 +1,62 @@
+/** The page of a load result: round ticks, the figure and its interval, tables that a keyboard can scroll. */
+import { expect, test } from '@playwright/test';
+import type { LoadResult } from '../result.ts';
+import { resultHtml } from './html.ts';
+import { plot } from './plot.ts';
+
+const ticks = (points: readonly (readonly [number, number])[], logY = false): number[] => {
+  const drawn = String(
+    plot({ title: 't', x: 'x', y: 'y', logY, series: [{ name: 'n', style: 'line', points }] }),
+  );
+  return [...drawn.matchAll(/text-anchor="end" dominant-baseline="middle">([^<]+)</g)].map(([, text]) =>
+    Number(text),
+  );
+};
+
+test('ticks are 1, 2 or 5 times a power of ten, around what is drawn', () => {
+  expect(
+    ticks([
+      [0, 3],
+      [1, 137],
+    ]),
+  ).toEqual([0, 50, 100, 150]);
+  expect(ticks([[0, 0.037]])).toEqual([0, 0.01, 0.02, 0.03, 0.04]);
+  const log = (low: number, high: number): number[] =>
+    ticks(
+      [
+        [0, low],
+        [1, high],
+      ],
+      true,
+    );
+  expect(log(12, 80)).toEqual([10, 20, 50, 100]);
+  expect(log(3, 4000)).toEqual([1, 10, 100, 1000, 10_000]);
+  expect(log(7, 7)).toEqual([5, 10, 20]);
+});
+
+test('the capacity stands in its interval, and tables take the keyboard', () => {
+  const step = { seconds: 5, p50Ms: 4, p99Ms: 20, errorRate: 0, limitedRate: 0, held: true };
+  const result = {
+    scenario: 'capacity',
+    target: 'x',
+    startedAt: '',
+    durationMs: 1,
+    void: false,
+    findings: [],
+    summary: [],
+    capacity: {
+      requestsPerSecond: 150,
+      interval: [138, null],
+      slo: { p99Ms: 500, errorRate: 0.001 },
+      clients: 1,
+      steps: [{ ...step, offered: 200, achieved: 150, accepted: 150 }],
+    },
+  } as unknown as LoadResult;
+  const page = resultHtml(result);
+  expect(page).toContain('class="interval"');
+  expect(page).toContain('150.0/s, between 138.0 and unknown');
+  const regions = page.match(/<div class="scroll"[^>]*>/g)!;
+  expect(regions).toEqual([
+    '<div class="scroll" role="region" tabindex="0" aria-label="The steps of the search">',
+  ]);
+});
