@@ -122,10 +122,10 @@ export const gateway: readonly Variant[] = [
     ),
   },
   {
-    name: '501 for every method of pages but GET and HEAD',
+    name: '501 for every method of pages but GET',
     server: middleware(
       () => (request, next) =>
-        ['GET', 'HEAD'].includes(request.method) || isTokenRequest(request)
+        request.method === 'GET' || isTokenRequest(request)
           ? next(request)
           : { status: 501, headers: [['content-type', 'text/html']], body: '<h1>Not Implemented</h1>' },
     ),
