@@ -51,7 +51,8 @@ table.history{width:auto}
 .history th,.history td{padding:.15rem .35rem;text-align:center;white-space:nowrap}
 .history th[scope=row]{text-align:left;position:sticky;left:0;background:var(--page)}
 .history thead th{writing-mode:vertical-rl;font-variant-numeric:tabular-nums}
-.history .new{outline:2px solid currentColor;outline-offset:-2px;border-radius:4px}
+.history thead th:first-child{writing-mode:horizontal-tb;text-align:left;vertical-align:bottom}
+.history .new{padding:.1rem .3rem;outline:2px solid currentColor;outline-offset:-2px;border-radius:4px}
 `;
 
 /** The runs from left to right, the oldest first. What changed from one run to the next is framed. */
