@@ -80,7 +80,7 @@ function ask(config: LoadConfig, session: Session, at: Place, dueAtMs: number): 
   } catch {
     const nowMs = Date.now();
     const times = { serviceMs: nowMs - sentAtMs, latencyMs: Math.max(0, nowMs - dueAtMs) };
-    return { status: 0, items: 0, errorCode: 0, ...times };
+    return { status: 0, items: 0, errorCode: 0, body: '', ...times };
   }
 }
 
