@@ -1,6 +1,8 @@
 /** The command as a consumer team runs it, with clients in three languages and the kit's own. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
@@ -100,4 +102,45 @@ test('a client that hangs is stopped, and told so', async () => {
   );
   expect(ended.status).toBe(1);
   expect(ended.output).toContain('expected  an end in bounded time');
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+test('--listen: a client that is started by hand with what is printed', async () => {
+  const child = spawn(
+    process.execPath,
+    [
+      ...[
+        '--import',
+        'tsx',
+        'certify/client/main.ts',
+        '--listen',
+        String(await freePort()),
+        '--only',
+        'plain-walk',
+      ],
+      ...['--report-dir', directory],
+    ],
+    { cwd: ROOT, env: { ...process.env, NO_COLOR: '1' }, stdio: ['pipe', 'pipe', 'inherit'] },
+  );
+  const over = new Promise((done) => child.once('close', done));
+  let printed = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    printed += chunk.toString();
+    const then = /^# then: YOUR-CLIENT (> .*)$/m.exec(printed)?.[1];
+    if (!then) return;
+    child.stdout.removeAllListeners('data').resume();
+    const lines = printed.split('\n').filter((line) => line.startsWith('export '));
+    const script = [...lines, `node --import tsx ${CLIENTS}/kit-client.ts ${then}`].join('\n');
+    spawn('sh', ['-c', script], { cwd: ROOT, stdio: 'ignore' });
+  });
+  expect(await over).toBe(0);
+  const report = JSON.parse(await readFile(join(directory, 'client.json'), 'utf8')) as ClientReport;
+  expect(report.situations.find(({ name }) => name === 'plain-walk')!.status).toBe('pass');
 });
