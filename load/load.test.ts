@@ -1,31 +1,20 @@
 /** k6 itself against simulated servers: exit statuses, thresholds, judging, tokens, secrets. No assertion on timing. */
-import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { expect, test } from '@playwright/test';
-import { Ajv } from 'ajv';
 import { makeCertificates, secured } from '../certify/client/certificates.ts';
 import type { Listener } from '../reference-server/http.ts';
-import { TESTRUN_SCHEMA, type TestRun } from './kubernetes/testrun.ts';
-import { writeKubernetes } from './kubernetes/write.ts';
-import { startSimulatedServer, type SimulatedServer } from './simulated/start.ts';
-import type { SimulatedSettings } from './simulated/server.ts';
-import type { LoadResult } from './result.ts';
 import { findK6 } from './run/find-k6.ts';
-import { arrivalsOf, baseEnvironment, K6_OFFLINE, runK6, scriptPath } from './run/k6-run.ts';
+import { arrivalsOf } from './run/k6-run.ts';
+import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';
 import { rateLimit } from './scenarios/rate-limit.ts';
-import { runScenario } from './scenarios/all.ts';
+import { load, setting } from './setting.ts';
+import { startSimulatedServer } from './simulated/start.ts';
 import { verifySegments } from './verify/segments.ts';
 import { openSession, OPTIONS } from './verify/session.ts';
 import { verifyTokens } from './verify/tokens.ts';
-
-const run = promisify(execFile);
-const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
-const SCRIPTS = ['arrivals', 'poll', 'ramp', 'rate-limit', 'smoke', 'soak', 'spike', 'token', 'walks'];
 
 let k6 = '';
 test.beforeAll(async () => {
@@ -33,39 +22,6 @@ test.beforeAll(async () => {
   if (!k6 && process.env['CI']) throw new Error('k6 is not there: npm run load -- install-k6');
 });
 test.beforeEach(() => test.skip(!k6, 'k6 is not there: npm run load -- install-k6'));
-
-/** Runs the command line as a user does. */
-async function load(
-  args: readonly string[],
-  env: Record<string, string> = {},
-): Promise<{ status: number; output: string }> {
-  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...args], {
-    env: { ...process.env, ...env },
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (piece: Buffer) => (output += piece.toString()));
-  return new Promise((done) => child.on('close', (code) => done({ status: code ?? -1, output })));
-}
-
-/** A simulated server, its target file, a place for results. */
-async function setting(settings: SimulatedSettings) {
-  const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
-  const server: SimulatedServer = await startSimulatedServer(settings);
-  const target = join(directory, 'target.json');
-  await writeFile(target, JSON.stringify(server.target()));
-  return {
-    server,
-    directory,
-    flags: ['--target', target, '--report-dir', directory],
-    result: async (name: string) =>
-      JSON.parse(await readFile(join(directory, `load-${name}.json`), 'utf8')) as LoadResult,
-    async [Symbol.asyncDispose]() {
-      await server[Symbol.asyncDispose]();
-      await rm(directory, { recursive: true, force: true });
-    },
-  };
-}
 
 const SECRET = 'simulated-secret-0-c0ffee';
 
@@ -168,141 +124,6 @@ test('usage is exit status 2, a target that is not there 3', async () => {
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
-});
-
-test('every script runs, ends with status 0, and with 99 where a threshold is broken', async () => {
-  await using at = await setting({});
-  const session = await openSession(k6, at.server.target());
-  const { from, to } = session.prepared.base.window;
-  const common = {
-    vus: 2,
-    requestsPerSecond: 10,
-    seconds: 1,
-    probe: { maxRequests: 5, maxSeconds: 2 },
-    walks: [{ label: 'all', from, to, pageSize: 100, maxPages: 2 }],
-  };
-  for (const script of SCRIPTS) {
-    const wide = session.config(script, common);
-    const held = await runK6(script, { k6, env: session.prepared.env, config: wide });
-    expect([script, held.status, held.complaint]).toEqual([script, 0, '']);
-    const impossible = { http_req_duration: ['max<0'] };
-    const broken = await runK6(script, {
-      k6,
-      env: session.prepared.env,
-      config: { ...wide, thresholds: impossible },
-    });
-    expect([script, broken.status]).toEqual([script, 99]);
-    expect(broken.summary?.thresholds).toEqual({ 'http_req_duration max<0': false });
-  }
-});
-
-test('scripts run by hand: with -e and the secret in the environment, held against thresholds of their own', async () => {
-  await using at = await setting({});
-  const { baseUrl, authUrl, clients } = at.server.target() as {
-    baseUrl: string;
-    authUrl: string;
-    clients: { primary: { clientId: string; clientSecret: string } };
-  };
-  const byHand = async (script: string, secret: string, ...more: string[]) => {
-    const values = [`BASE_URL=${baseUrl}`, `AUTH_URL=${authUrl}`, `CLIENT_ID=${clients.primary.clientId}`];
-    const flags = [...values, 'DURATION=1s', 'RATE=10', ...more].flatMap((one) => ['-e', one]);
-    const child = spawn(k6, ['run', '--quiet', '--no-color', ...flags, scriptPath(script)], {
-      env: { PATH: process.env['PATH'], HOME: at.directory, ...K6_OFFLINE, SCREENINGS_CLIENT_SECRET: secret },
-    });
-    let output = '';
-    for (const stream of [child.stdout, child.stderr])
-      stream.on('data', (piece: Buffer) => (output += piece.toString()));
-    const status = await new Promise((done) => child.on('close', done));
-    return { status, output };
-  };
-  const slow = 'P99_MS=9000';
-  for (const script of ['smoke', 'poll', 'token', 'spike', 'soak', 'walks']) {
-    const { status, output } = await byHand(script, clients.primary.clientSecret, slow);
-    expect([script, status, output]).toEqual([script, 0, expect.not.stringContaining('c0ffee')]);
-  }
-  const smoke = await byHand('smoke', clients.primary.clientSecret, slow);
-  expect(smoke.output).toMatch(/✓ a page holds what was asked for, in order: \d+ of \d+/);
-  expect(smoke.output).toContain('✓ p(99)<9000');
-  expect(smoke.output).not.toContain('latency_bucket');
-  expect((await byHand('smoke', clients.primary.clientSecret, 'P99_MS=0')).status).toBe(99);
-  const missing = await byHand('smoke', '');
-  expect([missing.status, missing.output]).toEqual([
-    107,
-    expect.stringContaining('SCREENINGS_CLIENT_SECRET'),
-  ]);
-});
-
-test("k6 is told where its metrics go, and nobody's secrets", () => {
-  const given = {
-    K6_WEB_DASHBOARD: 'true',
-    K6_PROMETHEUS_RW_SERVER_URL: 'http://127.0.0.1:9090',
-    K6_PROMETHEUS_RW_PASSWORD: 'hidden',
-    K6_OTEL_HEADERS: 'hidden',
-    K6_DURATION: '1h',
-    AWS_SECRET_ACCESS_KEY: 'hidden',
-  };
-  expect(baseEnvironment(given)).toEqual({
-    K6_WEB_DASHBOARD: 'true',
-    K6_PROMETHEUS_RW_SERVER_URL: 'http://127.0.0.1:9090',
-  });
-});
-
-test("--out: k6's own metrics go where they are sent, findings by requirement", async () => {
-  await using at = await setting({ disorderEvery: 3 });
-  const metrics = join(at.directory, 'metrics.json');
-  const flags = ['--duration', '1s', '--rate', '10', '--slo-p99', '5000', '--out', `json=${metrics}`];
-  expect((await load(['smoke', ...flags, ...at.flags])).status).toBe(1);
-  const text = await readFile(metrics, 'utf8');
-  expect(text).toContain('"requirement":"4.2-r4-order"');
-  expect(text).not.toContain('latency_bucket');
-  expect(text).not.toContain('c0ffee');
-});
-
-test('no script would fetch anything', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
-  try {
-    for (const script of SCRIPTS) {
-      const path = fileURLToPath(new URL(`./k6/${script}.ts`, import.meta.url));
-      const env = { ...process.env, ...K6_OFFLINE };
-      const { stdout } = await run(k6, ['deps', '--json', path], { env, cwd: directory });
-      const found = JSON.parse(stdout) as { buildDependencies: object; customBuildRequired: boolean };
-      expect(found).toMatchObject({ customBuildRequired: false });
-      expect(stdout).not.toContain('https://');
-    }
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
-});
-
-test('kubernetes: a TestRun that the operator takes, an archive that runs, no secret in either', async () => {
-  await using at = await setting({ clients: 2 });
-  const session = await openSession(k6, at.server.target());
-  const options = { ...OPTIONS, requestsPerSecond: 10, seconds: 1 };
-  const files = await writeKubernetes('smoke', session, options, at.directory, 3);
-  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
-  const testRun = JSON.parse(texts[1]!) as TestRun;
-  const validate = new Ajv({ allErrors: true }).compile(TESTRUN_SCHEMA);
-  expect(validate(testRun), JSON.stringify(validate.errors)).toBe(true);
-  expect(validate({ ...testRun, spec: { ...testRun.spec, paralelism: 3 } })).toBe(false);
-
-  const { binaryData } = JSON.parse(texts[0]!) as { binaryData: { 'kit.tar': string } };
-  const archive = Buffer.from(binaryData['kit.tar'], 'base64');
-  for (const text of [...texts, archive.toString('latin1')]) expect(text.includes('c0ffee')).toBe(false);
-  expect(archive.includes('eyJ')).toBe(false);
-  const tar = join(at.directory, 'kit.tar');
-  await writeFile(tar, archive);
-  const { stdout } = await run(k6, ['run', '--quiet', tar], {
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      HOME: at.directory,
-      ...K6_OFFLINE,
-      ...session.prepared.env,
-    },
-  });
-  const summary = JSON.parse(stdout.split('\n').find((line) => line.startsWith('{'))!) as {
-    counts: { pages: number };
-  };
-  expect(summary.counts.pages).toBeGreaterThan(0);
 });
 
 test('tokens that live 4 s over 10 s: no 401, and few token calls', async () => {

@@ -1,48 +1,79 @@
 /** `npm run load -- merge FILES`: the results of runners that ran side by side, as one. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { mergeParts, type Part } from '../estimate/merge.ts';
-import type { LoadResult } from '../result.ts';
+import { mergeParts, type Merged, type Part } from '../estimate/merge.ts';
+import type { Finding } from '../k6/lib/judge.ts';
+import { readRecords } from '../k6/lib/record.ts';
+import { conformant, EXIT, gatherFindings, type LoadResult } from '../result.ts';
 import { UsageError } from '../../fixtures/errors.ts';
 
+interface ReadPart extends Part {
+  readonly findings: readonly Finding[];
+}
+
 /** A result file, a summary file, or a runner's log with the summary's line in it. Throws UsageError. */
-export async function readPart(file: string): Promise<Part> {
+export async function readPart(file: string): Promise<ReadPart> {
   const text = await readFile(file, 'utf8').catch(() => {
     throw new UsageError(`${file}: can't be read`);
   });
-  for (const candidate of [
-    text,
-    ...text
-      .split('\n')
-      .filter((line) => line.startsWith('{'))
-      .reverse(),
-  ]) {
+  const lines = text.split('\n');
+  const candidates = [text, ...lines.filter((line) => line.startsWith('{')).reverse()];
+  for (const candidate of candidates) {
     const parsed = parse(candidate);
-    if (parsed?.histogram) {
-      const counts = parsed.counts ?? { pages: parsed.requests ?? 0, token_calls: parsed.tokenCalls ?? 0 };
-      return {
-        seconds: parsed.seconds ?? (parsed.durationMs ?? 0) / 1000,
-        histogram: parsed.histogram,
-        counts,
-      };
-    }
+    if (!parsed?.histogram) continue;
+    const { void: why, shared, schedulerLagP99Ms } = parsed;
+    return {
+      seconds: parsed.seconds ?? (parsed.durationMs ?? 0) / 1000,
+      histogram: parsed.histogram,
+      counts: parsed.counts ?? { pages: parsed.requests ?? 0, token_calls: parsed.tokenCalls ?? 0 },
+      ...(typeof why === 'string' ? { void: why } : {}),
+      ...(shared ? { shared } : {}),
+      ...(schedulerLagP99Ms === undefined ? {} : { schedulerLagP99Ms }),
+      findings: [
+        ...readRecords(lines).flatMap((one) => (one.kind === 'finding' ? [one] : [])),
+        ...(parsed.findings ?? []).flatMap(({ id, failures }) =>
+          failures.map(({ message }) => ({ id, message })),
+        ),
+      ],
+    };
   }
   throw new UsageError(`${file}: holds no histogram of a load run`);
 }
 
-function parse(text: string): (Partial<Part> & Partial<LoadResult>) | undefined {
+type Parsed = Partial<Omit<Part, 'void'>> &
+  Partial<Pick<LoadResult, 'durationMs' | 'requests' | 'tokenCalls' | 'findings' | 'void'>>;
+
+function parse(text: string): Parsed | undefined {
   try {
-    return JSON.parse(text) as Partial<Part> & Partial<LoadResult>;
+    return JSON.parse(text) as Parsed;
   } catch {
     return undefined;
   }
 }
 
+/** Prints the sum. Exit status as of any scenario; 2 for parts that are not of one run, or the same one twice. */
 export async function mergeCommand(files: readonly string[], output?: string): Promise<number> {
-  const merged = mergeParts(await Promise.all(files.map(readPart)));
-  const { parts, requests, seconds, requestsPerSecond, p50Ms, p99Ms } = merged;
-  if (output) await writeFile(output, `${JSON.stringify(merged, null, 2)}\n`);
+  const parts = await Promise.all(files.map(readPart));
+  let merged: Merged;
+  try {
+    merged = mergeParts(parts);
+  } catch (error) {
+    if (error instanceof RangeError) throw new UsageError(error.message);
+    throw error;
+  }
+  const findings = gatherFindings(parts.flatMap((part) => part.findings));
+  // What was counted and not written out broke something all the same.
+  const right = conformant(findings) && (findings.length > 0 || !merged.counts['findings']);
+  const { requests, seconds, requestsPerSecond, p50Ms, p99Ms, errorRate, held = true } = merged;
+  if (output)
+    await writeFile(output, `${JSON.stringify({ ...merged, conformant: right, findings }, null, 2)}\n`);
   console.log(
-    `${parts} parts: ${requests} requests in ${seconds.toFixed(1)} s, ${requestsPerSecond.toFixed(1)}/s, p50 ≤ ${p50Ms.toFixed(1)} ms, p99 ≤ ${p99Ms.toFixed(1)} ms`,
+    `${merged.parts} parts: ${requests} requests in ${seconds.toFixed(1)} s, ${requestsPerSecond.toFixed(1)}/s, p50 ≤ ${p50Ms.toFixed(1)} ms, p99 ≤ ${p99Ms.toFixed(1)} ms, ${(errorRate * 100).toFixed(2)} % failed`,
   );
-  return 0;
+  for (const { id, failures } of findings) console.log(`  ${id}: ${failures[0]?.message ?? ''}`);
+  if (merged.void) {
+    console.log(`VOID: ${merged.void}`);
+    return EXIT.void;
+  }
+  console.log(!right ? 'NON-CONFORMANT UNDER LOAD' : held ? 'held' : 'NOT HELD');
+  return held && right ? EXIT.held : EXIT.broken;
 }

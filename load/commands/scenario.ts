@@ -9,7 +9,7 @@ import { prepare } from '../run/prepare.ts';
 import { startReference, type RunningReference } from '../run/reference.ts';
 import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName } from '../scenarios/all.ts';
-import { writeKubernetes } from '../kubernetes/write.ts';
+import { refuseLoopback, writeKubernetes } from '../kubernetes/write.ts';
 import { UsageError } from '../../fixtures/errors.ts';
 
 export interface ScenarioFlags {
@@ -51,6 +51,9 @@ export async function scenarioCommand(
   tell: (line: string) => void,
 ): Promise<number> {
   const named = await namedTarget(flags);
+  if (flags.kubernetes && !named)
+    throw new UsageError('--kubernetes needs a target that the cluster reaches: --target or --base-url');
+  if (flags.kubernetes) refuseLoopback(named!);
   // k6 is looked for before anything is started: its absence is told at once.
   const k6 = await ensureK6(tell);
   await using running = named ? undefined : await reference(flags, tell);

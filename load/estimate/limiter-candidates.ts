@@ -184,7 +184,7 @@ function fitBucket(seen: readonly Observation[]): Fit | undefined {
     }),
   );
   const evidence = evidenceOf(seen);
-  const coarse = nearest(evidence, candidates, bucketDistance)[0]?.candidate;
+  const coarse = middleOf(nearest(evidence, candidates, bucketDistance));
   if (!coarse) return undefined;
   const msPerToken = coarse.windowMs / coarse.limit;
   const closer = spread(0.985, 1.015, 60).flatMap((share) =>
@@ -194,9 +194,18 @@ function fitBucket(seen: readonly Observation[]): Fit | undefined {
       windowMs: msPerToken * share * limit,
     })),
   );
-  const near = nearest(evidence, [coarse, ...closer], bucketDistance);
-  const middle = near[near.length >> 1]!;
-  return { best: middle.candidate, misses: countMisses(evidence, middle.candidate, Infinity) };
+  const found = middleOf(nearest(evidence, [coarse, ...closer], bucketDistance))!;
+  return { best: found, misses: countMisses(evidence, found, Infinity) };
+}
+
+/** Of many that explain all alike the one in their middle, by pace and by limit. */
+function middleOf(equal: readonly Measured[]): Candidate | undefined {
+  const paces = equal.map(({ candidate }) => candidate.windowMs / candidate.limit).sort((a, b) => a - b);
+  const limits = equal.map(({ candidate }) => candidate.limit).sort((a, b) => a - b);
+  const [pace, limit] = [paces[paces.length >> 1]!, limits[limits.length >> 1]!];
+  const off = ({ candidate: one }: Measured): number =>
+    Math.abs(Math.log(one.windowMs / one.limit / pace)) + Math.abs(Math.log(one.limit / limit));
+  return [...equal].sort((a, b) => off(a) - off(b))[0]?.candidate;
 }
 
 function fitCounter(seen: readonly Observation[]): Fit | undefined {

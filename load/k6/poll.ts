@@ -6,6 +6,7 @@ import { begin, type Begun } from './lib/begin.ts';
 import { firstPage } from './lib/client.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { dueMoments } from './lib/random.ts';
+import { TREND_STATS } from './lib/summary.ts';
 export { handleSummary } from './lib/summary.ts';
 
 const config = readConfig({ requestsPerSecond: 20, seconds: 30, headSeconds: Number(__ENV['HEAD'] ?? 300) });
@@ -13,6 +14,7 @@ const due = new SharedArray('due moments', () => dueMoments(config));
 
 export const options: Options = {
   scenarios: { poll: openArrivals(config, due) },
+  summaryTrendStats: TREND_STATS,
   thresholds: thresholdsOf(config, {
     page_ms: [`p(99)<${config.p99Ms}`],
     findings: ['count<1'],

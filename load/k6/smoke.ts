@@ -5,6 +5,7 @@ import { anywhere, arrive, openArrivals } from './lib/arrivals.ts';
 import { begin, type Begun } from './lib/begin.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { dueMoments } from './lib/random.ts';
+import { TREND_STATS } from './lib/summary.ts';
 export { handleSummary } from './lib/summary.ts';
 
 const config = readConfig({ requestsPerSecond: 5, seconds: 30, judgeEvery: 1 });
@@ -12,6 +13,7 @@ const due = new SharedArray('due moments', () => dueMoments(config));
 
 export const options: Options = {
   scenarios: { smoke: openArrivals(config, due) },
+  summaryTrendStats: TREND_STATS,
   thresholds: thresholdsOf(config, {
     page_ms: [`p(99)<${config.p99Ms}`],
     findings: ['count<1'],

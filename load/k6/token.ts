@@ -7,6 +7,7 @@ import { mint } from './lib/client.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { dueMoments } from './lib/random.ts';
 import { write } from './lib/record.ts';
+import { TREND_STATS } from './lib/summary.ts';
 export { handleSummary } from './lib/summary.ts';
 
 const config = readConfig({ requestsPerSecond: 20, seconds: 30 });
@@ -14,6 +15,7 @@ const due = new SharedArray('due moments', () => dueMoments(config));
 
 export const options: Options = {
   scenarios: { token: openArrivals(config, due) },
+  summaryTrendStats: TREND_STATS,
   thresholds: thresholdsOf(config, {
     http_req_duration: [`p(99)<${config.p99Ms}`],
     http_req_failed: ['rate<0.001'],

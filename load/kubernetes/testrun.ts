@@ -17,8 +17,29 @@ export interface TestRun {
     readonly parallelism: number;
     readonly script: { readonly configMap: { readonly name: string; readonly file: string } };
     readonly arguments?: string;
-    readonly initializer?: { readonly image?: string; readonly env: readonly EnvVar[] };
-    readonly runner: { readonly image?: string; readonly env: readonly EnvVar[] };
+    readonly initializer?: Pod;
+    readonly starter?: Pod;
+    readonly runner: Pod;
+  };
+}
+
+/** The operator takes the token's switch as text. */
+export interface Pod {
+  readonly image?: string;
+  readonly env?: readonly EnvVar[];
+  readonly automountServiceAccountToken?: 'true' | 'false';
+  readonly resources?: {
+    readonly requests: Readonly<Record<string, string>>;
+    readonly limits: Readonly<Record<string, string>>;
+  };
+  readonly securityContext?: {
+    readonly runAsNonRoot: boolean;
+    readonly runAsUser: number;
+    readonly seccompProfile: { readonly type: 'RuntimeDefault' };
+  };
+  readonly containerSecurityContext?: {
+    readonly allowPrivilegeEscalation: boolean;
+    readonly capabilities: { readonly drop: readonly string[] };
   };
 }
 
@@ -47,7 +68,51 @@ const env = {
   },
 };
 
-const pod = { type: 'object', additionalProperties: false, properties: { image: { type: 'string' }, env } };
+const quantities = {
+  type: 'object',
+  additionalProperties: { type: 'string', pattern: '^[0-9]+(m|Mi|Gi)?$' },
+};
+
+const pod = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    image: { type: 'string' },
+    env,
+    automountServiceAccountToken: { type: 'string' },
+    resources: {
+      type: 'object',
+      additionalProperties: false,
+      properties: { requests: quantities, limits: quantities },
+    },
+    securityContext: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        runAsNonRoot: { type: 'boolean' },
+        runAsUser: { type: 'integer' },
+        seccompProfile: {
+          type: 'object',
+          required: ['type'],
+          additionalProperties: false,
+          properties: { type: { type: 'string' } },
+        },
+      },
+    },
+    containerSecurityContext: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        allowPrivilegeEscalation: { type: 'boolean' },
+        capabilities: {
+          type: 'object',
+          additionalProperties: false,
+          properties: { drop: { type: 'array', items: { type: 'string' } } },
+        },
+      },
+    },
+  },
+};
 
 export const TESTRUN_SCHEMA = {
   type: 'object',
@@ -81,6 +146,7 @@ export const TESTRUN_SCHEMA = {
         },
         arguments: { type: 'string' },
         initializer: pod,
+        starter: pod,
         runner: pod,
       },
     },

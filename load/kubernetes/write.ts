@@ -1,5 +1,6 @@
 /** `--kubernetes DIR`: what k6's operator needs to run a scenario on several machines. No secret is written. */
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ import { K6_OFFLINE, scriptPath } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
 import { SCENARIOS, type ScenarioName } from '../scenarios/all.ts';
 import type { Scenario, ScenarioOptions } from '../scenarios/scenario.ts';
-import type { EnvVar, TestRun } from './testrun.ts';
+import type { EnvVar, Pod, TestRun } from './testrun.ts';
 import { UsageError } from '../../fixtures/errors.ts';
 
 const run = promisify(execFile);
@@ -38,7 +39,11 @@ export async function writeKubernetes(
   const { requestsPerSecond, seconds, spikeFactor, headSeconds } = options;
   const peak = requestsPerSecond * (scenario === 'spike' ? spikeFactor : 1);
   const open = Math.ceil((peak * 2 * session.settings.slo.p99Ms) / 1000) + 20;
+  const runId = randomBytes(4).toString('hex');
   const config: LoadConfig = session.config(scenario, {
+    runId,
+    parts: parallelism,
+    errorRate: session.settings.slo.errorRate,
     requestsPerSecond,
     seconds,
     // Fewer VUs than runners would leave a runner without any.
@@ -48,7 +53,7 @@ export async function writeKubernetes(
     ...(scenario === 'smoke' ? { judgeEvery: 1 } : {}),
     records: false,
   });
-  const name = `screenings-${scenario}`;
+  const name = `screenings-${scenario}-${runId}`;
   const archive = await makeArchive(session.k6, script, config);
   if (archive.length > LARGEST_ARCHIVE)
     throw new UsageError('--kubernetes: the archive is too large for a ConfigMap');
@@ -64,7 +69,7 @@ export async function writeKubernetes(
   const files: [string, string][] = [
     ['configmap.json', `${JSON.stringify(configMap, null, 2)}\n`],
     ['testrun.json', `${JSON.stringify(testRun, null, 2)}\n`],
-    ['README.md', note(name, Object.keys(session.prepared.env))],
+    ['README.md', note(name, Object.keys(session.prepared.env), parallelism)],
   ];
   for (const [file, content] of files) await writeFile(join(directory, file), content);
   return files.map(([file]) => join(directory, file));
@@ -87,11 +92,20 @@ async function makeArchive(k6: string, script: string, config: LoadConfig): Prom
   }
 }
 
+/** The user of k6's image. */
+const K6_USER = 12_345;
+/** What Kubernetes calls a restricted pod, and none that may speak to the cluster. */
+const RESTRICTED: Pod = {
+  automountServiceAccountToken: 'false',
+  securityContext: { runAsNonRoot: true, runAsUser: K6_USER, seccompProfile: { type: 'RuntimeDefault' } },
+  containerSecurityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+};
+/** A runner with fewer processors than it asks for measures itself. */
+const RUNNER = { requests: { cpu: '1', memory: '512Mi' }, limits: { cpu: '2', memory: '2Gi' } };
+const SMALL = { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } };
+
 export function testRunOf(name: string, secrets: readonly string[], parallelism: number): TestRun {
-  const plain: EnvVar[] = Object.entries(K6_OFFLINE).map(([key, value]) => ({
-    name: key,
-    value,
-  }));
+  const plain: EnvVar[] = Object.entries(K6_OFFLINE).map(([key, value]) => ({ name: key, value }));
   const secret = secrets.map((key): EnvVar => ({ name: key, valueFrom: { secretKeyRef: { name, key } } }));
   const image = `grafana/k6:${K6_VERSION.slice(1)}`;
   return {
@@ -101,14 +115,25 @@ export function testRunOf(name: string, secrets: readonly string[], parallelism:
     spec: {
       parallelism,
       script: { configMap: { name, file: 'kit.tar' } },
-      arguments: '--quiet',
-      initializer: { image, env: plain },
-      runner: { image, env: [...plain, ...secret] },
+      // Findings are read from the log: as they were written.
+      arguments: '--quiet --log-format=raw',
+      initializer: { ...RESTRICTED, image, env: plain, resources: SMALL },
+      starter: { ...RESTRICTED, resources: SMALL },
+      runner: { ...RESTRICTED, image, env: [...plain, ...secret], resources: RUNNER },
     },
   };
 }
 
-function note(name: string, secrets: readonly string[]): string {
+/** Throws a UsageError for a target that no runner of a cluster would find. */
+export function refuseLoopback({ baseUrl, authUrl }: Pick<LoadConfig, 'baseUrl' | 'authUrl'>): void {
+  for (const url of [baseUrl, authUrl]) {
+    const { hostname } = new URL(url);
+    if (/^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\]|0\.0\.0\.0)$/.test(hostname))
+      throw new UsageError(`--kubernetes: ${hostname} is this machine, which no runner on a cluster reaches`);
+  }
+}
+
+function note(name: string, secrets: readonly string[], parallelism: number): string {
   const literals = secrets.map((key) => `  --from-literal=${key}="$${key}"`).join(' \\\n');
   return `# ${name} on a cluster
 
@@ -117,16 +142,17 @@ With k6's operator installed, and the secrets in the environment:
 \`\`\`sh
 kubectl create secret generic ${name} \\
 ${literals}
-kubectl apply -f configmap.json -f testrun.json
+kubectl apply --server-side -f configmap.json -f testrun.json
 \`\`\`
 
-Each runner prints one line of JSON at its end. Collect and add up:
+Each of the ${parallelism} runners prints one line of JSON at its end. Collect and add up:
 
 \`\`\`sh
 for pod in $(kubectl get pods -l k6_cr=${name},runner=true -o name); do kubectl logs "$pod" > "$(basename "$pod").log"; done
 npm run load -- merge *.log
 \`\`\`
 
-Thresholds are held by each runner for itself; the merged quantiles speak for all of them.
+\`merge\` wants every part of this run once, and holds the sum against the SLO: its exit status is a scenario's. A run
+has a name of its own; delete it with \`kubectl delete -f testrun.json -f configmap.json\` and the secret of that name.
 `;
 }

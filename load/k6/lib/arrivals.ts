@@ -4,12 +4,16 @@
  */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
+import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
 import type { Begun } from './begin.ts';
 import { firstPage, nextPlace, Session, type Place, type Sent } from './client.ts';
-import type { LoadConfig } from './config.ts';
+import { countsHistogram, type LoadConfig } from './config.ts';
 import { randomSource } from './random.ts';
 import { write } from './record.ts';
+
+/** Runners write no records: this is how they tell that they fell behind. */
+const lag = countsHistogram ? new Trend('scheduler_lag_ms', true) : undefined;
 
 /** One iteration for each due moment; k6's own arrival rates are evenly paced, and kinder than independent callers. */
 export const openArrivals = (config: LoadConfig, due: readonly number[]): Scenario => ({
@@ -55,7 +59,10 @@ export function arrive(config: LoadConfig, due: readonly number[], begun: Begun,
   const sent = ask(config, session, place, dueAtMs);
   place = sent.status === 200 ? nextPlace(config, sent, place.to) : undefined;
   walked += 1;
-  if (!config.records) return;
+  if (!config.records) {
+    lag?.add(schedulerLagMs);
+    return;
+  }
   const { status, errorCode, retryAfterSeconds, policy } = sent;
   const [latencyMs, serviceMs] = [rounded(sent.latencyMs), rounded(sent.serviceMs)];
   const times = { dueMs, latencyMs, serviceMs, schedulerLagMs };

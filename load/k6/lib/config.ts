@@ -42,6 +42,11 @@ export interface LoadConfig {
   readonly seconds: number;
   /** What a script's own thresholds hold the p99 against. */
   readonly p99Ms: number;
+  /** Share of requests that may fail; whoever adds runners up judges by it. */
+  readonly errorRate?: number;
+  /** A run that several runners share, and how many do. */
+  readonly runId?: string;
+  readonly parts?: number;
   /** A spike: as many times the rate between the thirds of the run. */
   readonly spikeFactor?: number;
   /** polls ask for this much before the window's end. */
@@ -68,6 +73,7 @@ const given = file ? (JSON.parse(open(file)) as LoadConfig) : undefined;
 export const countsHistogram = given !== undefined && !given.records;
 /** Started by the kit, and not by hand. */
 export const byKit = given !== undefined;
+export const sharedRun = given?.runId === undefined ? undefined : given;
 
 /** The configuration; own: what a script prefers when it is started by hand. Init stage only. */
 export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {

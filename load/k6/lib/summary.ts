@@ -1,5 +1,6 @@
 /** The end of every scenario: counts, histogram and thresholds as one JSON file that the runner reads and merge adds up. */
-import { byKit } from './config.ts';
+import exec from 'k6/execution';
+import { byKit, sharedRun, type LoadConfig } from './config.ts';
 import type { Histogram } from './histogram.ts';
 
 export interface ScenarioSummary {
@@ -7,7 +8,27 @@ export interface ScenarioSummary {
   readonly counts: Readonly<Record<string, number>>;
   readonly histogram: Histogram;
   readonly thresholds: Readonly<Record<string, boolean>>;
+  /** How late free VUs woke: the runner's own lateness; only of runners that write no records. */
+  readonly schedulerLagP99Ms?: number;
+  /** Of a run that several runners share. */
+  readonly shared?: SharedPart;
 }
+
+/** Which part of which run it is, and what the sum is held against. */
+export interface SharedPart {
+  readonly runId: string;
+  readonly scenario: string;
+  readonly parts: number;
+  /** k6's execution segment, such as `1/3:2/3`. */
+  readonly segment: string;
+  /** Of the load, as it was meant to be. */
+  readonly seconds: number;
+  readonly p99Ms: number;
+  readonly errorRate: number;
+}
+
+/** What scripts ask of k6's trends. */
+export const TREND_STATS = ['avg', 'min', 'med', 'p(90)', 'p(95)', 'p(99)', 'max', 'count'];
 
 interface Metric {
   readonly type: string;
@@ -24,7 +45,7 @@ export interface SummaryData {
 
 const PREFIX = 'latency_bucket_';
 
-export function summarise(data: SummaryData): ScenarioSummary {
+function summarise(data: SummaryData): ScenarioSummary {
   const counts: Record<string, number> = {};
   const histogram: Record<string, number> = {};
   const thresholds: Record<string, boolean> = {};
@@ -34,8 +55,26 @@ export function summarise(data: SummaryData): ScenarioSummary {
     else if (metric.type === 'counter') counts[name] = metric.values['count'] ?? 0;
     for (const [rule, { ok }] of Object.entries(metric.thresholds ?? {})) thresholds[`${name} ${rule}`] = ok;
   }
-  return { seconds: data.state.testRunDurationMs / 1000, counts, histogram, thresholds };
+  const lag = data.metrics['scheduler_lag_ms']?.values['p(99)'];
+  return {
+    seconds: data.state.testRunDurationMs / 1000,
+    counts,
+    histogram,
+    thresholds,
+    ...(lag === undefined ? {} : { schedulerLagP99Ms: lag }),
+    ...(sharedRun ? { shared: partOf(sharedRun) } : {}),
+  };
 }
+
+const partOf = ({ runId, scenario, parts, seconds, p99Ms, errorRate }: LoadConfig): SharedPart => ({
+  runId: runId!,
+  scenario,
+  parts: parts ?? 1,
+  segment: String(exec.test.options.executionSegment ?? '0:1'),
+  seconds,
+  p99Ms,
+  errorRate: errorRate ?? 0,
+});
 
 /** k6 calls it by this name. Without SUMMARY (on a cluster) it goes to standard output, for `merge` to read. */
 export function handleSummary(data: SummaryData): Record<string, string> {

@@ -1,0 +1,44 @@
+/** What the tests with k6 share: the command line as a user runs it, a simulated server with a place for results. */
+import { spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startSimulatedServer, type SimulatedServer } from './simulated/start.ts';
+import type { SimulatedSettings } from './simulated/server.ts';
+import type { LoadResult } from './result.ts';
+
+const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
+
+/** Runs the command line as a user does. */
+export async function load(
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<{ status: number; output: string }> {
+  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...args], {
+    env: { ...process.env, ...env },
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (piece: Buffer) => (output += piece.toString()));
+  return new Promise((done) => child.on('close', (code) => done({ status: code ?? -1, output })));
+}
+
+/** A simulated server, its target file, a place for results. */
+export async function setting(settings: SimulatedSettings) {
+  const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
+  const server: SimulatedServer = await startSimulatedServer(settings);
+  const target = join(directory, 'target.json');
+  await writeFile(target, JSON.stringify(server.target()));
+  return {
+    server,
+    directory,
+    flags: ['--target', target, '--report-dir', directory],
+    result: async (name: string) =>
+      JSON.parse(await readFile(join(directory, `load-${name}.json`), 'utf8')) as LoadResult,
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
