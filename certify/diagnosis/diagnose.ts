@@ -62,10 +62,12 @@ export function groupsOf(evidence: Evidence, model: Model): Group[] {
     const by = least < UNEXPLAINED ? chosen[costs.indexOf(least)] : undefined;
     groups.set(by, [...(groups.get(by) ?? []), id]);
   }
-  const clusters = [...groups].filter(([by]) => by).map(([, members]) => members);
+  const clusters = [...groups].flatMap(([by, members]): Cluster[] =>
+    by ? [{ members, roots: by.own.filter((id) => evidence.has(id)) }] : [],
+  );
   for (const id of groups.get(undefined) ?? []) attach(id, clusters, evidence, model);
   return merged(clusters, model)
-    .map((members) => {
+    .map(({ members }) => {
       const part: Evidence = new Map(members.map((id) => [id, evidence.get(id)!]));
       const ranked = rank(part, evidence, model);
       return { findings: rootFirst(part, ranked, model), ranked, evidence: part };
@@ -99,32 +101,43 @@ function chooseFew(evidence: Evidence, model: Model): Signature[] {
   }
 }
 
-/** Puts a finding to the group that the same answer breaks, or with which it is broken most often, or begins one. */
-function attach(id: string, clusters: string[][], evidence: Evidence, model: Model): void {
-  let best: { cluster: string[]; share: number } | undefined;
-  for (const cluster of clusters) {
-    const same = cluster.some((other) => evidence.get(id)!.has(`${SAME_ANSWER}${other}`));
-    const share = same ? 1 : closeness([id], cluster, model);
-    if (share >= TOGETHER && share > (best?.share ?? 0)) best = { cluster, share };
-  }
-  if (best) best.cluster.push(id);
-  else clusters.push([id]);
+interface Cluster {
+  readonly members: string[];
+  /** What the mistakes behind it have for their own. */
+  readonly roots: string[];
 }
 
-const closeness = (some: readonly string[], others: readonly string[], model: Model): number =>
-  Math.max(
-    ...some.flatMap((id) =>
-      others.map((other) => Math.max(model.together(id, other), model.together(other, id))),
-    ),
-  );
+/** Puts a finding to the group that the same answer breaks, or with which it is broken most often, or begins one. */
+function attach(id: string, clusters: Cluster[], evidence: Evidence, model: Model): void {
+  let best: { cluster: Cluster; share: number } | undefined;
+  for (const cluster of clusters) {
+    const same = cluster.members.some((other) => evidence.get(id)!.has(`${SAME_ANSWER}${other}`));
+    const often = cluster.members.map((other) =>
+      Math.max(model.together(id, other), model.together(other, id)),
+    );
+    const share = same ? 1 : Math.max(...often);
+    if (share >= TOGETHER && share > (best?.share ?? 0)) best = { cluster, share };
+  }
+  if (best) best.cluster.members.push(id);
+  else clusters.push({ members: [id], roots: [id] });
+}
 
-/** Groups of which one is nearly always broken where the other is are one. */
-function merged(clusters: readonly string[][], model: Model): string[][] {
-  const result: string[][] = [];
-  for (const cluster of [...clusters].sort((a, b) => b.length - a.length)) {
-    const near = result.find((other) => closeness(cluster, other, model) >= SAME_CAUSE);
-    if (near) near.push(...cluster);
-    else result.push([...cluster]);
+/** Where the mistakes of which the one is the root usually break the root of the other too, they are one. */
+function merged(clusters: readonly Cluster[], model: Model): readonly Cluster[] {
+  const result: Cluster[] = [];
+  const bySize = [...clusters].sort((a, b) => b.members.length - a.members.length);
+  for (const { members, roots } of bySize) {
+    const near = result.find((other) =>
+      roots.some((root) =>
+        other.roots.some(
+          (one) => root === one || Math.max(model.follows(root, one), model.follows(one, root)) >= SAME_CAUSE,
+        ),
+      ),
+    );
+    if (near) {
+      near.members.push(...members);
+      near.roots.push(...roots);
+    } else result.push({ members: [...members], roots: [...roots] });
   }
   return result;
 }

@@ -68,6 +68,7 @@ export function featuresOf(failure: Failure): string[] {
     ...receivedFeatures(received, expected),
     ...(MEMBERS.test(received) ? [OF_MEMBER] : []),
     ...urlFeatures(received, expected),
+    ...lossFeatures(received, expected),
     `wanted: ${plain(expected)}`,
     ...(picture ? pictureFeatures(picture) : []),
     ...only.map((circumstance) => `only ${plain(circumstance)}`),
@@ -96,7 +97,7 @@ const CODES = [
 ];
 
 function receivedFeatures(received: string, expected: string): string[] {
-  const answered = /^(\d{3})\b ?(.*)/s.exec(received);
+  const answered = /^([1-5]\d\d)\b(?! (?:items|screenings|of)) ?(.*)/s.exec(received);
   if (answered) return answerFeatures(answered[1]!, answered[2]!, expected);
   const times = timeFeatures(received, expected);
   const named = /^([\w.-]+)[:=] ?(.*)/s.exec(received);
@@ -135,6 +136,16 @@ function valueFeature(text: string): string {
   if (/^-?\d+$/.test(text)) return `an integer of ${Math.min(20, text.length)} digits`;
   if (/^-?\d+\.\d+/.test(text)) return 'a number with a fraction';
   return plain(text);
+}
+
+/** How much is missing: one screening, a few, or all that follows. */
+function lossFeatures(received: string, expected: string): string[] {
+  const more = /\band (\d+) more\b/.exec(`${expected} ${received}`)?.[1];
+  return [
+    ...(more === undefined ? [] : [Number(more) < 5 ? 'a few are missing' : 'many are missing']),
+    ...(/^(0|no) items\b/.test(received) ? ['nothing came'] : []),
+    ...(/\band no next\b/.test(received) ? ['no next behind it'] : []),
+  ];
 }
 
 const urlIn = (text: string): URL | undefined => {

@@ -22,6 +22,8 @@ export interface Model {
   readonly absent: (signature: Signature, evidence: Evidence) => number;
   /** Of the mistakes that break one requirement, the share that breaks another too. */
   readonly together: (id: string, other: string) => number;
+  /** Of the mistakes that one requirement is the root of, the share that breaks another too. */
+  readonly follows: (root: string, other: string) => number;
   /** How many mistakes break a requirement. */
   readonly broken: (id: string) => number;
   /** Of the mistakes that break both, the share of which the first is the mistake's own and not the other. */
@@ -31,12 +33,14 @@ export interface Model {
 export function modelOf(signatures: readonly Signature[]): Model {
   const broken = new Map<string, number>();
   const both = new Map<string, number>();
+  const roots = new Map<string, number>();
   const rooted = new Map<string, number>();
   const having = new Map<string, number>();
   for (const { own, seen } of signatures) {
     const ids = idsOf(seen);
     for (const id of ids) {
       count(broken, id);
+      if (own.includes(id)) count(roots, id);
       for (const other of ids) {
         if (other === id) continue;
         count(both, `${id} ${other}`);
@@ -81,6 +85,7 @@ export function modelOf(signatures: readonly Signature[]): Model {
       return OWN_HOLDS * own.filter((id) => !evidence.has(id)).length + OTHER_HOLDS * ids.length;
     },
     together: (id, other) => share(both, `${id} ${other}`, id),
+    follows: (root, other) => (rooted.get(`${root} ${other}`) ?? 0) / Math.max(1, roots.get(root) ?? 0),
     broken: (id) => broken.get(id) ?? 0,
     leads: (id, other) => {
       const [mine, others] = [rooted.get(`${id} ${other}`) ?? 0, rooted.get(`${other} ${id}`) ?? 0];
