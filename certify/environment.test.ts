@@ -150,7 +150,7 @@ test('a token is kept for the next run, which finds that it has expired', async 
   small: { database, provisioned },
 }) => {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-kept-'));
-  const keepToken = join(directory, 'token');
+  const keepToken = join(directory, 'kept', 'token');
   const signingKeyPem = String(
     generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
   );

@@ -1,5 +1,6 @@
 /** `npm run load`: scenarios, planning, merging, and the checks of the load kit against known truths. */
 import { Command, CommanderError } from 'commander';
+import { calledFrom } from '../certify/called-from.ts';
 import { above0, COMMON, duration, from0, whole } from './scenarios/flags.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand } from './commands/plan.ts';
@@ -13,7 +14,10 @@ import { UsageError } from '../fixtures/errors.ts';
 
 const tell = (line: string): void => console.error(line);
 
-const program = new Command('load')
+// Paths are relative to where the command was given (`npm --prefix kit run load`).
+process.chdir(calledFrom('load')('.'));
+
+const program = new Command('npm run load --')
   .description(
     'Loads an implementation of the Screenings Retrieval Service with k6 and says what it carries.',
   )

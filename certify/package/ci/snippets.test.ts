@@ -16,9 +16,9 @@ interface Step {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** The flags behind `screenings-certify` in a script. */
+/** The flags behind `npm run certify` in a script. */
 const flagsOf = (text: string): string[][] =>
-  [...text.matchAll(/screenings-certify (--[^'\n]*)/g)].map(([, flags]) => flags!.trim().split(' '));
+  [...text.matchAll(/run certify -- (--[^'\n]*)/g)].map(([, flags]) => flags!.trim().split(' '));
 
 for (const name of ['gitlab.yml', 'Jenkinsfile']) {
   test(`${name}: its flags are taken, a report is always kept, no secret stands in it`, async () => {
@@ -30,6 +30,8 @@ for (const name of ['gitlab.yml', 'Jenkinsfile']) {
       failOnNew: true,
     });
     expect(text).toContain('reports/junit.xml');
+    expect(text).toContain('run load -- smoke --target target.json');
+    expect(text).toContain('"keepToken": "kept/token"');
     expect(text).toMatch(/always/);
     expect(text.trim().split('\n').length).toBeLessThan(16);
     if (name.endsWith('.yml')) expect(Object.keys(parse(text) as object)).toEqual(['certify']);
@@ -48,6 +50,12 @@ test('github.yml calls the action with what it takes', async () => {
     history: 'history',
     failOnNew: true,
   });
+  // Others' actions are named by their commit.
+  for (const { uses } of [...steps, ...action.runs.steps])
+    if (uses && uses !== called.uses) expect(uses).toMatch(/^actions\/[\w-]+@[0-9a-f]{40}$/);
+  expect(called.with).toMatchObject({ load: 'smoke' });
+  const kept = steps.find(({ uses }) => uses?.startsWith('actions/cache@'))!;
+  expect(kept.with!['path']!.split('\n')).toEqual(['history', 'kept']);
   // Inputs reach the shell by the environment alone: what they hold is never part of a script.
-  for (const { run } of action.runs.steps) expect(run).not.toContain('${{');
+  for (const { run } of action.runs.steps) expect(run ?? '').not.toContain('${{');
 });
