@@ -82,7 +82,9 @@ test('what one answer breaks is one group', () => {
   expect(findings(...results)).toHaveLength(1);
 });
 
-test('nothing broken, nothing said', () => {
+test('nothing broken, nothing said; a recommendation that is not followed is no failure', () => {
+  const warned: RequirementResult = { ...failed('4.2-r4-order', ORDER), status: 'warn' };
+  expect(diagnose([warned], KNOWN)).toEqual([]);
   expect(diagnose([{ ...failed('2.2-sub', ''), status: 'pass', failures: [] }], KNOWN)).toEqual([]);
 });
 

@@ -29,19 +29,21 @@ const TOLD_AT_MOST = 3;
 
 let shipped: Model | undefined;
 
-/** Groups, the one that explains most first; empty where nothing failed or warned. */
+/** Groups in which something failed, the one that explains most first; empty where nothing did: a warning is no failure. */
 export function diagnose(
   results: readonly RequirementResult[],
   signatures?: readonly Signature[],
 ): Diagnosis[] {
-  const evidence = evidenceOf(results);
-  if (evidence.size === 0) return [];
+  const failed = new Set<string>(results.filter(({ status }) => status === 'fail').map(({ id }) => id));
+  if (failed.size === 0) return [];
   const model = signatures ? modelOf(signatures) : (shipped ??= modelOf(SIGNATURES));
-  return groupsOf(evidence, model).map((group) => ({
-    root: group.findings[0]!,
-    findings: group.findings,
-    behavesLike: likenesses(group),
-  }));
+  return groupsOf(evidenceOf(results), model)
+    .filter(({ findings }) => findings.some((id) => failed.has(id)))
+    .map((group) => ({
+      root: group.findings[0]!,
+      findings: group.findings,
+      behavesLike: likenesses(group),
+    }));
 }
 
 export interface Group {
@@ -192,25 +194,25 @@ export function likenesses(group: Group): Likeness[] {
     return {
       name: signature.name,
       likelihood: Math.round(100 * likelihood) / 100,
-      why: [seenAsThere(group.evidence, signature, rival), mistake?.what, mistake?.why]
-        .filter(Boolean)
-        .join(' '),
+      why: [mistake?.what, mistake?.why, seenAsThere(group, signature, rival)].filter(Boolean).join(' '),
       remedy: [mistake?.fix, mistake?.right].filter(Boolean).join('\n'),
     };
   });
 }
 
 /** What the target has in common with a mistake, and what sets it apart from the next likely one. */
-function seenAsThere(evidence: Evidence, mistake: Signature, rival: Signature | undefined): string {
+function seenAsThere(group: Group, mistake: Signature, rival: Signature | undefined): string {
+  const { evidence, findings } = group;
   const has = (of: Signature, id: string, feature: string): boolean =>
     Object.values(of.seen).some((run) => run[id]?.includes(feature));
-  const ids = [...evidence.keys()].sort(
-    (a, b) => Number(mistake.own.includes(b)) - Number(mistake.own.includes(a)),
-  );
-  const shared = ids.flatMap((id) =>
+  const shared = findings.flatMap((id, index) =>
     [...evidence.get(id)!]
       .filter((feature) => isTelling(feature) && has(mistake, id, feature))
-      .map((feature) => ({ said: `${feature.replace('got: ', '')} (${id})`, feature, id })),
+      .map((feature) => ({
+        said: feature.replace('got: ', '') + (index > 0 ? ` (${id})` : ''),
+        feature,
+        id,
+      })),
   );
   const apart = shared.find(({ id, feature }) => rival && !has(rival, id, feature));
   const common = shared.filter((one) => one !== apart).slice(0, 2);
@@ -221,7 +223,12 @@ function seenAsThere(evidence: Evidence, mistake: Signature, rival: Signature | 
 }
 
 /** Words that say something to a reader; the others only tell mistakes apart. */
-const isTelling = (feature: string): boolean =>
-  !/^(wanted|law): |[#]|TIME|URL|UUID/.test(feature) &&
-  feature !== OF_MEMBER &&
-  !feature.startsWith(SAME_ANSWER);
+const isTelling = (feature: string): boolean => !NOT_TELLING.test(feature) && feature !== OF_MEMBER;
+const NOT_TELLING = new RegExp(
+  [
+    `^(wanted|law): |^${SAME_ANSWER}|[#]|TIME|URL|UUID`,
+    // How it happened to be asked, and what every refusal of its kind has.
+    'asked with (from_id|pageSize 1(000)?|a path in upper case)$|^code |no documented code|status that is wanted',
+    'the same instant in another spelling',
+  ].join('|'),
+);

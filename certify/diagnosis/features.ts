@@ -16,7 +16,7 @@ export const OF_MEMBER = 'a member of the answer';
 /** The answer that breaks a requirement breaks another too. */
 export const SAME_ANSWER = 'the same answer breaks ';
 const MEMBERS =
-  /^(?:next (?:at|leads)|(?:no )?(?:next|from|to|pageSize|from_id|links|items|id|tenantId|testTime)(?:[:=]|$))/;
+  /^(?:next (?:at|leads)|(?:no )?(?:next|from|to|pageSize|from_id|links|items|id|tenantId|testTime)(?:[:=]|$))|another id than before$/;
 
 const TIME = /\d{4,}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?/g;
 const UUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi;
