@@ -77,6 +77,8 @@ export function rows(broken: Partial<Rules>): ServerOptions {
       return async (query, ask) => {
         const all = held.get(query.tenantId) ?? load(query.tenantId, ask);
         held.set(query.tenantId, all);
+        // While the database is away, so is what was read of it.
+        await ask({ ...query, pageSize: 1 });
         const raw = queryOf(current.getStore() as ServiceRequest);
         const [from, to] = (['from', 'to'] as const).map((name) => rules.read(raw.get(name) ?? '', name));
         const asked: Asked = { ...query, from: from!, to: to!, raw };
