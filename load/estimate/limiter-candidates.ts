@@ -176,7 +176,7 @@ function fitBucket(seen: readonly Observation[]): Fit | undefined {
     spread(Math.log(middle / times), Math.log(middle * times), 40 * times).flatMap((length) => {
       const msPerToken = Math.exp(length);
       const burst = firstRefused - Math.floor(burstMs / msPerToken);
-      return (burst > 0 ? limitsAround([burst], 2) : []).map((limit): Candidate => ({
+      return (burst > 0 ? limitsAround([burst], 4) : []).map((limit): Candidate => ({
         kind: 'token-bucket',
         limit,
         windowMs: msPerToken * limit,
@@ -187,7 +187,7 @@ function fitBucket(seen: readonly Observation[]): Fit | undefined {
   const coarse = middleOf(nearest(evidence, candidates, bucketDistance));
   if (!coarse) return undefined;
   const msPerToken = coarse.windowMs / coarse.limit;
-  const closer = spread(0.985, 1.015, 60).flatMap((share) =>
+  const closer = spread(0.97, 1.03, 120).flatMap((share) =>
     limitsAround([coarse.limit], 3).map((limit): Candidate => ({
       kind: 'token-bucket',
       limit,

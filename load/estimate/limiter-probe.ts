@@ -114,6 +114,9 @@ class Exhausted extends Error {
   }
 }
 
+/** When something is expected, and how long what it ends lasts. */
+type Moment = readonly [atMs: number, span: number];
+
 interface Release {
   /** The moment of the first request let through again, and of the last one refused. */
   readonly atMs: number;
@@ -179,16 +182,21 @@ function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
     return passed;
   }
 
-  /** Polls until let through: ever further apart, or closely around the moment that is expected. */
-  function* release(expectedMs?: number, span = 0): Plan<Release> {
+  /** Polls until let through: ever further apart, and closely around the moments that are expected. */
+  function* release(...expected: readonly Moment[]): Plan<Release> {
     const refusedAt = now();
     let lastMs = refusedAt;
     for (;;) {
       let gap = Math.max(FIRST_GAP_MS, (lastMs - refusedAt) * (GROWTH - 1));
       let next = lastMs + gap;
-      if (expectedMs !== undefined && lastMs < expectedMs + 0.2 * span) {
-        gap = Math.max(4, FINE_SHARE * span);
-        next = Math.max(lastMs + gap, expectedMs - 0.16 * span);
+      const [atMs, span] = expected.find(([moment, width]) => lastMs < moment + 0.2 * width) ?? [];
+      if (atMs !== undefined && span !== undefined) {
+        const soonMs = atMs - 0.16 * span;
+        // Nothing is let through before the first of them.
+        if (atMs === expected[0]![0] || next > soonMs) {
+          gap = Math.max(4, FINE_SHARE * span);
+          next = Math.max(lastMs + gap, soonMs);
+        }
       }
       // Several are under way at once where one round trip is longer than the gap.
       const ahead = Math.max(1, Math.min(POLLS_AHEAD, Math.ceil(quickestMs / gap)));
@@ -225,9 +233,10 @@ function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
   const two = yield* release();
   yield* burst(Math.ceil(first * 1.1));
   const spanMs = two.atMs - one.atMs;
-  if (refused) yield* release(two.atMs + 0.5 * spanMs, spanMs * 0.5);
+  const again: Moment = [two.atMs + spanMs, spanMs];
+  if (refused) yield* release([two.atMs + 0.5 * spanMs, spanMs * 0.5], again);
   yield* burst(Math.ceil(first * 0.75));
-  if (refused) yield* release(two.atMs + spanMs, spanMs);
+  if (refused) yield* release(again);
   yield* sitOut();
 
   /** Sits the wait out that a 429 names, with no request of ours in between, until one is let through behind it. */
@@ -272,7 +281,7 @@ function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
       yield* send(1, earliest + ((1 - phase) % 1) * windowMs);
       yield* burst();
       const again = now();
-      const { atMs } = yield* release(again + paceMs, paceMs * 2);
+      const { atMs } = yield* release([again + paceMs, paceMs * 2]);
       // A bucket drips on at once, at any phase; windows make one wait, and let through at a pace of their own then:
       // the first pace was another where the first burst lay across an edge.
       const waited = atMs - again > 4 * paceMs;

@@ -108,6 +108,23 @@ test("--out: k6's own metrics go where they are sent, findings by requirement", 
   expect(text).not.toContain('c0ffee');
 });
 
+test('the dashboard asks for metrics that scripts send, by the names that the Prometheus output gives them', async () => {
+  const dashboard = JSON.parse(
+    await readFile(new URL('../grafana-dashboard.json', import.meta.url), 'utf8'),
+  ) as { schemaVersion: number; panels: { targets: { expr: string }[] }[] };
+  expect(dashboard.schemaVersion).toBeGreaterThan(0);
+  const client = await readFile(new URL('./lib/client.ts', import.meta.url), 'utf8');
+  const own = [...client.matchAll(/new (Counter|Trend)\('(\w+)'/g)].map(([, type, name]) =>
+    type === 'Counter' ? `k6_${name}_total` : `k6_${name}_p99`,
+  );
+  const known = [...own, 'k6_checks_rate', 'k6_vus'];
+  const asked = dashboard.panels.flatMap(({ targets }) =>
+    targets.flatMap(({ expr }) => expr.match(/k6_\w+/g) ?? []),
+  );
+  expect(asked.length).toBeGreaterThan(5);
+  expect(asked.filter((name) => !known.includes(name))).toEqual([]);
+});
+
 test('no script would fetch anything', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
   try {

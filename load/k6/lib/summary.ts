@@ -83,6 +83,9 @@ export function handleSummary(data: SummaryData): Record<string, string> {
   return { [__ENV['SUMMARY'] || 'stdout']: text };
 }
 
+/** Statistics in the order in which they are printed. */
+const SHOWN = [...TREND_STATS, 'rate', 'passes', 'fails', 'value'];
+
 /** By hand: checks, metrics, and under each its thresholds. k6 gives its own text to nobody who has a handleSummary. */
 function textOf({ metrics, root_group, state }: SummaryData): string {
   const mark = (ok: boolean): string => (ok ? '✓' : '✗');
@@ -94,7 +97,7 @@ function textOf({ metrics, root_group, state }: SummaryData): string {
     const { type, values, thresholds = {} } = metrics[name]!;
     // What a trend has no value for has no quantiles either.
     if (values['count'] === 0 && type === 'trend') continue;
-    const shown = Object.entries(values).map(([stat, value]) => `${stat}=${round(value ?? 0)}`);
+    const shown = SHOWN.filter((stat) => stat in values).map((stat) => `${stat}=${round(values[stat] ?? 0)}`);
     lines.push(`  ${name.padEnd(26, '.')} ${shown.join(' ')}`);
     for (const [rule, { ok }] of Object.entries(thresholds)) lines.push(`    ${mark(ok)} ${rule}`);
   }
