@@ -81,6 +81,8 @@ test('capacity: always void is no figure of the target', async () => {
     SETTINGS,
   );
   expect(found).toMatchObject({ confirmed: false, unconfirmed: 'the machine is busy' });
+  // And no reason to ask for as much as may be asked for.
+  expect(Math.max(...found.steps.map(({ offered }) => offered))).toBeLessThan(SETTINGS.maxRate / 2);
 });
 
 test('a share is judged by chance, not by a quantile of few', () => {

@@ -74,6 +74,8 @@ class Search {
     for (let round = 0; round <= REOPENINGS; round += 1) {
       figure = (await this.#climb(from)) ?? (await this.#narrow());
       if (figure.basis !== 'queue-model' && figure.basis !== 'bisection') return figure;
+      // Nothing broke: there is nothing to look above of, and no rate that is known to be kind.
+      if (!Number.isFinite(figure.interval[1])) return figure;
       let above = 0;
       for (;;) {
         above = Math.min(this.#settings.maxRate, figure.interval[1] * ABOVE);
