@@ -55,9 +55,12 @@ async function run(faults: readonly Fault[]): Promise<void> {
     const [database, provisioned] = fault.large ? ([second, large] as const) : ([server, small] as const);
     const full = seenIn(await certifyFault(database, provisioned, fault, 'full'));
     const bare = fault.bare ? seenIn(await certifyFault(database, provisioned, fault, 'bare')) : undefined;
-    // The long run of everything is kept where there was one.
+    // The long run of everything is kept where there was one; a run in which nothing showed tells nothing.
     const { whole } = seen.get(fault.name) ?? {};
-    seen.set(fault.name, { full, ...(bare && { bare }), ...(whole && { whole }) });
+    const runs = Object.entries({ full, bare, whole }).filter(
+      ([, run]) => run && Object.keys(run).length > 0,
+    );
+    if (runs.length > 0) seen.set(fault.name, Object.fromEntries(runs));
     console.log(`${index + 1}/${faults.length} ${fault.name}: ${Object.keys(full).join(' ')}`);
     // Each time, so that nothing is lost that was run.
     await writeFile(SIGNATURE_FILE, signatureTable(seen));

@@ -29,12 +29,14 @@ export async function certifyVariant(
 }
 
 /** Empty for a conformant target of which every core MUST was exercised. */
-export function blamesOf({ requirements, verdict, summary, basis }: Report): string[] {
+export function blamesOf({ requirements, verdict, summary, basis, diagnosis }: Report): string[] {
+  const diagnosed = diagnosis.map(({ root }) => `${root} is diagnosed`);
   const odd = requirements.flatMap(({ id, level, class: needs, status, reason, failures }) => {
     if (status === 'fail' || status === 'error')
       return [`${id} is ${status}: ${reason ?? failures[0]?.message}`];
     const open = status === 'untested' && level === 'MUST' && needs === 'core' && reason !== basis;
     return open ? [`${id} is untested: ${reason}`] : [];
   });
-  return verdict === 'conformant' ? odd : [`the verdict is ${verdict}: ${summary}`, ...odd];
+  const blamed = [...odd, ...diagnosed];
+  return verdict === 'conformant' ? blamed : [`the verdict is ${verdict}: ${summary}`, ...blamed];
 }
