@@ -12,6 +12,7 @@ const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
   ['--target t.json --client-id a', /--target and --client-id exclude each other/],
   ['--dataset d.ndjson', /--dataset goes with --target/],
   ['--timeout soon', /--timeout/],
+  ['--deadline 0', /--deadline.*more than 0/],
   ['--seed -1', /--seed/],
   ['surplus', /too many arguments/],
 ];
@@ -31,11 +32,11 @@ test('without the secret in the environment nothing is sent', () => {
 
 test('a section selects its requirements, and the replay command says the same again', () => {
   const args = parseArguments(
-    ['--target', 'my target.json', '--only', '9,5-missing', '--timeout', '2.5'],
+    ['--target', 'my target.json', '--only', '9,5-missing', '--timeout', '2.5', '--deadline', '90'],
     env,
   )!;
   expect(args.only).toEqual(['5-missing', '9-prefix']);
   expect(replayCommand(args, 7)).toBe(
-    "npm run certify -- --target 'my target.json' --only 5-missing,9-prefix --timeout 2.5 --seed 7",
+    "npm run certify -- --target 'my target.json' --only 5-missing,9-prefix --timeout 2.5 --deadline 90 --seed 7",
   );
 });

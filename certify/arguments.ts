@@ -9,7 +9,7 @@ import {
 } from '../fixtures/requirements.ts';
 import { nearest } from '../fixtures/target/usage.ts';
 import { commandName } from './called-from.ts';
-import { selectIds } from './certify.ts';
+import { DEFAULT_DEADLINE_MS, selectIds } from './certify.ts';
 import { shellWord } from '../fixtures/run/shell.ts';
 import { KIT_VERSION } from '../fixtures/package.ts';
 import { UsageError } from '../fixtures/errors.ts';
@@ -30,6 +30,8 @@ export interface Arguments {
   /** Classes that are a condition, beside core. */
   readonly require: readonly RequirementClass[];
   readonly failFast: boolean;
+  /** Of the whole run. */
+  readonly deadlineMs?: number;
   readonly baseline?: string;
   readonly knownFailures?: string;
   /** 1 is kept for what the baseline and the known failures did not have. */
@@ -60,12 +62,14 @@ const whole =
     return value;
   };
 
-function seconds(text: string): number {
-  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
-  if (!(value > 0 && value <= 3600))
-    throw new InvalidArgumentError('expected seconds, more than 0, at most 3600.');
-  return value;
-}
+const seconds =
+  (most: number) =>
+  (text: string): number => {
+    const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
+    if (!(value > 0 && value <= most))
+      throw new InvalidArgumentError(`expected seconds, more than 0, at most ${most}.`);
+    return value;
+  };
 
 /** What a variable that is not set leaves of it is nobody's wish. */
 function named(text: string): string {
@@ -124,7 +128,12 @@ function command(): Command {
       whole(20, 10_000_000),
     )
     .option('--concurrency <number>', 'checks side by side (default 4; 1: request by request)', whole(1, 64))
-    .option('--timeout <seconds>', `of one request (default ${DEFAULTS.timeoutMs / 1000})`, seconds)
+    .option('--timeout <seconds>', `of one request (default ${DEFAULTS.timeoutMs / 1000})`, seconds(3600))
+    .option(
+      '--deadline <seconds>',
+      `of the run, which then reports what it has (default ${DEFAULT_DEADLINE_MS / 1000})`,
+      seconds(86_400),
+    )
     .version(KIT_VERSION)
     .allowExcessArguments(false)
     .addHelpText(
@@ -152,6 +161,7 @@ export function parseArguments(
   checkTarget(flags, env);
   const { target, baseUrl, authUrl, clientId, dataset, reportDir, only, runs, seed, maxRequests, timeout } =
     flags;
+  const { deadline } = flags;
   const { require, failFast, baseline, knownFailures, failOn, sign, explain, har, fromHar, history, watch } =
     flags;
   if (failOn && !baseline && !knownFailures && !history)
@@ -180,6 +190,7 @@ export function parseArguments(
     ...(only === undefined ? {} : { only: selection(only) }),
     require: classes(require),
     failFast: Boolean(failFast),
+    ...defined({ deadlineMs: deadline === undefined ? undefined : deadline * 1000 }),
     failOnNew: failOn !== undefined,
     kit: defined({
       runs,
@@ -265,7 +276,7 @@ export const isDescribed = ({ target, baseUrl, fromHar }: Arguments): boolean =>
 
 /** The command that repeats a run. */
 export function replayCommand(
-  { target, baseUrl, authUrl, clientId, dataset, only, require, kit }: Arguments,
+  { target, baseUrl, authUrl, clientId, dataset, only, require, deadlineMs, kit }: Arguments,
   seed: number,
 ): string {
   const flags: [string, string | number | undefined][] = [
@@ -281,6 +292,7 @@ export function replayCommand(
     ['--budget', kit.budget],
     ['--concurrency', kit.concurrency],
     ['--timeout', kit.timeoutMs === undefined ? undefined : kit.timeoutMs / 1000],
+    ['--deadline', deadlineMs === undefined ? undefined : deadlineMs / 1000],
     ['--seed', seed],
   ];
   const words = flags.flatMap(([flag, value]) =>

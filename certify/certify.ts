@@ -51,6 +51,8 @@ export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>>
   readonly require?: readonly RequirementClass[];
   /** End the run at the first broken MUST. */
   readonly failFast?: boolean;
+  /** The run is over then, and tells what it has. */
+  readonly deadlineMs?: number;
   /** The command that repeats the run, as the report prints it. */
   readonly replay?: string;
   readonly onProgress?: (progress: Progress) => void;
@@ -96,12 +98,17 @@ export function kitOptions({
   };
 }
 
+/** Generous: a strict rate limit is waited out. */
+export const DEFAULT_DEADLINE_MS = 2 * 3_600_000;
+
 /**
- * Certifies a target. Never rejects for anything that the target does; interrupted by its signal, it resolves to
- * the report of what was done.
+ * Certifies a target. Never rejects for anything that the target does; interrupted by its signal, or at its
+ * deadline, it resolves to the report of what was done.
  */
 export async function certify(target: Target, options: CertifyOptions = {}): Promise<Report> {
-  await using kit = new Kit(target, kitOptions(options));
+  using end = endOf(options);
+  const { signal } = end;
+  await using kit = new Kit(target, kitOptions({ ...options, signal }));
   const startedAt = new Date();
   const began = performance.now();
   const { budget } = options;
@@ -131,27 +138,26 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   });
   let waiting = 0;
   const run = async (probe: Probe): Promise<void> => {
-    if (stopped || options.signal?.aborted) return;
+    if (stopped || signal.aborted) return;
     tell(done, fresh.splice(0), probe);
     if (budget !== undefined) kit.client.allowedUntil = requests() + shareOf(budget - requests(), waiting--);
-    await soonEnded(runProbe(kit, probe), options.signal);
+    await soonEnded(runProbe(kit, probe), signal);
     kit.client.allowedUntil = Infinity;
     await confirm();
     done = kit.ledger.outcomes.length;
   };
   // What all checks rest on is nobody's share.
-  if (budget !== undefined) await soonEnded(foundation(kit), options.signal);
+  if (budget !== undefined) await soonEnded(foundation(kit), signal);
   for (const stage of stagesOf(probes, budget, ({ name }) => kit.ledger.isCutShort(name))) {
     const stageProbes = stage();
     waiting = stageProbes.length;
     for (const together of quietTogether(stageProbes)) await sideBySide(together, run, concurrency);
   }
   const executed = kit.ledger.outcomes.filter(({ state }) => state === 'done').length;
-  if (options.signal?.aborted)
-    stopped = `${String(options.signal.reason)} after ${executed} of ${probes.length} checks`;
+  if (signal.aborted) stopped = `${String(signal.reason)} after ${executed} of ${probes.length} checks`;
   const preconditions = await soonEnded(
     preconditionsOf(kit).catch(() => ({})),
-    options.signal,
+    signal,
   );
   tell(probes.length, [...fresh, ...(await kit.conclude())]);
   return buildReport(kit, {
@@ -172,12 +178,23 @@ async function foundation(kit: Kit): Promise<void> {
   if (!data) await pagesOfEverySize(kit).catch(() => undefined);
 }
 
+/** Aborted by the signal, or at the deadline. */
+function endOf({ signal, deadlineMs = DEFAULT_DEADLINE_MS }: CertifyOptions): Disposable & {
+  readonly signal: AbortSignal;
+} {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(`ended by --deadline ${deadlineMs / 1000}`), deadlineMs);
+  return {
+    signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
+    [Symbol.dispose]: () => clearTimeout(timer),
+  };
+}
+
 /** How long a probe may take to notice that the run is over: it may be healing what it broke. */
 const GRACE_MS = 3_000;
 
 /** What is under way when the run is interrupted is waited for, but not for long. */
-async function soonEnded<T>(running: Promise<T>, signal: AbortSignal | undefined): Promise<T | undefined> {
-  if (!signal) return running;
+async function soonEnded<T>(running: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const over = new AbortController();
   const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort', { signal: over.signal });
   const late = aborted.then(() => sleep(GRACE_MS, undefined, { signal: over.signal })).catch(() => undefined);

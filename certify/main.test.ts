@@ -195,6 +195,17 @@ test('told to end: what was done is reported, nothing is left running, no colour
   expect(report.basis).toMatch(/^interrupted after \d+ of \d+ checks$/);
 });
 
+test('at its deadline a run reports what it has: 3', async ({ server }) => {
+  const target = await written(server.target());
+  const flags = ['--target', target, '--deadline', '1.5', '--report-dir', directory];
+  const { status, output } = await run(flags);
+  expect(output.replace(/\s+/g, ' ')).toMatch(/ended by --deadline 1.5 after \d+ of \d+ checks/);
+  expect(status).toBe(3);
+  const report = await reportOf(directory);
+  expect(report.verdict).toBe('incomplete');
+  expect(report.requirements.filter(({ status }) => ['fail', 'error'].includes(status))).toEqual([]);
+});
+
 test('--version', async () => {
   expect((await run(['--version'])).output).toMatch(/^\d+\.\d+\.\d+\n$/);
 });

@@ -128,6 +128,7 @@ async function runOnce(session: Session, baseline: Baseline | undefined): Promis
     ...(args.watch === undefined ? {} : { first: failed }),
     require: args.require,
     failFast: args.failFast,
+    ...(args.deadlineMs === undefined ? {} : { deadlineMs: args.deadlineMs }),
     replay: replayCommand(args, seed),
     signal: interruption.signal,
     onProgress: progress.tell,
