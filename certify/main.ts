@@ -44,6 +44,9 @@ onToldToEnd((why) => {
   interruption.abort('interrupted');
 });
 
+// Whoever read along is gone: the report is written all the same.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+
 process.exitCode = await main().catch((error: unknown) => {
   if (error instanceof UsageError) {
     console.error(`certify: ${error.message}`);

@@ -17,7 +17,7 @@ import { Untested } from '../fixtures/errors.ts';
 
 /** Of the largest size: beyond the 10,000 items that many stores end at. */
 const DEEP_PAGES = 12;
-const DEEPEST_PAGES = 50;
+const DEEPEST_PAGES = 1_000;
 
 export const probes: readonly Probe[] = [
   {
@@ -75,6 +75,7 @@ export const probes: readonly Probe[] = [
     supplement: true,
     run: async (kit) => {
       const { beyond } = await sampleDataOf(kit);
+      // 60 pages by default, a million screenings with --max-requests 100000.
       const share = Math.floor(kit.options.maxRequests / 100);
       const maxPages = Math.min(DEEPEST_PAGES, Math.max(DEEP_PAGES, share));
       if (beyond) await checkWalk(kit, { ...beyond, pageSize: MAX_PAGE_SIZE }, { maxPages }, 'deep walk');
