@@ -1,5 +1,5 @@
 /** Accidents on the way to a target leave a run incomplete, with one line that names the cure, and blame nobody. */
-import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import {
   createServer as createPlain,
@@ -13,40 +13,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { resolveTarget, type Target } from '../fixtures/target/target.ts';
+import { EXPIRED, KEY, SELF_SIGNED } from '../reference-server/degenerate/certificates.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/start.ts';
 import { certify, selectIds } from './certify.ts';
 import { targetFor } from './proof/faults.ts';
 import type { Report } from './report.ts';
-
-/** For this alone, and for localhost: one certificate until 2120, and one that expired in 2020. */
-const KEY = createPrivateKey({
-  format: 'jwk',
-  key: {
-    kty: 'EC',
-    crv: 'P-256',
-    x: '4nlHe0w_REz1mq5S1764RvImbwtd7KJ_0_7XzH5GMWc',
-    y: 'WNQNofdii1-EiWFz3oj-BhAjbbZymEgRCXop5rqlURk',
-    d: 'AAW8HxGc_artdEL6MMsqnUdrLz2ZnV-XtUxBn_sHlfw',
-  },
-}).export({ format: 'pem', type: 'pkcs8' });
-const pem = (lines: string): string => `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`;
-const SELF_SIGNED = pem(`MIIBXjCCAQSgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
-c3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM
-CWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABOJ5R3tMP0RM9Zqu
-Ute+uEbyJm8LXeyif9P+18x+RjFnWNQNofdii1+EiWFz3oj+BhAjbbZymEgRCXop
-5rqlURmjRTBDMBQGA1UdEQQNMAuCCWxvY2FsaG9zdDAMBgNVHRMEBTADAQH/MB0G
-A1UdDgQWBBTgx6Ej8STsAXJg50dOQ1R/szBHyTAKBggqhkjOPQQDAgNIADBFAiEA
-kJgQb1n5lsFclj7A0oYDZPsDg+HfRRvNeLK1S8y++ZwCIAqorrFkt5cxfi3jpzMI
-rpaFDZhyDyPnQuSvK8Rp+x4j`);
-const EXPIRED = pem(`MIIBXDCCAQKgAwIBAgIBAjAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
-c3QwHhcNMjAwMTAxMDAwMDAwWhcNMjAwMTAyMDAwMDAwWjAUMRIwEAYDVQQDDAls
-b2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATieUd7TD9ETPWarlLX
-vrhG8iZvC13son/T/tfMfkYxZ1jUDaH3YotfhIlhc96I/gYQI222cphIEQl6Kea6
-pVEZo0UwQzAUBgNVHREEDTALgglsb2NhbGhvc3QwDAYDVR0TBAUwAwEB/zAdBgNV
-HQ4EFgQU4MehI/Ek7AFyYOdHTkNUf7MwR8kwCgYIKoZIzj0EAwIDSAAwRQIgTC1L
-bb9ENR3BPrnmRHMebacy7/nzd9RKVGEnNLODtyQCIQC3TZk7KjGpwr0y3zJlZuKo
-IIjk/omFYS8BYn3hcMNA7g==`);
 
 interface Listening extends AsyncDisposable {
   readonly port: number;

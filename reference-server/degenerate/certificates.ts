@@ -1,0 +1,31 @@
+/** A key and its certificates for tests, which nobody trusts. */
+import { createPrivateKey } from 'node:crypto';
+
+/** For this alone, and for localhost: one certificate until 2120, and one that expired in 2020. */
+export const KEY = createPrivateKey({
+  format: 'jwk',
+  key: {
+    kty: 'EC',
+    crv: 'P-256',
+    x: '4nlHe0w_REz1mq5S1764RvImbwtd7KJ_0_7XzH5GMWc',
+    y: 'WNQNofdii1-EiWFz3oj-BhAjbbZymEgRCXop5rqlURk',
+    d: 'AAW8HxGc_artdEL6MMsqnUdrLz2ZnV-XtUxBn_sHlfw',
+  },
+}).export({ format: 'pem', type: 'pkcs8' });
+const pem = (lines: string): string => `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`;
+export const SELF_SIGNED = pem(`MIIBXjCCAQSgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
+c3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM
+CWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABOJ5R3tMP0RM9Zqu
+Ute+uEbyJm8LXeyif9P+18x+RjFnWNQNofdii1+EiWFz3oj+BhAjbbZymEgRCXop
+5rqlURmjRTBDMBQGA1UdEQQNMAuCCWxvY2FsaG9zdDAMBgNVHRMEBTADAQH/MB0G
+A1UdDgQWBBTgx6Ej8STsAXJg50dOQ1R/szBHyTAKBggqhkjOPQQDAgNIADBFAiEA
+kJgQb1n5lsFclj7A0oYDZPsDg+HfRRvNeLK1S8y++ZwCIAqorrFkt5cxfi3jpzMI
+rpaFDZhyDyPnQuSvK8Rp+x4j`);
+export const EXPIRED = pem(`MIIBXDCCAQKgAwIBAgIBAjAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
+c3QwHhcNMjAwMTAxMDAwMDAwWhcNMjAwMTAyMDAwMDAwWjAUMRIwEAYDVQQDDAls
+b2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATieUd7TD9ETPWarlLX
+vrhG8iZvC13son/T/tfMfkYxZ1jUDaH3YotfhIlhc96I/gYQI222cphIEQl6Kea6
+pVEZo0UwQzAUBgNVHREEDTALgglsb2NhbGhvc3QwDAYDVR0TBAUwAwEB/zAdBgNV
+HQ4EFgQU4MehI/Ek7AFyYOdHTkNUf7MwR8kwCgYIKoZIzj0EAwIDSAAwRQIgTC1L
+bb9ENR3BPrnmRHMebacy7/nzd9RKVGEnNLODtyQCIQC3TZk7KjGpwr0y3zJlZuKo
+IIjk/omFYS8BYn3hcMNA7g==`);

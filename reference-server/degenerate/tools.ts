@@ -1,0 +1,110 @@
+/** What servers that are none are made of. */
+import { createServer as createHttp, type RequestListener } from 'node:http';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { type Handler, jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http.ts';
+
+export interface Address extends AsyncDisposable {
+  readonly origin: string;
+  /** What went where nothing may go; empty where all is well. */
+  readonly leaked?: () => readonly string[];
+}
+
+export interface Degenerate {
+  readonly name: string;
+  readonly start: () => Promise<Address>;
+  /** A minute and more is waited for it, or a lot is read: by hand and at night only. */
+  readonly slow?: boolean;
+}
+
+export const TENANT = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
+
+export const http = (name: string, handler: Handler, more: { slow?: boolean } = {}): Degenerate => ({
+  name,
+  start: () => serve(handler),
+  ...more,
+});
+
+export const json = (status: number, body: object | string): ServiceAnswer =>
+  jsonAnswer(status, typeof body === 'string' ? body : { ...body });
+
+/** A token that looks right, and lasts; nobody signed it. */
+export function token(altered: object = {}): string {
+  const iat = Math.floor(Date.now() / 1000);
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const claims = {
+    iss: 'http://127.0.0.1',
+    aud: 'x',
+    sub: 'primary-client',
+    iat,
+    exp: iat + 3600,
+    scope: 'screenings.read',
+    tenant_id: TENANT,
+    ...altered,
+  };
+  return `${part({ alg: 'none' })}.${part(claims)}.AAAA`;
+}
+
+export const tokenAnswer = (access_token = token()): ServiceAnswer =>
+  jsonAnswer(200, { access_token, token_type: 'Bearer', expires_in: 3600, scope: 'screenings.read' }, [
+    ['cache-control', 'no-store'],
+  ]);
+
+export const isTokenPath = ({ path }: Pick<ServiceRequest, 'path'>): boolean => path.endsWith('/oauth/token');
+
+/** Hands out a token to everybody, and answers everything else so. */
+export const behindTokens =
+  (answer: ServiceAnswer | ((request: ServiceRequest) => ServiceAnswer | Promise<ServiceAnswer>)): Handler =>
+  async (request) =>
+    isTokenPath(request) ? tokenAnswer() : typeof answer === 'function' ? answer(request) : answer;
+
+export const ITEMS: readonly object[] = [
+  { id: 1, tenantId: TENANT, testTime: '2026-03-01T10:00:00Z' },
+  { id: 2, tenantId: TENANT, testTime: '2026-03-01T10:00:00Z' },
+  { id: 3, tenantId: TENANT, testTime: '2026-03-01T11:00:00.5+01:00' },
+];
+
+export const page = (items: readonly unknown[] = ITEMS, next?: unknown): ServiceAnswer =>
+  json(200, { items, links: next === undefined ? {} : { next } });
+
+/** The socket behind a token endpoint that works: what a page is answered with goes out as it is. */
+export function raw(
+  name: string,
+  answer: (socket: Socket) => void,
+  more: { slow?: boolean } = {},
+): Degenerate {
+  const text = String(tokenAnswer().body);
+  const listener: RequestListener = (request, response) => {
+    request.resume();
+    if (request.url?.endsWith('/oauth/token'))
+      response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(text);
+    else answer(request.socket);
+  };
+  return { name, start: () => listening(createHttp(listener)), ...more };
+}
+
+export const sockets = (behave: (socket: Socket) => void): Promise<Address> =>
+  listening(createServer(behave));
+
+/** On a free port of this machine; connections are broken when it stops. */
+export async function listening(server: Server, scheme = 'http'): Promise<Address> {
+  const open = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.on('error', () => socket.destroy()).on('close', () => open.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    origin: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      for (const socket of open) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** An address that was free a moment ago. */
+export async function nobody(): Promise<Address> {
+  const { origin, ...address } = await sockets(() => undefined);
+  await address[Symbol.asyncDispose]();
+  return { origin, async [Symbol.asyncDispose]() {} };
+}

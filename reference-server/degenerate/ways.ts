@@ -1,0 +1,121 @@
+/** Where a server leads its clients, and how long it makes them wait; behind a token endpoint that works. */
+import { createServer } from 'node:http';
+import { jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http.ts';
+import {
+  behindTokens,
+  type Degenerate,
+  http,
+  isTokenPath,
+  ITEMS,
+  listening,
+  page,
+  TENANT,
+  tokenAnswer,
+} from './tools.ts';
+
+const here = ({ headers, path }: ServiceRequest): string => `http://${headers['host']}${path}`;
+
+/** The page's `next`, made of its request. */
+const leading = (
+  name: string,
+  next: (request: ServiceRequest) => string,
+  items: readonly unknown[] = ITEMS,
+): Degenerate =>
+  http(
+    name,
+    behindTokens((request) => page(items, next(request))),
+  );
+
+/** Leads to another server, which tells of every request that reaches it. */
+const elsewhere = (
+  name: string,
+  lead: (origin: string, request: ServiceRequest) => ServiceAnswer,
+): Degenerate => ({
+  name,
+  async start() {
+    const reached: string[] = [];
+    const other = await listening(
+      createServer((request, response) => {
+        reached.push(`${request.method} ${request.url} ${request.headers.authorization ?? ''}`);
+        request.resume();
+        response.writeHead(200, { 'content-type': 'application/json' }).end(String(page().body));
+      }),
+    );
+    const server = await serve(async (request) => lead(other.origin, request));
+    return {
+      origin: server.origin,
+      leaked: () => reached,
+      async [Symbol.asyncDispose]() {
+        await server[Symbol.asyncDispose]();
+        await other[Symbol.asyncDispose]();
+      },
+    };
+  },
+});
+
+const redirect = (location: string, status = 302): ServiceAnswer => ({
+  status,
+  headers: [['location', location]],
+  body: '',
+});
+
+const refusing = (name: string, retryAfter: string | undefined, more: { slow?: boolean } = {}): Degenerate =>
+  http(
+    name,
+    behindTokens(
+      jsonAnswer(
+        429,
+        { code: 'rate_limited' },
+        retryAfter === undefined ? [] : [['retry-after', retryAfter]],
+      ),
+    ),
+    more,
+  );
+
+let counter = 0;
+
+/** Another item on every page, for ever. */
+const endless = (): ServiceAnswer => {
+  counter++;
+  const at = new Date(Date.parse('2026-03-01T00:00:00Z') + counter * 1000).toISOString();
+  return page([{ id: counter, tenantId: TENANT, testTime: at }]);
+};
+
+export const WAYS: readonly Degenerate[] = [
+  leading('next leads to itself', here, []),
+  leading('next leads in a circle', (request) =>
+    here(request).includes('&b') ? here(request).replace('&b', '&a') : `${here(request).replace('&a', '')}&b`,
+  ),
+  leading('next leads ever forward, without items', (request) => `${here(request)}0`, []),
+  http(
+    'next leads ever forward, an item a page',
+    behindTokens((request) => {
+      const { items } = JSON.parse(String(endless().body)) as { items: unknown[] };
+      return page(items, `${here(request).replace(/&n=.*/, '')}&n=${counter}`);
+    }),
+  ),
+  leading('next is file:', () => 'file:///etc/passwd'),
+  leading('next leads to a private address', () => 'http://169.254.169.254/latest/meta-data/'),
+  leading('next carries credentials', () => 'http://user:pass@127.0.0.1:1/x'),
+  leading('next of 100 kB', (request) => `${here(request)}&x=${'x'.repeat(100_000)}`),
+  leading('next is no URL', () => 'http://[::1'),
+  elsewhere('next leads to another origin', (origin, request) =>
+    isTokenPath(request) ? tokenAnswer() : page(ITEMS, `${origin}${request.path}`),
+  ),
+  elsewhere('every page redirects to another origin', (origin, request) =>
+    isTokenPath(request) ? tokenAnswer() : redirect(`${origin}${request.path}`, 307),
+  ),
+  elsewhere('the token endpoint redirects to another origin', (origin, { path }) =>
+    redirect(`${origin}${path}`, 307),
+  ),
+  http(
+    'redirects in a loop',
+    behindTokens(({ path }) => redirect(path.endsWith('&again') ? path.slice(0, -6) : `${path}&again`)),
+  ),
+  refusing('429, with Retry-After of a year', '31536000'),
+  refusing('429, with Retry-After of 300 digits', '9'.repeat(300)),
+  refusing('429, with a negative Retry-After', '-5', { slow: true }),
+  refusing('429, with a Retry-After of garbage', 'soon <script>', { slow: true }),
+  refusing('429, with a Retry-After in the past', 'Thu, 01 Jan 1970 00:00:00 GMT', { slow: true }),
+  refusing('429 for ever, without Retry-After', undefined, { slow: true }),
+];

@@ -1,0 +1,127 @@
+/** Answers that are wrong, slow or endless on the wire, behind a token endpoint that works. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createServer as createHttp } from 'node:http';
+import { createServer as createTls } from 'node:https';
+import type { Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { KEY, SELF_SIGNED } from './certificates.ts';
+import {
+  behindTokens,
+  type Degenerate,
+  http,
+  isTokenPath,
+  listening,
+  page,
+  raw,
+  tokenAnswer,
+} from './tools.ts';
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
+const BODY = String(page().body);
+const DRIP_MS = 200;
+const MIB = 1024 * 1024;
+
+/** A text, an octet at a time, for as long as anybody listens. */
+async function drip(socket: Socket, text: () => string): Promise<void> {
+  for (;;)
+    for (const letter of text()) {
+      if (socket.destroyed) return;
+      socket.write(letter);
+      await sleep(DRIP_MS, undefined, { ref: false });
+    }
+}
+
+/** As fast as it is read. */
+function pour(socket: Socket, head: string, block: Buffer, blocks: number): void {
+  socket.write(head);
+  const more = (): void => {
+    while (blocks-- > 0 && !socket.destroyed)
+      if (!socket.write(block)) return void socket.once('drain', more);
+    socket.end();
+  };
+  more();
+}
+
+const spaces = Buffer.alloc(MIB, ' ');
+
+/** 2 GiB of blanks in 2 MB: made once, when it is asked for. */
+const bomb = (() => {
+  let made: Buffer | undefined;
+  return () => (made ??= gzipSync(Buffer.alloc(1024 * MIB, ' ')));
+})();
+
+/** Each answer takes longer than the one before it. */
+function slower(): Degenerate {
+  let delayMs = 5;
+  return http('slower and slower', async (request) => {
+    await sleep((delayMs *= 1.25), undefined, { ref: false });
+    return isTokenPath(request) ? tokenAnswer() : page();
+  });
+}
+
+/** One of its first answers is its last: then nobody listens there any more. */
+function refusing(requests: number): Degenerate {
+  return {
+    name: `nobody listens any more behind ${requests} requests`,
+    async start() {
+      let asked = 0;
+      const server = createHttp((request, response) => {
+        request.resume();
+        const { headers, status, body } = isTokenPath({ path: request.url ?? '' }) ? tokenAnswer() : page();
+        if (++asked >= requests) server.close().closeIdleConnections();
+        response.writeHead(status, { ...Object.fromEntries(headers), connection: 'close' }).end(body);
+      });
+      const address = await listening(server);
+      return {
+        ...address,
+        [Symbol.asyncDispose]: async () => {
+          if (server.listening) await address[Symbol.asyncDispose]();
+        },
+      };
+    },
+  };
+}
+
+export const WIRE: readonly Degenerate[] = [
+  refusing(15),
+  raw('headers that trickle', (socket) => void drip(socket, () => `${OK}x-more: ${'x'.repeat(1e6)}`)),
+  raw('a body that trickles', (socket) => {
+    socket.write(`${OK}Content-Length: 1000000\r\n\r\n`);
+    void drip(socket, () => BODY);
+  }),
+  raw('a body that never ends', (socket) => pour(socket, `${OK}\r\n`, spaces, Infinity)),
+  raw('a body of 500 MB', (socket) => pour(socket, `${OK}Content-Length: ${500 * MIB}\r\n\r\n`, spaces, 500)),
+  raw('a gzip bomb', (socket) => {
+    socket.write(`${OK}Content-Encoding: gzip\r\nContent-Length: ${bomb().length}\r\n\r\n`);
+    socket.write(bomb());
+  }),
+  raw('headers of 100 MB', (socket) => pour(socket, OK, Buffer.from(`x-more: ${'x'.repeat(MIB)}\r\n`), 100)),
+  raw('Content-Length longer than the body', (socket) =>
+    socket.end(`${OK}Content-Length: ${BODY.length + 10}\r\n\r\n${BODY}`),
+  ),
+  raw('Content-Length shorter than the body', (socket) =>
+    socket.end(`${OK}Content-Length: ${BODY.length - 10}\r\n\r\n${BODY}`),
+  ),
+  raw('two Content-Length headers', (socket) =>
+    socket.end(`${OK}Content-Length: ${BODY.length}\r\nContent-Length: 5\r\n\r\n${BODY}`),
+  ),
+  raw('chunks of no length', (socket) =>
+    socket.end(`${OK}Transfer-Encoding: chunked\r\n\r\nxyz\r\n${BODY}\r\n0\r\n\r\n`),
+  ),
+  raw('another coding than Content-Encoding says', (socket) =>
+    socket.end(`${OK}Content-Encoding: gzip\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`),
+  ),
+  slower(),
+  {
+    name: 'TLS with a certificate that nobody knows',
+    start: () =>
+      listening(
+        createTls({ key: KEY, cert: SELF_SIGNED }, (_, response) => void response.end(BODY)),
+        'https',
+      ),
+  },
+  http('an answer after 80 ms of everything, and always the same page', async (request) => {
+    await sleep(80);
+    return behindTokens(page())(request);
+  }),
+];
