@@ -1,11 +1,18 @@
 /** What is no implementation is never conformant: quickly said, in few requests, and never the kit's own mistake. */
 import { expect } from '@playwright/test';
 import { resolveTarget, type Target } from '../fixtures/target/target.ts';
+import { SPELL } from '../reference-server/degenerate/bodies.ts';
 import { alwaysEmpty, DEGENERATE, dyingAfter } from '../reference-server/degenerate/servers.ts';
+import type { Address } from '../reference-server/degenerate/tools.ts';
 import { targetFor } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/start.ts';
-import { certify } from './certify.ts';
+import { certify, selectIds } from './certify.ts';
+import { launchChromium, whyNoBrowser } from './render/chromium.testing.ts';
+import { html } from './render/html.ts';
+import { junit } from './render/junit.ts';
+import { summary } from './render/summary.ts';
+import { terminal } from './render/terminal.ts';
 import type { Report } from './report.ts';
 
 /** None of them is worth the requests of a whole run. */
@@ -24,18 +31,60 @@ function neverGreen(report: Report): void {
 
 const credentials = { clientId: 'primary-client', clientSecret: 'a secret of nobody' };
 
-for (const { name, start } of DEGENERATE) {
+/** What reads all that a server says; the table of `proof/hostile-table.ts` holds whole runs. */
+const READING = selectIds(['2.1', '2.2', '2.3', '2.4', '4.2-success', '4.2-r5-exactly-once', '7.2']);
+
+async function read({ origin }: Address): Promise<Report> {
+  const target = await resolveTarget({
+    baseUrl: origin,
+    authUrl: origin,
+    clients: { primary: credentials },
+  });
+  return certify(target, { seed: 1, runs: 1, timeoutMs: 1_000, maxRequests: 800, only: READING });
+}
+
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
+
+for (const { name, start, slow } of DEGENERATE) {
+  if (slow) continue;
   test(name, async () => {
     await using server = await start();
-    const { origin } = server;
-    const target = await resolveTarget({
-      baseUrl: origin,
-      authUrl: origin,
-      clients: { primary: credentials },
-    });
-    neverGreen(await certified(target));
+    const report = await read(server);
+    neverGreen(report);
+    expect(server.leaked?.() ?? []).toEqual([]);
+    for (const text of [terminal(report, { color: false }), html(report), junit(report), summary(report)])
+      expect(CONTROL.exec(text)).toBeNull();
   });
 }
+
+test('nothing that a server says runs in a report', async () => {
+  const missing = whyNoBrowser();
+  test.skip(missing !== undefined, missing);
+  const browser = await launchChromium();
+  try {
+    for (const { start } of DEGENERATE.filter((one) => one.name.startsWith('terminal codes and HTML'))) {
+      await using server = await start();
+      const text = html(await read(server));
+      // It is shown, and shown only.
+      expect(text).toContain('window.owned=1');
+      expect(text).not.toContain(SPELL);
+      const page = await browser.newPage();
+      const said: string[] = [];
+      page.on('dialog', (dialog) => said.push(dialog.message()));
+      page.on('request', (request) => said.push(request.url()));
+      await page.setContent(text, { waitUntil: 'load' });
+      for (const details of await page.locator('details').all())
+        await details.evaluate((one) => one.setAttribute('open', ''));
+      expect(await page.evaluate('window.owned')).toBeUndefined();
+      expect(await page.locator('a[href^="javascript:"], img, [onerror], [onload]').count()).toBe(0);
+      expect(said).toEqual([]);
+      await page.close();
+    }
+  } finally {
+    await browser.close();
+  }
+});
 
 for (const mode of ['full', 'bare'] as const) {
   test(`always an empty page, ${mode}`, async ({ small: { database, provisioned } }) => {
