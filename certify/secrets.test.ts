@@ -1,5 +1,5 @@
 /** No secret and no token leaves the kit: in none of the files that a run writes, and in no spelling. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
@@ -8,19 +8,31 @@ import { targetFor } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { jsonAnswer, type Handler } from '../reference-server/http.ts';
 import { startServer } from '../reference-server/start.ts';
+import { createRedactor } from '../fixtures/run/redact.ts';
+import { secretsOf } from '../fixtures/target/target.ts';
+import { makeKeys } from './certificate.ts';
 import { certify } from './certify.ts';
-import { writeReport } from './render/write.ts';
+import { entryOf, harText } from './har.ts';
+import { keep } from './history.ts';
+import { showProgress } from './progress.ts';
+import { terminal } from './render/terminal.ts';
+import { writeAtomically, writeReport } from './render/write.ts';
 
 /** Every answer repeats what was asked, with all headers: what a debugging page does. */
 const echo = (handler: Handler): Handler =>
   answers((answer, request) => {
     if (answer.status === 200) return answer;
     const { headers, path, body } = request;
+    const form = new URLSearchParams(body.toString());
+    const [id, secret] = ['client_id', 'client_secret'].map((name) => form.get(name) ?? '');
+    const claims = Buffer.from(JSON.stringify({ exp: 1, secret })).toString('base64url');
     return jsonAnswer(answer.status, {
       headers,
       path,
       body: body.toString(),
       base64: body.toString('base64'),
+      authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
+      cookie: `session=${Buffer.from('{"alg":"none"}').toString('base64url')}.${claims}.AAAA; key=${encodeURIComponent(secret!)}`,
     });
   }).wrapHandler!(handler);
 
@@ -40,11 +52,38 @@ test('a failing run of a server that repeats everything', async ({ small: { data
   try {
     const target = await targetFor(server, 'full');
     const headers = { 'x-gateway-key': 'gateway key of nobody else' };
-    const report = await certify({ ...target, headers }, { seed: 1, runs: 4 });
+    const redactor = createRedactor(secretsOf({ ...target, headers }));
+    const entries: object[] = [];
+    const lines: string[] = [];
+    const progress = showProgress({ write: (text: string) => lines.push(text) } as never, redactor.redact);
+    const report = await certify(
+      { ...target, headers },
+      {
+        seed: 1,
+        runs: 2,
+        onExchange: (exchange) => entries.push(entryOf(exchange, redactor)),
+        onProgress: progress.tell,
+      },
+    );
+    progress.end();
     expect(report.verdict).toBe('non-conformant');
 
-    const files = await writeReport(report, directory);
-    expect(files.length).toBeGreaterThan(3);
+    await writeReport(report, directory, (await makeKeys()).private);
+    await writeAtomically(join(directory, 'run.har'), harText(entries));
+    await writeAtomically(join(directory, 'terminal.txt'), `${lines.join('')}${terminal(report)}`);
+    await keep(join(directory, 'history'), report);
+    const files = (await readdir(directory, { recursive: true, withFileTypes: true }))
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name));
+    for (const name of [
+      'report.html',
+      'junit.xml',
+      'summary.md',
+      'certificate.jws',
+      'run.har',
+      'history.html',
+    ])
+      expect(files.some((file) => file.endsWith(name))).toBe(true);
     const secrets = [
       ...Object.values(target.clients).map(({ clientSecret }) => clientSecret),
       target.expiredToken ?? '',
@@ -57,7 +96,11 @@ test('a failing run of a server that repeats everything', async ({ small: { data
       encodeURIComponent(secret),
       // The payload alone would still tell whose token it is, the signature that it is one.
       ...(secret.includes('.') ? secret.split('.').slice(1) : []),
+      Buffer.from(secret).toString('base64').replace(/.=*$/, ''),
       Buffer.from(`primary-client:${secret}`).toString('base64'),
+      Buffer.from(JSON.stringify({ exp: 1, secret }))
+        .toString('base64url')
+        .slice(0, -3),
     ]);
     for (const file of files) {
       const text = await readFile(file, 'utf8');
