@@ -45,7 +45,8 @@ const lines = (headers: readonly (readonly [string, string])[]): { name: string;
 
 function authorizationLines({ authorization }: Exchange['request']): [string, string][] {
   if (authorization.kind === 'none') return [];
-  return [['authorization', authorization.kind === 'header' ? authorization.value : 'Bearer $TOKEN']];
+  // In words: an altered token is easily made whole again.
+  return [['authorization', authorization.kind === 'header' ? authorization.label : 'Bearer $TOKEN']];
 }
 
 /** One exchange as an entry, without secrets. */
