@@ -22,6 +22,8 @@ const HALVED_BY = 1;
 const NOVEL = 2;
 const ALWAYS = 0.9;
 const OFTEN = 0.6;
+/** What the likely mistakes count, beside all others. */
+const KNOWN = 2;
 /** What it counts that few mistakes break a requirement: a particular one says more than a general one. */
 const SELDOM = 0.2;
 const TOLD_FROM = 0.25;
@@ -180,7 +182,7 @@ function rootFirst(part: Evidence, ranked: Group['ranked'], model: Model): strin
     const most = Math.max(1, ...members.map((member) => model.broken(member)));
     const rare = SELDOM * (1 - model.broken(id) / most);
     const indirect = ofMembers && !isOfMember(part, id) ? 1 : 0;
-    return votes + leads + rare - (general.length === 1 ? 1 : 0) - indirect - recommended;
+    return KNOWN * votes + leads + rare - (general.length === 1 ? 1 : 0) - indirect - recommended;
   };
   const weights = new Map(members.map((id) => [id, weight(id)]));
   return [...members].sort((a, b) => weights.get(b)! - weights.get(a)!);
