@@ -99,7 +99,7 @@ function command(): Command {
         'exit with 1 only for what baseline and known failures have not',
       ).choices(['new']),
     )
-    .option('--history <dir>', 'keep this report there, and show the last ones beside it')
+    .option('--history <dir>', 'keep this report there, draw the last ones, compare with the one before')
     .option(
       '--watch [dir]',
       'run again when asked (r), or when the target file or files in a folder change, what failed first',

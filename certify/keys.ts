@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 /** `npm run keys [-- --directory DIR]`: makes a pair to sign certificates with: private.jwk (mode 0600) and public.jwk. */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { KIT_VERSION } from '../fixtures/package.ts';
 import { calledFrom, commandName } from './called-from.ts';
 import { makeKeys } from './certificate.ts';
+import { makeFolder } from './render/write.ts';
 
 const at = calledFrom('keys');
 
@@ -19,7 +20,7 @@ const { directory } = new Command(commandName('keys'))
 
 const keys = await makeKeys();
 try {
-  await mkdir(at(directory), { recursive: true });
+  await makeFolder(at(directory));
   for (const kind of ['private', 'public'] as const) {
     const path = join(at(directory), `${kind}.jwk`);
     // A key that is there already may have signed something: it is not overwritten.
