@@ -11,6 +11,7 @@ import { fc } from '../../fixtures/own-tests/seeded.ts';
 import type { Report } from '../report.ts';
 import { badge } from './badge.ts';
 import {
+  changesText,
   classesText,
   counts,
   countsText,
@@ -23,6 +24,7 @@ import {
   selectionText,
   untestedByReason,
 } from './facts.ts';
+import { walkPictureText } from './walk-picture.ts';
 import { html } from './html.ts';
 import { junit } from './junit.ts';
 import { clip, visible } from './markup.ts';
@@ -124,6 +126,58 @@ for (const [name, report] of Object.entries(REPORTS)) {
     expect(tally('system-out')).toBe(String(counts(selected(report)).warn));
   });
 }
+
+test('all renderings agree on what changed, on known failures, and on where a walk breaks', () => {
+  const item = (id: string, mark?: 'missing') => ({
+    id,
+    testTime: `2026-03-29T00:00:${id}Z`,
+    ...(mark ? { mark } : {}),
+  });
+  const picture = {
+    pages: [
+      { page: 1, items: [item('11')], before: 2, behind: 0 },
+      { page: 2, items: [item('13')], before: 0, behind: 1 },
+    ],
+    cursor: 'from=2026-03-29T00:00:11Z&from_id=11',
+    between: [item('12', 'missing')],
+  };
+  const { requirements, ...rest } = sampleReport();
+  const report: Report = {
+    ...rest,
+    requirements: requirements.map((result) => ({
+      ...result,
+      failures: result.failures.map((failure, index) => (index === 0 ? { ...failure, picture } : failure)),
+    })),
+    changes: {
+      since: '2026-03-31T09:30:00Z',
+      sameTarget: false,
+      newlyFailing: ['4.2-to-exclusive'],
+      newlyPassing: ['2.1-scope'],
+      noLongerExercised: ['6-envelope', '6-complete'],
+    },
+    knownFailures: [
+      { id: '4.2-window', reason: 'mended in June', expires: '2026-12-31', stand: 'failing' },
+      { id: '2.1-scope', reason: 'mended in May', expires: '2026-12-31', stand: 'passes again' },
+      { id: '5-missing', reason: 'a gateway', expires: '2026-01-01', stand: 'expired' },
+    ],
+  };
+  const properties = Object.fromEntries(
+    elements(junit(report))
+      .filter((element) => element.name === 'property')
+      .map(({ attributes }) => [attributes['name'], attributes['value']]),
+  );
+  const plain = (text: string): string => text.replace(/\\(?=[^\w\s])/g, '').replace(/\s+/g, ' ');
+  const texts = [terminal(report, { color: false, columns: 140 }), html(report), summary(report)].map(plain);
+  expect(changesText(report)).toHaveLength(7);
+  for (const [label, words] of changesText(report)) {
+    expect(properties[label]).toBe(words);
+    for (const text of texts) expect(text.toLowerCase()).toContain(label);
+    for (const word of words.split(/[\s;]+/)) for (const text of texts) expect(text).toContain(word);
+  }
+  const broken = plain(junit(report));
+  for (const line of walkPictureText(picture))
+    for (const text of [...texts, broken]) expect(text.replace(/&amp;/g, '&')).toContain(line);
+});
 
 for (const [name, text] of Object.entries(HOSTILE)) {
   test(`hostile text stays text: ${name}`, () => {
