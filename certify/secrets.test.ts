@@ -11,7 +11,7 @@ import { startServer } from '../reference-server/start.ts';
 import { createRedactor } from '../fixtures/run/redact.ts';
 import { secretsOf } from '../fixtures/target/target.ts';
 import { makeKeys } from './certificate.ts';
-import { certify } from './certify.ts';
+import { certify, selectIds } from './certify.ts';
 import { entryOf, harText } from './har.ts';
 import { keep } from './history.ts';
 import { showProgress } from './progress.ts';
@@ -60,8 +60,10 @@ test('a failing run of a server that repeats everything', async ({ small: { data
       { ...target, headers },
       {
         seed: 1,
-        runs: 2,
-        onExchange: (exchange) => entries.push(entryOf(exchange, redactor)),
+        runs: 1,
+        only: selectIds(['2.1', '4.1', '4.2-success', '5', '7.1']),
+        // A page repeats nothing of its request.
+        onExchange: (exchange) => exchange.status !== 200 && entries.push(entryOf(exchange, redactor)),
         onProgress: progress.tell,
       },
     );
