@@ -5,16 +5,7 @@ import { createServer as createTls } from 'node:https';
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { KEY, SELF_SIGNED } from './certificates.ts';
-import {
-  behindTokens,
-  type Degenerate,
-  http,
-  isTokenPath,
-  listening,
-  page,
-  raw,
-  tokenAnswer,
-} from './tools.ts';
+import { type Degenerate, http, isTokenPath, listening, page, raw, tokenAnswer } from './tools.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 const BODY = String(page().body);
@@ -120,8 +111,4 @@ export const WIRE: readonly Degenerate[] = [
         'https',
       ),
   },
-  http('an answer after 80 ms of everything, and always the same page', async (request) => {
-    await sleep(80);
-    return behindTokens(page())(request);
-  }),
 ];
