@@ -4,7 +4,7 @@ import { isTokenRequest, middleware, tokenBody } from '../../../reference-server
 import { jsonAnswer } from '../../../reference-server/http.ts';
 import type { ServerOptions } from '../../../reference-server/start.ts';
 import { repeatedRefusals } from '../judge/waits.ts';
-import { line, mints, pageRequests } from '../record.ts';
+import { line, mints, pageRequests, sameAs, type Recorded } from '../record.ts';
 import { answered, finding, several, type Play, type Situation } from '../situation.ts';
 import { scopesOf } from '../stage.ts';
 import { both, paced, pageStep, UNAUTHENTICATED, usual } from './steps.ts';
@@ -73,18 +73,17 @@ export const tokenSituations: readonly Situation[] = [
     met: answered(401),
     judge: ({ requests }) => {
       const refused = pageRequests(requests).filter(({ status }) => status === 401);
-      const again = refused.find(
-        ({ token, atMs }) => atMs > refused[0]!.endMs! && token === refused[0]!.token,
-      );
-      return again
-        ? [
-            finding(
-              'a retry with a new token',
-              'one with the token that was refused',
-              [refused[0]!, again].map(line),
-            ),
-          ]
-        : [];
+      // Another walk may be under way with the same token.
+      const isRetry = (again: Recorded, first: Recorded): boolean =>
+        sameAs(again.request.path) === sameAs(first.request.path) && again.atMs > first.endMs!;
+      for (const first of refused) {
+        const again = refused.find((one) => isRetry(one, first) && one.token === first.token);
+        if (again) {
+          const received = 'one with the token that was refused';
+          return [finding('a retry with a new token', received, [first, again].map(line))];
+        }
+      }
+      return [];
     },
   },
   {
