@@ -9,6 +9,7 @@ import { isTrusted } from '../fixtures/checks/next.ts';
 import { pictureOfWalk } from '../fixtures/checks/walk-picture.ts';
 import { sayItem } from '../fixtures/checks/page.ts';
 import { amongThese, returnedAs } from '../fixtures/checks/returned-as.ts';
+import { streamOf } from '../fixtures/run/cover.ts';
 import { tokenVariable } from '../fixtures/run/evidence.ts';
 import { quote } from '../fixtures/run/shell.ts';
 import type { Precondition, Probe } from '../fixtures/run/probe.ts';
@@ -74,7 +75,7 @@ export function lawProbe<Case>(law: Law<Case>): LawProbe {
 
 async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number, atMostMs: number): Promise<void> {
   const arbitrary = await law.cases(kit);
-  const seed = seedOf(kit.options.seed, law.name);
+  const seed = streamOf(kit.options.seed, law.name);
   const numRuns = Math.max(1, Math.round(kit.options.runs * (law.share ?? 1)));
   let last: { example: Case; violation: Violation } | undefined;
   let stopped: { error: unknown } | undefined;
@@ -129,13 +130,6 @@ async function attempt<Case>(kit: Kit, law: Law<Case>, example: Case): Promise<V
     if (error instanceof PreconditionFailed) return undefined;
     throw error;
   }
-}
-
-/** Each law has a stream of its own, so that one law's cases don't depend on another's. */
-function seedOf(seed: number, name: string): number {
-  let hash = seed | 0;
-  for (const char of name) hash = (Math.imul(hash, 31) + char.codePointAt(0)!) | 0;
-  return hash;
 }
 
 // -- laws of paging over the kit -----------------------------------------------------------------

@@ -15,7 +15,8 @@ import {
   MOMENTS,
   type Moment,
   type Occasion,
-  type Rule,
+  type Place,
+  inMoment,
 } from '../fixtures/run/everywhere.ts';
 import type { Kit, PageOptions } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
@@ -24,17 +25,11 @@ import { walkOn } from '../fixtures/run/walk.ts';
 /** To the end of the narrow window even one by one, where ties don't make it longer. */
 const PAGES_AT_MOST = 5;
 
-const PAGES: Pick<Rule, 'id' | 'name' | 'ways'> = {
-  id: '4.2-success',
-  name: 'pages in many circumstances',
-  ways: () => [],
-};
+const PAGES: Place = { name: 'pages in many circumstances' };
 
 /** Where there is room for a hundred: the default shows on pages that it fills. */
-const DEFAULT: Pick<Rule, 'id' | 'name' | 'ways' | 'without'> = {
-  id: '4.2-pageSize-default',
+const DEFAULT: Place = {
   name: 'the default page size in many circumstances',
-  ways: () => [],
   without: ['window', 'page size'],
 };
 
@@ -100,13 +95,8 @@ export async function holdAgainstDefault(
   kit.fail({ id: '4.2-pageSize-default', cause: 'default', mismatch, exchange: first, again });
 }
 
-const supplementOf = (name: string, moment: Moment) =>
-  ({
-    name: moment === MOMENTS[0] ? name : `${name}, ${moment}`,
-    precondition: 'data',
-    supplement: true,
-    ...(moment === MOMENTS[0] ? {} : { last: true }),
-  }) as const;
+const supplementOf = ({ name }: Place, moment: Moment) =>
+  ({ ...inMoment(name, moment), precondition: 'data', supplement: true }) as const;
 
 export const probes: readonly Probe[] = MOMENTS.flatMap((moment: Moment) => [
   {
@@ -135,12 +125,12 @@ export const probes: readonly Probe[] = MOMENTS.flatMap((moment: Moment) => [
       '2.4-next',
       '2.4-next-absent',
     ],
-    ...supplementOf(PAGES.name, moment),
+    ...supplementOf(PAGES, moment),
     run: (kit: Kit) => inEveryCircumstance(kit, PAGES, moment, 0, (occasion) => walkThere(kit, occasion)),
   },
   {
     ids: ['4.2-pageSize-default'],
-    ...supplementOf(DEFAULT.name, moment),
+    ...supplementOf(DEFAULT, moment),
     run: (kit: Kit) => inEveryCircumstance(kit, DEFAULT, moment, 0, (occasion) => askDefault(kit, occasion)),
   },
 ]);

@@ -11,7 +11,7 @@ import type { RequirementId } from '../fixtures/requirements.ts';
 import { mintAll } from '../fixtures/run/mint-all.ts';
 import { observed, type Probe } from '../fixtures/run/probe.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
-import { encoded, NOBODY, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { encoded, NOBODY, rawQuery, SOME_WINDOW, NO_WIDTH } from '../fixtures/run/raw-request.ts';
 import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
 import { bearerHeader, forgedBearer, unauthenticated } from '../fixtures/run/unauthenticated.ts';
 
@@ -39,7 +39,6 @@ async function refusals(kit: Kit): Promise<void> {
   await kit.send({ ...valid, authorization: wrong });
 }
 
-/** An answer that needs no look at the data may be made before anybody looks at who asks. */
 async function forNothing(kit: Kit): Promise<void> {
   const { text, claims } = await kit.token();
   const wrong: [RequirementId, Authorization][] = [
@@ -54,9 +53,8 @@ async function forNothing(kit: Kit): Promise<void> {
       ['5-forged', forgedBearer(await forge(text), 'Bearer (token signed with another key)')],
     );
   }
-  const query = rawQuery(encoded({ from: SOME_WINDOW.from, to: SOME_WINDOW.from }));
   for (const [id, authorization] of wrong) {
-    const exchange = await kit.send(kit.request(await kit.tenantOf(), query, authorization));
+    const exchange = await kit.send(kit.request(await kit.tenantOf(), NO_WIDTH, authorization));
     kit.check(
       id,
       exchange,

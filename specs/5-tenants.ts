@@ -9,13 +9,11 @@ import { unknownIgnored } from '../fixtures/checks/token-error.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { encoded, NOBODY, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { encoded, NOBODY, rawQuery, SOME_WINDOW, NO_WIDTH } from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 const FIRST_PAGE = rawQuery(encoded(SOME_WINDOW));
 const LATER_PAGE = `${FIRST_PAGE}&from_id=1`;
-/** An answer that needs no look at the data may be made before anybody looks at who asks. */
-const NO_WIDTH = rawQuery(encoded({ from: SOME_WINDOW.from, to: SOME_WINDOW.from }));
 
 export const probes: readonly Probe[] = [
   {

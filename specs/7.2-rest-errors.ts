@@ -16,7 +16,7 @@ import type { RequestOut } from '../fixtures/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../fixtures/data/instant.ts';
 import { queryValue } from '../fixtures/client/page.ts';
 import { withParameter } from '../fixtures/run/circumstances.ts';
-import { Kit } from '../fixtures/run/kit.ts';
+import type { Kit } from '../fixtures/run/kit.ts';
 
 /** Asked in every circumstance. */
 const TELLING_TIMES = [
