@@ -2,26 +2,18 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { makeCertificates, secured } from '../certify/client/certificates.ts';
 import type { Listener } from '../reference-server/http.ts';
-import { findK6 } from './run/find-k6.ts';
 import { arrivalsOf } from './run/k6-run.ts';
 import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';
 import { rateLimit } from './scenarios/rate-limit.ts';
-import { load, setting } from './setting.ts';
+import { load, setting, test } from './setting.ts';
 import { startSimulatedServer } from './simulated/start.ts';
 import { verifySegments } from './verify/segments.ts';
 import { openSession, OPTIONS } from './verify/session.ts';
 import { verifyTokens } from './verify/tokens.ts';
-
-let k6 = '';
-test.beforeAll(async () => {
-  k6 = (await findK6()) ?? '';
-  if (!k6 && process.env['CI']) throw new Error('k6 is not there: npm run load -- install-k6');
-});
-test.beforeEach(() => test.skip(!k6, 'k6 is not there: npm run load -- install-k6'));
 
 const SECRET = 'simulated-secret-0-c0ffee';
 
@@ -126,7 +118,7 @@ test('usage is exit status 2, a target that is not there 3', async () => {
   }
 });
 
-test('tokens that live 4 s over 10 s: no 401, and few token calls', async () => {
+test('tokens that live 4 s over 10 s: no 401, and few token calls', async ({ k6 }) => {
   const outcome = await verifyTokens(k6, 4, 10);
   expect(outcome.unauthenticated).toBe(0);
   expect(outcome.pages).toBeGreaterThan(0);
@@ -134,12 +126,14 @@ test('tokens that live 4 s over 10 s: no 401, and few token calls', async () => 
   expect(outcome.tokens).toBeGreaterThan(4);
 });
 
-test('three segments ask exactly what one generator asks', async () => {
+test('three segments ask exactly what one generator asks', async ({ k6 }) => {
   const { rateError } = await verifySegments(k6, 60, 2, 1500);
   expect(rateError).toBe(0);
 });
 
-test('rate-limit: a target with a limiter is asked few times, one without as often as was said', async () => {
+test('rate-limit: a target with a limiter is asked few times, one without as often as was said', async ({
+  k6,
+}) => {
   await using none = await startSimulatedServer({});
   const free = await rateLimit.run(await openSession(k6, none.target()), {
     ...OPTIONS,
@@ -161,7 +155,9 @@ for (const [shared, scope] of [
   [false, 'client'],
   [true, 'shared'],
 ] as const) {
-  test(`rate-limit: a second client tells a limit that is ${shared ? 'shared' : "each client's own"}`, async () => {
+  test(`rate-limit: a second client tells a limit that is ${shared ? 'shared' : "each client's own"}`, async ({
+    k6,
+  }) => {
     await using server = await startSimulatedServer({
       limiter: { kind: 'fixed-window', limit: 30, windowMs: 2000 },
       sharedLimiter: shared,
@@ -201,7 +197,7 @@ test("the target's own certificates are trusted, and nobody else's", async () =>
   expect((await load(flags)).status).toBe(3);
 });
 
-test('rate-limit: a Retry-After that lies is a finding', async () => {
+test('rate-limit: a Retry-After that lies is a finding', async ({ k6 }) => {
   const limiter = { kind: 'fixed-window', limit: 30, windowMs: 3000 } as const;
   await using server = await startSimulatedServer({ limiter, retryAfterLie: -3 });
   const session = await openSession(k6, server.target());
@@ -209,7 +205,7 @@ test('rate-limit: a Retry-After that lies is a finding', async () => {
   expect(session.findings.map(({ id }) => id)).toContain('7.2-retry-after-honest');
 });
 
-test('paging: OFFSET is named, and a cut cursor is a finding', async () => {
+test('paging: OFFSET is named, and a cut cursor is a finding', async ({ k6 }) => {
   await using slow = await startSimulatedServer({ paging: 'offset', screenings: 30_000, pagingCost: 12 });
   const options = { ...OPTIONS, pageSize: 1000, maxPages: 100 };
   const { depth } = await paging.run(await openSession(k6, slow.target()), options);
@@ -220,7 +216,7 @@ test('paging: OFFSET is named, and a cut cursor is a finding', async () => {
   expect(session.findings.map(({ id }) => id)).toContain('4.2-r6-next-from');
 });
 
-test('an unreachable token endpoint half-way is void, not a verdict', async () => {
+test('an unreachable token endpoint half-way is void, not a verdict', async ({ k6 }) => {
   const server = await startSimulatedServer({});
   const session = await openSession(k6, server.target());
   await server[Symbol.asyncDispose]();

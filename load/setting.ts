@@ -1,12 +1,29 @@
-/** What the tests with k6 share: the command line as a user runs it, a simulated server with a place for results. */
+/** What the tests with k6 share: k6, the command line as a user runs it, a simulated server with a place for results. */
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { test as base } from '@playwright/test';
+import { findK6 } from './run/find-k6.ts';
 import { startSimulatedServer, type SimulatedServer } from './simulated/start.ts';
 import type { SimulatedSettings } from './simulated/server.ts';
 import type { LoadResult } from './result.ts';
+
+const MISSING = 'k6 is not there: npm run load -- install-k6';
+
+/** Every test of it needs k6: `k6` is its path. Without it a test is skipped, and fails in CI, where no skip is seen. */
+export const test = base.extend<{ readonly k6: string }>({
+  k6: [
+    async ({}, use, { skip }) => {
+      const k6 = await findK6();
+      if (!k6 && process.env['CI']) throw new Error(MISSING);
+      skip(!k6, MISSING);
+      await use(k6!);
+    },
+    { auto: true },
+  ],
+});
 
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
 

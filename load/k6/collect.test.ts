@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import type { ClientReport } from '../../certify/client/report.ts';
-import { findK6 } from '../run/find-k6.ts';
+import { test } from '../setting.ts';
 
 /** Where the ways of clients part; by hand all of them: npm run certify-client -- --command "sh load/k6/collect.sh". */
 const TELLING = [
@@ -13,10 +13,7 @@ const TELLING = [
   ...['401-for-ever', '429-with-seconds', '500-once', '403-not-retried', 'events-beside-rest'],
 ];
 
-test('the k6 client is a conformant one', async () => {
-  const k6 = (await findK6()) ?? '';
-  if (!k6 && process.env['CI']) throw new Error('k6 is not there: npm run load -- install-k6');
-  test.skip(!k6, 'k6 is not there: npm run load -- install-k6');
+test('the k6 client is a conformant one', async ({ k6 }) => {
   const directory = await mkdtemp(join(tmpdir(), 'k6-client-'));
   try {
     const flags = [

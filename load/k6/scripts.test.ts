@@ -4,23 +4,15 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, test } from '@playwright/test';
-import { findK6 } from '../run/find-k6.ts';
+import { expect } from '@playwright/test';
 import { baseEnvironment, K6_OFFLINE, runK6, scriptPath } from '../run/k6-run.ts';
-import { load, setting } from '../setting.ts';
+import { load, setting, test } from '../setting.ts';
 import { openSession } from '../verify/session.ts';
 
 const run = promisify(execFile);
 const SCRIPTS = ['arrivals', 'poll', 'ramp', 'rate-limit', 'smoke', 'soak', 'spike', 'token', 'walks'];
 
-let k6 = '';
-test.beforeAll(async () => {
-  k6 = (await findK6()) ?? '';
-  if (!k6 && process.env['CI']) throw new Error('k6 is not there: npm run load -- install-k6');
-});
-test.beforeEach(() => test.skip(!k6, 'k6 is not there: npm run load -- install-k6'));
-
-test('every script runs, ends with status 0, and with 99 where a threshold is broken', async () => {
+test('every script runs, ends with status 0, and with 99 where a threshold is broken', async ({ k6 }) => {
   await using at = await setting({});
   const session = await openSession(k6, at.server.target());
   const { from, to } = session.prepared.base.window;
@@ -46,7 +38,9 @@ test('every script runs, ends with status 0, and with 99 where a threshold is br
   }
 });
 
-test('scripts run by hand: with -e and the secret in the environment, held against thresholds of their own', async () => {
+test('scripts run by hand: with -e and the secret in the environment, held against thresholds of their own', async ({
+  k6,
+}) => {
   await using at = await setting({});
   const { baseUrl, authUrl, clients } = at.server.target() as {
     baseUrl: string;
@@ -125,7 +119,7 @@ test('the dashboard asks for metrics that scripts send, by the names that the Pr
   expect(asked.filter((name) => !known.includes(name))).toEqual([]);
 });
 
-test('no script would fetch anything', async () => {
+test('no script would fetch anything', async ({ k6 }) => {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
   try {
     for (const script of SCRIPTS) {

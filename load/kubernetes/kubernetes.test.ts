@@ -5,24 +5,16 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { Ajv } from 'ajv';
 import type { Merged } from '../estimate/merge.ts';
-import { findK6 } from '../run/find-k6.ts';
 import { K6_OFFLINE } from '../run/k6-run.ts';
-import { load, setting } from '../setting.ts';
+import { load, setting, test } from '../setting.ts';
 import { openSession, OPTIONS } from '../verify/session.ts';
 import { TESTRUN_SCHEMA, type TestRun } from './testrun.ts';
 import { writeKubernetes } from './write.ts';
 
 const run = promisify(execFile);
-
-let k6 = '';
-test.beforeAll(async () => {
-  k6 = (await findK6()) ?? '';
-  if (!k6 && process.env['CI']) throw new Error('k6 is not there: npm run load -- install-k6');
-});
-test.beforeEach(() => test.skip(!k6, 'k6 is not there: npm run load -- install-k6'));
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -32,7 +24,9 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test('kubernetes: a TestRun that the operator takes, an archive that runs, no secret in either', async () => {
+test('kubernetes: a TestRun that the operator takes, an archive that runs, no secret in either', async ({
+  k6,
+}) => {
   await using at = await setting({ clients: 2 });
   const session = await openSession(k6, at.server.target());
   const options = { ...OPTIONS, requestsPerSecond: 10, seconds: 1 };
@@ -72,7 +66,9 @@ test('kubernetes: a TestRun that the operator takes, an archive that runs, no se
   expect(summary.counts.pages).toBeGreaterThan(0);
 });
 
-test('kubernetes: three runners, paused as the operator starts them and let go together, add up to one run', async () => {
+test('kubernetes: three runners, paused as the operator starts them and let go together, add up to one run', async ({
+  k6,
+}) => {
   test.slow();
   await using at = await setting({ service: { workers: 64, serviceMs: 21, distribution: 'deterministic' } });
   const options = { ...OPTIONS, requestsPerSecond: 60, seconds: 3 };
