@@ -1,7 +1,5 @@
 /** Section 4.2: page sizes, order, and following next. */
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
-import type { Exchange } from '../fixtures/client/exchange.ts';
-import type { MismatchWithEvidence } from '../fixtures/checks/mismatch.ts';
 import { type Probe, observed } from '../fixtures/run/probe.ts';
 import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
 import {

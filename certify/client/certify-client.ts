@@ -9,7 +9,7 @@ import { makeCertificates } from './certificates.ts';
 import type { Client, Ended } from './client.ts';
 import { inOrder, within } from './data.ts';
 import { INTERRUPTED, judgePlay } from './judge/play.ts';
-import { readPrinted } from './judge/printed.ts';
+import { readPrinted } from './printed.ts';
 import { redactorOf, throughout, type Played } from './judge/throughout.ts';
 import { timelineOf } from './record.ts';
 import type { ClientReport, SituationResult } from './report.ts';

@@ -3,7 +3,7 @@ import type { Level } from '../../fixtures/requirements.ts';
 import type { Screening } from '../../fixtures/data/screening.ts';
 import type { Certificate, CertificateName } from './certificates.ts';
 import type { Ended } from './client.ts';
-import type { Printed } from './judge/printed.ts';
+import type { Printed } from './printed.ts';
 import { pageRequests, type Recorded } from './record.ts';
 import type { ClientFailure } from './report.ts';
 import type { Given, StageOptions } from './stage.ts';

@@ -17,6 +17,7 @@ import { readOnly } from './read-only.ts';
 import { recommended } from './recommended.ts';
 import { restErrors } from './rest-errors.ts';
 import { shape } from './shape.ts';
+import { tenants } from './tenants.ts';
 import { tokenErrorFaults } from './token-errors.ts';
 import { tokenRequests } from './token-requests.ts';
 import { tokens } from './tokens.ts';
@@ -34,7 +35,7 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   caches: cached,
   'one answer in many': intermittent,
   tokens,
-  authentication,
+  authentication: [...authentication, ...tenants],
   'whose token, and for how long': forged,
   'whose path': paths,
   'token errors': tokenErrorFaults,

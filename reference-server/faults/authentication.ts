@@ -1,19 +1,7 @@
-/** Section 5: who may ask, and for which tenant. */
-import { AsyncLocalStorage } from 'node:async_hooks';
-import { TENANTS } from '../provisioning.ts';
-import { parseForm } from '../form.ts';
+/** Section 5: who may ask. */
 import { errorAnswer, jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http.ts';
 import type { TokenClaims } from '../parts.ts';
-import {
-  instead,
-  isScreenings,
-  isTokenRequest,
-  middleware,
-  queryOf,
-  refusals,
-  requests,
-  storedPages,
-} from './alter.ts';
+import { instead, isScreenings, middleware, queryOf, requests } from './alter.ts';
 import type { Fault } from './fault.ts';
 
 const OTHERS = [
@@ -28,7 +16,7 @@ const OTHERS = [
 ] as const;
 
 const authorizationOf = ({ headers }: ServiceRequest): string => headers['authorization'] ?? '';
-const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
+export const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
 
 /** Without looking at the signature. */
 export function payloadOf(token: string): TokenClaims | undefined {
@@ -216,6 +204,13 @@ export const authentication: readonly Fault[] = [
     server: keptBy((token) => token.split('.').slice(0, 2).join('.')),
   },
   {
+    name: 'verified tokens are kept by the path that they were shown at',
+    trips: { '5-forbidden': /403 forbidden.*200/ },
+    mayTrip: [...OTHERS, '4.2-r3-one-tenant'],
+    bare: false,
+    server: keptByPath(),
+  },
+  {
     name: 'signatures compared without regard to case',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
     bare: true,
@@ -294,100 +289,11 @@ export const authentication: readonly Fault[] = [
     bare: true,
     server: fromQuery('token'),
   },
-  {
-    name: "another tenant's path is served its screenings",
-    trips: { '5-forbidden': /403 forbidden.*200/ },
-    mayTrip: ['5-forbidden-unknown', '4.2-r3-one-tenant', '7.2-not_found', '2.3-tenantId'],
-    bare: false,
-    server: pathTenant(),
-  },
-  {
-    name: "another tenant's path is an empty page",
-    trips: { '5-forbidden-unknown': /403 forbidden.*200/ },
-    mayTrip: ['5-forbidden'],
-    bare: true,
-    server: refusals([403], emptyPage),
-  },
-  {
-    name: "an onboarded tenant's path is 404 for another",
-    trips: { '5-forbidden': /403 forbidden.*404/ },
-    bare: false,
-    server: refusals([403], () => errorAnswer(404, 'not_found', 'no such tenant')),
-  },
-  {
-    name: "another tenant's path is 401",
-    trips: { '5-forbidden-unknown': /403 forbidden.*401/ },
-    mayTrip: ['5-forbidden'],
-    bare: true,
-    server: refusals([403], () => errorAnswer(401, 'unauthenticated', 'wrong tenant')),
-  },
-  {
-    name: 'verified tokens are kept by the path that they were shown at',
-    trips: { '5-forbidden': /403 forbidden.*200/ },
-    mayTrip: [...OTHERS, '4.2-r3-one-tenant'],
-    bare: false,
-    server: keptByPath(),
-  },
-  {
-    name: 'a token cache shared between tenants',
-    trips: { '5-one-tenant': /tenant_id: / },
-    mayTrip: [
-      '2.2-tenant_id',
-      '2.2-sub-client',
-      '5-forbidden',
-      '4.2-success',
-      '4.2-r3-one-tenant',
-      '7.2-not_found',
-    ],
-    bare: false,
-    server: sharedTokens(),
-  },
-  {
-    name: "the other tenant's screening in the middle of a page",
-    trips: { '4.2-r3-one-tenant': /only screenings of/, '2.3-tenantId': /as in the path/ },
-    mayTrip: [
-      '4.2-offsets',
-      '4.2-window',
-      '4.2-r4-order',
-      '4.2-r5-exactly-once',
-      '4.2-from-inclusive',
-      '4.2-from_id',
-    ],
-    bare: false,
-    server: strangerInside(false),
-  },
-  {
-    name: "the other tenant's screening in the middle of a page, its tenantId rewritten",
-    trips: { '4.2-r3-one-tenant': /holds|both tenants/ },
-    mayTrip: [
-      '4.2-offsets',
-      '4.2-window',
-      '4.2-r4-order',
-      '4.2-r5-exactly-once',
-      '4.2-from-inclusive',
-      '4.2-from_id',
-    ],
-    bare: false,
-    server: strangerInside(true),
-  },
 ];
 
 /** Answers requests whose token matches a pattern by itself. */
 function verifiedElse(answer: ServiceAnswer, pattern: RegExp): NonNullable<Fault['server']> {
   return instead((request) => (pattern.test(authorizationOf(request)) ? answer : undefined));
-}
-
-/** The claim's tenant is never compared: the path's tenant is taken for it. */
-function pathTenant(): NonNullable<Fault['server']> {
-  const path = new AsyncLocalStorage<string>();
-  return {
-    wrapHandler: (handler) => (request) =>
-      path.run(/\/tenants\/([^/?]+)/.exec(request.path)?.[1] ?? '', () => handler(request)),
-    ...verifying(() => async (token, nowSeconds, real) => {
-      const claims = await real(token, nowSeconds);
-      return claims && { ...claims, tenant_id: path.getStore() ?? claims.tenant_id };
-    }),
-  };
 }
 
 function fromQuery(name: string): NonNullable<Fault['server']> {
@@ -413,35 +319,5 @@ function keptByPath(): NonNullable<Fault['server']> {
         ? next({ ...request, headers: { ...request.headers, authorization: known } })
         : answer;
     };
-  });
-}
-
-function sharedTokens(): NonNullable<Fault['server']> {
-  return middleware(() => {
-    let kept: ServiceAnswer | undefined;
-    return async (request, next) => {
-      const answer = await next(request);
-      if (!isTokenRequest(request) || answer.status !== 200) return answer;
-      const scopes = parseForm(request.body.toString())?.get('scope');
-      if (scopes?.[0] !== 'screenings.read') return answer;
-      return (kept ??= answer);
-    };
-  });
-}
-
-function strangerInside(rewritten: boolean): NonNullable<Fault['server']> {
-  return storedPages(() => async (query, ask) => {
-    const page = await ask(query);
-    const middle = page.items[page.items.length >> 1];
-    if (page.items.length < 5 || !middle) return page;
-    const { fromId: _, ...window } = query;
-    const others = await ask({ ...window, tenantId: TENANTS.secondTenant, pageSize: 1 });
-    const [stranger] = others.items;
-    if (!stranger) return page;
-    const json = rewritten
-      ? stranger.json.replace(/"tenantId":"[^"]*"/, `"tenantId":"${query.tenantId}"`)
-      : stranger.json;
-    const items = page.items.map((item) => (item === middle ? { ...stranger, json } : item));
-    return { ...page, items };
   });
 }

@@ -131,7 +131,6 @@ export const shape: readonly Fault[] = [
     trips: { '4.2-window': /only items in \[|on the page|as the dataset says/ },
     mayTrip: [
       '4.2-success',
-      '4.2-success',
       '4.2-r4-order',
       '4.2-r5-exactly-once',
       '4.2-from-inclusive',
@@ -204,14 +203,7 @@ export const shape: readonly Fault[] = [
   {
     name: 'links is an array of relations',
     trips: { '2.4-links': /links: an object/ },
-    mayTrip: [
-      '4.2-from_id',
-      '4.2-from_id',
-      '2.4-next',
-      '4.2-r5-exactly-once',
-      '4.2-window',
-      '4.2-r7-link-absent',
-    ],
+    mayTrip: ['4.2-from_id', '2.4-next', '4.2-r5-exactly-once', '4.2-window', '4.2-r7-link-absent'],
     bare: true,
     server: pages((page) => {
       const { next } = page.links as { next?: string };
@@ -235,14 +227,7 @@ export const shape: readonly Fault[] = [
   {
     name: 'next is an object with href',
     trips: { '2.4-next': /next: a URL/ },
-    mayTrip: [
-      '4.2-from_id',
-      '4.2-from_id',
-      '4.2-r5-exactly-once',
-      '4.2-window',
-      '4.2-r7-link',
-      '4.2-r7-link-absent',
-    ],
+    mayTrip: ['4.2-from_id', '4.2-r5-exactly-once', '4.2-window', '4.2-r7-link', '4.2-r7-link-absent'],
     bare: true,
     server: pages((page) => {
       const { next } = page.links as { next?: string };
@@ -271,9 +256,6 @@ export const shape: readonly Fault[] = [
     name: 'next of the last page leads back to the first',
     trips: { '4.2-r5-exactly-once': /repeats|leads back|each screening once/ },
     mayTrip: [
-      '4.2-window',
-      '4.2-offsets',
-      '4.2-from_id',
       '4.2-window',
       '4.2-offsets',
       '4.2-from_id',

@@ -1,11 +1,12 @@
 /** Stores that keep instants less finely than they are given them, show things late, or hold the same for two tenants. */
-import { formatInstant, instant, shift } from '../../fixtures/data/instant.ts';
+import { compareInstants, formatInstant, instant, shift } from '../../fixtures/data/instant.ts';
 import type { Target } from '../../fixtures/target/target.ts';
 import { middleware, pages, storedPages, withHeader } from '../faults/alter.ts';
 import { cutTo, eachItem, retimed, rows } from '../faults/rows.ts';
 import type { StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../start.ts';
 import type { Variant } from './variant.ts';
+import { TENANTS } from '../provisioning.ts';
 
 const cutText = (testTime: string, digits: number): string =>
   testTime.replace(/\.\d+/, (fraction) => fraction.slice(0, digits + 1));
@@ -32,8 +33,6 @@ const coarse = (name: string, digits: number): Variant => {
 export const microseconds = [coarse('a store of microseconds, loaded with a finer dataset', 6)];
 export const milliseconds = [coarse('a store of milliseconds, loaded with a finer dataset', 3)];
 
-const PRIMARY = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
-
 const ofTenant = (json: string, tenantId: string): string =>
   json.replace(/"tenantId":"[^"]*"/, `"tenantId":"${tenantId}"`);
 
@@ -42,13 +41,13 @@ export const equalData: readonly Variant[] = [
   {
     name: 'both tenants hold equal data but for tenantId',
     server: storedPages(() => async (query, ask) => {
-      if (query.tenantId === PRIMARY) return ask(query);
-      const page = await ask({ ...query, tenantId: PRIMARY });
+      if (query.tenantId === TENANTS.primary) return ask(query);
+      const page = await ask({ ...query, tenantId: TENANTS.primary });
       const items = page.items.map((item) => ({ ...item, json: ofTenant(item.json, query.tenantId) }));
       return { ...page, items };
     }),
     target: (target): Target => {
-      const tenantId = target.clients.secondTenant?.tenantId ?? PRIMARY;
+      const tenantId = target.clients.secondTenant?.tenantId ?? TENANTS.primary;
       return {
         ...target,
         secondDataset: target.dataset?.map((one) => ({
@@ -130,18 +129,14 @@ function arriving(): ServerOptions {
       const { from, to, fromId, tenantId, pageSize } = query;
       const inside = arrived(tenantId).filter(({ testTime, id }) => {
         const at = instant(testTime);
-        const same = at.seconds === from.seconds && at.fraction === from.fraction;
-        const begun = fromId === undefined || !same ? !isBefore(at, from) : id > fromId;
-        return begun && isBefore(at, to);
+        const behind = compareInstants(at, from) || (fromId === undefined || id > fromId ? 1 : -1);
+        return behind > 0 && compareInstants(at, to) < 0;
       });
       const all = [...items, ...inside];
       return { items: all.slice(0, pageSize), more: all.length > pageSize };
     };
   });
 }
-
-const isBefore = (a: ReturnType<typeof instant>, b: ReturnType<typeof instant>): boolean =>
-  a.seconds < b.seconds || (a.seconds === b.seconds && a.fraction < b.fraction);
 
 /** Nobody can have its dataset. */
 export const live: readonly Variant[] = [{ name: 'screenings arrive all the while', server: arriving() }];

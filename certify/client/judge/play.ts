@@ -3,7 +3,7 @@ import type { Status } from '../../report.ts';
 import { line, pageRequests } from '../record.ts';
 import type { ClientFailure } from '../report.ts';
 import { finding, several, type Play, type Situation } from '../situation.ts';
-import { collectionFindings } from './printed.ts';
+import { collectionFindings } from './collection.ts';
 
 export interface Judged {
   readonly status: Status;

@@ -4,8 +4,8 @@ import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 import { countsHistogram, type LoadClient, type LoadConfig } from './config.ts';
 import { bucketOf, BUCKETS } from './histogram.ts';
-import { judgeLimited, judgePage, parseQuery, type Cursor, type Finding } from './judge.ts';
-import { write, type RatePolicy } from './record.ts';
+import { judgeLimited, judgePage, parseQuery, type Cursor, type Finding, type RatePolicy } from './judge.ts';
+import { write } from './record.ts';
 
 export interface Token {
   readonly value: string;

@@ -3,7 +3,6 @@
  * Runs in k6 and in Node alike. Ids of findings are those of the kit's catalogue.
  */
 import { compareIds, instantKey } from './instant.ts';
-import type { RatePolicy } from './record.ts';
 
 export interface Finding {
   /** The requirement's id, such as `4.2-r4-order`. */
@@ -142,6 +141,12 @@ function judgeLinks(
   if (query['from_id'] !== last.id) {
     blame('4.2-r6-next-from_id', `expected from_id=${last.id}, got ${query['from_id']}`);
   }
+}
+
+/** What RateLimit headers declare. */
+export interface RatePolicy {
+  readonly limit: number;
+  readonly windowSeconds: number;
 }
 
 export interface LimitedVerdict {

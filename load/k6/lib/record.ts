@@ -1,5 +1,5 @@
 /** What a script tells the kit: one line of JSON each on the console, of these shapes. Runs in k6 and in Node alike. */
-import type { Finding } from './judge.ts';
+import type { Finding, RatePolicy } from './judge.ts';
 
 /** A request of open arrivals. */
 export interface ArrivalRecord {
@@ -17,12 +17,6 @@ export interface ArrivalRecord {
   readonly client: number;
   readonly retryAfterSeconds?: number | undefined;
   readonly policy?: RatePolicy | undefined;
-}
-
-/** What RateLimit headers declare. */
-export interface RatePolicy {
-  readonly limit: number;
-  readonly windowSeconds: number;
 }
 
 /** A page of a walk. */
