@@ -12,14 +12,12 @@ import type { Authorization, RequestOut } from '../fixtures/client/exchange.ts';
 import { screeningsUrl } from '../fixtures/client/page.ts';
 import type { Token } from '../fixtures/client/token.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
-import { askerOf, type Ground } from '../fixtures/run/circumstances.ts';
-import { ruleProbes, type Rule, type Way } from '../fixtures/run/everywhere.ts';
+import { askerOf, pathOf, type Ground } from '../fixtures/run/circumstances.ts';
+import { levelOf, ruleProbes, type Rule, type Way } from '../fixtures/run/everywhere.ts';
 import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
+import { NOBODY } from '../fixtures/run/raw-request.ts';
 import { bearerHeader, expiredBearer, forgedBearer } from '../fixtures/run/unauthenticated.ts';
 import { Untested } from '../fixtures/errors.ts';
-
-/** A tenant that nobody has. */
-const NOBODY = '00000000-0000-4000-8000-00000000dead';
 
 /** Another answer to who asks, on a request that is valid otherwise: 401. */
 const who =
@@ -45,11 +43,11 @@ const ways =
   (kit: Kit): readonly Way[] =>
     all.map((way) => way(kit));
 
-/** The same request on another tenant's path. */
-const onPathOf = (request: RequestOut, { baseUrl }: Ground, tenantId: string): RequestOut => ({
-  ...request,
-  url: `${screeningsUrl(baseUrl, tenantId)}?${request.url.split('?')[1]}`,
-});
+/** The same request on another tenant's path, in the case of the own. */
+const onPathOf = (request: RequestOut, ground: Ground, tenantId: string): RequestOut => {
+  const url = `${screeningsUrl(ground.baseUrl, tenantId)}?${request.url.split('?')[1]}`;
+  return levelOf('path', pathOf(request))({ ...request, url }, ground);
+};
 
 const none = constantPart('');
 
@@ -172,7 +170,6 @@ const RULES: readonly Rule[] = [
   {
     id: '5-forbidden-unknown',
     name: 'the path of a tenant that nobody has, in many circumstances',
-    without: ['path'],
     ways: (kit) => [
       {
         alter: (request, ground) => onPathOf(request, ground, NOBODY),

@@ -193,6 +193,16 @@ function oddQueries(): string[] {
   ];
 }
 
+/** Token requests of which one parameter is no text that a database takes: NUL, octets that are no UTF-8. */
+function oddForms(kit: Kit): string[] {
+  const valid = kit.client.validForm('primary');
+  return ['client_id', 'scope'].flatMap((odd) =>
+    ['%00', 'a%00b', '%ff%fe', '%ED%A0%80'].map((value) =>
+      valid.map(([name, usual]) => `${name}=${name === odd ? value : encodeURIComponent(usual)}`).join('&'),
+    ),
+  );
+}
+
 export const probes: readonly Probe[] = [
   ...RULES.flatMap(ruleProbes),
   {
@@ -249,7 +259,9 @@ export const probes: readonly Probe[] = [
       const form = kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]]);
       await kit.send({ ...form, offPath: true });
       const { form: _, ...bare } = form;
-      for (const body of ['', '%zz=%zz&&==', '\u0000', '{']) await kit.send({ ...bare, body, offPath: true });
+      for (const body of ['', '%zz=%zz&&==', '\u0000', '{', ...oddForms(kit)]) {
+        await kit.send({ ...bare, body, offPath: true, suspicious: isSuspicious(body) });
+      }
     },
   },
   {

@@ -88,6 +88,12 @@ export const rarePlaces: readonly Fault[] = [
     ),
   },
   {
+    name: "another tenant's path is an empty page in upper case",
+    trips: { '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ },
+    bare: false,
+    server: unnoticed('forbidden', isUpperCase),
+  },
+  {
     name: 'to earlier than from is an empty page where the window lies in the future',
     trips: { '4.2-r2-inverted': /invalid_time_range.*200/ },
     mayTrip: ['7.2-invalid_time_range'],

@@ -32,6 +32,19 @@ export const recommended: readonly Fault[] = [
     server: tokenBody((body) => ({ ...body, expires_in: 3_597 })),
   },
   {
+    name: 'new tokens are backdated by a minute: expires_in 3540',
+    trips: { '2.1-expires_in-3600': /3600 for a new token/ },
+    bare: true,
+    server: {
+      ...claims(({ iat, exp, ...original }) => ({
+        ...original,
+        iat: Number(iat) - 60,
+        exp: Number(exp) - 60,
+      })),
+      ...tokenBody((body) => ({ ...body, expires_in: Number(body['expires_in']) - 60 })),
+    },
+  },
+  {
     name: 'sub with a suffix of the identity provider',
     trips: { '2.2-sub-client': /the client_id/ },
     bare: true,

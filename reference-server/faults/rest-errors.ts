@@ -245,7 +245,7 @@ export const restErrors: readonly Fault[] = [
     bare: true,
     server: middleware(() => async (request, next) => {
       const answer = await next(request);
-      const onboarded = /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/.test(request.path);
+      const onboarded = /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/i.test(request.path);
       return isScreenings(request) && answer.status === 403 && !onboarded ? emptyPage() : answer;
     }),
   },
@@ -267,6 +267,15 @@ export const restErrors: readonly Fault[] = [
     mayTrip: ['7.2-body'],
     bare: true,
     server: instead((request) => (request.path.includes('%00') ? refusal('internal_error', 500) : undefined)),
+  },
+  {
+    name: 'a NUL in the client_id reaches the database: 500',
+    trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
+    mayTrip: ['7.2-body'],
+    bare: true,
+    server: answers((answer, { body }) =>
+      /client_id=[^&]*%00/.test(String(body)) ? jsonAnswer(500, { error: 'server_error' }) : answer,
+    ),
   },
   {
     name: 'a huge from_id overflows: 500',

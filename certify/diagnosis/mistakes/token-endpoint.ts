@@ -31,6 +31,7 @@ export const tokenEndpoint: readonly Mistake[] = [
       'a kept token handed out with its whole lifetime although half of it is over',
       'expires_in says 60 for an hour',
       'tokens of half an hour less a margin: expires_in 3597',
+      'new tokens are backdated by a minute: expires_in 3540',
     ],
   },
   {
