@@ -5,6 +5,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Argument, Command } from 'commander';
+import { endWhenTold } from '../fixtures/process.ts';
 import { certificateRows } from './bench/certificate.ts';
 import type { Row } from './bench/pages.ts';
 import { serviceRows } from './bench/service.ts';
@@ -25,6 +26,8 @@ const command = new Command('bench')
   .parse();
 const flags = command.opts<{ screenings: number; rounds: number; seconds: number; reportDir: string }>();
 const [part] = command.args;
+
+endWhenTold();
 
 const tell = (line: string): void => console.error(line);
 const plan = { rounds: flags.rounds, seconds: flags.seconds, tell };

@@ -2,6 +2,7 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { makeCertificates, secured } from '../certify/client/certificates.ts';
 import type { Listener } from '../reference-server/http.ts';
@@ -58,6 +59,23 @@ test('smoke: fast but wrong fails, exit status 1', async () => {
   expect(result).toMatchObject({ void: false, conformant: false });
   expect(result.findings.map(({ id }) => id)).toContain('4.2-r4-order');
   expect(result.thresholds).toMatchObject({ 'findings count<1': false });
+});
+
+test('interrupted, a scenario ends at once and says what it has: void, exit status 130', async () => {
+  await using at = await setting({});
+  const { status, output } = await load(
+    ['soak', '--duration', '10m', '--rate', '20', ...at.flags],
+    {},
+    async (child) => {
+      while ((await at.server.counts()).pages < 10) await sleep(100);
+      child.kill('SIGINT');
+    },
+  );
+  expect(output).toMatch(/VOID: interrupted after \d+ s/);
+  expect(status).toBe(130);
+  const result = await at.result('soak');
+  expect(result.void).toContain('interrupted');
+  expect(result.requests).toBeGreaterThan(0);
 });
 
 test('smoke: a slow target breaks the SLO, exit status 1; a machine that is busy otherwise blames nobody', async () => {

@@ -11,6 +11,16 @@ import { ensureK6, installK6 } from './run/find-k6.ts';
 import { Unreachable } from './run/prepare.ts';
 import { SCENARIOS, type ScenarioName } from './scenarios/all.ts';
 import { UsageError } from '../fixtures/errors.ts';
+import { INTERRUPTED_STATUS, onToldToEnd, unlessAborted, type EndReason } from '../fixtures/process.ts';
+
+/** Told to end, a scenario tells what it has; whatever else is under way ends, and its children with it. */
+const interruption = new AbortController();
+let interruptedBy: EndReason | undefined;
+onToldToEnd((why) => {
+  interruptedBy = why;
+  interruption.abort(new Error('interrupted'));
+});
+const { signal } = interruption;
 
 const tell = (line: string): void => console.error(line);
 
@@ -28,7 +38,7 @@ for (const [name, { about, flags }] of Object.entries(SCENARIOS)) {
   const command = program.command(name).description(about);
   for (const flag of [...COMMON, ...flags]) command.addOption(flag);
   command.action(async (given: ScenarioFlags) => {
-    process.exitCode = await scenarioCommand(name as ScenarioName, given, tell);
+    process.exitCode = await scenarioCommand(name as ScenarioName, given, tell, signal);
   });
 }
 
@@ -78,7 +88,10 @@ program
   .option('--thoroughness <n>', "scales the length of capacity's steps", above0, 1)
   .option('--seed <n>', 'draws the servers', whole, 1)
   .action(async (what: Verification, flags: VerifyFlags) => {
-    process.exitCode = await verifyCommand(what, flags, () => ensureK6(tell), tell);
+    process.exitCode = await unlessAborted(
+      signal,
+      verifyCommand(what, flags, () => ensureK6(tell), tell),
+    );
   });
 
 program
@@ -86,7 +99,7 @@ program
   .description('builds k6 with Go into the cache, unless it is found already, and prints its path')
   .option('--force', 'build even if it is there')
   .action(async ({ force }: { force?: boolean }) => {
-    console.log(force ? await installK6() : await ensureK6(tell));
+    console.log(await unlessAborted(signal, force ? installK6() : ensureK6(tell)));
   });
 
 try {
@@ -99,8 +112,13 @@ try {
   } else if (error instanceof Unreachable) {
     console.error(`the target can't be loaded: ${error.message}`);
     process.exitCode = EXIT.void;
-  } else if ((error as Error).name === 'AbortError') {
+  } else if (signal.aborted) {
     console.error('interrupted');
+  } else {
+    const { stack, message } = error as Error;
+    console.error(`the kit itself failed: ${stack ?? message}`);
     process.exitCode = EXIT.void;
-  } else throw error;
+  }
 }
+// All is written: what is still under way ends with this process.
+process.exit(interruptedBy ? INTERRUPTED_STATUS[interruptedBy] : process.exitCode);

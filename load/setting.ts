@@ -1,5 +1,5 @@
 /** What the tests with k6 share: k6, the command line as a user runs it, a simulated server with a place for results. */
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,10 +27,11 @@ export const test = base.extend<{ readonly k6: string }>({
 
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
 
-/** Runs the command line as a user does. */
+/** Runs the command line as a user does; `meanwhile` may end it. */
 export async function load(
   args: readonly string[],
   env: Record<string, string> = {},
+  meanwhile?: (child: ChildProcess) => unknown,
 ): Promise<{ status: number; output: string }> {
   const child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...args], {
     env: { ...process.env, ...env },
@@ -38,6 +39,7 @@ export async function load(
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (piece: Buffer) => (output += piece.toString()));
+  void meanwhile?.(child);
   return new Promise((done) => child.on('close', (code) => done({ status: code ?? -1, output })));
 }
 

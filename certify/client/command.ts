@@ -1,6 +1,6 @@
 /** A client that is a shell command, started once a situation. */
-import { spawn } from 'node:child_process';
 import { UsageError } from '../../fixtures/errors.ts';
+import { spawnGuarded } from '../../fixtures/guarded.ts';
 import { environmentOf, type Client, type Ended } from './client.ts';
 import type { Given } from './stage.ts';
 
@@ -11,12 +11,8 @@ const GRACE_MS = 1_500;
 /** `directory`: where the command runs. */
 export function commandClient(command: string, directory: string): Client {
   return async (given, signal) => {
-    const child = spawn(filled(command, given), {
-      shell: true,
+    const child = spawnGuarded('/bin/sh', ['-c', filled(command, given)], {
       cwd: directory,
-      // A group of its own, so that what the command started ends with it.
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...ownEnvironment(), ...environmentOf(given) },
     });
     const kill = (name: NodeJS.Signals): void => {

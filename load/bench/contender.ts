@@ -79,4 +79,5 @@ function first(): Server {
 
 const server = kind === 'first' ? first() : plain(kind === 'constant' ? constant : ANSWERS[kind]!);
 server.listen(0, '127.0.0.1', () => console.log((server.address() as AddressInfo).port));
+process.stdout.on('error', () => process.exit());
 process.stdin.on('end', () => process.exit()).resume();

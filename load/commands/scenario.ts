@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { resolveTarget, type Target } from '../../fixtures/target/target.ts';
+import { unlessAborted } from '../../fixtures/process.ts';
 import { terminalSummary, writeResult } from '../report/write.ts';
 import { exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
@@ -44,23 +45,25 @@ export interface ScenarioFlags {
 
 const DEEPEST = 4000;
 
-/** Runs it and returns the exit status. Throws UsageError and Unreachable. */
+/**
+ * Runs it and returns the exit status. Throws UsageError and Unreachable, and the signal's reason where it is aborted
+ * before the load begins; from then on the result is what there was until then.
+ */
 export async function scenarioCommand(
   name: ScenarioName,
   flags: ScenarioFlags,
   tell: (line: string) => void,
+  signal: AbortSignal,
 ): Promise<number> {
   const named = await namedTarget(flags);
   if (flags.kubernetes && !named)
     throw new UsageError('--kubernetes needs a target that the cluster reaches: --target or --base-url');
   if (flags.kubernetes) refuseLoopback(named!);
   // k6 is looked for before anything is started: its absence is told at once.
-  const k6 = await ensureK6(tell);
-  await using running = named ? undefined : await reference(flags, tell);
+  const k6 = await unlessAborted(signal, ensureK6(tell));
+  await using running = named ? undefined : await unlessAborted(signal, reference(flags, tell));
   const target = named ?? (await resolveTarget(withoutData(running!.target), { label: 'reference server' }));
-  const prepared = await prepare(target);
-  const interrupted = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+  const prepared = await unlessAborted(signal, prepare(target));
   const session = new Session(
     k6,
     prepared,
@@ -74,7 +77,7 @@ export async function scenarioCommand(
       outputs: flags.out ?? [],
     },
     tell,
-    interrupted.signal,
+    signal,
   );
   const options = {
     startRate: flags.startRate ?? 10,

@@ -1,10 +1,10 @@
 /** Runs one k6 script in a process of its own and reads what it wrote: requests, findings, the summary. */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { spawnGuarded } from '../../fixtures/guarded.ts';
 import type { Sample } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
@@ -49,9 +49,13 @@ export const K6_OFFLINE = {
 export const scriptPath = (name: string): string =>
   fileURLToPath(new URL(`../k6/${name}.ts`, import.meta.url));
 
+/** In which k6 writes what it has, when it is interrupted. */
+const LAST_WORDS_MS = 3_000;
+
 /** Room beyond the planned length before k6 is stopped: it must never hang the kit. */
 const GRACE_SECONDS = 90;
 
+/** Where the signal is aborted, k6 ends early, and what it had is there. */
 export async function runK6(script: string, options: K6Options): Promise<K6Run> {
   const { k6, config, env, args = [], signal, ca } = options;
   const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
@@ -62,7 +66,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     await writeFile(configPath, JSON.stringify(config));
     const trusted = ca === undefined ? {} : { SSL_CERT_FILE: join(directory, 'trusted.pem') };
     if (ca !== undefined) await writeFile(trusted.SSL_CERT_FILE!, `${await systemCertificates()}\n${ca}`);
-    const child = spawn(
+    const child = spawnGuarded(
       k6,
       [
         'run',
@@ -82,10 +86,14 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
           LOAD_CONFIG: configPath,
           SUMMARY: summaryPath,
         },
-        stdio: ['ignore', 'ignore', 'pipe'],
-        signal,
       },
     );
+    child.stdout.resume();
+    const interrupt = (): void => {
+      child.kill('SIGINT');
+      setTimeout(() => child.kill('SIGKILL'), LAST_WORDS_MS).unref();
+    };
+    signal?.addEventListener('abort', interrupt, { once: true });
     const startedAt = Date.now();
     const pressure = watchPressure();
     let stderr = '';
@@ -99,6 +107,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     const [code] = (await once(child, 'close').finally(() => {
       clearInterval(meter);
       clearTimeout(limit);
+      signal?.removeEventListener('abort', interrupt);
     })) as [number | null];
     const wallSeconds = (Date.now() - startedAt) / 1000;
 

@@ -38,7 +38,8 @@ export async function startReference(
       file,
       ...flags,
     ],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
+    // It ends when this process does, however that ends.
+    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, STARTED_BY: String(process.pid) } },
   );
   const exited = once(child, 'exit');
   let lastWords = '';

@@ -52,7 +52,7 @@ export class Session {
   readonly prepared: Prepared;
   readonly settings: LoadSettings;
   readonly tell: (line: string) => void;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: AbortSignal;
   /** Over all runs of the session. */
   readonly findings: Finding[] = [];
   requests = 0;
@@ -65,13 +65,15 @@ export class Session {
   #seed: number;
   #latencyMs = FIRST_GUESS_MS;
   readonly connections = new Connections();
+  /** Runs of k6 that are under way. */
+  readonly #running = new Set<Promise<K6Run>>();
 
   constructor(
     k6: string,
     prepared: Prepared,
     settings: LoadSettings,
     tell: (line: string) => void,
-    signal?: AbortSignal,
+    signal: AbortSignal = new AbortController().signal,
   ) {
     this.k6 = k6;
     this.prepared = prepared;
@@ -105,8 +107,20 @@ export class Session {
     };
   }
 
+  /** After the signal: what k6 had until then is counted. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#running);
+  }
+
   /** Runs a script once. Throws VoidRun where k6 itself failed. */
   async run(script: string, config: LoadConfig, args: readonly string[] = []): Promise<K6Run> {
+    this.signal.throwIfAborted();
+    const running = this.#runAndCount(script, config, args);
+    this.#running.add(running);
+    return running.finally(() => this.#running.delete(running));
+  }
+
+  async #runAndCount(script: string, config: LoadConfig, args: readonly string[]): Promise<K6Run> {
     const run = await runK6(script, {
       k6: this.k6,
       config,

@@ -1,5 +1,6 @@
 /** The scenarios by name, and one way to run any of them into a result. */
 import { conformant, gatherFindings, type LoadResult } from '../result.ts';
+import { unlessAborted } from '../../fixtures/process.ts';
 import { VoidRun, type Session } from '../run/session.ts';
 import { Unreachable } from '../run/prepare.ts';
 import { capacity } from './capacity.ts';
@@ -36,10 +37,13 @@ export async function runScenario(
   let outcome: Partial<LoadResult> = {};
   let why: false | string = false;
   try {
-    outcome = await SCENARIOS[name].run(session, options);
+    outcome = await unlessAborted(session.signal, SCENARIOS[name].run(session, options));
   } catch (error) {
-    if (!(error instanceof VoidRun) && !(error instanceof Unreachable)) throw error;
-    why = error.message;
+    if (session.signal.aborted) {
+      await session.settled();
+      why = `interrupted after ${((Date.now() - startedAt.getTime()) / 1000).toFixed(0)} s`;
+    } else if (error instanceof VoidRun || error instanceof Unreachable) why = error.message;
+    else throw error;
   }
   const findings = gatherFindings(session.findings);
   return {
