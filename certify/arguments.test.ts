@@ -14,7 +14,7 @@ const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
   ['--timeout soon', /--timeout/],
   ['--deadline 0', /--deadline.*more than 0/],
   ['--seed -1', /--seed/],
-  ['surplus', /too many arguments/],
+  ['surplus', /"surplus" belongs to no flag; flags are written so: npm run certify -- --target target.json/],
 ];
 
 for (const [argv, words] of mistakes) {
@@ -24,6 +24,12 @@ for (const [argv, words] of mistakes) {
     expect(parse).not.toThrow(/\n/);
   });
 }
+
+test('what npm kept for itself, as no -- stood before it, is told: not the reference server is meant', () => {
+  const npm = { ...env, npm_lifecycle_event: 'certify', npm_config_target: 'acme.json' };
+  expect(() => parseArguments([], npm)).toThrow(/npm kept the flags for itself; .* -- --target/);
+  expect(parseArguments(['--target', 'acme.json'], npm)).toMatchObject({ target: 'acme.json' });
+});
 
 test('without the secret in the environment nothing is sent', () => {
   const argv = ['--base-url', 'http://127.0.0.1:1', '--auth-url', 'http://127.0.0.1:1', '--client-id', 'a'];

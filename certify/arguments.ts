@@ -9,7 +9,7 @@ import {
 } from '../fixtures/requirements.ts';
 import { nearest } from '../fixtures/target/usage.ts';
 import { commandName } from './called-from.ts';
-import { DEFAULT_DEADLINE_MS, selectIds } from './certify.ts';
+import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from './certify.ts';
 import { shellWord } from '../fixtures/run/shell.ts';
 import { KIT_VERSION } from '../fixtures/package.ts';
 import { UsageError } from '../fixtures/errors.ts';
@@ -127,7 +127,11 @@ function command(): Command {
       'requests of the whole run, the most telling ones first',
       whole(20, 10_000_000),
     )
-    .option('--concurrency <number>', 'checks side by side (default 4; 1: request by request)', whole(1, 64))
+    .option(
+      '--concurrency <number>',
+      `checks side by side (default ${CONCURRENCY}; 1: request by request)`,
+      whole(1, 64),
+    )
     .option('--timeout <seconds>', `of one request (default ${DEFAULTS.timeoutMs / 1000})`, seconds(3600))
     .option(
       '--deadline <seconds>',
@@ -135,7 +139,7 @@ function command(): Command {
       seconds(86_400),
     )
     .version(KIT_VERSION)
-    .allowExcessArguments(false)
+    .allowExcessArguments()
     .addHelpText(
       'after',
       '\nExit status: 0 conformant, 1 non-conformant, 2 wrong usage, 3 incomplete, 4 the kit itself failed, 130 or 143 interrupted',
@@ -158,6 +162,7 @@ export function parseArguments(
     throw new UsageError(error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' '));
   }
   const flags = parser.opts<Record<string, string & number>>();
+  refuseLost(parser.args, flags, env);
   checkTarget(flags, env);
   const { target, baseUrl, authUrl, clientId, dataset, reportDir, only, runs, seed, maxRequests, timeout } =
     flags;
@@ -206,6 +211,15 @@ export function parseArguments(
 
 function defined<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+}
+
+/** Flags before the `--` are npm's: it keeps them, and passes on what stood behind them. */
+function refuseLost(words: readonly string[], flags: Record<string, unknown>, env: NodeJS.ProcessEnv): void {
+  const { npm_config_target: target, npm_config_base_url: baseUrl } = env;
+  const kept = env['npm_lifecycle_event'] === 'certify' && (target?.endsWith('.json') || baseUrl);
+  if (words.length === 0 && (!kept || flags['target'] || flags['baseUrl'])) return;
+  const what = words.length > 0 ? `"${words[0]}" belongs to no flag` : 'npm kept the flags for itself';
+  throw new UsageError(`${what}; flags are written so: ${CALLED} --target target.json`);
 }
 
 function checkTarget(flags: Record<string, unknown>, env: NodeJS.ProcessEnv): void {

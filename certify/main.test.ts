@@ -206,6 +206,24 @@ test('at its deadline a run reports what it has: 3', async ({ server }) => {
   expect(report.requirements.filter(({ status }) => ['fail', 'error'].includes(status))).toEqual([]);
 });
 
+test('a recording that the command wrote is judged by the command: nothing is sent, 3', async ({
+  server,
+}) => {
+  const target = await written(server.target());
+  const har = join(directory, 'run.har');
+  const flags = ['--only', '2.4,4.2-r1-zero-width', '--report-dir', directory];
+  expect((await run(['--target', target, '--har', directory, ...flags])).status).toBe(2);
+  expect((await run(['--target', target, '--har', har, ...flags])).status).toBe(0);
+  for (const more of [[], ['--target', target]]) {
+    const { status, output } = await run(['--from-har', har, ...more, ...flags]);
+    expect(output).toContain('nothing is sent');
+    expect(status).toBe(3);
+    const { requests, requirements } = await reportOf(directory);
+    expect(requests).toBe(0);
+    expect(requirements.find(({ id }) => id === '2.4-items')).toMatchObject({ status: 'pass' });
+  }
+});
+
 test('--version', async () => {
   expect((await run(['--version'])).output).toMatch(/^\d+\.\d+\.\d+\n$/);
 });

@@ -2,7 +2,7 @@
 /** `npm run certify`: certifies a target and leaves a report. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { JWK } from 'jose';
 import { readDataset } from '../fixtures/data/dataset.ts';
 import { UsageError } from '../fixtures/errors.ts';
@@ -28,7 +28,7 @@ import { keep, lastRun } from './history.ts';
 import { showProgress } from './progress.ts';
 import type { ReferenceServer } from './reference.ts';
 import { terminal } from './render/terminal.ts';
-import { prepareDirectory, writeAtomically, writeReport } from './render/write.ts';
+import { prepareDirectory, prepareFile, writeAtomically, writeReport } from './render/write.ts';
 import type { Report } from './report.ts';
 import { reasons } from './watch.ts';
 
@@ -67,14 +67,18 @@ async function main(): Promise<number> {
   const { baseline: before, knownFailures } = args;
   const history = args.history === undefined ? undefined : at(args.history);
   const baseline =
-    before === undefined ? history && (await lastRun(history)) : await readBaseline(at(before));
+    before !== undefined
+      ? await readBaseline(at(before))
+      : history === undefined
+        ? undefined
+        : await lastRun(history);
   const recording =
     args.fromHar === undefined ? undefined : await readHar(at(args.fromHar), await addressesOf(args));
   const known = knownFailures === undefined ? undefined : await readKnownFailures(at(knownFailures));
   const key = args.sign === undefined ? undefined : await readSigningKey(at(args.sign));
   await prepareDirectory(at(args.reportDir));
   if (history) await prepareDirectory(history, '--history');
-  if (args.har) await prepareDirectory(dirname(at(args.har)), '--har');
+  if (args.har) await prepareFile(at(args.har), '--har');
   const directory = await mkdtemp(join(tmpdir(), 'screenings-certify-'));
   let reference: ReferenceServer | undefined;
   try {
@@ -86,7 +90,7 @@ async function main(): Promise<number> {
       console.log(`reference server: ${reference.databaseDescription}`);
     }
     const all = { args, seed, recording, known, key, history, reference, directory };
-    const run = await runOnce(all, baseline || undefined);
+    const run = await runOnce(all, baseline);
     return args.watch === undefined ? run.status : await runAgain(all, run);
   } finally {
     await reference?.stop();
@@ -188,8 +192,9 @@ async function runAgain(session: Session, first: Run): Promise<number> {
 }
 
 /** Whose traffic of a recording is meant, where a target file says it. */
-const addressesOf = async (args: Arguments): Promise<Pick<Target, 'baseUrl' | 'authUrl'> | undefined> =>
-  args.target ? loadTarget(at(args.target)) : undefined;
+async function addressesOf(args: Arguments): Promise<Pick<Target, 'baseUrl' | 'authUrl'> | undefined> {
+  return args.target ? loadTarget(at(args.target)) : undefined;
+}
 
 async function readSigningKey(path: string): Promise<JWK> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {

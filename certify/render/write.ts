@@ -66,6 +66,13 @@ export async function prepareDirectory(directory: string, flag = '--report-dir')
   }
 }
 
+/** The same for a file. */
+export async function prepareFile(path: string, flag: string): Promise<void> {
+  const there = await stat(path).catch(() => undefined);
+  if (there?.isDirectory()) throw new UsageError(`${flag}: ${path} is a folder; name a file`);
+  await prepareDirectory(dirname(path), flag);
+}
+
 /**
  * Writes all renderings of the report into `directory`, which is made where it is missing.
  * Signed with `key`, a certificate stands beside them. Resolves to the paths written, report.json first. A file that cannot be rendered or written does not

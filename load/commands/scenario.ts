@@ -1,7 +1,6 @@
 /** `npm run load -- SCENARIO`: a target, a session, a result; or files for a cluster. */
-import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { resolveTarget, type Target } from '../../fixtures/target/target.ts';
+import { readTargetFile, resolveTarget, type Target } from '../../fixtures/target/target.ts';
 import { unlessAborted } from '../../fixtures/process.ts';
 import { terminalSummary, writeResult } from '../report/write.ts';
 import { exitStatus } from '../result.ts';
@@ -124,22 +123,14 @@ async function namedTarget({
       { label: 'flags' },
     );
   }
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`${file}: can't read the target file (${error.code ?? error.message})`);
-  });
-  let json: Record<string, unknown>;
-  try {
-    json = JSON.parse(text) as Record<string, unknown>;
-  } catch (error) {
-    throw new UsageError(`${file}: the target file is not JSON: ${(error as Error).message}`);
-  }
-  return resolveTarget(withoutData(json), { directory: dirname(file), label: file });
+  const json = withoutData(await readTargetFile(file));
+  return resolveTarget(json, { directory: dirname(file), label: file });
 }
 
 /** Load looks nothing up: datasets of millions of lines stay unread. */
-function withoutData(json: Record<string, unknown>): Record<string, unknown> {
+function withoutData(json: unknown): unknown {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return json;
-  const { dataset: _, secondDataset: __, events: ___, ...rest } = json;
+  const { dataset: _, secondDataset: __, events: ___, ...rest } = json as Record<string, unknown>;
   return rest;
 }
 
