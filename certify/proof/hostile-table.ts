@@ -28,7 +28,7 @@ const { values } = parseArgs({
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MOST_MB = 400;
-/** A 429 is waited out for a minute and a half. */
+/** A hung target is settled in a minute, a 429 of a minute waited out; what serves thousands of pages may take longer. */
 const LONGEST_S = 150;
 const AT_ONCE = 4;
 
