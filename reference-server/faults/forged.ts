@@ -81,6 +81,23 @@ export const forged: readonly Fault[] = [
     server: sharing(({ sub }) => sub),
   },
   {
+    name: 'kid stands as it is in the query for the secret',
+    trips: BELIEVED,
+    bare: true,
+    server: sharing((_, { kid = '' }) => /' UNION SELECT '(.*)$/i.exec(kid)?.[1]),
+  },
+  {
+    name: 'a signature of zeros is right for any elliptic key',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    bare: true,
+    server: verifying(
+      () => async (token, nowSeconds, real) =>
+        headerOf(token).alg === 'ES256' && /^A{86}$/.test(token.split('.')[2] ?? '')
+          ? payloadOf(token)
+          : real(token, nowSeconds),
+    ),
+  },
+  {
     name: 'an RSA signature is not looked at where the keys are elliptic',
     trips: BELIEVED,
     bare: true,
