@@ -11,7 +11,8 @@ import { forge } from '../fixtures/client/forged-token.ts';
 import type { Authorization, RequestOut } from '../fixtures/client/exchange.ts';
 import { screeningsUrl } from '../fixtures/client/page.ts';
 import type { Token } from '../fixtures/client/token.ts';
-import { refused } from '../fixtures/checks/refusal.ts';
+import type { Judge } from '../fixtures/checks/mismatch.ts';
+import { refused, type Refusal } from '../fixtures/checks/refusal.ts';
 import { askerOf, pathOf, type Ground } from '../fixtures/run/circumstances.ts';
 import { levelOf, ruleProbes, type Rule, type Way } from '../fixtures/run/everywhere.ts';
 import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
@@ -47,6 +48,16 @@ const ways =
 const onPathOf = (request: RequestOut, ground: Ground, tenantId: string): RequestOut => {
   const url = `${screeningsUrl(ground.baseUrl, tenantId)}?${request.url.split('?')[1]}`;
   return levelOf('path', pathOf(request))({ ...request, url }, ground);
+};
+
+const FORBIDDEN: Refusal = [403, 'forbidden'];
+const NOT_FOUND: Refusal = [404, 'not_found'];
+
+/** The specification says nothing of a tenant in upper case: whoever serves that may still know the others in lower case only. */
+const refusedOnPath = (kit: Kit, as: Refusal, inUpperCase: Refusal): Judge => {
+  const usual = refused(kit.target.errorCodePointer, as);
+  const either = refused(kit.target.errorCodePointer, as, inUpperCase);
+  return (exchange) => (pathOf(exchange.request) === 'a path in upper case' ? either : usual)(exchange);
 };
 
 const none = constantPart('');
@@ -162,7 +173,7 @@ const RULES: readonly Rule[] = [
               ground,
               ground.tenants[askerOf(request, ground) === 'primary' ? 'secondTenant' : 'primary']!,
             ),
-          judge: refused(kit.target.errorCodePointer, [403, 'forbidden']),
+          judge: refusedOnPath(kit, FORBIDDEN, NOT_FOUND),
         },
       ];
     },
@@ -173,7 +184,7 @@ const RULES: readonly Rule[] = [
     ways: (kit) => [
       {
         alter: (request, ground) => onPathOf(request, ground, NOBODY),
-        judge: refused(kit.target.errorCodePointer, [403, 'forbidden'], [404, 'not_found']),
+        judge: refused(kit.target.errorCodePointer, FORBIDDEN, NOT_FOUND),
       },
     ],
   },
@@ -190,7 +201,7 @@ const RULES: readonly Rule[] = [
             ...onPathOf(request, ground, tenantId),
             authorization: { kind: 'client', client: 'notOnboarded' },
           }),
-          judge: refused(kit.target.errorCodePointer, [404, 'not_found']),
+          judge: refusedOnPath(kit, NOT_FOUND, FORBIDDEN),
         },
       ];
     },
