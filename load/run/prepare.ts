@@ -1,7 +1,10 @@
 /** From a target to what scenarios need: who asks, where screenings lie; a look at the target before any load. */
 import { setTimeout } from 'node:timers/promises';
-import { fetch, type RequestInit, type Response } from 'undici';
-import { openDispatcher } from '../../fixtures/client/dispatchers.ts';
+import type { Exchange, RequestOut } from '../../fixtures/client/exchange.ts';
+import { member } from '../../fixtures/client/json.ts';
+import { pageUrl } from '../../fixtures/client/page.ts';
+import { retryAfterMs } from '../../fixtures/client/retry-after.ts';
+import { Transport } from '../../fixtures/client/transport.ts';
 import { formatInstant, parseInstant, shift, type Instant } from '../../fixtures/data/instant.ts';
 import type { Target } from '../../fixtures/target/target.ts';
 import type { LoadClient, LoadConfig } from '../k6/lib/config.ts';
@@ -62,33 +65,50 @@ export async function prepare(target: Target): Promise<Prepared> {
   };
 }
 
-async function ask(target: Target, url: string, init: RequestInit): Promise<Response> {
-  try {
-    return await fetch(url, {
-      ...init,
-      headers: { ...target.headers, ...(init.headers as Record<string, string>) },
-      redirect: 'manual',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      dispatcher: openDispatcher({ timeoutMs: TIMEOUT_MS, ca: target.ca }, false),
-    });
-  } catch (error) {
-    const cause = (error as { cause?: { code?: string } }).cause?.code ?? (error as Error).name;
-    throw new Unreachable(`${new URL(url).origin} does not answer (${cause})`);
-  }
+/** Throws Unreachable where no answer comes, or more than is read. */
+async function ask(
+  { headers, ca }: Target,
+  request: Pick<RequestOut, 'channel' | 'method' | 'url' | 'form'>,
+  token?: string,
+): Promise<Exchange> {
+  await using transport = new Transport({ timeoutMs: TIMEOUT_MS, ca });
+  const exchange = await transport.send(
+    {
+      ...request,
+      headers: {
+        ...headers,
+        ...(request.form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}),
+        accept: 'application/json',
+      },
+      authorization: { kind: 'none' },
+    },
+    token && `Bearer ${token}`,
+  );
+  if (exchange.transportError)
+    throw new Unreachable(
+      `${new URL(request.url).origin} does not answer (${exchange.transportError.message})`,
+    );
+  // Parsed while its text can still be read.
+  return { ...exchange, json: exchange.json, text: '' };
 }
 
 /** A token of a client (section 4.1). Throws Unreachable. */
 export async function mint(target: Target, clientId: string, clientSecret: string): Promise<string> {
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };
-  const response = await ask(target, `${target.authUrl}/oauth/token`, {
+  const { json, status } = await ask(target, {
+    channel: 'token',
     method: 'POST',
-    body: new URLSearchParams({ ...form, scope: 'screenings.read' }),
+    url: `${target.authUrl}/oauth/token`,
+    form: [
+      ['grant_type', 'client_credentials'],
+      ['client_id', clientId],
+      ['client_secret', clientSecret],
+      ['scope', 'screenings.read'],
+    ],
   });
-  const body = (await response.json().catch(() => ({}))) as { access_token?: unknown };
-  if (response.status !== 200 || typeof body.access_token !== 'string') {
-    throw new Unreachable(`no token for ${clientId}: the token endpoint answers ${response.status}`);
-  }
-  return body.access_token;
+  const token = member(json, 'access_token');
+  if (status !== 200 || typeof token !== 'string')
+    throw new Unreachable(`no token for ${clientId}: the token endpoint answers ${status}`);
+  return token;
 }
 
 function tenantOf(token: string): string | undefined {
@@ -103,18 +123,21 @@ function tenantOf(token: string): string | undefined {
   }
 }
 
-/** How often a limiter is waited out, and how long at most each time. */
+/** How often a limiter is waited out, and how long at most, all in all. */
 const WAITS = 20;
-const LONGEST_WAIT_S = 60;
+const LONGEST_WAIT_MS = 90_000;
 
 /** Waits a 429 out, as it says: a look at a target that is limited takes longer, and is not refused. */
-async function patiently(send: () => Promise<Response>): Promise<Response> {
-  for (let waits = 0; ; waits += 1) {
-    const response = await send();
-    if (response.status !== 429 || waits >= WAITS) return response;
-    await response.body?.cancel();
-    const seconds = Number(response.headers.get('retry-after') ?? 1);
-    await setTimeout(1000 * Math.min(LONGEST_WAIT_S, Math.max(0.2, Number.isNaN(seconds) ? 1 : seconds)));
+async function patiently(send: () => Promise<Exchange>): Promise<Exchange> {
+  for (let [waits, waitedMs] = [0, 0]; ; waits += 1) {
+    const exchange = await send();
+    if (exchange.status !== 429 || waits >= WAITS) return exchange;
+    const waitMs = Math.max(200, retryAfterMs(exchange) ?? 1000);
+    if ((waitedMs += waitMs) > LONGEST_WAIT_MS)
+      throw new Unreachable(
+        `the screenings endpoint answers 429 with a Retry-After of ${Math.round(waitMs / 1000)} s`,
+      );
+    await setTimeout(waitMs);
   }
 }
 
@@ -122,15 +145,18 @@ async function patiently(send: () => Promise<Response>): Promise<Response> {
 async function findWindow(target: Target, tenantId: string, token: string): Promise<Window> {
   const far = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' };
   const firstOf = async (from: string): Promise<Instant | undefined> => {
-    const query = new URLSearchParams({ from, to: far.to, pageSize: '1' });
-    const response = await patiently(() =>
-      ask(target, `${target.baseUrl}/v1/tenants/${tenantId}/screenings?${query}`, {
-        headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
-      }),
+    const url = pageUrl(target.baseUrl, tenantId, { from, to: far.to, pageSize: 1 });
+    const { json, status } = await patiently(() =>
+      ask(target, { channel: 'rest', method: 'GET', url }, token),
     );
-    if (response.status !== 200) throw new Unreachable(`the screenings endpoint answers ${response.status}`);
-    const page = (await response.json().catch(() => ({}))) as { items?: { testTime?: unknown }[] };
-    return parseInstant(String(page.items?.[0]?.testTime ?? ''));
+    if (status !== 200) throw new Unreachable(`the screenings endpoint answers ${status}`);
+    const items = member(json, 'items');
+    if (!Array.isArray(items)) throw new Unreachable(`the screenings endpoint answers 200 without a page`);
+    if (items.length === 0) return undefined;
+    const testTime = member(items[0], 'testTime');
+    const at = typeof testTime === 'string' ? parseInstant(testTime) : undefined;
+    if (!at) throw new Unreachable('a screening has no testTime that can be read');
+    return at;
   };
   const first = await firstOf(far.from);
   if (!first) throw new Unreachable(`tenant ${tenantId} has no screenings: load needs some`);

@@ -1,0 +1,67 @@
+/** Targets that are none, or end to be one in the middle of a run: k6 ends, the result is void or broken, never held. */
+import { readdir } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from '@playwright/test';
+import { DEGENERATE } from '../reference-server/degenerate/servers.ts';
+import { load, setting, test } from './setting.ts';
+import type { SimulatedSettings } from './simulated/server.ts';
+
+test.describe.configure({ mode: 'parallel' });
+
+const SMOKE = ['smoke', '--duration', '3s', '--rate', '10', '--timeout', '1', '--slo-p99', '5000'];
+
+const turning: Readonly<Record<string, SimulatedSettings>> = {
+  'hangs in the middle': { freeze: { fromSeconds: 1, forSeconds: 600 } },
+  'lies in the middle': { disorderEvery: 15 },
+  'is gone in the middle': {},
+};
+
+for (const [name, settings] of Object.entries(turning))
+  test(`a target that ${name}`, async () => {
+    await using at = await setting(settings);
+    const running = load([...SMOKE, ...at.flags], { TMPDIR: at.directory });
+    if (name === 'is gone in the middle') {
+      while ((await at.server.counts()).pages < 5) await sleep(50);
+      process.kill(at.server.pid, 'SIGKILL');
+    }
+    const { status, output } = await running;
+    const result = await at.result('smoke');
+    expect(result).toMatchObject({ held: false });
+    expect(output).not.toMatch(/\bheld\b/);
+    // A machine that is busy otherwise blames nobody.
+    expect(status).toBe(result.void === false ? 1 : 3);
+    if (name === 'lies in the middle') expect(result.conformant).toBe(false);
+    // The place of a run of k6 is cleared when k6 has ended.
+    expect((await readdir(at.directory)).filter((file) => file.startsWith('screenings-load-'))).toEqual([]);
+  });
+
+const TELLING = [
+  'nobody listens',
+  'resets every connection',
+  'tokens for everybody, and a static copy of one good page',
+  'a body of 500 MB',
+  'a gzip bomb',
+  'a screening 450 levels deep',
+  'next leads to another origin',
+  '429, with Retry-After of a year',
+];
+
+for (const { name, start } of DEGENERATE.filter((one) => TELLING.includes(one.name)))
+  test(name, async ({}, info) => {
+    await using server = await start();
+    const addresses = [
+      '--base-url',
+      server.origin,
+      '--auth-url',
+      server.origin,
+      '--client-id',
+      'primary-client',
+    ];
+    const { status, output } = await load(
+      [...SMOKE, '--duration', '1s', ...addresses, '--report-dir', info.outputPath()],
+      { SCREENINGS_CLIENT_SECRET: 'a secret of nobody' },
+    );
+    expect([1, 3]).toContain(status);
+    expect(output).not.toMatch(/\bheld\b|a secret of nobody|at .*\.ts:\d/);
+    expect(server.leaked?.() ?? []).toEqual([]);
+  });
