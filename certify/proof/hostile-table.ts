@@ -1,7 +1,7 @@
 /**
- * The command against every server that is none: `npx tsx certify/proof/hostile-table.ts [--only TEXT]` prints how long
- * it took, the most memory it had, verdict and exit status. Exit status 1 where a run hung, crashed, took too much
- * memory, left no report, called the server conformant, or followed it where nothing may go.
+ * certify and load against every server that is none: `npx tsx certify/proof/hostile-table.ts [--only TEXT]` prints how
+ * long each took, the most memory it had, verdict and exit status. Exit status 1 where a run hung, crashed, took too
+ * much memory, left no report, called the server conformant or held, or followed it where nothing may go.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 import { format } from 'prettier';
 import { sideBySide } from '../../fixtures/run/probe.ts';
 import { DEGENERATE } from '../../reference-server/degenerate/servers.ts';
-import type { Degenerate } from '../../reference-server/degenerate/tools.ts';
+import type { Address, Degenerate } from '../../reference-server/degenerate/tools.ts';
 import type { Report } from '../report.ts';
 
 const { values } = parseArgs({
@@ -30,6 +30,9 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MOST_MB = 400;
 /** A hung target is settled in a minute, a 429 of a minute waited out; what serves thousands of pages may take longer. */
 const LONGEST_S = 150;
+/** A load whose generator falls behind is tried again, twice. */
+const LONGEST_LOAD_S = 300;
+const LOAD = ['smoke', '--duration', '2s', '--rate', '5', '--timeout', '2', '--slo-p99', '5000'];
 const AT_ONCE = 4;
 
 /**
@@ -52,27 +55,28 @@ interface Row {
   readonly verdict: string;
   readonly status: number | null;
   readonly told: string;
+  readonly load: Load;
   readonly wrong: readonly string[];
+}
+
+interface Load {
+  readonly seconds: number;
+  readonly megabytes: number;
+  readonly status: number | null;
+  /** Of its result; not begun where there is none. */
+  readonly result: 'held' | 'broken' | 'void' | 'not begun';
+  readonly leaked: readonly string[];
 }
 
 async function measure({ name, start }: Degenerate): Promise<Row> {
   await using server = await start();
   const directory = await mkdtemp(join(tmpdir(), 'screenings-hostile-'));
   try {
-    const { origin } = server;
-    const primary = { clientId: 'primary-client', clientSecret: 'a secret of nobody' };
-    const target = join(directory, 'target.json');
-    await writeFile(target, JSON.stringify({ baseUrl: origin, authUrl: origin, clients: { primary } }));
-    const began = performance.now();
-    const { status, memory, output } = await run([
-      '--target',
-      target,
-      '--report-dir',
-      directory,
-      '--seed',
-      '1',
+    const target = await targetFile(server, directory);
+    const { seconds, status, memory, output } = await run('certify/main.ts', [
+      ...['--target', target, '--report-dir', directory, '--seed', '1'],
+      ...values.flags.split(' ').filter(Boolean),
     ]);
-    const seconds = (performance.now() - began) / 1000;
     const report = await readFile(join(directory, 'report.json'), 'utf8').then(
       (text) => JSON.parse(text) as Report,
       () => undefined,
@@ -86,10 +90,42 @@ async function measure({ name, start }: Degenerate): Promise<Row> {
       status,
       told: report ? told(report) : output.slice(-200),
     };
-    return { ...row, wrong: [...mistakes(row), ...(server.leaked?.() ?? []), ...spelt(output)] };
+    const load = await measureLoad(start, directory);
+    return {
+      ...row,
+      load,
+      wrong: [...mistakes(row), ...mistakesOfLoad(load), ...(server.leaked?.() ?? []), ...spelt(output)],
+    };
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+async function targetFile({ origin }: Address, directory: string): Promise<string> {
+  const primary = { clientId: 'primary-client', clientSecret: 'a secret of nobody' };
+  const path = join(directory, 'target.json');
+  await writeFile(path, JSON.stringify({ baseUrl: origin, authUrl: origin, clients: { primary } }));
+  return path;
+}
+
+async function measureLoad(start: Degenerate['start'], directory: string): Promise<Load> {
+  await using server = await start();
+  const target = await targetFile(server, directory);
+  const { seconds, status, memory } = await run('load/main.ts', [
+    ...LOAD,
+    ...['--target', target, '--report-dir', directory],
+  ]);
+  const result = await readFile(join(directory, 'load-smoke.json'), 'utf8').then(
+    (text) => JSON.parse(text) as { readonly void: false | string; readonly held: boolean },
+    () => undefined,
+  );
+  return {
+    seconds,
+    megabytes: Math.round(memory / 1024),
+    status,
+    result: !result ? 'not begun' : result.void !== false ? 'void' : result.held ? 'held' : 'broken',
+    leaked: server.leaked?.() ?? [],
+  };
 }
 
 /** What the report says first: why the run ended, else the first failure. */
@@ -98,7 +134,17 @@ function told({ basis, summary, requirements }: Report): string {
   return basis ?? (failed ? `${failed.id}: ${failed.failures[0]?.message ?? ''}` : summary);
 }
 
-function mistakes({ seconds, megabytes, verdict, status }: Omit<Row, 'wrong'>): string[] {
+function mistakesOfLoad({ seconds, megabytes, status, result, leaked }: Load): string[] {
+  return [
+    ...leaked,
+    ...(seconds > LONGEST_LOAD_S ? [`load took ${Math.round(seconds)} s`] : []),
+    ...(megabytes > MOST_MB ? [`load took ${megabytes} MB`] : []),
+    ...(result === 'held' ? ['load: held'] : []),
+    ...(status === (result === 'broken' ? 1 : 3) ? [] : [`load: exit status ${status}`]),
+  ];
+}
+
+function mistakes({ seconds, megabytes, verdict, status }: Omit<Row, 'wrong' | 'load'>): string[] {
   return [
     ...(seconds > LONGEST_S ? [`took ${Math.round(seconds)} s`] : []),
     ...(megabytes > MOST_MB ? [`took ${megabytes} MB`] : []),
@@ -114,25 +160,26 @@ const spelt = (output: string): string[] =>
     ? ['control characters in the output']
     : [];
 
-function run(args: readonly string[]): Promise<{ status: number | null; memory: number; output: string }> {
+function run(
+  main: string,
+  args: readonly string[],
+): Promise<{ seconds: number; status: number | null; memory: number; output: string }> {
+  const began = performance.now();
   const tell = `data:text/javascript,${encodeURIComponent(TELL_MEMORY)}`;
-  const more = values.flags.split(' ').filter(Boolean);
-  const child = spawn(
-    process.execPath,
-    ['--import', tell, '--import', 'tsx', 'certify/main.ts', ...args, ...more],
-    {
-      cwd: ROOT,
-      env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined },
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-      timeout: 2 * LONGEST_S * 1000,
-      killSignal: 'SIGKILL',
-    },
-  );
+  const child = spawn(process.execPath, ['--import', tell, '--import', 'tsx', main, ...args], {
+    cwd: ROOT,
+    env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined },
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    timeout: 2 * LONGEST_LOAD_S * 1000,
+    killSignal: 'SIGKILL',
+  });
   let [output, memory] = ['', ''];
   for (const index of [1, 2]) child.stdio[index]!.on('data', (chunk: Buffer) => (output += chunk.toString()));
   child.stdio[3]!.on('data', (chunk: Buffer) => (memory += chunk.toString()));
   return new Promise((done) =>
-    child.once('close', (status) => done({ status, memory: Number(memory), output })),
+    child.once('close', (status) =>
+      done({ seconds: (performance.now() - began) / 1000, status, memory: Number(memory), output }),
+    ),
   );
 }
 
@@ -149,10 +196,10 @@ await sideBySide(
   async (one) => {
     const row = await measure(one);
     rows.push(row);
-    const { name, seconds, megabytes, requests, verdict, status, wrong } = row;
+    const { name, seconds, megabytes, requests, verdict, status, load, wrong } = row;
     const marks = wrong.length > 0 ? `  WRONG: ${wrong.join(', ')}` : '';
     console.log(
-      `${seconds.toFixed(1).padStart(6)} s ${String(megabytes).padStart(4)} MB ${String(requests).padStart(5)} requests  exit ${status}  ${verdict.padEnd(14)} ${name}${marks}`,
+      `${seconds.toFixed(1).padStart(6)} s ${String(megabytes).padStart(4)} MB ${String(requests).padStart(5)} requests  exit ${status}  ${verdict.padEnd(14)} load ${load.seconds.toFixed(1)} s ${load.megabytes} MB exit ${load.status} ${load.result}  ${name}${marks}`,
     );
   },
   AT_ONCE,
@@ -164,14 +211,15 @@ if (values.write) {
   const table = [
     '# What happens with targets that are none',
     '',
-    `Made by \`npx tsx certify/proof/hostile-table.ts --write\`, ${AT_ONCE} runs at once, with the command's own defaults. Memory is`,
-    'the most that the process had, Node and the TypeScript loader (125 MB) included.',
+    `Made by \`npx tsx certify/proof/hostile-table.ts --write\`, ${AT_ONCE} runs at once: certify with its own`,
+    `defaults, and \`load -- ${LOAD.join(' ')}\`. Memory is the most`,
+    'that the process had, Node and the TypeScript loader (125 MB) included, k6 not.',
     '',
-    '| target | time | memory | requests | verdict | exit status | what the report says |',
-    '|---|--:|--:|--:|---|--:|---|',
+    '| target | time | memory | requests | verdict | exit status | what the report says | load | exit status | time | memory |',
+    '|---|--:|--:|--:|---|--:|---|---|--:|--:|--:|',
     ...rows.map(
-      ({ name, seconds, megabytes, requests, verdict, status, told }) =>
-        `| ${cell(name)} | ${seconds.toFixed(1)} s | ${megabytes} MB | ${requests} | ${verdict} | ${status} | ${cell(told)} |`,
+      ({ name, seconds, megabytes, requests, verdict, status, told, load }) =>
+        `| ${cell(name)} | ${seconds.toFixed(1)} s | ${megabytes} MB | ${requests} | ${verdict} | ${status} | ${cell(told)} | ${load.result} | ${load.status} | ${load.seconds.toFixed(1)} s | ${load.megabytes} MB |`,
     ),
     '',
   ].join('\n');
