@@ -8,7 +8,7 @@ import {
   type RequirementId,
 } from '../fixtures/requirements.ts';
 import { nearest } from '../fixtures/target/usage.ts';
-import { commandName } from './called-from.ts';
+import { commandName } from '../fixtures/called-from.ts';
 import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from './certify.ts';
 import { shellWord } from '../fixtures/run/shell.ts';
 import { KIT_VERSION } from '../fixtures/package.ts';

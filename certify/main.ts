@@ -7,11 +7,12 @@ import { setFlagsFromString } from 'node:v8';
 import type { JWK } from 'jose';
 import { readDataset } from '../fixtures/data/dataset.ts';
 import { UsageError } from '../fixtures/errors.ts';
+import { missingPackage } from '../fixtures/package.ts';
 import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../fixtures/process.ts';
 import { createRedactor } from '../fixtures/run/redact.ts';
 import { loadTarget, resolveTarget, secretsOf, type Target } from '../fixtures/target/target.ts';
 import { isDescribed, parseArguments, replayCommand, SECRET_VARIABLE, type Arguments } from './arguments.ts';
-import { calledFrom } from './called-from.ts';
+import { calledFrom } from '../fixtures/called-from.ts';
 import {
   changesSince,
   exitOnNew,
@@ -208,8 +209,8 @@ async function readSigningKey(path: string): Promise<JWK> {
 }
 
 /** The package leaves what only the reference server needs to whoever wants it. */
-function withoutPackages(error: NodeJS.ErrnoException): never {
-  const missing = error.code === 'ERR_MODULE_NOT_FOUND' && /package '([^']+)'/.exec(error.message)?.[1];
+function withoutPackages(error: unknown): never {
+  const missing = missingPackage(error);
   if (!missing) throw error;
   throw new UsageError(
     `name a target (--target FILE, or --init to write one); the reference server, which is certified without one, needs ${missing} and the other optional peers of this package`,

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { UsageError } from '../fixtures/errors.ts';
 import { KIT_VERSION } from '../fixtures/package.ts';
-import { calledFrom, commandName } from './called-from.ts';
+import { calledFrom, commandName } from '../fixtures/called-from.ts';
 import { NotVerified, readKey, verify } from './certificate.ts';
 import { visible } from './render/markup.ts';
 

@@ -2,16 +2,19 @@
  * `npm run bench`: what the reference server's pages and tokens cost, and a certificate, as ratios, which mean the
  * same on any machine. Writes bench.json; exits 0 where every goal is reached, 1 where not.
  */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Argument, Command } from 'commander';
+import { prepareDirectory } from '../certify/render/write.ts';
+import { calledFrom, commandName } from '../fixtures/called-from.ts';
 import { endWhenTold } from '../fixtures/process.ts';
 import { certificateRows } from './bench/certificate.ts';
 import type { Row } from './bench/pages.ts';
 import { serviceRows } from './bench/service.ts';
+import { above0, whole } from './scenarios/flags.ts';
 import { textTable } from './scenarios/words.ts';
 
-const command = new Command('bench')
+const command = new Command(commandName('bench'))
   .description("What the reference server's pages and tokens cost, and a certificate, as ratios.")
   .addArgument(
     new Argument('[part]', 'one part alone; certify also says where its time goes').choices([
@@ -19,10 +22,12 @@ const command = new Command('bench')
       'certify',
     ]),
   )
-  .option('--screenings <n>', 'of the large tenant', Number, 1_000_000)
-  .option('--rounds <n>', 'of which the median is taken', Number, 5)
-  .option('--seconds <n>', 'of each measurement', Number, 1.5)
+  .option('--screenings <n>', 'of the large tenant', whole, 1_000_000)
+  .option('--rounds <n>', 'of which the median is taken', whole, 5)
+  .option('--seconds <n>', 'of each measurement', above0, 1.5)
   .option('--report-dir <dir>', 'where bench.json goes', 'reports')
+  .addHelpText('after', '\nExit status: 0 every goal is reached, 1 one is not, 2 wrong usage')
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
   .parse();
 const flags = command.opts<{ screenings: number; rounds: number; seconds: number; reportDir: string }>();
 const [part] = command.args;
@@ -30,6 +35,12 @@ const [part] = command.args;
 endWhenTold();
 
 const tell = (line: string): void => console.error(line);
+process.chdir(calledFrom('bench')('.'));
+await prepareDirectory(flags.reportDir).catch((error: Error) => {
+  tell(`bench: ${error.message}`);
+  process.exit(2);
+});
+
 const plan = { rounds: flags.rounds, seconds: flags.seconds, tell };
 
 const rows: Row[] = [
@@ -37,7 +48,6 @@ const rows: Row[] = [
   ...(part === 'service' ? [] : await certificateRows(tell)),
 ];
 
-await mkdir(flags.reportDir, { recursive: true });
 const file = join(flags.reportDir, 'bench.json');
 /** What the other part measured stays. */
 const before = await readFile(file, 'utf8').then(

@@ -1,6 +1,6 @@
 /** `npm run load`: scenarios, planning, merging, and the checks of the load kit against known truths. */
 import { Command, CommanderError } from 'commander';
-import { calledFrom } from '../certify/called-from.ts';
+import { calledFrom } from '../fixtures/called-from.ts';
 import { above0, COMMON, duration, from0, whole } from './scenarios/flags.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand } from './commands/plan.ts';
@@ -32,7 +32,11 @@ const program = new Command('npm run load --')
     'Loads an implementation of the Screenings Retrieval Service with k6 and says what it carries.',
   )
   .exitOverride()
-  .showHelpAfterError('(--help lists commands and flags)');
+  .showHelpAfterError('(--help lists commands and flags)')
+  .addHelpText(
+    'after',
+    '\nExit status: 0 held, 1 the SLO or a requirement broke, 2 wrong usage, 3 void or unreachable, 130 or 143 interrupted',
+  );
 
 for (const [name, { about, flags }] of Object.entries(SCENARIOS)) {
   const command = program.command(name).description(about);

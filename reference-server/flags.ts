@@ -1,5 +1,8 @@
 /** The command line of the reference server. */
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { commandName } from '../fixtures/called-from.ts';
 import { parseRate, RATE_ALGORITHMS, type RateAlgorithm, type RateLimit } from './rate-limit.ts';
 
 export interface Flags {
@@ -31,7 +34,7 @@ export interface Flags {
 
 /** Ends the process where the flags are wrong (status 2) or help is asked for. */
 export function readFlags(): Flags {
-  return new Command('reference-server')
+  return new Command(commandName('reference-server'))
     .description('The Screenings Retrieval Service as it should be.')
     .option('--port <port>', 'of the REST API, and of the token endpoint; 0 for any', whole(0, 65_535), 8080)
     .option('--auth-port <port>', 'the token endpoint on a port of its own', whole(0, 65_535))
@@ -54,9 +57,14 @@ export function readFlags(): Flags {
       'keep the data in this schema of DATABASE_URL, and serve what is there',
       schema,
     )
-    .option('--write-target <file>', 'write a target file here, its datasets beside it')
-    .option('--provisioning <file>', 'tenants, clients and datasets')
-    .option('--dataset <file...>', "primary's screenings, then the second tenant's", [])
+    .option('--write-target <file>', 'write a target file here, its datasets beside it', writable)
+    .option('--provisioning <file>', 'tenants, clients and datasets', readable)
+    .option(
+      '--dataset <file...>',
+      "primary's screenings, then the second tenant's",
+      (path: string, before: readonly string[]) => [...before, readable(path)],
+      [],
+    )
     .option('--screenings <number>', 'generate so many for primary', whole(0, 100_000_000))
     .option('--empty', 'hold no screenings')
     .option('--rate-limit <rate>', 'per client, such as 100/10s', rate)
@@ -64,17 +72,34 @@ export function readFlags(): Flags {
       new Option('--rate-algorithm <kind>', 'of the limit').choices(RATE_ALGORITHMS).default('fixed-window'),
     )
     .option('--rate-burst <number>', 'what a full token bucket holds', whole(1, 1_000_000))
-    .option('--events <file>', "write primary's events here, one a line, those of the future too")
+    .option('--events <file>', "write primary's events here, one a line, those of the future too", writable)
     .option('--events-dir <directory>', "write every tenant's events here, to TENANT.ndjson")
     .option('--webhook <url>', "post every tenant's events there", url)
     .option('--access-log [file]', 'a JSON object for each request; without a file to standard error')
-    .option('--signing-key <file>', 'private key of the tokens, PEM')
+    .option('--signing-key <file>', 'private key of the tokens, PEM', readable)
     .option('--token-lifetime <seconds>', 'of access tokens', whole(1, 86_400), 3_600)
     .option('--fault <name>', 'with this mistake put in, or this unusual but allowed behaviour')
     .option('--list-faults', 'print the names for --fault, and end')
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
     .parse()
     .opts<Flags>();
+}
+
+function readable(path: string): string {
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (error) {
+    throw new InvalidArgumentError(`it can't be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+  return path;
+}
+
+/** As far as can be told beforehand. */
+function writable(path: string): string {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    throw new InvalidArgumentError('it is a folder; name a file.');
+  if (!existsSync(dirname(path))) throw new InvalidArgumentError('its folder is not there.');
+  return path;
 }
 
 function whole(least: number, most: number): (text: string) => number {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { UsageError } from '../../fixtures/errors.ts';
 import { KIT_NAME, KIT_VERSION } from '../../fixtures/package.ts';
 import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../../fixtures/process.ts';
-import { calledFrom } from '../called-from.ts';
+import { calledFrom } from '../../fixtures/called-from.ts';
 import { prepareDirectory } from '../render/write.ts';
 import { parseArguments, type Arguments } from './arguments.ts';
 import { clientByHand } from './by-hand.ts';

@@ -49,6 +49,12 @@ test('installed from its tarball it certifies, signs and verifies', async ({ ser
     );
     expect(verified.stdout).toContain('verified: conformant');
     await expect(command('certify')).rejects.toThrow(/name a target .*optional peers/);
+    await expect(command('reference-server')).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^reference server: it needs pg .*optional peers[^\n]*\n$/),
+    });
+    const { stdout: help } = await command('reference-server', '--help');
+    expect(help).toContain('Usage: npx screenings-reference-server');
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

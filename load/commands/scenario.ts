@@ -1,5 +1,6 @@
 /** `npm run load -- SCENARIO`: a target, a session, a result; or files for a cluster. */
 import { dirname } from 'node:path';
+import { prepareDirectory } from '../../certify/render/write.ts';
 import { readTargetFile, resolveTarget, type Target } from '../../fixtures/target/target.ts';
 import { unlessAborted } from '../../fixtures/process.ts';
 import { terminalSummary, writeResult } from '../report/write.ts';
@@ -58,6 +59,7 @@ export async function scenarioCommand(
   if (flags.kubernetes && !named)
     throw new UsageError('--kubernetes needs a target that the cluster reaches: --target or --base-url');
   if (flags.kubernetes) refuseLoopback(named!);
+  await prepareDirectory(flags.reportDir);
   // k6 is looked for before anything is started: its absence is told at once.
   const k6 = await unlessAborted(signal, ensureK6(tell));
   await using running = named ? undefined : await unlessAborted(signal, reference(flags, tell));

@@ -1,0 +1,40 @@
+/** Mistakes of whoever calls load, bench or the reference server: 2, in one line, before anything is started. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from '@playwright/test';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+for (const [argv, words] of [
+  ['load/main.ts smoke --report-dir package.json', /can't be written to package.json .*--report-dir/],
+  ['load/main.ts smoke --target fixtures', /fixtures: can't read the target file/],
+  ['load/bench.ts --rounds x', /--rounds.*a whole number above 0 is expected/],
+  ['load/bench.ts --report-dir package.json', /can't be written to package.json .*--report-dir/],
+  ['load/bench.ts nope', /Allowed choices are service, certify/],
+  ['reference-server/main.ts --write-target fixtures', /--write-target.*it is a folder; name a file/],
+  ['reference-server/main.ts --events nowhere/events.ndjson', /--events.*its folder is not there/],
+  ['reference-server/main.ts --dataset nowhere.ndjson', /--dataset.*it can't be read \(ENOENT\)/],
+  ['reference-server/main.ts --signing-key nowhere.pem', /--signing-key.*it can't be read \(ENOENT\)/],
+] as const) {
+  test(`${argv} is told in one line`, async () => {
+    const env = { ...process.env, npm_lifecycle_event: undefined };
+    const run = new Promise<{ code: unknown; stderr: string }>((done) => {
+      execFile(
+        process.execPath,
+        ['--import', 'tsx', ...argv.split(' ')],
+        { cwd: ROOT, env },
+        (error, _, stderr) => done({ code: error?.code, stderr }),
+      );
+    });
+    const { code, stderr } = await run;
+    expect(stderr).toMatch(words);
+    // Node itself has something to say where colours are asked for and refused.
+    expect(
+      stderr
+        .trim()
+        .split('\n')
+        .filter((line) => !/NO_COLOR|trace-warnings/.test(line)),
+    ).toHaveLength(1);
+    expect(code).toBe(2);
+  });
+}

@@ -1,0 +1,136 @@
+/** The reference server as a command: a database, its data, a server, until it is told to end. */
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { onToldToEnd } from '../fixtures/process.ts';
+import { type Database, openDatabase, type Outage } from './database.ts';
+import type { Behaviour } from './fault-by-name.ts';
+import type { Flags } from './flags.ts';
+import type { Observer } from './outcome.ts';
+import {
+  defaultProvisioning,
+  loadProvisioning,
+  type Provisioned,
+  provisioningOfDatasets,
+  type ProvisioningSet,
+  readProvisioning,
+} from './provisioning.ts';
+import { type ServerOptions, startServer } from './start.ts';
+import type { ReferenceTarget } from './target.ts';
+import { changedTarget, writeTargetFile } from './target-file.ts';
+
+/** How long requests under way are waited for at the end. */
+const DRAIN_MS = 10_000;
+
+const say = (line: string): void => console.error(`reference server: ${line}`);
+
+/** Resolves when it has ended. Rejects where it can't be started. */
+export async function serve(flags: Flags): Promise<void> {
+  // From the first moment on, so that a database on its way up is stopped too.
+  const told = new Promise<void>((done) => onToldToEnd(() => done()));
+  if (flags.listFaults) return listFaults();
+  const fault = flags.fault === undefined ? undefined : await findFault(flags.fault);
+  await using database = await openDatabaseAsAsked(flags);
+  say(`database: ${database.description}`);
+  await using provisioned = await load(database, flags);
+  let outageOfFault: Outage | undefined;
+  await using server = await startServer(database, provisioned, {
+    ...(await serverOptions(flags)),
+    ...fault?.server,
+    wrapOutage: (usual) => ({
+      begin: () => (outageOfFault ?? usual).begin(),
+      end: () => (outageOfFault ?? usual).end(),
+    }),
+  });
+  say(`listening on ${server.listeningAt.join(' and ')}`);
+  if (flags.writeTarget) outageOfFault = await writeTarget(flags.writeTarget, server.target(), fault);
+  console.log(`ready\nbaseUrl ${server.baseUrl}\nauthUrl ${server.authUrl}\npid ${process.pid}`);
+  await told;
+  say('stopping');
+  await server.stop(DRAIN_MS);
+}
+
+/** Gives what the fault's own switch does, where it has one. */
+async function writeTarget(
+  path: string,
+  target: ReferenceTarget,
+  fault: Behaviour | undefined,
+): Promise<Outage | undefined> {
+  // Only a fault needs the datasets to be read, which may be large.
+  const { content, outage, unsaid } = fault?.target
+    ? await changedTarget(target, fault.target, dirname(resolve(path)))
+    : { content: { ...target }, outage: undefined, unsaid: [] };
+  await writeTargetFile(path, content);
+  say(`target file: ${path}`);
+  for (const name of unsaid) say(`the fault changes "${name}" in a way that no target file can say`);
+  return outage;
+}
+
+async function findFault(name: string): Promise<Behaviour> {
+  const { faultByName } = await import('./fault-by-name.ts');
+  const fault = faultByName(name);
+  say(`with a fault: ${fault.name}`);
+  return fault;
+}
+
+/** The headings go beside the output, so that each line of it is a name. */
+async function listFaults(): Promise<void> {
+  const { NAMES } = await import('./fault-by-name.ts');
+  for (const { heading, names } of NAMES) {
+    console.error(`# ${heading}`);
+    console.log(names.join('\n'));
+  }
+}
+
+/** DATABASE_URL goes first, whatever `--postgres` says. */
+function openDatabaseAsAsked(flags: Flags): Promise<Database> {
+  return openDatabase(process.env['DATABASE_URL'] ? 'auto' : (flags.postgres ?? 'auto'), flags.keep);
+}
+
+function provisioningSet(flags: Flags): Promise<ProvisioningSet> | ProvisioningSet {
+  if (flags.provisioning) return readProvisioning(flags.provisioning);
+  if (flags.empty) return defaultProvisioning({ count: 0, secondCount: 0 });
+  if (flags.dataset.length > 0) return provisioningOfDatasets(flags.dataset);
+  return defaultProvisioning(flags.screenings === undefined ? {} : { count: flags.screenings });
+}
+
+async function load(database: Database, flags: Flags): Promise<Provisioned> {
+  const since = Date.now();
+  const provisioned = await loadProvisioning(database, await provisioningSet(flags), {
+    ...(flags.writeTarget ? { directory: dirname(resolve(flags.writeTarget)) } : {}),
+    keep: flags.keep !== undefined,
+    onProgress: (tenantId, stored) => say(`${stored} screenings of ${tenantId} stored`),
+  });
+  say(`data loaded in ${((Date.now() - since) / 1000).toFixed(1)} s`);
+  return provisioned;
+}
+
+async function serverOptions(flags: Flags): Promise<ServerOptions> {
+  const { rateLimit, rateAlgorithm, rateBurst, signingKey, publicUrl, publicAuthUrl } = flags;
+  const { events, eventsDir, webhook, accessLog: log } = flags;
+  const { accessLog, createMetrics } = await import('./observation.ts');
+  const logged = log === undefined ? undefined : accessLog(log === true ? undefined : log);
+  return {
+    host: flags.host,
+    ports: { api: flags.port, ...(flags.authPort === undefined ? {} : { auth: flags.authPort }) },
+    pathPrefix: flags.pathPrefix,
+    tokenLifetimeSeconds: flags.tokenLifetime,
+    faultCommands: true,
+    ...(publicUrl ? { publicUrl } : {}),
+    ...(publicAuthUrl ? { publicAuthUrl } : {}),
+    ...(rateLimit
+      ? { rateLimit: { ...rateLimit, algorithm: rateAlgorithm, ...(rateBurst ? { burst: rateBurst } : {}) } }
+      : {}),
+    ...(signingKey ? { signingKeyPem: await readFile(signingKey, 'utf8') } : {}),
+    ...(events ? { eventsFile: resolve(events) } : {}),
+    ...(eventsDir ? { eventsDirectory: resolve(eventsDir) } : {}),
+    ...(webhook ? { webhook } : {}),
+    observe(counts) {
+      const metrics = createMetrics(counts);
+      const observer: Observer = (outcome) => {
+        metrics.observer(outcome);
+        logged?.(outcome);
+      };
+      return { observer, metrics: () => metrics.text() };
+    },
+  };
+}
