@@ -1,8 +1,11 @@
 /** Targets that are none, or end to be one in the middle of a run: k6 ends, the result is void or broken, never held. */
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
+import { SPELL } from '../reference-server/degenerate/bodies.ts';
 import { DEGENERATE } from '../reference-server/degenerate/servers.ts';
+import { behindTokens, ITEMS, page } from '../reference-server/degenerate/tools.ts';
+import { serve } from '../reference-server/http.ts';
 import { load, setting, test } from './setting.ts';
 import type { SimulatedSettings } from './simulated/server.ts';
 
@@ -65,3 +68,29 @@ for (const { name, start } of DEGENERATE.filter((one) => TELLING.includes(one.na
     expect(output).not.toMatch(/\bheld\b|a secret of nobody|at .*\.ts:\d/);
     expect(server.leaked?.() ?? []).toEqual([]);
   });
+
+test('what a target repeats of its token and its secret, and terminal codes, reach no output', async ({}, info) => {
+  const secret = 'a "secret" <of> nobody';
+  const echo = behindTokens(({ headers }) => {
+    const said = `${headers['authorization']} ${Buffer.from(secret).toString('base64')} ${secret} ${SPELL}`;
+    return page([{ ...ITEMS[0], testTime: said, tenantId: said }, ...ITEMS.slice(1)], said);
+  });
+  await using server = await serve(echo);
+  const file = info.outputPath('target.json');
+  const primary = { clientId: 'primary-client', clientSecret: secret };
+  const window = { from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' };
+  const { origin } = server;
+  await writeFile(file, JSON.stringify({ baseUrl: origin, authUrl: origin, clients: { primary }, window }));
+  const directory = info.outputPath('result');
+  const { status, output } = await load([...SMOKE, '--target', file, '--report-dir', directory]);
+  expect(status).toBe(1);
+  const [json, html] = await Promise.all(
+    ['json', 'html'].map((kind) => readFile(`${directory}/load-smoke.${kind}`, 'utf8')),
+  );
+  for (const text of [output, json, html])
+    expect(text).not.toMatch(/eyJ|secret" <of>|secret\\+" <of>|secret&quot; &lt;of|YSAic2Vj/);
+  for (const text of [output, html]) expect(text).not.toMatch(CONTROL);
+});
+
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;

@@ -1,6 +1,7 @@
 /** `npm run load`: scenarios, planning, merging, and the checks of the load kit against known truths. */
 import { Command, CommanderError } from 'commander';
 import { calledFrom } from '../fixtures/called-from.ts';
+import { visible } from '../certify/render/markup.ts';
 import { above0, COMMON, duration, from0, whole } from './scenarios/flags.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand } from './commands/plan.ts';
@@ -22,7 +23,8 @@ onToldToEnd((why) => {
 });
 const { signal } = interruption;
 
-const tell = (line: string): void => console.error(line);
+/** What a target said in it does nothing to the terminal. */
+const tell = (line: string): void => console.error(visible(line));
 
 // Paths are relative to where the command was given (`npm --prefix kit run load`).
 process.chdir(calledFrom('load')('.'));
@@ -114,7 +116,7 @@ try {
     console.error(error.message);
     process.exitCode = EXIT.usage;
   } else if (error instanceof Unreachable) {
-    console.error(`the target can't be loaded: ${error.message}`);
+    tell(`the target can't be loaded: ${error.message}`);
     process.exitCode = EXIT.void;
   } else if (signal.aborted) {
     console.error('interrupted');

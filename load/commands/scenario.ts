@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { prepareDirectory } from '../../certify/render/write.ts';
 import { readTargetFile, resolveTarget, type Target } from '../../fixtures/target/target.ts';
 import { unlessAborted } from '../../fixtures/process.ts';
-import { terminalSummary, writeResult } from '../report/write.ts';
+import { presentable, terminalSummary, writeResult } from '../report/write.ts';
 import { exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/prepare.ts';
@@ -100,8 +100,8 @@ export async function scenarioCommand(
     return 0;
   }
   tell(`${name} against ${prepared.name}`);
-  const result = await runScenario(name, session, options);
-  const path = await writeResult(result, flags.reportDir, prepared.secrets);
+  const result = presentable(await runScenario(name, session, options), prepared.secrets);
+  const path = await writeResult(result, flags.reportDir);
   console.log(`${terminalSummary(result)}\n  ${path}`);
   return exitStatus(result);
 }
