@@ -1,7 +1,7 @@
 /** From a ledger to the report: statuses, classes, verdict. Nothing is judged here that is not in the ledger. */
 import { KIT_NAME, KIT_VERSION } from '../fixtures/package.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
-import type { Ledger } from '../fixtures/run/ledger.ts';
+import type { Finding, Ledger } from '../fixtures/run/ledger.ts';
 import type { FailedPreconditions } from '../fixtures/run/run-probe.ts';
 import {
   CLASSES,
@@ -120,10 +120,9 @@ function resultOf(
   if (facts.selection && !facts.selection.includes(id)) {
     return { ...common, status: 'untested', reason: 'not selected (--only)', failures: [] };
   }
-  // What is told of a breach says more than what is only worth knowing.
-  const found = ledger.findings
-    .filter((finding) => finding.id === id)
-    .sort((a, b) => Number(a.warning ?? false) - Number(b.warning ?? false));
+  // What is told of a breach says more than what is only worth knowing, and a plain request more than an odd one.
+  const rank = ({ warning, varied }: Finding): number => (warning ? 2 : 0) + (varied ? 1 : 0);
+  const found = ledger.findings.filter((finding) => finding.id === id).sort((a, b) => rank(a) - rank(b));
   if (found.length > 0) {
     const failures = found.slice(0, FAILURES_AT_MOST).map((finding) => failureOf(finding, words));
     const broken = level === 'MUST' && found.some(({ warning }) => !warning);

@@ -32,11 +32,11 @@ const faults = ({ requirements }: Report): string[] =>
     .map(({ id, reason, failures }) => `${id}: ${reason ?? failures[0]?.message}`);
 
 /** Every five minutes, no two at once. */
-const untied = (count: number): Screening[] =>
+const untied = (count: number, first = '2026-03-01T08:00:00Z'): Screening[] =>
   Array.from({ length: count }, (_, index) => {
     const id = BigInt(1000 - 7 * index);
     const tenantId = TENANTS.primary;
-    const testTime = new Date(Date.UTC(2026, 2, 1, 8, 5 * index)).toISOString();
+    const testTime = new Date(Date.parse(first) + index * 300_000).toISOString();
     return { id, tenantId, testTime, json: JSON.stringify({ id: Number(id), tenantId, testTime }) };
   });
 
@@ -50,6 +50,14 @@ test('thirty screenings and no ties: incomplete, and told what to load', async (
   expect(order?.status).toBe('untested');
   expect(order?.reason).toMatch(/load .*screenings/);
 });
+
+for (const first of ['1999-12-31T23:00:00Z', '2099-12-31T23:00:00Z', '9999-12-30T23:00:00Z']) {
+  test(`screenings from ${first} on`, async ({ startWith }) => {
+    const server = await startWith(0);
+    await server.ingest(untied(30, first));
+    expect(faults(await bare(server))).toEqual([]);
+  });
+}
 
 test('one screening', async ({ startWith }) => {
   const server = await startWith(0);

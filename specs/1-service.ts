@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RequestOut } from '../fixtures/client/exchange.ts';
 import type { PageQuery } from '../fixtures/client/page.ts';
+import { compareInstants, instant } from '../fixtures/data/instant.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { differs, type MismatchWithEvidence } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
@@ -16,6 +17,7 @@ import { sampleDataOf } from '../fixtures/run/survey.ts';
 import type { ClientName } from '../fixtures/target/target.ts';
 
 const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as const;
+const CENTURY_END = '2100-01-01T00:00:00Z';
 /** Ids are integers. */
 const NO_ID = 'no-such-screening';
 
@@ -59,7 +61,9 @@ async function writeHarmlessly(kit: Kit): Promise<void> {
 
 async function onPrimary(kit: Kit): Promise<void> {
   const { window } = await sampleDataOf(kit);
-  const query = { from: window.from, to: '2100-01-01T00:00:00Z' };
+  // What is made shows today, wherever the data lies.
+  const to = compareInstants(instant(window.to), instant(CENTURY_END)) > 0 ? window.to : CENTURY_END;
+  const query = { from: window.from, to };
   const still = (await kit.oracle()).authoritative;
   const before = await read(kit, query);
   await writeHarmlessly(kit);
@@ -100,7 +104,7 @@ async function changedAgain(
 
 /** Whatever is stored for a law comes behind it. */
 const OWN_YEAR: PageQuery = { from: '1970-01-01T00:00:00Z', to: '1971-01-01T00:00:00Z' };
-const ANY_TIME: PageQuery = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' };
+const ANY_TIME: PageQuery = { from: '1970-01-01T00:00:00Z', to: CENTURY_END };
 
 interface Made {
   readonly id: bigint;

@@ -3,7 +3,15 @@ import { pageOf } from '../fixtures/client/page.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import { refusedWith } from '../fixtures/checks/refusal.ts';
-import { formatInstant, instant, shift, type Instant } from '../fixtures/data/instant.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  isMovable,
+  parseInstant,
+  shift,
+  type Instant,
+} from '../fixtures/data/instant.ts';
 import { withWindow } from '../fixtures/run/circumstances.ts';
 import { refusal, refusals, ruleProbes, type Rule } from '../fixtures/run/everywhere.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
@@ -90,13 +98,16 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
 /** Windows that hold the data, and go far beyond it: two pages each, so that next is seen too. */
 async function wideWindows(kit: Kit): Promise<void> {
   const { items, window } = await sampleDataOf(kit);
-  const later = (years: number): string => `${new Date().getUTCFullYear() + years}-01-01T00:00:00Z`;
+  const later = (years: number): Instant => instant(`${new Date().getUTCFullYear() + years}-01-01T00:00:00Z`);
+  // Data may lie in years to come, or begin with the first year.
+  const between = (from: Instant, to: Instant): (readonly [string, string])[] =>
+    isMovable(from) && compareInstants(from, to) <= 0 ? [[formatInstant(from), formatInstant(to)]] : [];
   const first = instant(window.from);
   const wide: readonly (readonly [string, string])[] = [
     ...WIDE,
-    [window.from, later(1)],
-    [window.from, '9999-12-29T23:59:59.999999Z'],
-    [formatInstant(shift(first, -367n * 86_400n, 0)), later(2)],
+    ...between(first, later(1)),
+    ...between(first, instant('9999-12-29T23:59:59.999999Z')),
+    ...between(shift(first, -367n * 86_400n, 0), later(2)),
   ];
   const pageSize = Math.max(1, Math.min(50, Math.floor(items.length / 3)));
   for (const [from, to] of wide) await walk(kit, { from, to, pageSize }, { maxPages: 2 });
@@ -108,15 +119,26 @@ async function farWindows(kit: Kit): Promise<void> {
   const [first, last] = [items[0]!.at, items.at(-1)!.at];
   const moved = [...WRAPS, ...WRAPS.map((wrap) => -wrap)].flatMap((seconds) => {
     const [from, to] = [first, shift(last, 1n, 0)].map((at) => shift({ ...at, fraction: '' }, seconds, 0));
-    return isWritable(from!) && isWritable(to!) ? [[formatInstant(from!), formatInstant(to!)] as const] : [];
+    return isMovable(from!) && isMovable(to!) ? [[formatInstant(from!), formatInstant(to!)] as const] : [];
   });
-  // Years of two digits are often taken for years of our time.
-  const twoDigits = [first, last].map((at) => `00${formatInstant(at).slice(2)}`) as [string, string];
-  for (const [from, to] of [...ELSEWHERE, ...moved, twoDigits]) await kit.page({ from, to, pageSize: 10 });
+  for (const [from, to] of [...ELSEWHERE, ...moved, ...ofTwoDigits(first, last)]) {
+    await kit.page({ from, to, pageSize: 10 });
+  }
 }
 
-const isWritable = ({ seconds }: Instant): boolean =>
-  seconds > instant('0001-01-02T00:00:00Z').seconds && seconds < instant('9999-12-31T00:00:00Z').seconds;
+/** The same window in the first century: years of two digits are often taken for years of our time. */
+export function ofTwoDigits(first: Instant, last: Instant): (readonly [string, string])[] {
+  const [from, to] = [formatInstant(first), formatInstant(last)];
+  const centuries = Number(from.slice(0, 2)) * 100;
+  const early = (text: string): string =>
+    String(Number(text.slice(0, 4)) - centuries).padStart(4, '0') + text.slice(4);
+  // The year 0, and a 29 February that the early year has not, are left out.
+  const areThere = [from, to].every((text) => {
+    const at = parseInstant(early(text));
+    return at && isMovable(at);
+  });
+  return areThere ? [[early(from), early(to)]] : [];
+}
 
 export const probes: readonly Probe[] = [
   {

@@ -26,6 +26,9 @@ function earlier(sample: SampleData, item: OracleItem): OracleItem | undefined {
   return sample.items.filter((other) => compareInstants(other.at, item.at) < 0).at(-1);
 }
 
+/** Servers keep ids in 64 bits, and may refuse what has no room there. */
+const LARGEST_ID = 2n ** 63n - 1n;
+
 const later = (at: Instant): string => formatInstant(shift(at, 2_000_000n, MICRO));
 const sooner = (at: Instant): string => formatInstant(shift(at, -2_000_000n, MICRO));
 
@@ -258,7 +261,7 @@ export const probes: readonly Probe[] = [
       const single = sample.items.find((item) => !sample.ties.some((tie) => tie.includes(item)));
       if (single) starts.push([single, single.id], [single, single.id + 1n], [single, single.id - 1n]);
       await sideBySide(
-        starts.filter(([, fromId]) => fromId >= 0n),
+        starts.filter(([, fromId]) => fromId >= 0n && fromId <= LARGEST_ID),
         ([item, fromId]) => beginBehind(kit, sample, item, fromId),
       );
     },
