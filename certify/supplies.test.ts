@@ -77,6 +77,19 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
   ['a place for tokens that is a folder', '5-expired', () => ({ keepToken: '.' }), /keepToken: can't write/],
   ['an empty capture', '6', () => ({ events: 'empty.ndjson' }), /events file is empty/],
   ['a capture of something else', '6', () => ({ events: 'words.txt' }), /no line of the events file is JSON/],
+  ['an empty dataset', '4.2-window', () => ({ dataset: 'empty.ndjson' }), /dataset is empty/],
+  [
+    'a dataset of another tenant',
+    '4.2-window',
+    () => ({ dataset: 'foreign.ndjson' }),
+    /of tenant 00000000-.* is of tenant/,
+  ],
+  [
+    'a command to store that stores nothing',
+    '4.2-r5-exactly-once',
+    ({ clients: { primary, scratch } }) => ({ clients: { primary, scratch }, ingest: 'cat >/dev/null' }),
+    /ingest: nothing that it stored shows within 10 s/,
+  ],
   ['a fault command that fails', '7.2-server-error', command('no-such-command', 'true'), /fault\.start: /],
   [
     'a window without screenings',
@@ -90,6 +103,12 @@ let directory: string;
 test.beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'screenings-supplies-'));
   await writeFile(join(directory, 'empty.ndjson'), '');
+  const foreign = {
+    id: 1,
+    tenantId: '00000000-0000-4000-8000-000000000000',
+    testTime: '2024-06-01T00:00:00Z',
+  };
+  await writeFile(join(directory, 'foreign.ndjson'), `${JSON.stringify(foreign)}\n`);
   await writeFile(join(directory, 'words.txt'), 'hello\nworld\n');
 });
 test.afterAll(() => rm(directory, { recursive: true }));
