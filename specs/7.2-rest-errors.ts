@@ -12,7 +12,7 @@ import {
 } from '../fixtures/run/everywhere.ts';
 import { askRaw, encoded, isSuspicious, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
-import type { RequestOut } from '../fixtures/client/exchange.ts';
+import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../fixtures/data/instant.ts';
 import { queryValue } from '../fixtures/client/page.ts';
 import { withParameter } from '../fixtures/run/circumstances.ts';
@@ -194,13 +194,18 @@ function oddQueries(): string[] {
 }
 
 /** Token requests of which one parameter is no text that a database takes: NUL, octets that are no UTF-8. */
-function oddForms(kit: Kit): string[] {
-  const valid = kit.client.validForm('primary');
-  return ['client_id', 'scope'].flatMap((odd) =>
-    ['%00', 'a%00b', '%ff%fe', '%ED%A0%80'].map((value) =>
-      valid.map(([name, usual]) => `${name}=${name === odd ? value : encodeURIComponent(usual)}`).join('&'),
-    ),
+const oddForms = (kit: Kit, odd: string, values: readonly string[]): string[] =>
+  values.map((value) =>
+    kit.client
+      .validForm('primary')
+      .map(([name, usual]) => `${name}=${name === odd ? value : encodeURIComponent(usual)}`)
+      .join('&'),
   );
+
+/** The form as it stands, whatever it holds. */
+function sendForm(kit: Kit, body: string): Promise<Exchange> {
+  const { form: _, ...bare } = kit.client.tokenRequest([]);
+  return kit.send({ ...bare, body, offPath: true, suspicious: isSuspicious(body) });
 }
 
 export const probes: readonly Probe[] = [
@@ -258,9 +263,20 @@ export const probes: readonly Probe[] = [
       await kit.send({ ...valid, authorization: header });
       const form = kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]]);
       await kit.send({ ...form, offPath: true });
-      const { form: _, ...bare } = form;
-      for (const body of ['', '%zz=%zz&&==', '\u0000', '{', ...oddForms(kit)]) {
-        await kit.send({ ...bare, body, offPath: true, suspicious: isSuspicious(body) });
+      const scopes = oddForms(kit, 'scope', ['%00', 'a%00b', '%ff%fe', '%ED%A0%80']);
+      for (const body of ['', '%zz=%zz&&==', '\u0000', '{', ...scopes]) await sendForm(kit, body);
+    },
+  },
+  {
+    ids: ['7.2-no-unprovoked-5xx'],
+    name: 'a client_id that is no text',
+    precondition: 'token',
+    supplement: true,
+    guesses: true,
+    run: async (kit) => {
+      for (const body of oddForms(kit, 'client_id', ['a%00b', '%ff%fe'])) {
+        await sendForm(kit, body);
+        await kit.client.mint();
       }
     },
   },
