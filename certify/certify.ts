@@ -1,5 +1,5 @@
 /** One certification, in this process: what the command line runs, and what every proof by a fault runs. */
-import { once } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Kit, DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
 import type { Finding } from '../fixtures/run/ledger.ts';
@@ -184,8 +184,11 @@ function endOf({ signal, deadlineMs = DEFAULT_DEADLINE_MS }: CertifyOptions): Di
 } {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(`ended by --deadline ${deadlineMs / 1000}`), deadlineMs);
+  const either = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
+  // Every request that is under way listens: that is no leak to warn of.
+  setMaxListeners(0, either);
   return {
-    signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
+    signal: either,
     [Symbol.dispose]: () => clearTimeout(timer),
   };
 }

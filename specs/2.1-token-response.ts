@@ -1,7 +1,7 @@
 /** Section 2.1: the token response. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { member } from '../fixtures/client/json.ts';
+import { integerOf, member, type Json } from '../fixtures/client/json.ts';
 import { readToken } from '../fixtures/client/token.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
 import { wholeLifetime } from '../fixtures/checks/token.ts';
@@ -12,7 +12,10 @@ import { Untested } from '../fixtures/errors.ts';
 /** Long enough for clocks of whole seconds to tell a new token from one that is handed out again. */
 const ANEW_MS = 3_000;
 
-const issuedAtOf = (exchange: Exchange): number => Number(member(readToken(exchange)?.claims, 'iat'));
+/** NaN where it is no integer. */
+const secondsOf = (value: Json | undefined): number => Number(integerOf(value) ?? NaN);
+
+const issuedAtOf = (exchange: Exchange): number => secondsOf(member(readToken(exchange)?.claims, 'iat'));
 
 /** An iat that moved on with the clock, whatever it says, is a new token's. */
 const mintedAnew = (early: Exchange, late: Exchange): boolean =>
@@ -55,9 +58,9 @@ export const probes: readonly Probe[] = [
       const sameToken = member(first.json, 'access_token') === member(again.json, 'access_token');
       const elapsedSeconds = (again.startedAtMs - first.startedAtMs) / 1000;
       if (!sameToken || elapsedSeconds < 8) return;
-      const before = Number(member(first.json, 'expires_in'));
+      const before = secondsOf(member(first.json, 'expires_in'));
       kit.check('2.1-expires_in', again, (exchange) => {
-        const left = Number(member(exchange.json, 'expires_in'));
+        const left = secondsOf(member(exchange.json, 'expires_in'));
         return left > before - elapsedSeconds + 6
           ? differs(
               `expires_in: about ${Math.round(before - elapsedSeconds)} for the token of ${Math.round(elapsedSeconds)} s ago`,

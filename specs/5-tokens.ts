@@ -12,7 +12,7 @@ import {
   type TokenParts,
 } from '../fixtures/client/altered-token.ts';
 import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
-import { member } from '../fixtures/client/json.ts';
+import { integerOf, member } from '../fixtures/client/json.ts';
 import { claimsOf, readToken, type Token } from '../fixtures/client/token.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import { waitForExpiry } from '../fixtures/run/expired-tokens.ts';
@@ -30,7 +30,7 @@ const ES256_ZEROS = constantPart(Buffer.alloc(64).toString('base64url'));
 /** Bearers of altered tokens, each by one alteration. */
 function alteredBearers(token: string): Authorization[] {
   const [head, payload, signature] = partsOf(token);
-  const exp = Number(member(claimsOf(token), 'exp') ?? 0);
+  const exp = Number(integerOf(member(claimsOf(token), 'exp')) ?? 0n);
   const none = constantPart('');
   const unsigned = (alg: string): TokenPart => withMembers(head, { alg });
   const altered: [label: string, ...parts: TokenParts][] = [
