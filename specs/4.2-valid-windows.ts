@@ -127,7 +127,7 @@ async function farWindows(kit: Kit): Promise<void> {
 }
 
 /** The same window in the first century: years of two digits are often taken for years of our time. */
-export function ofTwoDigits(first: Instant, last: Instant): (readonly [string, string])[] {
+function ofTwoDigits(first: Instant, last: Instant): (readonly [string, string])[] {
   const [from, to] = [formatInstant(first), formatInstant(last)];
   const centuries = Number(from.slice(0, 2)) * 100;
   const early = (text: string): string =>
