@@ -6,10 +6,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from '@playwright/test';
 import { openDatabase } from '../reference-server/database.ts';
-import { findEngine } from '../reference-server/postgres-container.ts';
 import { defaultProvisioning, loadProvisioning } from '../reference-server/provisioning.ts';
 import { startServer } from '../reference-server/start.ts';
-import { test } from '../reference-server/testing.ts';
+import { skipWithoutEngine, test } from '../reference-server/testing.ts';
 import { resolveTarget } from '../fixtures/target/target.ts';
 import { certify } from './certify.ts';
 import type { Report } from './report.ts';
@@ -230,8 +229,7 @@ test('--version', async () => {
 
 test('over PostgreSQL in a container the reference server is as right', async () => {
   test.setTimeout(300_000);
-  const engine = await findEngine('unasked');
-  test.skip(!('image' in engine) && !process.env['CI'], 'image' in engine ? '' : engine.reason);
+  await skipWithoutEngine();
   await using database = await openDatabase('testcontainers');
   await using provisioned = await loadProvisioning(
     database,

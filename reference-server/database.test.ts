@@ -3,10 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { test as plain, expect } from '@playwright/test';
 import pg from 'pg';
 import { type DatabaseChoice, openDatabase } from './database.ts';
-import { findEngine } from './postgres-container.ts';
 import { defaultProvisioning, TENANTS } from './provisioning.ts';
 import { startReferenceServer } from './start.ts';
-import { type Received, mintToken, screeningsUrl, send, test, walk } from './testing.ts';
+import { type Received, mintToken, screeningsUrl, send, skipWithoutEngine, test, walk } from './testing.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-01T00:00:00Z';
 
@@ -29,9 +28,7 @@ plain.describe('each way to a database serves a walk', () => {
 
   plain('testcontainers', async () => {
     plain.setTimeout(300_000);
-    const engine = await findEngine('unasked');
-    // A developer's machine may have no engine; in CI its absence would hide that nothing was tested.
-    plain.skip(!('image' in engine) && !process.env['CI'], 'image' in engine ? '' : engine.reason);
+    await skipWithoutEngine();
     expect(await walkWith('testcontainers')).toMatch(/^PostgreSQL in a container/);
   });
 

@@ -8,11 +8,10 @@ import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import pg from 'pg';
 import { openDatabase } from './database.ts';
-import { findEngine } from './postgres-container.ts';
 import { defaultProvisioning, TENANTS } from './provisioning.ts';
 import { startReferenceServer } from './start.ts';
 import type { ReferenceTarget } from './target.ts';
-import { mintToken, type Received, screeningsUrl, send, test, walk } from './testing.ts';
+import { mintToken, type Received, screeningsUrl, send, skipWithoutEngine, test, walk } from './testing.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
 
@@ -43,10 +42,7 @@ async function persistentWalk(url: string, token: string): Promise<{ pages: stri
 for (const way of ['embedded', 'testcontainers'] as const) {
   test(`a PostgreSQL (${way}) that is killed and comes back while clients walk: no walk loses or repeats an item`, async () => {
     test.setTimeout(300_000);
-    if (way === 'testcontainers') {
-      const engine = await findEngine('unasked');
-      test.skip(!('image' in engine) && !process.env['CI'], 'image' in engine ? '' : engine.reason);
-    }
+    if (way === 'testcontainers') await skipWithoutEngine();
     await using database = await openDatabase(way);
     const provisioning = defaultProvisioning({ count: 600, secondCount: 0 });
     await using server = await startReferenceServer({ database: { url: database.url }, provisioning });
