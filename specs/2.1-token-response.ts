@@ -1,8 +1,8 @@
 /** Section 2.1: the token response. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { integerOf, member, type Json } from '../fixtures/client/json.ts';
-import { readToken } from '../fixtures/client/token.ts';
+import { member } from '../fixtures/client/json.ts';
+import { readToken, secondsOf } from '../fixtures/client/token.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
 import { wholeLifetime } from '../fixtures/checks/token.ts';
 import { mintAll } from '../fixtures/run/mint-all.ts';
@@ -11,9 +11,6 @@ import { Untested } from '../fixtures/errors.ts';
 
 /** Long enough for clocks of whole seconds to tell a new token from one that is handed out again. */
 const ANEW_MS = 3_000;
-
-/** NaN where it is no integer. */
-const secondsOf = (value: Json | undefined): number => Number(integerOf(value) ?? NaN);
 
 const issuedAtOf = (exchange: Exchange): number => secondsOf(member(readToken(exchange)?.claims, 'iat'));
 
