@@ -17,7 +17,7 @@ import { LAWS } from '../properties/laws.ts';
 import { PROBES } from '../specs/probes.ts';
 import { buildReport } from './build-report.ts';
 import type { Report } from './report.ts';
-import { beginningWith, oneAtATime, quietTogether, shareOf, stagesOf } from './schedule.ts';
+import { beginningWith, oneAtATime, shareOf, sideBySideLanes, stagesOf, type Lane } from './schedule.ts';
 
 /** How far a run is. */
 export interface Progress {
@@ -146,12 +146,15 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
     await confirm();
     done = kit.ledger.outcomes.length;
   };
+  const runLane = async (lane: Lane): Promise<void> => {
+    for (const probe of lane) await run(probe);
+  };
   // What all checks rest on is nobody's share.
   if (budget !== undefined) await soonEnded(foundation(kit), signal);
   for (const stage of stagesOf(probes, budget, ({ name }) => kit.ledger.isCutShort(name))) {
     const stageProbes = stage();
     waiting = stageProbes.length;
-    for (const together of quietTogether(stageProbes)) await sideBySide(together, run, concurrency);
+    for (const lanes of sideBySideLanes(stageProbes)) await sideBySide(lanes, runLane, concurrency);
   }
   const executed = kit.ledger.outcomes.filter(({ state }) => state === 'done').length;
   if (signal.aborted) stopped = `${String(signal.reason)} after ${executed} of ${probes.length} checks`;

@@ -4,8 +4,9 @@ import { FAULTS } from '../reference-server/faults/all.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/start.ts';
 import { certify } from './certify.ts';
+import type { Probe } from '../fixtures/run/probe.ts';
 import { targetFor } from './proof/faults.ts';
-import { quietTogether } from './schedule.ts';
+import { sideBySideLanes } from './schedule.ts';
 
 test.describe('a budget', () => {
   for (const [budget, least] of [
@@ -36,15 +37,26 @@ test.describe('a budget', () => {
   });
 });
 
-test('what only reads runs beside its neighbours, in order', () => {
-  const probe = (name: string, quiet: boolean) =>
-    ({ name, quiet, ids: [], precondition: 'page', run: async () => {} }) as const;
-  const groups = quietTogether([
-    probe('a', true),
-    probe('b', true),
-    probe('c', false),
-    probe('d', true),
-    probe('e', true),
+test('what only reads runs beside its neighbours, in order; what fills the scratch tenant beside it, one by one', () => {
+  const probe = (name: string, how: Pick<Probe, 'quiet' | 'onScratch'> = {}): Probe => ({
+    name,
+    ...how,
+    ids: [],
+    precondition: 'page',
+    run: async () => {},
+  });
+  const quiet = { quiet: true };
+  const onScratch = { onScratch: true };
+  const groups = sideBySideLanes([
+    probe('a', quiet),
+    probe('b', quiet),
+    probe('c'),
+    probe('d', quiet),
+    probe('e', onScratch),
+    probe('f', onScratch),
+    probe('g', quiet),
+    probe('h'),
   ]);
-  expect(groups.map((group) => group.map(({ name }) => name).join(''))).toEqual(['ab', 'c', 'de']);
+  const said = groups.map((lanes) => lanes.map((lane) => lane.map(({ name }) => name).join('')).join(' | '));
+  expect(said).toEqual(['a | b', 'c', 'ef | d | g', 'h']);
 });

@@ -37,15 +37,26 @@ const SPENDABLE = 0.9;
 export const shareOf = (left: number, waiting: number): number =>
   Math.max(LEAST_SHARE, Math.floor((SPENDABLE * 2 * left) / waiting));
 
-/** Probes that only read run side by side with the ones beside them, in the same order each time. */
-export function quietTogether(probes: readonly Probe[]): Probe[][] {
+/** Probes that run one after another. */
+export type Lane = readonly Probe[];
+
+/**
+ * Groups of lanes that run side by side, in the same order each time: probes that only read with their neighbours,
+ * and beside them, from the beginning since it takes long, whatever changes the scratch tenant.
+ */
+export function sideBySideLanes(probes: readonly Probe[]): Lane[][] {
+  const together = ({ quiet, onScratch }: Probe): boolean => (quiet || onScratch) ?? false;
   const groups: Probe[][] = [];
   for (const probe of probes) {
     const before = groups.at(-1);
-    if (probe.quiet && before?.[0]?.quiet) before.push(probe);
+    if (together(probe) && before?.[0] && together(before[0])) before.push(probe);
     else groups.push([probe]);
   }
-  return groups;
+  return groups.map((group) => {
+    const scratch = group.filter(({ onScratch }) => onScratch);
+    const others = group.filter((probe) => !scratch.includes(probe)).map((probe) => [probe]);
+    return scratch.length > 0 ? [scratch, ...others] : others;
+  });
 }
 
 /** Calls wait for the ones before them. */

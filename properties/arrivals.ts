@@ -166,7 +166,7 @@ export const uniqueIds = ({ steps, shuffle }: Dataset): boolean => {
 const generated: Law<Dataset> = {
   id: '4.2-r5-exactly-once',
   name: 'walks over generated data return it once and in order',
-  changes: true,
+  onScratch: true,
   share: 0.35,
   cases: async (kit) => {
     await scratch(kit);
@@ -217,7 +217,7 @@ function* simplerLates(all: readonly Late[]): Generator<Late[]> {
 const arriving: Law<Dataset & { readonly late: readonly Late[] }> = {
   id: '4.2-r5-exactly-once',
   name: 'what was stored before a walk comes once, whatever arrives meanwhile',
-  changes: true,
+  onScratch: true,
   share: 0.3,
   cases: async (kit) => {
     await scratch(kit);

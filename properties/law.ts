@@ -42,8 +42,8 @@ export interface Law<Case> {
   readonly share?: number;
   /** Sends wrong secrets: see Probe. */
   readonly guesses?: boolean;
-  /** Puts screenings in: it runs by itself. */
-  readonly changes?: boolean;
+  /** Puts screenings into the scratch tenant. */
+  readonly onScratch?: boolean;
   /** What the target may do between two answers explains a single failure. */
   readonly needsAgain?: boolean;
 }
@@ -67,7 +67,8 @@ export function lawProbe<Case>(law: Law<Case>): LawProbe {
     precondition: law.precondition ?? 'data',
     supplement: true,
     guesses: law.guesses ?? false,
-    quiet: !law.guesses && !law.changes,
+    onScratch: law.onScratch ?? false,
+    quiet: !law.guesses && !law.onScratch,
     run: (kit) => check(kit, law, cases, atMostMs),
   });
   return { ...shrunkBy(SHRINKS_AT_MOST), law: law.name, shrunkBy };

@@ -15,7 +15,7 @@ import {
 import { withWindow } from '../fixtures/run/circumstances.ts';
 import { refusal, refusals, ruleProbes, type Rule } from '../fixtures/run/everywhere.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
+import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import { checkRefusals, encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
 import { sampleDataOf, variedItems } from '../fixtures/run/survey.ts';
 import { walk } from '../fixtures/run/walk.ts';
@@ -110,7 +110,7 @@ async function wideWindows(kit: Kit): Promise<void> {
     ...between(shift(first, -367n * 86_400n, 0), later(2)),
   ];
   const pageSize = Math.max(1, Math.min(50, Math.floor(items.length / 3)));
-  for (const [from, to] of wide) await walk(kit, { from, to, pageSize }, { maxPages: 2 });
+  await sideBySide(wide, ([from, to]) => walk(kit, { from, to, pageSize }, { maxPages: 2 }));
 }
 
 /** Windows far from the data: where instants are kept in too few bits, they land on it. */
@@ -121,9 +121,9 @@ async function farWindows(kit: Kit): Promise<void> {
     const [from, to] = [first, shift(last, 1n, 0)].map((at) => shift({ ...at, fraction: '' }, seconds, 0));
     return isMovable(from!) && isMovable(to!) ? [[formatInstant(from!), formatInstant(to!)] as const] : [];
   });
-  for (const [from, to] of [...ELSEWHERE, ...moved, ...ofTwoDigits(first, last)]) {
-    await kit.page({ from, to, pageSize: 10 });
-  }
+  await sideBySide([...ELSEWHERE, ...moved, ...ofTwoDigits(first, last)], ([from, to]) =>
+    kit.page({ from, to, pageSize: 10 }),
+  );
 }
 
 /** The same window in the first century: years of two digits are often taken for years of our time. */

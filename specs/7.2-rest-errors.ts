@@ -232,39 +232,43 @@ export const probes: readonly Probe[] = [
         kind: 'client',
         client: 'primary',
       });
-      for (const method of ['HEAD', 'OPTIONS']) {
-        const exchange = await kit.send({ ...valid, method, offPath: true });
-        kit.ledger.observe(method.toLowerCase(), sayRefusal(exchange).slice(0, 3));
-      }
-      const [path, query] = valid.url.split('?') as [string, string];
-      const spellings = {
-        'trailing-slash': `${path}/?${query}`,
-        'encoded-path': `${path.replace(/screenings$/, '%73creenings')}?${query}`,
-      };
-      for (const [topic, url] of Object.entries(spellings)) {
-        const exchange = await kit.send({ ...valid, url, offPath: true });
+      const observed = (topic: string, request: RequestOut) => async (): Promise<void> => {
+        const exchange = await kit.send({ ...request, offPath: true });
         kit.ledger.observe(topic, sayRefusal(exchange).slice(0, 3));
-      }
-      const paths = ['not-a-uuid', '%00', '%zz', `${tenantId}%2F..`, 'x'.repeat(1_000)];
-      for (const path of paths) {
-        const url = valid.url.replace(tenantId, path);
-        const exchange = await kit.send({ ...valid, url, offPath: true });
-        if (path === 'not-a-uuid') kit.ledger.observe('path-not-a-uuid', sayRefusal(exchange));
-      }
-      for (const accept of ['text/html', 'application/xml;q=0.9', '*/*;q=0', 'nothing']) {
-        await kit.send({ ...valid, headers: { ...valid.headers, accept }, offPath: true });
-      }
+      };
+      const sent = (request: RequestOut) => async (): Promise<unknown> =>
+        kit.send({ ...request, offPath: true });
+      const [path, query] = valid.url.split('?') as [string, string];
+      const onPath = (path: string): RequestOut => ({ ...valid, url: valid.url.replace(tenantId, path) });
       const header = {
         kind: 'header',
         value: `Bearer ${'x'.repeat(4_000)}`,
         label: 'Bearer x…',
         shell: "Bearer $(head -c 4000 /dev/zero | tr '\\0' x)",
       } as const;
-      await kit.send({ ...valid, authorization: header });
-      const form = kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]]);
-      await kit.send({ ...form, offPath: true });
       const scopes = oddForms(kit, 'scope', ['%00', 'a%00b', '%ff%fe', '%ED%A0%80']);
-      for (const body of ['', '%zz=%zz&&==', '\u0000', '{', ...scopes]) await sendForm(kit, body);
+      const asks = [
+        observed('head', { ...valid, method: 'HEAD' }),
+        observed('options', { ...valid, method: 'OPTIONS' }),
+        observed('trailing-slash', { ...valid, url: `${path}/?${query}` }),
+        observed('encoded-path', {
+          ...valid,
+          url: `${path.replace(/screenings$/, '%73creenings')}?${query}`,
+        }),
+        async () =>
+          kit.ledger.observe(
+            'path-not-a-uuid',
+            sayRefusal(await kit.send({ ...onPath('not-a-uuid'), offPath: true })),
+          ),
+        ...['%00', '%zz', `${tenantId}%2F..`, 'x'.repeat(1_000)].map((odd) => sent(onPath(odd))),
+        ...['text/html', 'application/xml;q=0.9', '*/*;q=0', 'nothing'].map((accept) =>
+          sent({ ...valid, headers: { ...valid.headers, accept } }),
+        ),
+        async () => kit.send({ ...valid, authorization: header }),
+        sent(kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]])),
+        ...['', '%zz=%zz&&==', '\u0000', '{', ...scopes].map((body) => async () => sendForm(kit, body)),
+      ];
+      await sideBySide<() => Promise<unknown>, unknown>(asks, (ask) => ask());
     },
   },
   {
