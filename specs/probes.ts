@@ -42,7 +42,7 @@ export const PROBES: readonly Probe[] = [
   ...quiet(authentication),
   ...tokens,
   ...quiet(forged),
-  ...quiet(tenants),
+  ...tenants,
   ...events,
   ...tokenErrors,
   ...limitsAndFailure,
