@@ -11,9 +11,24 @@ import type { RequirementId } from '../fixtures/requirements.ts';
 import { mintAll } from '../fixtures/run/mint-all.ts';
 import { observed, type Probe } from '../fixtures/run/probe.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
-import { encoded, NOBODY, rawQuery, SOME_WINDOW, NO_WIDTH } from '../fixtures/run/raw-request.ts';
+import { encoded, NOBODY, rawQuery, readable, SOME_WINDOW, NO_WIDTH } from '../fixtures/run/raw-request.ts';
 import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
 import { bearerHeader, forgedBearer, unauthenticated } from '../fixtures/run/unauthenticated.ts';
+
+/** Where a token is not looked for: whoever asks names it in the Authorization header (rule 1). */
+const ELSEWHERE = ['x-access-token', 'cookie'] as const;
+
+/** A token elsewhere than in the Authorization header is as if there were none. */
+async function elsewhere(kit: Kit): Promise<void> {
+  await kit.page(SOME_WINDOW);
+  const { text } = await kit.token();
+  for (const name of ELSEWHERE) {
+    const bare = kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), { kind: 'none' });
+    const value = name === 'cookie' ? `access_token=${text}; token=${text}` : text;
+    const exchange = readable(await kit.send({ ...bare, headers: { ...bare.headers, [name]: value } }));
+    kit.check('5-missing', exchange, refused(kit.target.errorCodePointer, [401, 'unauthenticated']), name);
+  }
+}
 
 /** Makes a request one of a later page. */
 const LATER_PAGE = '&from_id=1';
@@ -73,8 +88,15 @@ export const probes: readonly Probe[] = [
       // Asked with a token first, so that an answer kept before the token is looked at would show.
       await kit.page(SOME_WINDOW);
       await unauthenticated(kit, '5-missing', { kind: 'none' });
+      await kit.page({ ...SOME_WINDOW, fromId: 1n });
       await unauthenticated(kit, '5-missing', { kind: 'none' }, LATER_PAGE);
     },
+  },
+  {
+    ids: ['5-missing'],
+    name: 'a token elsewhere than in the Authorization header',
+    precondition: 'page',
+    run: elsewhere,
   },
   {
     ids: ['5-missing', '5-garbage', '5-tampered', '5-forged'],

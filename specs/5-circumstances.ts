@@ -67,6 +67,7 @@ const RULES: readonly Rule[] = [
     id: '5-missing',
     name: 'no Authorization header, in many circumstances',
     without: ['token'],
+    servedBefore: true,
     ways: ways(who(() => ({ kind: 'none' }))),
   },
   {

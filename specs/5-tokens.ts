@@ -27,6 +27,22 @@ import { Untested } from '../fixtures/errors.ts';
 /** Both numbers of the signature are 0: some verifiers find that right for any key. */
 const ES256_ZEROS = constantPart(Buffer.alloc(64).toString('base64url'));
 
+/** Asked for one by one: whoever signs some of the claims only has forgotten one of these. */
+const CLAIMS_AT_MOST = 8;
+
+/** Another value for each further claim. The tenant's is altered on that tenant's own path. */
+function otherClaims(token: string): [name: string, value: unknown][] {
+  const claims = Object.entries(claimsOf(token) ?? {});
+  return claims
+    .flatMap(([name, value]): [string, unknown][] => {
+      if (['exp', 'sub', 'tenant_id'].includes(name)) return [];
+      if (typeof value === 'string') return [[name, `${value} kit`]];
+      const number = integerOf(value);
+      return number === undefined ? [] : [[name, Number(number) - 1]];
+    })
+    .slice(0, CLAIMS_AT_MOST);
+}
+
 /** Bearers of altered tokens, each by one alteration. */
 function alteredBearers(token: string): Authorization[] {
   const [head, payload, signature] = partsOf(token);
@@ -36,6 +52,13 @@ function alteredBearers(token: string): Authorization[] {
   const altered: [label: string, ...parts: TokenParts][] = [
     ['payload altered: exp a day later', head, withMembers(payload, { exp: exp + 86_400 }), signature],
     ['payload altered: another sub', head, withMembers(payload, { sub: 'somebody-else' }), signature],
+    ...otherClaims(token).map(([name, value]): (typeof altered)[number] => [
+      `payload altered: ${name}`,
+      head,
+      withMembers(payload, { [name]: value }),
+      signature,
+    ]),
+    ['header altered: a member more', withMembers(head, { kit: true }), payload, signature],
     [
       'signature altered in its middle',
       head,

@@ -75,6 +75,15 @@ const as = (change: (authorization: string) => string): NonNullable<Fault['serve
       : request,
   );
 
+/** A token is found in another place where the header is missing. */
+const elsewhere = (tokenOf: (request: ServiceRequest) => string | undefined): NonNullable<Fault['server']> =>
+  requests((request) => {
+    const token = authorizationOf(request) === '' && isScreenings(request) ? tokenOf(request) : undefined;
+    return token === undefined
+      ? request
+      : { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } };
+  });
+
 export const authentication: readonly Fault[] = [
   {
     name: 'no Authorization header is served an empty page',
@@ -82,6 +91,18 @@ export const authentication: readonly Fault[] = [
     mayTrip: ['5-query-token'],
     bare: true,
     server: instead((request) => (authorizationOf(request) === '' ? emptyPage() : undefined)),
+  },
+  {
+    name: 'a token in a cookie is accepted',
+    trips: { '5-missing': /401 unauthenticated.*200/ },
+    bare: true,
+    server: elsewhere(({ headers }) => /\btoken=([^;]+)/.exec(headers['cookie'] ?? '')?.[1]),
+  },
+  {
+    name: 'a token in X-Access-Token is accepted',
+    trips: { '5-missing': /401 unauthenticated.*200/ },
+    bare: true,
+    server: elsewhere(({ headers }) => headers['x-access-token']),
   },
   {
     name: 'no Authorization header is 403',
@@ -202,6 +223,21 @@ export const authentication: readonly Fault[] = [
     trips: { '5-tampered': /401 unauthenticated.*200/ },
     bare: true,
     server: keptBy((token) => token.split('.').slice(0, 2).join('.')),
+  },
+  {
+    name: 'verified tokens are kept by their payload and signature',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    bare: true,
+    server: keptBy((token) => token.split('.').slice(1).join('.')),
+  },
+  {
+    name: 'the signature covers who may see what until when, and nothing else',
+    trips: { '5-tampered': /401 unauthenticated.*200/ },
+    bare: true,
+    server: keptBy((token) => {
+      const { tenant_id, sub, exp } = payloadOf(token) ?? {};
+      return JSON.stringify([token.split('.')[2], tenant_id, sub, exp]);
+    }),
   },
   {
     name: 'verified tokens are kept by the path that they were shown at',

@@ -160,6 +160,7 @@ export const windows: readonly Mistake[] = [
       'a cache key that drops the offsets',
       'a cache key that drops the fractions',
       'a cache in front of the authentication',
+      'a cache in front of the authentication keeps later pages of 1000',
     ],
   },
 ];
