@@ -46,7 +46,9 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
     ledger,
   );
   const selected = facts.selection ? results.filter(({ id }) => facts.selection!.includes(id)) : results;
-  const unusable = ledger.outcomes.filter((outcome) => outcome.unusable).map(({ reason = '' }) => reason);
+  const unusable = ledger.outcomes
+    .filter(({ unusable, ids }) => unusable && ids.some((id) => facts.selection?.includes(id) ?? true))
+    .map(({ reason = '' }) => reason);
   const verdict = verdictOf(selected, unusable, facts);
   const report: Report = {
     kit: { name: KIT_NAME, version: KIT_VERSION },

@@ -144,7 +144,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
     await soonEnded(runProbe(kit, probe), signal);
     kit.client.allowedUntil = Infinity;
     await confirm();
-    done = kit.ledger.outcomes.length;
+    done = Math.min(probes.length, kit.ledger.outcomes.length);
   };
   const runLane = async (lane: Lane): Promise<void> => {
     for (const probe of lane) await run(probe);

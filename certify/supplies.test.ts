@@ -15,6 +15,8 @@ const client =
   (role: keyof ReferenceTarget['clients'], change: object): Supply =>
   ({ clients }) => ({ clients: { primary: clients.primary, [role]: { ...clients[role], ...change } } });
 
+const NOBODY = '00000000-0000-4000-8000-000000000000';
+
 const ROTATED = { clientSecret: 'the one of last month' };
 
 /** The expired token with other claims, or another header; its signature is of no account. */
@@ -92,6 +94,24 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
   ],
   ['a fault command that fails', '7.2-server-error', command('no-such-command', 'true'), /fault\.start: /],
   [
+    'an issuer that no token names',
+    '2.2-iss',
+    () => ({ issuer: 'https://elsewhere.example' }),
+    /issuer is https:\/\/elsewhere\.example, and tokens name authUrl/,
+  ],
+  [
+    'a tenantId of nobody',
+    '9-prefix,2.2-tenant_id',
+    client('primary', { tenantId: NOBODY }),
+    /clients\.primary\.tenantId is 0.* of tenant 7d0c5a52/,
+  ],
+  [
+    'a tenantId of nobody for the second tenant',
+    '2.2-tenant_id,5-forbidden',
+    client('secondTenant', { tenantId: NOBODY }),
+    /clients\.secondTenant\.tenantId is 0/,
+  ],
+  [
     'a window without screenings',
     '4.2-window',
     () => ({ window: { from: '1999-01-01T00:00:00Z', to: '1999-01-02T00:00:00Z' } }),
@@ -105,7 +125,7 @@ test.beforeAll(async () => {
   await writeFile(join(directory, 'empty.ndjson'), '');
   const foreign = {
     id: 1,
-    tenantId: '00000000-0000-4000-8000-000000000000',
+    tenantId: NOBODY,
     testTime: '2024-06-01T00:00:00Z',
   };
   await writeFile(join(directory, 'foreign.ndjson'), `${JSON.stringify(foreign)}\n`);
@@ -122,11 +142,67 @@ for (const [what, ids, supply, words] of SUPPLIES) {
       { baseUrl, authUrl, clients: { primary: clients.primary }, ...supply(whole) },
       { directory },
     );
-    const report = await certify(target, { seed: 1, runs: 1, only: selectIds([ids]) });
+    const report = await certify(target, { seed: 1, runs: 1, only: selectIds(ids.split(',')) });
     expect(report.requirements.filter(({ status }) => status === 'fail' || status === 'error')).toEqual([]);
     expect(report.verdict).toBe('incomplete');
     expect(report.summary).toMatch(words);
     expect(report.summary).not.toContain('\n');
+  });
+}
+
+/** What the target may have wrong as well stays its failure, and names the member beside it. */
+const EITHER: readonly (readonly [what: string, id: string, supply: Supply, words: RegExp])[] = [
+  [
+    'a rotated secret of the client that may not use the grant',
+    '7.1-unauthorized_client',
+    client('unauthorized', ROTATED),
+    /got 401 "invalid_client", unless the target file is wrong: .* of clients\.unauthorized$/,
+  ],
+  [
+    'one client in place of the other',
+    '7.1-invalid_grant',
+    ({ clients: { primary, unauthorized } }) => ({ clients: { primary, invalidGrant: unauthorized } }),
+    /unless the target file is wrong: clients\.unauthorized and clients\.invalidGrant in place/,
+  ],
+  [
+    'a client that is onboarded',
+    '7.2-not_found',
+    ({ clients: { primary, secondTenant } }) => ({ clients: { primary, notOnboarded: secondTenant } }),
+    /unless the target file is wrong: the tenant of clients\.notOnboarded is onboarded$/,
+  ],
+  [
+    'another place of the code',
+    '7.2-unauthenticated',
+    () => ({ errorCodePointer: '/error/code' }),
+    /unless the target file is wrong: errorCodePointer, since a code stands at \/code$/,
+  ],
+  [
+    'one tenantId in place of the other',
+    '2.2-tenant_id',
+    ({ clients: { primary, secondTenant } }) => ({
+      clients: {
+        primary: { ...primary, tenantId: secondTenant!.tenantId },
+        secondTenant: { ...secondTenant, tenantId: primary.tenantId },
+      },
+    }),
+    /unless the target file is wrong: clients\.(primary|secondTenant)\.tenantId$/,
+  ],
+];
+
+for (const [what, id, supply, words] of EITHER) {
+  test(`${what}, or the target's mistake`, async ({ small: { database, provisioned } }) => {
+    await using server = await startServer(database, provisioned);
+    const whole = server.target();
+    const { baseUrl, authUrl, clients } = whole;
+    const target = await resolveTarget({
+      baseUrl,
+      authUrl,
+      clients: { primary: clients.primary },
+      ...supply(whole),
+    });
+    const { verdict, requirements } = await certify(target, { seed: 1, runs: 1, only: selectIds([id]) });
+    expect(verdict).toBe('non-conformant');
+    expect(requirements.find((one) => one.id === id)!.failures[0]!.message).toMatch(words);
   });
 }
 

@@ -79,6 +79,7 @@ export const probes: readonly Probe[] = [
       requireSecondTenant(kit);
       // Credentials that earn no token at all are told as such.
       await kit.token('secondTenant');
+      await kit.tenantOf('secondTenant');
       const tenants: string[] = [];
       for (const client of ['primary', 'secondTenant', 'primary', 'secondTenant'] as const) {
         const exchange = await kit.client.mint(client);

@@ -2,7 +2,7 @@
 import { OFFERED_SCOPE } from '../fixtures/client/client.ts';
 import { header, type Exchange } from '../fixtures/client/exchange.ts';
 import { excerpt, member } from '../fixtures/client/json.ts';
-import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
+import { differs, UNLESS, type Judge } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { isUuid } from '../fixtures/checks/page.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
@@ -115,8 +115,34 @@ async function refuseGuesses(kit: Kit, id: RequirementId, guesses: readonly Gues
   }
 }
 
-async function provisioned(kit: Kit, name: ClientName, id: RequirementId, error: string): Promise<void> {
-  await hold(kit, id, kit.client.validForm(name), refusedAs(400, error), name);
+/** A client that is provisioned for one error; what else it may be than the target's mistake is said too. */
+async function provisioned(
+  kit: Kit,
+  name: 'unauthorized' | 'invalidGrant',
+  id: RequirementId,
+  error: string,
+): Promise<void> {
+  const refusal = refusedAs(400, error);
+  const judge: Judge = (exchange) => {
+    const mismatch = refusal(exchange);
+    const unless = mismatch && suppliedWrongly(name, exchange);
+    return unless ? { ...mismatch, received: `${mismatch.received}${UNLESS}${unless}` } : mismatch;
+  };
+  await hold(kit, id, kit.client.validForm(name), judge, name);
+}
+
+/** What of the target file would give the same answer. */
+function suppliedWrongly(
+  name: 'unauthorized' | 'invalidGrant',
+  { status, json }: Exchange,
+): string | undefined {
+  const said = member(json, 'error');
+  if (status === 401 && said === 'invalid_client') return `clientId or clientSecret of clients.${name}`;
+  if (status === 200) return `clients.${name} may use the grant`;
+  const others = { unauthorized: 'invalid_grant', invalidGrant: 'unauthorized_client' };
+  return said === others[name]
+    ? 'clients.unauthorized and clients.invalidGrant in place of each other'
+    : undefined;
 }
 
 /** Values are case-sensitive (RFC 6749, 1.5), and compared whole. */

@@ -1,5 +1,5 @@
 /** Section 7.2: what the REST API refuses, and how. */
-import { differs } from '../fixtures/checks/mismatch.ts';
+import { differs, UNLESS } from '../fixtures/checks/mismatch.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
 import {
@@ -297,7 +297,10 @@ export const probes: readonly Probe[] = [
       kit.check('7.2-not_found', exchange, (answer) =>
         answer.status === 404 && codesOf(answer, kit.target.errorCodePointer).includes('not_found')
           ? undefined
-          : differs('404 not_found', sayRefusal(answer, kit.target.errorCodePointer)),
+          : differs(
+              '404 not_found',
+              `${sayRefusal(answer, kit.target.errorCodePointer)}${answer.status === 200 ? `${UNLESS}the tenant of clients.notOnboarded is onboarded` : ''}`,
+            ),
       );
     },
   },

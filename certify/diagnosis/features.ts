@@ -4,6 +4,7 @@
  * on other data and elsewhere.
  */
 import { sameInstant, parseInstant } from '../../fixtures/data/instant.ts';
+import { UNLESS } from '../../fixtures/checks/mismatch.ts';
 import type { WalkPicture } from '../../fixtures/checks/walk-picture.ts';
 import type { Failure } from '../../fixtures/run/evidence.ts';
 import type { RequirementResult } from '../report.ts';
@@ -63,7 +64,8 @@ const sameAnswer = (
 
 /** The features of one failure. */
 export function featuresOf(failure: Failure): string[] {
-  const { message, expected = message, received = '', picture, only = [], counterexample } = failure;
+  const { message, expected = message, picture, only = [], counterexample } = failure;
+  const [received = ''] = failure.received?.split(UNLESS) ?? [];
   return [
     ...receivedFeatures(received, expected),
     ...(MEMBERS.test(received) ? [OF_MEMBER] : []),
