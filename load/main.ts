@@ -43,8 +43,9 @@ const program = new Command('npm run load --')
 for (const [name, { about, flags }] of Object.entries(SCENARIOS)) {
   const command = program.command(name).description(about);
   for (const flag of [...COMMON, ...flags]) command.addOption(flag);
+  const isGiven = (flag: string): boolean => command.getOptionValueSource(flag) === 'cli';
   command.action(async (given: ScenarioFlags) => {
-    process.exitCode = await scenarioCommand(name as ScenarioName, given, tell, signal);
+    process.exitCode = await scenarioCommand(name as ScenarioName, given, tell, signal, isGiven);
   });
 }
 

@@ -8,6 +8,9 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 for (const [argv, words] of [
   ['load/main.ts smoke --report-dir package.json', /can't be written to package.json .*--report-dir/],
   ['load/main.ts smoke --target fixtures', /fixtures: can't read the target file/],
+  ['load/main.ts smoke --target t.json --rate-limit 9/1s', /--rate-limit is the reference server's/],
+  ['load/main.ts smoke --rate-algorithm token-bucket', /--rate-algorithm goes with --rate-limit/],
+  ['load/main.ts smoke --parallelism 2', /--parallelism goes with --kubernetes/],
   ['load/bench.ts --rounds x', /--rounds.*a whole number above 0 is expected/],
   ['load/bench.ts --report-dir package.json', /can't be written to package.json .*--report-dir/],
   ['load/bench.ts nope', /Allowed choices are service, certify/],

@@ -34,7 +34,7 @@ export interface Flags {
 
 /** Ends the process where the flags are wrong (status 2) or help is asked for. */
 export function readFlags(): Flags {
-  return new Command(commandName('reference-server'))
+  const command = new Command(commandName('reference-server'))
     .description('The Screenings Retrieval Service as it should be.')
     .option('--port <port>', 'of the REST API, and of the token endpoint; 0 for any', whole(0, 65_535), 8080)
     .option('--auth-port <port>', 'the token endpoint on a port of its own', whole(0, 65_535))
@@ -81,8 +81,25 @@ export function readFlags(): Flags {
     .option('--fault <name>', 'with this mistake put in, or this unusual but allowed behaviour')
     .option('--list-faults', 'print the names for --fault, and end')
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
-    .parse()
-    .opts<Flags>();
+    .parse();
+  const vain = ofNoEffect(command.opts<Flags>(), (name) => command.getOptionValueSource(name) === 'cli');
+  if (vain !== undefined) command.error(`error: ${vain}`);
+  return command.opts<Flags>();
+}
+
+/** Flags that would change nothing are a mistake: the first of them, and what it goes with. */
+function ofNoEffect(
+  { rateLimit, rateAlgorithm, dataset }: Flags,
+  isGiven: (name: keyof Flags) => boolean,
+): string | undefined {
+  if (!rateLimit && isGiven('rateAlgorithm')) return '--rate-algorithm goes with --rate-limit';
+  if (isGiven('rateBurst') && (!rateLimit || rateAlgorithm !== 'token-bucket'))
+    return '--rate-burst goes with --rate-limit and --rate-algorithm token-bucket';
+  const data = (['provisioning', 'empty', 'dataset', 'screenings'] as const).filter(isGiven);
+  if (data.length > 1) return `--${data[0]} and --${data[1]} exclude each other`;
+  if (dataset.length > 2) return '--dataset takes two files at most';
+  if (isGiven('keep') && !process.env['DATABASE_URL']) return '--keep goes with DATABASE_URL';
+  return undefined;
 }
 
 function readable(path: string): string {

@@ -5,6 +5,7 @@ import { onToldToEnd } from '../fixtures/process.ts';
 import { type Database, openDatabase, type Outage } from './database.ts';
 import type { Behaviour } from './fault-by-name.ts';
 import type { Flags } from './flags.ts';
+import { listen } from './http.ts';
 import type { Observer } from './outcome.ts';
 import {
   defaultProvisioning,
@@ -29,12 +30,14 @@ export async function serve(flags: Flags): Promise<void> {
   const told = new Promise<void>((done) => onToldToEnd(() => done()));
   if (flags.listFaults) return listFaults();
   const fault = flags.fault === undefined ? undefined : await findFault(flags.fault);
+  const options = await serverOptions(flags);
+  await bindOnce(flags);
   await using database = await openDatabaseAsAsked(flags);
   say(`database: ${database.description}`);
   await using provisioned = await load(database, flags);
   let outageOfFault: Outage | undefined;
   await using server = await startServer(database, provisioned, {
-    ...(await serverOptions(flags)),
+    ...options,
     ...fault?.server,
     wrapOutage: (usual) => ({
       begin: () => (outageOfFault ?? usual).begin(),
@@ -47,6 +50,12 @@ export async function serve(flags: Flags): Promise<void> {
   await told;
   say('stopping');
   await server.stop(DRAIN_MS);
+}
+
+/** An address that can't be listened on is told before anything is started. */
+async function bindOnce({ host, port, authPort }: Flags): Promise<void> {
+  await using _api = await listen({ host, port });
+  await using _auth = authPort === undefined ? undefined : await listen({ host, port: authPort });
 }
 
 /** Gives what the fault's own switch does, where it has one. */

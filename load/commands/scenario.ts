@@ -54,7 +54,9 @@ export async function scenarioCommand(
   flags: ScenarioFlags,
   tell: (line: string) => void,
   signal: AbortSignal,
+  isGiven: (flag: keyof ScenarioFlags) => boolean,
 ): Promise<number> {
+  refuseVain(flags, isGiven);
   const named = await namedTarget(flags);
   if (flags.kubernetes && !named)
     throw new UsageError('--kubernetes needs a target that the cluster reaches: --target or --base-url');
@@ -104,6 +106,23 @@ export async function scenarioCommand(
   const path = await writeResult(result, flags.reportDir);
   console.log(`${terminalSummary(result)}\n  ${path}`);
   return exitStatus(result);
+}
+
+/** Flags that would change nothing are a mistake. */
+function refuseVain(flags: ScenarioFlags, isGiven: (flag: keyof ScenarioFlags) => boolean): void {
+  const ofReference = {
+    screenings: '--screenings',
+    tokenLifetime: '--token-lifetime',
+    rateLimit: '--rate-limit',
+    rateAlgorithm: '--rate-algorithm',
+  } as const;
+  const names = (Object.keys(ofReference) as (keyof typeof ofReference)[]).filter(isGiven);
+  if (names.length > 0 && (flags.target || flags.baseUrl))
+    throw new UsageError(`${ofReference[names[0]!]} is the reference server's: it goes without a target`);
+  if (flags.rateAlgorithm && !flags.rateLimit)
+    throw new UsageError('--rate-algorithm goes with --rate-limit');
+  if (isGiven('parallelism') && !flags.kubernetes)
+    throw new UsageError('--parallelism goes with --kubernetes');
 }
 
 async function namedTarget({

@@ -1,5 +1,6 @@
 /** The flags of scenarios: each is written once, and a scenario takes those that it uses. */
 import { InvalidArgumentError, Option } from 'commander';
+import { parseRate, RATE_ALGORITHMS } from '../../reference-server/rate-limit.ts';
 
 export const above0 = (text: string): number => {
   const value = Number(text);
@@ -27,6 +28,16 @@ export const duration = (text: string): number => {
   if (!match || Number(match[1]) === 0)
     throw new InvalidArgumentError('a duration such as 60s or 5m is expected.');
   return Number(match[1]) * { s: 1, m: 60, h: 3600 }[(match[2] ?? 's') as 's' | 'm' | 'h'];
+};
+
+/** As it stands; the reference server reads it. */
+const rate = (text: string): string => {
+  try {
+    parseRate(text);
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
+  return text;
 };
 
 const option = (flags: string, about: string, read: (text: string) => unknown, preset?: unknown): Option =>
@@ -66,10 +77,6 @@ export const COMMON: readonly Option[] = [
   option('--seed <n>', 'the same seed draws the same arrivals', whole, 1),
   option('--screenings <n>', 'in the reference server', whole, 200_000),
   option('--token-lifetime <seconds>', "of the reference server's tokens", whole),
-  new Option('--rate-limit <rate>', 'of the reference server, such as 100/10s'),
-  new Option('--rate-algorithm <kind>', 'of that limit').choices([
-    'fixed-window',
-    'sliding-window',
-    'token-bucket',
-  ]),
+  option('--rate-limit <rate>', 'of the reference server, such as 100/10s', rate),
+  new Option('--rate-algorithm <kind>', 'of that limit').choices(RATE_ALGORITHMS),
 ];
