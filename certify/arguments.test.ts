@@ -8,6 +8,7 @@ const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
   ['--traget x', /unknown option '--traget' \(Did you mean --target\?\)/],
   ['--only 4.2-to-exclusiv', /no requirement "4.2-to-exclusiv"; did you mean "4.2-to-exclusive"\?/],
   ['--only ,', /--only selects nothing/],
+  ['--only 9 --require expiry', /--only selects nothing of --require expiry/],
   ['--base-url http://127.0.0.1:1', /--base-url also needs --auth-url and --client-id/],
   ['--target t.json --client-id a', /--target and --client-id exclude each other/],
   ['--dataset d.ndjson', /--dataset goes with --target/],

@@ -174,6 +174,7 @@ export function parseArguments(
   if (watch !== undefined && fromHar) throw new UsageError('--watch and --from-har exclude each other');
   if (fromHar && (har || baseUrl))
     throw new UsageError('--from-har sends nothing: it goes without --har and --base-url');
+  const chosen = only === undefined ? undefined : selection(only);
   return {
     ...defined({
       target,
@@ -192,8 +193,8 @@ export function parseArguments(
     ...(watch === undefined ? {} : { watch: watch as true | string }),
     reportDir: reportDir!,
     ...defined({ mode: modeOf(flags) }),
-    ...(only === undefined ? {} : { only: selection(only) }),
-    require: classes(require),
+    ...defined({ only: chosen }),
+    require: classes(require, chosen),
     failFast: Boolean(failFast),
     ...defined({ deadlineMs: deadline === undefined ? undefined : deadline * 1000 }),
     failOnNew: failOn !== undefined,
@@ -275,11 +276,16 @@ const wordsOf = (text: string): string[] =>
     .map((word) => word.trim())
     .filter((word) => word !== '');
 
-function classes(text: string | undefined): RequirementClass[] {
+function classes(
+  text: string | undefined,
+  selected: readonly RequirementId[] | undefined,
+): RequirementClass[] {
+  const inReach = REQUIREMENTS.filter(({ id }) => selected?.includes(id) ?? true).map(({ class: of }) => of);
   return wordsOf(text ?? '').map((word) => {
     const found = CLASSES.find((name) => name === word);
     if (!found)
       throw new UsageError(`--require: no class "${word}"; did you mean "${nearest(word, CLASSES)}"?`);
+    if (!inReach.includes(found)) throw new UsageError(`--only selects nothing of --require ${found}`);
     return found;
   });
 }

@@ -38,12 +38,13 @@ for (const broken of [false, true]) {
     const target = await targetFor(server, 'full');
     const redactor = createRedactor(secretsOf(target));
     const entries: object[] = [];
-    await certify(target, {
+    const { requests } = await certify(target, {
       seed: 1,
       runs: 1,
       only: ['2.1-scope', '4.2-r1-zero-width'],
       onExchange: (exchange) => entries.push(entryOf(exchange, redactor)),
     });
+    expect(entries).toHaveLength(requests);
     const text = harText(entries);
     for (const secret of secretsOf(target)) expect(text).not.toContain(secret);
     expect(text).not.toMatch(/eyJ[\w-]+\.eyJ/);

@@ -213,7 +213,7 @@ export function durationText(durationMs: number): string {
 
 /** The command that repeats the run for one requirement. */
 export function replayCommand(report: Report, id: string): string {
-  let command = report.replay.replace(/\s--only[ =]\S+/g, '');
+  let command = report.replay.replace(/\s--(?:only|require)[ =]\S+/g, '');
   if (command.startsWith('npm run') && !/\s--(\s|$)/.test(command)) command += ' --';
   if (!/\s--seed[ =]/.test(command)) command += ` --seed ${report.seed}`;
   return `${command} --only ${id}`;
