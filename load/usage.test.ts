@@ -17,6 +17,9 @@ for (const [argv, words] of [
   ['reference-server/main.ts --write-target fixtures', /--write-target.*it is a folder; name a file/],
   ['reference-server/main.ts --events nowhere/events.ndjson', /--events.*its folder is not there/],
   ['reference-server/main.ts --dataset nowhere.ndjson', /--dataset.*it can't be read \(ENOENT\)/],
+  ['reference-server/main.ts --events-dir /proc/events', /--events-dir.*it can't be written to/],
+  ['reference-server/main.ts --access-log package.json/a.log', /--access-log.*it can't be written to/],
+  ['reference-server/main.ts --signing-key package.json', /--signing-key.*it holds no private key in PEM/],
   ['reference-server/main.ts --signing-key nowhere.pem', /--signing-key.*it can't be read \(ENOENT\)/],
 ] as const) {
   test(`${argv} is told in one line`, async () => {

@@ -1,5 +1,15 @@
 /** The command line of the reference server. */
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { createPrivateKey } from 'node:crypto';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { commandName } from '../fixtures/called-from.ts';
@@ -38,7 +48,7 @@ export function readFlags(): Flags {
     .description('The Screenings Retrieval Service as it should be.')
     .option('--port <port>', 'of the REST API, and of the token endpoint; 0 for any', whole(0, 65_535), 8080)
     .option('--auth-port <port>', 'the token endpoint on a port of its own', whole(0, 65_535))
-    .option('--host <address>', 'to listen on', '127.0.0.1')
+    .option('--host <address>', 'to listen on', host, '127.0.0.1')
     .option('--path-prefix <path>', 'stands before every path', prefix, '')
     .option(
       '--public-url <url>',
@@ -73,10 +83,10 @@ export function readFlags(): Flags {
     )
     .option('--rate-burst <number>', 'what a full token bucket holds', whole(1, 1_000_000))
     .option('--events <file>', "write primary's events here, one a line, those of the future too", writable)
-    .option('--events-dir <directory>', "write every tenant's events here, to TENANT.ndjson")
+    .option('--events-dir <directory>', "write every tenant's events here, to TENANT.ndjson", folder)
     .option('--webhook <url>', "post every tenant's events there", url)
-    .option('--access-log [file]', 'a JSON object for each request; without a file to standard error')
-    .option('--signing-key <file>', 'private key of the tokens, PEM', readable)
+    .option('--access-log [file]', 'a JSON object for each request; without a file to standard error', log)
+    .option('--signing-key <file>', 'private key of the tokens, PEM', privateKey)
     .option('--token-lifetime <seconds>', 'of access tokens', whole(1, 86_400), 3_600)
     .option('--fault <name>', 'with this mistake put in, or this unusual but allowed behaviour')
     .option('--list-faults', 'print the names for --fault, and end')
@@ -117,6 +127,49 @@ function writable(path: string): string {
     throw new InvalidArgumentError('it is a folder; name a file.');
   if (!existsSync(dirname(path))) throw new InvalidArgumentError('its folder is not there.');
   return path;
+}
+
+function folder(path: string): string {
+  try {
+    makeFolder(path);
+    accessSync(path, constants.W_OK);
+  } catch (error) {
+    throw new InvalidArgumentError(`it can't be written to (${(error as NodeJS.ErrnoException).code}).`);
+  }
+  return path;
+}
+
+/** A level at a time: Node comes to no end where it is asked for a tree below /proc. */
+function makeFolder(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(path) !== path) makeFolder(dirname(path));
+  mkdirSync(path);
+}
+
+function log(path: string): string {
+  folder(dirname(path));
+  try {
+    closeSync(openSync(path, 'a'));
+  } catch (error) {
+    throw new InvalidArgumentError(`it can't be written (${(error as NodeJS.ErrnoException).code}).`);
+  }
+  return path;
+}
+
+function privateKey(path: string): string {
+  const pem = readFileSync(readable(path));
+  try {
+    createPrivateKey(pem);
+  } catch {
+    throw new InvalidArgumentError('it holds no private key in PEM.');
+  }
+  return path;
+}
+
+/** Nothing, as a variable that is not set leaves it, would be every interface. */
+function host(text: string): string {
+  if (text === '') throw new InvalidArgumentError('it is empty.');
+  return text;
 }
 
 function whole(least: number, most: number): (text: string) => number {
