@@ -82,6 +82,17 @@ test('what one answer breaks is one group', () => {
   expect(findings(...results)).toHaveLength(1);
 });
 
+test('one refusal wherever it comes is one group, under the requirement named for its code', () => {
+  const other = 'expected 401 unauthenticated, got 401 {"code":"unauthorized"}';
+  const results = (['5-garbage', '5-missing', '5-forged', '7.2-unauthenticated'] as const).map((id) =>
+    failed(id, other),
+  );
+  const [group, ...more] = diagnose(results).map((one) => [...one.findings]);
+  expect(more).toEqual([]);
+  expect(group?.[0]).toBe('7.2-unauthenticated');
+  expect(group).toHaveLength(4);
+});
+
 test('nothing broken, nothing said; a recommendation that is not followed is no failure', () => {
   const warned: RequirementResult = { ...failed('4.2-r4-order', ORDER), status: 'warn' };
   expect(diagnose([warned], KNOWN)).toEqual([]);

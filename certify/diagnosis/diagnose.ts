@@ -5,7 +5,7 @@
  */
 import type { Diagnosis, Likeness, RequirementResult } from '../report.ts';
 import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
-import { evidenceOf, OF_MEMBER, SAME_ANSWER, type Evidence } from './features.ts';
+import { evidenceOf, isSameRefusal, OF_MEMBER, SAME_ANSWER, type Evidence } from './features.ts';
 import { mistakeOf } from './mistakes/all.ts';
 import { modelOf, UNEXPLAINED, type Model } from './model.ts';
 import type { Signature } from './signature.ts';
@@ -26,6 +26,8 @@ const OFTEN = 0.6;
 const KNOWN = 2;
 /** What it counts that few mistakes break a requirement: a particular one says more than a general one. */
 const SELDOM = 0.2;
+/** What it counts that a requirement is named for the code in which a refusal is wrong. */
+const NAMED = 1;
 const TOLD_FROM = 0.25;
 const TOLD_AT_MOST = 3;
 
@@ -70,7 +72,7 @@ export function groupsOf(evidence: Evidence, model: Model): Group[] {
     by ? [{ members, roots: by.own.filter((id) => evidence.has(id)) }] : [],
   );
   for (const id of groups.get(undefined) ?? []) attach(id, clusters, evidence, model);
-  return merged(clusters, model)
+  return merged(clusters, evidence, model)
     .map(({ members }) => {
       const part: Evidence = new Map(members.map((id) => [id, evidence.get(id)!]));
       const ranked = rank(part, evidence, model);
@@ -111,11 +113,15 @@ interface Cluster {
   readonly roots: string[];
 }
 
-/** Puts a finding to the group that the same answer breaks, or with which it is broken most often, or begins one. */
+/** Puts a finding to the group that the same answer or refusal breaks, or with which it is broken most often, or begins one. */
 function attach(id: string, clusters: Cluster[], evidence: Evidence, model: Model): void {
   let best: { cluster: Cluster; share: number } | undefined;
   for (const cluster of clusters) {
-    const same = cluster.members.some((other) => evidence.get(id)!.has(`${SAME_ANSWER}${other}`));
+    const same = cluster.members.some(
+      (other) =>
+        evidence.get(id)!.has(`${SAME_ANSWER}${other}`) ||
+        isSameRefusal(evidence.get(id)!, evidence.get(other)!),
+    );
     const often = cluster.members.map((other) =>
       Math.max(model.together(id, other), model.together(other, id)),
     );
@@ -126,15 +132,21 @@ function attach(id: string, clusters: Cluster[], evidence: Evidence, model: Mode
   else clusters.push({ members: [id], roots: [id] });
 }
 
-/** Where the mistakes of which the one is the root usually break the root of the other too, they are one. */
-function merged(clusters: readonly Cluster[], model: Model): readonly Cluster[] {
+/**
+ * Where the mistakes of which the one is the root usually break the root of the other too, or both are the same wrong
+ * refusal, they are one.
+ */
+function merged(clusters: readonly Cluster[], evidence: Evidence, model: Model): readonly Cluster[] {
   const result: Cluster[] = [];
   const bySize = [...clusters].sort((a, b) => b.members.length - a.members.length);
   for (const { members, roots } of bySize) {
     const near = result.find((other) =>
       roots.some((root) =>
         other.roots.some(
-          (one) => root === one || Math.max(model.follows(root, one), model.follows(one, root)) >= SAME_CAUSE,
+          (one) =>
+            root === one ||
+            isSameRefusal(evidence.get(root)!, evidence.get(one)!) ||
+            Math.max(model.follows(root, one), model.follows(one, root)) >= SAME_CAUSE,
         ),
       ),
     );
@@ -181,11 +193,22 @@ function rootFirst(part: Evidence, ranked: Group['ranked'], model: Model): strin
     const recommended = requirement(id as RequirementId).level === 'SHOULD' ? 10 : 0;
     const most = Math.max(1, ...members.map((member) => model.broken(member)));
     const rare = SELDOM * (1 - model.broken(id) / most);
+    const named = isNamedFor(id, part.get(id)!) ? NAMED : 0;
     const indirect = ofMembers && !isOfMember(part, id) ? 1 : 0;
-    return KNOWN * votes + leads + rare - (general.length === 1 ? 1 : 0) - indirect - recommended;
+    return KNOWN * votes + leads + rare + named - (general.length === 1 ? 1 : 0) - indirect - recommended;
   };
   const weights = new Map(members.map((id) => [id, weight(id)]));
   return [...members].sort((a, b) => weights.get(b)! - weights.get(a)!);
+}
+
+/** It was refused as it should be, in all but the status or the code: the requirement that is named for that code. */
+function isNamedFor(id: string, features: ReadonlySet<string>): boolean {
+  const code = id.replace(/^7\.\d-/, '');
+  const wanted = [...features].some((feature) => feature.startsWith('wanted: ') && feature.includes(code));
+  const refused = [...features].some(
+    (feature) => feature.endsWith(', the status that is wanted') || feature.startsWith(`code ${code}`),
+  );
+  return code !== id && wanted && refused;
 }
 
 export function likenesses(group: Group): Likeness[] {

@@ -126,6 +126,13 @@ function answerFeatures(status: string, rest: string, expected: string): string[
   return [`answered ${status}${right}`, code ? `code ${code}${spelt}${nested}` : 'no documented code'];
 }
 
+/** Both were refused with the same status and code, wrong as these are. */
+export function isSameRefusal(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+  const status = [...a].filter((feature) => /^answered [45]\d\d/.test(feature));
+  const code = [...a].filter((feature) => /^(code |no documented code$)/.test(feature));
+  return status.length > 0 && [...status, ...code].every((feature) => b.has(feature));
+}
+
 /** The kind of a value: its JSON type, and the word itself where it is one. */
 function valueFeature(text: string): string {
   if (/^(nothing|none)/.test(text)) return 'absent';

@@ -1,5 +1,5 @@
 /** How well a known mistake explains what is broken; and what breaks together, over all of them. */
-import type { Evidence } from './features.ts';
+import { isSameRefusal, type Evidence } from './features.ts';
 import type { Signature } from './signature.ts';
 
 /** What a broken requirement costs that nothing explains. */
@@ -7,7 +7,7 @@ export const UNEXPLAINED = 5;
 /** What one costs whose features are all others than the mistake was seen to have: it, or what follows from it. */
 const UNLIKE_OWN = 4;
 const UNLIKE = 2.5;
-/** One that the mistake may break by its nature, and never did. */
+/** One that the mistake may break by its nature, and never did; or with an answer that it gives elsewhere. */
 const MAY = 2.5;
 /** One of the mistake's own that holds. */
 const OWN_HOLDS = 4;
@@ -77,7 +77,8 @@ export function modelOf(signatures: readonly Signature[]): Model {
     cost: (id, features, { own, may, seen }) => {
       const known = featuresOfId(seen, id);
       const isOwn = own.includes(id);
-      if (known.size === 0) return isOwn ? UNLIKE_OWN : may.includes(id) ? MAY : UNEXPLAINED;
+      if (known.size === 0)
+        return isOwn ? UNLIKE_OWN : may.includes(id) || givesElsewhere(seen, features) ? MAY : UNEXPLAINED;
       return (isOwn ? UNLIKE_OWN : UNLIKE) * (1 - likeness(id, features, known));
     },
     absent: ({ own, seen }, evidence) => {
@@ -100,6 +101,12 @@ const count = (counts: Map<string, number>, key: string): void => {
 
 const idsOf = (seen: Signature['seen']): ReadonlySet<string> =>
   new Set(Object.values(seen).flatMap((run) => Object.keys(run)));
+
+/** Whether the mistake gave the same refusal under any requirement: it depends on who asks, not on what for. */
+const givesElsewhere = (seen: Signature['seen'], features: ReadonlySet<string>): boolean =>
+  Object.values(seen).some((run) =>
+    Object.values(run).some((other) => isSameRefusal(features, new Set(other))),
+  );
 
 /** The features of a requirement in any run that broke it, with the share of those runs. */
 function featuresOfId(seen: Signature['seen'], id: string): ReadonlyMap<string, number> {
