@@ -2,7 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import { calledFrom } from '../fixtures/called-from.ts';
 import { visible } from '../certify/render/markup.ts';
-import { above0, COMMON, duration, from0, whole } from './scenarios/flags.ts';
+import { above0, COMMON, duration, from0, pageSize, share, whole } from './scenarios/flags.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand } from './commands/plan.ts';
 import { scenarioCommand, type ScenarioFlags } from './commands/scenario.ts';
@@ -57,11 +57,11 @@ program
   .requiredOption('--poll <time>', 'how often each polls, such as 60s', duration)
   .requiredOption('--screenings-per-day <n>', 'of each tenant', above0)
   .option('--poll-spread <time>', 'polls come within so much of each interval; default the whole', duration)
-  .option('--page-size <n>', 'items a page', whole, 100)
+  .option('--page-size <n>', 'items a page', pageSize, 100)
   .option('--token-lifetime <time>', 'of access tokens', duration, 3600)
   .option('--token-from <file>', 'a load-token.json: what a token call costs; default as much as a page')
   .option('--measured-replicas <n>', 'that carried the capacity together', whole, 1)
-  .option('--utilisation <share>', 'of a replica at the peak', above0, 0.7)
+  .option('--utilisation <share>', 'of a replica at the peak', share, 0.7)
   .option('--peak-factor <n>', "the busiest hour's screenings against the mean", above0, 1)
   .option('--retries <share>', 'of requests, asked again', from0, 0.01)
   .option('--spare <n>', 'replicas that may fail', from0, 1)

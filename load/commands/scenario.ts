@@ -56,7 +56,7 @@ export async function scenarioCommand(
   signal: AbortSignal,
   isGiven: (flag: keyof ScenarioFlags) => boolean,
 ): Promise<number> {
-  refuseVain(flags, isGiven);
+  refuseContradictions(flags, isGiven);
   const named = await namedTarget(flags);
   if (flags.kubernetes && !named)
     throw new UsageError('--kubernetes needs a target that the cluster reaches: --target or --base-url');
@@ -66,7 +66,7 @@ export async function scenarioCommand(
   const k6 = await unlessAborted(signal, ensureK6(tell));
   await using running = named ? undefined : await unlessAborted(signal, reference(flags, tell));
   const target = named ?? (await resolveTarget(withoutData(running!.target), { label: 'reference server' }));
-  const prepared = await unlessAborted(signal, prepare(target));
+  const prepared = await unlessAborted(signal, prepare({ ...target, timeoutMs: flags.timeout * 1000 }));
   const session = new Session(
     k6,
     prepared,
@@ -108,8 +108,8 @@ export async function scenarioCommand(
   return exitStatus(result);
 }
 
-/** Flags that would change nothing are a mistake. */
-function refuseVain(flags: ScenarioFlags, isGiven: (flag: keyof ScenarioFlags) => boolean): void {
+/** Flags that would change nothing, or contradict one another, are a mistake. */
+function refuseContradictions(flags: ScenarioFlags, isGiven: (flag: keyof ScenarioFlags) => boolean): void {
   const ofReference = {
     screenings: '--screenings',
     tokenLifetime: '--token-lifetime',
@@ -121,6 +121,8 @@ function refuseVain(flags: ScenarioFlags, isGiven: (flag: keyof ScenarioFlags) =
     throw new UsageError(`${ofReference[names[0]!]} is the reference server's: it goes without a target`);
   if (flags.rateAlgorithm && !flags.rateLimit)
     throw new UsageError('--rate-algorithm goes with --rate-limit');
+  if (flags.startRate !== undefined && flags.maxRate !== undefined && flags.startRate > flags.maxRate)
+    throw new UsageError(`--start-rate ${flags.startRate} lies above --max-rate ${flags.maxRate}`);
   if (isGiven('parallelism') && !flags.kubernetes)
     throw new UsageError('--parallelism goes with --kubernetes');
 }

@@ -31,8 +31,13 @@ type Window = NonNullable<LoadConfig['window']>;
 
 const TIMEOUT_MS = 10_000;
 
+/** `timeoutMs`: of one request, 10 s where it is not said. */
+interface Asked extends Target {
+  readonly timeoutMs?: number;
+}
+
 /** Mints a token for each client that load may use, and finds the window. Throws Unreachable. */
-export async function prepare(target: Target): Promise<Prepared> {
+export async function prepare(target: Asked): Promise<Prepared> {
   const clients: LoadClient[] = [];
   const env: Record<string, string> = {};
   let token = '';
@@ -67,11 +72,11 @@ export async function prepare(target: Target): Promise<Prepared> {
 
 /** Throws Unreachable where no answer comes, or more than is read. */
 async function ask(
-  { headers, ca }: Target,
+  { headers, ca, timeoutMs = TIMEOUT_MS }: Asked,
   request: Pick<RequestOut, 'channel' | 'method' | 'url' | 'form'>,
   token?: string,
 ): Promise<Exchange> {
-  await using transport = new Transport({ timeoutMs: TIMEOUT_MS, ca });
+  await using transport = new Transport({ timeoutMs, ca });
   const exchange = await transport.send(
     {
       ...request,
@@ -93,7 +98,7 @@ async function ask(
 }
 
 /** A token of a client (section 4.1). Throws Unreachable. */
-export async function mint(target: Target, clientId: string, clientSecret: string): Promise<string> {
+export async function mint(target: Asked, clientId: string, clientSecret: string): Promise<string> {
   const { json, status } = await ask(target, {
     channel: 'token',
     method: 'POST',
@@ -142,7 +147,7 @@ async function patiently(send: () => Promise<Exchange>): Promise<Exchange> {
 }
 
 /** Looks for the window: the first screening is on the first page of all time, the last is closed in on by halving. */
-async function findWindow(target: Target, tenantId: string, token: string): Promise<Window> {
+async function findWindow(target: Asked, tenantId: string, token: string): Promise<Window> {
   const far = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' };
   const firstOf = async (from: string): Promise<Instant | undefined> => {
     const url = pageUrl(target.baseUrl, tenantId, { from, to: far.to, pageSize: 1 });

@@ -57,7 +57,8 @@ export function starved(
   const brokeByLittle = latency >= slo.p99Ms && quantile(latencies, 0.5) < slo.p99Ms;
   const echo = brokeByLittle && latency < slo.p99Ms + STALL_ECHO * stallMs;
   if ((stallMs > SCHEDULER_LAG_MS && echo) || schedulerLagP99Ms > slo.p99Ms / 2) {
-    return passing(`free VUs started up to ${stallMs.toFixed(0)} ms late: the generator fell behind`);
+    const lateMs = Math.max(stallMs, schedulerLagP99Ms);
+    return passing(`free VUs started up to ${lateMs.toFixed(0)} ms late: the generator fell behind`);
   }
   // Little's law: requests waited for VUs although the target answered in time, so there were too few VUs.
   // A saturated target would hold every VU for longer than the SLO.

@@ -22,6 +22,20 @@ export const whole = (text: string): number => {
   return Number(text);
 };
 
+/** Of a whole: more than nothing, and 1 at most. */
+export const share = (text: string): number => {
+  const value = above0(text);
+  if (value > 1) throw new InvalidArgumentError('a share above 0, at most 1, is expected.');
+  return value;
+};
+
+/** What the service allows (section 8). */
+export const pageSize = (text: string): number => {
+  const value = whole(text);
+  if (value > 1000) throw new InvalidArgumentError('1 to 1000 is expected.');
+  return value;
+};
+
 /** `90`, `90s`, `2m`, `1h` in seconds. */
 export const duration = (text: string): number => {
   const match = /^(\d+(?:\.\d+)?)(s|m|h)?$/.exec(text);
@@ -44,7 +58,7 @@ const option = (flags: string, about: string, read: (text: string) => unknown, p
   new Option(flags, about).argParser(read).default(preset);
 
 export const FLAGS = {
-  pageSize: (preset: number) => option('--page-size <n>', 'items a page', whole, preset),
+  pageSize: (preset: number) => option('--page-size <n>', 'items a page', pageSize, preset),
   rate: (preset: number) => option('--rate <n>', 'arrivals a second', above0, preset),
   duration: (preset: number) =>
     option('--duration <time>', 'such as 30s or 5m, default in seconds', duration, preset),
@@ -58,7 +72,7 @@ export const FLAGS = {
   maxRate: () => option('--max-rate <n>', 'of the search', above0, 3000),
   thoroughness: () => option('--thoroughness <n>', 'scales the length of the steps', above0, 1),
   sloP99: () => option('--slo-p99 <ms>', 'latency that 99 % of requests stay below', above0, 500),
-  sloErrors: () => option('--slo-errors <share>', 'share of requests that may fail', above0, 0.001),
+  sloErrors: () => option('--slo-errors <share>', 'share of requests that may fail', share, 0.001),
   maxRequests: () => option('--max-requests <n>', 'of the probe; default 5000', whole),
   maxSeconds: () => option('--max-seconds <n>', 'of the probe; default 360', above0),
   maxVUs: () => option('--max-vus <n>', 'requests in flight at most', whole, 2000),

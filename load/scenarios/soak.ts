@@ -3,7 +3,7 @@ import { median } from '../estimate/depth.ts';
 import { judgeStep } from '../estimate/step.ts';
 import { brokenThresholds, overTime } from './over-time.ts';
 import { arrivalFlags, type Scenario } from './scenario.ts';
-import { perSecond, quantiles } from './words.ts';
+import { perSecond, quantiles, tooFew } from './words.ts';
 
 /** How many parts a long run is cut into, to see what drifts. */
 const PARTS = 4;
@@ -25,6 +25,7 @@ export const soak: Scenario = {
       ),
     );
     const [first, last] = [medians[0]!, medians.at(-1)!];
+    if (Number.isNaN(first) || Number.isNaN(last)) throw tooFew(samples.length, seconds);
     const drifts = last > 2 * first && last > first + 5;
     const step = judgeStep(requestsPerSecond, seconds, samples, slo);
     const slowest = samples.reduce((most, one) => Math.max(most, one.latencyMs), 0);

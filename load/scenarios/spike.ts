@@ -4,7 +4,7 @@ import { failed } from '../estimate/step.ts';
 import { FLAGS } from './flags.ts';
 import { overTime } from './over-time.ts';
 import { arrivalFlags, type Scenario } from './scenario.ts';
-import { perSecond } from './words.ts';
+import { perSecond, tooFew } from './words.ts';
 
 export const spike: Scenario = {
   about: 'a burst of arrivals, and the recovery from it',
@@ -26,6 +26,7 @@ export const spike: Scenario = {
       );
     };
     const [before, during, after] = [p99(0, 1 / 3), p99(1 / 3, 2 / 3), p99(5 / 6, 1)];
+    if ([before, during, after].some(Number.isNaN)) throw tooFew(samples.length, seconds);
     const lost = samples.filter((one) => failed(one.status) && one.status !== 429).length;
     const late = samples.filter((one) => one.dueMs >= spikeEndMs && one.latencyMs >= slo.p99Ms);
     const recoveredMs = late.reduce((last, one) => Math.max(last, one.dueMs + one.latencyMs), spikeEndMs);

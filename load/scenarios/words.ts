@@ -1,5 +1,6 @@
 /** Figures as people read them. */
 import { quantile } from '../estimate/queue.ts';
+import { VoidRun } from '../run/session.ts';
 
 export const perSecond = (rate: number): string => `${rate >= 100 ? rate.toFixed(0) : rate.toFixed(1)}/s`;
 
@@ -7,6 +8,12 @@ export function quantiles(valuesMs: readonly number[]): string {
   const sorted = [...valuesMs].sort((a, b) => a - b);
   return `p50 ${quantile(sorted, 0.5).toFixed(1)} ms, p99 ${quantile(sorted, 0.99).toFixed(1)} ms`;
 }
+
+/** A part of the run, of which something is to be said, has no answer. */
+export const tooFew = (answers: number, seconds: number): VoidRun =>
+  new VoidRun(
+    `${answers} answers in ${seconds} s leave a part of the run without one: raise --rate or --duration`,
+  );
 
 /** A table of text; numbers stand to the right. */
 export function textTable(
