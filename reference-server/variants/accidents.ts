@@ -43,6 +43,28 @@ export const failures: readonly Variant[] = [
   },
 ];
 
+/** Whoever asks meanwhile is answered so; asked again behind it, each is served. */
+const awhile = (number: number, forMs: number, answer: () => ServiceAnswer): ServerOptions =>
+  middleware(() => {
+    let asked = 0;
+    let untilMs = 0;
+    return (request, next) => {
+      if (isScreenings(request) && ++asked === number) untilMs = Date.now() + forMs;
+      return isScreenings(request) && Date.now() < untilMs ? answer() : next(request);
+    };
+  });
+
+export const redeployed: readonly Variant[] = [
+  {
+    name: 'a deployment: a second and a half of a gateway’s 502, with HTML',
+    server: awhile(130, 1_500, () => ({
+      status: 502,
+      headers: [['content-type', 'text/html']],
+      body: '<h1>Bad Gateway</h1>',
+    })),
+  },
+];
+
 export const brokenOnce: readonly Variant[] = [
   {
     name: 'one answer that breaks off',

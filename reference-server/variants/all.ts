@@ -56,7 +56,12 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
     ...stores.slices,
   ],
   'with a store of microseconds': [...stores.microseconds, ...accidents.brokenOnce, ...accidents.parameters],
-  'with a store of milliseconds': [...stores.milliseconds, ...stores.equalData, ...stores.clocks],
+  'with a store of milliseconds': [
+    ...stores.milliseconds,
+    ...stores.equalData,
+    ...stores.clocks,
+    ...accidents.redeployed,
+  ],
 };
 
 /** Nobody can have the dataset of these. */
