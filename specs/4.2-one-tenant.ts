@@ -1,4 +1,5 @@
 /** Section 4.2, rule 3: tenants are never mixed. */
+import type { RequestOut } from '../fixtures/client/exchange.ts';
 import { canonical, isObject } from '../fixtures/client/json.ts';
 import { isOrdered, pageOf, type OrderedItem } from '../fixtures/client/page.ts';
 import { sameInstant } from '../fixtures/data/instant.ts';
@@ -6,7 +7,8 @@ import type { Oracle } from '../fixtures/data/oracle.ts';
 import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
-import { sampleDataOf } from '../fixtures/run/survey.ts';
+import { encoded, rawQuery } from '../fixtures/run/raw-request.ts';
+import { sampleDataOf, WIDE_WINDOWS } from '../fixtures/run/survey.ts';
 import { checkWalk, walk, type Walk } from '../fixtures/run/walk.ts';
 import { Untested } from '../fixtures/errors.ts';
 
@@ -69,7 +71,30 @@ export const probes: readonly Probe[] = [
       await foreign(kit, second, 'secondTenant', 'primary');
     },
   },
+  {
+    ids: ['4.2-r3-one-tenant'],
+    name: 'another tenant, named beside the path',
+    precondition: 'data',
+    run: namedBeside,
+  },
 ];
+
+/** Whatever else names a tenant, the path alone says whose screenings come: or nobody's, it may be refused. */
+async function namedBeside(kit: Kit): Promise<void> {
+  requireSecondTenant(kit);
+  const [own, other] = [await kit.tenantOf(), await kit.tenantOf('secondTenant')];
+  const query = rawQuery(encoded({ from: WIDE_WINDOWS[0][0], to: WIDE_WINDOWS[0][1], pageSize: '50' }));
+  const plain = kit.request(own, query, { kind: 'client', client: 'primary' });
+  const ways: readonly (readonly [string, RequestOut])[] = [
+    ['tenantId', { ...plain, url: `${plain.url}&tenantId=${other}` }],
+    ['tenant_id', { ...plain, url: `${plain.url}&tenant_id=${other}` }],
+    ['X-Tenant-Id', { ...plain, headers: { ...plain.headers, 'x-tenant-id': other } }],
+  ];
+  for (const [name, request] of ways) {
+    const exchange = await kit.send({ ...request, offPath: true });
+    kit.check('4.2-r3-one-tenant', exchange, allOf(own.toLowerCase()), `named in ${name}`);
+  }
+}
 
 const allOf =
   (tenantId: string): Judge =>

@@ -88,6 +88,7 @@ const WIDE: readonly (readonly [string, string])[] = [
 ];
 
 const ELSEWHERE: readonly (readonly [string, string])[] = [
+  ['2000-02-29T00:00:00Z', '2024-02-29T00:00:00Z'],
   ['0001-01-02T00:00:00Z', '0002-01-01T00:00:00Z'],
   ['1600-01-01T00:00:00Z', '1601-01-01T00:00:00Z'],
   ['1969-12-31T23:59:58Z', '1970-01-01T00:00:01Z'],

@@ -117,6 +117,7 @@ export const probes: readonly Probe[] = [
         [`Basic ${basic}`, 'Basic (client_id and client_secret)', `Basic ${credentials}`],
         [`Basic ${text}`, 'Basic $TOKEN'],
         [`Token ${text}`, 'Token $TOKEN'],
+        [`BearerToken ${text}`, 'BearerToken $TOKEN'],
         [text, '$TOKEN (without a scheme)', '$TOKEN'],
         ['Bearer', 'Bearer (without a token)', 'Bearer'],
         ['Bearer ', 'Bearer (with a space and no token)', 'Bearer '],

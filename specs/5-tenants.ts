@@ -1,7 +1,6 @@
 /** Section 5: whose screenings a token opens. */
 import type { Exchange } from '../fixtures/client/exchange.ts';
-import { member } from '../fixtures/client/json.ts';
-import { claimsOf, readToken } from '../fixtures/client/token.ts';
+import { readToken } from '../fixtures/client/token.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
 import { isUuid } from '../fixtures/checks/page.ts';
@@ -80,25 +79,25 @@ export const probes: readonly Probe[] = [
       // Credentials that earn no token at all are told as such.
       await kit.token('secondTenant');
       await kit.tenantOf('secondTenant');
-      const tenants: string[] = [];
-      for (const client of ['primary', 'secondTenant', 'primary', 'secondTenant'] as const) {
-        const exchange = await kit.client.mint(client);
-        const claim = member(claimsOf(String(member(exchange.json, 'access_token') ?? '')), 'tenant_id');
-        const tenantId = typeof claim === 'string' ? claim.toLowerCase() : 'none';
-        // What is no UUID is reported under 2.2-tenant_id.
-        if (!isUuid(tenantId)) throw new Untested('the tokens name no tenant_id that is a UUID');
-        const expected = kit.target.clients[client]?.tenantId?.toLowerCase();
-        tenants.push(tenantId);
-        kit.check('5-one-tenant', exchange, () =>
-          (expected !== undefined && tenantId !== expected) ||
-          (client === 'secondTenant' && tenantId === tenants[0])
-            ? differs(
-                `tenant_id: ${expected ?? "the second tenant's own"} for clients.${client}`,
-                `tenant_id: ${tenantId}`,
-              )
-            : undefined,
-        );
-      }
+      const first = await kit.client.mint('primary');
+      await ownTenant(kit, 'primary', first);
+      for (const client of ['secondTenant', 'primary', 'secondTenant'] as const)
+        await ownTenant(kit, client, await kit.client.mint(client), first);
+    },
+  },
+  {
+    ids: ['5-one-tenant'],
+    name: 'tokens of both tenants at the same time',
+    precondition: 'token',
+    supplement: true,
+    run: async (kit) => {
+      requireSecondTenant(kit);
+      await kit.token('secondTenant');
+      await kit.tenantOf('secondTenant');
+      const both = ['primary', 'secondTenant'] as const;
+      const [first, second] = await sideBySide(both, (client) => kit.client.mint(client));
+      await ownTenant(kit, 'primary', first!);
+      await ownTenant(kit, 'secondTenant', second!, first);
     },
   },
   {
@@ -109,6 +108,29 @@ export const probes: readonly Probe[] = [
     run: otherTenantAsked,
   },
 ];
+
+/** A token names the tenant of its own credentials; the second tenant's another than `primary`, a token of primary's. */
+async function ownTenant(
+  kit: Kit,
+  client: 'primary' | 'secondTenant',
+  exchange: Exchange,
+  primary?: Exchange,
+): Promise<void> {
+  const tenantOf = (minted: Exchange): string => readToken(minted)?.tenantId?.toLowerCase() ?? 'none';
+  const tenantId = tenantOf(exchange);
+  // What is no UUID is reported under 2.2-tenant_id.
+  if (!isUuid(tenantId)) throw new Untested('the tokens name no tenant_id that is a UUID');
+  const expected = kit.target.clients[client]?.tenantId?.toLowerCase();
+  const isOther = client === 'secondTenant' && primary !== undefined && tenantId === tenantOf(primary);
+  kit.check('5-one-tenant', exchange, () =>
+    (expected !== undefined && tenantId !== expected) || isOther
+      ? differs(
+          `tenant_id: ${expected ?? "the second tenant's own"} for clients.${client}`,
+          `tenant_id: ${tenantId}`,
+        )
+      : undefined,
+  );
+}
 
 /** The credentials alone say whose the token is: no parameter of the request does. */
 async function otherTenantAsked(kit: Kit): Promise<void> {

@@ -1,7 +1,9 @@
 /** What shows on the octets and headers of any answer, and on the same screening in two of them (2.3, 2.4, 5). */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { gzipSync } from 'node:zlib';
+import { parseForm } from '../form.ts';
 import { errorAnswer, type ServiceAnswer } from '../http.ts';
-import { answers, isScreenings, middleware, pages, queryOf, refusals, withHeader } from './alter.ts';
+import { answers, claims, isScreenings, middleware, pages, queryOf, refusals, withHeader } from './alter.ts';
 import type { Fault } from './fault.ts';
 
 /** Alters the octets of every page. */
@@ -139,6 +141,12 @@ export const answered: readonly Fault[] = [
     }),
   },
   {
+    name: 'the client_secret is a claim of the token',
+    trips: { '5-no-echo': /no answer with the client_secret.*claims/ },
+    bare: true,
+    server: secretInClaims(),
+  },
+  {
     name: 'the token comes back in a cookie',
     trips: { '5-no-echo': /no token outside of the token response.*set-cookie/ },
     bare: true,
@@ -170,3 +178,12 @@ export const answered: readonly Fault[] = [
     }),
   },
 ];
+
+function secretInClaims(): NonNullable<Fault['server']> {
+  const secret = new AsyncLocalStorage<string | undefined>();
+  return {
+    wrapHandler: (handler) => (request) =>
+      secret.run(parseForm(request.body.toString())?.get('client_secret')?.[0], () => handler(request)),
+    ...claims((original) => ({ ...original, client_secret: secret.getStore() })),
+  };
+}

@@ -135,6 +135,12 @@ export const authentication: readonly Fault[] = [
     server: as((value) => value.replace(/^\S+ (?=\S+\.\S+\.\S+$)/, 'Bearer ')),
   },
   {
+    name: 'any scheme that begins with Bearer is accepted',
+    trips: { '5-scheme': /401 unauthenticated.*200/ },
+    bare: true,
+    server: as((value) => value.replace(/^Bearer\S+ /, 'Bearer ')),
+  },
+  {
     name: 'client credentials by Basic are accepted in place of a token',
     trips: { '5-scheme': /401 unauthenticated.*200/ },
     bare: true,

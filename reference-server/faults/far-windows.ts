@@ -81,6 +81,17 @@ export const farWindows: readonly Fault[] = [
     server: refusedWhere((from) => from.seconds < instant('1678-01-01T00:00:00Z').seconds),
   },
   {
+    name: 'a year of a whole century never has a 29 February',
+    trips: { '4.2-success': /200.*400/ },
+    mayTrip: WINDOW,
+    bare: true,
+    server: instead((request) =>
+      /[?&](from|to)=\d\d00-02-29/.test(request.path)
+        ? jsonAnswer(400, { code: 'invalid_time_range' })
+        : undefined,
+    ),
+  },
+  {
     name: 'a window that lies in the future is 404',
     trips: { '4.2-success': /200.*404/ },
     mayTrip: ['4.2-r1-zero-width'],

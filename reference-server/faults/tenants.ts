@@ -1,9 +1,10 @@
 /** Section 5: for which tenant. */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseForm } from '../form.ts';
-import { errorAnswer, type ServiceAnswer } from '../http.ts';
+import { errorAnswer, type ServiceAnswer, type ServiceRequest } from '../http.ts';
 import { TENANTS } from '../provisioning.ts';
-import { isTokenRequest, middleware, refusals, storedPages } from './alter.ts';
+import { isTokenRequest, middleware, queryOf, refusals, storedPages } from './alter.ts';
 import { emptyPage, verifying } from './authentication.ts';
 import type { Fault } from './fault.ts';
 
@@ -73,7 +74,60 @@ export const tenants: readonly Fault[] = [
     bare: false,
     server: strangerInside(true),
   },
+  {
+    name: 'a tenantId in the query goes before the one of the path',
+    trips: { '4.2-r3-one-tenant': /only screenings of/ },
+    mayTrip: ['2.3-tenantId'],
+    bare: false,
+    server: namedElsewhere((request) => queryOf(request).get('tenantId') ?? undefined),
+  },
+  {
+    name: 'X-Tenant-Id goes before the tenant of the path',
+    trips: { '4.2-r3-one-tenant': /only screenings of/ },
+    mayTrip: ['2.3-tenantId'],
+    bare: false,
+    server: namedElsewhere(({ headers }) => headers['x-tenant-id']),
+  },
+  {
+    name: 'of two mints at the same time both are the later one',
+    trips: { '5-one-tenant': /tenant_id: / },
+    mayTrip: ['2.2-tenant_id', '2.2-sub-client', '2.2-aud', '2.2-scope', '2.1-scope'],
+    bare: false,
+    server: mintedAtOnce(),
+  },
 ];
+
+/** Its screenings are served, whose path and token ever it is. */
+function namedElsewhere(
+  tenantOf: (request: ServiceRequest) => string | undefined,
+): NonNullable<Fault['server']> {
+  const named = new AsyncLocalStorage<string | undefined>();
+  return {
+    wrapHandler: (handler) => (request) => named.run(tenantOf(request), () => handler(request)),
+    ...storedPages(() => (query, ask) => ask({ ...query, tenantId: named.getStore() ?? query.tenantId })),
+  };
+}
+
+function mintedAtOnce(): NonNullable<Fault['server']> {
+  return {
+    wrapParts: (parts) => {
+      const mint = parts.tokens.mint.bind(parts.tokens);
+      let latest: Parameters<typeof mint>[0];
+      return {
+        ...parts,
+        tokens: {
+          ...parts.tokens,
+          verify: parts.tokens.verify.bind(parts.tokens),
+          mint: async (claims) => {
+            latest = claims;
+            await sleep(5);
+            return mint(latest);
+          },
+        },
+      };
+    },
+  };
+}
 
 /** The claim's tenant is never compared: the path's tenant is taken for it. */
 function pathTenant(): NonNullable<Fault['server']> {

@@ -67,6 +67,7 @@ export const windows: readonly Mistake[] = [
       'from equal to to is refused',
       'the window is at most a year wide',
       'windows of more than ten years are refused',
+      'a year of a whole century never has a 29 February',
       'years before 1678 are refused',
       'a window that lies in the future is 404',
       'times of more than nine digits are refused',
