@@ -81,7 +81,7 @@ export function readFlags(): Flags {
     .addOption(
       new Option('--rate-algorithm <kind>', 'of the limit').choices(RATE_ALGORITHMS).default('fixed-window'),
     )
-    .option('--rate-burst <number>', 'what a full token bucket holds', whole(1, 1_000_000))
+    .option('--rate-burst <number>', 'what a full token-bucket holds', whole(1, 1_000_000))
     .option('--events <file>', "write primary's events here, one a line, those of the future too", writable)
     .option('--events-dir <directory>', "write every tenant's events here, to TENANT.ndjson", folder)
     .option('--webhook <url>', "post every tenant's events there", url)
