@@ -126,6 +126,16 @@ export const restErrors: readonly Fault[] = [
     ),
   },
   {
+    name: 'a from_id of null is as if absent',
+    trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
+    bare: true,
+    server: requests((request) =>
+      isScreenings(request) && text(request, 'from_id') === 'null'
+        ? withQuery(request, (query) => query.delete('from_id'))
+        : request,
+    ),
+  },
+  {
     name: 'a from_id that is no integer is ignored',
     trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
     bare: true,
@@ -166,6 +176,8 @@ export const restErrors: readonly Fault[] = [
   ...lenient('text behind a time is not looked at', /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)(\w+)$/, ''),
   ...lenient('white space around a time is cut off', /^\s*(\S+Z)\s*()$/, ''),
   ...lenient('the name of a zone behind a time is not looked at', /^([^[]*)(\[.*\])$/, ''),
+  ...lenient('an offset behind Z is not looked at', /^(.*Z)([+-]\d\d:\d\d)$/, ''),
+  ...lenient('a fraction of a minute is accepted', /^(.*T\d\d:\d\d)(\.\d+Z)$/, ':00Z'),
   ...lenient('the word now is a time', /^now()()$/, '2026-03-01T00:00:00Z'),
   ...lenient('hour 24 of an offset is accepted', /^(.*\+)24:00()$/, '23:00'),
   ...lenient('a date as in HTTP headers is accepted', /^\w{3}, .* GMT()()$/, '2026-03-01T00:00:00Z'),
