@@ -65,7 +65,10 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
 };
 
 /** Nobody can have the dataset of these. */
-export const BARE: Readonly<Record<string, readonly Variant[]>> = { 'while data arrives': stores.live };
+export const BARE: Readonly<Record<string, readonly Variant[]>> = {
+  'while data arrives': stores.live,
+  'while data is erased': stores.erased,
+};
 
 /** Too slow for every day. */
 export const ALONE: readonly Variant[] = transport.slow;

@@ -140,3 +140,25 @@ function arriving(): ServerOptions {
 
 /** Nobody can have its dataset. */
 export const live: readonly Variant[] = [{ name: 'screenings arrive all the while', server: arriving() }];
+
+/** Of so many screenings one, each second: by its id, so that every answer agrees. */
+const ONE_IN = 400n;
+const ERASED_AT_MOST = 200;
+
+/** A screening here and there is erased, as people ask for it. */
+function erasing(): ServerOptions {
+  return storedPages(() => {
+    const since = Date.now();
+    return async (query, ask) => {
+      const { pageSize } = query;
+      const { items, more } = await ask({ ...query, pageSize: pageSize + ERASED_AT_MOST });
+      const seconds = BigInt(Math.floor((Date.now() - since) / 1000));
+      const left = items.filter(({ id }) => id % ONE_IN >= seconds);
+      return { items: left.slice(0, pageSize), more: more || left.length > pageSize };
+    };
+  });
+}
+
+export const erased: readonly Variant[] = [
+  { name: 'screenings are erased all the while', server: erasing() },
+];
