@@ -8,7 +8,14 @@ import { unknownIgnored } from '../fixtures/checks/token-error.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { encoded, NOBODY, rawQuery, SOME_WINDOW, NO_WIDTH } from '../fixtures/run/raw-request.ts';
+import {
+  encoded,
+  isSuspicious,
+  NOBODY,
+  rawQuery,
+  SOME_WINDOW,
+  NO_WIDTH,
+} from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 const FIRST_PAGE = rawQuery(encoded(SOME_WINDOW));
@@ -194,7 +201,7 @@ async function notOwn(kit: Kit): Promise<void> {
     const request = kit.request(path, FIRST_PAGE, authorization);
     kit.check(
       '5-forbidden-unknown',
-      await kit.send({ ...request, offPath: true }),
+      await kit.send({ ...request, offPath: true, suspicious: isSuspicious(path) }),
       (answer) =>
         answer.status === 200 ? differs(`no page at /tenants/${path}/`, sayRefusal(answer)) : undefined,
       'what is not the own UUID',

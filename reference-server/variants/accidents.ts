@@ -136,13 +136,13 @@ function isAttack(path: string): boolean {
   }
 }
 
+const guarded = (refusal: () => ServiceAnswer): ServerOptions =>
+  middleware(
+    () => (request, next) => (isScreenings(request) && isAttack(request.path) ? refusal() : next(request)),
+  );
+
 export const gateway: readonly Variant[] = [
-  {
-    name: 'a gateway that answers 403 with HTML to what looks like an attack',
-    server: middleware(
-      () => (request, next) => (isScreenings(request) && isAttack(request.path) ? blocked() : next(request)),
-    ),
-  },
+  { name: 'a gateway that answers 403 with HTML to what looks like an attack', server: guarded(blocked) },
   {
     name: '501 for every method of pages but GET',
     server: middleware(
@@ -151,6 +151,14 @@ export const gateway: readonly Variant[] = [
           ? next(request)
           : { status: 501, headers: [['content-type', 'text/html']], body: '<h1>Not Implemented</h1>' },
     ),
+  },
+];
+
+/** Whoever sends what looks like an attack is told to stay away for ten minutes, and is not held to it. */
+export const slowedDown: readonly Variant[] = [
+  {
+    name: 'a gateway that answers 429 with a Retry-After of ten minutes to what looks like an attack',
+    server: guarded(() => jsonAnswer(429, { title: 'Too Many Requests' }, [['retry-after', '600']])),
   },
 ];
 

@@ -55,7 +55,12 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
     ...stores.late,
     ...stores.slices,
   ],
-  'with a store of microseconds': [...stores.microseconds, ...accidents.brokenOnce, ...accidents.parameters],
+  'with a store of microseconds': [
+    ...stores.microseconds,
+    ...accidents.brokenOnce,
+    ...accidents.slowedDown,
+    ...accidents.parameters,
+  ],
   'with a store of milliseconds': [
     ...stores.milliseconds,
     ...stores.equalData,
