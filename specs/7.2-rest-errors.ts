@@ -239,7 +239,11 @@ export const probes: readonly Probe[] = [
       const sent = (request: RequestOut) => async (): Promise<unknown> =>
         kit.send({ ...request, offPath: true });
       const [path, query] = valid.url.split('?') as [string, string];
-      const onPath = (path: string): RequestOut => ({ ...valid, url: valid.url.replace(tenantId, path) });
+      const onPath = (path: string): RequestOut => ({
+        ...valid,
+        url: valid.url.replace(tenantId, path),
+        suspicious: isSuspicious(path),
+      });
       const header = {
         kind: 'header',
         value: `Bearer ${'x'.repeat(4_000)}`,
