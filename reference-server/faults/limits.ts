@@ -1,6 +1,7 @@
 /** Sections 7.2 and 8: the rate limit, and a server that fails. */
 import type { Target } from '../../fixtures/target/target.ts';
 import { errorAnswer } from '../http.ts';
+import type { RateLimit } from '../rate-limit.ts';
 import type { ServerOptions } from '../start.ts';
 import { isScreenings, middleware, refusals, withHeader } from './alter.ts';
 import type { Fault } from './fault.ts';
@@ -19,14 +20,17 @@ const PAGES = [
 ] as const;
 
 /** Small enough to be met at once, short enough to be waited out. */
-const rateLimit = { limit: 60, windowMs: 1_000 } as const;
-const probing = (target: Target): Target => ({ ...target, rateLimit: { maxRequests: 400, maxSeconds: 20 } });
+const SECOND_BY_SECOND: RateLimit = { limit: 60, windowMs: 1_000 };
+/** Met by whoever tries, however slow the machine is. */
+const BUCKET: RateLimit = { limit: 20, windowMs: 1_000, algorithm: 'token-bucket', burst: 150 };
+const probing = (target: Target): Target => ({ ...target, rateLimit: { maxRequests: 600, maxSeconds: 20 } });
 
 const limited = (
   name: string,
   trips: Fault['trips'],
   server: ServerOptions,
   mayTrip?: Fault['mayTrip'],
+  rateLimit = BUCKET,
 ): Fault => ({
   name,
   trips,
@@ -103,6 +107,7 @@ export const limits: readonly Fault[] = [
       '7.2-page_size_out_of_range',
       ...PAGES,
     ],
+    SECOND_BY_SECOND,
   ),
   {
     name: 'a failing server answers without a documented code',
