@@ -15,6 +15,8 @@ const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
   ['--timeout soon', /--timeout/],
   ['--deadline 0', /--deadline.*more than 0/],
   ['--seed -1', /--seed/],
+  ['--from-har a.har --max-requests 5', /--from-har sends nothing: it goes without --max-requests/],
+  ['--from-har a.har --watch', /it goes without --watch/],
   ['surplus', /"surplus" belongs to no flag; flags are written so: npm run certify -- --target target.json/],
 ];
 

@@ -146,6 +146,21 @@ function command(): Command {
     );
 }
 
+/** Flags that say how requests are sent. */
+const SENDING = [
+  'har',
+  'baseUrl',
+  'watch',
+  'waitForExpiry',
+  'runs',
+  'maxRequests',
+  'budget',
+  'concurrency',
+  'timeout',
+  'deadline',
+  'failFast',
+];
+
 /** Undefined where help was asked for and given. */
 export function parseArguments(
   argv: readonly string[],
@@ -171,9 +186,12 @@ export function parseArguments(
     flags;
   if (failOn && !baseline && !knownFailures && !history)
     throw new UsageError('--fail-on new goes with --baseline, --history or --known-failures');
-  if (watch !== undefined && fromHar) throw new UsageError('--watch and --from-har exclude each other');
-  if (fromHar && (har || baseUrl))
-    throw new UsageError('--from-har sends nothing: it goes without --har and --base-url');
+  const sending = parser.options.find(
+    (option) =>
+      SENDING.includes(option.attributeName()) &&
+      parser.getOptionValueSource(option.attributeName()) === 'cli',
+  );
+  if (fromHar && sending) throw new UsageError(`--from-har sends nothing: it goes without ${sending.long}`);
   const chosen = only === undefined ? undefined : selection(only);
   return {
     ...defined({

@@ -40,5 +40,6 @@ test('what was changed, signed by another or not at all is not verified', async 
   await expect(verify(unsigned, keys.public)).rejects.toThrow('not signed');
   await expect(verify('rubbish', keys.public)).rejects.toThrow('no signed certificate');
   expect(() => readKey(JSON.stringify(keys.public), 'k', 'private')).toThrow('a public key cannot sign');
+  expect(() => readKey(JSON.stringify(keys.private), 'k', 'public')).toThrow('a private key');
   expect(() => readKey('{}', 'k', 'public')).toThrow('not a JWK');
 });

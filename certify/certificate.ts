@@ -109,6 +109,8 @@ export function readKey(text: string, label: string, kind: 'private' | 'public')
   if (typeof key?.kty !== 'string' || key.kty === 'oct')
     throw new UsageError(`${label}: not a JWK of a key pair, as npm run keys makes them`);
   if (kind === 'private' && key.d === undefined) throw new UsageError(`${label}: a public key cannot sign`);
+  if (kind === 'public' && key.d !== undefined)
+    throw new UsageError(`${label}: a private key, which is for whoever signs alone; give the public one`);
   return key;
 }
 

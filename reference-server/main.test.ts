@@ -71,11 +71,11 @@ test('ready lines, a private target file, an outage by its commands, a clean end
   expect(output()).toMatch(/^reference server: database: embedded PostgreSQL$/m);
   expect(output()).toContain(`baseUrl ${target.baseUrl}\nauthUrl ${target.authUrl}\n`);
   expect(target).toMatchObject({
-    dataset: 'dataset.ndjson',
-    secondDataset: 'secondDataset.ndjson',
-    events: 'events.ndjson',
+    dataset: 'target.dataset.ndjson',
+    secondDataset: 'target.secondDataset.ndjson',
+    events: 'target.events.ndjson',
   });
-  for (const name of ['target.json', 'dataset.ndjson']) {
+  for (const name of ['target.json', 'target.dataset.ndjson']) {
     expect((await stat(join(directory, name))).mode & 0o777).toBe(0o600);
   }
   const status = await statusOf(target);
@@ -119,7 +119,7 @@ test('with a fault by its name: the mistake is there, and the target file is who
     '--fault',
     'specversion 0.3',
   ]);
-  expect(target.events).toBe('events-of-fault.ndjson');
+  expect(target.events).toBe('target.events-of-fault.ndjson');
   expect(await readFile(join(directory, target.events ?? ''), 'utf8')).toContain('"specversion":"0.3"');
   expect(await statusOf(target).then((status) => status())).toBe(200);
 });

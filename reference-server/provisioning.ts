@@ -192,6 +192,8 @@ export interface Provisioned extends AsyncDisposable {
 export interface LoadOptions {
   /** Where dataset and event files of generated screenings are written. Default: a temporary directory. */
   readonly directory?: string;
+  /** What the names of those files begin with. */
+  readonly prefix?: string;
   /** A tenant that has screenings keeps them; no dataset is written of what may have changed since. */
   readonly keep?: boolean;
   /** Told now and then how many screenings of a tenant were stored. */
@@ -210,6 +212,7 @@ export async function loadProvisioning(
 ): Promise<Provisioned> {
   const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'screenings-data-')));
   await mkdir(directory, { recursive: true });
+  const fileOf = (name: string): string => join(directory, `${options.prefix ?? ''}${name}.ndjson`);
   await using connections = database.connect();
   const idOf = (role: ClientRole): string | undefined =>
     set.clients.find((known) => known.role === role)?.tenantId;
@@ -227,11 +230,11 @@ export async function loadProvisioning(
     const seen = watch(tenant, options.onProgress);
     await storeScreenings(connections, seen.screenings());
     const name = names.get(tenant.tenantId) as 'dataset' | 'secondDataset' | undefined;
-    if (name) files[name] = await datasetFile(tenant, join(directory, `${name}.ndjson`));
+    if (name) files[name] = await datasetFile(tenant, fileOf(name));
     if (name !== 'dataset') continue;
     window = 'generate' in tenant.screenings ? GENERATED_WINDOW : seen.window();
     if (seen.count() > MAX_EVENTS_UNASKED) continue;
-    files.events = join(directory, 'events.ndjson');
+    files.events = fileOf('events');
     await writeEvents(files.events, connections, tenant.tenantId);
   }
   await analyze(connections);

@@ -1,6 +1,6 @@
 /** The reference server as a command: a database, its data, a server, until it is told to end. */
 import { readFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, parse, resolve } from 'node:path';
 import { onToldToEnd } from '../fixtures/process.ts';
 import { type Database, openDatabase, type Outage } from './database.ts';
 import type { Behaviour } from './fault-by-name.ts';
@@ -58,6 +58,12 @@ async function bindOnce({ host, port, authPort }: Flags): Promise<void> {
   await using _auth = authPort === undefined ? undefined : await listen({ host, port: authPort });
 }
 
+/** Where the files go that a target file names: named like it, so that one folder can hold several targets. */
+const besides = (path: string): { readonly directory: string; readonly prefix: string } => ({
+  directory: dirname(resolve(path)),
+  prefix: `${parse(path).name}.`,
+});
+
 /** Gives what the fault's own switch does, where it has one. */
 async function writeTarget(
   path: string,
@@ -65,8 +71,9 @@ async function writeTarget(
   fault: Behaviour | undefined,
 ): Promise<Outage | undefined> {
   // Only a fault needs the datasets to be read, which may be large.
+  const { directory, prefix } = besides(path);
   const { content, outage, unsaid } = fault?.target
-    ? await changedTarget(target, fault.target, dirname(resolve(path)))
+    ? await changedTarget(target, fault.target, join(directory, prefix))
     : { content: { ...target }, outage: undefined, unsaid: [] };
   await writeTargetFile(path, content);
   say(`target file: ${path}`);
@@ -105,7 +112,7 @@ function provisioningSet(flags: Flags): Promise<ProvisioningSet> | ProvisioningS
 async function load(database: Database, flags: Flags): Promise<Provisioned> {
   const since = Date.now();
   const provisioned = await loadProvisioning(database, await provisioningSet(flags), {
-    ...(flags.writeTarget ? { directory: dirname(resolve(flags.writeTarget)) } : {}),
+    ...(flags.writeTarget ? besides(flags.writeTarget) : {}),
     keep: flags.keep !== undefined,
     onProgress: (tenantId, stored) => say(`${stored} screenings of ${tenantId} stored`),
   });

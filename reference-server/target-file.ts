@@ -1,6 +1,6 @@
 /** Writes a server's target file, with what a fault changes in what the kit is told. */
 import { chmod, writeFile } from 'node:fs/promises';
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, relative, resolve } from 'node:path';
 import { formatInstant } from '../fixtures/data/instant.ts';
 import { resolveTarget, type Target } from '../fixtures/target/target.ts';
 import type { Outage } from './database.ts';
@@ -27,11 +27,11 @@ export interface ChangedTarget {
   readonly unsaid: readonly string[];
 }
 
-/** `directory` gets what the fault makes of captured events and datasets. */
+/** What the fault makes of captured events and datasets is written to files whose paths begin with `stem`. */
 export async function changedTarget(
   reference: ReferenceTarget,
   change: (target: Target) => Target,
-  directory: string,
+  stem: string,
 ): Promise<ChangedTarget> {
   const before = await resolveTarget(reference);
   const target = change(before);
@@ -40,7 +40,7 @@ export async function changedTarget(
   for (const name of new Set([...Object.keys(before), ...Object.keys(target)]) as Set<keyof Target>) {
     // The commands stay; the server does what they ask for.
     if (target[name] === before[name] || name === 'fault') continue;
-    const said = await sayMember(target, name, directory);
+    const said = await sayMember(target, name, stem);
     if (said === UNSAYABLE) unsaid.push(name);
     else content[name] = said;
   }
@@ -52,17 +52,17 @@ export async function changedTarget(
 const UNSAYABLE = Symbol('unsayable');
 
 /** A member of a target as it stands in a target file. */
-async function sayMember(target: Target, name: keyof Target, directory: string): Promise<unknown> {
+async function sayMember(target: Target, name: keyof Target, stem: string): Promise<unknown> {
   const { window, rateLimit } = target;
   switch (name) {
     case 'events':
-      return target.events && linesIn(join(directory, 'events-of-fault.ndjson'), target.events);
+      return target.events && linesIn(`${stem}events-of-fault.ndjson`, target.events);
     case 'dataset':
     case 'secondDataset':
       return (
         target[name] &&
         linesIn(
-          join(directory, `${name}-of-fault.ndjson`),
+          `${stem}${name}-of-fault.ndjson`,
           target[name].map(({ json }) => json),
         )
       );
