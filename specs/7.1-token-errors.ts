@@ -213,6 +213,26 @@ export const probes: readonly Probe[] = [
           `${name} twice`,
         );
       }
+      // Whoever looks at the other value first may say what is wrong with it.
+      for (const [name, other] of [
+        ['grant_type', 'password'],
+        ['scope', 'kit.unknown'],
+      ] as const)
+        for (const place of [0, 1]) {
+          const form = kit.client
+            .validForm('primary')
+            .flatMap((pair): Form => (pair[0] === name ? [pair, [name, other]] : [pair]));
+          await hold(
+            kit,
+            '7.1-invalid_request-duplicated',
+            place === 0 ? form : form.reverse(),
+            (answer) =>
+              answer.status >= 400 && answer.status < 500
+                ? undefined
+                : differs('400 invalid_request', sayToken(answer)),
+            `${name} with two values`,
+          );
+        }
     },
   },
   {

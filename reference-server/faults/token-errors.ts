@@ -116,6 +116,14 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   },
   {
+    name: 'the last of two values counts where they differ',
+    trips: { '7.1-invalid_request-duplicated': /400 invalid_request.*200/ },
+    bare: true,
+    server: forms((form) => {
+      for (const [name, values] of form) if (new Set(values).size > 1) form.set(name, values.slice(-1));
+    }),
+  },
+  {
     name: 'two scopes are joined',
     trips: { '7.1-invalid_request-duplicated': /400 invalid_request.*200/ },
     bare: true,
@@ -314,6 +322,20 @@ export const tokenErrorFaults: readonly Fault[] = [
     server: tokenErrors(['invalid_grant'], () =>
       withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic'),
     ),
+  },
+  {
+    name: 'whoever may not use the grant is invalid_client, and so is an empty secret',
+    trips: { '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ },
+    bare: false,
+    // An empty secret is the first 401: whatever is refused behind it may look like a lockout.
+    server: middleware(() => async (request, next) => {
+      const answer = await next(request);
+      const isRefused =
+        isTokenRequest(request) &&
+        (answer.body?.toString().includes('"unauthorized_client"') ||
+          formOf(request).get('client_secret')?.[0] === '');
+      return isRefused ? withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic') : answer;
+    }),
   },
   {
     name: 'a suspended grant gets a token',
