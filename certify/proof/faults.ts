@@ -79,6 +79,8 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
   const allowed = new Set<string>([...own, ...(fault.mayTrip ?? [])]);
   const blamed = report.requirements.flatMap(({ id, status, failures, reason }) => {
     if (status === 'error') return [`${id} is error: ${reason}`];
+    const stumbled = failures.find(({ confirmed }) => confirmed?.includes('the kit went wrong'));
+    if (stumbled) return [`${id}: ${stumbled.confirmed}`];
     return status === 'fail' && !allowed.has(id) ? [`${id} is blamed too: ${failures[0]?.message}`] : [];
   });
   const should = own.every((id) => requirement(id).level === 'SHOULD');

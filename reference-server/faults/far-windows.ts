@@ -51,6 +51,15 @@ export const farWindows: readonly Fault[] = [
     server: rows({ read: wrapped(64n, 9) }),
   },
   {
+    name: 'a to in the last year that can be written is a crash: 500',
+    trips: { '7.2-no-unprovoked-5xx': /no 5xx/ },
+    mayTrip: [...WINDOW, '7.2-body'],
+    bare: true,
+    server: instead((request) =>
+      queryOf(request).get('to')?.startsWith('9999') ? errorAnswer(500, 'internal_error', 'oops') : undefined,
+    ),
+  },
+  {
     name: 'instants are counted in 32 bits of seconds',
     trips: { '4.2-window': /items in \[|on the page/ },
     mayTrip: [...WINDOW, '4.2-fractions', '4.2-offsets', '4.2-from_id'],

@@ -85,6 +85,7 @@ export const windows: readonly Mistake[] = [
     faults: [
       'instants are counted in 64 bits of nanoseconds',
       'instants are counted in 32 bits of seconds',
+      'a to in the last year that can be written is a crash: 500',
       'years below 100 are years of our time',
       'a fraction is a number of microseconds, however many digits it has',
     ],
