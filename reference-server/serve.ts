@@ -70,8 +70,8 @@ async function writeTarget(
   target: ReferenceTarget,
   fault: Behaviour | undefined,
 ): Promise<Outage | undefined> {
-  // Only a fault needs the datasets to be read, which may be large.
   const { directory, prefix } = besides(path);
+  // Only a fault needs the datasets to be read, which may be large.
   const { content, outage, unsaid } = fault?.target
     ? await changedTarget(target, fault.target, join(directory, prefix))
     : { content: { ...target }, outage: undefined, unsaid: [] };

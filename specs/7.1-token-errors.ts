@@ -10,7 +10,7 @@ import type { RequirementId } from '../fixtures/requirements.ts';
 import type { ClientName, Target } from '../fixtures/target/target.ts';
 import { refusedAs, sayToken } from '../fixtures/checks/token-error.ts';
 import { TargetLocked } from '../fixtures/errors.ts';
-import { readable } from '../fixtures/run/raw-request.ts';
+import { isClientError, readable } from '../fixtures/run/raw-request.ts';
 
 type Form = [string, string][];
 
@@ -217,22 +217,15 @@ export const probes: readonly Probe[] = [
       for (const [name, other] of [
         ['grant_type', 'password'],
         ['scope', 'kit.unknown'],
-      ] as const)
-        for (const place of [0, 1]) {
-          const form = kit.client
-            .validForm('primary')
-            .flatMap((pair): Form => (pair[0] === name ? [pair, [name, other]] : [pair]));
-          await hold(
-            kit,
-            '7.1-invalid_request-duplicated',
-            place === 0 ? form : form.reverse(),
-            (answer) =>
-              answer.status >= 400 && answer.status < 500
-                ? undefined
-                : differs('400 invalid_request', sayToken(answer)),
-            `${name} with two values`,
-          );
-        }
+      ] as const) {
+        const form = kit.client
+          .validForm('primary')
+          .flatMap((pair): Form => (pair[0] === name ? [pair, [name, other]] : [pair]));
+        const judge: Judge = (answer) =>
+          isClientError(answer) ? undefined : differs('400 invalid_request', sayToken(answer));
+        for (const pairs of [form, [...form].reverse()])
+          await hold(kit, '7.1-invalid_request-duplicated', pairs, judge, `${name} with two values`);
+      }
     },
   },
   {

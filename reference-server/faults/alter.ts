@@ -107,6 +107,10 @@ export const tokenErrors = (
 export const oauthError = (status: number, error: string): ServiceAnswer =>
   jsonAnswer(status, { error, error_description: 'refused' }, [['cache-control', 'no-store']]);
 
+/** Wrong client credentials, with the challenge that a 401 carries. */
+export const invalidClient = (): ServiceAnswer =>
+  withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic');
+
 /** Alters the claims of every token; the server still knows the token as its own. */
 export const claims = (alter: (claims: Json) => Json): ServerOptions => ({
   wrapParts: (parts) => {

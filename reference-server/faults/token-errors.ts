@@ -1,7 +1,15 @@
 /** Section 7.1: what the token endpoint refuses, and how. */
 import { parseForm } from '../form.ts';
 import type { ServiceAnswer, ServiceRequest } from '../http.ts';
-import { isTokenRequest, middleware, oauthError, requests, tokenErrors, withHeader } from './alter.ts';
+import {
+  invalidClient,
+  isTokenRequest,
+  middleware,
+  oauthError,
+  requests,
+  tokenErrors,
+  withHeader,
+} from './alter.ts';
 import type { Fault } from './fault.ts';
 
 const OTHERS = [
@@ -319,9 +327,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     name: 'a suspended grant is invalid_client',
     trips: { '7.1-invalid_grant': /400 invalid_grant.*invalid_client/ },
     bare: false,
-    server: tokenErrors(['invalid_grant'], () =>
-      withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic'),
-    ),
+    server: tokenErrors(['invalid_grant'], invalidClient),
   },
   {
     name: 'whoever may not use the grant is invalid_client, and so is an empty secret',
@@ -334,7 +340,7 @@ export const tokenErrorFaults: readonly Fault[] = [
         isTokenRequest(request) &&
         (answer.body?.toString().includes('"unauthorized_client"') ||
           formOf(request).get('client_secret')?.[0] === '');
-      return isRefused ? withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic') : answer;
+      return isRefused ? invalidClient() : answer;
     }),
   },
   {

@@ -1,8 +1,8 @@
 /** Sections 2.1, 2.2 and 4.1: the token response and its claims. */
 import { randomBytes } from 'node:crypto';
 import {
-  oauthError,
   claims,
+  invalidClient,
   isScreenings,
   isTokenRequest,
   middleware,
@@ -244,9 +244,7 @@ export const tokens: readonly Fault[] = [
         const answer = await next(request);
         if (!isTokenRequest(request) || answer.status !== 200) return answer;
         asked += 1;
-        return asked % 3 === 2
-          ? withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic')
-          : answer;
+        return asked % 3 === 2 ? invalidClient() : answer;
       };
     }),
   },
