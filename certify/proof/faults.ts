@@ -2,6 +2,7 @@
 import { certify, selectIds } from '../certify.ts';
 import type { Report, RequirementResult } from '../report.ts';
 import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
+import { WENT_WRONG } from '../../fixtures/run/confirmation.ts';
 import { resolveTarget, type Target } from '../../fixtures/target/target.ts';
 import type { Database } from '../../reference-server/database.ts';
 import type { Provisioned } from '../../reference-server/provisioning.ts';
@@ -79,7 +80,7 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
   const allowed = new Set<string>([...own, ...(fault.mayTrip ?? [])]);
   const blamed = report.requirements.flatMap(({ id, status, failures, reason }) => {
     if (status === 'error') return [`${id} is error: ${reason}`];
-    const stumbled = failures.find(({ confirmed }) => confirmed?.includes('the kit went wrong'));
+    const stumbled = failures.find(({ confirmed }) => confirmed?.includes(WENT_WRONG));
     if (stumbled) return [`${id}: ${stumbled.confirmed}`];
     return status === 'fail' && !allowed.has(id) ? [`${id} is blamed too: ${failures[0]?.message}`] : [];
   });
