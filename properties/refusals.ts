@@ -2,13 +2,14 @@
 import fc from 'fast-check';
 import { BASE64URL, bearerOf, partsOf, withLetter } from '../fixtures/client/altered-token.ts';
 import type { Authorization } from '../fixtures/client/exchange.ts';
+import { SOME_WINDOW } from '../fixtures/client/page.ts';
 import { parseInstant } from '../fixtures/data/instant.ts';
 import type { Mismatch } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { refusedWith } from '../fixtures/checks/refusal.ts';
 import { refusedAs } from '../fixtures/checks/token-error.ts';
-import { askRaw, encoded, isSuspicious, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { askRaw, encoded, isSuspicious, rawQuery } from '../fixtures/run/raw-request.ts';
 import { lawProbe, type Violation, type Law, type LawProbe } from './law.ts';
 import { Untested } from '../fixtures/errors.ts';
 

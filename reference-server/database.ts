@@ -4,25 +4,10 @@
  */
 import { randomBytes } from 'node:crypto';
 import { Connections, once, reasonOf } from './connections.ts';
+import type { Outage, RunningPostgres } from './running-postgres.ts';
 
 /** auto: DATABASE_URL, else a container where an engine answers, else embedded. */
 export type DatabaseChoice = 'auto' | 'embedded' | 'testcontainers' | { readonly url: string };
-
-/** A PostgreSQL that goes down as in a crash, and comes back with all that it had committed. */
-export interface Outage {
-  begin(): Promise<void>;
-  end(): Promise<void>;
-}
-
-/** A PostgreSQL server that runs. */
-export interface RunningPostgres {
-  readonly url: string;
-  /** For people: what it is and why it was taken. */
-  readonly description: string;
-  /** Absent where the server is somebody else's. */
-  readonly outage?: Outage;
-  stop(): Promise<void>;
-}
 
 export interface Database extends AsyncDisposable {
   /** Leads straight to the schema, which is part of it. */

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Outage } from './database.ts';
+import type { Outage } from './running-postgres.ts';
 
 export interface Operations extends AsyncDisposable {
   /** The shell command for it; it ends when the thing is done. */

@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { RunningPostgres } from './database.ts';
 import { freePort } from './free-port.ts';
+import type { RunningPostgres } from './running-postgres.ts';
 
 /** SCREENINGS_POSTGRES_IMAGE names another image that understands the official one's environment. */
 export const POSTGRES_IMAGE = process.env['SCREENINGS_POSTGRES_IMAGE'] || 'postgres:18-alpine';

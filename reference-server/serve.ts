@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join, parse, resolve } from 'node:path';
 import { onToldToEnd } from '../fixtures/process.ts';
-import { type Database, openDatabase, type Outage } from './database.ts';
+import { type Database, openDatabase } from './database.ts';
 import type { Behaviour } from './fault-by-name.ts';
 import type { Flags } from './flags.ts';
 import { listen } from './http.ts';
@@ -15,6 +15,7 @@ import {
   type ProvisioningSet,
   readProvisioning,
 } from './provisioning.ts';
+import type { Outage } from './running-postgres.ts';
 import { type ServerOptions, startServer } from './start.ts';
 import type { ReferenceTarget } from './target.ts';
 import { changedTarget, writeTargetFile } from './target-file.ts';

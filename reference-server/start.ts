@@ -2,7 +2,7 @@
 import { parseScreening, readScreenings } from '../fixtures/data/dataset.ts';
 import type { Screening } from '../fixtures/data/screening.ts';
 import type { Connections } from './connections.ts';
-import { type Database, type DatabaseChoice, openDatabase, type Outage } from './database.ts';
+import { type Database, type DatabaseChoice, openDatabase } from './database.ts';
 import { Disposal } from './disposal.ts';
 import { type Delivery, type Sink, startDelivery } from './delivery.ts';
 import { errorAnswer, type Handler, listen, type Listener } from './http.ts';
@@ -15,6 +15,7 @@ import {
   type ProvisioningSet,
 } from './provisioning.ts';
 import { createRateLimiter, type RateLimit } from './rate-limit.ts';
+import type { Outage } from './running-postgres.ts';
 import { createService, type ServiceParts } from './service.ts';
 import { withSidePaths } from './side-paths.ts';
 import { directorySink, fileSink, webhookSink } from './sinks.ts';

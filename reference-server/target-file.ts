@@ -3,7 +3,7 @@ import { chmod, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import { formatInstant } from '../fixtures/data/instant.ts';
 import { resolveTarget, type Target } from '../fixtures/target/target.ts';
-import type { Outage } from './database.ts';
+import type { Outage } from './running-postgres.ts';
 import type { ReferenceTarget } from './target.ts';
 
 type Content = Record<string, unknown>;

@@ -1,5 +1,5 @@
 /** Section 4.2: which windows are valid, and which are refused. */
-import { pageOf } from '../fixtures/client/page.ts';
+import { pageOf, SOME_WINDOW } from '../fixtures/client/page.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
 import { refusedWith } from '../fixtures/checks/refusal.ts';
@@ -16,7 +16,7 @@ import { withWindow } from '../fixtures/run/circumstances.ts';
 import { refusal, refusals, ruleProbes, type Rule } from '../fixtures/run/everywhere.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { checkRefusals, encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { checkRefusals, encoded, rawQuery } from '../fixtures/run/raw-request.ts';
 import { sampleDataOf, variedItems } from '../fixtures/run/survey.ts';
 import { walk } from '../fixtures/run/walk.ts';
 

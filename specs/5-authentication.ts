@@ -4,6 +4,7 @@ import { quote } from '../fixtures/run/shell.ts';
 import { bearerOf, cutTo, encodePart, partsOf } from '../fixtures/client/altered-token.ts';
 import type { Authorization } from '../fixtures/client/exchange.ts';
 import { forge } from '../fixtures/client/forged-token.ts';
+import { SOME_WINDOW } from '../fixtures/client/page.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
@@ -11,7 +12,7 @@ import type { RequirementId } from '../fixtures/requirements.ts';
 import { mintAll } from '../fixtures/run/mint-all.ts';
 import { observed, type Probe } from '../fixtures/run/probe.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
-import { encoded, NOBODY, rawQuery, readable, SOME_WINDOW, NO_WIDTH } from '../fixtures/run/raw-request.ts';
+import { encoded, NOBODY, rawQuery, readable, NO_WIDTH } from '../fixtures/run/raw-request.ts';
 import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
 import { bearerHeader, forgedBearer, unauthenticated } from '../fixtures/run/unauthenticated.ts';
 

@@ -8,10 +8,11 @@ import {
   type Forgery,
 } from '../fixtures/client/forged-token.ts';
 import { isObject, member } from '../fixtures/client/json.ts';
+import { SOME_WINDOW } from '../fixtures/client/page.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { encoded, NOBODY, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { encoded, NOBODY, rawQuery } from '../fixtures/run/raw-request.ts';
 import { forgedBearer } from '../fixtures/run/unauthenticated.ts';
 import { Untested } from '../fixtures/errors.ts';
 

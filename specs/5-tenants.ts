@@ -1,6 +1,7 @@
 /** Section 5: whose screenings a token opens. */
 import type { Exchange } from '../fixtures/client/exchange.ts';
 import { readToken } from '../fixtures/client/token.ts';
+import { SOME_WINDOW } from '../fixtures/client/page.ts';
 import { sayRefusal } from '../fixtures/checks/errors.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
 import { isUuid } from '../fixtures/checks/page.ts';
@@ -8,14 +9,7 @@ import { unknownIgnored } from '../fixtures/checks/token-error.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import {
-  encoded,
-  isSuspicious,
-  NOBODY,
-  rawQuery,
-  SOME_WINDOW,
-  NO_WIDTH,
-} from '../fixtures/run/raw-request.ts';
+import { encoded, isSuspicious, NOBODY, rawQuery, NO_WIDTH } from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
 
 const FIRST_PAGE = rawQuery(encoded(SOME_WINDOW));

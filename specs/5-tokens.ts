@@ -14,12 +14,13 @@ import {
 import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
 import { integerOf, member } from '../fixtures/client/json.ts';
 import { claimsOf, readToken, type Token } from '../fixtures/client/token.ts';
+import { SOME_WINDOW } from '../fixtures/client/page.ts';
 import { refused } from '../fixtures/checks/refusal.ts';
 import { waitForExpiry } from '../fixtures/run/expired-tokens.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { observed, type Probe } from '../fixtures/run/probe.ts';
 import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
-import { encoded, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { encoded, rawQuery } from '../fixtures/run/raw-request.ts';
 import { LATER_MINT, refusedToken, secondsLeft, tokenHeader } from '../fixtures/run/valid-token.ts';
 import { expiredBearer, unauthenticated } from '../fixtures/run/unauthenticated.ts';
 import { Untested } from '../fixtures/errors.ts';

@@ -2,11 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { retryAfterMs } from '../fixtures/client/retry-after.ts';
 import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
+import { SOME_WINDOW } from '../fixtures/client/page.ts';
 import { differs } from '../fixtures/checks/mismatch.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import type { Probe } from '../fixtures/run/probe.ts';
-import { rawQuery, SOME_WINDOW, encoded } from '../fixtures/run/raw-request.ts';
+import { rawQuery, encoded } from '../fixtures/run/raw-request.ts';
 import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
 
 /** Side by side: enough for some hundred requests a second, however far away the target is. */

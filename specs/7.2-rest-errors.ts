@@ -10,11 +10,11 @@ import {
   type Rule,
   type Way,
 } from '../fixtures/run/everywhere.ts';
-import { askRaw, encoded, isSuspicious, rawQuery, SOME_WINDOW } from '../fixtures/run/raw-request.ts';
+import { askRaw, encoded, isSuspicious, rawQuery } from '../fixtures/run/raw-request.ts';
 import { Untested } from '../fixtures/errors.ts';
 import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../fixtures/data/instant.ts';
-import { queryValue } from '../fixtures/client/page.ts';
+import { queryValue, SOME_WINDOW } from '../fixtures/client/page.ts';
 import { withParameter } from '../fixtures/run/circumstances.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
 
