@@ -7,6 +7,8 @@ import { type Client, type ClientRegistry, TooManyGuesses } from './parts.ts';
 export interface HashedSecret {
   readonly salt: Buffer;
   readonly hash: Buffer;
+  /** scrypt's N. */
+  readonly cost: number;
 }
 
 export interface RegisteredClient extends Client {
@@ -14,12 +16,19 @@ export interface RegisteredClient extends Client {
 }
 
 const HASH_OCTETS = 32;
+const HASH_COST = 16_384;
 const WAITING_PER_CLIENT = 8;
 const UNKNOWN = '';
-const derive = promisify(scrypt) as (secret: string, salt: Buffer, octets: number) => Promise<Buffer>;
+const derive = promisify(scrypt) as (
+  secret: string,
+  salt: Buffer,
+  octets: number,
+  options: { cost: number },
+) => Promise<Buffer>;
 
-export async function hashSecret(secret: string, salt = randomBytes(16)): Promise<HashedSecret> {
-  return { salt, hash: await derive(secret, salt, HASH_OCTETS) };
+export async function hashSecret(secret: string, cost = HASH_COST): Promise<HashedSecret> {
+  const salt = randomBytes(16);
+  return { salt, hash: await derive(secret, salt, HASH_OCTETS, { cost }), cost };
 }
 
 /**
@@ -37,12 +46,12 @@ export async function createClientRegistry(clients: readonly RegisteredClient[])
       .digest();
   const recognised = new Map<string, Buffer>();
   // What an unknown client is compared with, for the same time.
-  const nobody = await hashSecret(randomBytes(16).toString('hex'));
+  const nobody = await hashSecret(randomBytes(16).toString('hex'), clients[0]?.secret.cost);
 
   const checks = new FairQueue(WAITING_PER_CLIENT);
-  const matches = (lane: string, secret: string, { salt, hash }: HashedSecret): Promise<boolean> => {
+  const matches = (lane: string, secret: string, { salt, hash, cost }: HashedSecret): Promise<boolean> => {
     const check = async (): Promise<boolean> =>
-      timingSafeEqual(await derive(secret, salt, HASH_OCTETS), hash);
+      timingSafeEqual(await derive(secret, salt, HASH_OCTETS, { cost }), hash);
     const result = checks.add(lane, check);
     if (!result) throw new TooManyGuesses('too many secrets are being checked');
     return result;

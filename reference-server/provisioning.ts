@@ -196,6 +196,8 @@ export interface LoadOptions {
   readonly prefix?: string;
   /** A tenant that has screenings keeps them; no dataset is written of what may have changed since. */
   readonly keep?: boolean;
+  /** How dear a guess at a secret is: scrypt's N. Default 16,384. */
+  readonly hashCost?: number;
   /** Told now and then how many screenings of a tenant were stored. */
   readonly onProgress?: (tenantId: string, stored: number) => void;
 }
@@ -241,7 +243,7 @@ export async function loadProvisioning(
 
   const registered = set.clients.map(async ({ clientSecret, ...known }) => ({
     ...known,
-    secret: await hashSecret(clientSecret),
+    secret: await hashSecret(clientSecret, options.hashCost),
   }));
   return {
     set,
