@@ -1,4 +1,5 @@
 /** What the tests of faults and variants share: a database a worker, with screenings enough to show a mistake. */
+import { Connections } from '../connections.ts';
 import { openDatabase, type Database } from '../database.ts';
 import { defaultProvisioning, loadProvisioning, type Provisioned } from '../provisioning.ts';
 import { test as base } from '../testing.ts';
@@ -13,13 +14,24 @@ export interface World {
   readonly provisioned: Provisioned;
 }
 
+/** Shared by all servers of a worker, which would make new ones each: they outlive whoever stops them. */
+class KeptConnections extends Connections {
+  override async stop(): Promise<void> {}
+
+  async end(): Promise<void> {
+    await super.stop();
+  }
+}
+
 export const test = base.extend<object, { readonly small: World; readonly large: World }>({
   small: [
     async ({ database: server }, use) => {
       await using database = await openDatabase({ url: server.url });
       const set = defaultProvisioning({ count: COUNT });
       await using provisioned = await loadProvisioning(database, set, { hashCost: CHEAP_HASH });
-      await use({ database, provisioned });
+      const kept = new KeptConnections(database.url);
+      await use({ database: { ...database, connect: () => kept }, provisioned });
+      await kept.end();
     },
     { scope: 'worker' },
   ],
