@@ -4,6 +4,7 @@ import { dying } from '../faults/rest-errors.ts';
 import { type Handler, jsonAnswer, type ServiceAnswer } from '../http.ts';
 import type { ServerOptions } from '../start.ts';
 import { BODIES } from './bodies.ts';
+import { BULK } from './bulk.ts';
 import { behindTokens, type Degenerate, http, json, nobody, page, sockets, tokenAnswer } from './tools.ts';
 import { WAYS } from './ways.ts';
 import { WIRE } from './wire.ts';
@@ -61,6 +62,7 @@ export const DEGENERATE: readonly Degenerate[] = [
   },
   { name: 'nobody listens', start: nobody },
   ...WIRE,
+  ...BULK,
   ...BODIES,
   ...WAYS,
 ];

@@ -1,0 +1,50 @@
+/** Answers that are almost more than the kit reads, each of another shape; behind a token endpoint that works. */
+import { behindTokens, type Degenerate, http, json, TENANT } from './tools.ts';
+
+/** A screening a second from the first of March 2026 on. */
+function screenings(count: number, more: object = {}): object[] {
+  const first = Date.parse('2026-03-01T00:00:00Z');
+  return Array.from({ length: count }, (_, n) => ({
+    id: n + 1,
+    tenantId: TENANT,
+    testTime: new Date(first + n * 1000).toISOString(),
+    ...more,
+  }));
+}
+
+const fields = (count: number): object =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [`f${n}`, n]));
+const PAGES: Readonly<Record<string, () => object>> = {
+  '60,000 screenings in every page': () => ({ items: screenings(60_000), links: {} }),
+  'a thousand screenings of 240 fields in every page': () => ({
+    items: screenings(1000, fields(237)),
+    links: {},
+  }),
+  'a thousand screenings of 15 kB in every page': () => ({
+    items: screenings(1000, { more: 'x'.repeat(15_000) }),
+    links: {},
+  }),
+  'a thousand screenings of 15 kB of escapes in every page': () => ({
+    items: screenings(1000, { more: '\u0001'.repeat(2_500) }),
+    links: {},
+  }),
+  '240,000 numbers beside an empty page': () => ({
+    items: [],
+    links: {},
+    more: Array.from({ length: 240_000 }, (_, n) => n),
+  }),
+};
+
+export const BULK: readonly Degenerate[] = [
+  ...Object.entries(PAGES).map(([name, page]) => {
+    let text: string | undefined;
+    return http(
+      name,
+      behindTokens(() => json(200, (text ??= JSON.stringify(page())))),
+      { slow: true },
+    );
+  }),
+  http('a refusal of 15 MB for everything', behindTokens(json(400, { code: 'x'.repeat(15_000_000) })), {
+    slow: true,
+  }),
+];
