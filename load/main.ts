@@ -9,7 +9,7 @@ import { scenarioCommand, type ScenarioFlags } from './commands/scenario.ts';
 import { verifyCommand, VERIFICATIONS, type VerifyFlags, type Verification } from './commands/verify.ts';
 import { EXIT } from './result.ts';
 import { ensureK6, installK6 } from './run/find-k6.ts';
-import { Unreachable } from './run/prepare.ts';
+import { Unreachable } from './run/ask.ts';
 import { SCENARIOS, type ScenarioName } from './scenarios/all.ts';
 import { UsageError } from '../fixtures/errors.ts';
 import { INTERRUPTED_STATUS, onToldToEnd, unlessAborted, type EndReason } from '../fixtures/process.ts';

@@ -4,7 +4,7 @@ import { resolveTarget } from '../../fixtures/target/target.ts';
 import { openDatabase } from '../../reference-server/database.ts';
 import { TENANTS } from '../../reference-server/provisioning.ts';
 import { storeScreenings } from '../../reference-server/store.ts';
-import { mint } from '../run/prepare.ts';
+import { mint } from '../run/ask.ts';
 import { startReference } from '../run/reference.ts';
 import { guessRow, pageRows, tokenRow, type Plan, type Row, type Subject } from './pages.ts';
 import type { Place } from './peers.ts';

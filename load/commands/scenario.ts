@@ -10,6 +10,7 @@ import { prepare } from '../run/prepare.ts';
 import { startReference, type RunningReference } from '../run/reference.ts';
 import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName } from '../scenarios/all.ts';
+import { LEAST_SECONDS } from '../scenarios/outages.ts';
 import { refuseLoopback, writeKubernetes } from '../kubernetes/write.ts';
 import { UsageError } from '../../fixtures/errors.ts';
 
@@ -24,6 +25,7 @@ export interface ScenarioFlags {
   readonly duration?: number;
   readonly spikeFactor?: number;
   readonly head?: number;
+  readonly chaos?: boolean;
   readonly out?: readonly string[];
   readonly startRate?: number;
   readonly maxRate?: number;
@@ -58,6 +60,10 @@ export async function scenarioCommand(
 ): Promise<number> {
   refuseContradictions(flags, isGiven);
   const named = await namedTarget(flags);
+  if (flags.chaos && named && !named.fault)
+    throw new UsageError(
+      '--chaos needs `fault` in the target file: the commands that make it fail and heal it',
+    );
   if (flags.kubernetes && !named)
     throw new UsageError('--kubernetes needs a target that the cluster reaches: --target or --base-url');
   if (flags.kubernetes) refuseLoopback(named!);
@@ -66,7 +72,9 @@ export async function scenarioCommand(
   const k6 = await unlessAborted(signal, ensureK6(tell));
   await using running = named ? undefined : await unlessAborted(signal, reference(flags, tell));
   const target = named ?? (await resolveTarget(withoutData(running!.target), { label: 'reference server' }));
-  const prepared = await unlessAborted(signal, prepare({ ...target, timeoutMs: flags.timeout * 1000 }));
+  const timeoutMs = flags.timeout * 1000;
+  const metricsUrl = named ? {} : { metricsUrl: `${new URL(target.baseUrl).origin}/metrics` };
+  const prepared = await unlessAborted(signal, prepare({ ...target, ...metricsUrl, timeoutMs }));
   const session = new Session(
     k6,
     prepared,
@@ -95,6 +103,7 @@ export async function scenarioCommand(
     seconds: flags.duration ?? 30,
     spikeFactor: flags.spikeFactor ?? 5,
     headSeconds: flags.head ?? 300,
+    chaos: flags.chaos ?? false,
   };
   if (flags.kubernetes) {
     const files = await writeKubernetes(name, session, options, flags.kubernetes, flags.parallelism ?? 3);
@@ -123,6 +132,10 @@ function refuseContradictions(flags: ScenarioFlags, isGiven: (flag: keyof Scenar
     throw new UsageError('--rate-algorithm goes with --rate-limit');
   if (flags.startRate !== undefined && flags.maxRate !== undefined && flags.startRate > flags.maxRate)
     throw new UsageError(`--start-rate ${flags.startRate} lies above --max-rate ${flags.maxRate}`);
+  if (flags.chaos && flags.kubernetes)
+    throw new UsageError('--chaos runs the fault commands on this machine: it goes without --kubernetes');
+  if (flags.chaos && flags.duration! < LEAST_SECONDS)
+    throw new UsageError(`--chaos needs room for outages: --duration ${LEAST_SECONDS}s or more`);
   if (isGiven('parallelism') && !flags.kubernetes)
     throw new UsageError('--parallelism goes with --kubernetes');
 }

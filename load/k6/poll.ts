@@ -1,9 +1,8 @@
 /** What tenants do most: each request asks for the last minutes (-e HEAD=300) and finds few screenings or none. */
 import { SharedArray } from 'k6/data';
 import type { Options } from 'k6/options';
-import { arrive, openArrivals, type StartPlace } from './lib/arrivals.ts';
+import { arrive, atHead, openArrivals } from './lib/arrivals.ts';
 import { begin, type Begun } from './lib/begin.ts';
-import { firstPage } from './lib/client.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { dueMoments } from './lib/random.ts';
 import { TREND_STATS } from './lib/summary.ts';
@@ -24,12 +23,6 @@ export const options: Options = {
 
 export const setup = (): Begun => begin(config);
 
-/** The head of the data: what came since the poll before. */
-const head: StartPlace = ({ window: { to } }, _iteration, { client }) => {
-  const from = new Date(Date.parse(to) - (config.headSeconds ?? 300) * 1000).toISOString();
-  return firstPage(config, client, from, to, config.pageSize);
-};
-
 export default function (begun: Begun): void {
-  arrive(config, due, begun, head);
+  arrive(config, due, begun, atHead(config));
 }

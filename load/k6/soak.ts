@@ -1,7 +1,7 @@
 /** Even load for a long time, such as -e DURATION=3600: drift, leaks, freezes and expired tokens show in it. */
 import { SharedArray } from 'k6/data';
 import type { Options } from 'k6/options';
-import { anywhere, arrive, openArrivals } from './lib/arrivals.ts';
+import { anywhere, arrive, atHead, openArrivals, type StartPlace } from './lib/arrivals.ts';
 import { begin, type Begun } from './lib/begin.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { dueMoments } from './lib/random.ts';
@@ -25,6 +25,10 @@ export const options: Options = {
 
 export const setup = (): Begun => begin(config);
 
+/** Where outages are tried, one walk in four is a poll of what is new. */
+const somewhere: StartPlace = (begun, iteration, session) =>
+  (config.outages && iteration % 4 === 0 ? atHead(config) : anywhere(config))(begun, iteration, session);
+
 export default function (begun: Begun): void {
-  arrive(config, due, begun, anywhere(config));
+  arrive(config, due, begun, somewhere);
 }

@@ -1,18 +1,9 @@
 /** From a target to what scenarios need: who asks, where screenings lie; a look at the target before any load. */
-import { setTimeout } from 'node:timers/promises';
-import type { Exchange, RequestOut } from '../../fixtures/client/exchange.ts';
 import { member } from '../../fixtures/client/json.ts';
 import { pageUrl } from '../../fixtures/client/page.ts';
-import { retryAfterMs } from '../../fixtures/client/retry-after.ts';
-import { Transport } from '../../fixtures/client/transport.ts';
 import { formatInstant, parseInstant, shift, type Instant } from '../../fixtures/data/instant.ts';
-import type { Target } from '../../fixtures/target/target.ts';
 import type { LoadClient, LoadConfig } from '../k6/lib/config.ts';
-
-/** The target does not answer as a target does: exit status 3. */
-export class Unreachable extends Error {
-  override readonly name = 'Unreachable';
-}
+import { ask, mint, patiently, Unreachable, type Asked } from './ask.ts';
 
 export interface Prepared {
   readonly name: string;
@@ -25,16 +16,11 @@ export interface Prepared {
   readonly ca?: string | undefined;
   /** What no output may hold. */
   readonly secrets: readonly string[];
+  /** What the kit itself asks, and how the target is made to fail. */
+  readonly target: Asked;
 }
 
 type Window = NonNullable<LoadConfig['window']>;
-
-const TIMEOUT_MS = 10_000;
-
-/** `timeoutMs`: of one request, 10 s where it is not said. */
-interface Asked extends Target {
-  readonly timeoutMs?: number;
-}
 
 /** Mints a token for each client that load may use, and finds the window. Throws Unreachable. */
 export async function prepare(target: Asked): Promise<Prepared> {
@@ -67,53 +53,8 @@ export async function prepare(target: Asked): Promise<Prepared> {
     env,
     ca: target.ca,
     secrets: [...Object.values(env), ...Object.values(target.headers)],
+    target,
   };
-}
-
-/** Throws Unreachable where no answer comes, or more than is read. */
-async function ask(
-  { headers, ca, timeoutMs = TIMEOUT_MS }: Asked,
-  request: Pick<RequestOut, 'channel' | 'method' | 'url' | 'form'>,
-  token?: string,
-): Promise<Exchange> {
-  await using transport = new Transport({ timeoutMs, ca });
-  const exchange = await transport.send(
-    {
-      ...request,
-      headers: {
-        ...headers,
-        ...(request.form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}),
-        accept: 'application/json',
-      },
-      authorization: { kind: 'none' },
-    },
-    token && `Bearer ${token}`,
-  );
-  if (exchange.transportError)
-    throw new Unreachable(
-      `${new URL(request.url).origin} does not answer (${exchange.transportError.message})`,
-    );
-  // Parsed while its text can still be read.
-  return { ...exchange, json: exchange.json, text: '' };
-}
-
-/** A token of a client (section 4.1). Throws Unreachable. */
-export async function mint(target: Asked, clientId: string, clientSecret: string): Promise<string> {
-  const { json, status } = await ask(target, {
-    channel: 'token',
-    method: 'POST',
-    url: `${target.authUrl}/oauth/token`,
-    form: [
-      ['grant_type', 'client_credentials'],
-      ['client_id', clientId],
-      ['client_secret', clientSecret],
-      ['scope', 'screenings.read'],
-    ],
-  });
-  const token = member(json, 'access_token');
-  if (status !== 200 || typeof token !== 'string')
-    throw new Unreachable(`no token for ${clientId}: the token endpoint answers ${status}`);
-  return token;
 }
 
 function tenantOf(token: string): string | undefined {
@@ -125,24 +66,6 @@ function tenantOf(token: string): string | undefined {
     return typeof claims['tenant_id'] === 'string' ? claims['tenant_id'] : undefined;
   } catch {
     return undefined;
-  }
-}
-
-/** How often a limiter is waited out, and how long at most, all in all. */
-const WAITS = 20;
-const LONGEST_WAIT_MS = 90_000;
-
-/** Waits a 429 out, as it says: a look at a target that is limited takes longer, and is not refused. */
-async function patiently(send: () => Promise<Exchange>): Promise<Exchange> {
-  for (let [waits, waitedMs] = [0, 0]; ; waits += 1) {
-    const exchange = await send();
-    if (exchange.status !== 429 || waits >= WAITS) return exchange;
-    const waitMs = Math.max(200, retryAfterMs(exchange) ?? 1000);
-    if ((waitedMs += waitMs) > LONGEST_WAIT_MS)
-      throw new Unreachable(
-        `the screenings endpoint answers 429 with a Retry-After of ${Math.round(waitMs / 1000)} s`,
-      );
-    await setTimeout(waitMs);
   }
 }
 

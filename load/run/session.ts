@@ -65,8 +65,8 @@ export class Session {
   #seed: number;
   #latencyMs = FIRST_GUESS_MS;
   readonly connections = new Connections();
-  /** Runs of k6 that are under way. */
-  readonly #running = new Set<Promise<K6Run>>();
+  /** Runs of k6 that are under way, and what else has to end well. */
+  readonly #running = new Set<Promise<unknown>>();
 
   constructor(
     k6: string,
@@ -107,6 +107,12 @@ export class Session {
     };
   }
 
+  /** Work that has to end well, even where the run is given up. */
+  async finishing<Result>(work: Promise<Result>): Promise<Result> {
+    this.#running.add(work);
+    return work.finally(() => this.#running.delete(work));
+  }
+
   /** After the signal: what k6 had until then is counted. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#running);
@@ -115,9 +121,7 @@ export class Session {
   /** Runs a script once. Throws VoidRun where k6 itself failed. */
   async run(script: string, config: LoadConfig, args: readonly string[] = []): Promise<K6Run> {
     this.signal.throwIfAborted();
-    const running = this.#runAndCount(script, config, args);
-    this.#running.add(running);
-    return running.finally(() => this.#running.delete(running));
+    return this.finishing(this.#runAndCount(script, config, args));
   }
 
   async #runAndCount(script: string, config: LoadConfig, args: readonly string[]): Promise<K6Run> {
@@ -182,7 +186,9 @@ export class Session {
       const done = { samples, run, schedulerLagP99Ms, vus };
 
       const { connections } = this;
-      const refused = samples.filter((one) => one.refusedConnection).length > REFUSED * samples.length;
+      // Of a target that is made to fail, refusals are no limit.
+      const refused =
+        !over.outages && samples.filter((one) => one.refusedConnection).length > REFUSED * samples.length;
       if (!refused) connections.accepted = Math.max(connections.accepted, vus);
       else if (vus > connections.accepted) {
         // k6's setup keeps a connection of its own.

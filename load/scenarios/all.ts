@@ -2,7 +2,7 @@
 import { conformant, gatherFindings, type LoadResult } from '../result.ts';
 import { unlessAborted } from '../../fixtures/process.ts';
 import { VoidRun, type Session } from '../run/session.ts';
-import { Unreachable } from '../run/prepare.ts';
+import { Unreachable } from '../run/ask.ts';
 import { capacity } from './capacity.ts';
 import { paging } from './paging.ts';
 import { poll } from './poll.ts';

@@ -62,6 +62,8 @@ export const FLAGS = {
   rate: (preset: number) => option('--rate <n>', 'arrivals a second', above0, preset),
   duration: (preset: number) =>
     option('--duration <time>', 'such as 30s or 5m, default in seconds', duration, preset),
+  chaos: () =>
+    new Option('--chaos', 'the fault commands of the target file are switched on and off meanwhile'),
   spikeFactor: () => option('--spike-factor <n>', 'times the rate', above0, 5),
   head: () => option('--head <time>', 'how far back a poll asks', duration, 300),
   out: () =>

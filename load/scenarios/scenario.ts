@@ -11,6 +11,8 @@ export interface ScenarioOptions {
   readonly requestsPerSecond: number;
   readonly seconds: number;
   readonly spikeFactor: number;
+  /** The target is made to fail and healed again meanwhile. */
+  readonly chaos?: boolean;
   readonly headSeconds: number;
   /** Of a search for a capacity. */
   readonly startRate: number;

@@ -10,7 +10,7 @@ import type { Begun } from './begin.ts';
 import { firstPage, nextPlace, Session, type Place, type Sent } from './client.ts';
 import { countsHistogram, type LoadConfig } from './config.ts';
 import { randomSource } from './random.ts';
-import { write } from './record.ts';
+import { write, type Stretch } from './record.ts';
 
 /** Runners write no records: this is how they tell that they fell behind. */
 const lag = countsHistogram ? new Trend('scheduler_lag_ms', true) : undefined;
@@ -52,12 +52,14 @@ export function arrive(config: LoadConfig, due: readonly number[], begun: Begun,
   sessions ??= begun.clients.map((client, index) => new Session(config, client, begun.tokens[index]!));
   const client = exec.vu.idInTest % sessions.length;
   const session = sessions[client]!;
+  if (config.outages && exec.scenario.iterationInTest % RENEWED_EVERY === 0) renewed(session);
   if (!place || walked >= WALK_PAGES) {
     place = start(begun, exec.scenario.iterationInTest, session);
     walked = 0;
   }
-  const sent = ask(config, session, place, dueAtMs);
-  place = sent.status === 200 ? nextPlace(config, sent, place.to) : undefined;
+  const asked = place;
+  const sent = ask(config, session, asked, dueAtMs);
+  place = sent.status === 200 ? nextPlace(config, sent, asked.to) : undefined;
   walked += 1;
   if (!config.records) {
     lag?.add(schedulerLagMs);
@@ -74,8 +76,30 @@ export function arrive(config: LoadConfig, due: readonly number[], begun: Begun,
     retryAfterSeconds,
     policy,
     ...(errorCode ? { errorCode } : {}),
+    ...(config.outages && status === 200 ? { stretch: stretchOf(asked, sent) } : {}),
   });
 }
+
+/** Where outages are tried, one arrival in so many asks with a new token. */
+const RENEWED_EVERY = 50;
+
+/** A token endpoint that fails meanwhile leaves the old one in use. */
+function renewed(session: Session): void {
+  try {
+    session.renew();
+  } catch {
+    // What it asks next is told.
+  }
+}
+
+const stretchOf = ({ from, after }: Place, { first, last, items, next }: Sent): Stretch => ({
+  from,
+  after,
+  first,
+  last,
+  items,
+  final: next === undefined,
+});
 
 const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 
@@ -98,4 +122,12 @@ export const anywhere =
     const [first, last] = [Date.parse(from), Date.parse(to)];
     const at = first + randomSource(config.seed * 7919 + iteration)() * (last - first) * 0.95;
     return firstPage(config, client, new Date(at).toISOString(), to, config.pageSize);
+  };
+
+/** The head of the data: what came since the poll before. */
+export const atHead =
+  (config: LoadConfig): StartPlace =>
+  ({ window: { to } }, _iteration, { client }) => {
+    const from = new Date(Date.parse(to) - (config.headSeconds ?? 300) * 1000).toISOString();
+    return firstPage(config, client, from, to, config.pageSize);
   };

@@ -4,7 +4,15 @@ import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 import { countsHistogram, type LoadClient, type LoadConfig } from './config.ts';
 import { bucketOf, BUCKETS } from './histogram.ts';
-import { judgeLimited, judgePage, parseQuery, type Cursor, type Finding, type RatePolicy } from './judge.ts';
+import {
+  judgeLimited,
+  judgePage,
+  judgeRefused,
+  parseQuery,
+  type Cursor,
+  type Finding,
+  type RatePolicy,
+} from './judge.ts';
 import { write } from './record.ts';
 
 export interface Token {
@@ -65,6 +73,7 @@ export interface Sent {
   /** Of a page. */
   readonly body: string;
   readonly next?: string | undefined;
+  readonly first?: Cursor | undefined;
   readonly last?: Cursor | undefined;
   /** From the moment it was sent to its last byte: connecting, minting and a second try are in it. */
   readonly serviceMs: number;
@@ -118,12 +127,21 @@ export class Session {
   readonly #config: LoadConfig;
   readonly client: LoadClient;
   #token: Token;
+  /** Every token that it had: whatever a target repeats of them is written nowhere. */
+  readonly #held: string[] = [];
   #sent = 0;
 
   constructor(config: LoadConfig, client: LoadClient, token: Token) {
     this.#config = config;
     this.client = client;
     this.#token = token;
+    this.#held.push(token.value);
+  }
+
+  /** Another token takes the place of the one in use. */
+  renew(): void {
+    this.#token = mint(this.#config, this.client);
+    this.#held.push(this.#token.value);
   }
 
   /** Asks for a page; after a 401 once more with a new token (section 5.6). dueAtMs: when it was meant to be asked. */
@@ -131,13 +149,13 @@ export class Session {
     const sentAtMs = Date.now();
     let alone = true;
     if (sentAtMs >= this.#token.renewAtMs) {
-      this.#token = mint(this.#config, this.client);
+      this.renew();
       alone = false;
     }
     let response = this.#get(place.url);
     if (response.status === 401) {
       unauthenticated.add(1);
-      this.#token = mint(this.#config, this.client);
+      this.renew();
       response = this.#get(place.url);
       alone = false;
     }
@@ -154,7 +172,7 @@ export class Session {
 
   /** The page without waiting for others under way, and without a second try: for whoever counts each request. */
   async askAhead(place: Place, pageSize: number): Promise<{ sent: Sent; sentAtMs: number }> {
-    if (Date.now() >= this.#token.renewAtMs) this.#token = mint(this.#config, this.client);
+    if (Date.now() >= this.#token.renewAtMs) this.renew();
     const startedAtMs = Date.now();
     const response = (await http.asyncRequest(
       'GET',
@@ -208,6 +226,7 @@ export class Session {
     }
     if (response.status !== 200) {
       errors.add(1);
+      if (this.#config.outages) this.#tell(judgeRefused(answer), place.url, response.status);
       return { status: response.status, items: 0, ...common };
     }
     if (this.#sent % this.#config.judgeEvery !== 0) {
@@ -219,14 +238,23 @@ export class Session {
     check(verdict.findings, { 'a page holds what was asked for, in order': ({ length }) => length === 0 });
     this.#tell(verdict.findings, place.url, 200);
     items.add(verdict.items);
-    return { status: 200, items: verdict.items, ...common, next: verdict.next, last: verdict.last };
+    const { next, first, last } = verdict;
+    return { status: 200, items: verdict.items, ...common, next, first, last };
   }
 
   #tell(found: readonly Finding[], url: string, status: number): void {
     for (const finding of found) {
       findings.add(1, { requirement: finding.id });
-      write({ kind: 'finding', ...finding, request: `GET ${url}`, response: String(status) });
+      const message = this.#withoutTokens(finding.message);
+      const request = `GET ${this.#withoutTokens(url)}`;
+      write({ kind: 'finding', id: finding.id, message, request, response: String(status) });
     }
+  }
+
+  #withoutTokens(text: string): string {
+    return this.#held
+      .flatMap((token) => [token, encodeURIComponent(token)])
+      .reduce((shown, token) => shown.split(token).join('<token>'), text);
   }
 }
 

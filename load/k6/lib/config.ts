@@ -60,6 +60,11 @@ export interface LoadConfig {
     /** Instead of naming the limiter: the first client asks until it is refused, then this one so many at once. */
     readonly other?: { readonly client: number; readonly count: number };
   };
+  /**
+   * The target is made to fail meanwhile: refusals are judged too, each page is written down, to be held against what
+   * is stored, and tokens and polls are mixed in.
+   */
+  readonly outages?: boolean;
   /** Whether each request is written out for the runner to read. */
   readonly records: boolean;
   /** Several generators begin at this moment, in milliseconds since the epoch. */

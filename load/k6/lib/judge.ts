@@ -40,6 +40,7 @@ export interface PageAnswer {
 export interface PageVerdict {
   readonly findings: readonly Finding[];
   readonly next?: string | undefined;
+  readonly first?: Cursor | undefined;
   readonly last?: Cursor | undefined;
   readonly items: number;
 }
@@ -103,11 +104,30 @@ export function judgePage(question: PageQuestion, answer: PageAnswer): PageVerdi
     blame('2.4-next', `expected links.next to be a string, got ${JSON.stringify(next)}`);
     return { findings, items: page.items.length };
   }
-  const lastItem = page.items[page.items.length - 1];
-  const lastKey = typeof lastItem?.testTime === 'string' ? instantKey(lastItem.testTime) : undefined;
-  const last = lastItem && lastKey !== undefined ? { key: lastKey, id: lastItem.id } : undefined;
+  const [first, last] = [cursorOf(page.items[0]), cursorOf(page.items[page.items.length - 1])];
   judgeLinks(question, answer, next, last, blame);
-  return { findings, next, last, items: page.items.length };
+  return { findings, next, first, last, items: page.items.length };
+}
+
+function cursorOf(item: Page['items'][number] | undefined): Cursor | undefined {
+  const key = typeof item?.testTime === 'string' ? instantKey(item.testTime) : undefined;
+  return item && key !== undefined ? { key, id: item.id } : undefined;
+}
+
+/** What a valid request may be refused with while the target is made to fail (section 7.2). */
+export function judgeRefused({ status, body }: PageAnswer): Finding[] {
+  if (status === 500 || status === 503)
+    return /internal_error|service_unavailable/.test(body)
+      ? []
+      : [
+          {
+            id: '7.2-body',
+            message: `expected internal_error or service_unavailable in the body of a ${status}`,
+          },
+        ];
+  return status >= 400 && status < 500 && status !== 401
+    ? [{ id: '7.2-server-error', message: `expected 5xx or a page for a valid request, got ${status}` }]
+    : [];
 }
 
 /** Rules 6 and 7 of 4.2. */

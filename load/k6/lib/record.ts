@@ -1,5 +1,16 @@
 /** What a script tells the kit: one line of JSON each on the console, of these shapes. Runs in k6 and in Node alike. */
-import type { Finding, RatePolicy } from './judge.ts';
+import type { Cursor, Finding, RatePolicy } from './judge.ts';
+
+/** Which screenings a page held: those behind `after`, or from `from` on. */
+export interface Stretch {
+  readonly from: string;
+  readonly after?: Cursor | undefined;
+  readonly first?: Cursor | undefined;
+  readonly last?: Cursor | undefined;
+  readonly items: number;
+  /** No other page follows. */
+  readonly final: boolean;
+}
 
 /** A request of open arrivals. */
 export interface ArrivalRecord {
@@ -17,6 +28,8 @@ export interface ArrivalRecord {
   readonly client: number;
   readonly retryAfterSeconds?: number | undefined;
   readonly policy?: RatePolicy | undefined;
+  /** Of a page, where the target is made to fail meanwhile. */
+  readonly stretch?: Stretch | undefined;
 }
 
 /** A page of a walk. */

@@ -5,6 +5,8 @@ import type { Histogram } from './histogram.ts';
 
 export interface ScenarioSummary {
   readonly seconds: number;
+  /** The moment that due moments count from, in milliseconds since the epoch. */
+  readonly startAtMs?: number;
   readonly counts: Readonly<Record<string, number>>;
   readonly histogram: Histogram;
   readonly thresholds: Readonly<Record<string, boolean>>;
@@ -38,6 +40,7 @@ interface Metric {
 export interface SummaryData {
   readonly metrics: Readonly<Record<string, Metric>>;
   readonly state: { readonly testRunDurationMs: number };
+  readonly setup_data?: { readonly startAtMs?: number };
   readonly root_group?: {
     readonly checks: readonly { readonly name: string; readonly passes: number; readonly fails: number }[];
   };
@@ -58,6 +61,7 @@ function summarise(data: SummaryData): ScenarioSummary {
   const lag = data.metrics['scheduler_lag_ms']?.values['p(99)'];
   return {
     seconds: data.state.testRunDurationMs / 1000,
+    ...(data.setup_data?.startAtMs === undefined ? {} : { startAtMs: data.setup_data.startAtMs }),
     counts,
     histogram,
     thresholds,

@@ -1,0 +1,147 @@
+/** soak --chaos: outages while k6 loads, every page held against what is stored. No assertion on timing. */
+import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from '@playwright/test';
+import { middleware, storedPages } from '../reference-server/faults/alter.ts';
+import { openDatabase } from '../reference-server/database.ts';
+import { defaultProvisioning, loadProvisioning } from '../reference-server/provisioning.ts';
+import { startServer, type ServerOptions } from '../reference-server/start.ts';
+import { instantKey } from './k6/lib/instant.ts';
+import type { LoadResult } from './result.ts';
+import { changes, wrongStretch } from './run/stored.ts';
+import { load, test } from './setting.ts';
+
+test.describe.configure({ mode: 'parallel' });
+
+const SHORT = ['--chaos', '--duration', '15s', '--rate', '15', '--page-size', '40', '--slo-p99', '9000'];
+
+/** Fails while the file is there; `failing` is the answer's body then. */
+async function chaos(
+  options: (isFailing: () => Promise<boolean>) => ServerOptions,
+  meanwhile?: Parameters<typeof load>[2],
+): Promise<{ status: number; output: string; result: LoadResult; failsStill: boolean }> {
+  const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
+  const mark = join(directory, 'failing');
+  const isFailing = (): Promise<boolean> =>
+    access(mark).then(
+      () => true,
+      () => false,
+    );
+  try {
+    await using database = await openDatabase('embedded');
+    await using provisioned = await loadProvisioning(database, defaultProvisioning({ count: 1500 }));
+    await using server = await startServer(database, provisioned, options(isFailing));
+    const { baseUrl, authUrl, clients } = server.target();
+    const fault = { start: `touch ${mark}`, stop: `rm -f ${mark}` };
+    const target = join(directory, 'target.json');
+    await writeFile(target, JSON.stringify({ baseUrl, authUrl, clients, fault }));
+    const flags = ['soak', ...SHORT, '--target', target, '--report-dir', directory];
+    const { status, output } = await load(flags, {}, meanwhile);
+    const result = JSON.parse(await readFile(join(directory, 'load-soak.json'), 'utf8')) as LoadResult;
+    return { status, output, result, failsStill: await isFailing() };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+const failing = (isFailing: () => Promise<boolean>, body: string): ServerOptions =>
+  middleware(() => async (request, next) => {
+    const answer = await next(request);
+    if (!(await isFailing()) || request.path.startsWith('/oauth')) return answer;
+    return { status: 503, headers: [['content-type', 'application/json']], body };
+  });
+
+test('a server that fails as documented and heals holds', async () => {
+  test.slow();
+  const { status, output, result, failsStill } = await chaos((isFailing) =>
+    failing(isFailing, '{"code":"service_unavailable"}'),
+  );
+  expect(result, output).toMatchObject({ void: false, conformant: true, held: true });
+  expect(output).toMatch(/\d outages? of .*503 × \d+; served again after/);
+  expect(output).toMatch(/pages held against the \d+ screenings stored/);
+  expect([status, failsStill]).toEqual([0, false]);
+});
+
+test('a server that has lost a screening, and says its failure in HTML, does not', async () => {
+  test.slow();
+  const { status, result } = await chaos((isFailing) => {
+    let hasFailed = false;
+    const { wrapParts } = storedPages(() => async (query, ask) => {
+      const page = await ask(query);
+      return hasFailed && page.items.length > 2 ? { ...page, items: page.items.toSpliced(1, 1) } : page;
+    });
+    const html = failing(async () => {
+      const now = await isFailing();
+      hasFailed ||= now;
+      return now;
+    }, '<h1>503</h1>');
+    return { ...html, wrapParts: wrapParts! };
+  });
+  expect(result).toMatchObject({ void: false, conformant: false });
+  const ids = result.findings.map(({ id }) => id);
+  expect(ids).toEqual(expect.arrayContaining(['7.2-body', '4.2-r5-exactly-once', '4.2-repeatable']));
+  expect(status).toBe(1);
+});
+
+test('interrupted in an outage, the target is healed', async () => {
+  test.slow();
+  let failed = false;
+  const { status, failsStill } = await chaos(
+    (isFailing) =>
+      failing(async () => {
+        failed ||= await isFailing();
+        return isFailing();
+      }, '{"code":"service_unavailable"}'),
+    (child) => {
+      const look = setInterval(() => {
+        if (failed) (clearInterval(look), child.kill('SIGINT'));
+      }, 50);
+      child.once('exit', () => clearInterval(look));
+    },
+  );
+  expect([status, failsStill]).toEqual([130, false]);
+});
+
+test('commands that make nothing fail say nothing: void', async () => {
+  test.slow();
+  const { status, result } = await chaos(() => ({}));
+  expect(result.void).toContain('made no request fail');
+  expect(status).toBe(3);
+});
+
+test('a page is held against what is stored behind its beginning', () => {
+  const stored = [1, 2, 3, 4, 5].map((n) => ({ key: instantKey(`1970-01-01T00:00:0${n}Z`)!, id: String(n) }));
+  const from = '1970-01-01T00:00:00Z';
+  const page = (first: number, last: number, items: number, final = false, after?: number): string =>
+    wrongStretch(
+      {
+        from,
+        items,
+        final,
+        first: stored[first - 1],
+        last: stored[last - 1],
+        after: after === undefined ? undefined : stored[after - 1],
+      },
+      stored,
+    ) ?? 'right';
+  expect(page(1, 3, 3)).toBe('right');
+  expect(page(4, 5, 2, true, 3)).toBe('right');
+  expect(page(4, 5, 2, false, 3)).toBe('right');
+  expect(page(1, 3, 2)).toMatch(
+    /2 items came up to item 3, and the last of so many that are stored is item 2/,
+  );
+  expect(page(2, 3, 2)).toMatch(/item 2 came first, and item 1 is stored there/);
+  expect(page(5, 5, 1, true, 3)).toMatch(/item 5 came first, and item 4 is stored there/);
+  expect(page(1, 3, 3, true)).toMatch(/behind item 3 no page follows, and 2 items are stored/);
+  expect(wrongStretch({ from, items: 0, final: true }, stored)).toMatch(/no item came, and 5 are stored/);
+});
+
+test('what is lost and what is new are told apart', () => {
+  const of = (...ids: string[]) => ({
+    window: { from: '', to: '' },
+    items: [ids.map((id) => ({ key: '1', id }))],
+  });
+  expect(changes(of('1', '2'), of('1', '2'))).toEqual({ lost: [], added: false });
+  expect(changes(of('1', '2'), of('2', '3'))).toEqual({ lost: [{ key: '1', id: '1' }], added: true });
+});

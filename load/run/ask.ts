@@ -1,0 +1,85 @@
+/** Requests of the kit itself, before and beside the load: a token, a page, patience with a limiter. */
+import { setTimeout } from 'node:timers/promises';
+import type { Exchange, RequestOut } from '../../fixtures/client/exchange.ts';
+import { member } from '../../fixtures/client/json.ts';
+import { retryAfterMs } from '../../fixtures/client/retry-after.ts';
+import { Transport } from '../../fixtures/client/transport.ts';
+import type { Target } from '../../fixtures/target/target.ts';
+
+/** The target does not answer as a target does: exit status 3. */
+export class Unreachable extends Error {
+  override readonly name = 'Unreachable';
+}
+
+const TIMEOUT_MS = 10_000;
+
+/** `timeoutMs`: of one request, 10 s where it is not said. */
+export interface Asked extends Target {
+  readonly timeoutMs?: number;
+  /** Where the reference server tells its metrics. */
+  readonly metricsUrl?: string;
+}
+
+/** Throws Unreachable where no answer comes, or more than is read. */
+export async function ask(
+  { headers, ca, timeoutMs = TIMEOUT_MS }: Asked,
+  request: Pick<RequestOut, 'channel' | 'method' | 'url' | 'form'>,
+  token?: string,
+): Promise<Exchange> {
+  await using transport = new Transport({ timeoutMs, ca });
+  const exchange = await transport.send(
+    {
+      ...request,
+      headers: {
+        ...headers,
+        ...(request.form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}),
+        accept: 'application/json',
+      },
+      authorization: { kind: 'none' },
+    },
+    token && `Bearer ${token}`,
+  );
+  if (exchange.transportError)
+    throw new Unreachable(
+      `${new URL(request.url).origin} does not answer (${exchange.transportError.message})`,
+    );
+  // Parsed while its text can still be read.
+  return { ...exchange, json: exchange.json, text: '' };
+}
+
+/** A token of a client (section 4.1). Throws Unreachable. */
+export async function mint(target: Asked, clientId: string, clientSecret: string): Promise<string> {
+  const { json, status } = await ask(target, {
+    channel: 'token',
+    method: 'POST',
+    url: `${target.authUrl}/oauth/token`,
+    form: [
+      ['grant_type', 'client_credentials'],
+      ['client_id', clientId],
+      ['client_secret', clientSecret],
+      ['scope', 'screenings.read'],
+    ],
+  });
+  const token = member(json, 'access_token');
+  if (status !== 200 || typeof token !== 'string')
+    throw new Unreachable(`no token for ${clientId}: the token endpoint answers ${status}`);
+  return token;
+}
+
+/** How often a limiter is waited out, and how long at most, all in all. */
+const WAITS = 20;
+const LONGEST_WAIT_MS = 90_000;
+
+/** Waits a 429 out, as it says: a look at a target that is limited takes longer, and is not refused. */
+export async function patiently(send: () => Promise<Exchange>): Promise<Exchange> {
+  for (let [waits, waitedMs] = [0, 0]; ; waits += 1) {
+    const exchange = await send();
+    if (exchange.status !== 429 || waits >= WAITS) return exchange;
+    const waitMs = Math.max(200, retryAfterMs(exchange) ?? 1000);
+    if ((waitedMs += waitMs) > LONGEST_WAIT_MS)
+      throw new Unreachable(
+        `the screenings endpoint answers 429 with a Retry-After of ${Math.round(waitMs / 1000)} s`,
+      );
+    await setTimeout(waitMs);
+  }
+}

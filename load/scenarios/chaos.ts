@@ -1,0 +1,181 @@
+/** Open arrivals while the target fails and heals again and again: what it refuses, serves and forgets meanwhile. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { median } from '../estimate/depth.ts';
+import { failed } from '../estimate/step.ts';
+import { watchMetrics, type Reading } from '../run/metrics.ts';
+import { Unreachable } from '../run/ask.ts';
+import type { Arrival, K6Run } from '../run/k6-run.ts';
+import { VoidRun, type Session } from '../run/session.ts';
+import { changes, readStored, wrongStretch, type Stored } from '../run/stored.ts';
+import { beginOutages, type Outage } from './outages.ts';
+
+export interface ChaosRun {
+  /** Requests that no outage touched. */
+  readonly samples: readonly Arrival[];
+  readonly run: K6Run;
+  /** What the outages did, in lines for people. */
+  readonly lines: readonly string[];
+  /** The server's memory and connections stayed as they were, as far as they are told. */
+  readonly flat: boolean;
+}
+
+/** A server serves again so long after its fault, at the latest (section 7.2). */
+const PATIENCE_MS = 30_000;
+
+/** Findings are the session's. Throws VoidRun where the commands fail, or make nothing fail. */
+export async function arrivalsUnderOutages(
+  session: Session,
+  requestsPerSecond: number,
+  seconds: number,
+  vus: number,
+): Promise<ChaosRun> {
+  const { prepared, settings } = session;
+  const { fault, metricsUrl } = prepared.target;
+  const stored = await readStored(prepared);
+  session.tell(`  ${stored.items.flat().length} screenings are read before the first outage`);
+  const metrics = metricsUrl === undefined ? undefined : watchMetrics(metricsUrl);
+  const outages = beginOutages(fault!, seconds, settings.seed);
+  const arrivals = session.tryArrivals(
+    requestsPerSecond,
+    seconds,
+    {
+      vus,
+      outages: true,
+      judgeEvery: 1,
+      window: stored.window,
+      // Whether failures were to be expected is known here, and not there.
+      thresholds: { findings: ['count<1'], unauthenticated: ['count<1'] },
+    },
+    0,
+    'soak',
+  );
+  const ended = (): Promise<[readonly Outage[], readonly Reading[] | undefined]> =>
+    Promise.all([outages.end(), metrics?.end()]);
+  const { samples, run, void: starved } = await arrivals.finally(ended);
+  if (starved) throw new VoidRun(starved);
+  const [been, readings = []] = await ended();
+  const after = await readAgain(session, stored);
+
+  const startAtMs = run.summary?.startAtMs;
+  if (startAtMs === undefined) throw new VoidRun('k6 does not say when it began');
+  const told = samples.map((one) => ({ ...one, atMs: startAtMs + one.dueMs }));
+  const healed = been.map((outage) => ({ ...outage, servedMs: servedAgain(outage, told) }));
+  const isCalm = ({ atMs, latencyMs }: { atMs: number; latencyMs: number }): boolean =>
+    !healed.some(({ beganAtMs, endedAtMs, servedMs }) => {
+      const until = servedMs ?? endedAtMs + PATIENCE_MS;
+      return atMs <= until && atMs + latencyMs >= beganAtMs;
+    });
+  const disturbed = told.filter((one) => !isCalm(one));
+  const refused = disturbed.filter(({ status }) => failed(status));
+  if (refused.length === 0)
+    throw new VoidRun(`${been.length} calls of the fault command made no request fail: is it the right one?`);
+  for (const { endedAtMs, servedMs } of healed)
+    if (servedMs === undefined)
+      session.findings.push({
+        id: '7.2-server-error',
+        message: `not served again within ${PATIENCE_MS / 1000} s of the fault's end (${new Date(endedAtMs).toISOString()})`,
+      });
+  return {
+    samples: told.filter(isCalm),
+    run,
+    lines: [
+      sayOutages(healed, refused),
+      compareWithStored(session, stored, after, samples),
+      ...sayReadings(readings),
+    ],
+    flat: isFlat(readings),
+  };
+}
+
+/** When a request that was due behind the outage was served; undefined where none was in time. */
+function servedAgain(
+  { endedAtMs }: Outage,
+  samples: readonly (Arrival & { readonly atMs: number })[],
+): number | undefined {
+  const served = samples
+    .filter(({ atMs, status }) => atMs >= endedAtMs && status === 200)
+    .map(({ atMs, latencyMs }) => atMs + latencyMs)
+    .reduce((least, one) => Math.min(least, one), Infinity);
+  return served <= endedAtMs + PATIENCE_MS ? served : undefined;
+}
+
+/** The same screenings once more, when the target is well again. */
+async function readAgain({ prepared }: Session, { window }: Stored): Promise<Stored> {
+  for (const untilMs = Date.now() + PATIENCE_MS; ; await sleep(500)) {
+    try {
+      return await readStored(prepared, window);
+    } catch (error) {
+      if (!(error instanceof Unreachable) || Date.now() > untilMs) throw error;
+    }
+  }
+}
+
+function sayOutages(
+  outages: readonly (Outage & { readonly servedMs: number | undefined })[],
+  refused: readonly Arrival[],
+): string {
+  const seconds = (ms: number): string => (ms / 1000).toFixed(1);
+  const lengths = outages.map(({ beganAtMs, endedAtMs }) => endedAtMs - beganAtMs);
+  const slowest = Math.max(...outages.map(({ endedAtMs, servedMs = Infinity }) => servedMs - endedAtMs));
+  const counts = new Map<number, number>();
+  for (const { status } of refused) counts.set(status, (counts.get(status) ?? 0) + 1);
+  const answers = [...counts].map(([status, count]) => `${status || 'no answer'} × ${count}`);
+  return [
+    `${outages.length} outages of ${seconds(Math.min(...lengths))} to ${seconds(Math.max(...lengths))} s: ${answers.join(', ')}`,
+    Number.isFinite(slowest) ? `served again after ${seconds(slowest)} s at most` : 'not always served again',
+  ].join('; ');
+}
+
+/** Every page against what was stored before; what can't be compared is said. */
+function compareWithStored(
+  session: Session,
+  before: Stored,
+  after: Stored,
+  samples: readonly Arrival[],
+): string {
+  const { lost, added } = changes(before, after);
+  if (lost.length > 0)
+    session.findings.push({
+      id: '4.2-repeatable',
+      message: `${lost.length} screenings that were served before the outages are not served after them, the first of them item ${lost[0]!.id}`,
+    });
+  const pages = samples.filter(({ stretch }) => stretch);
+  if (added) return `screenings were added meanwhile: ${pages.length} pages are held against nothing`;
+  for (const { stretch, client } of pages) {
+    const wrong = wrongStretch(stretch!, before.items[client]!);
+    if (wrong) session.findings.push({ id: '4.2-r5-exactly-once', message: wrong });
+  }
+  return `${pages.length} pages held against the ${before.items.flat().length} screenings stored`;
+}
+
+/** Below it nothing is said: a process grows while it warms up. */
+const LEAST_READINGS = 120;
+const GROWTH = 1.25;
+const ROOM_MB = 16;
+
+const quarter = (readings: readonly Reading[], from: number): readonly Reading[] =>
+  readings.slice(Math.floor((readings.length * from) / 4), Math.floor((readings.length * (from + 1)) / 4));
+
+const grown = (readings: readonly Reading[], of: keyof Reading): readonly [number, number] => [
+  median(quarter(readings, 1).map((one) => one[of])),
+  median(quarter(readings, 3).map((one) => one[of])),
+];
+
+function isFlat(readings: readonly Reading[]): boolean {
+  if (readings.length < LEAST_READINGS) return true;
+  return (['memoryMb', 'connections', 'resources'] as const).every((of) => {
+    const [before, then] = grown(readings, of);
+    return then <= before * GROWTH + ROOM_MB;
+  });
+}
+
+function sayReadings(readings: readonly Reading[]): string[] {
+  if (readings.length < 4) return [];
+  const say = (of: keyof Reading, unit: string): string => {
+    const [before, then] = grown(readings, of);
+    return `${before.toFixed(0)} and ${then.toFixed(0)} ${unit}`;
+  };
+  return [
+    `the server in the second quarter and in the last: ${say('memoryMb', 'MB')}, ${say('connections', 'connections to the database')}, ${say('resources', 'open resources')}${isFlat(readings) ? '' : ': it grows'}`,
+  ];
+}
