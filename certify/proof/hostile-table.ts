@@ -1,9 +1,10 @@
 /**
- * certify and load against every server that is none: `npx tsx certify/proof/hostile-table.ts [--only TEXT]` prints how
- * long each took, the most memory it had, verdict and exit status. Exit status 1 where a run hung, crashed, took too
- * much memory, left no report, called the server conformant or held, or followed it where nothing may go.
+ * What happens in hard times, as a table: `npx tsx certify/proof/hostile-table.ts [--only TEXT]`. certify and load against
+ * every server that is none; runs of the kit that are interrupted, have no time or no disk; outages under load; attacks
+ * on the reference server. It prints how long each took, the most memory, verdict and exit status. Exit status 1 where
+ * one hung, crashed, took too much memory, left no report, called such a server conformant or held, or followed it where
+ * nothing may go. `--only` leaves out all but servers of that name.
  */
-import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,6 +15,9 @@ import { sideBySide } from '../../fixtures/run/probe.ts';
 import { DEGENERATE } from '../../reference-server/degenerate/servers.ts';
 import type { Address, Degenerate } from '../../reference-server/degenerate/tools.ts';
 import type { Report } from '../report.ts';
+import { measureHardships } from './hardships.ts';
+import { measuredRun } from './measured-run.ts';
+import { runTestedCases } from './tested-cases.ts';
 
 const { values } = parseArgs({
   options: {
@@ -21,31 +25,21 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
     /** Of the command's own flags, such as `--timeout 2`. */
     flags: { type: 'string', default: '' },
-    /** Writes hostile-targets.md. */
+    /** How long outages under load last. */
+    soak: { type: 'string', default: '10m' },
+    /** Writes hostile.md. */
     write: { type: 'boolean', default: false },
   },
 });
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MOST_MB = 400;
 /** A hung target is settled in a minute, a 429 of a minute waited out; what serves thousands of pages may take longer. */
 const LONGEST_S = 150;
 /** A load whose generator falls behind is tried again, twice. */
 const LONGEST_LOAD_S = 300;
+const LONGEST = { longestSeconds: 2 * LONGEST_LOAD_S };
 const LOAD = ['smoke', '--duration', '2s', '--rate', '5', '--timeout', '2', '--slo-p99', '5000'];
 const AT_ONCE = 4;
-
-/**
- * Tells the most memory that the process had, in kilobytes, on file descriptor 3. What the kernel's own accounting
- * says of a child begins with its parent's, before that became the child.
- */
-const TELL_MEMORY = `import { readFileSync, writeSync } from 'node:fs';
-process.on('exit', () => {
-  let most;
-  try { most = /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]; }
-  catch { most = process.resourceUsage().maxRSS; }
-  writeSync(3, String(most));
-});`;
 
 interface Row {
   readonly name: string;
@@ -73,10 +67,14 @@ async function measure({ name, start }: Degenerate): Promise<Row> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-hostile-'));
   try {
     const target = await targetFile(server, directory);
-    const { seconds, status, memory, output } = await run('certify/main.ts', [
-      ...['--target', target, '--report-dir', directory, '--seed', '1'],
-      ...values.flags.split(' ').filter(Boolean),
-    ]);
+    const { seconds, status, megabytes, output } = await measuredRun(
+      'certify/main.ts',
+      [
+        ...['--target', target, '--report-dir', directory, '--seed', '1'],
+        ...values.flags.split(' ').filter(Boolean),
+      ],
+      LONGEST,
+    );
     const report = await readFile(join(directory, 'report.json'), 'utf8').then(
       (text) => JSON.parse(text) as Report,
       () => undefined,
@@ -84,7 +82,7 @@ async function measure({ name, start }: Degenerate): Promise<Row> {
     const row = {
       name,
       seconds,
-      megabytes: Math.round(memory / 1024),
+      megabytes,
       requests: report?.requests ?? 0,
       verdict: report?.verdict ?? 'no report',
       status,
@@ -111,17 +109,18 @@ async function targetFile({ origin }: Address, directory: string): Promise<strin
 async function measureLoad(start: Degenerate['start'], directory: string): Promise<Load> {
   await using server = await start();
   const target = await targetFile(server, directory);
-  const { seconds, status, memory } = await run('load/main.ts', [
-    ...LOAD,
-    ...['--target', target, '--report-dir', directory],
-  ]);
+  const { seconds, status, megabytes } = await measuredRun(
+    'load/main.ts',
+    [...LOAD, ...['--target', target, '--report-dir', directory]],
+    LONGEST,
+  );
   const result = await readFile(join(directory, 'load-smoke.json'), 'utf8').then(
     (text) => JSON.parse(text) as { readonly void: false | string; readonly held: boolean },
     () => undefined,
   );
   return {
     seconds,
-    megabytes: Math.round(memory / 1024),
+    megabytes,
     status,
     result: !result ? 'not begun' : result.void !== false ? 'void' : result.held ? 'held' : 'broken',
     leaked: server.leaked?.() ?? [],
@@ -160,28 +159,7 @@ const spelt = (output: string): string[] =>
     ? ['control characters in the output']
     : [];
 
-function run(
-  main: string,
-  args: readonly string[],
-): Promise<{ seconds: number; status: number | null; memory: number; output: string }> {
-  const began = performance.now();
-  const tell = `data:text/javascript,${encodeURIComponent(TELL_MEMORY)}`;
-  const child = spawn(process.execPath, ['--import', tell, '--import', 'tsx', main, ...args], {
-    cwd: ROOT,
-    env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined },
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-    timeout: 2 * LONGEST_LOAD_S * 1000,
-    killSignal: 'SIGKILL',
-  });
-  let [output, memory] = ['', ''];
-  for (const index of [1, 2]) child.stdio[index]!.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  child.stdio[3]!.on('data', (chunk: Buffer) => (memory += chunk.toString()));
-  return new Promise((done) =>
-    child.once('close', (status) =>
-      done({ seconds: (performance.now() - began) / 1000, status, memory: Number(memory), output }),
-    ),
-  );
-}
+const marked = (wrong: readonly string[]): string => (wrong.length > 0 ? `  WRONG: ${wrong.join(', ')}` : '');
 
 const cell = (text: string): string =>
   text
@@ -197,9 +175,8 @@ await sideBySide(
     const row = await measure(one);
     rows.push(row);
     const { name, seconds, megabytes, requests, verdict, status, load, wrong } = row;
-    const marks = wrong.length > 0 ? `  WRONG: ${wrong.join(', ')}` : '';
     console.log(
-      `${seconds.toFixed(1).padStart(6)} s ${String(megabytes).padStart(4)} MB ${String(requests).padStart(5)} requests  exit ${status}  ${verdict.padEnd(14)} load ${load.seconds.toFixed(1)} s ${load.megabytes} MB exit ${load.status} ${load.result}  ${name}${marks}`,
+      `${seconds.toFixed(1).padStart(6)} s ${String(megabytes).padStart(4)} MB ${String(requests).padStart(5)} requests  exit ${status}  ${verdict.padEnd(14)} load ${load.seconds.toFixed(1)} s ${load.megabytes} MB exit ${load.status} ${load.result}  ${name}${marked(wrong)}`,
     );
   },
   AT_ONCE,
@@ -207,13 +184,26 @@ await sideBySide(
 const order = DEGENERATE.map(({ name }) => name);
 rows.sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
 
+const whole = values.only === '';
+const hardships = whole
+  ? await measureHardships(values.soak, ({ name, run, verdict, wrong }) =>
+      console.log(
+        `${run.seconds.toFixed(1).padStart(6)} s ${String(run.megabytes).padStart(4)} MB  exit ${run.status}  ${verdict}  ${name}${marked(wrong)}`,
+      ),
+    )
+  : [];
+const tested = whole ? await runTestedCases() : [];
+
 if (values.write) {
   const table = [
-    '# What happens with targets that are none',
+    '# What happens in hard times',
     '',
-    `Made by \`npx tsx certify/proof/hostile-table.ts --write\`, ${AT_ONCE} runs at once: certify with its own`,
-    `defaults, and \`load -- ${LOAD.join(' ')}\`. Memory is the most`,
-    'that the process had, Node and the TypeScript loader (125 MB) included, k6 not.',
+    `Made by \`npx tsx certify/proof/hostile-table.ts --write\`. Memory is the most that the process had, Node and the`,
+    'TypeScript loader (125 MB) included, k6 not.',
+    '',
+    '## Targets that are none',
+    '',
+    `${AT_ONCE} runs at once: certify with its own defaults, and \`load -- ${LOAD.join(' ')}\`.`,
     '',
     '| target | time | memory | requests | verdict | exit status | what the report says | load | exit status | time | memory |',
     '|---|--:|--:|--:|---|--:|---|---|--:|--:|--:|',
@@ -222,11 +212,34 @@ if (values.write) {
         `| ${cell(name)} | ${seconds.toFixed(1)} s | ${megabytes} MB | ${requests} | ${verdict} | ${status} | ${cell(told)} | ${load.result} | ${load.status} | ${load.seconds.toFixed(1)} s | ${load.megabytes} MB |`,
     ),
     '',
+    '## Runs that are cut short, and outages under load',
+    '',
+    '| what happens | time | memory | verdict | exit status | what is said | processes left |',
+    '|---|--:|--:|---|--:|---|--:|',
+    ...hardships.map(
+      ({ name, run, verdict, told }) =>
+        `| ${cell(name)} | ${run.seconds.toFixed(1)} s | ${run.megabytes} MB | ${verdict} | ${run.status} | ${cell(told)} | ${run.leftOver} |`,
+    ),
+    '',
+    '## Attacks and outages, as tests of them say',
+    '',
+    '| where | what | time | |',
+    '|---|---|--:|---|',
+    ...tested.map(
+      ({ file, title, seconds, passed }) =>
+        `| ${cell(file.replace('.test.ts', ''))} | ${cell(title)} | ${seconds.toFixed(1)} s | ${passed ? 'as it must be' : '**failed**'} |`,
+    ),
+    '',
   ].join('\n');
-  const path = fileURLToPath(new URL('hostile-targets.md', import.meta.url));
+  const path = fileURLToPath(new URL('hostile.md', import.meta.url));
   await writeFile(path, await format(table, { parser: 'markdown' }));
 }
-const wrong = rows.filter((row) => row.wrong.length > 0);
-console.log(`${rows.length} targets, ${wrong.length} wrong`);
+const wrong = [
+  ...rows.filter((row) => row.wrong.length > 0).map(({ name }) => name),
+  ...hardships.filter((one) => one.wrong.length > 0).map(({ name }) => name),
+  ...tested.filter(({ passed }) => !passed).map(({ title }) => title),
+];
+console.log(`${rows.length + hardships.length + tested.length} cases, ${wrong.length} wrong`);
+for (const name of wrong) console.log(`  ${name}`);
 process.exitCode = wrong.length > 0 ? 1 : 0;
 process.exit();

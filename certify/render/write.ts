@@ -76,28 +76,36 @@ export async function prepareFile(path: string, flag: string): Promise<void> {
 /**
  * Writes all renderings of the report into `directory`, which is made where it is missing.
  * Signed with `key`, a certificate stands beside them. Resolves to the paths written, report.json first. A file that cannot be rendered or written does not
- * keep the others from being written; rejects with an AggregateError in the end.
+ * keep the others from being written; rejects in the end with an error that names them.
  */
 export async function writeReport(report: Report, directory: string, key?: JWK): Promise<string[]> {
   await makeFolder(directory);
   const written: string[] = [];
-  const errors: Error[] = [];
+  const unwritten = new Map<string, string[]>();
   for (const [name, render] of FILES) {
     const path = join(directory, name);
     try {
       await writeAtomically(path, render(report));
       written.push(path);
     } catch (error) {
-      errors.push(new Error(`${name} could not be written: ${(error as Error).message}`, { cause: error }));
+      const why = reasonOf(error as Error);
+      unwritten.set(why, [...(unwritten.get(why) ?? []), name]);
     }
   }
   // A certificate of an earlier run would speak of a report that is gone.
   const certificate = join(directory, CERTIFICATE);
   await rm(certificate, { force: true });
-  if (key && errors.length === 0) {
+  if (key && unwritten.size === 0) {
     await writeAtomically(certificate, `${await sign(statementOf(report, json(report)), key)}\n`);
     written.push(certificate);
   }
-  if (errors.length > 0) throw new AggregateError(errors, errors.map(({ message }) => message).join('; '));
+  if (unwritten.size > 0) {
+    const parts = [...unwritten].map(([why, names]) => `${names.join(', ')} could not be written: ${why}`);
+    throw new Error(parts.join('; '));
+  }
   return written;
 }
+
+/** What Node says of a system call, without its name. */
+export const reasonOf = ({ message }: Error): string =>
+  message.replace(/, (write|open|rename|mkdir)\b.*$/, '');

@@ -1,10 +1,10 @@
 /** `npm run load -- SCENARIO`: a target, a session, a result; or files for a cluster. */
 import { dirname } from 'node:path';
-import { prepareDirectory } from '../../certify/render/write.ts';
+import { prepareDirectory, reasonOf } from '../../certify/render/write.ts';
 import { readTargetFile, resolveTarget, type Target } from '../../fixtures/target/target.ts';
 import { unlessAborted } from '../../fixtures/process.ts';
 import { presentable, terminalSummary, writeResult } from '../report/write.ts';
-import { exitStatus } from '../result.ts';
+import { EXIT, exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/prepare.ts';
 import { startReference, type RunningReference } from '../run/reference.ts';
@@ -112,8 +112,13 @@ export async function scenarioCommand(
   }
   tell(`${name} against ${prepared.name}`);
   const result = presentable(await runScenario(name, session, options), prepared.secrets);
-  const path = await writeResult(result, flags.reportDir);
-  console.log(`${terminalSummary(result)}\n  ${path}`);
+  const written = await writeResult(result, flags.reportDir).catch((error: Error) => error);
+  console.log(terminalSummary(result));
+  if (written instanceof Error) {
+    console.error(`load: the result could not be written to ${flags.reportDir}: ${reasonOf(written)}`);
+    return EXIT.void;
+  }
+  console.log(`  ${written}`);
   return exitStatus(result);
 }
 

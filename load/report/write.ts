@@ -1,7 +1,7 @@
 /** Writes load-SCENARIO.json and load-SCENARIO.html, and the lines for the terminal. */
-import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { visible } from '../../certify/render/markup.ts';
+import { makeFolder, writeAtomically } from '../../certify/render/write.ts';
 import { createRedactor } from '../../fixtures/run/redact.ts';
 import type { LoadResult } from '../result.ts';
 import { resultHtml } from './html.ts';
@@ -12,10 +12,10 @@ export const presentable = (result: LoadResult, secrets: readonly string[]): Loa
 
 /** The result as it may be shown; the path of the JSON. */
 export async function writeResult(result: LoadResult, directory: string): Promise<string> {
-  await mkdir(directory, { recursive: true });
+  await makeFolder(directory);
   const base = join(directory, `load-${result.scenario}`);
-  await writeFile(`${base}.json`, `${JSON.stringify(result, null, 2)}\n`);
-  await writeFile(`${base}.html`, resultHtml(result));
+  await writeAtomically(`${base}.json`, `${JSON.stringify(result, null, 2)}\n`);
+  await writeAtomically(`${base}.html`, resultHtml(result));
   return `${base}.json`;
 }
 

@@ -1,0 +1,146 @@
+/** What happens to the kit's own runs: Ctrl-C at any moment, a deadline, no room on the disk, outages under load. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { measuredRun, type Circumstances, type MeasuredRun } from './measured-run.ts';
+import type { Report } from '../report.ts';
+
+export interface Hardship {
+  readonly name: string;
+  readonly run: MeasuredRun;
+  /** The verdict of the report, or that there is none. */
+  readonly verdict: string;
+  /** The words by which it is told. */
+  readonly told: string;
+  readonly wrong: readonly string[];
+}
+
+export interface Case {
+  readonly name: string;
+  readonly main: string;
+  /** `directory` is made for it. */
+  readonly args: (directory: string) => readonly string[];
+  readonly circumstances?: Partial<Circumstances>;
+  readonly status: number;
+  /** Of a line that tells it. */
+  readonly words: RegExp;
+  readonly verdicts: readonly string[];
+}
+
+const NONE = 'no report';
+const certify = { main: 'certify/main.ts', args: (directory: string) => ['--report-dir', directory] };
+
+export const CASES: readonly Case[] = [
+  ...[0, 0.5, 1, 2, 4, 8].map((seconds) => ({
+    ...certify,
+    name: `Ctrl-C ${seconds} s behind the first word of certify with its own server`,
+    circumstances: { interruptedAfterMs: seconds * 1000 },
+    status: 130,
+    words: /interrupted/,
+    // Before anything was asked there is nothing to report.
+    verdicts: ['incomplete', NONE],
+  })),
+  {
+    ...certify,
+    name: 'a deadline of 2 s',
+    args: (directory) => [...certify.args(directory), '--deadline', '2'],
+    status: 3,
+    words: /ended by --deadline 2/,
+    verdicts: ['incomplete'],
+  },
+  {
+    ...certify,
+    name: 'a report folder that is a file',
+    args: () => ['--report-dir', 'package.json'],
+    status: 2,
+    words: /can't be written to .*package\.json/,
+    verdicts: [NONE],
+  },
+  {
+    ...certify,
+    name: 'no room for the report on the disk',
+    args: (directory) => ['--target', join(directory, 'target.json'), ...certify.args(directory)],
+    circumstances: { fileKilobytes: 8 },
+    // Nobody was asked; what was found conformant and can't be written ends with 4.
+    status: 3,
+    words: /report\.json.* could not be written: EFBIG/,
+    verdicts: [NONE],
+  },
+  {
+    name: 'Ctrl-C under load',
+    main: 'load/main.ts',
+    args: (directory) => ['soak', '--screenings', '2000', '--report-dir', directory],
+    circumstances: { interruptedAfterMs: 12_000 },
+    status: 130,
+    words: /VOID: interrupted/,
+    verdicts: [NONE],
+  },
+];
+
+/** `soak`: how long the outages under load last. `tell` gets each when it is done. */
+export async function measureHardships(
+  soak: string,
+  tell: (hardship: Hardship) => void,
+): Promise<readonly Hardship[]> {
+  const done: Hardship[] = [];
+  for (const one of [...CASES, chaos(soak)]) {
+    const hardship = await measure(one);
+    tell(hardship);
+    done.push(hardship);
+  }
+  return done;
+}
+
+const chaos = (duration: string): Case => ({
+  name: `${duration} of load with an outage every few seconds`,
+  main: 'load/main.ts',
+  args: (directory) => [
+    ...['soak', '--chaos', '--duration', duration, '--rate', '30', '--slo-p99', '2000'],
+    ...['--screenings', '20000', '--report-dir', directory],
+  ],
+  status: 0,
+  words: /(\d+ outages of [^\n]*\n[^\n]*pages held against[^\n]*)/,
+  verdicts: [NONE],
+});
+
+export async function measure({
+  name,
+  main,
+  args,
+  circumstances,
+  status,
+  words,
+  verdicts,
+}: Case): Promise<Hardship> {
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-hardship-'));
+  try {
+    // Nobody listens there.
+    const address = 'http://127.0.0.1:1';
+    const clients = { primary: { clientId: 'nobody', clientSecret: 'a secret of nobody' } };
+    await writeFile(
+      join(directory, 'target.json'),
+      JSON.stringify({ baseUrl: address, authUrl: address, clients }),
+    );
+    const run = await measuredRun(main, args(directory), { longestSeconds: 1200, ...circumstances });
+    const verdict = await readFile(join(directory, 'report.json'), 'utf8').then(
+      (text) => (JSON.parse(text) as Report).verdict,
+      () => NONE,
+    );
+    const told = words.exec(run.output.replace(/\n {4,}/g, ' '));
+    return {
+      name,
+      run,
+      verdict,
+      told: told?.[1] ?? told?.[0] ?? run.output.slice(-200),
+      wrong: [
+        ...(run.status === status ? [] : [`exit status ${run.status}`]),
+        ...(told ? [] : [`does not say ${words}`]),
+        ...(verdicts.includes(verdict) ? [] : [verdict]),
+        ...(run.leftOver === 0 ? [] : [`${run.leftOver} processes run on`]),
+        ...(/^ +at .*:\d+:\d+/m.test(run.output) ? ['a stack'] : []),
+      ],
+    };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
