@@ -11,6 +11,8 @@ for (const [argv, words] of [
   ['load/main.ts smoke --target t.json --rate-limit 9/1s', /--rate-limit is the reference server's/],
   ['load/main.ts smoke --rate-algorithm token-bucket', /--rate-algorithm goes with --rate-limit/],
   ['load/main.ts smoke --parallelism 2', /--parallelism goes with --kubernetes/],
+  ['load/main.ts soak --chaos --duration 5s', /--chaos needs room for outages: --duration 15s or more/],
+  ['load/main.ts soak --chaos --kubernetes x --target t.json', /--chaos .* goes without --kubernetes/],
   ['load/main.ts capacity --start-rate 50 --max-rate 10', /--start-rate 50 lies above --max-rate 10/],
   ['load/bench.ts --rounds x', /--rounds.*a whole number above 0 is expected/],
   ['load/bench.ts --report-dir package.json', /can't be written to package.json .*--report-dir/],

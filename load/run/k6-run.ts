@@ -10,7 +10,7 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { readRecords, type ArrivalRecord, type LoadRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
-import { cpuSeconds, watchPressure, type Pressure } from './machine.ts';
+import { cpuSeconds, residentMegabytes, watchPressure, type Pressure } from './machine.ts';
 
 export interface K6Run {
   /** k6's exit status: 0, or 99 where a threshold broke; see k6's documentation for the others. */
@@ -51,6 +51,10 @@ export const scriptPath = (name: string): string =>
 
 /** In which k6 writes what it has, when it is interrupted. */
 const LAST_WORDS_MS = 3_000;
+
+/** k6 keeps answers whole: a target that sends without an end would fill the machine. */
+const MEMORY_MB = 1024;
+const MEMORY_MB_A_VU = 8;
 
 /** Room beyond the planned length before k6 is stopped: it must never hang the kit. */
 const GRACE_SECONDS = 90;
@@ -99,7 +103,13 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     let stderr = '';
     child.stderr.on('data', (piece: Buffer) => (stderr = (stderr + piece.toString()).slice(-20_000)));
     let used: number | undefined;
-    const meter = setInterval(() => (used = cpuSeconds(child.pid!) ?? used), 250);
+    const mostMb = MEMORY_MB + MEMORY_MB_A_VU * config.vus;
+    let overfull = false;
+    const meter = setInterval(() => {
+      used = cpuSeconds(child.pid!) ?? used;
+      overfull ||= (residentMegabytes(child.pid!) ?? 0) > mostMb;
+      if (overfull) child.kill('SIGKILL');
+    }, 250);
     const limit = setTimeout(
       () => child.kill('SIGKILL'),
       (config.seconds + (config.probe?.maxSeconds ?? 0) + config.timeoutSeconds + GRACE_SECONDS) * 1000,
@@ -126,7 +136,9 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
       }),
       records: records.filter(({ kind }) => kind !== 'finding'),
       pressure: pressure(),
-      complaint: stderr.trim().split('\n').at(-1) ?? '',
+      complaint: overfull
+        ? `it had more than ${mostMb} MB in memory and was ended: how long are the answers?`
+        : (stderr.trim().split('\n').at(-1) ?? ''),
       ...(used === undefined ? {} : { cpuShare: used / wallSeconds / availableParallelism() }),
     };
   } finally {

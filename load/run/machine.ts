@@ -21,6 +21,12 @@ export function cpuSeconds(pid: number): number | undefined {
   return fields && (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND;
 }
 
+/** What a process has in memory; undefined where the system does not tell. */
+export function residentMegabytes(pid: number): number | undefined {
+  const kilobytes = /^VmRSS:\s+(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1];
+  return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
+}
+
 /** Shares of the time: somebody waited for a processor, the hypervisor kept it, the container's quota was spent. */
 export interface Pressure {
   readonly waiting: number;

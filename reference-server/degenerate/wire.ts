@@ -73,7 +73,17 @@ function refusing(requests: number): Degenerate {
   };
 }
 
+/** Its first pages are whole. */
+function pouring(pages: number): Degenerate {
+  let asked = 0;
+  return raw(`bodies that never end, behind ${pages} pages`, (socket) => {
+    if (++asked > pages) pour(socket, `${OK}\r\n`, spaces, Infinity);
+    else socket.write(`${OK}Content-Length: ${BODY.length}\r\n\r\n${BODY}`);
+  });
+}
+
 export const WIRE: readonly Degenerate[] = [
+  pouring(60),
   refusing(15),
   raw('headers that trickle', (socket) => void drip(socket, () => `${OK}x-more: ${'x'.repeat(1e6)}`)),
   raw('a body that trickles', (socket) => {
