@@ -4,7 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { SPELL } from '../reference-server/degenerate/bodies.ts';
 import { DEGENERATE } from '../reference-server/degenerate/servers.ts';
-import { behindTokens, ITEMS, page } from '../reference-server/degenerate/tools.ts';
+import {
+  behindTokens,
+  isTokenPath,
+  ITEMS,
+  page,
+  TENANT,
+  tokenAnswer,
+} from '../reference-server/degenerate/tools.ts';
 import { serve } from '../reference-server/http.ts';
 import { load, setting, test } from './setting.ts';
 import type { SimulatedSettings } from './simulated/server.ts';
@@ -70,28 +77,36 @@ for (const { name, start } of DEGENERATE.filter((one) => TELLING.includes(one.na
     expect(server.leaked?.() ?? []).toEqual([]);
   });
 
-test('what a target repeats of its token and its secret, and terminal codes, reach no output', async ({}, info) => {
-  const secret = 'a "secret" <of> nobody';
-  const echo = behindTokens(({ headers }) => {
-    const said = `${headers['authorization']} ${Buffer.from(secret).toString('base64')} ${secret} ${SPELL}`;
-    return page([{ ...ITEMS[0], testTime: said, tenantId: said }, ...ITEMS.slice(1)], said);
+for (const [kind, issued] of [
+  ['a JWT', undefined],
+  ['opaque', 'opaque+token/of=nobody'],
+] as const)
+  test(`what a target repeats of its token (${kind}) and its secret, and terminal codes, reach no output`, async ({}, info) => {
+    const secret = 'a "secret" <of> nobody';
+    const echo = behindTokens(({ headers }) => {
+      const said = `${headers['authorization']} ${Buffer.from(secret).toString('base64')} ${secret} ${SPELL}`;
+      return page([{ ...ITEMS[0], testTime: said, tenantId: said }, ...ITEMS.slice(1)], said);
+    });
+    await using server = await serve(async (request) =>
+      issued && isTokenPath(request) ? tokenAnswer(issued) : echo(request),
+    );
+    const file = info.outputPath('target.json');
+    const primary = { clientId: 'primary-client', clientSecret: secret, tenantId: TENANT };
+    const window = { from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' };
+    const { origin } = server;
+    await writeFile(file, JSON.stringify({ baseUrl: origin, authUrl: origin, clients: { primary }, window }));
+    const directory = info.outputPath('result');
+    const { status, output } = await load([...SMOKE, '--target', file, '--report-dir', directory]);
+    expect(status).toBe(1);
+    const [json, html] = await Promise.all(
+      ['json', 'html'].map((kind) => readFile(`${directory}/load-smoke.${kind}`, 'utf8')),
+    );
+    for (const text of [output, json, html])
+      expect(text).not.toMatch(
+        /eyJ|opaque.{1,3}token|secret" <of>|secret\\+" <of>|secret&quot; &lt;of|YSAic2Vj/,
+      );
+    for (const text of [output, html]) expect(text).not.toMatch(CONTROL);
   });
-  await using server = await serve(echo);
-  const file = info.outputPath('target.json');
-  const primary = { clientId: 'primary-client', clientSecret: secret };
-  const window = { from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' };
-  const { origin } = server;
-  await writeFile(file, JSON.stringify({ baseUrl: origin, authUrl: origin, clients: { primary }, window }));
-  const directory = info.outputPath('result');
-  const { status, output } = await load([...SMOKE, '--target', file, '--report-dir', directory]);
-  expect(status).toBe(1);
-  const [json, html] = await Promise.all(
-    ['json', 'html'].map((kind) => readFile(`${directory}/load-smoke.${kind}`, 'utf8')),
-  );
-  for (const text of [output, json, html])
-    expect(text).not.toMatch(/eyJ|secret" <of>|secret\\+" <of>|secret&quot; &lt;of|YSAic2Vj/);
-  for (const text of [output, html]) expect(text).not.toMatch(CONTROL);
-});
 
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
