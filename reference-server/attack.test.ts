@@ -98,6 +98,7 @@ const open = setInterval(() => {
   }
   if (sockets.length >= count) clearInterval(open);
 }, 20);
+setTimeout(() => process.exit(), 120_000);
 setInterval(() => sockets.forEach((socket, n) => n % 2 && !socket.destroyed && socket.write('x')), 1000);`;
 const CONNECTIONS = 10_000;
 

@@ -12,7 +12,7 @@ export interface Outage {
 
 /** From the start until requests are surely under way, and from an outage's last end to the end. */
 const LEAD_MS = 8_000;
-const TAIL_MS = 5_000;
+const TAIL_MS = 2_000;
 /** Well for so long, failing for so long: drawn between these. */
 const WELL_MS = [4_000, 10_000] as const;
 const FAILING_MS = [1_000, 4_000] as const;
@@ -28,7 +28,7 @@ export function beginOutages(
   const random = randomSource(seed);
   const between = ([least, most]: readonly [number, number]): number => least + random() * (most - least);
   const over = new AbortController();
-  const untilMs = Date.now() + LEAD_MS + seconds * 1000 - TAIL_MS;
+  const untilMs = Date.now() + seconds * 1000 - TAIL_MS;
   const outages: Outage[] = [];
   const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: over.signal });
 
