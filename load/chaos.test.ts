@@ -84,6 +84,17 @@ test('a server that has lost a screening, and says its failure in HTML, does not
   expect(status).toBe(1);
 });
 
+test('a server that does not heal breaks 7.2-server-error', async () => {
+  test.slow();
+  let hasFailed = false;
+  const { status, result } = await chaos((isFailing) =>
+    failing(async () => (hasFailed ||= await isFailing()), '{"code":"service_unavailable"}'),
+  );
+  expect(result).toMatchObject({ void: false, conformant: false });
+  expect(result.findings.map(({ id }) => id)).toEqual(['7.2-server-error']);
+  expect(status).toBe(1);
+});
+
 test('interrupted in an outage, the target is healed', async () => {
   test.slow();
   let failed = false;

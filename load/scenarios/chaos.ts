@@ -71,8 +71,8 @@ export async function arrivalsUnderOutages(
     throw new VoidRun(`${been.length} calls of the fault command made no request fail: is it the right one?`);
   const lastAtMs = told.reduce((last, { atMs }) => Math.max(last, atMs), 0);
   for (const { endedAtMs, servedMs } of healed)
-    // Nearer to the end, the reading of all that is stored has told.
-    if (servedMs === undefined && lastAtMs > endedAtMs + PATIENCE_MS)
+    // Nearer to the end, it is told by whether all could be read again.
+    if (servedMs === undefined && (!after || lastAtMs > endedAtMs + PATIENCE_MS))
       session.findings.push({
         id: '7.2-server-error',
         message: `not served again within ${PATIENCE_MS / 1000} s of the fault's end (${new Date(endedAtMs).toISOString()})`,
@@ -101,15 +101,16 @@ function servedAgain(
   return served <= endedAtMs + PATIENCE_MS ? served : undefined;
 }
 
-/** The same screenings once more, when the target is well again. */
-async function readAgain({ prepared }: Session, { window }: Stored): Promise<Stored> {
-  for (const untilMs = Date.now() + PATIENCE_MS; ; await sleep(500)) {
+/** The same screenings once more; undefined where the target does not get well again. */
+async function readAgain({ prepared }: Session, { window }: Stored): Promise<Stored | undefined> {
+  for (const untilMs = Date.now() + PATIENCE_MS; Date.now() <= untilMs; await sleep(500)) {
     try {
       return await readStored(prepared, window);
     } catch (error) {
-      if (!(error instanceof Unreachable) || Date.now() > untilMs) throw error;
+      if (!(error instanceof Unreachable)) throw error;
     }
   }
+  return undefined;
 }
 
 function sayOutages(
@@ -132,10 +133,10 @@ function sayOutages(
 function compareWithStored(
   session: Session,
   before: Stored,
-  after: Stored,
+  after: Stored | undefined,
   samples: readonly Arrival[],
 ): string {
-  const { lost, added } = changes(before, after);
+  const { lost, added } = changes(before, after ?? before);
   if (lost.length > 0)
     session.findings.push({
       id: '4.2-repeatable',
