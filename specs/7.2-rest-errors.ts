@@ -41,6 +41,8 @@ const MALFORMED_TIMES = [
   '2026-03-01T00:00:00+01:99',
   '2026-03-01T00:00:00+24:00',
   '2026-03-01T00:00:00+0100',
+  // Sent as %20: a raw + is a space to one reader of queries, and to another (RFC 3986, 3.4) a +, which is no mistake.
+  '2026-03-01T00:00:00 01:00',
   '2026-03-01T00:00:00+01',
   '2026-03-01T00:00:00.Z',
   '2026-03-01T00:00:00,5Z',
@@ -95,11 +97,9 @@ const timeWays = (values: readonly string[]) =>
     values.map((value) => malformedTime(name, encodeURIComponent(value), 'invalid_time_range')),
   );
 
-const rawTimeWays = EDGES.flatMap((name) => [
-  // A raw + is a space in a query: the offset lost its sign.
-  malformedTime(name, `${SOME_WINDOW[name].slice(0, -1)}+01:00`, 'invalid_time_range'),
-  ...['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
-]);
+const rawTimeWays = EDGES.flatMap((name) =>
+  ['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
+);
 
 /** Blanks around it, a comma within, and the digits of another script, as they stand on the wire. */
 const NEARLY = ['%2010', '10%20', '1,000', '%D9%A1%D9%A0'];

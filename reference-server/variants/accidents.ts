@@ -192,6 +192,18 @@ const readAs = (read: (text: string) => string | undefined): ServerOptions =>
 export const readings: readonly Variant[] = [
   { name: '+5 is read as 5', server: readAs((text) => /^%2B(\d+)$/i.exec(text)?.[1]) },
   {
+    // RFC 3986, 3.4: only forms make a space of it.
+    name: 'a raw + in a query is a +',
+    server: middleware(() => (request, next) => {
+      const [path, query] = request.path.split(/\?(.*)/s);
+      return next(
+        isScreenings(request) && query
+          ? { ...request, path: `${path}?${query.replaceAll('+', '%2B')}` }
+          : request,
+      );
+    }),
+  },
+  {
     name: 'an empty pageSize or from_id is as if absent',
     server: readAs((text) => (text === '' ? '' : undefined)),
   },
