@@ -1,6 +1,6 @@
 /** Sections 7.2 and 8: the rate limit, and a server that fails. */
 import type { Target } from '../../fixtures/target/target.ts';
-import { errorAnswer } from '../http.ts';
+import { errorAnswer, jsonAnswer } from '../http.ts';
 import type { RateLimit } from '../rate-limit.ts';
 import type { ServerOptions } from '../start.ts';
 import { isScreenings, middleware, refusals, withHeader } from './alter.ts';
@@ -115,5 +115,11 @@ export const limits: readonly Fault[] = [
     mayTrip: ['7.2-body'],
     bare: false,
     ...failing(() => errorAnswer(500, 'database_down', 'oops')),
+  },
+  {
+    name: 'a failing server answers an empty page',
+    trips: { '7.2-server-error': /5xx with internal_error or service_unavailable.*200/ },
+    bare: false,
+    ...failing(() => jsonAnswer(200, { items: [], links: {} })),
   },
 ];

@@ -4,7 +4,7 @@ import type { Mistake } from './mistake.ts';
 export const refusals: readonly Mistake[] = [
   {
     name: 'errors do not carry the documented code',
-    what: 'An error of the REST API has no JSON body, no code, or a code in another spelling or place than the documented one; clients cannot tell the causes apart.',
+    what: 'An error of the REST API has no JSON body, no code, or a code in another spelling or place than the documented one, or a failure is hidden behind an empty page; clients cannot tell the causes apart.',
     why: 'The framework’s or a gateway’s default error page answers, enums are printed by their constant’s name.',
     fix: 'One error writer for the whole API, also for what filters and the router refuse.',
     right: `{"code": "invalid_time_range", "message": "to is earlier than from"}   -- exactly these values, in lower case`,
@@ -16,6 +16,7 @@ export const refusals: readonly Mistake[] = [
       'a 401 carries another code',
       'a 403 carries another code',
       'a failing server answers without a documented code',
+      'a failing server answers an empty page',
     ],
   },
   {
