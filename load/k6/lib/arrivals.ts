@@ -127,7 +127,8 @@ export const anywhere =
 /** The head of the data: what came since the poll before. */
 export const atHead =
   (config: LoadConfig): StartPlace =>
-  ({ window: { to } }, _iteration, { client }) => {
-    const from = new Date(Date.parse(to) - (config.headSeconds ?? 300) * 1000).toISOString();
-    return firstPage(config, client, from, to, config.pageSize);
+  ({ window }, _iteration, { client }) => {
+    const headMs = (config.headSeconds ?? 300) * 1000;
+    const fromMs = Math.max(Date.parse(window.from), Date.parse(window.to) - headMs);
+    return firstPage(config, client, new Date(fromMs).toISOString(), window.to, config.pageSize);
   };
