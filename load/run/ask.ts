@@ -1,7 +1,7 @@
 /** Requests of the kit itself, before and beside the load: a token, a page, patience with a limiter. */
 import { setTimeout } from 'node:timers/promises';
 import type { Exchange, RequestOut } from '../../fixtures/client/exchange.ts';
-import { member } from '../../fixtures/client/json.ts';
+import { member, type Json } from '../../fixtures/client/json.ts';
 import { retryAfterMs } from '../../fixtures/client/retry-after.ts';
 import { Transport } from '../../fixtures/client/transport.ts';
 import type { Target } from '../../fixtures/target/target.ts';
@@ -21,7 +21,7 @@ export interface Asked extends Target {
 }
 
 /** Throws Unreachable where no answer comes, or more than is read. */
-export async function ask(
+async function ask(
   { headers, ca, timeoutMs = TIMEOUT_MS }: Asked,
   request: Pick<RequestOut, 'channel' | 'method' | 'url' | 'form'>,
   token?: string,
@@ -71,7 +71,7 @@ const WAITS = 20;
 const LONGEST_WAIT_MS = 90_000;
 
 /** Waits a 429 out, as it says: a look at a target that is limited takes longer, and is not refused. */
-export async function patiently(send: () => Promise<Exchange>): Promise<Exchange> {
+async function patiently(send: () => Promise<Exchange>): Promise<Exchange> {
   for (let [waits, waitedMs] = [0, 0]; ; waits += 1) {
     const exchange = await send();
     if (exchange.status !== 429 || waits >= WAITS) return exchange;
@@ -82,4 +82,17 @@ export async function patiently(send: () => Promise<Exchange>): Promise<Exchange
       );
     await setTimeout(waitMs);
   }
+}
+
+/** A page, a limiter waited out. Throws Unreachable where none comes. */
+export async function askPage(
+  target: Asked,
+  url: string,
+  token: string,
+): Promise<{ readonly items: readonly Json[]; readonly next: Json | undefined }> {
+  const { json, status } = await patiently(() => ask(target, { channel: 'rest', method: 'GET', url }, token));
+  if (status !== 200) throw new Unreachable(`the screenings endpoint answers ${status}`);
+  const items = member(json, 'items');
+  if (!Array.isArray(items)) throw new Unreachable('the screenings endpoint answers 200 without a page');
+  return { items, next: member(member(json, 'links'), 'next') };
 }

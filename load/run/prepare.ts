@@ -3,7 +3,7 @@ import { member } from '../../fixtures/client/json.ts';
 import { pageUrl } from '../../fixtures/client/page.ts';
 import { formatInstant, parseInstant, shift, type Instant } from '../../fixtures/data/instant.ts';
 import type { LoadClient, LoadConfig } from '../k6/lib/config.ts';
-import { ask, mint, patiently, Unreachable, type Asked } from './ask.ts';
+import { askPage, mint, Unreachable, type Asked } from './ask.ts';
 
 export interface Prepared {
   readonly name: string;
@@ -74,12 +74,7 @@ async function findWindow(target: Asked, tenantId: string, token: string): Promi
   const far = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' };
   const firstOf = async (from: string): Promise<Instant | undefined> => {
     const url = pageUrl(target.baseUrl, tenantId, { from, to: far.to, pageSize: 1 });
-    const { json, status } = await patiently(() =>
-      ask(target, { channel: 'rest', method: 'GET', url }, token),
-    );
-    if (status !== 200) throw new Unreachable(`the screenings endpoint answers ${status}`);
-    const items = member(json, 'items');
-    if (!Array.isArray(items)) throw new Unreachable(`the screenings endpoint answers 200 without a page`);
+    const { items } = await askPage(target, url, token);
     if (items.length === 0) return undefined;
     const testTime = member(items[0], 'testTime');
     const at = typeof testTime === 'string' ? parseInstant(testTime) : undefined;

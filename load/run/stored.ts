@@ -1,10 +1,12 @@
 /** What a target stores, as it serves it while nothing disturbs it; pages under load are held against it. */
 import { member, integerOf, type Json } from '../../fixtures/client/json.ts';
 import { MAX_PAGE_SIZE, pageUrl } from '../../fixtures/client/page.ts';
-import { compareIds, instantKey } from '../k6/lib/instant.ts';
-import type { Cursor } from '../k6/lib/judge.ts';
+import { lowerBound } from '../../fixtures/data/oracle.ts';
+import { instantKey } from '../k6/lib/instant.ts';
+import { compareCursors, type Cursor } from '../k6/lib/judge.ts';
 import type { Stretch } from '../k6/lib/record.ts';
-import { ask, mint, patiently, Unreachable } from './ask.ts';
+import type { LoadClient } from '../k6/lib/config.ts';
+import { askPage, mint, Unreachable } from './ask.ts';
 import type { Prepared } from './prepare.ts';
 
 type Window = Prepared['base']['window'];
@@ -22,7 +24,7 @@ const ITEMS_AT_MOST = 50_000;
 /** Reads the beginning of the window for each client. Throws Unreachable where that is refused or can't be read. */
 export async function readStored(prepared: Prepared, window: Window = prepared.base.window): Promise<Stored> {
   const read = [];
-  for (const [index] of prepared.base.clients.entries()) read.push(await readClient(prepared, index, window));
+  for (const client of prepared.base.clients) read.push(await readClient(prepared, client, window));
   // Where one tenant's reading ended early, it ends for all.
   const to = read.reduce((least, { to }) => (instantKey(to)! < instantKey(least)! ? to : least), window.to);
   const end = instantKey(to)!;
@@ -33,15 +35,11 @@ export async function readStored(prepared: Prepared, window: Window = prepared.b
 }
 
 async function readClient(
-  { base, target }: Prepared,
-  index: number,
+  { base, target, env }: Prepared,
+  client: LoadClient,
   { from, to }: Window,
 ): Promise<{ items: readonly Cursor[]; to: string }> {
-  const client = base.clients[index]!;
-  const credentials = [target.clients.primary, target.clients.secondTenant].find(
-    (one) => one?.clientId === client.clientId,
-  )!;
-  const token = await mint(target, credentials.clientId, credentials.clientSecret);
+  const token = await mint(target, client.clientId, env[client.secretVariable]!);
   const items: Cursor[] = [];
   for (let after: { testTime: string; id: bigint } | undefined; ;) {
     const url = pageUrl(base.baseUrl, client.tenantId, {
@@ -50,16 +48,11 @@ async function readClient(
       pageSize: MAX_PAGE_SIZE,
       fromId: after?.id,
     });
-    const { status, json } = await patiently(() =>
-      ask(target, { channel: 'rest', method: 'GET', url }, token),
-    );
-    if (status !== 200) throw new Unreachable(`the screenings endpoint answers ${status}`);
-    const page = member(json, 'items');
-    if (!Array.isArray(page)) throw new Unreachable('the screenings endpoint answers 200 without a page');
-    const read = page.map(placeOf);
+    const page = await askPage(target, url, token);
+    const read = page.items.map(placeOf);
     items.push(...read.map(({ key, id }) => ({ key, id: String(id) })));
     after = read.at(-1);
-    if (!after || member(member(json, 'links'), 'next') === undefined) return { items, to };
+    if (!after || page.next === undefined) return { items, to };
     if (items.length >= ITEMS_AT_MOST) return { items, to: after.testTime };
   }
 }
@@ -72,41 +65,27 @@ function placeOf(item: Json): { testTime: string; key: string; id: bigint } {
   return { testTime: testTime as string, key, id };
 }
 
-const compare = (a: Cursor, b: Cursor): number =>
-  a.key < b.key ? -1 : a.key > b.key ? 1 : compareIds(a.id, b.id);
-
 const say = (cursor: Cursor | undefined): string => (cursor ? `item ${cursor.id}` : 'no item');
 
 /** What is wrong with the screenings of a page, in words; undefined where it holds just what follows its beginning. */
 export function wrongStretch(stretch: Stretch, stored: readonly Cursor[]): string | undefined {
   const { after, items, first, last, final } = stretch;
   const from = after ?? { key: instantKey(stretch.from) ?? '', id: '' };
-  const begin = firstWhere(stored, (one) => (after ? compare(one, after) > 0 : one.key >= from.key));
+  const begin = lowerBound(stored, (one) => (after ? compareCursors(one, after) > 0 : one.key >= from.key));
   const expected = stored.slice(begin, begin + items);
   const behind = after ? `behind item ${after.id}` : `from ${stretch.from} on`;
   if (items === 0)
     return final && begin < stored.length
       ? `${behind} no item came, and ${stored.length - begin} are stored`
       : undefined;
-  if (!first || !expected[0] || compare(first, expected[0]) !== 0)
+  if (!first || !expected[0] || compareCursors(first, expected[0]) !== 0)
     return `${behind} ${say(first)} came first, and ${say(expected[0])} is stored there`;
   const end = expected[items - 1];
-  if (!last || !end || compare(last, end) !== 0)
+  if (!last || !end || compareCursors(last, end) !== 0)
     return `${behind} ${items} items came up to ${say(last)}, and the last of so many that are stored is ${say(end)}`;
   return final && begin + items < stored.length
     ? `behind item ${last.id} no page follows, and ${stored.length - begin - items} items are stored`
     : undefined;
-}
-
-/** By halving; all behind the first one are as it is. */
-function firstWhere(stored: readonly Cursor[], is: (one: Cursor) => boolean): number {
-  let [low, high] = [0, stored.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (is(stored[middle]!)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 /** What was stored and is not any more, and whether anything new is. */

@@ -4,7 +4,7 @@ import { judgeStep } from '../estimate/step.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
 import { FLAGS } from './flags.ts';
 import { brokenThresholds, overTime } from './over-time.ts';
-import type { Session } from '../run/session.ts';
+import type { ArrivalsRun } from '../run/session.ts';
 import { arrivalFlags, type Scenario } from './scenario.ts';
 import { perSecond, quantiles, tooFew } from './words.ts';
 
@@ -21,9 +21,14 @@ export const soak: Scenario = {
     const { slo, maxVUs, timeoutSeconds } = session.settings;
     // As many VUs as a target that answers nothing at all would hold.
     const vus = Math.min(maxVUs, Math.ceil(requestsPerSecond * timeoutSeconds) + 20);
-    const { samples, run, lines, flat } = chaos
+    const {
+      samples,
+      run,
+      lines = [],
+      flat = true,
+    }: Pick<ArrivalsRun, 'samples' | 'run'> & Partial<ChaosRun> = chaos
       ? await session.finishing(arrivalsUnderOutages(session, requestsPerSecond, seconds, vus))
-      : await evenArrivals(session, requestsPerSecond, seconds, vus);
+      : await session.arrivals(requestsPerSecond, seconds, { vus }, 'soak');
     const medians = Array.from({ length: PARTS }, (_, part) =>
       median(
         samples
@@ -57,13 +62,3 @@ export const soak: Scenario = {
     };
   },
 };
-
-async function evenArrivals(
-  session: Session,
-  requestsPerSecond: number,
-  seconds: number,
-  vus: number,
-): Promise<ChaosRun> {
-  const { samples, run } = await session.arrivals(requestsPerSecond, seconds, { vus }, 'soak');
-  return { samples, run, lines: [], flat: true };
-}

@@ -19,6 +19,10 @@ export interface Cursor {
   readonly id: string;
 }
 
+/** By (testTime, id). */
+export const compareCursors = (a: Cursor, b: Cursor): number =>
+  a.key < b.key ? -1 : a.key > b.key ? 1 : compareIds(a.id, b.id);
+
 export interface PageQuestion {
   readonly url: string;
   readonly tenantId: string;
@@ -82,8 +86,7 @@ export function judgePage(question: PageQuestion, answer: PageAnswer): PageVerdi
     if (to !== undefined && key >= to)
       blame('4.2-to-exclusive', `item ${id} at ${String(testTime)} is not before to ${question.to}`);
     if (before) {
-      const byTime = key < before.key ? -1 : key > before.key ? 1 : 0;
-      const order = byTime || compareIds(id, before.id);
+      const order = compareCursors({ key, id }, before);
       if (order === 0) blame('4.2-r5-exactly-once', `item ${id} came twice`);
       else if (order < 0 && before === question.after) {
         blame(
