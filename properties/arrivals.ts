@@ -125,8 +125,10 @@ const impatient = new WeakSet<Kit>();
 /** Where something that ingest stored has shown: it works. */
 const working = new WeakSet<Kit>();
 
-const nothingShows = (): SupplyUnusable =>
-  new SupplyUnusable(`ingest: nothing that it stored shows within ${LONGEST_LAG_MS / 1000} s`);
+const nothingShows = (kit: Kit): SupplyUnusable =>
+  new SupplyUnusable(
+    `ingest: nothing that it stored shows within ${kit.patienceMs(LONGEST_LAG_MS) / 1000} s`,
+  );
 
 /** Ingest may be asynchronous: data shows late behind a writer. */
 async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[]): Promise<readonly Entry[]> {
@@ -143,16 +145,16 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     const missing = entries.filter(({ id }) => !ids.has(id)).length;
     if (missing < entries.length) working.add(kit);
     const inVain = impatient.has(kit) && exchange.status === 200;
-    if (inVain && !working.has(kit)) throw nothingShows();
+    if (inVain && !working.has(kit)) throw nothingShows(kit);
     // A short page and an error are for the walk to answer.
     if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl || impatient.has(kit)) {
       if (missing === 0 && looks > 0) kit.ledger.atLeast('ingestLagMs', Date.now() - began);
       return asServed(entries, items);
     }
-    if (Date.now() - began > LONGEST_LAG_MS) {
+    if (Date.now() - began > kit.patienceMs(LONGEST_LAG_MS)) {
       impatient.add(kit);
       if (missing < entries.length) return asServed(entries, items);
-      throw nothingShows();
+      throw nothingShows(kit);
     }
     await sleep(LAG_POLL_MS);
   }

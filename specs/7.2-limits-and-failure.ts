@@ -15,7 +15,7 @@ import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
 /** Side by side: enough for some hundred requests a second, however far away the target is. */
 const AT_ONCE = { least: 8, most: 32, eachMs: 2 } as const;
 const LONGEST_HONEST_WAIT_MS = 65_000;
-const FAULT_PATIENCE_MS = 30_000;
+const FAULT_LAG_MS = 30_000;
 const FAULT_PAUSE_MS = 500;
 
 async function validRequest(kit: Kit): Promise<RequestOut> {
@@ -106,6 +106,7 @@ async function failingServer(kit: Kit): Promise<void> {
   const { fault } = kit.target;
   if (!fault)
     throw new Untested('supply fault.start and fault.stop: commands that make the server fail, and heal it');
+  const seconds = kit.patienceMs(FAULT_LAG_MS) / 1000;
   const request: RequestOut = { ...(await telling(kit)), provoked: true };
   const isFailure = (exchange: Exchange): boolean =>
     exchange.status >= 500 &&
@@ -127,14 +128,19 @@ async function failingServer(kit: Kit): Promise<void> {
     );
     if (last === 'pardoned')
       throw new SupplyUnusable(
-        `fault.start: the server still answers as before after ${FAULT_PATIENCE_MS / 1000} s: it does not fail`,
+        `fault.start: the server still answers as before after ${seconds} s: it does not fail`,
       );
   } finally {
     await fault.stop().catch((error: Error) => {
       throw new SupplyUnusable(`fault.stop: ${error.message}`);
     });
   }
-  await within(kit, request, ({ status }) => status === 200, '200 within 30 s of the end of the fault');
+  await within(
+    kit,
+    request,
+    ({ status }) => status === 200,
+    `200 within ${seconds} s of the end of the fault`,
+  );
 }
 
 /** Asks now and then until the answer is as it must be, for half a minute; what is pardoned then is no failure. */
@@ -145,7 +151,7 @@ async function within(
   expected: string,
   pardoned: (exchange: Exchange) => boolean = () => false,
 ): Promise<'good' | 'bad' | 'pardoned'> {
-  const until = Date.now() + FAULT_PATIENCE_MS;
+  const until = Date.now() + kit.patienceMs(FAULT_LAG_MS);
   for (;;) {
     const exchange = await kit.client.send(request);
     const over = Date.now() > until;

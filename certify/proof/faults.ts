@@ -43,9 +43,12 @@ export const needsWalks = (id: string): boolean => /^(2\.[34]|9|4\.2-(r[4-7]|rep
 export function selectionOf(fault: Fault): RequirementId[] {
   const own = tripped(fault);
   const near = NEIGHBOURS.filter((sections) => own.some((id) => sections.includes(requirement(id).section)));
-  const walked = fault.rare === true || own.some(needsWalks);
+  const walked = fault.needsNeighbours || own.some(needsWalks);
   return [...new Set([...own, ...selectIds(near.flat()).filter((id) => walked || !needsWalks(id))])];
 }
+
+/** Nothing shows late on these servers, but for what never does. */
+const PATIENCE = 0.1;
 
 /** All that certify runs. How small a law's counterexample gets is proved elsewhere: here it would be most of the time. */
 const BRIEF = [...PROBES, ...LAWS.map(({ shrunkBy }) => shrunkBy(4))];
@@ -59,7 +62,13 @@ export async function certifyFault(
 ): Promise<Report> {
   await using server = await startServer(database, provisioned, fault.server);
   const target = await targetFor(server, mode);
-  return await certify(fault.target?.(target) ?? target, { only, seed: 1, runs: 2, probes: BRIEF });
+  return await certify(fault.target?.(target) ?? target, {
+    only,
+    seed: 1,
+    runs: 2,
+    probes: BRIEF,
+    patience: PATIENCE,
+  });
 }
 
 /** What is wrong with the verdict on a fault; empty where it is as it must be. */

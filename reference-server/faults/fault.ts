@@ -15,8 +15,8 @@ export interface Fault {
   readonly server?: ServerOptions;
   /** Changes what the kit is told of the target: captured events, leave to provoke 429 … */
   readonly target?: (target: Target) => Target;
-  /** Shows in one answer of many: only a look at everything makes enough of them. */
-  readonly rare?: boolean;
+  /** Shows where enough is asked: in each mode its neighbours are looked at too. */
+  readonly needsNeighbours?: true;
   /** It shows in a dataset of thousands only. */
   readonly large?: true;
 }

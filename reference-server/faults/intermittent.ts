@@ -51,6 +51,7 @@ export const intermittent: readonly Fault[] = [
     trips: { '7.2-no-unprovoked-5xx': /no 5xx.*503/ },
     mayTrip: WALK,
     bare: true,
+    needsNeighbours: true,
     server: middleware(() => {
       let asked = 0;
       return (request, next) =>
@@ -64,6 +65,7 @@ export const intermittent: readonly Fault[] = [
     trips: { '7.2-no-unprovoked-5xx': /broken connection/ },
     mayTrip: WALK,
     bare: true,
+    needsNeighbours: true,
     server: middleware(() => {
       let asked = 0;
       return (request, next) =>
