@@ -204,8 +204,8 @@ export const rarePlaces: readonly Fault[] = [
   },
   {
     name: "another tenant's path is an empty page in a window of years",
-    trips: { '5-forbidden': /403 forbidden.*200/ },
-    mayTrip: ['5-forbidden-unknown', '7.2-forbidden'],
+    trips: { '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ },
+    mayTrip: ['7.2-forbidden'],
     bare: false,
     server: unnoticed('forbidden', (_, query) => yearsOf(query) > 1),
   },

@@ -139,7 +139,7 @@ export const window: readonly Fault[] = [
   },
   {
     name: 'to compared with <= on the pages behind the first',
-    trips: { '4.2-window': /only items in \[/ },
+    trips: { '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ },
     mayTrip: WINDOW,
     bare: true,
     server: rows({
@@ -148,7 +148,7 @@ export const window: readonly Fault[] = [
   },
   {
     name: 'to is a millisecond early, as a way to make <= out of <',
-    trips: { '4.2-window': /on the page|number \d+/ },
+    trips: { '4.2-window': /on the page|number \d+/, '4.2-fractions': /item/ },
     mayTrip: WINDOW,
     bare: true,
     server: rows({ ends: (row, { to }) => compareInstants(row.at, shift(to, -1n, 3)) <= 0 }),
