@@ -82,6 +82,30 @@ test('what one answer breaks is one group', () => {
   expect(findings(...results)).toHaveLength(1);
 });
 
+const rootOf = (...broken: readonly (readonly [RequirementId, string])[]): string | undefined =>
+  diagnose(
+    // One answer breaks them all, so that they are one group.
+    broken.map(([id, message]) => failed(id, message, 'GET /a')),
+    [],
+  )[0]?.root;
+
+test('the root is what follows from no other by its nature', () => {
+  const late = 'expected no item at or after 2026-03-01T00:00:00Z, got item 5 at 2026-03-01T00:00:00Z';
+  const held = 'expected no items and no next, got 2 items';
+  expect(rootOf(['4.2-r1-zero-width', held], ['4.2-to-exclusive', late])).toBe('4.2-to-exclusive');
+  const served = 'expected 401 unauthenticated, got 200 {"items":[],"links":{}}';
+  expect(rootOf(['5-tampered', served], ['5-garbage', served], ['5-missing', served])).toBe('5-missing');
+  const lost = 'expected item 5 at 2026-03-01T00:00:00.5Z, got 0 items without it';
+  expect(rootOf(['4.2-fractions', lost], ['4.2-from-inclusive', lost])).toBe('4.2-from-inclusive');
+});
+
+test('what refused requests have in common is the root, and several things in common are none', () => {
+  const refused = 'expected 200, got 404 {"code":"not_found"}';
+  expect(rootOf(['4.2-success', refused], ['4.2-r1-zero-width', refused])).toBe('4.2-r1-zero-width');
+  const several = ['4.2-r1-zero-width', '4.2-fractions', '4.2-success'] as const;
+  expect(rootOf(...several.map((id) => [id, refused] as const))).toBe('4.2-success');
+});
+
 test('one refusal wherever it comes is one group, under the requirement named for its code', () => {
   const other = 'expected 401 unauthenticated, got 401 {"code":"unauthorized"}';
   const results = (['5-garbage', '5-missing', '5-forged', '7.2-unauthenticated'] as const).map((id) =>

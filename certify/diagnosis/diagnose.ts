@@ -4,10 +4,10 @@
  * is usually broken too.
  */
 import type { Diagnosis, Likeness, RequirementResult } from '../report.ts';
-import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
-import { evidenceOf, isSameRefusal, OF_MEMBER, SAME_ANSWER, type Evidence } from './features.ts';
+import { evidenceOf, isOfMember, isSameRefusal, OF_MEMBER, SAME_ANSWER, type Evidence } from './features.ts';
 import { mistakeOf } from './mistakes/all.ts';
 import { modelOf, UNEXPLAINED, type Model } from './model.ts';
+import { isRecommended, rootFirst } from './root.ts';
 import type { Signature } from './signature.ts';
 import { SIGNATURES } from './signatures.ts';
 
@@ -20,14 +20,6 @@ const SAME_CAUSE = 0.5;
 const HALVED_BY = 1;
 /** What a mistake that nobody knows is taken to cost, for each of the findings. */
 const NOVEL = 2;
-const ALWAYS = 0.9;
-const OFTEN = 0.6;
-/** What the likely mistakes count, beside all others. */
-const KNOWN = 2;
-/** What it counts that few mistakes break a requirement: a particular one says more than a general one. */
-const SELDOM = 0.2;
-/** What it counts that a requirement is named for the code in which a refusal is wrong. */
-const NAMED = 1;
 const TOLD_FROM = 0.25;
 const TOLD_AT_MOST = 3;
 
@@ -81,11 +73,11 @@ export function groupsOf(evidence: Evidence, model: Model): Group[] {
     .sort((a, b) => weightOf(b) - weightOf(a));
 }
 
-/** What is wrong in a member of an answer is told first, then what breaks most. */
+/** What is wrong in a member of an answer is told first, then what breaks most; what is only recommended, last. */
 const weightOf = ({ findings, evidence }: Group): number =>
-  findings.length + (findings.some((id) => isOfMember(evidence, id)) ? 100 : 0);
-
-const isOfMember = (evidence: Evidence, id: string): boolean => evidence.get(id)?.has(OF_MEMBER) ?? false;
+  findings.length +
+  (findings.some((id) => isOfMember(evidence.get(id)!)) ? 100 : 0) -
+  (isRecommended(findings[0]!) ? 1000 : 0);
 
 /** As few known mistakes as explain what is broken: the next one only where it explains enough. */
 function chooseFew(evidence: Evidence, model: Model): Signature[] {
@@ -171,44 +163,6 @@ function rank(part: Evidence, evidence: Evidence, model: Model): Group['ranked']
   const strength = (cost: number): number => 2 ** (-cost / HALVED_BY);
   const sum = costs.reduce((total, { cost }) => total + strength(cost), strength(NOVEL * part.size));
   return costs.map(({ signature, cost }) => ({ signature, likelihood: strength(cost) / sum }));
-}
-
-/**
- * The root is what the likeliest mistakes have for theirs, and what leads where it is broken with the others. What
- * one other always breaks too, and is often broken without, follows from that one. A member of one answer that is
- * wrong goes before what shows over items and pages, a MUST before a SHOULD.
- */
-function rootFirst(part: Evidence, ranked: Group['ranked'], model: Model): string[] {
-  const members = [...part.keys()];
-  const ofMembers = members.some((id) => isOfMember(part, id));
-  const weight = (id: string): number => {
-    const others = members.filter((other) => other !== id);
-    const votes = ranked
-      .slice(0, 10)
-      .reduce((sum, { signature, likelihood }) => sum + (signature.own.includes(id) ? likelihood : 0), 0);
-    const leads = others.reduce((sum, other) => sum + model.leads(id, other) / others.length, 0);
-    const general = others.filter(
-      (other) => model.together(other, id) >= ALWAYS && model.together(id, other) <= OFTEN,
-    );
-    const recommended = requirement(id as RequirementId).level === 'SHOULD' ? 10 : 0;
-    const most = Math.max(1, ...members.map((member) => model.broken(member)));
-    const rare = SELDOM * (1 - model.broken(id) / most);
-    const named = isNamedFor(id, part.get(id)!) ? NAMED : 0;
-    const indirect = ofMembers && !isOfMember(part, id) ? 1 : 0;
-    return KNOWN * votes + leads + rare + named - (general.length === 1 ? 1 : 0) - indirect - recommended;
-  };
-  const weights = new Map(members.map((id) => [id, weight(id)]));
-  return [...members].sort((a, b) => weights.get(b)! - weights.get(a)!);
-}
-
-/** It was refused as it should be, in all but the status or the code: the requirement that is named for that code. */
-function isNamedFor(id: string, features: ReadonlySet<string>): boolean {
-  const code = id.replace(/^7\.\d-/, '');
-  const wanted = [...features].some((feature) => feature.startsWith('wanted: ') && feature.includes(code));
-  const refused = [...features].some(
-    (feature) => feature.endsWith(', the status that is wanted') || feature.startsWith(`code ${code}`),
-  );
-  return code !== id && wanted && refused;
 }
 
 export function likenesses(group: Group): Likeness[] {

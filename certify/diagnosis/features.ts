@@ -14,10 +14,21 @@ export type Evidence = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** What is wrong is a member of an answer, or a part of its next: not what it selects. */
 export const OF_MEMBER = 'a member of the answer';
+export const isOfMember = (features: ReadonlySet<string>): boolean => features.has(OF_MEMBER);
+
 /** The answer that breaks a requirement breaks another too. */
 export const SAME_ANSWER = 'the same answer breaks ';
-const MEMBERS =
-  /^(?:next (?:at|leads)|(?:no )?(?:next|from|to|pageSize|from_id|links|items|id|tenantId|testTime)(?:[:=]|$))|another id than before$/;
+/** How it happened to be asked: the probes and laws try many ways. */
+export const HAPPENED =
+  /^asked with (?:from_id|pageSize 1(?:000)?|a path in upper case|Authorization: Bearer \$TOKEN)$/;
+/** What the kit expected, in its own words. */
+export const WANTED = 'wanted: ';
+const MEMBER = [
+  ...['next', 'from', 'to', 'pageSize', 'from_id', 'links', 'items', 'id', 'tenantId', 'testTime'],
+  ...['access_token', 'token_type', 'expires_in', 'scope', 'refresh_token'],
+  ...['iss', 'aud', 'sub', 'iat', 'exp', 'tenant_id'],
+].join('|');
+const MEMBERS = new RegExp(`^(?:next (?:at|leads)|(?:no )?(?:${MEMBER})(?:[:=]|$))|another id than before$`);
 
 const TIME = /\d{4,}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?/g;
 const UUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi;
@@ -71,7 +82,7 @@ export function featuresOf(failure: Failure): string[] {
     ...(MEMBERS.test(received) ? [OF_MEMBER] : []),
     ...urlFeatures(received, expected),
     ...lossFeatures(received, expected),
-    `wanted: ${plain(expected)}`,
+    `${WANTED}${plain(expected)}`,
     ...(picture ? pictureFeatures(picture) : []),
     ...only.map((circumstance) => `only ${plain(circumstance)}`),
     ...(counterexample ? [`law: ${plain(String(counterexample['law'] ?? ''))}`] : []),

@@ -59,6 +59,8 @@ function known(mode: Recording): string[] {
   const places = faults.map((one) => {
     const groups = groupsOf(evidence(one.seen[mode]!), table);
     if (one.own.includes(groups[0]!.findings[0]!)) root += 1;
+    else if (verbose)
+      console.log(`known root: ${one.name}: ${groups[0]!.findings[0]} for ${one.own.join(', ')}`);
     const place = namesOf(groups[0]!).indexOf(one.name);
     if (verbose && place !== 0) console.log(`name: ${one.name}: like ${namesOf(groups[0]!)[0]}`);
     return place;

@@ -24,8 +24,6 @@ export interface Model {
   readonly together: (id: string, other: string) => number;
   /** Of the mistakes that one requirement is the root of, the share that breaks another too. */
   readonly follows: (root: string, other: string) => number;
-  /** How many mistakes break a requirement. */
-  readonly broken: (id: string) => number;
   /** Of the mistakes that break both, the share of which the first is the mistake's own and not the other. */
   readonly leads: (id: string, other: string) => number;
 }
@@ -87,7 +85,6 @@ export function modelOf(signatures: readonly Signature[]): Model {
     },
     together: (id, other) => share(both, `${id} ${other}`, id),
     follows: (root, other) => (rooted.get(`${root} ${other}`) ?? 0) / Math.max(1, roots.get(root) ?? 0),
-    broken: (id) => broken.get(id) ?? 0,
     leads: (id, other) => {
       const [mine, others] = [rooted.get(`${id} ${other}`) ?? 0, rooted.get(`${other} ${id}`) ?? 0];
       return (mine + 0.5) / (mine + others + 1);

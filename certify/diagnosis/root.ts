@@ -1,0 +1,93 @@
+/** Which of the requirements that one mistake breaks is broken most directly: the root. */
+import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
+import { isOfMember, WANTED, type Evidence } from './features.ts';
+import { followsFrom, hasSeveralEdgesWrong, isLimited, refusalOfValid } from './follows.ts';
+import type { Model } from './model.ts';
+import type { Signature } from './signature.ts';
+
+/** What the likely mistakes count, beside what leads elsewhere. */
+const KNOWN = 1.5;
+/** What it counts against a requirement that it follows from another. */
+const FOLLOWS = 2;
+/** That it shows over items and pages, where a member of one answer is wrong. */
+const INDIRECT = 1;
+/** That it is broken in some circumstances only, or by a refusal, and another is not. */
+const PARTIAL = 0.5;
+const RECOMMENDED = 10;
+
+/**
+ * The root is what the likeliest mistakes have for theirs, what leads where it is broken with the others, what is named
+ * for what came, and what follows from no other. A MUST goes before a SHOULD.
+ */
+export function rootFirst(
+  part: Evidence,
+  ranked: readonly { readonly signature: Signature; readonly likelihood: number }[],
+  model: Model,
+): string[] {
+  const members = [...part.keys()];
+  const isWindow = hasSeveralEdgesWrong(part);
+  const follows = (id: string): boolean =>
+    isWindow
+      ? id.startsWith('4.2-') && id !== '4.2-window'
+      : members.some((other) => followsFrom(id, other, part));
+  const ofMembers = members.some((id) => isOfMember(part.get(id)!) && !follows(id));
+  const limited = (id: string): boolean => isLimited(id, part.get(id)!);
+  const refused = (id: string): boolean => refusalOfValid(part.get(id)!) !== undefined;
+  const partly = (is: (id: string) => boolean, id: string): number =>
+    is(id) && !members.every(is) ? PARTIAL : 0;
+  const weight = (id: string): number => {
+    const others = members.filter((other) => other !== id);
+    const votes = ranked
+      .slice(0, 10)
+      .reduce((sum, { signature, likelihood }) => sum + (signature.own.includes(id) ? likelihood : 0), 0);
+    const leads = others.reduce((sum, other) => sum + model.leads(id, other) / others.length, 0);
+    const indirect = ofMembers && !isOfMember(part.get(id)!) && id !== '4.2-repeatable';
+    return (
+      KNOWN * votes +
+      leads +
+      named(id, part) -
+      (follows(id) ? FOLLOWS : 0) -
+      (indirect ? INDIRECT : 0) -
+      partly(limited, id) -
+      partly(refused, id) -
+      (isRecommended(id) ? RECOMMENDED : 0)
+    );
+  };
+  const weights = new Map(members.map((id) => [id, weight(id)]));
+  return [...members].sort((a, b) => weights.get(b)! - weights.get(a)!);
+}
+
+export const isRecommended = (id: string): boolean => requirement(id as RequirementId).level === 'SHOULD';
+
+/** What each code of a refusal is about. */
+const ABOUT: Readonly<Record<string, RegExp>> = {
+  invalid_time_range: /^4\.2-(from-|to-|window|offsets|fractions|lowercase|r[12]-)/,
+  page_size_out_of_range: /^4\.2-pageSize/,
+  invalid_request: /^4\.2-from_id/,
+};
+
+/** How much a requirement is named for what came. */
+function named(id: string, part: Evidence): number {
+  const features = [...part.get(id)!];
+  const code = id.replace(/^7\.\d-/, '');
+  const wants = (words: string): boolean =>
+    features.some((feature) => feature.startsWith(WANTED) && feature.includes(words));
+  let sum = 0;
+  // It was refused as it should be, in all but the status or the code.
+  const nearly = features.some(
+    (feature) => feature.endsWith(', the status that is wanted') || feature.startsWith(`code ${code}`),
+  );
+  if (code !== id && nearly && wants(code)) sum += 1;
+  for (const one of codesOfValid(part.get(id)!)) {
+    if (ABOUT[one]?.test(id)) sum += 1;
+    else if (ABOUT[one] && Object.values(ABOUT).some((about) => about.test(id))) sum -= 1;
+  }
+  // What should be refused is served, and what should be served is refused with the code that this one wanted.
+  const served = features.some((feature) => feature.startsWith('answered 2'));
+  if (served && [...part.values()].flatMap(codesOfValid).some(wants)) sum += 2;
+  return sum;
+}
+
+/** The codes with which valid requests were refused. */
+const codesOfValid = (features: ReadonlySet<string>): string[] =>
+  [...(refusalOfValid(features) ?? '').matchAll(/code (\w+)/g)].map(([, code]) => code!);
