@@ -1,11 +1,11 @@
 /** How well a known mistake explains what is broken; and what breaks together, over all of them. */
-import { isSameRefusal, type Evidence } from './features.ts';
+import { HAPPENED, isSameRefusal, type Evidence } from './features.ts';
 import type { Signature } from './signature.ts';
 
 /** What a broken requirement costs that nothing explains. */
 export const UNEXPLAINED = 5;
 /** What one costs whose features are all others than the mistake was seen to have: it, or what follows from it. */
-const UNLIKE_OWN = 4;
+const UNLIKE_OWN = UNEXPLAINED;
 const UNLIKE = 2.5;
 /** One that the mistake may break by its nature, and never did; or with an answer that it gives elsewhere. */
 const MAY = 2.5;
@@ -49,10 +49,11 @@ export function modelOf(signatures: readonly Signature[]): Model {
   }
   const share = (counts: Map<string, number>, key: string, id: string): number =>
     (counts.get(key) ?? 0) / Math.max(1, broken.get(id) ?? 0);
-  /** How much a feature tells: what few mistakes show tells more. */
+  /** How much a feature tells: what few mistakes show tells more, how it happened to be asked less. */
   const weight = (id: string, feature: string): number => {
     const n = broken.get(id) ?? 0;
-    return Math.log((n + 2) / ((having.get(`${id} ${feature}`) ?? 0) + 0.5));
+    const rare = Math.log((n + 2) / ((having.get(`${id} ${feature}`) ?? 0) + 1));
+    return HAPPENED.test(feature) ? rare / 2 : rare;
   };
   const likeness = (
     id: string,
