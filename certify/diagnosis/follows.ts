@@ -35,7 +35,8 @@ const CONSEQUENCES: readonly Consequence[] = [
     follow: /^4\.2-(fractions|offsets|r1-.*|window)$/,
     but: ITEM,
   },
-  // A fraction that is misread errs both ways.
+  // An offset that is misread moves both edges, and a fraction errs both ways.
+  { cause: '4.2-offsets', said: [ITEM], follow: /^4\.2-(from-inclusive|to-exclusive|r1-.*|window)$/ },
   { cause: '4.2-fractions', said: [ITEM, NOT_ITEM], follow: /^4\.2-(from-inclusive|to-exclusive|window)$/ },
   {
     cause: '4.2-r1-zero-width',
