@@ -37,7 +37,8 @@ const NEIGHBOURS: readonly (readonly string[])[] = [
 ];
 
 /** What takes whole walks to exercise: left out for faults that show in single pages. */
-export const needsWalks = (id: string): boolean => /^(2\.[34]|9|4\.2-(r[4-7]|repeatable))/.test(id);
+export const needsWalks = (id: string): boolean =>
+  /^(2\.[34]|9|4\.2-(r[4-7]|repeatable)|5-(valid-token|not-shared-cache))/.test(id);
 
 /** The ids that the verdict on a fault speaks of: its own, and their neighbours. */
 export function selectionOf(fault: Fault): RequirementId[] {
