@@ -169,6 +169,15 @@ test('rate-limit: a target with a limiter is asked few times, one without as oft
   expect([found.kind, ...found.alternatives]).toContain('token-bucket');
 });
 
+test('rate-limit: what is asked before the probe uses nothing up', async ({ k6 }) => {
+  await using server = await startSimulatedServer({
+    limiter: { kind: 'sliding-log', limit: 40, windowMs: 60_000 },
+  });
+  const session = await openSession(k6, server.target(), {}, rateLimit);
+  const { tables } = await rateLimit.run(session, { ...OPTIONS, maxRequests: 60, maxSeconds: 5 });
+  expect(tables!['answers']!.findIndex(({ ok }) => ok === 0)).toBe(40);
+});
+
 for (const [shared, scope] of [
   [false, 'client'],
   [true, 'shared'],

@@ -9,7 +9,7 @@ import { ensureK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/prepare.ts';
 import { startReference, type RunningReference } from '../run/reference.ts';
 import { Session } from '../run/session.ts';
-import { runScenario, type ScenarioName } from '../scenarios/all.ts';
+import { SCENARIOS, runScenario, type ScenarioName } from '../scenarios/all.ts';
 import { LEAST_SECONDS } from '../scenarios/outages.ts';
 import { refuseLoopback, writeKubernetes } from '../kubernetes/write.ts';
 import { UsageError } from '../../fixtures/errors.ts';
@@ -74,7 +74,10 @@ export async function scenarioCommand(
   const target = named ?? (await resolveTarget(withoutData(running!.target), { label: 'reference server' }));
   const timeoutMs = flags.timeout * 1000;
   const metricsUrl = named ? {} : { metricsUrl: `${new URL(target.baseUrl).origin}/metrics` };
-  const prepared = await unlessAborted(signal, prepare({ ...target, ...metricsUrl, timeoutMs }));
+  const prepared = await unlessAborted(
+    signal,
+    prepare({ ...target, ...metricsUrl, timeoutMs }, SCENARIOS[name].window),
+  );
   const session = new Session(
     k6,
     prepared,

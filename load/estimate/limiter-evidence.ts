@@ -17,26 +17,30 @@ export interface Candidate {
 
 /** Beyond what each answer's own uncertainty is: clocks and queues of the target. */
 export const SLACK_MS = 3;
-/** The answers, and the moments of those let through, side by side. */
+/** The answers, and the moments of those let through, side by side: as they are placed, and as they may have been. */
 export interface Evidence {
   readonly seen: readonly Observation[];
   readonly passed: Float64Array;
+  readonly earliest: Float64Array;
+  readonly latest: Float64Array;
 }
 
-export const evidenceOf = (seen: readonly Observation[]): Evidence => ({
-  seen,
-  passed: Float64Array.from(seen.filter(({ ok }) => ok).map(({ atMs }) => atMs)),
-});
+export function evidenceOf(seen: readonly Observation[]): Evidence {
+  const through = seen.filter(({ ok }) => ok);
+  const moments = (give: number): Float64Array =>
+    Float64Array.from(through.map(({ atMs, slackMs }) => atMs + give * slackMs)).sort();
+  return { seen, passed: moments(0), earliest: moments(-1), latest: moments(1) };
+}
 
 /** How many answers the settings contradict: let through where they would refuse, or the other way round. */
-export function countMisses({ seen, passed }: Evidence, settings: Candidate, stopAt: number): number {
+export function countMisses(evidence: Evidence, settings: Candidate, stopAt: number): number {
   const admits = admission(settings);
   let misses = 0;
   let before = 0;
-  for (const { atMs, slackMs, ok } of seen) {
+  for (const { atMs, slackMs, ok } of evidence.seen) {
     const slack = slackMs + SLACK_MS;
     // The decision is taken as the target took it, so that one miss does not breed others.
-    if (ok ? !admits(passed, before, atMs, slack) : admits(passed, before, atMs, -slack)) {
+    if (ok ? !admits(evidence, before, atMs, slack) : admits(evidence, before, atMs, -slack)) {
       misses += 1;
       if (misses > stopAt) return misses;
     }
@@ -49,15 +53,17 @@ export function countMisses({ seen, passed }: Evidence, settings: Candidate, sto
  * Whether a request would be let through after the first `before` of those passed, in the kindest reading of the
  * moments (slack > 0) or the strictest (slack < 0).
  */
-type Admits = (passed: Float64Array, before: number, atMs: number, slack: number) => boolean;
+type Admits = (evidence: Evidence, before: number, atMs: number, slack: number) => boolean;
 
 function admission(settings: Candidate): Admits {
   switch (settings.kind) {
     case 'fixed-window':
       return settings.anchored ? anchoredWindow(settings) : fixedWindow(settings);
     case 'sliding-log':
-      return (passed, before, atMs, slack) =>
-        before < settings.limit || passed[before - settings.limit]! <= atMs + slack - settings.windowMs;
+      // What it counts from is as uncertain as what it decides on.
+      return ({ earliest, latest }, before, atMs, slack) =>
+        before < settings.limit ||
+        (slack > 0 ? earliest : latest)[before - settings.limit]! <= atMs + slack - settings.windowMs;
     case 'sliding-counter':
       return slidingCounter(settings);
     case 'token-bucket':
@@ -78,7 +84,7 @@ function earlier(passed: Float64Array, before: number, atMs: number): number {
 
 function fixedWindow({ limit, windowMs, phaseMs = 0 }: Candidate): Admits {
   const startOf = (atMs: number): number => Math.floor((atMs - phaseMs) / windowMs) * windowMs + phaseMs;
-  return (passed, before, atMs, slack) => {
+  return ({ passed }, before, atMs, slack) => {
     // Near an edge either window may be meant, for the request and for those before it.
     const width = Math.abs(slack);
     const room = (start: number): boolean => before - earlier(passed, before, start + slack) < limit;
@@ -90,7 +96,7 @@ function fixedWindow({ limit, windowMs, phaseMs = 0 }: Candidate): Admits {
 
 function anchoredWindow({ limit, windowMs }: Candidate): Admits {
   let [done, startMs, count] = [0, -Infinity, 0];
-  return (passed, before, atMs, slack) => {
+  return ({ passed }, before, atMs, slack) => {
     for (; done < before; done += 1) {
       const each = passed[done]!;
       if (each >= startMs + windowMs || (count >= limit && each >= startMs + windowMs - Math.abs(slack))) {
@@ -119,7 +125,7 @@ function counterRoom({ limit, windowMs, phaseMs = 0 }: Candidate) {
 function slidingCounter(settings: Candidate): Admits {
   const room = counterRoom(settings);
   // Half a request of room either way: where a count stood near an edge its window is uncertain.
-  return (passed, before, atMs, slack) =>
+  return ({ passed }, before, atMs, slack) =>
     slack > 0 ? room(passed, before, atMs, slack) >= -0.5 : room(passed, before, atMs, slack) >= 0.5;
 }
 
@@ -158,7 +164,7 @@ function tokenBucket(settings: Candidate): Admits {
   const either = Math.min(0.4, 0.05 + settings.limit * 0.05);
   // A full bucket refuses nothing.
   const most = Math.min(1 + either, settings.limit - 0.001);
-  return (passed, before, atMs, slack) =>
+  return ({ passed }, before, atMs, slack) =>
     tokens(passed, before, atMs + slack) >= (slack > 0 ? 1 - either : most);
 }
 

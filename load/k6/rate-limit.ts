@@ -94,7 +94,10 @@ function tell(sent: Sent, sentMs: number, client = 0): void {
 
 const LARGEST_BATCH = 50;
 
-/** One uses up what there is, then the other asks: refused as well, it uses the same. */
+/**
+ * One uses up what there is, then the other asks: refused as well, it uses the same. Then the one again: let through, it
+ * has been given anew what it used, and maybe before the other asked.
+ */
 async function bothAsk(
   one: Session,
   another: Session,
@@ -117,4 +120,5 @@ async function bothAsk(
     if ((await ask(one, batch, 0)) < batch) break;
   }
   await ask(another, count, client);
+  await ask(one, count, 0);
 }

@@ -20,10 +20,10 @@ export interface Prepared {
   readonly target: Asked;
 }
 
-type Window = NonNullable<LoadConfig['window']>;
+export type Window = NonNullable<LoadConfig['window']>;
 
-/** Mints a token for each client that load may use, and finds the window. Throws Unreachable. */
-export async function prepare(target: Asked): Promise<Prepared> {
+/** Mints a token for each client that load may use, and finds the window, unless any will do. Throws Unreachable. */
+export async function prepare(target: Asked, anyWindow?: Window): Promise<Prepared> {
   const clients: LoadClient[] = [];
   const env: Record<string, string> = {};
   let token = '';
@@ -40,7 +40,7 @@ export async function prepare(target: Asked): Promise<Prepared> {
   if (Object.keys(target.headers).length > 0) env['SCREENINGS_HEADERS'] = JSON.stringify(target.headers);
   const window = target.window
     ? { from: formatInstant(target.window.from), to: formatInstant(target.window.to) }
-    : await findWindow(target, clients[0]!.tenantId, token);
+    : (anyWindow ?? (await findWindow(target, clients[0]!.tenantId, token)));
   return {
     name: target.name,
     base: {

@@ -1,5 +1,6 @@
 /** rate-limit: which limiter the target has, in few requests. */
 import { setTimeout } from 'node:timers/promises';
+import { SOME_WINDOW } from '../../fixtures/client/page.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { placeReplies, type Observation, type Probed, type Reply } from '../estimate/limiter-probe.ts';
@@ -12,6 +13,8 @@ import type { Scenario, ScenarioOptions } from './scenario.ts';
 export const rateLimit: Scenario = {
   about: 'which limiter there is, its limit, window and burst',
   flags: [FLAGS.maxRequests(), FLAGS.maxSeconds()],
+  // Whatever is asked before counts for the limiter.
+  window: SOME_WINDOW,
   run: probe,
 };
 
@@ -68,6 +71,7 @@ const OTHERS = 20;
 /** Passed with fewer than this share: the same limit; with more than that: another. */
 const SAME = 0.4;
 const ANOTHER = 0.7;
+const SCOPE_TRIES = 3;
 
 /** Whether each client has a limit of its own; undefined where there is one client, or it can't be told. */
 async function scopeOf(
@@ -80,21 +84,39 @@ async function scopeOf(
   const first = seen.findIndex(({ ok }) => !ok);
   // A limit of few would be used up by the other alone.
   const count = Math.min(OTHERS, Math.floor(0.6 * first));
-  if (clients.length < 2 || limiter.kind === 'none-found' || count < 3 || left < 1.5 * first + count)
-    return undefined;
+  if (clients.length < 2 || limiter.kind === 'none-found' || count < 3) return undefined;
   session.tell('  whose requests it counts: another client asks when the first one is refused');
-  await setTimeout(settleSeconds(limiter, seen) * 1000);
-  const probe = { maxRequests: left, maxSeconds: 60, other: { client: 1, count } };
+  const needed = Math.ceil(1.5 * first) + 2 * count;
+  for (let tries = 1; tries <= SCOPE_TRIES && tries * needed <= left; tries += 1) {
+    await setTimeout(settleSeconds(limiter, seen) * 1000);
+    const scope = await askBoth(session, count, needed);
+    if (scope) return scope;
+  }
+  return undefined;
+}
+
+/** Undefined where the limit may have been given anew before the other asked. */
+async function askBoth(
+  session: Session,
+  count: number,
+  maxRequests: number,
+): Promise<LimiterFinding['scope']> {
+  const probe = { maxRequests, maxSeconds: 60, other: { client: 1, count } };
   const run = await session.run(
     'rate-limit',
     session.config('rate-limit', { probe, judgeEvery: 1, seconds: 60, pageSize: 1 }),
   );
   const answers = run.records.flatMap((one) => (one.kind === 'answer' ? [one] : []));
   const refusedAt = answers.findIndex(({ client, status }) => client === 0 && status === 429);
-  const others = answers.slice(refusedAt).filter(({ client }) => client === 1);
-  const passed = others.filter(({ status }) => status === 200).length / others.length;
-  if (refusedAt < 0 || Number.isNaN(passed)) return undefined;
-  return passed < SAME ? 'shared' : passed > ANOTHER ? 'client' : undefined;
+  if (refusedAt < 0) return undefined;
+  const othersAt = answers.findIndex(({ client }, index) => index > refusedAt && client === 1);
+  const passed = (from: number, who: number): number =>
+    answers.slice(from, from + count).filter(({ client, status }) => client === who && status === 200)
+      .length / count;
+  if (othersAt < 0) return undefined;
+  const others = passed(othersAt, 1);
+  if (others < SAME) return 'shared';
+  return others > ANOTHER && passed(othersAt + count, 0) < SAME ? 'client' : undefined;
 }
 
 async function ask(session: Session, probe: RateLimitOptions): Promise<Probed> {

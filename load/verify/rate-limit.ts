@@ -64,7 +64,7 @@ export async function verifyRateLimit(options: VerifyRateLimitOptions): Promise<
 async function one(truth: LimiterSettings, options: VerifyRateLimitOptions): Promise<RateLimitRow> {
   const rttMs = Math.round(80 * randomSource(options.seed * 31 + truth.limit)());
   await using server = await startSimulatedServer({ limiter: truth, rttMs });
-  const session = await openSession(options.k6, server.target(), { seed: options.seed });
+  const session = await openSession(options.k6, server.target(), { seed: options.seed }, rateLimit);
   const found = (await rateLimit.run(session, { ...OPTIONS, maxRequests: 3000, maxSeconds: 90 })).limiter!;
   return { truth, found, rttMs, ...errorsOf(truth, found) };
 }

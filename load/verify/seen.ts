@@ -102,7 +102,7 @@ const DRAW: Readonly<
     const sharedLimiter = random() < 0.5;
     const limiter = { kind: 'fixed-window', limit, windowMs: 2000, phaseMs: 2000 * random() } as const;
     await using server = await startSimulatedServer({ limiter, sharedLimiter, clients: 2 });
-    const session = await openSession(k6, server.target(), { seed });
+    const session = await openSession(k6, server.target(), { seed }, rateLimit);
     const found = await rateLimit.run(session, { ...OPTIONS, maxRequests: 2000, maxSeconds: 60 });
     const truth = sharedLimiter ? 'shared' : 'client';
     const scope = found.limiter?.scope;

@@ -2,7 +2,7 @@
 import { resolveTarget } from '../../fixtures/target/target.ts';
 import { prepare } from '../run/prepare.ts';
 import { Session, type LoadSettings } from '../run/session.ts';
-import type { ScenarioOptions } from '../scenarios/scenario.ts';
+import type { Scenario, ScenarioOptions } from '../scenarios/scenario.ts';
 
 export const DEFAULTS: LoadSettings = {
   slo: { p99Ms: 500, errorRate: 0.001 },
@@ -17,9 +17,10 @@ export async function openSession(
   k6: string,
   target: unknown,
   settings: Partial<LoadSettings> = {},
-  tell: (line: string) => void = () => {},
+  { window }: Pick<Scenario, 'window'> = {},
 ): Promise<Session> {
-  return new Session(k6, await prepare(await resolveTarget(target)), { ...DEFAULTS, ...settings }, tell);
+  const prepared = await prepare(await resolveTarget(target), window);
+  return new Session(k6, prepared, { ...DEFAULTS, ...settings }, () => {});
 }
 
 /** What scenarios run with here, where a verification does not say otherwise. */
