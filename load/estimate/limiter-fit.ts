@@ -55,8 +55,8 @@ export function identifyLimiter({ seen, cutBy }: Probed): LimiterFinding {
   // Nothing was asked yet that would have told them apart.
   const unasked = cutBy ? LIMITER_KINDS.filter((kind) => !fits.some((fit) => fit.best.kind === kind)) : [];
   const { kind, limit, windowMs } = winner.best;
-  // Equally good fits of different kinds: no answer told them apart.
-  const tied = remaining.length > 1 && remaining[1]!.misses === winner.misses;
+  // Fits of different kinds that one answer tells apart, which may have been held up, are equally good.
+  const tied = remaining.length > 1 && remaining[1]!.misses <= winner.misses + 1;
   // Moments known no better than requests let through lie apart tell no kind from one that paces otherwise.
   const blurred = typicalSlackMs(seen) > windowMs / limit;
   const likewise = blurred ? LIMITER_KINDS.filter((other) => (explained[other] ?? 0) > 0.9) : [];

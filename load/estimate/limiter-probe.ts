@@ -52,15 +52,17 @@ export function placeReplies(replies: readonly Reply[]): Observation[] {
   const observations: Observation[] = [];
   for (let from = 0; from < placed.length;) {
     let to = from + 1;
-    while (to < placed.length && placed[to]!.sentMs - placed[from]!.sentMs <= AT_ONCE_MS) to += 1;
+    const isNear = (one: number, ms: number): boolean => placed[to]!.sentMs - placed[one]!.sentMs <= ms;
+    while (to < placed.length && (isNear(from, AT_ONCE_MS) || isNear(to - 1, NEXT_MS))) to += 1;
     observations.push(...asOneMoment(placed.slice(from, to)));
     from = to;
   }
   return observations.sort((a, b) => a.atMs - b.atMs);
 }
 
-/** Sent so close to one another, requests come in any order. */
+/** Sent so close to one another, requests come in any order; a burst takes longer, one right behind the other. */
 const AT_ONCE_MS = 3;
+const NEXT_MS = 1;
 
 /** Of requests sent at once the order is unknown: one moment for all, and those let through were the earlier ones. */
 function asOneMoment(group: readonly Observation[]): Observation[] {
