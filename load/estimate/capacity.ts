@@ -80,8 +80,11 @@ class Search {
       for (;;) {
         above = Math.min(this.#settings.maxRate, figure.interval[1] * ABOVE);
         const broke = this.#bracket().high;
-        const step = await this.#run(above, this.#settings.stepSeconds);
-        if (step.verdict !== 'holds') return figure;
+        const { verdict } = await this.#run(above, this.#settings.stepSeconds);
+        // By itself: what broke at this rate before was another target, if it got faster.
+        const last = this.#steps.at(-1)!;
+        const heldNow = last.verdict === 'holds' && !last.void && !last.growing;
+        if (verdict !== 'holds' && !heldNow) return figure;
         if (above >= broke * 0.97 || figure.basis !== 'queue-model') break;
         // Nothing got faster: the queue was another than it looked.
         figure = await this.#bisect();

@@ -145,5 +145,6 @@ export function simulatedCapacity(
     if (holds(rate)) low = rate;
     else high = rate;
   }
-  return (low + high) / 2;
+  // It held nowhere: the SLO is below what one answer takes.
+  return low === 0 ? 0 : (low + high) / 2;
 }
