@@ -121,6 +121,9 @@ export function warming(settings: WarmingSettings, seed: number): VirtualTarget 
   };
 }
 
+/** A p99 of fewer says nothing. */
+const ENOUGH = 300;
+
 /** The long run's capacity by simulation: the highest rate whose p99 over so long, from an empty start, stays below. */
 export function simulatedCapacity(
   create: (seed: number) => VirtualTarget,
@@ -145,6 +148,6 @@ export function simulatedCapacity(
     if (holds(rate)) low = rate;
     else high = rate;
   }
-  // It held nowhere: the SLO is below what one answer takes.
-  return low === 0 ? 0 : (low + high) / 2;
+  // Where it held only with too few to tell by, it holds nowhere: the SLO is below what one answer takes.
+  return low * seconds < ENOUGH ? 0 : (low + high) / 2;
 }
