@@ -7,9 +7,7 @@ import { compareCursors, type Cursor } from '../k6/lib/judge.ts';
 import type { Stretch } from '../k6/lib/record.ts';
 import type { LoadClient } from '../k6/lib/config.ts';
 import { askPage, mint, Unreachable } from './ask.ts';
-import type { Prepared } from './prepare.ts';
-
-type Window = Prepared['base']['window'];
+import type { Prepared, Window } from './prepare.ts';
 
 export interface Stored {
   /** All of it was read. */

@@ -24,7 +24,7 @@ const SECOND_BY_SECOND: RateLimit = { limit: 60, windowMs: 1_000 };
 /** Met by whoever tries, however slow the machine is. */
 const BUCKET: RateLimit = { limit: 20, windowMs: 1_000, algorithm: 'token-bucket', burst: 150 };
 const probing =
-  (maxRequests: number) =>
+  (maxRequests = 600) =>
   (target: Target): Target => ({ ...target, rateLimit: { maxRequests, maxSeconds: 20 } });
 
 const limited = (
@@ -33,13 +33,12 @@ const limited = (
   server: ServerOptions,
   mayTrip?: Fault['mayTrip'],
   rateLimit = BUCKET,
-  maxRequests = 600,
 ): Fault => ({
   name,
   trips,
   bare: true,
   server: { rateLimit, ...server },
-  target: probing(maxRequests),
+  target: probing(),
   ...(mayTrip ? { mayTrip } : {}),
 });
 
@@ -112,8 +111,8 @@ export const limits: readonly Fault[] = [
         ...PAGES,
       ],
       SECOND_BY_SECOND,
-      2 * SECOND_BY_SECOND.limit,
     ),
+    target: probing(2 * SECOND_BY_SECOND.limit),
     needsNeighbours: true,
   },
   {
