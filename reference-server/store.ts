@@ -8,11 +8,19 @@ import type { Screening } from '../fixtures/data/screening.ts';
 import type { Connections } from './connections.ts';
 import type { ScreeningStore } from './parts.ts';
 
-const COLUMNS = `SELECT id::text, test_time, json FROM screening WHERE tenant = $1 AND at < $3`;
-/** The same stretch of the index (tenant, at, id), begun at an instant or behind a screening. */
+/** What no JSON text and no date-time holds. */
+const SEPARATOR = '\u0001';
+/**
+ * A page is one stretch of the index (tenant, at, id). It comes as a single row of three long texts: a driver takes
+ * those apart in half the time that it needs for a thousand rows.
+ */
+const pageQuery = (begin: string): string =>
+  `SELECT string_agg(id::text, E'\\x01') ids, string_agg(test_time, E'\\x01') times, string_agg(json, E'\\x01') texts
+   FROM (SELECT id, test_time, json FROM screening WHERE tenant = $1 AND at < $3 AND ${begin}
+         ORDER BY at, screening.id LIMIT $4) page`;
 export const PAGE = {
-  fromInstant: `${COLUMNS} AND at >= $2 ORDER BY at, screening.id LIMIT $4`,
-  behindScreening: `${COLUMNS} AND (at, screening.id) > ($2, $5) ORDER BY at, screening.id LIMIT $4`,
+  fromInstant: pageQuery('at >= $2'),
+  behindScreening: pageQuery('(at, screening.id) > ($2, $5)'),
 } as const;
 
 /** `onboarded` holds the tenants of the Sessions API, in lower case. */
@@ -26,16 +34,18 @@ export function createScreeningStore(
     async page({ tenantId, from, to, fromId, pageSize }) {
       // One more than asked tells whether another page follows.
       const values = [tenantId, toDecimal(from), toDecimal(to), pageSize + 1];
-      const rows = await connections.query<[id: string, testTime: string, json: string]>({
-        rowMode: 'array',
+      const [row] = await connections.query<Record<'ids' | 'times' | 'texts', string | null>>({
         ...(fromId === undefined
           ? { name: 'page', text: PAGE.fromInstant, values }
           : { name: 'page-behind', text: PAGE.behindScreening, values: [...values, String(fromId)] }),
       });
-      const items = rows
+      const [ids, times, texts] = [row?.ids, row?.times, row?.texts].map(
+        (all) => all?.split(SEPARATOR) ?? [],
+      );
+      const items = texts!
         .slice(0, pageSize)
-        .map(([id, testTime, json]) => ({ id: BigInt(id), testTime, json }));
-      return { items, more: rows.length > pageSize };
+        .map((json, place) => ({ id: BigInt(ids![place]!), testTime: times![place]!, json }));
+      return { items, more: texts!.length > pageSize };
     },
   };
 }
