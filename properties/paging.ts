@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { pageOf, type PageQuery } from '../fixtures/client/page.ts';
 import { compareInstants, formatInstant, instant, shift, type Spelling } from '../fixtures/data/instant.ts';
 import type { Kit } from '../fixtures/run/kit.ts';
+import { sideBySide } from '../fixtures/run/probe.ts';
 import { sampleDataOf, stepDigits } from '../fixtures/run/survey.ts';
 import { areErased, expectedItems } from '../fixtures/run/walk.ts';
 import type { OracleItem } from '../fixtures/data/oracle.ts';
@@ -16,7 +17,7 @@ import {
   windows,
   type WindowCase,
 } from './cases.ts';
-import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe } from './law.ts';
+import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe, type Violation } from './law.ts';
 import {
   exactly,
   partsMakeTheWhole,
@@ -197,16 +198,18 @@ const spelled: Law<{ window: WindowCase; others: readonly { from: Spelling; to: 
       ({ from, to }) => `and as ${sayQuery({ ...plainly(window), ...respell(window, from, to) })}`,
     ),
   ],
-  holds: (kit, { window, others }) =>
-    over(kit, 'the same screenings for all spellings', async (fetchPage) => {
-      const { items } = await walkPages(fetchPage, plainly(window));
-      for (const { from, to } of others) {
-        const other = { ...plainly(window), ...respell(window, from, to) };
-        const wrong = await walkIsExact(fetchPage, other, items, ORDERING);
-        if (wrong) return wrong;
-      }
-      return undefined;
-    }),
+  holds: async (kit, { window, others }) => {
+    const ask = (law: Parameters<typeof over>[2]): Promise<Violation | undefined> =>
+      over(kit, 'the same screenings for all spellings', law);
+    let items: readonly Entry[] = [];
+    await ask(async (fetchPage) => void ({ items } = await walkPages(fetchPage, plainly(window))));
+    const violations = await sideBySide(others, ({ from, to }) =>
+      ask((fetchPage) =>
+        walkIsExact(fetchPage, { ...plainly(window), ...respell(window, from, to) }, items, ORDERING),
+      ),
+    );
+    return violations.find((violation) => violation !== undefined);
+  },
 };
 
 const plainly = ({ from, to, query }: WindowCase): PageQuery => ({

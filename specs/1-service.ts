@@ -166,6 +166,7 @@ export const probes: readonly Probe[] = [
     name: 'methods that would write, on the scratch tenant',
     precondition: 'page',
     supplement: true,
+    onScratch: true,
     run: async (kit) => {
       if (kit.target.clients.scratch) await onScratch(kit);
     },

@@ -23,28 +23,31 @@ import { probes as restErrors } from './7.2-rest-errors.ts';
 import { probes as limitsAndFailure } from './7.2-limits-and-failure.ts';
 import { probes as versioning } from './9-versioning.ts';
 
-/** In the order in which they run: what is to be asked early as well as late stands before the walks. */
+/**
+ * In the order in which they run: what is to be asked early as well as late stands before the walks, and quiet ones
+ * stand together, where they can.
+ */
 export const PROBES: readonly Probe[] = [
-  ...service,
   ...tokenResponse,
   ...claims,
+  ...tokenRequest,
+  ...service,
   ...refusedEverywhere,
   ...restErrors,
   ...quiet(validWindows),
   ...pagesEverywhere,
   ...quiet(screening),
   ...quiet(page),
-  ...tokenRequest,
   ...quiet(window),
   ...quiet(paging),
   ...quiet(nextAgain),
   ...quiet(oneTenant),
   ...quiet(authentication),
+  ...quiet(events),
+  ...quiet(versioning),
   ...tokens,
   ...quiet(forged),
   ...tenants,
-  ...events,
   ...tokenErrors,
   ...limitsAndFailure,
-  ...versioning,
 ];
