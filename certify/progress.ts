@@ -1,5 +1,6 @@
 /** How far a certification is: one line that moves on a terminal, else a line now and then; failures as they are confirmed. */
 import type { WriteStream } from 'node:tty';
+import { sayMismatch } from '../fixtures/checks/mismatch.ts';
 import { requirement } from '../fixtures/requirements.ts';
 import type { Finding } from '../fixtures/run/ledger.ts';
 import type { Progress } from './certify.ts';
@@ -66,6 +67,6 @@ export function showProgress(
 /** `✗ 4.2-to-exclusive  expected …, got …` */
 function findingLine({ id, mismatch }: Finding, redact: (text: string) => string): string {
   const mark = requirement(id).level === 'MUST' ? '✗' : '!';
-  const words = redact(`expected ${mismatch.expected}, got ${mismatch.received}`);
+  const words = redact(sayMismatch(mismatch));
   return `${mark} ${id}  ${clip(oneLine(words), LONGEST_FINDING)}`;
 }

@@ -3,6 +3,7 @@ import { certify, selectIds } from '../certify.ts';
 import type { Report, RequirementResult } from '../report.ts';
 import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
 import { WENT_WRONG } from '../../fixtures/run/confirmation.ts';
+import { sayMismatch } from '../../fixtures/checks/mismatch.ts';
 import { resolveTarget, type Target } from '../../fixtures/target/target.ts';
 import type { Database } from '../../reference-server/database.ts';
 import type { Provisioned } from '../../reference-server/provisioning.ts';
@@ -54,6 +55,7 @@ const PATIENCE = 0.1;
 /** All that certify runs. How small a law's counterexample gets is proved elsewhere: here it would be most of the time. */
 const BRIEF = [...PROBES, ...LAWS.map(({ shrunkBy }) => shrunkBy(4))];
 
+/** A run that looks at the fault's own requirements alone ends when each has failed with its words. */
 export async function certifyFault(
   database: Database,
   provisioned: Provisioned,
@@ -63,12 +65,20 @@ export async function certifyFault(
 ): Promise<Report> {
   await using server = await startServer(database, provisioned, fault.server);
   const target = await targetFor(server, mode);
+  const left = new Map(Object.entries(fault.trips));
+  const neighbours = only?.some((id) => !left.has(id)) ?? true;
+  const proved = new AbortController();
   return await certify(fault.target?.(target) ?? target, {
     only,
     seed: 1,
     runs: 2,
     probes: BRIEF,
     patience: PATIENCE,
+    signal: proved.signal,
+    onProgress: ({ findings }) => {
+      for (const { id, mismatch } of findings) if (left.get(id)?.test(sayMismatch(mismatch))) left.delete(id);
+      if (left.size === 0 && !neighbours) proved.abort('proved');
+    },
   });
 }
 
