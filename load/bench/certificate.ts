@@ -7,6 +7,7 @@ import { certify } from '../../certify/certify.ts';
 import { startReference } from '../../certify/reference.ts';
 import { resolveTarget } from '../../fixtures/target/target.ts';
 import type { Row } from './pages.ts';
+import { walkRow } from './walk.ts';
 
 /** Seconds on two idle processors, start and database included; and of a target that is so far away. */
 const GOAL = 12;
@@ -16,11 +17,12 @@ const GOAL_FAR = 45;
 const PHASES = ['start', 'survey', 'checks', 'laws', 'end', 'waiting'] as const;
 type Phase = (typeof PHASES)[number];
 
-/** The certificate of the reference server, once as `npm run certify` has it, once with every answer that late. */
+/** The certificate of the reference server, once as `npm run certify` has it, once with every answer that late; a walk. */
 export async function certificateRows(tell: (line: string) => void): Promise<Row[]> {
   return [
     await row('certificate, of 12 s', GOAL, 0, tell),
     await row(`certificate ${FAR_MS} ms away, of 45 s`, GOAL_FAR, FAR_MS, tell),
+    await walkRow(tell),
   ];
 }
 
