@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: what the reference server's pages and tokens cost, and a certificate, as ratios, which mean the
- * same on any machine. Writes bench.json; exits 0 where every goal is reached, 1 where not.
+ * `npm run bench`: what the reference server's pages and tokens cost, a certificate, and a page that k6 judges, as
+ * ratios, which mean the same on any machine. Writes bench.json; exits 0 where every goal is reached, 1 where not.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,17 +9,20 @@ import { prepareDirectory } from '../certify/render/write.ts';
 import { calledFrom, commandName } from '../fixtures/called-from.ts';
 import { endWhenTold } from '../fixtures/process.ts';
 import { certificateRows } from './bench/certificate.ts';
+import { generatorRow } from './bench/generator.ts';
 import type { Row } from './bench/pages.ts';
 import { serviceRows } from './bench/service.ts';
+import { findK6 } from './run/find-k6.ts';
 import { above0, whole } from './scenarios/flags.ts';
 import { textTable } from './scenarios/words.ts';
 
 const command = new Command(commandName('bench'))
-  .description("What the reference server's pages and tokens cost, and a certificate, as ratios.")
+  .description("What the reference server's pages and tokens cost, a certificate, and a page that k6 judges.")
   .addArgument(
     new Argument('[part]', 'one part alone; certify also says where its time goes').choices([
       'service',
       'certify',
+      'k6',
     ]),
   )
   .option('--screenings <n>', 'of the large tenant', whole, 1_000_000)
@@ -43,9 +46,13 @@ await prepareDirectory(flags.reportDir).catch((error: Error) => {
 
 const plan = { rounds: flags.rounds, seconds: flags.seconds, tell };
 
+const wanted = (name: string): boolean => part === undefined || part === name;
+const k6 = wanted('k6') ? await findK6() : undefined;
+if (wanted('k6') && !k6) tell('k6 was not found: its row is left out (npm run load -- install-k6)');
 const rows: Row[] = [
-  ...(part === 'certify' ? [] : await serviceRows(flags.screenings, plan)),
-  ...(part === 'service' ? [] : await certificateRows(tell)),
+  ...(wanted('service') ? await serviceRows(flags.screenings, plan) : []),
+  ...(wanted('certify') ? await certificateRows(tell) : []),
+  ...(k6 ? [await generatorRow(k6, tell)] : []),
 ];
 
 const file = join(flags.reportDir, 'bench.json');

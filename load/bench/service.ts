@@ -43,8 +43,7 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
   await connections.query({ text: 'VACUUM ANALYZE screening' });
   await connections.stop();
 
-  process.env['DATABASE_URL'] = shared.href;
-  await using running = await startReference(1, ['--keep', SCHEMA], plan.tell);
+  await using running = await startReference(1, ['--keep', SCHEMA], plan.tell, { DATABASE_URL: shared.href });
   const target = await resolveTarget(running.target, { label: 'reference server' });
   const { primary, secondTenant } = target.clients;
   const subject: Subject = {

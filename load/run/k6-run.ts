@@ -23,6 +23,8 @@ export interface K6Run {
   readonly complaint: string;
   /** Share of the machine's cores that the generator used; absent where it can't be told. */
   readonly cpuShare?: number;
+  /** What it took of processors; absent where it can't be told. */
+  readonly cpuSeconds?: number;
   /** What the machine kept from it, while it ran. */
   readonly pressure?: Pressure;
 }
@@ -139,7 +141,9 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
       complaint: overfull
         ? `it had more than ${mostMb} MB in memory and was ended: how long are the answers?`
         : (stderr.trim().split('\n').at(-1) ?? ''),
-      ...(used === undefined ? {} : { cpuShare: used / wallSeconds / availableParallelism() }),
+      ...(used === undefined
+        ? {}
+        : { cpuSeconds: used, cpuShare: used / wallSeconds / availableParallelism() }),
     };
   } finally {
     await rm(directory, { recursive: true, force: true });

@@ -20,6 +20,7 @@ export async function startReference(
   screenings: number,
   flags: readonly string[],
   tell: (line: string) => void,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<RunningReference> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-reference-'));
   const file = join(directory, 'target.json');
@@ -39,7 +40,7 @@ export async function startReference(
       ...flags,
     ],
     // It ends when this process does, however that ends.
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, STARTED_BY: String(process.pid) } },
+    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env, STARTED_BY: String(process.pid) } },
   );
   const exited = once(child, 'exit');
   let lastWords = '';

@@ -236,7 +236,7 @@ function readPage(body: string): Page | PageVerdict {
   const broken = (id: string, message: string): PageVerdict => ({ findings: [{ id, message }], items: 0 });
   let json: { items?: unknown; links?: unknown };
   try {
-    json = JSON.parse(body.replace(/"id"\s*:\s*(-?\d{16,})(?=\s*[,}])/g, '"id":"$1"')) as typeof json;
+    json = JSON.parse(body.replace(/"id"\s*:\s*(-?\d{16,})(\s*[,}])/g, '"id":"$1"$2')) as typeof json;
   } catch {
     return broken('4.2-success', 'expected a page as JSON, got something else');
   }

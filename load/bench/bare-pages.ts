@@ -1,0 +1,20 @@
+/** What a k6 script costs that asks for one page at a rate, and looks at nothing. */
+import http from 'k6/http';
+import type { Options } from 'k6/options';
+
+const { URL = '', TOKEN = '', RATE = '1', DURATION = '1s' } = __ENV;
+
+export const options: Options = {
+  scenarios: {
+    bare: {
+      executor: 'constant-arrival-rate',
+      rate: Number(RATE),
+      duration: DURATION,
+      preAllocatedVUs: 50,
+    },
+  },
+};
+
+export default function (): void {
+  http.get(URL, { headers: { authorization: `Bearer ${TOKEN}` } });
+}

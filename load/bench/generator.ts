@@ -1,0 +1,66 @@
+/** What a page costs the machine that generates load: of a script that judges, beside one that looks at nothing. */
+import { pageUrl } from '../../fixtures/client/page.ts';
+import type { Target } from '../../fixtures/target/target.ts';
+import { TENANTS } from '../../reference-server/provisioning.ts';
+import { median } from '../estimate/depth.ts';
+import { mint } from '../run/ask.ts';
+import { runK6, type K6Run } from '../run/k6-run.ts';
+import { startReference } from '../run/reference.ts';
+import { openSession } from '../verify/session.ts';
+import type { Row } from './pages.ts';
+
+const SCREENINGS = 10_000;
+const PAGE_SIZE = 100;
+/** The cost of a page is what the higher rate takes more: starting k6 is in both. */
+const RATES = [20, 320] as const;
+const SECONDS = 8;
+const ROUNDS = 3;
+const GOAL = 0.85;
+
+export async function generatorRow(k6: string, tell: (line: string) => void): Promise<Row> {
+  await using running = await startReference(SCREENINGS, [], tell);
+  const { baseUrl, authUrl, clients } = running.target as unknown as Target;
+  const reached = { baseUrl, authUrl, clients: { primary: clients.primary } };
+  const { clientId, clientSecret } = clients.primary;
+  const session = await openSession(k6, reached, { pageSize: PAGE_SIZE });
+  const env = {
+    URL: pageUrl(baseUrl, TENANTS.primary, { ...session.prepared.base.window, pageSize: PAGE_SIZE }),
+    TOKEN: await mint(session.prepared.target, clientId, clientSecret),
+    DURATION: `${SECONDS}s`,
+  };
+  const config = session.config('bare-pages', { seconds: SECONDS });
+  const kinds = {
+    judging: (rate: number) =>
+      session.run(
+        'arrivals',
+        session.config('arrivals', { requestsPerSecond: rate, seconds: SECONDS, vus: 50 }),
+      ),
+    bare: (rate: number) => runK6('../bench/bare-pages', { k6, config, env: { ...env, RATE: String(rate) } }),
+  };
+  const taken: Record<keyof typeof kinds, number[]> = { judging: [], bare: [] };
+  for (let round = 0; round < ROUNDS; round += 1)
+    for (const kind of ['judging', 'bare'] as const) taken[kind].push(await secondsAPage(kinds[kind]));
+  const [judging, bare] = [median(taken.judging), median(taken.bare)];
+  const ratio = Number((bare / judging).toFixed(3));
+  const detail = {
+    pageSize: PAGE_SIZE,
+    rounds: ROUNDS,
+    pagesPerCoreSecond: Math.round(1 / judging),
+    bare: Math.round(1 / bare),
+  };
+  tell(`one core offers ${detail.pagesPerCoreSecond} pages of ${PAGE_SIZE} a second`);
+  return {
+    name: 'k6 that judges pages of 100 against k6 that does not',
+    ratio,
+    goal: GOAL,
+    reached: ratio >= GOAL,
+    detail,
+  };
+}
+
+/** Processor seconds. */
+async function secondsAPage(run: (rate: number) => Promise<K6Run>): Promise<number> {
+  const [low, high] = RATES;
+  const [few, many] = [await run(low), await run(high)];
+  return (many.cpuSeconds! - few.cpuSeconds!) / ((high - low) * SECONDS);
+}
