@@ -243,7 +243,7 @@ function requestFeatures(request: string): string[] {
   const fields = form === undefined ? undefined : form.split('&').map((field) => field.split('='));
   return [
     ...(method !== 'GET' && !form ? [`method ${method}`] : []),
-    ...(as ? [`asked with ${plain(as.replace(' (a new one)', ''))}`] : []),
+    ...(as ? [`asked with ${plain(as.replace(/(\$TOKEN)\w* \(a new one\)/, '$1'))}`] : []),
     ...[...(url?.searchParams ?? [])].flatMap(([name, value]) => parameterFeature(name, value)),
     ...(url ? pathFeatures(url.pathname) : []),
     ...(url && method === 'GET' ? missingFrom(['from', 'to'], [...url.searchParams.keys()]) : []),
