@@ -7,6 +7,7 @@ import type { Finding } from '../k6/lib/judge.ts';
 import { dueMoments } from '../k6/lib/random.ts';
 import { histogramOf, mergeHistograms, type Histogram } from '../k6/lib/histogram.ts';
 import { arrivalsOf, latenciesOf, runK6, type Arrival, type K6Run } from './k6-run.ts';
+import { Connections } from './connections.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './prepare.ts';
 import { starved } from './starvation.ts';
@@ -42,8 +43,6 @@ const VOID_RETRIES = 2;
 const VOID_PAUSE_MS = 1000;
 /** Refusals of connections beyond this share are the target's limit of them. */
 const REFUSED = 0.005;
-/** A limit of connections is known this closely. */
-const CLOSE = 1.15;
 /** What an answer takes, where none was measured. */
 const FIRST_GUESS_MS = 100;
 
@@ -173,8 +172,8 @@ export class Session {
     const { slo, maxVUs } = this.settings;
     const needed = Math.min(maxVUs, Math.ceil((requestsPerSecond * 2 * slo.p99Ms) / 1000) + 20);
     const guessed = Math.ceil((requestsPerSecond * 2 * this.#latencyMs) / 1000) + 8;
-    const most = (): number => Math.max(1, Math.ceil(this.connections.refused / CLOSE) - 1);
-    let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, most()));
+    const { connections } = this;
+    let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, connections.most));
     for (let attempt = 0; ; attempt += 1) {
       const config = this.config(script, { requestsPerSecond, seconds, ...over, vus });
       const atRest = await pressureAtRest();
@@ -185,18 +184,16 @@ export class Session {
       this.schedulerLagP99Ms = Math.max(this.schedulerLagP99Ms, schedulerLagP99Ms);
       const done = { samples, run, schedulerLagP99Ms, vus };
 
-      const { connections } = this;
       // Of a target that is made to fail, refusals are no limit.
       const refused =
         !over.outages && samples.filter((one) => one.refusedConnection).length > REFUSED * samples.length;
-      if (!refused) connections.accepted = Math.max(connections.accepted, vus);
-      else if (vus > connections.accepted) {
-        // k6's setup keeps a connection of its own.
-        connections.refused = Math.min(connections.refused, vus + 1);
-        vus = Math.max(1, Math.floor(Math.sqrt(connections.accepted * vus)));
+      const fewer = refused ? connections.refuse(vus) : undefined;
+      if (fewer !== undefined) {
+        vus = fewer;
         this.tell(`  connections were refused: once more with ${vus} VUs`);
         continue;
       }
+      if (!refused) connections.accept(vus);
       const found = starved(run, samples, schedulerLagP99Ms, slo, atRest);
       if (!found) {
         const service = samples.filter(({ status }) => status !== 0).map((one) => one.serviceMs);
@@ -207,9 +204,9 @@ export class Session {
         return done;
       }
       if (found.remedy === 'vus') {
-        // All the connections that the target gives: what waits for them waits for the target.
-        if (Number.isFinite(connections.refused) && vus >= most()) return done;
-        const more = Math.min(needed, Math.max(most(), 1), Math.max(vus + 1, connections.between(vus)));
+        const more = connections.more(vus, needed);
+        // What waits for the target's connections waits for the target.
+        if (more === 'all') return done;
         if (over.vus !== undefined || more <= vus) return { ...done, void: found.reason };
         vus = more;
         this.tell(`  requests waited for VUs: once more with ${vus}`);
@@ -219,17 +216,6 @@ export class Session {
       this.tell(`  void, again: ${found.reason}`);
       await pause(VOID_PAUSE_MS);
     }
-  }
-}
-
-/** How many connections the target was seen to give, and to refuse. */
-class Connections {
-  accepted = 1;
-  refused = Infinity;
-
-  /** The next number to try above one that is too few: half-way, by ratio, to what is refused. */
-  between(vus: number): number {
-    return Number.isFinite(this.refused) ? Math.floor(Math.sqrt(vus * this.refused)) : Infinity;
   }
 }
 

@@ -1,0 +1,24 @@
+/** The number of virtual users: whatever limit of connections a target has, it is found, and the search for it ends. */
+import { expect, test } from '@playwright/test';
+import { Connections } from './connections.ts';
+
+const NEEDED = 500;
+
+for (const first of [1, 8, 60, 400]) {
+  test(`limits of 2 to 120 connections are found from ${first} virtual users on`, () => {
+    for (let limit = 2; limit <= 120; limit += 1) {
+      const connections = new Connections();
+      let vus: number | 'all' = first;
+      for (let runs = 1; vus !== 'all'; runs += 1) {
+        expect(runs, `runs against a limit of ${limit}`).toBeLessThan(20);
+        // k6's setup keeps one of them.
+        const fewer: number | undefined = vus + 1 > limit ? connections.refuse(vus) : undefined;
+        if (fewer === undefined) connections.accept(vus);
+        vus = fewer ?? connections.more(vus, NEEDED);
+      }
+      expect(connections.accepted).toBeLessThanOrEqual(limit);
+      expect(connections.refused, `of a limit of ${limit}`).toBeGreaterThan(limit);
+      expect(connections.accepted).toBeGreaterThanOrEqual(Math.floor(limit / 1.3) - 1);
+    }
+  });
+}
