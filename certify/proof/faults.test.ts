@@ -19,9 +19,9 @@ function looksAt(fault: Fault): (readonly [Mode, readonly RequirementId[]])[] {
   const own = tripped(fault);
   const near = selectionOf(fault);
   const turn = (createHash('sha256').update(fault.name).digest()[0]! + SEED) % 4;
-  const looks = (mode: Mode, turns: readonly number[]) =>
-    [mode, fault.needsNeighbours || turns.includes(turn) ? near : own] as const;
-  return fault.bare ? [looks('full', [0]), looks('bare', [2])] : [['full', near]];
+  const looks = (mode: Mode, at: number) =>
+    [mode, fault.needsNeighbours || turn === at ? near : own] as const;
+  return fault.bare ? [looks('full', 0), looks('bare', 2)] : [['full', near]];
 }
 
 for (const [theme, faults] of Object.entries(THEMES)) {

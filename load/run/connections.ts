@@ -26,9 +26,9 @@ export class Connections {
 
   /** Requests waited for so many VUs: how many to try next of those needed; `all` where the target gives no more. */
   more(vus: number, needed: number): number | 'all' {
-    if (Number.isFinite(this.refused) && vus >= this.most) return 'all';
+    if (vus >= this.most) return 'all';
     // Half-way, by ratio, to what is refused.
-    const between = Number.isFinite(this.refused) ? Math.floor(Math.sqrt(vus * this.refused)) : Infinity;
+    const between = Math.floor(Math.sqrt(vus * this.refused));
     return Math.min(needed, this.most, Math.max(vus + 1, between));
   }
 }
