@@ -20,8 +20,13 @@ import { checkRefusals, encoded, rawQuery } from '../fixtures/run/raw-request.ts
 import { sampleDataOf, variedItems } from '../fixtures/run/survey.ts';
 import { walk } from '../fixtures/run/walk.ts';
 
-const REQUIRED = (['from', 'to'] as const).map((name): Rule => ({
-  id: `4.2-${name}-required`,
+const REQUIRED = (
+  [
+    ['from', '4.2-from-required'],
+    ['to', '4.2-to-required'],
+  ] as const
+).map(([name, id]): Rule => ({
+  id,
   name: `no ${name}`,
   topic: `missing-${name}-code`,
   ways: refusals([refusal({ [name]: undefined }, 'invalid_request', 'invalid_time_range')]),

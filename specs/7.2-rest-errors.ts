@@ -1,4 +1,7 @@
-/** Section 7.2: what the REST API refuses, and how. */
+/**
+ * Section 7.2: what the REST API refuses, and how. The codes of a 401 and a 403 ('7.2-unauthenticated', '7.2-forbidden')
+ * are held by the observers, on what section 5 provokes.
+ */
 import { differs, UNLESS } from '../fixtures/checks/mismatch.ts';
 import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
 import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
