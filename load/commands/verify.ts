@@ -53,8 +53,11 @@ export async function verifyCommand(
 async function table(what: Verification, flags: VerifyFlags, k6: string, tell: (line: string) => void) {
   switch (what) {
     case 'queues':
+    case 'sharing':
     case 'overload':
     case 'quotas':
+    case 'refusals':
+    case 'errors':
     case 'tails':
     case 'warming':
       return simulationsTable(await verifySimulations(what, flags.servers, flags.seed));

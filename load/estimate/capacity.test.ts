@@ -2,8 +2,10 @@
 import { expect, test } from '@playwright/test';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
 import { CAPACITY_CLASSES, verifySimulations } from '../verify/simulations.ts';
-import { limited, queueing, stepsAgainst, warming } from '../simulated/targets.ts';
+import { inOrder, limited, queueing, stepsAgainst, warming } from '../simulated/targets.ts';
+import { atOnceOf } from './at-once.ts';
 import { searchCapacity } from './capacity.ts';
+import { LIMITER_KINDS } from './limiter-models.ts';
 import type { StepRun } from './search.ts';
 import { median } from './depth.ts';
 import { shareVerdict } from './verdict.ts';
@@ -22,7 +24,7 @@ const SETTINGS = {
 
 for (const which of CAPACITY_CLASSES) {
   test(`capacity: ${which}: right, or honestly undecided`, async () => {
-    const rows = await verifySimulations(which, 3, SEED % 1000);
+    const rows = await verifySimulations(which, which === 'refusals' ? 5 : 3, SEED % 1000);
     for (const { found, server, truth, verdict } of rows) {
       const [low, high] = found.interval;
       const said = `${server}: truth ${truth}, found ${found.requestsPerSecond} of ${low} to ${high}`;
@@ -40,14 +42,29 @@ for (const which of CAPACITY_CLASSES) {
 
 test('capacity: a quota whose window is longer than anyone watches is not confirmed', async () => {
   const hourly = limited({ kind: 'fixed-window', limit: 400, windowMs: 3_600_000 });
-  const found = await searchCapacity(stepsAgainst(hourly, 1), SETTINGS);
+  const found = await searchCapacity(stepsAgainst(inOrder(hourly), 1), SETTINGS);
   expect(found).toMatchObject({ limitedBy: 'quota', confirmed: false });
   expect(found.unconfirmed).toContain('window');
 });
 
+test('capacity: what counts requests in time is no limit of requests at once, however slow its answers', async () => {
+  for (const kind of LIMITER_KINDS) {
+    for (const [workers, serviceMs] of [
+      [60, 100],
+      [1, 20],
+      [1, 26],
+    ] as const) {
+      const rest = queueing({ workers, serviceMs, distribution: 'exponential' }, 1);
+      const target = limited({ kind, limit: 40, windowMs: 1000 }, false, rest);
+      const { samples } = await stepsAgainst(inOrder(target), SEED)(90, 20);
+      expect(atOnceOf(samples), `${kind} in front of ${workers} × ${serviceMs} ms`).toBeUndefined();
+    }
+  }
+});
+
 test('capacity: nothing found up to the highest rate', async () => {
   const fast = queueing({ workers: 100, serviceMs: 1, distribution: 'deterministic' }, 1);
-  const found = await searchCapacity(stepsAgainst(fast, 1), { ...SETTINGS, maxRate: 100 });
+  const found = await searchCapacity(stepsAgainst(inOrder(fast), 1), { ...SETTINGS, maxRate: 100 });
   expect(found).toMatchObject({ limitedBy: 'none-found', requestsPerSecond: 100, confirmed: true });
 });
 
@@ -57,13 +74,16 @@ test('capacity: a target that goes on getting faster ends the search, and is not
     { before: service(20), after: service(0.05), fromSeconds: 0, untilSeconds: 4000 },
     1,
   );
-  const found = await searchCapacity(stepsAgainst(target, 1), SETTINGS);
+  const found = await searchCapacity(stepsAgainst(inOrder(target), 1), SETTINGS);
   expect(found.confirmed && !found.gotFaster).toBe(false);
   expect(found.watchedSeconds).toBeLessThan(1000);
 });
 
 test('capacity: one void step is undecided, and the others stand', async () => {
-  const right = stepsAgainst(queueing({ workers: 3, serviceMs: 20, distribution: 'exponential' }, 2), 2);
+  const right = stepsAgainst(
+    inOrder(queueing({ workers: 3, serviceMs: 20, distribution: 'exponential' }, 2)),
+    2,
+  );
   let steps = 0;
   const found = await searchCapacity(async (rate, seconds): Promise<StepRun> => {
     steps += 1;
@@ -75,7 +95,10 @@ test('capacity: one void step is undecided, and the others stand', async () => {
 });
 
 test('capacity: always void is no figure of the target', async () => {
-  const right = stepsAgainst(queueing({ workers: 1, serviceMs: 400, distribution: 'exponential' }, 2), 2);
+  const right = stepsAgainst(
+    inOrder(queueing({ workers: 1, serviceMs: 400, distribution: 'exponential' }, 2)),
+    2,
+  );
   const found = await searchCapacity(
     async (rate, seconds) => ({ ...(await right(rate, seconds)), void: 'the machine is busy' }),
     SETTINGS,

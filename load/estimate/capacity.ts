@@ -2,6 +2,7 @@
  * The search for a capacity: independent steps of Poisson arrivals, a bracket, a bisection, a long confirmation, a look
  * above. Knows nothing of k6: a step is a function, so that the search is tried on simulated servers.
  */
+import { atOnceOf } from './at-once.ts';
 import { bracketOf, pooled, type Bracket } from './bracket.ts';
 import { fitQueue, type MeasuredStep, type QueueFit } from './queue-fit.ts';
 import {
@@ -30,6 +31,11 @@ const MOST_STEPS = 45;
 /** How often an undecided step goes on. */
 const EXTENSIONS = 2;
 const LONGEST_BRACKET_SECONDS = 40;
+const LONGEST_CONFIRMATION = 4;
+/** An interval whose ends lie further apart than this says too little to be confirmed. */
+const WIDE = 1.5;
+/** Just below a quota. */
+const BELOW = 0.95;
 
 class BudgetSpent extends Error {}
 
@@ -46,6 +52,9 @@ class Search {
   /** Steps before this one speak of the target as it was before it got faster. */
   #since = 0;
   #gotFaster = false;
+  /** 429 is no quota's here: refusals are failures as any other. */
+  #noQuota = false;
+  #atOnce: number | undefined;
   #seconds = 0;
 
   constructor(runStep: RunStep, settings: SearchSettings) {
@@ -137,7 +146,11 @@ class Search {
         if (voids > 1 || rate >= maxRate) return openEnded(this.#evidence(), this.#settings.slo, step.void);
         continue;
       }
-      if (step.limitedRate > slo.errorRate && step.verdict !== 'holds') return this.#quota(step);
+      if (step.limitedRate > slo.errorRate && step.verdict !== 'holds' && !this.#noQuota) {
+        const quota = await this.#quota(step);
+        if (quota) return quota;
+        this.#noQuota = true;
+      }
       if (step.verdict !== 'breaks') {
         if (rate >= maxRate) return highest(this.#evidence(), slo, step.offered);
         continue;
@@ -200,22 +213,40 @@ class Search {
       for (const rate of [lowest, lowest * 0.95, lowest * 0.9]) {
         if (confirmed) break;
         lowest = rate;
-        confirmed = (await this.#run(rate, confirmSeconds, EXTENSIONS - 1)).verdict === 'holds';
+        confirmed = await this.#confirm(rate, confirmSeconds);
       }
       const final = fit() ?? refined;
       const { low, high } = this.#bracket();
       const inside = final.requestsPerSecond >= low * 0.97 && final.requestsPerSecond <= high * 1.03;
-      if (final.explains && confirmed && inside) {
-        const { workers, serviceMs, saturation } = final;
+      if (final.explains && confirmed && inside && final.interval[1] <= WIDE * final.interval[0]) {
+        const { workers, discipline, serviceMs, saturation } = final;
         return {
           ...ordered(final.requestsPerSecond, Math.min(lowest, final.interval[0]), final.interval[1]),
           basis: 'queue-model',
           confirmed,
-          model: { workers, serviceMs, saturation },
+          model: { workers, discipline, serviceMs, saturation },
         };
       }
     }
     return this.#bisect();
+  }
+
+  /** Whether a long run holds; where errors are what broke the SLO above, with as many answers as their share takes. */
+  async #confirm(rate: number, seconds: number): Promise<boolean> {
+    let { verdict } = await this.#run(rate, seconds, EXTENSIONS - 1);
+    const broke = this.#evidence().some(
+      (step) => step.verdict === 'breaks' && step.failures > 0 && step.late === step.failures,
+    );
+    const enough = 3 / this.#settings.slo.errorRate;
+    const counted = (): number =>
+      this.#evidence().reduce((sum, step) => sum + (step.offered === rate ? step.counted : 0), 0);
+    for (
+      let more = 0;
+      broke && verdict === 'holds' && counted() < enough && more < LONGEST_CONFIRMATION;
+      more += 1
+    )
+      ({ verdict } = await this.#run(rate, seconds));
+    return verdict === 'holds';
   }
 
   async #bisect(): Promise<Figure> {
@@ -236,23 +267,34 @@ class Search {
     }
     const { low, high } = this.#bracket();
     let rate = low > 0 && low < high ? low : (undecided ?? high) * 0.93;
+    // What collapses does so by chance, and the later the nearer it was: watched for longer.
+    const collapse = collapseOf(this.#evidence(), this.#settings.slo) !== undefined;
+    const seconds = confirmSeconds * (collapse ? 2 : 1);
     let confirmed = false;
     for (let retry = 0; retry < 4 && !confirmed; retry += 1) {
       if (retry > 0) rate *= 0.94;
-      confirmed = (await this.#run(rate, confirmSeconds, EXTENSIONS - 1)).verdict === 'holds';
+      confirmed = await this.#confirm(rate, seconds);
     }
     // Rates below one that held are carried: where a long run there breaks, the target is not steady.
     const long = this.#evidence().filter((step) => step.seconds >= stepSeconds);
     const unsteady = rate < bracketOf(long, this.#settings.slo).low * 0.9;
     const top = Number.isFinite(high) ? Math.max(high, rate) : rate;
-    const figure = undecided ?? (confirmed && rate >= low * 0.99 ? (Math.max(rate, low) + top) / 2 : rate);
+    // Beyond a rate that stayed undecided, and where overload lowers the throughput, nothing is promised.
+    const sure = undecided !== undefined || collapse;
+    const figure = confirmed && !sure && rate >= low * 0.99 ? (Math.max(rate, low) + top) / 2 : rate;
+    const bounds = ordered(figure, Math.min(rate, low || rate) * UNSETTLED, Math.max(top, low) * 1.03);
+    const why = unsteady
+      ? `it held ${low.toFixed(1)}/s once and not again`
+      : !confirmed
+        ? 'no long run held'
+        : bounds.interval[1] > WIDE * bounds.interval[0]
+          ? 'in between, so few answers decide nothing in the time that a search may take'
+          : undefined;
     return {
-      ...ordered(figure, Math.min(rate, low || rate) * UNSETTLED, Math.max(top, low) * 1.03),
+      ...bounds,
       basis: 'bisection',
-      confirmed: confirmed && !unsteady,
-      ...(confirmed && !unsteady
-        ? {}
-        : { unconfirmed: unsteady ? `it held ${low.toFixed(1)}/s once and not again` : 'no long run held' }),
+      confirmed: why === undefined,
+      ...(why === undefined ? {} : { unconfirmed: why }),
     };
   }
 
@@ -270,20 +312,44 @@ class Search {
     return pooled(this.#evidence(), 0, rate, slo) === 'holds';
   }
 
-  /** Asks for about twice of what passed so far. */
-  #quota(first: Step): Promise<Figure> {
+  /** Asks for about twice of what passed so far. Nothing where no quota is what stops it first. */
+  async #quota(first: Step): Promise<Figure | undefined> {
+    const { slo, maxRate, stepSeconds } = this.#settings;
     const evidence = this.#evidence();
     const accepted = evidence.reduce((sum, step) => sum + step.accepted * step.seconds, 0);
     const asked = Math.max((2 * accepted) / evidence.reduce((sum, one) => sum + one.seconds, 0), 4);
     const rate = Math.max(asked, Math.min(first.offered, first.accepted * 1.5));
-    return searchQuota(
+    const figure = await searchQuota(
       async (offered, seconds) => {
         const step = await this.#run(offered, seconds, 0, true);
         return { step, samples: this.#runs.at(-1)!.samples };
       },
       this.#settings,
-      { rate: Math.min(this.#settings.maxRate, rate), samples: this.#runs.at(-1)!.samples },
+      { rate: Math.min(maxRate, rate), samples: this.#runs.at(-1)!.samples },
     );
+    if (!figure) {
+      this.#atOnce = atOnceOf(this.#runs.at(-1)!.samples);
+      return undefined;
+    }
+    if (!figure.confirmed) return figure;
+    // Two windows' requests may pass in one, and as many a second as it says.
+    const { perSecond, limit } = figure.quota!;
+    const most = (step: Step): number => (2 * (limit ?? Infinity) + perSecond * step.seconds) * ABOVE;
+    const more = evidence.find((step) => step.accepted * step.seconds > most(step));
+    if (more)
+      return {
+        ...figure,
+        confirmed: false,
+        unconfirmed: `${more.accepted.toFixed(1)}/s were let through for ${more.seconds.toFixed(0)} s before: refused requests may count against it`,
+      };
+    // What it lets through has to be answered in time as well.
+    const below = figure.requestsPerSecond * BELOW;
+    await this.#run(below, stepSeconds, 0, true);
+    const { samples } = this.#runs.at(-1)!;
+    const passed = samples.filter(({ status }) => status !== 429);
+    if (judgeStep(below, stepSeconds, passed, slo).verdict === 'breaks') return undefined;
+    const refusedBelow = 1 - passed.length / Math.max(1, samples.length);
+    return { ...figure, quota: { ...figure.quota!, refusedBelow } };
   }
 
   #found(unchecked: Figure): Found {
@@ -293,6 +359,7 @@ class Search {
       limitedBy: 'saturation',
       ...figure,
       ...(collapse ? { collapse } : {}),
+      ...(this.#atOnce === undefined ? {} : { atOnce: this.#atOnce, limitedBy: 'quota' as const }),
       gotFaster: this.#gotFaster,
       watchedSeconds: Math.round(this.#seconds),
       samples: this.#steps.reduce((sum, step) => sum + step.counted, 0),

@@ -2,6 +2,7 @@
 import { bracketOf, pooled } from './bracket.ts';
 import type { Found } from './search.ts';
 import type { Slo, Step } from './step.ts';
+import { binomialAtMost, moreThanChance, shareVerdict } from './verdict.ts';
 
 export type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
   Partial<Pick<Found, 'unconfirmed' | 'model' | 'limitedBy' | 'quota'>>;
@@ -64,12 +65,18 @@ export function openEnded(evidence: readonly Step[], slo: Slo, why: string): Fig
   };
 }
 
+/** What three answers of four take, against the lowest rate, where no queue makes them wait. */
+const NO_QUEUE = 1.25;
+
 /** The SLO holds at none of the rates. */
 export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
   const rates = evidence.map((step) => step.offered);
   const lowest = Math.min(...rates);
   const high = Math.min(bracketOf(evidence, slo).high, Math.max(...rates));
-  const sure = [1, 2, 4, 8].some((times) => pooled(evidence, 0, lowest * times, slo) === 'breaks');
+  // Where the load shows, late answers may be its doing, and there may be fewer at a lower rate.
+  const quietMs = Math.min(...evidence.filter(({ offered }) => offered === lowest).map(({ p75Ms }) => p75Ms));
+  const quiet = evidence.filter(({ p75Ms }) => p75Ms <= quietMs * NO_QUEUE + 2);
+  const sure = [1, 2, 4, 8].some((times) => pooled(quiet, 0, lowest * times, slo) === 'breaks');
   return {
     ...ordered(0, 0, high),
     basis: 'no-rate',
@@ -78,14 +85,34 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
   };
 }
 
-/** What is late at rates far below the figure, whatever the rate, was let pass by chance more than once. */
+/**
+ * What is late at rates far below the figure, whatever the rate, was let pass by chance more than once; and errors that
+ * are no fewer below the figure than above it are no matter of the rate.
+ */
 export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Figure {
   const { requestsPerSecond: rate, basis, confirmed } = figure;
   if (!confirmed || (basis !== 'queue-model' && basis !== 'bisection')) return figure;
-  if (pooled(evidence, 0, rate * FAR_BELOW, slo) === 'holds') return figure;
-  return {
-    ...figure,
-    confirmed: false,
-    unconfirmed: 'answers are late or fail at rates far below it as well',
-  };
+  const unsure = (unconfirmed: string): Figure => ({ ...figure, confirmed: false, unconfirmed });
+  if (pooled(evidence, 0, rate * FAR_BELOW, slo) !== 'holds')
+    return unsure('answers are late or fail at rates far below it as well');
+  const below = failuresOf(evidence.filter((step) => step.offered <= rate));
+  const said = `${below.failures} of ${below.counted} answers failed at rates up to it`;
+  if (moreThanChance(below.failures, below.counted, slo.errorRate)) return unsure(said);
+  const above = evidence
+    .filter((step) => step.offered > rate)
+    .map((step) => failuresOf([step]))
+    .filter(({ failures, counted }) => shareVerdict(failures, counted, slo.errorRate) === 'breaks');
+  const share = Math.min(...above.map(({ failures, counted }) => failures / counted));
+  if (above.length > 0 && binomialAtMost(below.failures, below.counted, share) > NO_FEWER)
+    return unsure(`${said}, and it is not sure that they are fewer than above it`);
+  return figure;
+}
+
+/** How often chance alone may look like fewer. */
+const NO_FEWER = 0.05;
+
+function failuresOf(steps: readonly Step[]): { failures: number; counted: number } {
+  const told = steps.filter((step) => !step.void);
+  const sum = (of: (step: Step) => number): number => told.reduce((all, step) => all + of(step), 0);
+  return { failures: sum(({ failures }) => failures), counted: sum(({ counted }) => counted) };
 }

@@ -4,7 +4,7 @@
  * the fit counts only if runs of the same length, simulated on it, look like every step that was measured.
  */
 import { randomSource } from '../k6/lib/random.ts';
-import { latencies, quantile, sustainedRate } from './queue.ts';
+import { latencies, quantile, sustainedRate, type Discipline } from './queue.ts';
 import { saturation, WARM_UP, type Sample, type Slo } from './step.ts';
 
 export interface MeasuredStep {
@@ -17,6 +17,7 @@ export interface QueueFit {
   readonly requestsPerSecond: number;
   readonly interval: readonly [number, number];
   readonly workers: number;
+  readonly discipline: Discipline;
   readonly serviceMs: number;
   readonly saturation: number;
   /** Whether every step below saturation lies within what the queue may do in a run of that length. */
@@ -29,7 +30,10 @@ const WIDTH = 2.8;
 /** Simulated repetitions of a step. */
 const REPETITIONS = 40;
 
-/** Fits a queue to the steps; undefined where no step was overloaded or none was quiet. */
+/**
+ * Fits a queue to the steps, with workers that take requests in turn and with workers that all share: the one that is
+ * less at odds with them. Undefined where no step was overloaded or none was quiet.
+ */
 export function fitQueue(steps: readonly MeasuredStep[], slo: Slo, seed: number): QueueFit | undefined {
   const ceilings = steps.flatMap((step) => saturation(step.samples, step.seconds) ?? []);
   const answers = ceilings.reduce((sum, one) => sum + one.answers, 0);
@@ -44,38 +48,47 @@ export function fitQueue(steps: readonly MeasuredStep[], slo: Slo, seed: number)
   const workers = Math.max(1, Math.round((perSecond * measuredMs) / 1000));
   const serviceMs = (workers * 1000) / perSecond;
   const times = quiet.map((one) => (one * serviceMs) / measuredMs);
-  const random = randomSource(seed);
-  const draw = (): number => times[Math.floor(random() * times.length)]!;
-  const rate = sustainedRate(workers, draw, perSecond, slo.p99Ms, SIMULATED, random);
-
   // Batches say how well the ceiling is known; never trust it to better than one percent.
   const error = Math.max(
     0.012,
     Math.sqrt(ceilings.reduce((sum, one) => sum + (one.error * one.answers) ** 2, 0)) / answers,
   );
-  // One step may be out of line: machines stall now and then.
-  const odd = steps.filter((step) => !plausible(step, workers, draw, perSecond, error, random)).length;
+  const random = randomSource(seed);
+  const draw = (): number => times[Math.floor(random() * times.length)]!;
+  const tried = DISCIPLINES.map((discipline) => {
+    const queue = { workers, discipline };
+    const odds = steps.map((step) => oddness(step, queue, draw, perSecond, error, random));
+    return { queue, odd: odds.filter((one) => one > 1).length, sum: odds.reduce((all, one) => all + one, 0) };
+  });
+  const { queue, odd } = tried.sort((a, b) => a.odd - b.odd || a.sum - b.sum)[0]!;
+  const rate = sustainedRate(queue, draw, perSecond, slo.p99Ms, SIMULATED, random);
   return {
     requestsPerSecond: rate,
     interval: [rate - perSecond * WIDTH * error, rate + perSecond * WIDTH * error],
-    workers,
+    ...queue,
     serviceMs,
     saturation: perSecond,
+    // One step may be out of line: machines stall now and then.
     explains: rate > 0 && odd <= Math.max(1, Math.floor(steps.length / 6)),
   };
 }
 
-/** Whether a step's p99 lies within what such a queue shows in runs of this length, the ceiling's error allowed for. */
-function plausible(
+const DISCIPLINES = ['in-turn', 'shared'] as const;
+
+/**
+ * How far a step's p99 lies from what such a queue shows in runs of this length, against how far it may, the ceiling's
+ * error allowed for: beyond 1 it does not explain the step.
+ */
+function oddness(
   step: MeasuredStep,
-  workers: number,
+  queue: Parameters<typeof latencies>[0],
   draw: () => number,
   perSecond: number,
   error: number,
   random: () => number,
-): boolean {
+): number {
   const requests = Math.round(step.offered * step.seconds);
-  if (requests < 100 || step.offered > perSecond * (1 + 2 * error)) return true;
+  if (requests < 100 || step.offered > perSecond * (1 + 2 * error)) return 0;
   const p99 = (values: ArrayLike<number>): number =>
     quantile(
       Array.from(values)
@@ -85,10 +98,12 @@ function plausible(
     );
   const measured = p99(step.samples.map((one) => one.latencyMs));
   const spread = (rate: number): number[] =>
-    Array.from({ length: REPETITIONS }, () => p99(latencies(workers, draw, rate, requests, random))).sort(
+    Array.from({ length: REPETITIONS }, () => p99(latencies(queue, draw, rate, requests, random))).sort(
       (a, b) => a - b,
     );
-  const least = quantile(spread(step.offered * (1 - 2 * error)), 0.02);
-  const most = quantile(spread(step.offered * (1 + 2 * error)), 0.98);
-  return measured >= least * 0.85 - 5 && measured <= most * 1.15 + 25;
+  const [slow, fast] = [spread(step.offered * (1 - 2 * error)), spread(step.offered * (1 + 2 * error))];
+  const least = quantile(slow, 0.02) * 0.85 - 5;
+  const most = quantile(fast, 0.98) * 1.15 + 25;
+  const middle = (quantile(slow, 0.5) + quantile(fast, 0.5)) / 2;
+  return measured < middle ? (middle - measured) / (middle - least) : (measured - middle) / (most - middle);
 }

@@ -53,6 +53,9 @@ export function simulate(
   }));
 }
 
+/** How workers take on requests: one after the other, or all at once, each getting an even share of them. */
+export type Discipline = 'in-turn' | 'shared';
+
 /** The nearest-rank quantile of sorted numbers; NaN for none. */
 export function quantile(sorted: ArrayLike<number>, share: number): number {
   return sorted[Math.max(0, Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1))] ?? NaN;
@@ -60,19 +63,60 @@ export function quantile(sorted: ArrayLike<number>, share: number): number {
 
 /** Latencies of a queue over a run, in order of arrival, for any draw of service times. */
 export function latencies(
-  workers: number,
+  { workers, discipline }: { readonly workers: number; readonly discipline: Discipline },
   draw: () => number,
   requestsPerSecond: number,
   requests: number,
   random: () => number,
 ): Float64Array {
-  const queue = new WorkQueue(workers);
-  const found = new Float64Array(requests);
+  const arrivals = new Float64Array(requests);
   let atMs = 0;
   for (let index = 0; index < requests; index += 1) {
     atMs += exponential(random, 1000 / requestsPerSecond);
-    found[index] = queue.finishAt(atMs, draw()) - atMs;
+    arrivals[index] = atMs;
   }
+  if (discipline === 'shared') return sharedLatencies(workers, draw, arrivals);
+  const queue = new WorkQueue(workers);
+  return arrivals.map((arrivedMs) => queue.finishAt(arrivedMs, draw()) - arrivedMs);
+}
+
+/**
+ * Latencies where all requests share the workers evenly. Each gets the same work done in the same time, so they end in
+ * the order of the work at which they do: what was done for each until they came, and their own.
+ */
+export function sharedLatencies(
+  workers: number,
+  draw: () => number,
+  arrivals: ArrayLike<number>,
+): Float64Array {
+  const found = new Float64Array(arrivals.length);
+  const open: { readonly index: number; readonly endsAt: number }[] = [];
+  let [nowMs, done] = [0, 0];
+  const workUntil = (atMs: number): void => {
+    for (;;) {
+      const first = open.at(-1);
+      if (!first) break;
+      const each = Math.min(1, workers / open.length);
+      const endMs = nowMs + (first.endsAt - done) / each;
+      if (endMs > atMs) {
+        done += (atMs - nowMs) * each;
+        break;
+      }
+      open.pop();
+      found[first.index] = endMs - arrivals[first.index]!;
+      [nowMs, done] = [endMs, first.endsAt];
+    }
+    nowMs = atMs;
+  };
+  for (let index = 0; index < arrivals.length; index += 1) {
+    workUntil(arrivals[index]!);
+    const endsAt = done + draw();
+    // Those that end first stand last.
+    let place = open.length;
+    while (place > 0 && open[place - 1]!.endsAt < endsAt) place -= 1;
+    open.splice(place, 0, { index, endsAt });
+  }
+  workUntil(Infinity);
   return found;
 }
 
@@ -81,7 +125,7 @@ export function latencies(
  * saturationPerSecond bounds it from above; 0 where even a rare request is too slow.
  */
 export function sustainedRate(
-  workers: number,
+  workers: Parameters<typeof latencies>[0],
   draw: () => number,
   saturationPerSecond: number,
   p99Ms: number,

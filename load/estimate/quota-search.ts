@@ -1,4 +1,5 @@
 /** A quota needs no queue: what it lets through in the long run is the figure. */
+import { atOnceOf } from './at-once.ts';
 import { ordered, type Figure } from './figures.ts';
 import { quotaOf, type Quota } from './quota.ts';
 import type { SearchSettings } from './search.ts';
@@ -9,16 +10,24 @@ const LONGEST_QUOTA = 8;
 const ATTEMPTS = 4;
 /** As many waits hold two releases: a wait is a window's rest, when its requests are used up. */
 const WAITS = 3;
+/** A quota lets through no more where twice as much is asked: less than this, unless it allows no burst to speak of. */
+const GROWS = 1.04;
+/** What lets through so much more refuses a share of whatever is asked. */
+const A_SHARE = 1.7;
+const DOUBLINGS = 5;
 
 /** Runs at a rate for some seconds, counting answers only. */
 export type Watch = (rate: number, seconds: number) => Promise<{ step: Step; samples: readonly Sample[] }>;
 
-/** Watches from release to release; rate: more than it lets through; seen: the answers that showed the quota. */
+/**
+ * Watches from release to release; rate: more than it lets through; samples: the answers that showed the quota. Nothing
+ * where 429 follows from how many requests are under way, or is a share of whatever is asked.
+ */
 export async function searchQuota(
   watch: Watch,
   settings: SearchSettings,
   first: { readonly rate: number; readonly samples: readonly Sample[] },
-): Promise<Figure> {
+): Promise<Figure | undefined> {
   const { confirmSeconds, stepSeconds, maxRate } = settings;
   const most = LONGEST_QUOTA * confirmSeconds;
   let samples = [...first.samples];
@@ -38,11 +47,24 @@ export async function searchQuota(
       rate = Math.min(maxRate, rate * 2);
       continue;
     }
+    if (atOnceOf(run.samples) !== undefined) return undefined;
     samples = [...samples, ...run.samples];
     quota = quotaOf(run.samples, seconds);
     if (!quota.settled) quota = declared(samples, run.samples, seconds) ?? quota;
     seconds = Math.min(most, Math.max(longEnough(), seconds * 1.3));
   }
+  let grew = 1;
+  for (let more = 0; more < DOUBLINGS && paced(quota) && rate < maxRate; more += 1) {
+    rate = Math.min(maxRate, rate * 2);
+    const run = await watch(rate, stepSeconds);
+    if (atOnceOf(run.samples) !== undefined) return undefined;
+    const again = quotaOf(run.samples, stepSeconds);
+    if (!again.settled) break;
+    grew = again.perSecond / quota.perSecond;
+    quota = again;
+    if (grew < GROWS) break;
+  }
+  if (grew > A_SHARE) return undefined;
   const { perSecond, error, settled } = quota;
   return {
     ...ordered(perSecond, perSecond * (1 - error), perSecond * (1 + error)),
@@ -57,6 +79,9 @@ export async function searchQuota(
         }),
   };
 }
+
+/** Lets through evenly, as far as can be seen. */
+const paced = (quota: Quota): boolean => quota.settled && quota.windowSeconds === undefined;
 
 const declaredBy = (samples: readonly Sample[]): Sample['policy'] =>
   samples.findLast(({ policy }) => policy !== undefined)?.policy;

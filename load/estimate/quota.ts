@@ -14,6 +14,8 @@ export interface Quota {
   readonly releases: number;
   readonly limit?: number;
   readonly windowSeconds?: number;
+  /** The share of Poisson arrivals that it refuses at a rate just below it. */
+  readonly refusedBelow?: number;
   /** By its headers, as its window is too long to watch. */
   readonly declared?: true;
 }

@@ -1,4 +1,5 @@
 /** What a search for a capacity is given, and what it finds. */
+import type { QueueFit } from './queue-fit.ts';
 import type { Quota } from './quota.ts';
 import type { Sample, Slo, Step } from './step.ts';
 
@@ -37,11 +38,13 @@ export interface Found {
   readonly confirmed: boolean;
   /** Why it is not confirmed. */
   readonly unconfirmed?: string;
-  readonly model?: { readonly workers: number; readonly serviceMs: number; readonly saturation: number };
+  readonly model?: Pick<QueueFit, 'workers' | 'discipline' | 'serviceMs' | 'saturation'>;
   /** From how many requests a second on fewer are answered than it carried before, and how many. */
   readonly collapse?: { readonly from: number; readonly answersPerSecond: number };
   readonly gotFaster: boolean;
   readonly quota?: Quota;
+  /** So many requests at once are let through; the next one is answered 429. */
+  readonly atOnce?: number;
   /** Seconds of load, and answers counted. */
   readonly watchedSeconds: number;
   readonly samples: number;

@@ -1,6 +1,6 @@
 /** One step of a capacity search: what its requests say about the target, and whether the generator was up to it. */
 import { quantile } from './queue.ts';
-import { shareVerdict, type Verdict } from './verdict.ts';
+import { moreThanChance, shareVerdict, type Verdict } from './verdict.ts';
 
 /** What became of one request that was due at dueMs after the step's start. */
 export interface Sample {
@@ -35,6 +35,7 @@ export interface Step {
   readonly seconds: number;
   readonly requests: number;
   readonly p50Ms: number;
+  readonly p75Ms: number;
   readonly p99Ms: number;
   readonly meanMs: number;
   /** Shares of the requests: failed in any way, and answered with 429. */
@@ -67,7 +68,8 @@ export const isLate = (one: Sample, slo: Slo): boolean => failed(one.status) || 
 /** Late or failed answers against one in a hundred, failed ones against the SLO's share. */
 export function verdictOf(late: number, failures: number, counted: number, slo: Slo): Verdict {
   if (shareVerdict(failures, counted, slo.errorRate) === 'breaks') return 'breaks';
-  return shareVerdict(late, counted, LATE_SHARE);
+  const verdict = shareVerdict(late, counted, LATE_SHARE);
+  return verdict === 'holds' && moreThanChance(failures, counted, slo.errorRate) ? 'undecided' : verdict;
 }
 
 /** Latency that grew by this share of the SLO from a step's first third to its last is a backlog that grows. */
@@ -101,6 +103,7 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
     seconds,
     requests: samples.length,
     p50Ms: quantile(sorted, 0.5),
+    p75Ms: quantile(sorted, 0.75),
     p99Ms,
     meanMs: sorted.reduce((sum, one) => sum + one, 0) / Math.max(1, sorted.length),
     errorRate,
@@ -129,7 +132,8 @@ export interface Saturation {
  * The error comes from batches of answers, so that a server of even pace is known better than one of chance.
  */
 export function saturation(samples: readonly Sample[], seconds: number): Saturation | undefined {
-  const ends = samples.map((one) => one.dueMs + one.latencyMs).sort((a, b) => a - b);
+  const answered = samples.filter(({ status }) => !failed(status));
+  const ends = answered.map((one) => one.dueMs + one.latencyMs).sort((a, b) => a - b);
   // A few that were slow by themselves are no backlog.
   const lastMs = ends[Math.floor(ends.length * 0.98)] ?? 0;
   if (ends.length < 100 || lastMs < seconds * 1120 || samples.some((one) => one.status === 429))

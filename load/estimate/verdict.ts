@@ -31,6 +31,14 @@ export function shareVerdict(bad: number, samples: number, share: number): Verdi
   return 'undecided';
 }
 
+/** How often the share itself shows so many bad ones, where that is to be looked at for longer. */
+const SUSPECT = 0.2;
+
+/** Whether so many bad ones are more than the share would show; fewer answers than it takes to be sure of it tell that. */
+export function moreThanChance(bad: number, samples: number, share: number): boolean {
+  return 1 - binomialAtMost(bad - 1, samples, share) <= SUSPECT;
+}
+
 /** The greatest share, to 95 %, that so many bad ones of so many leave possible. */
 export function shareAtMost(bad: number, samples: number): number {
   if (samples === 0) return 1;

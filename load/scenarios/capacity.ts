@@ -1,5 +1,6 @@
 /** capacity: the highest arrival rate at which the SLO holds and answers stay right. */
 import { searchCapacity } from '../estimate/capacity.ts';
+import type { Quota } from '../estimate/quota.ts';
 import type { Found } from '../estimate/search.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
@@ -88,6 +89,22 @@ async function search(
   return { ...found, clients: clients.length, slo };
 }
 
+/** Refused more often than this just below a quota, callers have to spread their requests. */
+const BUNCHED = 0.01;
+
+function quotaWords({ steps }: Found, { refusedBelow = 0 }: Quota): string[] {
+  const passed = steps.reduce((sum, step) => sum + step.accepted * step.seconds, 0);
+  const seconds = steps.reduce((sum, step) => sum + step.seconds, 0);
+  return [
+    `slower quotas, of more than the ${passed.toFixed(0)} requests that it let through in ${seconds.toFixed(0)} s of load, are not excluded`,
+    ...(refusedBelow > BUNCHED
+      ? [
+          `just below it ${(refusedBelow * 100).toFixed(0)} % are refused of requests that come by chance: it takes few at once`,
+        ]
+      : []),
+  ];
+}
+
 const LIMIT_WORDS: Readonly<Record<Found['limitedBy'], string>> = {
   quota: 'its quota (it answers 429)',
   saturation: 'its hardware (answers become slow)',
@@ -106,12 +123,17 @@ function words(figure: CapacityFigure): string[] {
       ? `${who}: the SLO (${at}) holds at no rate that was tried, ${between}`
       : `${who}: ${perSecond(requestsPerSecond)}, ${between}, at ${at}`,
     `by ${samples} answers in ${watchedSeconds} s of load; ${figure.confirmed ? 'confirmed' : `NOT confirmed: ${figure.unconfirmed}`}`,
-    ...(figure.basis === 'no-rate' ? [] : [`stopped first by ${LIMIT_WORDS[limitedBy]}`]),
+    ...(figure.basis === 'no-rate'
+      ? []
+      : [
+          `stopped first by ${figure.atOnce === undefined ? LIMIT_WORDS[limitedBy] : `its limit of ${figure.atOnce} requests at once (it answers 429)`}`,
+        ]),
     ...(quota?.windowSeconds === undefined
       ? []
       : [
           `${quota.limit} requests in ${quota.windowSeconds} s ${quota.declared ? 'are let through by what its RateLimit headers declare; nothing that was seen contradicts it' : `were let through, by ${quota.releases} releases`}`,
         ]),
+    ...(quota ? quotaWords(figure, quota) : []),
     ...(collapse
       ? [
           `overload lowers its throughput: from ${perSecond(collapse.from)} on it answers ${perSecond(collapse.answersPerSecond)}, and recovers only when less is asked than that`,

@@ -4,8 +4,14 @@
  */
 import type { RunStep } from '../estimate/search.ts';
 import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { quantile, serviceTimes, WorkQueue, type ServiceSettings } from '../estimate/queue.ts';
-import type { Sample } from '../estimate/step.ts';
+import {
+  quantile,
+  serviceTimes,
+  sharedLatencies,
+  WorkQueue,
+  type ServiceSettings,
+} from '../estimate/queue.ts';
+import { failed, type Sample, type Slo } from '../estimate/step.ts';
 import { exponential, poissonArrivals, randomSource } from '../k6/lib/random.ts';
 
 export interface Answer {
@@ -18,17 +24,27 @@ export interface Answer {
 /** Answers a request that arrives at a moment, in milliseconds since the target was started. */
 export type VirtualTarget = (atMs: number) => Answer;
 
+/** Answers all requests of a run at once, for what takes longer when others come behind it. */
+export type VirtualRuns = (atMs: readonly number[]) => readonly Answer[];
+
 const SETTLE_MS = 1500;
 
+export const inOrder =
+  (target: VirtualTarget): VirtualRuns =>
+  (moments) =>
+    moments.map((atMs) => target(atMs));
+
 /** Steps against a target, one after the other on its clock, with the pauses that starting a generator takes. */
-export function stepsAgainst(target: VirtualTarget, seed: number): RunStep {
+export function stepsAgainst(target: VirtualRuns, seed: number): RunStep {
   let nowMs = 0;
   let step = seed * 1000;
   return async (requestsPerSecond, seconds) => {
     const startMs = nowMs;
     let endMs = startMs + seconds * 1000;
-    const samples = poissonArrivals((step += 1), requestsPerSecond, seconds).map((dueMs): Sample => {
-      const answer = target(startMs + dueMs);
+    const due = poissonArrivals((step += 1), requestsPerSecond, seconds);
+    const answers = target(due.map((dueMs) => startMs + dueMs));
+    const samples = due.map((dueMs, index): Sample => {
+      const answer = answers[index]!;
       endMs = Math.max(endMs, startMs + dueMs + answer.latencyMs);
       return { dueMs, serviceMs: answer.latencyMs, ...answer };
     });
@@ -41,6 +57,47 @@ export function queueing(service: ServiceSettings, seed: number): VirtualTarget 
   const queue = new WorkQueue(service.workers);
   const draw = serviceTimes(service, randomSource(seed));
   return (atMs) => ({ latencyMs: queue.finishAt(atMs, draw()) - atMs, status: 200 });
+}
+
+/** Processors that all requests under way share, as threads and event loops do. */
+export function sharing(service: ServiceSettings, seed: number): VirtualRuns {
+  const draw = serviceTimes(service, randomSource(seed));
+  return (moments) =>
+    Array.from(sharedLatencies(service.workers, draw, moments), (latencyMs) => ({ latencyMs, status: 200 }));
+}
+
+export interface RefusalSettings {
+  /** So many requests at once, those that wait among them; the next one is refused. */
+  readonly atOnce: number;
+  readonly status: 429 | 503;
+}
+
+/** Takes so many requests at once, and refuses the others. */
+export function refusing(
+  service: ServiceSettings,
+  { atOnce, status }: RefusalSettings,
+  seed: number,
+): VirtualTarget {
+  const rest = queueing(service, seed);
+  let doneMs: number[] = [];
+  return (atMs) => {
+    doneMs = doneMs.filter((ms) => ms > atMs);
+    if (doneMs.length >= atOnce) return { latencyMs: 1, status, retryAfterSeconds: 1 };
+    const answer = rest(atMs);
+    doneMs.push(atMs + answer.latencyMs);
+    return answer;
+  };
+}
+
+/** Answers a share of whatever is asked with a status of its own. */
+export function failingAtTimes(
+  share: number,
+  status: number,
+  rest: VirtualTarget,
+  seed: number,
+): VirtualTarget {
+  const random = randomSource(seed ^ 0xfa11);
+  return (atMs) => (random() < share ? { latencyMs: 1, status } : rest(atMs));
 }
 
 export interface OverloadSettings extends ServiceSettings {
@@ -65,12 +122,16 @@ export function collapsing(settings: OverloadSettings, seed: number): VirtualTar
   };
 }
 
-/** policy: whether RateLimit headers declare it. */
-export function limited(limiter: LimiterSettings, serviceMs = 5, policy = false): VirtualTarget {
+/** policy: whether RateLimit headers declare it; rest: what answers the requests that are let through. */
+export function limited(
+  limiter: LimiterSettings,
+  policy = false,
+  rest: VirtualTarget = () => ({ latencyMs: 5, status: 200 }),
+): VirtualTarget {
   const ask = createLimiter(limiter);
   return (atMs) => {
     const waitMs = ask.ask(atMs);
-    if (waitMs === 0) return { latencyMs: serviceMs, status: 200 };
+    if (waitMs === 0) return rest(atMs);
     const { limit, windowMs } = limiter;
     return {
       latencyMs: 1,
@@ -124,21 +185,24 @@ export function warming(settings: WarmingSettings, seed: number): VirtualTarget 
 /** A p99 of fewer says nothing. */
 const ENOUGH = 300;
 
-/** The long run's capacity by simulation: the highest rate whose p99 over so long, from an empty start, stays below. */
+/**
+ * The long run's capacity by simulation: the highest rate at which a run of so long, from an empty start, keeps the SLO.
+ */
 export function simulatedCapacity(
-  create: (seed: number) => VirtualTarget,
+  create: (seed: number) => VirtualRuns,
   most: number,
-  p99Ms: number,
+  slo: Slo,
   seconds = 60,
   runs = 9,
 ): number {
   const holds = (rate: number): boolean => {
     const good = Array.from({ length: runs }, (_, run) => {
-      const target = create(run + 1);
-      const sorted = poissonArrivals(run * 31 + 7, rate, seconds)
-        .map((dueMs) => target(dueMs).latencyMs)
+      const answers = create(run + 1)(poissonArrivals(run * 31 + 7, rate, seconds));
+      const failures = answers.filter(({ status }) => failed(status)).length;
+      const sorted = answers
+        .map(({ status, latencyMs }) => (failed(status) ? Infinity : latencyMs))
         .sort((a, b) => a - b);
-      return quantile(sorted, 0.99) < p99Ms;
+      return failures <= slo.errorRate * answers.length && quantile(sorted, 0.99) < slo.p99Ms;
     }).filter(Boolean).length;
     return good * 2 > runs;
   };

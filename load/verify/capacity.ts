@@ -49,7 +49,8 @@ export function trueCapacity(service: ServiceSettings, p99Ms: number): number {
   const saturation = (service.workers * 1000) / service.serviceMs;
   if (service.distribution === 'deterministic') {
     const draw = serviceTimes(service, randomSource(1));
-    return sustainedRate(service.workers, draw, saturation, p99Ms, 150_000, randomSource(2));
+    const queue = { workers: service.workers, discipline: 'in-turn' } as const;
+    return sustainedRate(queue, draw, saturation, p99Ms, 150_000, randomSource(2));
   }
   let [low, high] = [0, saturation];
   for (let round = 0; round < 50; round += 1) {

@@ -1,5 +1,5 @@
 /**
- * `verify overload`, `quotas`, `tails`, `warming`, `queues`: the search for a capacity against targets that behave as
+ * `verify queues`, `sharing`, `overload`, `quotas`, `refusals`, `errors`, `tails`, `warming`: the search for a capacity against targets that behave as
  * real ones do, in virtual time. Truth, figure and error; right is also what says that it does not know.
  */
 import { searchCapacity } from '../estimate/capacity.ts';
@@ -9,17 +9,30 @@ import { randomSource } from '../k6/lib/random.ts';
 import { textTable } from '../scenarios/words.ts';
 import {
   collapsing,
+  failingAtTimes,
+  inOrder,
   limited,
   queueing,
+  refusing,
+  sharing,
   simulatedCapacity,
   slowAtTimes,
   stepsAgainst,
   warming,
-  type VirtualTarget,
+  type VirtualRuns,
 } from '../simulated/targets.ts';
 import { drawServers, trueCapacity } from './capacity.ts';
 
-export const CAPACITY_CLASSES = ['queues', 'overload', 'quotas', 'tails', 'warming'] as const;
+export const CAPACITY_CLASSES = [
+  'queues',
+  'sharing',
+  'overload',
+  'quotas',
+  'refusals',
+  'errors',
+  'tails',
+  'warming',
+] as const;
 export type CapacityClass = (typeof CAPACITY_CLASSES)[number];
 
 export interface SimulationRow {
@@ -34,7 +47,7 @@ export interface SimulationRow {
 interface Simulated {
   readonly name: string;
   readonly truth: number;
-  readonly target: VirtualTarget;
+  readonly target: VirtualRuns;
   /** A target whose truth shows only after so long may be seen as it was until then. */
   readonly truthFromSeconds?: number;
 }
@@ -57,7 +70,14 @@ const DRAW: Readonly<Record<CapacityClass, (index: number, random: () => number)
   queues: (index, random) => {
     const [service] = drawServers(1, Math.floor(random() * 1e6));
     const name = `${service!.workers} × ${service!.serviceMs.toFixed(1)} ms ${service!.distribution}`;
-    return { name, truth: trueCapacity(service!, SLO.p99Ms), target: queueing(service!, index) };
+    return { name, truth: trueCapacity(service!, SLO.p99Ms), target: inOrder(queueing(service!, index)) };
+  },
+  sharing: (index, random) => {
+    const [service] = drawServers(1, Math.floor(random() * 1e6));
+    const name = `${service!.workers} × ${service!.serviceMs.toFixed(1)} ms ${service!.distribution}, shared`;
+    const create = (seed: number) => sharing(service!, seed);
+    const saturation = (service!.workers * 1000) / service!.serviceMs;
+    return { name, truth: simulatedCapacity(create, saturation, SLO), target: create(index) };
   },
   overload: (index, random) => {
     const saturation = 60 + 340 * random();
@@ -68,28 +88,37 @@ const DRAW: Readonly<Record<CapacityClass, (index: number, random: () => number)
       serviceMs: (workers * 1000) / saturation,
       distribution: 'exponential',
     } as const;
-    const create = (seed: number) => collapsing({ ...service, growth }, seed);
+    const create = (seed: number) => inOrder(collapsing({ ...service, growth }, seed));
     const name = `${workers} × ${service.serviceMs.toFixed(1)} ms, ${(growth * 100).toFixed(1)} % more work for each in the queue`;
-    return { name, truth: simulatedCapacity(create, saturation, SLO.p99Ms), target: create(index) };
+    return { name, truth: simulatedCapacity(create, saturation, SLO), target: create(index) };
   },
   quotas: (index, random) => {
     const [limit, windowSeconds] = QUOTAS[index % QUOTAS.length]!;
     const kind = index < QUOTAS.length ? 'fixed-window' : LIMITER_KINDS[index % LIMITER_KINDS.length]!;
     const windowMs = windowSeconds * 1000;
     const declares = windowSeconds > 300;
-    const target = limited({ kind, limit, windowMs, phaseMs: random() * windowMs }, 5, declares);
+    const target = limited({ kind, limit, windowMs, phaseMs: random() * windowMs }, declares);
     return {
       name: `${kind}, ${limit} in ${windowSeconds} s${declares ? ', declared' : ''}`,
       truth: limit / windowSeconds,
-      target,
+      target: inOrder(target),
     };
+  },
+  refusals: (index, random) => REFUSALS[index % REFUSALS.length]!(index, random),
+  errors: (index, random) => {
+    const share = FAILING_SHARES[index % FAILING_SHARES.length]!;
+    const saturation = 100 + 200 * random();
+    const service = { workers: 4, serviceMs: 4000 / saturation, distribution: 'exponential' } as const;
+    const create = (seed: number) => inOrder(failingAtTimes(share, 500, queueing(service, seed), seed));
+    const truth = share > SLO.errorRate ? 0 : trueCapacity(service, SLO.p99Ms);
+    return { name: `500 to ${(share * 100).toFixed(2)} % at any rate`, truth, target: create(index) };
   },
   tails: (index, random) => {
     const share = SLOW_SHARES[index % SLOW_SHARES.length]!;
     const saturation = 100 + 300 * random();
     const service = { workers: 4, serviceMs: 4000 / saturation, distribution: 'exponential' } as const;
-    const create = (seed: number) => slowAtTimes({ share, slowMs: 900 }, service, seed);
-    const truth = share > 0.01 ? 0 : simulatedCapacity(create, saturation, SLO.p99Ms);
+    const create = (seed: number) => inOrder(slowAtTimes({ share, slowMs: 900 }, service, seed));
+    const truth = share > 0.01 ? 0 : simulatedCapacity(create, saturation, SLO);
     return { name: `${(share * 100).toFixed(1)} % slow at any rate`, truth, target: create(index) };
   },
   warming: (index, random) => {
@@ -102,12 +131,66 @@ const DRAW: Readonly<Record<CapacityClass, (index: number, random: () => number)
     return {
       name: `${before.toFixed(0)}/s, from ${fromSeconds.toFixed(0)} to ${untilSeconds.toFixed(0)} s up to ${after.toFixed(0)}/s`,
       truth: trueCapacity(service(after), SLO.p99Ms),
-      target: warming({ before: service(before), after: service(after), fromSeconds, untilSeconds }, index),
+      target: inOrder(
+        warming({ before: service(before), after: service(after), fromSeconds, untilSeconds }, index),
+      ),
       truthFromSeconds: untilSeconds,
     };
   },
 };
 
+/** What answers 429 or 503, and has no quota of the kind that has a window. */
+const REFUSALS: readonly ((index: number, random: () => number) => Simulated)[] = [
+  (index, random) => {
+    const atOnce = 10 + Math.floor(30 * random());
+    const service = { workers: atOnce, serviceMs: 20 + 80 * random(), distribution: 'exponential' } as const;
+    const create = (seed: number) => inOrder(refusing(service, { atOnce, status: 429 }, seed));
+    const truth = simulatedCapacity(create, (atOnce * 1000) / service.serviceMs, SLO, 120);
+    return {
+      name: `429 beyond ${atOnce} at once, ${service.serviceMs.toFixed(0)} ms`,
+      truth,
+      target: create(index),
+    };
+  },
+  (index, random) => {
+    const share = 0.01 + 0.14 * random();
+    const target = failingAtTimes(share, 429, () => ({ latencyMs: 5, status: 200 }), index);
+    return { name: `429 to ${(share * 100).toFixed(1)} % at any rate`, truth: 0, target: inOrder(target) };
+  },
+  (_, random) => {
+    const [limit, burst] = [10 + 50 * random(), 1 + Math.floor(4 * random())];
+    const target = limited({ kind: 'token-bucket', limit, windowMs: 1000, burst });
+    return { name: `${limit.toFixed(1)}/s, burst ${burst}`, truth: limit, target: inOrder(target) };
+  },
+  (index, random) => {
+    const saturation = 80 + 200 * random();
+    const limit = Math.round(saturation * (0.6 + 0.8 * random()));
+    const service = { workers: 2, serviceMs: 2000 / saturation, distribution: 'exponential' } as const;
+    const bucket = { kind: 'token-bucket', limit, windowMs: 1000 } as const;
+    return {
+      name: `a quota of ${limit}/s for a queue of ${saturation.toFixed(0)}/s`,
+      truth: Math.min(limit, trueCapacity(service, SLO.p99Ms)),
+      target: inOrder(limited(bucket, false, queueing(service, index))),
+    };
+  },
+  (index, random) => {
+    const saturation = 80 + 200 * random();
+    const workers = 1 + Math.floor(6 * random());
+    const atOnce = workers + 10 + Math.floor(40 * random());
+    const service = {
+      workers,
+      serviceMs: (workers * 1000) / saturation,
+      distribution: 'exponential',
+    } as const;
+    const create = (seed: number) => inOrder(refusing(service, { atOnce, status: 503 }, seed));
+    return {
+      name: `503 beyond ${atOnce} at once, ${saturation.toFixed(0)}/s`,
+      truth: simulatedCapacity(create, saturation, SLO, 120),
+      target: create(index),
+    };
+  },
+];
+const FAILING_SHARES = [0.004, 0.0003, 0.01, 0.0005, 0.006, 0.0002];
 const QUOTAS = [
   [600, 60],
   [3000, 60],

@@ -120,7 +120,8 @@ function mintedAtOnce(): NonNullable<Fault['server']> {
           verify: parts.tokens.verify.bind(parts.tokens),
           mint: async (claims) => {
             latest = claims;
-            await sleep(5);
+            // Longer than a busy machine takes between two requests that were sent at once.
+            await sleep(30);
             return mint(latest);
           },
         },
