@@ -5,26 +5,46 @@
 import { quantile } from './queue.ts';
 import type { Sample } from './step.ts';
 
-/** Fewer refusals tell nothing. */
+/** Fewer tell nothing of arrivals by chance. */
 const LEAST_REFUSED = 30;
+const LEAST_PASSED = 30;
 /** The share of refusals, and of answers, that has to lie on its side of the limit, give or take a tenth of it. */
 const CLEAR = 0.95;
 const BLUR = 0.1;
 
+/** A request that was sent then, answered so much later, and let through or refused. */
+interface Sent {
+  readonly sentMs: number;
+  readonly rttMs: number;
+  readonly ok: boolean;
+}
+
 /** How many requests at once are let through, where that is what 429 depends on. */
-export function atOnceOf(samples: readonly Sample[]): number | undefined {
-  const sent = samples
-    .map((one) => ({ ...one, sentMs: one.dueMs + one.latencyMs - one.serviceMs }))
-    .sort((a, b) => a.sentMs - b.sentMs);
+export const atOnceOf = (samples: readonly Sample[]): number | undefined =>
+  mostAtOnce(
+    samples
+      .map(({ dueMs, latencyMs, serviceMs, status }) => ({
+        sentMs: dueMs + latencyMs - serviceMs,
+        rttMs: serviceMs,
+        ok: status !== 429,
+      }))
+      .sort((a, b) => a.sentMs - b.sentMs || Number(b.ok) - Number(a.ok)),
+    LEAST_REFUSED,
+  );
+
+/** The same of requests in the order in which they were decided, and refusals enough. */
+export function mostAtOnce(sent: readonly Sent[], leastRefused: number): number | undefined {
   const refused: number[] = [];
   const passed: number[] = [];
+  // On its way a request is not at the target; a refusal takes no longer than the way.
+  const wayMs = Math.min(...sent.flatMap(({ ok, rttMs }) => (ok ? [] : [rttMs])));
   let open: number[] = [];
-  for (const { sentMs, serviceMs, status } of sent) {
+  for (const { sentMs, rttMs, ok } of sent) {
     open = open.filter((doneMs) => doneMs > sentMs);
-    (status === 429 ? refused : passed).push(open.length);
-    if (status !== 429) open.push(sentMs + serviceMs);
+    (ok ? passed : refused).push(open.length);
+    if (ok) open.push(sentMs + rttMs - wayMs);
   }
-  if (refused.length < LEAST_REFUSED || passed.length < LEAST_REFUSED) return undefined;
+  if (refused.length < leastRefused || passed.length < LEAST_PASSED) return undefined;
   refused.sort((a, b) => a - b);
   const limit = quantile(refused, 0.5);
   const give = Math.max(1, BLUR * limit);

@@ -1,7 +1,7 @@
 /** The estimators against simulated targets, whose truth is known and whose time costs nothing. */
 import { expect, test } from '@playwright/test';
 import { countOf, bucketOf, histogramOf, mergeHistograms, quantileBucket } from '../k6/lib/histogram.ts';
-import { randomSource } from '../k6/lib/random.ts';
+import { exponential, randomSource } from '../k6/lib/random.ts';
 import { drawLimiters } from '../verify/rate-limit.ts';
 import { depthShape, type PageSample } from './depth.ts';
 import { identifyLimiter } from './limiter-fit.ts';
@@ -79,6 +79,29 @@ test('limiter: what delays instead of refusing is a shaper, at any round trip', 
     const found = identifyLimiter(probeVirtually(decide, { rttMs, jitterMs: 0.5 }, limits, 1));
     expect(found).toMatchObject({ kind: 'cannot-tell', shaper: { ratePerSecond: expect.closeTo(40, 0) } });
     expect(found.requests).toBeLessThan(400);
+  }
+});
+
+test('limiter: so many at once are no limit in time, wherever they are asked from', () => {
+  for (const [atOnce, rttMs] of [
+    [7, 50],
+    [16, 10],
+    [40, 30],
+  ] as const) {
+    for (const spread of [false, true]) {
+      const random = randomSource(atOnce);
+      let doneMs: number[] = [];
+      const decide = (atMs: number) => {
+        doneMs = doneMs.filter((ms) => ms > atMs);
+        if (doneMs.length >= atOnce) return { waitMs: 1000 };
+        const delayMs = spread ? exponential(random, 80) : 80;
+        doneMs.push(atMs + delayMs);
+        return { waitMs: 0, delayMs };
+      };
+      const limits = { maxRequests: 2000, maxSeconds: 60 };
+      const found = identifyLimiter(probeVirtually(decide, { rttMs, jitterMs: 0.4 }, limits, 1));
+      expect(found).toMatchObject({ kind: 'cannot-tell', atOnce: expect.closeTo(atOnce, -0.5) });
+    }
   }
 });
 

@@ -3,6 +3,7 @@
  * answers; kinds that contradict none (almost) remain. The moments of the answers are known give or take a little.
  * A probe that was cut short did not ask all that tells the kinds apart: none is named then.
  */
+import { mostAtOnce } from './at-once.ts';
 import { fitAll } from './limiter-candidates.ts';
 import { SLACK_MS } from './limiter-evidence.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
@@ -19,6 +20,8 @@ export interface LimiterFinding {
   readonly retryAfterHonest?: boolean;
   /** It holds requests back to an even pace: it delays them, before it refuses any, if it ever does. */
   readonly shaper?: Shaper;
+  /** It counts no requests in time: so many at once are let through, and the next one is refused. */
+  readonly atOnce?: number;
   /** Whose requests it counts: each client's, or all of them from here; absent where there was one client only. */
   readonly scope?: 'client' | 'shared';
   readonly requests: number;
@@ -33,14 +36,33 @@ export interface LimiterFinding {
 /** Answers more at odds with a kind than this share rule it out. */
 const TOLERATED = 0.012;
 
+/** What counts requests in time refuses the polls behind a burst too, with none under way: few refusals tell. */
+const LEAST_REFUSED = 4;
+
 export function identifyLimiter({ seen, cutBy }: Probed): LimiterFinding {
   const requests = seen.length;
   const honest = honesty(seen);
   const watchedSeconds = Math.round(((seen.at(-1)?.atMs ?? 0) - (seen[0]?.atMs ?? 0)) / 1000);
   const common = { requests, watchedSeconds, ...(honest === undefined ? {} : { retryAfterHonest: honest }) };
   const shaper = shaperOf(seen);
-  if (shaper) return { kind: 'cannot-tell', shaper, alternatives: [], explained: {}, ...common };
+  if (shaper)
+    return {
+      kind: shaper.orOneWorker === 'rather' ? 'none-found' : 'cannot-tell',
+      shaper,
+      alternatives: [],
+      explained: {},
+      ...common,
+    };
   if (seen.every(({ ok }) => ok)) return { kind: 'none-found', alternatives: [], explained: {}, ...common };
+
+  const atOnce = mostAtOnce(
+    seen.flatMap(({ sentMs, rttMs, ok }) =>
+      sentMs === undefined || rttMs === undefined ? [] : [{ sentMs, rttMs, ok }],
+    ),
+    LEAST_REFUSED,
+  );
+  if (atOnce !== undefined)
+    return { kind: 'cannot-tell', atOnce, alternatives: [], explained: {}, ...common };
 
   const fits = fitAll(seen);
   const explained = Object.fromEntries(fits.map((fit) => [fit.best.kind, 1 - fit.misses / requests]));

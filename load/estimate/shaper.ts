@@ -5,8 +5,8 @@ export interface Shaper {
   readonly ratePerSecond: number;
   /** As many were held back at once, at most; where more are refused, that is its queue. */
   readonly heldBack: number;
-  /** A server that works on one request at a time would look the same behind so long a way. */
-  readonly orOneWorker: boolean;
+  /** A server that works on one request at a time would look the same behind so long a way; or it is one. */
+  readonly orOneWorker: boolean | 'rather';
 }
 
 /** Held back is what took so much longer than the quickest. */
@@ -43,8 +43,7 @@ export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
     .map(({ one, before }) => Math.abs(one.rttMs - before.rttMs))
     .slice(0, 3);
   const soon = apart.some((ms) => Math.abs(ms / paceMs - 1) < EVEN);
-  const orOneWorker = quickest >= paceMs * 0.95;
-  if (orOneWorker && !(quickest > paceMs * 1.15 && soon)) return undefined;
+  const orOneWorker = quickest >= paceMs * 0.95 && (quickest > paceMs * 1.15 && soon ? true : 'rather');
   const held = Math.max(...times.map(({ rttMs }) => (rttMs - quickest) / paceMs));
   return { ratePerSecond: Number((1000 / paceMs).toPrecision(3)), heldBack: Math.round(held), orOneWorker };
 }

@@ -24,7 +24,8 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
   let probed = await ask(session, limits);
   let limiter = identifyLimiter(probed);
   const left = limits.maxRequests - probed.seen.length;
-  if (limiter.kind === 'cannot-tell' && !limiter.shaper && !probed.cutBy && left > probed.seen.length) {
+  const open = limiter.kind === 'cannot-tell' && !limiter.shaper && limiter.atOnce === undefined;
+  if (open && !probed.cutBy && left > probed.seen.length) {
     session.tell('  these answers leave the kind open: asking once more');
     await setTimeout(settleSeconds(limiter, probed.seen) * 1000);
     const again = await ask(session, { ...limits, maxRequests: left });
@@ -39,7 +40,10 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
     });
   }
   const spare = limits.maxRequests - limiter.requests;
-  const scope = limiter.shaper ? undefined : await scopeOf(session, limiter, probed, spare);
+  const scope =
+    limiter.shaper || limiter.atOnce !== undefined
+      ? undefined
+      : await scopeOf(session, limiter, probed, spare);
   if (scope) limiter = { ...limiter, scope };
   const startedAt = probed.seen[0]!.atMs;
   const why = limiter.kind === 'cannot-tell' ? unusable(limiter, probed, limits) : undefined;
@@ -59,7 +63,7 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
 
 /** Kinds that would all have answered so are a result too. Too few answers are none, and so are those that no kind gives. */
 function unusable(limiter: LimiterFinding, { cutBy }: Probed, limits: RateLimitOptions): string | undefined {
-  if (limiter.shaper) return undefined;
+  if (limiter.shaper || limiter.atOnce !== undefined) return undefined;
   if (cutBy === 'maxSeconds')
     return `${limits.maxSeconds} s were too short to tell: allow more with --max-seconds`;
   if (cutBy) return `${limits.maxRequests} requests were too few to tell: allow more with --max-requests`;
@@ -169,16 +173,19 @@ function words(
   { maxRequests, maxSeconds }: RateLimitOptions,
   why?: string,
 ): string[] {
-  const { kind, requests, alternatives, watchedSeconds, shaper, scope } = limiter;
+  const { kind, requests, alternatives, watchedSeconds, shaper, atOnce, scope } = limiter;
   const cost = `${requests} requests were sent in ${watchedSeconds} s; slower limits beyond so many are not excluded`;
-  if (kind === 'none-found')
-    return [`no limit was met within ${maxRequests} requests or ${maxSeconds} s`, cost];
   if (shaper) {
+    const worker = 'a server that works on one request at a time';
+    const what = { false: 'a shaper', true: `a shaper, or ${worker}`, rather: `${worker}, or a shaper` };
     return [
-      `a shaper${shaper.orOneWorker ? ', or a server that works on one request at a time' : ''}: requests beyond ${shaper.ratePerSecond}/s are delayed, not refused; up to ${shaper.heldBack} were held back at once`,
+      `${what[`${shaper.orOneWorker}`]}: requests beyond ${shaper.ratePerSecond}/s are delayed, not refused; up to ${shaper.heldBack} were held back at once`,
       cost,
     ];
   }
+  if (kind === 'none-found') return [`no limit was met`, cost];
+  if (atOnce !== undefined)
+    return [`no limit of requests in time: ${atOnce} at once are answered, and the next one with 429`, cost];
   const figures = [
     limiter.limit === undefined ? '' : `${limiter.limit} requests in ${limiter.windowSeconds} s`,
     limiter.burst === undefined ? '' : `a burst of ${limiter.burst}, then ${limiter.ratePerSecond}/s`,
