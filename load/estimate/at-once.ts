@@ -34,17 +34,23 @@ export const atOnceOf = (samples: readonly Sample[]): number | undefined =>
 
 /** The same of requests in the order in which they were decided, and refusals enough. */
 export function mostAtOnce(sent: readonly Sent[], leastRefused: number): number | undefined {
+  const refusals = sent.flatMap(({ ok, rttMs }) => (ok ? [] : [rttMs]));
+  if (refusals.length < leastRefused || sent.length - refusals.length < LEAST_PASSED) return undefined;
+  // On its way a request is not at the target; a refusal takes no longer than the way, and maybe some work.
+  const mostMs = Math.min(...refusals);
+  return [mostMs, mostMs / 2, 0].map((wayMs) => separating(sent, wayMs)).find((limit) => limit !== undefined);
+}
+
+/** The number under way that keeps refusals and answers apart. */
+function separating(sent: readonly Sent[], wayMs: number): number | undefined {
   const refused: number[] = [];
   const passed: number[] = [];
-  // On its way a request is not at the target; a refusal takes no longer than the way.
-  const wayMs = Math.min(...sent.flatMap(({ ok, rttMs }) => (ok ? [] : [rttMs])));
   let open: number[] = [];
   for (const { sentMs, rttMs, ok } of sent) {
     open = open.filter((doneMs) => doneMs > sentMs);
     (ok ? passed : refused).push(open.length);
     if (ok) open.push(sentMs + rttMs - wayMs);
   }
-  if (refused.length < leastRefused || passed.length < LEAST_PASSED) return undefined;
   refused.sort((a, b) => a - b);
   const limit = quantile(refused, 0.5);
   const give = Math.max(1, BLUR * limit);

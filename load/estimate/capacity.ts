@@ -32,6 +32,8 @@ const MOST_STEPS = 45;
 const EXTENSIONS = 2;
 const LONGEST_BRACKET_SECONDS = 40;
 const LONGEST_CONFIRMATION = 4;
+/** The last look is so many confirmations long: what happens once a minute, and collapses by chance, is in it. */
+const EVERY_MINUTE = 2;
 /** An interval whose ends lie further apart than this says too little to be confirmed. */
 const WIDE = 1.5;
 /** Just below a quota. */
@@ -182,7 +184,7 @@ class Search {
   }
 
   async #narrow(): Promise<Figure> {
-    const { slo, stepSeconds, confirmSeconds, seed } = this.#settings;
+    const { slo, stepSeconds, seed } = this.#settings;
     const start = this.#bracket();
     const saturated = saturationOf(this.#evidence(), this.#settings.slo);
     if (start.low === 0 && !(await this.#holdsLow())) return atNoRate(this.#evidence(), this.#settings.slo);
@@ -213,7 +215,7 @@ class Search {
       for (const rate of [lowest, lowest * 0.95, lowest * 0.9]) {
         if (confirmed) break;
         lowest = rate;
-        confirmed = await this.#confirm(rate, confirmSeconds);
+        confirmed = await this.#confirm(rate);
       }
       const final = fit() ?? refined;
       const { low, high } = this.#bracket();
@@ -232,12 +234,13 @@ class Search {
   }
 
   /** Whether a long run holds; where errors are what broke the SLO above, with as many answers as their share takes. */
-  async #confirm(rate: number, seconds: number): Promise<boolean> {
+  async #confirm(rate: number): Promise<boolean> {
+    const seconds = EVERY_MINUTE * this.#settings.confirmSeconds;
     let { verdict } = await this.#run(rate, seconds, EXTENSIONS - 1);
     const broke = this.#evidence().some(
       (step) => step.verdict === 'breaks' && step.failures > 0 && step.late === step.failures,
     );
-    const enough = 3 / this.#settings.slo.errorRate;
+    const enough = 6 / this.#settings.slo.errorRate;
     const counted = (): number =>
       this.#evidence().reduce((sum, step) => sum + (step.offered === rate ? step.counted : 0), 0);
     for (
@@ -250,7 +253,7 @@ class Search {
   }
 
   async #bisect(): Promise<Figure> {
-    const { stepSeconds, confirmSeconds } = this.#settings;
+    const { stepSeconds } = this.#settings;
     let undecided: number | undefined;
     for (let voids = 0; ;) {
       const { low, high } = this.#bracket();
@@ -267,13 +270,11 @@ class Search {
     }
     const { low, high } = this.#bracket();
     let rate = low > 0 && low < high ? low : (undecided ?? high) * 0.93;
-    // What collapses does so by chance, and the later the nearer it was: watched for longer.
     const collapse = collapseOf(this.#evidence(), this.#settings.slo) !== undefined;
-    const seconds = confirmSeconds * (collapse ? 2 : 1);
     let confirmed = false;
     for (let retry = 0; retry < 4 && !confirmed; retry += 1) {
       if (retry > 0) rate *= 0.94;
-      confirmed = await this.#confirm(rate, seconds);
+      confirmed = await this.#confirm(rate);
     }
     // Rates below one that held are carried: where a long run there breaks, the target is not steady.
     const long = this.#evidence().filter((step) => step.seconds >= stepSeconds);

@@ -2,7 +2,7 @@
 import { bracketOf, pooled } from './bracket.ts';
 import type { Found } from './search.ts';
 import type { Slo, Step } from './step.ts';
-import { binomialAtMost, moreThanChance, shareVerdict } from './verdict.ts';
+import { binomialAtMost, LEAST_SAMPLES, moreThanChance, shareVerdict } from './verdict.ts';
 
 export type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
   Partial<Pick<Found, 'unconfirmed' | 'model' | 'limitedBy' | 'quota'>>;
@@ -67,6 +67,8 @@ export function openEnded(evidence: readonly Step[], slo: Slo, why: string): Fig
 
 /** What three answers of four take, against the lowest rate, where no queue makes them wait. */
 const NO_QUEUE = 1.25;
+/** The part of what a target can answer at which no queue makes one in a hundred late. */
+const SLIGHT = 0.3;
 
 /** The SLO holds at none of the rates. */
 export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
@@ -76,12 +78,18 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
   // Where the load shows, late answers may be its doing, and there may be fewer at a lower rate.
   const quietMs = Math.min(...evidence.filter(({ offered }) => offered === lowest).map(({ p75Ms }) => p75Ms));
   const quiet = evidence.filter(({ p75Ms }) => p75Ms <= quietMs * NO_QUEUE + 2);
-  const sure = [1, 2, 4, 8].some((times) => pooled(quiet, 0, lowest * times, slo) === 'breaks');
+  const slight = lowest <= SLIGHT * (saturationOf(evidence, slo) ?? Infinity);
+  const sure = [1, 2, 4, 8].some((times) => {
+    const upTo = quiet.filter(({ offered }) => offered <= lowest * times);
+    return pooled(upTo, 0, Infinity, slo) === 'breaks' && failuresOf(upTo).counted >= LEAST_SAMPLES / 2;
+  });
   return {
     ...ordered(0, 0, high),
     basis: 'no-rate',
-    confirmed: sure,
-    ...(sure ? {} : { unconfirmed: 'the SLO surely held at no rate, and surely broke at none so low' }),
+    confirmed: sure && slight,
+    ...(sure && slight
+      ? {}
+      : { unconfirmed: 'the SLO surely held at no rate, and surely broke at none so low' }),
   };
 }
 
