@@ -31,6 +31,8 @@ const MOST_STEPS = 45;
 /** How often an undecided step goes on. */
 const EXTENSIONS = 2;
 const LONGEST_BRACKET_SECONDS = 40;
+/** So many failures have to be due at the SLO's share before it is told from twice as many. */
+const ENOUGH_FAILURES = 6;
 const LONGEST_CONFIRMATION = 4;
 /** The last look is so many confirmations long: what happens once a minute, and collapses by chance, is in it. */
 const EVERY_MINUTE = 2;
@@ -240,7 +242,7 @@ class Search {
     const broke = this.#evidence().some(
       (step) => step.verdict === 'breaks' && step.failures > 0 && step.late === step.failures,
     );
-    const enough = 6 / this.#settings.slo.errorRate;
+    const enough = ENOUGH_FAILURES / this.#settings.slo.errorRate;
     const counted = (): number =>
       this.#evidence().reduce((sum, step) => sum + (step.offered === rate ? step.counted : 0), 0);
     for (
@@ -281,15 +283,15 @@ class Search {
     const unsteady = rate < bracketOf(long, this.#settings.slo).low * 0.9;
     const top = Number.isFinite(high) ? Math.max(high, rate) : rate;
     // Beyond a rate that stayed undecided, and where overload lowers the throughput, nothing is promised.
-    const sure = undecided !== undefined || collapse;
-    const figure = confirmed && !sure && rate >= low * 0.99 ? (Math.max(rate, low) + top) / 2 : rate;
+    const nothingAbove = undecided !== undefined || collapse;
+    const figure = confirmed && !nothingAbove && rate >= low * 0.99 ? (Math.max(rate, low) + top) / 2 : rate;
     const bounds = ordered(figure, Math.min(rate, low || rate) * UNSETTLED, Math.max(top, low) * 1.03);
     const why = unsteady
       ? `it held ${low.toFixed(1)}/s once and not again`
       : !confirmed
         ? 'no long run held'
         : bounds.interval[1] > WIDE * bounds.interval[0]
-          ? 'in between, so few answers decide nothing in the time that a search may take'
+          ? 'too few answers came to decide between the ends of its interval'
           : undefined;
     return {
       ...bounds,
@@ -345,7 +347,8 @@ class Search {
       };
     // What it lets through has to be answered in time as well.
     const below = figure.requestsPerSecond * BELOW;
-    await this.#run(below, stepSeconds, 0, true);
+    const { void: spoiled } = await this.#run(below, stepSeconds);
+    if (spoiled) return figure;
     const { samples } = this.#runs.at(-1)!;
     const passed = samples.filter(({ status }) => status !== 429);
     if (judgeStep(below, stepSeconds, passed, slo).verdict === 'breaks') return undefined;
