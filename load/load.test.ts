@@ -178,6 +178,17 @@ test('rate-limit: what is asked before the probe uses nothing up', async ({ k6 }
   expect(tables!['answers']!.findIndex(({ ok }) => ok === 0)).toBe(40);
 });
 
+test('rate-limit: a limit of requests at once is none of requests in time', async ({ k6 }) => {
+  const service = { workers: 12, serviceMs: 80, distribution: 'deterministic' } as const;
+  await using server = await startSimulatedServer({ service, atOnce: 12 });
+  const session = await openSession(k6, server.target());
+  const found = await rateLimit.run(session, { ...OPTIONS, maxRequests: 600, maxSeconds: 30 });
+  expect(found).toMatchObject({ limiter: { kind: 'cannot-tell' }, held: true });
+  // A busy machine sends what belongs together apart; then nothing is named at all.
+  if (found.limiter!.atOnce === undefined) expect(found.limiter!.alternatives.length).not.toBe(1);
+  else expect(found.limiter!.atOnce).toBeCloseTo(12, -0.5);
+});
+
 for (const [shared, scope] of [
   [false, 'client'],
   [true, 'shared'],

@@ -17,6 +17,8 @@ export interface SimulatedSettings {
   /** Per client, or for all of them. */
   readonly limiter?: LimiterSettings;
   readonly sharedLimiter?: boolean;
+  /** So many pages at once; the next one is answered 429. */
+  readonly atOnce?: number;
   readonly paging?: PagingDefect;
   /** Times what the paging mistake costs; default 1. */
   readonly pagingCost?: number;
@@ -71,6 +73,7 @@ export function createSimulatedServer(settings: SimulatedSettings): Server {
   const lifetime = settings.tokenLifetimeSeconds ?? 3600;
   const tokens = new Map<string, { client: SimulatedClient; expiresAtMs: number }>();
   let firstPageMs: number | undefined;
+  let underWay = 0;
   const counts: SimulatedCounts = { tokens: 0, pages: 0, unauthenticated: 0, limited: 0 };
 
   const halfMs = (settings.rttMs ?? 0) / 2;
@@ -134,7 +137,8 @@ export function createSimulatedServer(settings: SimulatedSettings): Server {
     if (!path) return send(response, 404, { code: 'not_found' });
     if (path[1] !== client.tenantId) return send(response, 403, { code: 'forbidden' });
 
-    const waitMs = limiterOf(client.clientId)?.ask(nowMs) ?? 0;
+    const most = settings.atOnce ?? Infinity;
+    const waitMs = underWay >= most ? 1000 : (limiterOf(client.clientId)?.ask(nowMs) ?? 0);
     if (waitMs > 0) {
       counts.limited += 1;
       const seconds = Math.max(0, Math.ceil(waitMs / 1000 - 1e-9) + (settings.retryAfterLie ?? 0));
@@ -146,7 +150,9 @@ export function createSimulatedServer(settings: SimulatedSettings): Server {
     const serviceMs = (draw?.() ?? 0) + extraMs;
     firstPageMs ??= nowMs;
     const doneMs = thawed(queue ? queue.finishAt(nowMs, serviceMs) : nowMs + serviceMs);
+    underWay += 1;
     const reply = (): void => {
+      underWay -= 1;
       response.writeHead(200, {
         'content-type': 'application/json',
         ...(link ? { link: `<${link}>; rel="next"` } : {}),
