@@ -46,6 +46,9 @@ for (const kind of LIMITER_KINDS) {
           ? found.ratePerSecond! / rate - 1
           : (found.windowSeconds! * 1000) / settings.windowMs - 1;
       expect(Math.abs(windowError)).toBeLessThan(0.05);
+      const [low, high] = found.interval!;
+      expect((found.ratePerSecond ?? found.windowSeconds!) / (1 + windowError)).toBeGreaterThan(low * 0.99);
+      expect((found.ratePerSecond ?? found.windowSeconds!) / (1 + windowError)).toBeLessThan(high * 1.01);
       expect(found.requests).toBeLessThan(9 * limit + 100);
       expect(found.retryAfterHonest).not.toBe(false);
     }

@@ -6,6 +6,7 @@
 import { mostAtOnce } from './at-once.ts';
 import { fitAll } from './limiter-candidates.ts';
 import { SLACK_MS } from './limiter-evidence.ts';
+import { windowsBetween } from './limiter-interval.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
 import { shaperOf, type Shaper } from './shaper.ts';
@@ -16,6 +17,8 @@ export interface LimiterFinding {
   readonly windowSeconds?: number;
   readonly burst?: number;
   readonly ratePerSecond?: number;
+  /** Of windowSeconds, or of ratePerSecond where it is a bucket: what the answers leave possible. */
+  readonly interval?: readonly [low: number, high: number];
   /** Whether the wait that 429 named was enough; absent where none was named or none waited out. */
   readonly retryAfterHonest?: boolean;
   /** It holds requests back to an even pace: it delays them, before it refuses any, if it ever does. */
@@ -82,10 +85,20 @@ export function identifyLimiter({ seen, cutBy }: Probed): LimiterFinding {
   // Moments known no better than requests let through lie apart tell no kind from one that paces otherwise.
   const blurred = typicalSlackMs(seen) > windowMs / limit;
   const likewise = blurred ? LIMITER_KINDS.filter((other) => (explained[other] ?? 0) > 0.9) : [];
+  const [lowMs, highMs] = windowsBetween(seen, winner.best);
+  const perSecond = (ms: number): number => round((limit * 1000) / ms);
   const figures =
     kind === 'token-bucket'
-      ? { burst: limit, ratePerSecond: round((limit * 1000) / windowMs) }
-      : { limit, windowSeconds: round(windowMs / 1000) };
+      ? {
+          burst: limit,
+          ratePerSecond: perSecond(windowMs),
+          interval: [perSecond(highMs), perSecond(lowMs)] as const,
+        }
+      : {
+          limit,
+          windowSeconds: round(windowMs / 1000),
+          interval: [round(lowMs / 1000), round(highMs / 1000)] as const,
+        };
   return tied || cutBy || blurred
     ? {
         kind: 'cannot-tell',

@@ -113,11 +113,13 @@ const LIMIT_WORDS: Readonly<Record<Found['limitedBy'], string>> = {
 
 function words(figure: CapacityFigure): string[] {
   const { requestsPerSecond, interval, limitedBy, slo, perServer, clients } = figure;
-  const upTo = Number.isFinite(interval[1]) ? interval[1].toFixed(1) : 'unknown';
   const who = clients === 1 ? 'one client' : `${clients} clients`;
   const { collapse, quota, watchedSeconds, samples } = figure;
   const at = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
-  const between = `between ${interval[0].toFixed(1)} and ${upTo}`;
+  const [low, high] = interval.map((end) => end.toFixed(1));
+  const between = Number.isFinite(interval[1])
+    ? `between ${low} and ${high}`
+    : `at least ${low}, and how much more was not seen`;
   return [
     figure.basis === 'no-rate'
       ? `${who}: the SLO (${at}) holds at no rate that was tried, ${between}`

@@ -186,9 +186,12 @@ function words(
   if (kind === 'none-found') return [`no limit was met`, cost];
   if (atOnce !== undefined)
     return [`no limit of requests in time: ${atOnce} at once are answered, and the next one with 429`, cost];
+  const between = `between ${limiter.interval?.join(' and ')}`;
   const figures = [
-    limiter.limit === undefined ? '' : `${limiter.limit} requests in ${limiter.windowSeconds} s`,
-    limiter.burst === undefined ? '' : `a burst of ${limiter.burst}, then ${limiter.ratePerSecond}/s`,
+    limiter.limit === undefined ? '' : `${limiter.limit} requests in ${limiter.windowSeconds} s (${between})`,
+    limiter.burst === undefined
+      ? ''
+      : `a burst of ${limiter.burst}, then ${limiter.ratePerSecond}/s (${between})`,
   ].filter(Boolean);
   const others = alternatives.map((other) => NAMES[other]).join(', ');
   const named =

@@ -23,6 +23,8 @@ export interface RateLimitRow {
   readonly limitError: number;
   /** Of the window; of the rate for a token bucket. */
   readonly windowError: number;
+  /** Whether the interval holds it. */
+  readonly inside: boolean;
   readonly right: boolean;
   /** It says that it cannot tell. */
   readonly open: boolean;
@@ -72,13 +74,14 @@ async function one(truth: LimiterSettings, options: VerifyRateLimitOptions): Pro
 /** How far the figures are from the truth, and whether they and the kind are right, open, or wrong. */
 export function errorsOf(truth: LimiterSettings, found: LimiterFinding) {
   const bucket = truth.kind === 'token-bucket';
+  const paced = bucket ? (truth.limit * 1000) / truth.windowMs : truth.windowMs / 1000;
+  const [low, high] = found.interval ?? [NaN, NaN];
   const limitError = (found.limit ?? found.burst ?? NaN) / (bucket ? truth.burst! : truth.limit) - 1;
-  const windowError = bucket
-    ? (found.ratePerSecond ?? NaN) / ((truth.limit * 1000) / truth.windowMs) - 1
-    : ((found.windowSeconds ?? NaN) * 1000) / truth.windowMs - 1;
+  const windowError = ((bucket ? found.ratePerSecond : found.windowSeconds) ?? NaN) / paced - 1;
   const near = Math.abs(limitError) <= 0.05 && Math.abs(windowError) <= 0.05;
   const right = found.kind === truth.kind && near;
-  return { limitError, windowError, right, open: found.kind === 'cannot-tell' };
+  const inside = paced >= low && paced <= high;
+  return { limitError, windowError, inside, right, open: found.kind === 'cannot-tell' };
 }
 
 export function rateLimitTable(rows: readonly RateLimitRow[]): { text: string; ok: boolean } {
@@ -93,6 +96,7 @@ export function rateLimitTable(rows: readonly RateLimitRow[]): { text: string; o
       'found',
       'limit error',
       'window error',
+      'interval',
       'requests',
       '× limit',
       'also fits',
@@ -111,6 +115,7 @@ export function rateLimitTable(rows: readonly RateLimitRow[]): { text: string; o
         found.kind,
         percent(limitError),
         percent(windowError),
+        found.interval?.join('…') ?? '',
         found.requests,
         (found.requests / limit).toFixed(1),
         found.alternatives.join(' '),
@@ -125,6 +130,8 @@ export function rateLimitTable(rows: readonly RateLimitRow[]): { text: string; o
   const worst = (of: (row: RateLimitRow) => number): number =>
     Math.max(...rows.map((row) => Math.abs(of(row))).filter((error) => !Number.isNaN(error)));
   const open = rows.filter((row) => !row.right && row.open).length;
-  const sum = `${right} of ${rows.length} right, ${open} open; worst error of the limit ${percent(worst((row) => row.limitError))}, of the window ${percent(worst((row) => row.windowError))}; requests: median ${times[times.length >> 1]?.toFixed(1)} × the limit`;
+  const named = rows.filter((row) => row.right);
+  const inside = named.filter((row) => row.inside).length;
+  const sum = `${right} of ${rows.length} right, ${open} open; worst error of the limit ${percent(worst((row) => row.limitError))}, of the window ${percent(worst((row) => row.windowError))}, inside its interval ${inside} of ${named.length}; requests: median ${times[times.length >> 1]?.toFixed(1)} × the limit`;
   return { text: `${table}\n\n${sum}`, ok: right + open === rows.length && right >= rows.length * 0.7 };
 }
