@@ -118,6 +118,18 @@ test('limiter: a server that is slow by its work is no shaper', () => {
   }
 });
 
+test('limiter: a server of one worker that has a limit is limited', () => {
+  const queue = new WorkQueue(1);
+  const limiter = createLimiter({ kind: 'fixed-window', limit: 25, windowMs: 3000 });
+  const decide = (atMs: number) => {
+    const waitMs = limiter.ask(atMs);
+    return { waitMs, delayMs: waitMs > 0 ? 0 : queue.finishAt(atMs, 10) - atMs };
+  };
+  const limits = { maxRequests: 2000, maxSeconds: 60 };
+  const found = identifyLimiter(probeVirtually(decide, { rttMs: 2, jitterMs: 0.3 }, limits, 1));
+  expect([found.kind, ...found.alternatives]).toContain('fixed-window');
+});
+
 test('limiter: of two stacked ones the fast one is named', () => {
   const fast = createLimiter({ kind: 'fixed-window', limit: 30, windowMs: 3000 });
   const slow = createLimiter({ kind: 'fixed-window', limit: 1000, windowMs: 3_600_000 });

@@ -47,16 +47,10 @@ export function identifyLimiter({ seen, cutBy }: Probed): LimiterFinding {
   const honest = honesty(seen);
   const watchedSeconds = Math.round(((seen.at(-1)?.atMs ?? 0) - (seen[0]?.atMs ?? 0)) / 1000);
   const common = { requests, watchedSeconds, ...(honest === undefined ? {} : { retryAfterHonest: honest }) };
+  const none = { alternatives: [], explained: {}, ...common };
   const shaper = shaperOf(seen);
-  if (shaper)
-    return {
-      kind: shaper.orOneWorker === 'rather' ? 'none-found' : 'cannot-tell',
-      shaper,
-      alternatives: [],
-      explained: {},
-      ...common,
-    };
-  if (seen.every(({ ok }) => ok)) return { kind: 'none-found', alternatives: [], explained: {}, ...common };
+  if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...none };
+  if (seen.every(({ ok }) => ok)) return { kind: 'none-found', ...(shaper ? { shaper } : {}), ...none };
 
   const atOnce = mostAtOnce(
     seen.flatMap(({ sentMs, rttMs, ok }) =>
@@ -64,8 +58,7 @@ export function identifyLimiter({ seen, cutBy }: Probed): LimiterFinding {
     ),
     LEAST_REFUSED,
   );
-  if (atOnce !== undefined)
-    return { kind: 'cannot-tell', atOnce, alternatives: [], explained: {}, ...common };
+  if (atOnce !== undefined) return { kind: 'cannot-tell', atOnce, ...none };
 
   const fits = fitAll(seen);
   const explained = Object.fromEntries(fits.map((fit) => [fit.best.kind, 1 - fit.misses / requests]));
@@ -75,7 +68,7 @@ export function identifyLimiter({ seen, cutBy }: Probed): LimiterFinding {
     .filter((fit) => fit.misses <= TOLERATED * requests + 1 && fit.misses <= least + 2)
     .sort((a, b) => a.misses - b.misses);
   const winner = remaining[0];
-  if (!winner) return { kind: 'cannot-tell', alternatives: [], explained, ...common };
+  if (!winner) return { kind: 'cannot-tell', ...none, explained };
   const alternatives = remaining.slice(1).map((fit) => fit.best.kind);
   // Nothing was asked yet that would have told them apart.
   const unasked = cutBy ? LIMITER_KINDS.filter((kind) => !fits.some((fit) => fit.best.kind === kind)) : [];

@@ -4,7 +4,7 @@
  * the fit counts only if runs of the same length, simulated on it, look like every step that was measured.
  */
 import { randomSource } from '../k6/lib/random.ts';
-import { latencies, quantile, sustainedRate, type Discipline } from './queue.ts';
+import { latencies, quantile, sustainedRate, type Workers } from './queue.ts';
 import { saturation, WARM_UP, type Sample, type Slo } from './step.ts';
 
 export interface MeasuredStep {
@@ -13,11 +13,9 @@ export interface MeasuredStep {
   readonly samples: readonly Sample[];
 }
 
-export interface QueueFit {
+export interface QueueFit extends Workers {
   readonly requestsPerSecond: number;
   readonly interval: readonly [number, number];
-  readonly workers: number;
-  readonly discipline: Discipline;
   readonly serviceMs: number;
   readonly saturation: number;
   /** Whether every step below saturation lies within what the queue may do in a run of that length. */
@@ -81,7 +79,7 @@ const DISCIPLINES = ['in-turn', 'shared'] as const;
  */
 function oddness(
   step: MeasuredStep,
-  queue: Parameters<typeof latencies>[0],
+  queue: Workers,
   draw: () => number,
   perSecond: number,
   error: number,

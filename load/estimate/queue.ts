@@ -53,8 +53,11 @@ export function simulate(
   }));
 }
 
-/** How workers take on requests: one after the other, or all at once, each getting an even share of them. */
-export type Discipline = 'in-turn' | 'shared';
+/** Workers that take requests one after the other, or that all requests under way share evenly. */
+export interface Workers {
+  readonly workers: number;
+  readonly discipline: 'in-turn' | 'shared';
+}
 
 /** The nearest-rank quantile of sorted numbers; NaN for none. */
 export function quantile(sorted: ArrayLike<number>, share: number): number {
@@ -63,7 +66,7 @@ export function quantile(sorted: ArrayLike<number>, share: number): number {
 
 /** Latencies of a queue over a run, in order of arrival, for any draw of service times. */
 export function latencies(
-  { workers, discipline }: { readonly workers: number; readonly discipline: Discipline },
+  { workers, discipline }: Workers,
   draw: () => number,
   requestsPerSecond: number,
   requests: number,
@@ -125,7 +128,7 @@ export function sharedLatencies(
  * saturationPerSecond bounds it from above; 0 where even a rare request is too slow.
  */
 export function sustainedRate(
-  workers: Parameters<typeof latencies>[0],
+  workers: Workers,
   draw: () => number,
   saturationPerSecond: number,
   p99Ms: number,
