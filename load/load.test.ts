@@ -184,9 +184,8 @@ test('rate-limit: a limit of requests at once is none of requests in time', asyn
   const session = await openSession(k6, server.target());
   const found = await rateLimit.run(session, { ...OPTIONS, maxRequests: 600, maxSeconds: 30 });
   expect(found).toMatchObject({ limiter: { kind: 'cannot-tell' }, held: true });
-  // A busy machine sends what belongs together apart; then nothing is named at all.
-  if (found.limiter!.atOnce === undefined) expect(found.limiter!.alternatives.length).not.toBe(1);
-  else expect(found.limiter!.atOnce).toBeCloseTo(12, -0.5);
+  // A busy machine sends what belongs together apart, and leaves it open.
+  expect([11, 12, 13, undefined]).toContain(found.limiter!.atOnce);
 });
 
 for (const [shared, scope] of [

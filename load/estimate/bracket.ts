@@ -14,15 +14,21 @@ export interface Bracket {
 /** Steps at rates this close are one. */
 const SAME = 0.005;
 
-/** The verdict of all steps at rates from one to another; void ones say nothing. */
+/** What was counted in all of them; void ones say nothing. */
+export function totals(steps: readonly Step[]): Pick<Step, 'late' | 'failures' | 'counted'> {
+  const told = steps.filter((step) => !step.void);
+  const sum = (of: (step: Step) => number): number => told.reduce((all, step) => all + of(step), 0);
+  return {
+    late: sum(({ late }) => late),
+    failures: sum(({ failures }) => failures),
+    counted: sum(({ counted }) => counted),
+  };
+}
+
+/** The verdict of all steps at rates from one to another. */
 export function pooled(steps: readonly Step[], from: number, to: number, slo: Slo): Verdict {
-  let [late, failures, counted] = [0, 0, 0];
-  for (const step of steps) {
-    if (step.void || step.offered < from * (1 - SAME) || step.offered > to * (1 + SAME)) continue;
-    late += step.late;
-    failures += step.failures;
-    counted += step.counted;
-  }
+  const between = steps.filter(({ offered }) => offered >= from * (1 - SAME) && offered <= to * (1 + SAME));
+  const { late, failures, counted } = totals(between);
   return verdictOf(late, failures, counted, slo);
 }
 

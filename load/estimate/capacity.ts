@@ -3,7 +3,7 @@
  * above. Knows nothing of k6: a step is a function, so that the search is tried on simulated servers.
  */
 import { atOnceOf } from './at-once.ts';
-import { bracketOf, pooled, type Bracket } from './bracket.ts';
+import { bracketOf, pooled, totals, type Bracket } from './bracket.ts';
 import { fitQueue, type MeasuredStep, type QueueFit } from './queue-fit.ts';
 import {
   atNoRate,
@@ -111,6 +111,8 @@ class Search {
   #evidence = (): Step[] => this.#steps.slice(this.#since);
   #bracket = (): Bracket => bracketOf(this.#evidence(), this.#settings.slo);
 
+  #isSpent = (): boolean => this.#steps.length >= MOST_STEPS || this.#seconds >= this.#settings.maxSeconds;
+
   /** What broke before, the target carries by now: only the last step and those to come count. */
   #reopen(): void {
     this.#gotFaster = true;
@@ -120,8 +122,7 @@ class Search {
   /** Runs a step; where it is undecided, it goes on for so many times its length. */
   async #run(offered: number, seconds: number, extensions = 0, countsOnly = false): Promise<Step> {
     for (let extension = 0; ; extension += 1) {
-      if (this.#steps.length >= MOST_STEPS || this.#seconds >= this.#settings.maxSeconds)
-        throw new BudgetSpent();
+      if (this.#isSpent()) throw new BudgetSpent();
       if (!Number.isFinite(offered) || offered <= 0) throw new RangeError(`no rate to run at: ${offered}`);
       const run = await this.#runStep(offered, seconds, countsOnly);
       const judged = judgeStep(offered, seconds, run.samples, this.#settings.slo);
@@ -243,13 +244,9 @@ class Search {
       (step) => step.verdict === 'breaks' && step.failures > 0 && step.late === step.failures,
     );
     const enough = ENOUGH_FAILURES / this.#settings.slo.errorRate;
-    const counted = (): number =>
-      this.#evidence().reduce((sum, step) => sum + (step.offered === rate ? step.counted : 0), 0);
-    for (
-      let more = 0;
-      broke && verdict === 'holds' && counted() < enough && more < LONGEST_CONFIRMATION;
-      more += 1
-    )
+    const counted = (): number => totals(this.#evidence().filter(({ offered }) => offered === rate)).counted;
+    const goesOn = (): boolean => broke && verdict === 'holds' && counted() < enough;
+    for (let more = 0; more < LONGEST_CONFIRMATION && goesOn(); more += 1)
       ({ verdict } = await this.#run(rate, seconds));
     return verdict === 'holds';
   }
@@ -345,7 +342,8 @@ class Search {
         confirmed: false,
         unconfirmed: `${more.accepted.toFixed(1)}/s were let through for ${more.seconds.toFixed(0)} s before: refused requests may count against it`,
       };
-    // What it lets through has to be answered in time as well.
+    // What it lets through has to be answered in time as well; a figure is not lost for want of this look.
+    if (this.#isSpent()) return figure;
     const below = figure.requestsPerSecond * BELOW;
     const { void: spoiled } = await this.#run(below, stepSeconds);
     if (spoiled) return figure;

@@ -1,5 +1,5 @@
 /** What steps say in the end: figures with their intervals, and what stands beside them. */
-import { bracketOf, pooled } from './bracket.ts';
+import { bracketOf, pooled, totals } from './bracket.ts';
 import type { Found } from './search.ts';
 import type { Slo, Step } from './step.ts';
 import { binomialAtMost, LEAST_SAMPLES, moreThanChance, shareVerdict } from './verdict.ts';
@@ -81,7 +81,7 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
   const slight = lowest <= SLIGHT * (saturationOf(evidence, slo) ?? Infinity);
   const sure = [1, 2, 4, 8].some((times) => {
     const upTo = quiet.filter(({ offered }) => offered <= lowest * times);
-    return pooled(upTo, 0, Infinity, slo) === 'breaks' && failuresOf(upTo).counted >= LEAST_SAMPLES / 2;
+    return pooled(upTo, 0, Infinity, slo) === 'breaks' && totals(upTo).counted >= LEAST_SAMPLES / 2;
   });
   return {
     ...ordered(0, 0, high),
@@ -103,12 +103,12 @@ export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Fi
   const unsure = (unconfirmed: string): Figure => ({ ...figure, confirmed: false, unconfirmed });
   if (pooled(evidence, 0, rate * FAR_BELOW, slo) !== 'holds')
     return unsure('answers are late or fail at rates far below it as well');
-  const below = failuresOf(evidence.filter((step) => step.offered <= rate));
+  const below = totals(evidence.filter((step) => step.offered <= rate));
   const said = `${below.failures} of ${below.counted} answers failed at rates up to it`;
   if (moreThanChance(below.failures, below.counted, slo.errorRate)) return unsure(said);
   const above = evidence
     .filter((step) => step.offered > rate)
-    .map((step) => failuresOf([step]))
+    .map((step) => totals([step]))
     .filter(({ failures, counted }) => shareVerdict(failures, counted, slo.errorRate) === 'breaks');
   const share = Math.min(...above.map(({ failures, counted }) => failures / counted));
   if (above.length > 0 && binomialAtMost(below.failures, below.counted, share) > NO_FEWER)
@@ -118,9 +118,3 @@ export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Fi
 
 /** How often chance alone may look like fewer. */
 const NO_FEWER = 0.05;
-
-function failuresOf(steps: readonly Step[]): { failures: number; counted: number } {
-  const told = steps.filter((step) => !step.void);
-  const sum = (of: (step: Step) => number): number => told.reduce((all, step) => all + of(step), 0);
-  return { failures: sum(({ failures }) => failures), counted: sum(({ counted }) => counted) };
-}

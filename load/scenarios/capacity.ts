@@ -92,11 +92,10 @@ async function search(
 /** Refused more often than this just below a quota, callers have to spread their requests. */
 const BUNCHED = 0.01;
 
-function quotaWords({ steps }: Found, { refusedBelow = 0 }: Quota): string[] {
+function quotaWords({ steps, watchedSeconds }: Found, { refusedBelow = 0 }: Quota): string[] {
   const passed = steps.reduce((sum, step) => sum + step.accepted * step.seconds, 0);
-  const seconds = steps.reduce((sum, step) => sum + step.seconds, 0);
   return [
-    `slower quotas, of more than the ${passed.toFixed(0)} requests that it let through in ${seconds.toFixed(0)} s of load, are not excluded`,
+    `slower quotas, of more than the ${passed.toFixed(0)} requests that it let through in ${watchedSeconds} s of load, are not excluded`,
     ...(refusedBelow > BUNCHED
       ? [
           `just below it ${(refusedBelow * 100).toFixed(0)} % are refused of requests that come by chance: it takes few at once`,

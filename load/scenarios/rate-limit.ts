@@ -177,9 +177,10 @@ function words(
   const cost = `${requests} requests were sent in ${watchedSeconds} s; slower limits beyond so many are not excluded`;
   if (shaper) {
     const worker = 'a server that works on one request at a time';
-    const what = { false: 'a shaper', true: `a shaper, or ${worker}`, rather: `${worker}, or a shaper` };
+    const what = shaper.orOneWorker ? ['a shaper', worker] : ['a shaper'];
+    if (shaper.orOneWorker === 'rather') what.reverse();
     return [
-      `${what[`${shaper.orOneWorker}`]}: requests beyond ${shaper.ratePerSecond}/s are delayed, not refused; up to ${shaper.heldBack} were held back at once`,
+      `${what.join(', or ')}: requests beyond ${shaper.ratePerSecond}/s are delayed, not refused; up to ${shaper.heldBack} were held back at once`,
       cost,
     ];
   }

@@ -89,6 +89,12 @@ export function refusing(
   };
 }
 
+/** Answers a share of whatever is asked in another way. */
+function atTimes(share: number, other: VirtualTarget, rest: VirtualTarget, seed: number): VirtualTarget {
+  const random = randomSource(seed);
+  return (atMs) => (random() < share ? other(atMs) : rest(atMs));
+}
+
 /** Answers a share of whatever is asked with a status of its own. */
 export function failingAtTimes(
   share: number,
@@ -96,8 +102,7 @@ export function failingAtTimes(
   rest: VirtualTarget,
   seed: number,
 ): VirtualTarget {
-  const random = randomSource(seed ^ 0xfa11);
-  return (atMs) => (random() < share ? { latencyMs: 1, status } : rest(atMs));
+  return atTimes(share, () => ({ latencyMs: 1, status }), rest, seed ^ 0xfa11);
 }
 
 export interface OverloadSettings extends ServiceSettings {
@@ -151,11 +156,11 @@ export interface TailSettings {
 /** So many answers are slow whatever the rate. */
 export function slowAtTimes(tail: TailSettings, service: ServiceSettings, seed: number): VirtualTarget {
   const rest = queueing(service, seed);
-  const random = randomSource(seed ^ 0x7a11);
-  return (atMs) => {
+  const slow: VirtualTarget = (atMs) => {
     const answer = rest(atMs);
-    return random() < tail.share ? { ...answer, latencyMs: answer.latencyMs + tail.slowMs } : answer;
+    return { ...answer, latencyMs: answer.latencyMs + tail.slowMs };
   };
+  return atTimes(tail.share, slow, rest, seed ^ 0x7a11);
 }
 
 export interface WarmingSettings {

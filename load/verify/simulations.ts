@@ -1,6 +1,7 @@
 /**
- * `verify queues`, `sharing`, `overload`, `quotas`, `refusals`, `errors`, `tails`, `warming`: the search for a capacity against targets that behave as
- * real ones do, in virtual time. Truth, figure and error; right is also what says that it does not know.
+ * `verify queues`, `sharing`, `overload`, `quotas`, `refusals`, `errors`, `tails`, `warming`: the search for a capacity
+ * against targets that behave as real ones do, in virtual time. Truth, figure and error; right is also what says that
+ * it does not know.
  */
 import { searchCapacity } from '../estimate/capacity.ts';
 import type { Found } from '../estimate/search.ts';
@@ -190,6 +191,7 @@ const REFUSALS: readonly ((index: number, random: () => number) => Simulated)[] 
     };
   },
 ];
+
 const FAILING_SHARES = [0.004, 0.0003, 0.01, 0.0005, 0.006, 0.0002];
 const QUOTAS = [
   [600, 60],
