@@ -60,7 +60,7 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
         : []),
       ...tables.map(
         (row) =>
-          `windows of ${row.window}, pages of ${row.pageSize}: ${row.latency}, ${row.itemsPerSecond} items/s`,
+          `windows of ${row.window}, pages of ${row.pageSize}: ${row.latency}, ${row.itemsPerSecond} items/s, by ${row.pages} of them`,
       ),
     ],
   };
