@@ -1,18 +1,13 @@
 /** The command line of `npm run certify`. Every mistake is a UsageError of one line. */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
-import {
-  CLASSES,
-  REQUIREMENTS,
-  type RequirementClass,
-  type RequirementId,
-} from '../fixtures/requirements.ts';
-import { nearest } from '../fixtures/target/usage.ts';
-import { commandName } from '../fixtures/called-from.ts';
+import { DEFAULTS, type KitOptions } from '../engine/run/kit.ts';
+import { CLASSES, REQUIREMENTS, type RequirementClass, type RequirementId } from '../engine/requirements.ts';
+import { nearest } from '../engine/target/usage.ts';
+import { commandName } from '../engine/called-from.ts';
 import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from './certify.ts';
-import { shellWord } from '../fixtures/run/shell.ts';
-import { KIT_VERSION } from '../fixtures/package.ts';
-import { UsageError } from '../fixtures/errors.ts';
+import { shellWord } from '../engine/run/evidence/shell.ts';
+import { KIT_VERSION } from '../engine/package.ts';
+import { UsageError } from '../engine/errors.ts';
 
 /** What else than certifying the command does. */
 export type Mode = 'list' | 'explain' | 'init' | 'check-target';

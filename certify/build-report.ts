@@ -1,21 +1,21 @@
 /** From a ledger to the report: statuses, classes, verdict. Nothing is judged here that is not in the ledger. */
-import { KIT_NAME, KIT_VERSION } from '../fixtures/package.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import type { Finding, Ledger } from '../fixtures/run/ledger.ts';
-import type { FailedPreconditions } from '../fixtures/run/run-probe.ts';
+import { KIT_NAME, KIT_VERSION } from '../engine/package.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import type { Finding, Ledger } from '../engine/run/state/ledger.ts';
+import type { FailedPreconditions } from '../engine/run/schedule/run-probe.ts';
 import {
   CLASSES,
   REQUIREMENTS,
   type Requirement,
   type RequirementClass,
   type RequirementId,
-} from '../fixtures/requirements.ts';
-import { sayOpen } from '../fixtures/run/cover.ts';
-import { secretsOf } from '../fixtures/target/target.ts';
-import { failureOf, tokenCommands, type Wording } from '../fixtures/run/evidence.ts';
+} from '../engine/requirements.ts';
+import { sayOpen } from '../engine/run/state/cover.ts';
+import { secretsOf } from '../engine/target/target.ts';
+import { failureOf, tokenCommands, type Wording } from '../engine/run/evidence/evidence.ts';
 import { diagnose } from './diagnosis/diagnose.ts';
 import { observationsOf } from './observations.ts';
-import { createRedactor } from '../fixtures/run/redact.ts';
+import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { redactReport } from './redact-report.ts';
 import type { Report, RequirementResult, Verdict } from './report.ts';
 

@@ -1,7 +1,7 @@
 /** `--list` and `--explain NAME`: the catalogue and the known mistakes, from the terminal. */
-import { UsageError } from '../fixtures/errors.ts';
-import { REQUIREMENTS, type Requirement } from '../fixtures/requirements.ts';
-import { nearest } from '../fixtures/target/usage.ts';
+import { UsageError } from '../engine/errors.ts';
+import { REQUIREMENTS, type Requirement } from '../engine/requirements.ts';
+import { nearest } from '../engine/target/usage.ts';
 import { LAWS } from '../properties/laws.ts';
 import { PROBES } from '../specs/probes.ts';
 import { MISTAKES, mistakeOf } from './diagnosis/mistakes/all.ts';

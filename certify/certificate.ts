@@ -15,8 +15,8 @@ import {
   type JWK,
 } from 'jose';
 import { z } from 'zod';
-import { UsageError } from '../fixtures/errors.ts';
-import { REQUIREMENTS } from '../fixtures/requirements.ts';
+import { UsageError } from '../engine/errors.ts';
+import { REQUIREMENTS } from '../engine/requirements.ts';
 import type { Report } from './report.ts';
 
 const ALGORITHM = 'EdDSA';

@@ -1,18 +1,18 @@
 /** One certification, in this process: what the command line runs, and what every proof by a fault runs. */
 import { once, setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Kit, DEFAULTS, type KitOptions } from '../fixtures/run/kit.ts';
-import type { Finding } from '../fixtures/run/ledger.ts';
-import { inOrder, sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
-import { preconditionsOf, runProbe } from '../fixtures/run/run-probe.ts';
+import { Kit, DEFAULTS, type KitOptions } from '../engine/run/kit.ts';
+import type { Finding } from '../engine/run/state/ledger.ts';
+import { inOrder, sideBySide, type Probe } from '../engine/run/probe.ts';
+import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
+import { preconditionsOf, runProbe } from '../engine/run/schedule/run-probe.ts';
 import {
   REQUIREMENTS,
   requirement,
   type RequirementClass,
   type RequirementId,
-} from '../fixtures/requirements.ts';
-import type { Target } from '../fixtures/target/target.ts';
+} from '../engine/requirements.ts';
+import type { Target } from '../engine/target/target.ts';
 import { LAWS } from '../properties/laws.ts';
 import { PROBES } from '../specs/probes.ts';
 import { buildReport } from './build-report.ts';

@@ -1,9 +1,9 @@
 /** What changed since an earlier run (`--baseline`), and whether known failures are as they were noted (`--known-failures`). */
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { UsageError } from '../fixtures/errors.ts';
-import { REQUIREMENTS } from '../fixtures/requirements.ts';
-import { nearest } from '../fixtures/target/usage.ts';
+import { UsageError } from '../engine/errors.ts';
+import { REQUIREMENTS } from '../engine/requirements.ts';
+import { nearest } from '../engine/target/usage.ts';
 import type { Changes, KnownFailure, Report, Status } from './report.ts';
 
 /** What is read of an earlier report: another version of the kit may have written the rest. */

@@ -1,14 +1,14 @@
 /** `--check-target`: one token and one page, and what a run would exercise. Nothing else is asked. */
-import { Untested } from '../fixtures/errors.ts';
-import { whyNoToken } from '../fixtures/client/token.ts';
-import { readToken } from '../fixtures/client/token.ts';
-import { sayRefusal } from '../fixtures/checks/errors.ts';
-import { pageUrl, SOME_WINDOW } from '../fixtures/client/page.ts';
-import { CLASSES, type RequirementClass } from '../fixtures/requirements.ts';
-import { formatInstant } from '../fixtures/data/instant.ts';
-import { createRedactor } from '../fixtures/run/redact.ts';
-import { Kit, type KitOptions } from '../fixtures/run/kit.ts';
-import { secretsOf, type Target } from '../fixtures/target/target.ts';
+import { Untested } from '../engine/errors.ts';
+import { whyNoToken } from '../engine/client/token.ts';
+import { readToken } from '../engine/client/token.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { pageUrl, SOME_WINDOW } from '../engine/client/page.ts';
+import { CLASSES, type RequirementClass } from '../engine/requirements.ts';
+import { formatInstant } from '../engine/data/instant.ts';
+import { createRedactor } from '../engine/run/evidence/redact.ts';
+import { Kit, type KitOptions } from '../engine/run/kit.ts';
+import { secretsOf, type Target } from '../engine/target/target.ts';
 import { kitOptions } from './certify.ts';
 import { visible } from './render/markup.ts';
 

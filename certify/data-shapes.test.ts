@@ -1,10 +1,10 @@
 /** Tenants that can't show everything, and one that holds more than a run may ask for. */
 import { expect } from '@playwright/test';
-import type { Screening } from '../fixtures/data/screening.ts';
-import { openDatabase } from '../reference-server/database.ts';
+import type { Screening } from '../engine/data/screening.ts';
+import { openDatabase } from '../reference-server/store/database.ts';
 import { targetFor } from './proof/faults.ts';
-import { defaultProvisioning, loadProvisioning, TENANTS } from '../reference-server/provisioning.ts';
-import { startServer, type ReferenceServer } from '../reference-server/start.ts';
+import { defaultProvisioning, loadProvisioning, TENANTS } from '../reference-server/run/provisioning.ts';
+import { startServer, type ReferenceServer } from '../reference-server/run/start.ts';
 import { test as base } from '../reference-server/testing.ts';
 import { certify } from './certify.ts';
 import type { Report } from './report.ts';

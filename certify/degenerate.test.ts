@@ -1,12 +1,12 @@
 /** What is no implementation is never conformant: quickly said, in few requests, and never the kit's own mistake. */
 import { expect } from '@playwright/test';
-import { resolveTarget, type Target } from '../fixtures/target/target.ts';
+import { resolveTarget, type Target } from '../engine/target/target.ts';
 import { SPELL } from '../reference-server/degenerate/bodies.ts';
 import { alwaysEmpty, DEGENERATE, dyingAfter } from '../reference-server/degenerate/servers.ts';
 import type { Address } from '../reference-server/degenerate/tools.ts';
 import { targetFor } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
-import { startServer } from '../reference-server/start.ts';
+import { startServer } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
 import { launchChromium, whyNoBrowser } from './render/chromium.testing.ts';
 import { html } from './render/html.ts';

@@ -2,10 +2,10 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
-import { answers } from '../reference-server/faults/alter.ts';
+import { answers } from '../reference-server/run/alter.ts';
 import { targetFor } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
-import { startServer } from '../reference-server/start.ts';
+import { startServer } from '../reference-server/run/start.ts';
 import { PROBES } from '../specs/probes.ts';
 import { certify } from './certify.ts';
 

@@ -1,10 +1,10 @@
 /** `--from-har FILE`: recorded traffic of any client, judged by the observers alone. Nothing is sent. */
-import { member } from '../fixtures/client/json.ts';
-import { REQUIREMENTS, type RequirementId } from '../fixtures/requirements.ts';
-import { Kit } from '../fixtures/run/kit.ts';
-import { REDACTED, TOKEN } from '../fixtures/run/redact.ts';
-import type { Exchange } from '../fixtures/client/exchange.ts';
-import type { Target } from '../fixtures/target/target.ts';
+import { member } from '../engine/client/json.ts';
+import { REQUIREMENTS, type RequirementId } from '../engine/requirements.ts';
+import { Kit } from '../engine/run/kit.ts';
+import { REDACTED, TOKEN } from '../engine/run/evidence/redact.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
+import type { Target } from '../engine/target/target.ts';
 import { buildReport } from './build-report.ts';
 import { kitOptions, type CertifyOptions } from './certify.ts';
 import type { Recording } from './har.ts';

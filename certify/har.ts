@@ -1,11 +1,11 @@
 /** The whole exchange as HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/): written by `--har`, read by `--from-har`. */
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { UsageError } from '../fixtures/errors.ts';
-import { exchangeOf, type Authorization, type Exchange } from '../fixtures/client/exchange.ts';
-import { formEncode } from '../fixtures/client/transport.ts';
-import { KIT_NAME, KIT_VERSION } from '../fixtures/package.ts';
-import type { Redactor } from '../fixtures/run/redact.ts';
+import { UsageError } from '../engine/errors.ts';
+import { exchangeOf, type Authorization, type Exchange } from '../engine/client/exchange.ts';
+import { formEncode } from '../engine/client/transport.ts';
+import { KIT_NAME, KIT_VERSION } from '../engine/package.ts';
+import type { Redactor } from '../engine/run/evidence/redact.ts';
 
 const nameValue = z.object({ name: z.string(), value: z.string() });
 

@@ -1,7 +1,7 @@
 /** `--history DIR`: keeps a report a run, and draws the last ones: a mark a requirement a run. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { UsageError } from '../fixtures/errors.ts';
+import { UsageError } from '../engine/errors.ts';
 import { readBaseline, type Baseline } from './changes.ts';
 import { STATUS_MARK, VERDICT_STATUS } from './render/facts.ts';
 import { markup, oneLine, type Markup } from './render/markup.ts';

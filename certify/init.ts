@@ -1,7 +1,7 @@
 /** `--init [FILE]`: writes a target file; asks for its values on a terminal, else writes an example to fill in. */
 import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
-import { UsageError } from '../fixtures/errors.ts';
+import { UsageError } from '../engine/errors.ts';
 import { TARGET_SCHEMA_URL } from './schemas.ts';
 
 /** Whole lines of comment may stand in a target file. */

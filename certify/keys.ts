@@ -3,8 +3,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { KIT_VERSION } from '../fixtures/package.ts';
-import { calledFrom, commandName } from '../fixtures/called-from.ts';
+import { KIT_VERSION } from '../engine/package.ts';
+import { calledFrom, commandName } from '../engine/called-from.ts';
 import { makeKeys } from './certificate.ts';
 import { makeFolder } from './render/write.ts';
 

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from '@playwright/test';
-import { openDatabase } from '../reference-server/database.ts';
-import { defaultProvisioning, loadProvisioning } from '../reference-server/provisioning.ts';
-import { startServer } from '../reference-server/start.ts';
+import { openDatabase } from '../reference-server/store/database.ts';
+import { defaultProvisioning, loadProvisioning } from '../reference-server/run/provisioning.ts';
+import { startServer } from '../reference-server/run/start.ts';
 import { skipWithoutEngine, test } from '../reference-server/testing.ts';
-import { resolveTarget } from '../fixtures/target/target.ts';
+import { resolveTarget } from '../engine/target/target.ts';
 import { certify } from './certify.ts';
 import type { Report } from './report.ts';
 

@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import type { JWK } from 'jose';
-import { readDataset } from '../fixtures/data/dataset.ts';
-import { UsageError } from '../fixtures/errors.ts';
-import { missingPackage } from '../fixtures/package.ts';
-import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../fixtures/process.ts';
-import { createRedactor } from '../fixtures/run/redact.ts';
-import { loadTarget, resolveTarget, secretsOf, type Target } from '../fixtures/target/target.ts';
+import { readDataset } from '../engine/data/dataset.ts';
+import { UsageError } from '../engine/errors.ts';
+import { missingPackage } from '../engine/package.ts';
+import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../engine/process.ts';
+import { createRedactor } from '../engine/run/evidence/redact.ts';
+import { loadTarget, resolveTarget, secretsOf, type Target } from '../engine/target/target.ts';
 import { isDescribed, parseArguments, replayCommand, SECRET_VARIABLE, type Arguments } from './arguments.ts';
-import { calledFrom } from '../fixtures/called-from.ts';
+import { calledFrom } from '../engine/called-from.ts';
 import {
   changesSince,
   exitOnNew,

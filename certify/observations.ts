@@ -1,5 +1,5 @@
 /** Which of the allowed behaviours was seen where the specification is silent. */
-import type { Ledger } from '../fixtures/run/ledger.ts';
+import type { Ledger } from '../engine/run/state/ledger.ts';
 import type { Observation } from './report.ts';
 
 const QUESTIONS: Readonly<Record<string, string>> = {

@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadTarget } from '../fixtures/target/target.ts';
+import { loadTarget } from '../engine/target/target.ts';
 import { startReference } from './reference.ts';
 
 /** @returns what ends it. */

@@ -1,8 +1,8 @@
 /** How far a certification is: one line that moves on a terminal, else a line now and then; failures as they are confirmed. */
 import type { WriteStream } from 'node:tty';
-import { sayMismatch } from '../fixtures/checks/mismatch.ts';
-import { requirement } from '../fixtures/requirements.ts';
-import type { Finding } from '../fixtures/run/ledger.ts';
+import { sayMismatch } from '../engine/checks/mismatch.ts';
+import { requirement } from '../engine/requirements.ts';
+import type { Finding } from '../engine/run/state/ledger.ts';
 import type { Progress } from './certify.ts';
 import { clip, oneLine } from './render/markup.ts';
 

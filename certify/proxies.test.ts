@@ -2,9 +2,9 @@
 import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect } from '@playwright/test';
-import { resolveTarget, type Target } from '../fixtures/target/target.ts';
+import { resolveTarget, type Target } from '../engine/target/target.ts';
 import { test } from '../reference-server/faults/testing.ts';
-import { startServer, type ReferenceServer } from '../reference-server/start.ts';
+import { startServer, type ReferenceServer } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
 import type { Report } from './report.ts';
 

@@ -1,4 +1,4 @@
-import type { Redactor } from '../fixtures/run/redact.ts';
+import type { Redactor } from '../engine/run/evidence/redact.ts';
 import type { Report } from './report.ts';
 
 /**

@@ -1,6 +1,10 @@
 /** The reference server as the kit certifies it: everything that a target file can say. */
 import { join } from 'node:path';
-import { startReferenceServer, type ReferenceServer, type ServerOptions } from '../reference-server/start.ts';
+import {
+  startReferenceServer,
+  type ReferenceServer,
+  type ServerOptions,
+} from '../reference-server/run/start.ts';
 
 export type { ReferenceServer };
 

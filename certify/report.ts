@@ -1,8 +1,8 @@
 /** The shape of report.json: the one source that every rendering, and its JSON Schema, is made from. */
 import { z } from 'zod';
-import type { DeepReadonly } from '../fixtures/deep-readonly.ts';
-import { failureSchema, type Failure } from '../fixtures/run/evidence.ts';
-import { CLASSES, type RequirementId } from '../fixtures/requirements.ts';
+import type { DeepReadonly } from '../engine/deep-readonly.ts';
+import { failureSchema, type Failure } from '../engine/run/evidence/evidence.ts';
+import { CLASSES, type RequirementId } from '../engine/requirements.ts';
 
 export type { Failure };
 

@@ -2,9 +2,9 @@
 import { expect } from '@playwright/test';
 import { FAULTS } from '../reference-server/faults/all.ts';
 import { test } from '../reference-server/faults/testing.ts';
-import { startServer } from '../reference-server/start.ts';
+import { startServer } from '../reference-server/run/start.ts';
 import { certify } from './certify.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
+import type { Probe } from '../engine/run/probe.ts';
 import { targetFor } from './proof/faults.ts';
 import { sideBySideLanes } from './schedule.ts';
 

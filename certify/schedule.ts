@@ -1,5 +1,5 @@
 /** In which order checks run, which of them side by side, and what each may spend of a small budget. */
-import type { Probe } from '../fixtures/run/probe.ts';
+import type { Probe } from '../engine/run/probe.ts';
 
 /** What runs one after another; each stage is known when it begins. */
 export type Stage = () => readonly Probe[];

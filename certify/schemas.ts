@@ -1,8 +1,8 @@
 /** JSON Schemas of what users write and read, made from the definitions that the kit itself checks with. */
 import { z } from 'zod';
-import { KIT_NAME } from '../fixtures/package.ts';
+import { KIT_NAME } from '../engine/package.ts';
 import { reportSchema } from './report.ts';
-import { targetFileSchema } from '../fixtures/target/target.ts';
+import { targetFileSchema } from '../engine/target/target.ts';
 
 const DRAFT = { target: 'draft-2020-12', io: 'input' } as const;
 

@@ -3,10 +3,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
-import { resolveTarget } from '../fixtures/target/target.ts';
+import { resolveTarget } from '../engine/target/target.ts';
 import { test } from '../reference-server/faults/testing.ts';
-import { startServer } from '../reference-server/start.ts';
-import type { ReferenceTarget } from '../reference-server/target.ts';
+import { startServer } from '../reference-server/run/start.ts';
+import type { ReferenceTarget } from '../reference-server/run/target.ts';
 import { certify, selectIds } from './certify.ts';
 
 type Supply = (whole: ReferenceTarget) => object;

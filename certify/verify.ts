@@ -2,9 +2,9 @@
 /** `npm run verify -- certificate.jws --key public.jwk [--report report.json]`: 0 it holds, 1 it does not, 2 usage. */
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
-import { UsageError } from '../fixtures/errors.ts';
-import { KIT_VERSION } from '../fixtures/package.ts';
-import { calledFrom, commandName } from '../fixtures/called-from.ts';
+import { UsageError } from '../engine/errors.ts';
+import { KIT_VERSION } from '../engine/package.ts';
+import { calledFrom, commandName } from '../engine/called-from.ts';
 import { NotVerified, readKey, verify } from './certificate.ts';
 import { visible } from './render/markup.ts';
 

@@ -12,7 +12,7 @@ import {
   TENANT,
   tokenAnswer,
 } from '../reference-server/degenerate/tools.ts';
-import { serve } from '../reference-server/http.ts';
+import { serve } from '../reference-server/http/http.ts';
 import { load, setting, test } from './setting.ts';
 import type { SimulatedSettings } from './simulated/server.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { makeCertificates, secured } from '../certify/client/certificates.ts';
-import type { Listener } from '../reference-server/http.ts';
+import type { Listener } from '../reference-server/http/http.ts';
 import { arrivalsOf } from './run/k6-run.ts';
 import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';

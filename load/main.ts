@@ -1,6 +1,6 @@
 /** `npm run load`: scenarios, planning, merging, and the checks of the load kit against known truths. */
 import { Command, CommanderError } from 'commander';
-import { calledFrom } from '../fixtures/called-from.ts';
+import { calledFrom } from '../engine/called-from.ts';
 import { visible } from '../certify/render/markup.ts';
 import { above0, COMMON, duration, from0, pageSize, share, whole } from './scenarios/flags.ts';
 import { mergeCommand } from './commands/merge.ts';
@@ -11,8 +11,8 @@ import { EXIT } from './result.ts';
 import { ensureK6, installK6 } from './run/find-k6.ts';
 import { Unreachable } from './run/ask.ts';
 import { SCENARIOS, type ScenarioName } from './scenarios/all.ts';
-import { UsageError } from '../fixtures/errors.ts';
-import { INTERRUPTED_STATUS, onToldToEnd, unlessAborted, type EndReason } from '../fixtures/process.ts';
+import { UsageError } from '../engine/errors.ts';
+import { INTERRUPTED_STATUS, onToldToEnd, unlessAborted, type EndReason } from '../engine/process.ts';
 
 /** Told to end, a scenario tells what it has; whatever else is under way ends, and its children with it. */
 const interruption = new AbortController();

@@ -1,7 +1,7 @@
 /** The shape of load-SCENARIO.json, and what a run's end means for the exit status. */
 import type { Failure } from '../certify/report.ts';
-import { quote } from '../fixtures/run/shell.ts';
-import { REQUIREMENTS, type Level } from '../fixtures/requirements.ts';
+import { quote } from '../engine/run/evidence/shell.ts';
+import { REQUIREMENTS, type Level } from '../engine/requirements.ts';
 import type { Found } from './estimate/search.ts';
 import type { Slo } from './estimate/step.ts';
 import type { DepthFinding } from './estimate/depth.ts';

@@ -1,15 +1,15 @@
 /** Laws that store screenings: on generated data, and while data arrives. They need `ingest` and clients.scratch. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { isOrdered, MAX_PAGE_SIZE, pageOf, pageUrl } from '../fixtures/client/page.ts';
-import { formatInstant, instant, offsetMinutesOf, shift, type Instant } from '../fixtures/data/instant.ts';
-import { compareKeys, Oracle } from '../fixtures/data/oracle.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { asServed } from '../fixtures/run/served-dataset.ts';
+import { isOrdered, MAX_PAGE_SIZE, pageOf, pageUrl } from '../engine/client/page.ts';
+import { formatInstant, instant, offsetMinutesOf, shift, type Instant } from '../engine/data/instant.ts';
+import { compareKeys, Oracle } from '../engine/data/oracle.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { asServed } from '../engine/run/observers/served-dataset.ts';
 import { Shrinking } from './cases.ts';
 import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe } from './law.ts';
 import { storedBeforeComesOnce, walkIsExact } from './paging-laws.ts';
-import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
+import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
 /** A screening in the making: its distance to the one before, and how it is written. */
 interface Step {

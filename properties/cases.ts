@@ -1,15 +1,15 @@
 /** Cases drawn from what is known of the data: windows with edges at and beside its own instants. */
 import fc from 'fast-check';
-import { MAX_PAGE_SIZE, type PageQuery } from '../fixtures/client/page.ts';
+import { MAX_PAGE_SIZE, type PageQuery } from '../engine/client/page.ts';
 import {
   compareInstants,
   formatInstant,
   shift,
   type Instant,
   type Spelling,
-} from '../fixtures/data/instant.ts';
-import type { OracleItem } from '../fixtures/data/oracle.ts';
-import { stepDigits } from '../fixtures/run/survey.ts';
+} from '../engine/data/instant.ts';
+import type { OracleItem } from '../engine/data/oracle.ts';
+import { stepDigits } from '../engine/run/walk/survey.ts';
 
 /** The hours that the world uses, with any minutes. */
 const offsets = fc.noBias(

@@ -1,22 +1,22 @@
 /** A law on a target: fast-check draws the cases, the kit asks, the smallest failing case is reported. */
 import fc from 'fast-check';
-import type { Exchange } from '../fixtures/client/exchange.ts';
-import { isOrdered, pageOf, type PageQuery } from '../fixtures/client/page.ts';
-import { compareKeys, type Key } from '../fixtures/data/oracle.ts';
-import type { Mismatch } from '../fixtures/checks/mismatch.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { isTrusted } from '../fixtures/checks/next.ts';
-import { pictureOfWalk } from '../fixtures/checks/walk-picture.ts';
-import { sayItem } from '../fixtures/checks/page.ts';
-import { amongThese, returnedAs } from '../fixtures/checks/returned-as.ts';
-import { streamOf } from '../fixtures/run/cover.ts';
-import { tokenVariable } from '../fixtures/run/evidence.ts';
-import { quote } from '../fixtures/run/shell.ts';
-import type { Precondition, Probe } from '../fixtures/run/probe.ts';
-import type { RequirementId } from '../fixtures/requirements.ts';
-import type { ClientName } from '../fixtures/target/target.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
+import { isOrdered, pageOf, type PageQuery } from '../engine/client/page.ts';
+import { compareKeys, type Key } from '../engine/data/oracle.ts';
+import type { Mismatch } from '../engine/checks/mismatch.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { isTrusted } from '../engine/checks/next.ts';
+import { pictureOfWalk } from '../engine/checks/walk-picture.ts';
+import { sayItem } from '../engine/checks/page.ts';
+import { amongThese, returnedAs } from '../engine/checks/returned-as.ts';
+import { streamOf } from '../engine/run/state/cover.ts';
+import { tokenVariable } from '../engine/run/evidence/evidence.ts';
+import { quote } from '../engine/run/evidence/shell.ts';
+import type { Precondition, Probe } from '../engine/run/probe.ts';
+import type { RequirementId } from '../engine/requirements.ts';
+import type { ClientName } from '../engine/target/target.ts';
 import type { FetchPage, Ordering } from './paging-laws.ts';
-import { Untested, PreconditionFailed } from '../fixtures/errors.ts';
+import { Untested, PreconditionFailed } from '../engine/errors.ts';
 
 /** How a case failed. */
 export interface Violation {

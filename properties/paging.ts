@@ -1,13 +1,13 @@
 /** The laws of paging on a target's own data: with the oracle where there is a dataset, metamorphic in any case. */
 import fc from 'fast-check';
-import { pageOf, type PageQuery } from '../fixtures/client/page.ts';
-import { compareInstants, formatInstant, instant, shift, type Spelling } from '../fixtures/data/instant.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { sideBySide } from '../fixtures/run/probe.ts';
-import { sampleDataOf, stepDigits } from '../fixtures/run/survey.ts';
-import { areErased, expectedItems } from '../fixtures/run/walk.ts';
-import type { OracleItem } from '../fixtures/data/oracle.ts';
-import { prefixMismatch } from '../fixtures/checks/selection.ts';
+import { pageOf, type PageQuery } from '../engine/client/page.ts';
+import { compareInstants, formatInstant, instant, shift, type Spelling } from '../engine/data/instant.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { sideBySide } from '../engine/run/probe.ts';
+import { sampleDataOf, stepDigits } from '../engine/run/walk/survey.ts';
+import { areErased, expectedItems } from '../engine/run/walk/walk.ts';
+import type { OracleItem } from '../engine/data/oracle.ts';
+import { prefixMismatch } from '../engine/checks/selection.ts';
 import {
   atLeastFor,
   offsetSpellings,

@@ -1,17 +1,17 @@
 /** Laws of refusal: whatever is malformed gets the documented code of that mistake, and no 5xx. */
 import fc from 'fast-check';
-import { BASE64URL, bearerOf, partsOf, withLetter } from '../fixtures/client/altered-token.ts';
-import type { Authorization } from '../fixtures/client/exchange.ts';
-import { SOME_WINDOW } from '../fixtures/client/page.ts';
-import { parseInstant } from '../fixtures/data/instant.ts';
-import type { Mismatch } from '../fixtures/checks/mismatch.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
-import { refusedWith } from '../fixtures/checks/refusal.ts';
-import { refusedAs } from '../fixtures/checks/token-error.ts';
-import { askRaw, encoded, isSuspicious, rawQuery } from '../fixtures/run/raw-request.ts';
+import { BASE64URL, bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
+import type { Authorization } from '../engine/client/exchange.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { parseInstant } from '../engine/data/instant.ts';
+import type { Mismatch } from '../engine/checks/mismatch.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
+import { refusedWith } from '../engine/checks/refusal.ts';
+import { refusedAs } from '../engine/checks/token-error.ts';
+import { askRaw, encoded, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { lawProbe, type Violation, type Law, type LawProbe } from './law.ts';
-import { Untested } from '../fixtures/errors.ts';
+import { Untested } from '../engine/errors.ts';
 
 // -- near misses ---------------------------------------------------------------------------------
 

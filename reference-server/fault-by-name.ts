@@ -1,10 +1,10 @@
 /** `--fault NAME` and `--list-faults`: the faults and the allowed variants by their names. */
-import { UsageError } from '../fixtures/errors.ts';
-import type { Target } from '../fixtures/target/target.ts';
-import { nearest } from '../fixtures/target/usage.ts';
+import { UsageError } from '../engine/errors.ts';
+import type { Target } from '../engine/target/target.ts';
+import { nearest } from '../engine/target/usage.ts';
 import { THEMES } from './faults/all.ts';
 import type { Fault } from './faults/fault.ts';
-import type { ServerOptions } from './start.ts';
+import type { ServerOptions } from './run/start.ts';
 import { ALONE, BARE, GROUPS } from './variants/all.ts';
 import type { Variant } from './variants/variant.ts';
 

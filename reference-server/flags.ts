@@ -12,8 +12,8 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { commandName } from '../fixtures/called-from.ts';
-import { parseRate, RATE_ALGORITHMS, type RateAlgorithm, type RateLimit } from './rate-limit.ts';
+import { commandName } from '../engine/called-from.ts';
+import { parseRate, RATE_ALGORITHMS, type RateAlgorithm, type RateLimit } from './http/rate-limit.ts';
 
 export interface Flags {
   readonly port: number;

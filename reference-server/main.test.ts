@@ -8,9 +8,9 @@ import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { decodeJwt } from 'jose';
 import { faultByName } from './fault-by-name.ts';
-import { TENANTS } from './provisioning.ts';
+import { TENANTS } from './run/provisioning.ts';
 import { mintToken, screeningsUrl, send, test as base } from './testing.ts';
-import type { ReferenceTarget } from './target.ts';
+import type { ReferenceTarget } from './run/target.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
 const MAIN = ['--import', 'tsx', 'reference-server/main.ts'];

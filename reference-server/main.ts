@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** `npm run reference-server`: the reference server by itself. */
-import { calledFrom } from '../fixtures/called-from.ts';
-import { missingPackage } from '../fixtures/package.ts';
+import { calledFrom } from '../engine/called-from.ts';
+import { missingPackage } from '../engine/package.ts';
 import { readFlags } from './flags.ts';
 
 // Paths are relative to where the command was given.

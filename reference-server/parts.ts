@@ -1,5 +1,5 @@
 /** What the service is built from. Each part can be replaced by another of the same shape. */
-import type { Instant } from '../fixtures/data/instant.ts';
+import type { Instant } from '../engine/data/instant.ts';
 
 /** One page asked of the store: the screenings of [from, to), or strictly after (from, fromId), by (instant, id). */
 export interface PageQuery {

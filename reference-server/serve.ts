@@ -1,12 +1,12 @@
 /** The reference server as a command: a database, its data, a server, until it is told to end. */
 import { readFile } from 'node:fs/promises';
 import { dirname, join, parse, resolve } from 'node:path';
-import { onToldToEnd } from '../fixtures/process.ts';
-import { type Database, openDatabase } from './database.ts';
+import { onToldToEnd } from '../engine/process.ts';
+import { type Database, openDatabase } from './store/database.ts';
 import type { Behaviour } from './fault-by-name.ts';
 import type { Flags } from './flags.ts';
-import { listen } from './http.ts';
-import type { Observer } from './outcome.ts';
+import { listen } from './http/http.ts';
+import type { Observer } from './http/outcome.ts';
 import {
   defaultProvisioning,
   loadProvisioning,
@@ -14,11 +14,11 @@ import {
   provisioningOfDatasets,
   type ProvisioningSet,
   readProvisioning,
-} from './provisioning.ts';
-import type { Outage } from './running-postgres.ts';
-import { type ServerOptions, startServer } from './start.ts';
-import type { ReferenceTarget } from './target.ts';
-import { changedTarget, writeTargetFile } from './target-file.ts';
+} from './run/provisioning.ts';
+import type { Outage } from './store/running-postgres.ts';
+import { type ServerOptions, startServer } from './run/start.ts';
+import type { ReferenceTarget } from './run/target.ts';
+import { changedTarget, writeTargetFile } from './run/target-file.ts';
 
 /** How long requests under way are waited for at the end. */
 const DRAIN_MS = 10_000;
@@ -124,7 +124,7 @@ async function load(database: Database, flags: Flags): Promise<Provisioned> {
 async function serverOptions(flags: Flags): Promise<ServerOptions> {
   const { rateLimit, rateAlgorithm, rateBurst, signingKey, publicUrl, publicAuthUrl } = flags;
   const { events, eventsDir, webhook, accessLog: log } = flags;
-  const { accessLog, createMetrics } = await import('./observation.ts');
+  const { accessLog, createMetrics } = await import('./run/observation.ts');
   const logged = log === undefined ? undefined : accessLog(log === true ? undefined : log);
   return {
     host: flags.host,

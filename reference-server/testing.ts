@@ -1,10 +1,10 @@
 /** What the reference server's own tests share: one loaded database a worker, and a client that checks nothing. */
 import { test as base } from '@playwright/test';
-import { type Database, openDatabase } from './database.ts';
-import { findEngine } from './postgres-container.ts';
-import { defaultProvisioning, loadProvisioning, type Provisioned } from './provisioning.ts';
-import { type ReferenceServer, type ServerOptions, startServer } from './start.ts';
-import type { ReferenceTarget, TargetClient } from './target.ts';
+import { type Database, openDatabase } from './store/database.ts';
+import { findEngine } from './store/postgres-container.ts';
+import { defaultProvisioning, loadProvisioning, type Provisioned } from './run/provisioning.ts';
+import { type ReferenceServer, type ServerOptions, startServer } from './run/start.ts';
+import type { ReferenceTarget, TargetClient } from './run/target.ts';
 
 /** A developer's machine may have no container engine; in CI its absence would hide that nothing was tested: it fails. */
 export async function skipWithoutEngine(): Promise<void> {

@@ -4,17 +4,17 @@
  * scratch tenant's.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RequestOut } from '../fixtures/client/exchange.ts';
-import type { PageQuery } from '../fixtures/client/page.ts';
-import { compareInstants, instant } from '../fixtures/data/instant.ts';
-import { sayRefusal } from '../fixtures/checks/errors.ts';
-import { differs, type MismatchWithEvidence } from '../fixtures/checks/mismatch.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
-import { NOBODY } from '../fixtures/run/raw-request.ts';
-import { read, whatChanged, type Reading } from '../fixtures/run/reading.ts';
-import { sampleDataOf } from '../fixtures/run/survey.ts';
-import type { ClientName } from '../fixtures/target/target.ts';
+import type { RequestOut } from '../engine/client/exchange.ts';
+import type { PageQuery } from '../engine/client/page.ts';
+import { compareInstants, instant } from '../engine/data/instant.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { differs, type MismatchWithEvidence } from '../engine/checks/mismatch.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import type { Probe } from '../engine/run/probe.ts';
+import { NOBODY } from '../engine/run/rules/raw-request.ts';
+import { read, whatChanged, type Reading } from '../engine/run/walk/reading.ts';
+import { sampleDataOf } from '../engine/run/walk/survey.ts';
+import type { ClientName } from '../engine/target/target.ts';
 
 const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const CENTURY_END = '2100-01-01T00:00:00Z';

@@ -1,13 +1,13 @@
 /** Section 2.1: the token response. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Exchange } from '../fixtures/client/exchange.ts';
-import { member } from '../fixtures/client/json.ts';
-import { readToken, secondsOf } from '../fixtures/client/token.ts';
-import { differs } from '../fixtures/checks/mismatch.ts';
-import { wholeLifetime } from '../fixtures/checks/token.ts';
-import { mintAll } from '../fixtures/run/mint-all.ts';
-import { observed, type Probe } from '../fixtures/run/probe.ts';
-import { Untested } from '../fixtures/errors.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
+import { member } from '../engine/client/json.ts';
+import { readToken, secondsOf } from '../engine/client/token.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import { wholeLifetime } from '../engine/checks/token.ts';
+import { mintAll } from '../engine/run/rules/mint-all.ts';
+import { observed, type Probe } from '../engine/run/probe.ts';
+import { Untested } from '../engine/errors.ts';
 
 /** Long enough for clocks of whole seconds to tell a new token from one that is handed out again. */
 const ANEW_MS = 3_000;

@@ -1,6 +1,6 @@
 /** Section 2.2: the claims of the access token. */
-import { mintAll } from '../fixtures/run/mint-all.ts';
-import { observed, type Probe } from '../fixtures/run/probe.ts';
+import { mintAll } from '../engine/run/rules/mint-all.ts';
+import { observed, type Probe } from '../engine/run/probe.ts';
 
 export const probes: readonly Probe[] = [
   observed(

@@ -1,12 +1,12 @@
 /** Section 2.3: the screening object. */
-import { isOrdered, pageOf } from '../fixtures/client/page.ts';
-import { compareInstants, sameInstant } from '../fixtures/data/instant.ts';
-import { differs } from '../fixtures/checks/mismatch.ts';
-import { sayItem } from '../fixtures/checks/page.ts';
-import { observed, type Probe } from '../fixtures/run/probe.ts';
-import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
-import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
-import { Untested } from '../fixtures/errors.ts';
+import { isOrdered, pageOf } from '../engine/client/page.ts';
+import { compareInstants, sameInstant } from '../engine/data/instant.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import { sayItem } from '../engine/checks/page.ts';
+import { observed, type Probe } from '../engine/run/probe.ts';
+import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
+import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
+import { Untested } from '../engine/errors.ts';
 
 export const probes: readonly Probe[] = [
   observed(

@@ -1,11 +1,11 @@
 /** Section 2.4: the page. */
-import { pageOf } from '../fixtures/client/page.ts';
-import { sayRefusal } from '../fixtures/checks/errors.ts';
-import { differs } from '../fixtures/checks/mismatch.ts';
-import { prefixMismatch } from '../fixtures/checks/selection.ts';
-import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
-import { observed, type Probe } from '../fixtures/run/probe.ts';
-import { pagesOfEverySize, walksOfSeveralPages } from '../fixtures/run/standard-walks.ts';
+import { pageOf } from '../engine/client/page.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import { prefixMismatch } from '../engine/checks/selection.ts';
+import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
+import { observed, type Probe } from '../engine/run/probe.ts';
+import { pagesOfEverySize, walksOfSeveralPages } from '../engine/run/walk/standard-walks.ts';
 
 export const probes: readonly Probe[] = [
   observed(

@@ -1,13 +1,13 @@
 /** Section 4.1: the request that earns a token. */
-import type { RequestOut } from '../fixtures/client/exchange.ts';
-import { member } from '../fixtures/client/json.ts';
-import { formEncode } from '../fixtures/client/transport.ts';
-import { sayRefusal } from '../fixtures/checks/errors.ts';
-import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
-import { sayToken, unknownIgnored } from '../fixtures/checks/token-error.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { mintAll } from '../fixtures/run/mint-all.ts';
-import { observed, type Probe } from '../fixtures/run/probe.ts';
+import type { RequestOut } from '../engine/client/exchange.ts';
+import { member } from '../engine/client/json.ts';
+import { formEncode } from '../engine/client/transport.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { sayToken, unknownIgnored } from '../engine/checks/token-error.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { mintAll } from '../engine/run/rules/mint-all.ts';
+import { observed, type Probe } from '../engine/run/probe.ts';
 
 const mintsNone: Judge = (exchange) =>
   exchange.status >= 400 || member(exchange.json, 'access_token') === undefined

@@ -1,14 +1,14 @@
 /** Sections 2.3, 2.4 and 4.2: pages in whatever circumstances. The observers hold each against what it must be. */
-import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
+import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
 import {
   DEFAULT_PAGE_SIZE,
   pageOf,
   queryValue,
   tenantOfPath,
   type PageQuery,
-} from '../fixtures/client/page.ts';
-import { differs, type Mismatch } from '../fixtures/checks/mismatch.ts';
-import { askerOf, type Ground } from '../fixtures/run/circumstances.ts';
+} from '../engine/client/page.ts';
+import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
+import { askerOf, type Ground } from '../engine/run/combinations/circumstances.ts';
 import {
   inEveryCircumstance,
   levelOf,
@@ -17,10 +17,10 @@ import {
   type Occasion,
   type Place,
   inMoment,
-} from '../fixtures/run/everywhere.ts';
-import type { Kit, PageOptions } from '../fixtures/run/kit.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
-import { walkOn } from '../fixtures/run/walk.ts';
+} from '../engine/run/rules/everywhere.ts';
+import type { Kit, PageOptions } from '../engine/run/kit.ts';
+import type { Probe } from '../engine/run/probe.ts';
+import { walkOn } from '../engine/run/walk/walk.ts';
 
 /** To the end of the narrow window even one by one, where ties don't make it longer. */
 const PAGES_AT_MOST = 5;

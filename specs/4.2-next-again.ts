@@ -1,15 +1,15 @@
 /** Section 4.2, rules 5 and 6: a next is an address. Asked again, whenever and by whichever token, it gives the same page. */
-import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
-import { pageOf, parseQuery, type PageQuery } from '../fixtures/client/page.ts';
-import { readToken } from '../fixtures/client/token.ts';
-import type { MismatchWithEvidence } from '../fixtures/checks/mismatch.ts';
-import { prefixMismatch } from '../fixtures/checks/selection.ts';
-import { formatInstant } from '../fixtures/data/instant.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
-import { walksOfSeveralPages } from '../fixtures/run/standard-walks.ts';
-import { bearerHeader } from '../fixtures/run/unauthenticated.ts';
-import { Untested } from '../fixtures/errors.ts';
+import type { Authorization, Exchange } from '../engine/client/exchange.ts';
+import { pageOf, parseQuery, type PageQuery } from '../engine/client/page.ts';
+import { readToken } from '../engine/client/token.ts';
+import type { MismatchWithEvidence } from '../engine/checks/mismatch.ts';
+import { prefixMismatch } from '../engine/checks/selection.ts';
+import { formatInstant } from '../engine/data/instant.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import type { Probe } from '../engine/run/probe.ts';
+import { walksOfSeveralPages } from '../engine/run/walk/standard-walks.ts';
+import { bearerHeader } from '../engine/run/rules/unauthenticated.ts';
+import { Untested } from '../engine/errors.ts';
 
 const PAGES_AT_MOST = 6;
 

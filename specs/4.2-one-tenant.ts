@@ -1,16 +1,16 @@
 /** Section 4.2, rule 3: tenants are never mixed. */
-import type { RequestOut } from '../fixtures/client/exchange.ts';
-import { canonical, isObject } from '../fixtures/client/json.ts';
-import { isOrdered, pageOf, type OrderedItem } from '../fixtures/client/page.ts';
-import { sameInstant } from '../fixtures/data/instant.ts';
-import type { Oracle } from '../fixtures/data/oracle.ts';
-import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
-import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
-import { encoded, rawQuery } from '../fixtures/run/raw-request.ts';
-import { sampleDataOf, WIDE_WINDOWS } from '../fixtures/run/survey.ts';
-import { checkWalk, walk, type Walk } from '../fixtures/run/walk.ts';
-import { Untested } from '../fixtures/errors.ts';
+import type { RequestOut } from '../engine/client/exchange.ts';
+import { canonical, isObject } from '../engine/client/json.ts';
+import { isOrdered, pageOf, type OrderedItem } from '../engine/client/page.ts';
+import { sameInstant } from '../engine/data/instant.ts';
+import type { Oracle } from '../engine/data/oracle.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { requireSecondTenant, type Kit } from '../engine/run/kit.ts';
+import type { Probe } from '../engine/run/probe.ts';
+import { encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
+import { checkWalk, walk, type Walk } from '../engine/run/walk/walk.ts';
+import { Untested } from '../engine/errors.ts';
 
 /** Both tenants' screenings over one window, asked for in turn so that nothing kept from the one serves the other. */
 async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {

@@ -1,17 +1,17 @@
 /** Section 4.2: page sizes, order, and following next. */
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../fixtures/client/page.ts';
-import { type Probe, observed } from '../fixtures/run/probe.ts';
-import { sampleDataOf, windowOf } from '../fixtures/run/survey.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../engine/client/page.ts';
+import { type Probe, observed } from '../engine/run/probe.ts';
+import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
 import {
   walksAcrossTies,
   walksOf,
   walksOfSeveralPages,
   pagesOfEverySize,
-} from '../fixtures/run/standard-walks.ts';
-import { checkWalk } from '../fixtures/run/walk.ts';
+} from '../engine/run/walk/standard-walks.ts';
+import { checkWalk } from '../engine/run/walk/walk.ts';
 import { holdAgainstDefault } from './4.2-circumstances.ts';
-import { prefixMismatch } from '../fixtures/checks/selection.ts';
-import { Untested } from '../fixtures/errors.ts';
+import { prefixMismatch } from '../engine/checks/selection.ts';
+import { Untested } from '../engine/errors.ts';
 
 /** Of the largest size: beyond the 10,000 items that many stores end at. */
 const DEEP_PAGES = 12;

@@ -1,8 +1,8 @@
 /** Section 4.2: which windows are valid, and which are refused. */
-import { pageOf, SOME_WINDOW } from '../fixtures/client/page.ts';
-import { sayRefusal } from '../fixtures/checks/errors.ts';
-import { differs, type Judge } from '../fixtures/checks/mismatch.ts';
-import { refusedWith } from '../fixtures/checks/refusal.ts';
+import { pageOf, SOME_WINDOW } from '../engine/client/page.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { refusedWith } from '../engine/checks/refusal.ts';
 import {
   compareInstants,
   formatInstant,
@@ -11,14 +11,14 @@ import {
   parseInstant,
   shift,
   type Instant,
-} from '../fixtures/data/instant.ts';
-import { withWindow } from '../fixtures/run/circumstances.ts';
-import { refusal, refusals, ruleProbes, type Rule } from '../fixtures/run/everywhere.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { checkRefusals, encoded, rawQuery } from '../fixtures/run/raw-request.ts';
-import { sampleDataOf, variedItems } from '../fixtures/run/survey.ts';
-import { walk } from '../fixtures/run/walk.ts';
+} from '../engine/data/instant.ts';
+import { withWindow } from '../engine/run/combinations/circumstances.ts';
+import { refusal, refusals, ruleProbes, type Rule } from '../engine/run/rules/everywhere.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { sideBySide, type Probe } from '../engine/run/probe.ts';
+import { checkRefusals, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { sampleDataOf, variedItems } from '../engine/run/walk/survey.ts';
+import { walk } from '../engine/run/walk/walk.ts';
 
 const REQUIRED = (
   [

@@ -1,15 +1,15 @@
 /** Section 4.2: which screenings a window selects. */
-import type { Exchange } from '../fixtures/client/exchange.ts';
-import { pageOf, type PageQuery } from '../fixtures/client/page.ts';
-import { compareInstants, formatInstant, instant, shift, type Instant } from '../fixtures/data/instant.ts';
-import type { OracleItem } from '../fixtures/data/oracle.ts';
-import { differs, type Judge, type Mismatch } from '../fixtures/checks/mismatch.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { sampleDataOf, variedItems, windowOf, type SampleData } from '../fixtures/run/survey.ts';
-import { expectedItems, walk } from '../fixtures/run/walk.ts';
-import { holdsNot, holds, idsOf, endsBefore, sameItems } from '../fixtures/checks/selection.ts';
-import { Untested } from '../fixtures/errors.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
+import { pageOf, type PageQuery } from '../engine/client/page.ts';
+import { compareInstants, formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
+import type { OracleItem } from '../engine/data/oracle.ts';
+import { differs, type Judge, type Mismatch } from '../engine/checks/mismatch.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { sideBySide, type Probe } from '../engine/run/probe.ts';
+import { sampleDataOf, variedItems, windowOf, type SampleData } from '../engine/run/walk/survey.ts';
+import { expectedItems, walk } from '../engine/run/walk/walk.ts';
+import { holdsNot, holds, idsOf, endsBefore, sameItems } from '../engine/checks/selection.ts';
+import { Untested } from '../engine/errors.ts';
 
 const MICRO = 6;
 const NANO = 9;

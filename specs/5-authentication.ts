@@ -1,20 +1,20 @@
 /** Section 5: how a request says who asks. */
-import { secretVariable } from '../fixtures/run/evidence.ts';
-import { quote } from '../fixtures/run/shell.ts';
-import { bearerOf, cutTo, encodePart, partsOf } from '../fixtures/client/altered-token.ts';
-import type { Authorization } from '../fixtures/client/exchange.ts';
-import { forge } from '../fixtures/client/forged-token.ts';
-import { SOME_WINDOW } from '../fixtures/client/page.ts';
-import { sayRefusal } from '../fixtures/checks/errors.ts';
-import { refused } from '../fixtures/checks/refusal.ts';
-import { differs } from '../fixtures/checks/mismatch.ts';
-import type { RequirementId } from '../fixtures/requirements.ts';
-import { mintAll } from '../fixtures/run/mint-all.ts';
-import { observed, type Probe } from '../fixtures/run/probe.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { encoded, NOBODY, rawQuery, readable, NO_WIDTH } from '../fixtures/run/raw-request.ts';
-import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
-import { bearerHeader, forgedBearer, unauthenticated } from '../fixtures/run/unauthenticated.ts';
+import { secretVariable } from '../engine/run/evidence/evidence.ts';
+import { quote } from '../engine/run/evidence/shell.ts';
+import { bearerOf, cutTo, encodePart, partsOf } from '../engine/client/altered-token.ts';
+import type { Authorization } from '../engine/client/exchange.ts';
+import { forge } from '../engine/client/forged-token.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { refused } from '../engine/checks/refusal.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import type { RequirementId } from '../engine/requirements.ts';
+import { mintAll } from '../engine/run/rules/mint-all.ts';
+import { observed, type Probe } from '../engine/run/probe.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { encoded, NOBODY, rawQuery, readable, NO_WIDTH } from '../engine/run/rules/raw-request.ts';
+import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
+import { bearerHeader, forgedBearer, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 
 /** Where a token is not looked for: whoever asks names it in the Authorization header (rule 1). */
 const ELSEWHERE = ['x-access-token', 'cookie'] as const;

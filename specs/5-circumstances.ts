@@ -6,19 +6,19 @@ import {
   partsOf,
   withLetter,
   withMembers,
-} from '../fixtures/client/altered-token.ts';
-import { forge } from '../fixtures/client/forged-token.ts';
-import type { Authorization, RequestOut } from '../fixtures/client/exchange.ts';
-import { screeningsUrl } from '../fixtures/client/page.ts';
-import type { Token } from '../fixtures/client/token.ts';
-import type { Judge } from '../fixtures/checks/mismatch.ts';
-import { refused, type Refusal } from '../fixtures/checks/refusal.ts';
-import { askerOf, pathOf, type Ground } from '../fixtures/run/circumstances.ts';
-import { levelOf, ruleProbes, type Rule, type Way } from '../fixtures/run/everywhere.ts';
-import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
-import { NOBODY } from '../fixtures/run/raw-request.ts';
-import { bearerHeader, expiredBearer, forgedBearer } from '../fixtures/run/unauthenticated.ts';
-import { Untested } from '../fixtures/errors.ts';
+} from '../engine/client/altered-token.ts';
+import { forge } from '../engine/client/forged-token.ts';
+import type { Authorization, RequestOut } from '../engine/client/exchange.ts';
+import { screeningsUrl } from '../engine/client/page.ts';
+import type { Token } from '../engine/client/token.ts';
+import type { Judge } from '../engine/checks/mismatch.ts';
+import { refused, type Refusal } from '../engine/checks/refusal.ts';
+import { askerOf, pathOf, type Ground } from '../engine/run/combinations/circumstances.ts';
+import { levelOf, ruleProbes, type Rule, type Way } from '../engine/run/rules/everywhere.ts';
+import { requireSecondTenant, type Kit } from '../engine/run/kit.ts';
+import { NOBODY } from '../engine/run/rules/raw-request.ts';
+import { bearerHeader, expiredBearer, forgedBearer } from '../engine/run/rules/unauthenticated.ts';
+import { Untested } from '../engine/errors.ts';
 
 /** Another answer to who asks, on a request that is valid otherwise: 401. */
 const who =

@@ -6,15 +6,15 @@ import {
   symmetricForgeries,
   withHostedForgeries,
   type Forgery,
-} from '../fixtures/client/forged-token.ts';
-import { isObject, member } from '../fixtures/client/json.ts';
-import { SOME_WINDOW } from '../fixtures/client/page.ts';
-import { refused } from '../fixtures/checks/refusal.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { encoded, NOBODY, rawQuery } from '../fixtures/run/raw-request.ts';
-import { forgedBearer } from '../fixtures/run/unauthenticated.ts';
-import { Untested } from '../fixtures/errors.ts';
+} from '../engine/client/forged-token.ts';
+import { isObject, member } from '../engine/client/json.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { refused } from '../engine/checks/refusal.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { sideBySide, type Probe } from '../engine/run/probe.ts';
+import { encoded, NOBODY, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { forgedBearer } from '../engine/run/rules/unauthenticated.ts';
+import { Untested } from '../engine/errors.ts';
 
 /** Where issuers publish their keys, beneath authUrl. */
 const KEY_SETS = ['/.well-known/jwks.json', '/oauth/jwks', '/jwks.json', '/jwks'];

@@ -1,16 +1,16 @@
 /** Section 5: whose screenings a token opens. */
-import type { Exchange } from '../fixtures/client/exchange.ts';
-import { readToken } from '../fixtures/client/token.ts';
-import { SOME_WINDOW } from '../fixtures/client/page.ts';
-import { sayRefusal } from '../fixtures/checks/errors.ts';
-import { differs } from '../fixtures/checks/mismatch.ts';
-import { isUuid } from '../fixtures/checks/page.ts';
-import { unknownIgnored } from '../fixtures/checks/token-error.ts';
-import { refused } from '../fixtures/checks/refusal.ts';
-import { requireSecondTenant, type Kit } from '../fixtures/run/kit.ts';
-import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
-import { encoded, isSuspicious, NOBODY, rawQuery, NO_WIDTH } from '../fixtures/run/raw-request.ts';
-import { Untested } from '../fixtures/errors.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
+import { readToken } from '../engine/client/token.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import { isUuid } from '../engine/checks/page.ts';
+import { unknownIgnored } from '../engine/checks/token-error.ts';
+import { refused } from '../engine/checks/refusal.ts';
+import { requireSecondTenant, type Kit } from '../engine/run/kit.ts';
+import { sideBySide, type Probe } from '../engine/run/probe.ts';
+import { encoded, isSuspicious, NOBODY, rawQuery, NO_WIDTH } from '../engine/run/rules/raw-request.ts';
+import { Untested } from '../engine/errors.ts';
 
 const FIRST_PAGE = rawQuery(encoded(SOME_WINDOW));
 const LATER_PAGE = `${FIRST_PAGE}&from_id=1`;

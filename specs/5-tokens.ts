@@ -10,20 +10,20 @@ import {
   withMembers,
   type TokenPart,
   type TokenParts,
-} from '../fixtures/client/altered-token.ts';
-import type { Authorization, Exchange } from '../fixtures/client/exchange.ts';
-import { integerOf, member } from '../fixtures/client/json.ts';
-import { claimsOf, readToken, type Token } from '../fixtures/client/token.ts';
-import { SOME_WINDOW } from '../fixtures/client/page.ts';
-import { refused } from '../fixtures/checks/refusal.ts';
-import { waitForExpiry } from '../fixtures/run/expired-tokens.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { observed, type Probe } from '../fixtures/run/probe.ts';
-import { pagesOfEverySize } from '../fixtures/run/standard-walks.ts';
-import { encoded, rawQuery } from '../fixtures/run/raw-request.ts';
-import { LATER_MINT, refusedToken, secondsLeft, tokenHeader } from '../fixtures/run/valid-token.ts';
-import { expiredBearer, unauthenticated } from '../fixtures/run/unauthenticated.ts';
-import { Untested } from '../fixtures/errors.ts';
+} from '../engine/client/altered-token.ts';
+import type { Authorization, Exchange } from '../engine/client/exchange.ts';
+import { integerOf, member } from '../engine/client/json.ts';
+import { claimsOf, readToken, type Token } from '../engine/client/token.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { refused } from '../engine/checks/refusal.ts';
+import { waitForExpiry } from '../engine/run/rules/expired-tokens.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { observed, type Probe } from '../engine/run/probe.ts';
+import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
+import { encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { LATER_MINT, refusedToken, secondsLeft, tokenHeader } from '../engine/run/observers/valid-token.ts';
+import { expiredBearer, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
+import { Untested } from '../engine/errors.ts';
 
 /** Both numbers of the signature are 0: some verifiers find that right for any key. */
 const ES256_ZEROS = constantPart(Buffer.alloc(64).toString('base64url'));

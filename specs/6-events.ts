@@ -1,7 +1,7 @@
 /** Section 6: the captured events of the tenant's queue against what REST returns. */
-import { eventData, envelopeMismatches } from '../fixtures/checks/cloud-event.ts';
-import { differs, type Mismatch } from '../fixtures/checks/mismatch.ts';
-import { isUuid } from '../fixtures/checks/page.ts';
+import { eventData, envelopeMismatches } from '../engine/checks/cloud-event.ts';
+import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
+import { isUuid } from '../engine/checks/page.ts';
 import {
   canonical,
   excerpt,
@@ -10,22 +10,16 @@ import {
   member,
   parseJson,
   type Json,
-} from '../fixtures/client/json.ts';
-import { MAX_PAGE_SIZE, pageOf } from '../fixtures/client/page.ts';
-import {
-  compareInstants,
-  formatInstant,
-  parseInstant,
-  shift,
-  type Instant,
-} from '../fixtures/data/instant.ts';
-import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
-import type { RequirementId } from '../fixtures/requirements.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
-import { stepDigits } from '../fixtures/run/survey.ts';
-import { walk } from '../fixtures/run/walk.ts';
-import type { Window } from '../fixtures/target/target.ts';
+} from '../engine/client/json.ts';
+import { MAX_PAGE_SIZE, pageOf } from '../engine/client/page.ts';
+import { compareInstants, formatInstant, parseInstant, shift, type Instant } from '../engine/data/instant.ts';
+import { SupplyUnusable, Untested } from '../engine/errors.ts';
+import type { RequirementId } from '../engine/requirements.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import type { Probe } from '../engine/run/probe.ts';
+import { stepDigits } from '../engine/run/walk/survey.ts';
+import { walk } from '../engine/run/walk/walk.ts';
+import type { Window } from '../engine/target/target.ts';
 
 const WALK_PAGES = 100;
 

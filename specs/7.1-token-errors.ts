@@ -1,16 +1,16 @@
 /** Section 7.1: what the token endpoint refuses, and how. */
-import { OFFERED_SCOPE } from '../fixtures/client/client.ts';
-import { header, type Exchange } from '../fixtures/client/exchange.ts';
-import { excerpt, member } from '../fixtures/client/json.ts';
-import { differs, UNLESS, type Judge } from '../fixtures/checks/mismatch.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { isUuid } from '../fixtures/checks/page.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
-import type { RequirementId } from '../fixtures/requirements.ts';
-import type { ClientName, Target } from '../fixtures/target/target.ts';
-import { refusedAs, sayToken } from '../fixtures/checks/token-error.ts';
-import { TargetLocked } from '../fixtures/errors.ts';
-import { isClientError, readable } from '../fixtures/run/raw-request.ts';
+import { OFFERED_SCOPE } from '../engine/client/client.ts';
+import { header, type Exchange } from '../engine/client/exchange.ts';
+import { excerpt, member } from '../engine/client/json.ts';
+import { differs, UNLESS, type Judge } from '../engine/checks/mismatch.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { isUuid } from '../engine/checks/page.ts';
+import type { Probe } from '../engine/run/probe.ts';
+import type { RequirementId } from '../engine/requirements.ts';
+import type { ClientName, Target } from '../engine/target/target.ts';
+import { refusedAs, sayToken } from '../engine/checks/token-error.ts';
+import { TargetLocked } from '../engine/errors.ts';
+import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
 
 type Form = [string, string][];
 

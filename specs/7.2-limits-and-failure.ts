@@ -1,16 +1,16 @@
 /** Section 7.2, behind everything else: the rate limit, where there is leave to provoke it, and a failing server. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { retryAfterMs } from '../fixtures/client/retry-after.ts';
-import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
-import { SOME_WINDOW } from '../fixtures/client/page.ts';
-import { differs } from '../fixtures/checks/mismatch.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
-import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
-import type { Probe } from '../fixtures/run/probe.ts';
-import { rawQuery, encoded } from '../fixtures/run/raw-request.ts';
-import { sampleDataOf } from '../fixtures/run/survey.ts';
-import { pageOf } from '../fixtures/client/page.ts';
-import { SupplyUnusable, Untested } from '../fixtures/errors.ts';
+import { retryAfterMs } from '../engine/client/retry-after.ts';
+import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
+import type { Probe } from '../engine/run/probe.ts';
+import { rawQuery, encoded } from '../engine/run/rules/raw-request.ts';
+import { sampleDataOf } from '../engine/run/walk/survey.ts';
+import { pageOf } from '../engine/client/page.ts';
+import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
 /** Side by side: enough for some hundred requests a second, however far away the target is. */
 const AT_ONCE = { least: 8, most: 32, eachMs: 2 } as const;

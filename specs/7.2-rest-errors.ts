@@ -2,9 +2,9 @@
  * Section 7.2: what the REST API refuses, and how. The codes of a 401 and a 403 ('7.2-unauthenticated', '7.2-forbidden')
  * are held by the observers, on what section 5 provokes.
  */
-import { differs, UNLESS } from '../fixtures/checks/mismatch.ts';
-import { codesOf, sayRefusal } from '../fixtures/checks/errors.ts';
-import { sideBySide, type Probe } from '../fixtures/run/probe.ts';
+import { differs, UNLESS } from '../engine/checks/mismatch.ts';
+import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
+import { sideBySide, type Probe } from '../engine/run/probe.ts';
 import {
   refusal,
   refusalOr200,
@@ -12,14 +12,14 @@ import {
   ruleProbes,
   type Rule,
   type Way,
-} from '../fixtures/run/everywhere.ts';
-import { askRaw, encoded, isSuspicious, rawQuery } from '../fixtures/run/raw-request.ts';
-import { Untested } from '../fixtures/errors.ts';
-import type { Exchange, RequestOut } from '../fixtures/client/exchange.ts';
-import { parseInstant, compareInstants, instant } from '../fixtures/data/instant.ts';
-import { queryValue, SOME_WINDOW } from '../fixtures/client/page.ts';
-import { withParameter } from '../fixtures/run/circumstances.ts';
-import type { Kit } from '../fixtures/run/kit.ts';
+} from '../engine/run/rules/everywhere.ts';
+import { askRaw, encoded, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { Untested } from '../engine/errors.ts';
+import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
+import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
+import { queryValue, SOME_WINDOW } from '../engine/client/page.ts';
+import { withParameter } from '../engine/run/combinations/circumstances.ts';
+import type { Kit } from '../engine/run/kit.ts';
 
 /** Asked in every circumstance. */
 const TELLING_TIMES = [

@@ -2,7 +2,7 @@
  * The end of a run: what later answers show of earlier ones, and whether enough was exercised for a certificate.
  * They speak of what this worker saw: of the whole run, unless a test failed and Playwright began a new worker.
  */
-import { requirement } from '../fixtures/requirements.ts';
+import { requirement } from '../engine/requirements.ts';
 import { failFor, test } from '../fixtures/test.ts';
 
 test('the whole run: what every answer says of every other', async ({ kit }, testInfo) => {

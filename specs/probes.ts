@@ -1,5 +1,5 @@
 /** Every probe, in the order of the sections. */
-import { quiet, type Probe } from '../fixtures/run/probe.ts';
+import { quiet, type Probe } from '../engine/run/probe.ts';
 import { probes as service } from './1-service.ts';
 import { probes as tokenResponse } from './2.1-token-response.ts';
 import { probes as claims } from './2.2-claims.ts';

@@ -1,8 +1,8 @@
 /** The command line of `npm run certify-client`. Every mistake is a UsageError of one line. */
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
-import { UsageError } from '../../fixtures/errors.ts';
-import { KIT_VERSION } from '../../fixtures/package.ts';
-import { nearest } from '../../fixtures/target/usage.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { KIT_VERSION } from '../../engine/package.ts';
+import { nearest } from '../../engine/target/usage.ts';
 import { SITUATIONS } from './situations/all.ts';
 
 export interface Arguments {

@@ -5,7 +5,7 @@ import { connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
 import { promisify } from 'node:util';
-import type { Listener } from '../../reference-server/http.ts';
+import type { Listener } from '../../reference-server/http/http.ts';
 
 export interface Certificate {
   readonly key: string;

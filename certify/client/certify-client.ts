@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { UsageError } from '../../fixtures/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 import type { Verdict } from '../report.ts';
 import { makeCertificates } from './certificates.ts';
 import type { Client, Ended } from './client.ts';

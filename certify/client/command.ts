@@ -1,6 +1,6 @@
 /** A client that is a shell command, started once a situation. */
-import { UsageError } from '../../fixtures/errors.ts';
-import { spawnGuarded } from '../../fixtures/guarded.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { spawnGuarded } from '../../engine/guarded.ts';
 import { environmentOf, type Client, type Ended } from './client.ts';
 import type { Given } from './stage.ts';
 

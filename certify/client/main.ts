@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 /** `npm run certify-client`: judges a client, and leaves a report. */
 import { join } from 'node:path';
-import { UsageError } from '../../fixtures/errors.ts';
-import { KIT_NAME, KIT_VERSION } from '../../fixtures/package.ts';
-import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../../fixtures/process.ts';
-import { calledFrom } from '../../fixtures/called-from.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { KIT_NAME, KIT_VERSION } from '../../engine/package.ts';
+import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../../engine/process.ts';
+import { calledFrom } from '../../engine/called-from.ts';
 import { prepareDirectory } from '../render/write.ts';
 import { parseArguments, type Arguments } from './arguments.ts';
 import { clientByHand } from './by-hand.ts';

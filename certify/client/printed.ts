@@ -1,5 +1,5 @@
 /** What a client printed, read as the screenings that it collected. */
-import { integerOf, isObject, member, parseJson, type Json } from '../../fixtures/client/json.ts';
+import { integerOf, isObject, member, parseJson, type Json } from '../../engine/client/json.ts';
 
 export interface Collected {
   readonly id: bigint;

@@ -1,9 +1,9 @@
 /** What a client asked in one situation, as it was seen by the server. */
-import type { Handler, ServiceAnswer, ServiceRequest } from '../../reference-server/http.ts';
-import { isScreenings, isTokenRequest, queryOf } from '../../reference-server/faults/alter.ts';
-import { resolveUrl } from '../../fixtures/client/link-header.ts';
-import { parseInstant, toDecimal } from '../../fixtures/data/instant.ts';
-import { parseForm } from '../../reference-server/form.ts';
+import type { Handler, ServiceAnswer, ServiceRequest } from '../../reference-server/http/http.ts';
+import { isScreenings, isTokenRequest, queryOf } from '../../reference-server/run/alter.ts';
+import { resolveUrl } from '../../engine/client/link-header.ts';
+import { parseInstant, toDecimal } from '../../engine/data/instant.ts';
+import { parseForm } from '../../reference-server/http/form.ts';
 import type { TimelineEntry } from './report.ts';
 
 /** A page that was handed out. */

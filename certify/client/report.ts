@@ -1,5 +1,5 @@
 /** The shape of client.json: what a client under test did in each situation, and what is to be said of it. */
-import type { Level } from '../../fixtures/requirements.ts';
+import type { Level } from '../../engine/requirements.ts';
 import type { Status, Verdict } from '../report.ts';
 
 /** One request of the client, for people and for the picture. Text only, secrets and tokens redacted. */

@@ -1,6 +1,6 @@
 /** A situation: a server that behaves in one way, and what is to be said of a client that met it. */
-import type { Level } from '../../fixtures/requirements.ts';
-import type { Screening } from '../../fixtures/data/screening.ts';
+import type { Level } from '../../engine/requirements.ts';
+import type { Screening } from '../../engine/data/screening.ts';
 import type { Certificate, CertificateName } from './certificates.ts';
 import type { Ended } from './client.ts';
 import type { Printed } from './printed.ts';

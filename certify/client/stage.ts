@@ -1,17 +1,17 @@
 /** The server of one situation: the reference server's request handling over a few screenings in memory. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { compareInstants, instant } from '../../fixtures/data/instant.ts';
-import { OFFERED_SCOPE } from '../../fixtures/client/client.ts';
-import { UsageError } from '../../fixtures/errors.ts';
-import { compareKeys } from '../../fixtures/data/oracle.ts';
-import type { Screening } from '../../fixtures/data/screening.ts';
-import { errorAnswer, type Handler, listen, type Listener } from '../../reference-server/http.ts';
-import { isTokenRequest } from '../../reference-server/faults/alter.ts';
-import { parseForm } from '../../reference-server/form.ts';
+import { compareInstants, instant } from '../../engine/data/instant.ts';
+import { OFFERED_SCOPE } from '../../engine/client/client.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { compareKeys } from '../../engine/data/oracle.ts';
+import type { Screening } from '../../engine/data/screening.ts';
+import { errorAnswer, type Handler, listen, type Listener } from '../../reference-server/http/http.ts';
+import { isTokenRequest } from '../../reference-server/run/alter.ts';
+import { parseForm } from '../../reference-server/http/form.ts';
 import type { Client, ScreeningStore, ServiceParts } from '../../reference-server/parts.ts';
-import { createService } from '../../reference-server/service.ts';
-import type { ServerOptions } from '../../reference-server/start.ts';
-import { createTokenIssuer } from '../../reference-server/tokens.ts';
+import { createService } from '../../reference-server/http/service.ts';
+import type { ServerOptions } from '../../reference-server/run/start.ts';
+import { createTokenIssuer } from '../../reference-server/auth/tokens.ts';
 import { TENANT, type Window } from './data.ts';
 import { Recorder } from './record.ts';
 import { secured, type Certificate } from './certificates.ts';

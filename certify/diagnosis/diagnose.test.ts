@@ -2,7 +2,7 @@
 import { expect, test } from '@playwright/test';
 import { FAULTS } from '../../reference-server/faults/all.ts';
 import { tripped } from '../../reference-server/faults/fault.ts';
-import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
+import { requirement, type RequirementId } from '../../engine/requirements.ts';
 import type { RequirementResult } from '../report.ts';
 import { diagnose } from './diagnose.ts';
 import { featuresOf } from './features.ts';

@@ -3,10 +3,10 @@
  * which circumstances. Numbers, names, times and addresses are left out, so that the same mistake looks the same
  * on other data and elsewhere.
  */
-import { sameInstant, parseInstant } from '../../fixtures/data/instant.ts';
-import { UNLESS } from '../../fixtures/checks/mismatch.ts';
-import type { WalkPicture } from '../../fixtures/checks/walk-picture.ts';
-import type { Failure } from '../../fixtures/run/evidence.ts';
+import { sameInstant, parseInstant } from '../../engine/data/instant.ts';
+import { UNLESS } from '../../engine/checks/mismatch.ts';
+import type { WalkPicture } from '../../engine/checks/walk-picture.ts';
+import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import type { RequirementResult } from '../report.ts';
 
 /** What is broken, each requirement with its features. */

@@ -1,5 +1,5 @@
 /** Which of the requirements that one mistake breaks is broken most directly: the root. */
-import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
+import { requirement, type RequirementId } from '../../engine/requirements.ts';
 import { isOfMember, WANTED, type Evidence } from './features.ts';
 import { followsFrom, hasSeveralEdgesWrong, isLimited, refusalOfValid } from './follows.ts';
 import type { Model } from './model.ts';

@@ -8,7 +8,7 @@ import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
-import type { RequirementId } from '../../fixtures/requirements.ts';
+import type { RequirementId } from '../../engine/requirements.ts';
 import { certifyFault, selectionOf, verdictErrors, type Mode } from './faults.ts';
 import { test } from '../../reference-server/faults/testing.ts';
 

@@ -1,13 +1,13 @@
 /** Certifies a faulty server, and says what of the verdict is not as it must be. */
 import { certify, selectIds } from '../certify.ts';
 import type { Report, RequirementResult } from '../report.ts';
-import { requirement, type RequirementId } from '../../fixtures/requirements.ts';
-import { WENT_WRONG } from '../../fixtures/run/confirmation.ts';
-import { sayMismatch } from '../../fixtures/checks/mismatch.ts';
-import { resolveTarget, type Target } from '../../fixtures/target/target.ts';
-import type { Database } from '../../reference-server/database.ts';
-import type { Provisioned } from '../../reference-server/provisioning.ts';
-import { startServer, type ReferenceServer } from '../../reference-server/start.ts';
+import { requirement, type RequirementId } from '../../engine/requirements.ts';
+import { WENT_WRONG } from '../../engine/run/attribution/confirmation.ts';
+import { sayMismatch } from '../../engine/checks/mismatch.ts';
+import { resolveTarget, type Target } from '../../engine/target/target.ts';
+import type { Database } from '../../reference-server/store/database.ts';
+import type { Provisioned } from '../../reference-server/run/provisioning.ts';
+import { startServer, type ReferenceServer } from '../../reference-server/run/start.ts';
 import { LAWS } from '../../properties/laws.ts';
 import { PROBES } from '../../specs/probes.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';

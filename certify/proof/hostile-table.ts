@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { format } from 'prettier';
-import { sideBySide } from '../../fixtures/run/probe.ts';
+import { sideBySide } from '../../engine/run/probe.ts';
 import { DEGENERATE } from '../../reference-server/degenerate/servers.ts';
 import type { Address, Degenerate } from '../../reference-server/degenerate/tools.ts';
 import type { Report } from '../report.ts';

@@ -1,9 +1,9 @@
 /** A mistake for every law, as rare as can be: one that it must find in nearly every run. */
-import { compareInstants, instant, shift } from '../../fixtures/data/instant.ts';
-import { errorAnswer } from '../../reference-server/http.ts';
+import { compareInstants, instant, shift } from '../../engine/data/instant.ts';
+import { errorAnswer } from '../../reference-server/http/http.ts';
 import type { PageQuery, StoredPage } from '../../reference-server/parts.ts';
-import { TENANTS } from '../../reference-server/provisioning.ts';
-import type { ServerOptions } from '../../reference-server/start.ts';
+import { TENANTS } from '../../reference-server/run/provisioning.ts';
+import type { ServerOptions } from '../../reference-server/run/start.ts';
 import {
   instead,
   isScreenings,
@@ -14,7 +14,7 @@ import {
   requests,
   storedPages,
   withQuery,
-} from '../../reference-server/faults/alter.ts';
+} from '../../reference-server/run/alter.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
 import { RULES, rows } from '../../reference-server/faults/rows.ts';
 import type { Mode } from './law-testing.ts';

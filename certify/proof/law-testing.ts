@@ -1,7 +1,7 @@
 /** What the table and the tests of the laws share: targets of servers under test, and what laws said of them. */
 import type { Report } from '../report.ts';
-import { resolveTarget, type Target } from '../../fixtures/target/target.ts';
-import type { ReferenceServer } from '../../reference-server/start.ts';
+import { resolveTarget, type Target } from '../../engine/target/target.ts';
+import type { ReferenceServer } from '../../reference-server/run/start.ts';
 
 /** full: with the dataset. bare: addresses and primary's credentials. filled: with a tenant to fill as well. */
 export type Mode = 'full' | 'bare' | 'filled';

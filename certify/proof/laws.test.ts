@@ -2,18 +2,18 @@
 import { expect } from '@playwright/test';
 import { certify } from '../certify.ts';
 import { fc, SEED } from '../../fixtures/own-tests/seeded.ts';
-import { DEFAULTS } from '../../fixtures/run/kit.ts';
-import { instant, shift } from '../../fixtures/data/instant.ts';
-import { Oracle } from '../../fixtures/data/oracle.ts';
-import { parseScreening } from '../../fixtures/data/dataset.ts';
-import type { Target } from '../../fixtures/target/target.ts';
+import { DEFAULTS } from '../../engine/run/kit.ts';
+import { instant, shift } from '../../engine/data/instant.ts';
+import { Oracle } from '../../engine/data/oracle.ts';
+import { parseScreening } from '../../engine/data/dataset.ts';
+import type { Target } from '../../engine/target/target.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
-import { middleware } from '../../reference-server/faults/alter.ts';
+import { middleware } from '../../reference-server/run/alter.ts';
 import { test as base } from '../../reference-server/faults/testing.ts';
-import { startServer, type ReferenceServer, type ServerOptions } from '../../reference-server/start.ts';
+import { startServer, type ReferenceServer, type ServerOptions } from '../../reference-server/run/start.ts';
 import { datasets, lineOf, screeningsOf, uniqueIds } from '../../properties/arrivals.ts';
 import { LAW_FAULTS } from './law-faults.ts';
-import type { Probe } from '../../fixtures/run/probe.ts';
+import type { Probe } from '../../engine/run/probe.ts';
 import { lawNamed, LAWS } from '../../properties/laws.ts';
 import { PAGING_LAWS } from '../../properties/paging.ts';
 import {

@@ -5,10 +5,10 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { openDatabase } from '../../reference-server/database.ts';
+import { openDatabase } from '../../reference-server/store/database.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
-import { defaultProvisioning, loadProvisioning } from '../../reference-server/provisioning.ts';
+import { defaultProvisioning, loadProvisioning } from '../../reference-server/run/provisioning.ts';
 import { evidenceOf } from '../diagnosis/features.ts';
 import type { Seen, Signature } from '../diagnosis/signature.ts';
 import { SIGNATURES } from '../diagnosis/signatures.ts';

@@ -4,7 +4,7 @@ import { THEMES } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 import { test } from '../../reference-server/faults/testing.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
-import { requirement, REQUIREMENTS } from '../../fixtures/requirements.ts';
+import { requirement, REQUIREMENTS } from '../../engine/requirements.ts';
 import { certifyFault } from './faults.ts';
 
 /** The first innermost: what changes tokens stands before what looks at them. */

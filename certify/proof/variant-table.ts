@@ -1,6 +1,6 @@
 /** Certifies every variant by itself, with and without a dataset; exits 1 where one is not conformant. */
-import { openDatabase } from '../../reference-server/database.ts';
-import { defaultProvisioning, loadProvisioning } from '../../reference-server/provisioning.ts';
+import { openDatabase } from '../../reference-server/store/database.ts';
+import { defaultProvisioning, loadProvisioning } from '../../reference-server/run/provisioning.ts';
 import { VARIANTS } from '../../reference-server/variants/all.ts';
 import { certifyVariant, blamesOf } from './variants.ts';
 

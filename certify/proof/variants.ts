@@ -1,10 +1,10 @@
 /** Certifies an allowed variant, and says what keeps it from being conformant. */
 import { certify } from '../certify.ts';
 import type { Report } from '../report.ts';
-import type { Database } from '../../reference-server/database.ts';
+import type { Database } from '../../reference-server/store/database.ts';
 import { targetFor, type Mode } from './faults.ts';
-import type { Provisioned } from '../../reference-server/provisioning.ts';
-import { startServer } from '../../reference-server/start.ts';
+import type { Provisioned } from '../../reference-server/run/provisioning.ts';
+import { startServer } from '../../reference-server/run/start.ts';
 import type { Variant } from '../../reference-server/variants/variant.ts';
 
 export async function certifyVariant(

@@ -1,5 +1,5 @@
 /** What every rendering of a report says: counted, worded and ordered here once. */
-import type { RequirementClass } from '../../fixtures/requirements.ts';
+import type { RequirementClass } from '../../engine/requirements.ts';
 import { walkPictureText } from './walk-picture.ts';
 import type { Failure, Report, RequirementResult, Status, Verdict } from '../report.ts';
 

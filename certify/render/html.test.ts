@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test, type Browser, type BrowserContextOptions, type Page } from '@playwright/test';
-import { REQUIREMENTS } from '../../fixtures/requirements.ts';
+import { REQUIREMENTS } from '../../engine/requirements.ts';
 import type { Report } from '../report.ts';
 import { launchChromium, whyNoBrowser } from './chromium.testing.ts';
 import { counts, replayCommand, STATUSES } from './facts.ts';

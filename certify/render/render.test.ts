@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from '@playwright/test';
 import { SaxesParser } from 'saxes';
-import { REQUIREMENTS } from '../../fixtures/requirements.ts';
+import { REQUIREMENTS } from '../../engine/requirements.ts';
 import { fc } from '../../fixtures/own-tests/seeded.ts';
 import type { Report } from '../report.ts';
 import { badge } from './badge.ts';
@@ -33,7 +33,7 @@ import { PALETTES } from './style.ts';
 import { summary } from './summary.ts';
 import { terminal } from './terminal.ts';
 import { prepareDirectory, writeReport } from './write.ts';
-import type { Failure } from '../../fixtures/run/evidence.ts';
+import type { Failure } from '../../engine/run/evidence/evidence.ts';
 
 interface Element {
   readonly name: string;

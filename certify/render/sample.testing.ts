@@ -1,5 +1,5 @@
 /** Reports to try the renderings on: realistic ones, and one whose every text is hostile. */
-import { CLASSES, REQUIREMENTS, type RequirementId } from '../../fixtures/requirements.ts';
+import { CLASSES, REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import type { Failure, Report, RequirementResult } from '../report.ts';
 
 type Outcome = Partial<Pick<RequirementResult, 'status' | 'reason' | 'checks' | 'failures'>>;

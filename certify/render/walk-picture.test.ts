@@ -1,8 +1,8 @@
 /** The picture of a break: what is marked, and what it says to those who do not see it. */
 import { expect, test } from '@playwright/test';
-import { exchangeOf, type Exchange } from '../../fixtures/client/exchange.ts';
-import { instant } from '../../fixtures/data/instant.ts';
-import { pictureOfWalk } from '../../fixtures/checks/walk-picture.ts';
+import { exchangeOf, type Exchange } from '../../engine/client/exchange.ts';
+import { instant } from '../../engine/data/instant.ts';
+import { pictureOfWalk } from '../../engine/checks/walk-picture.ts';
 import { walkPictureSvg, walkPictureText } from './walk-picture.ts';
 
 const BASE = 'http://127.0.0.1/v1/tenants/7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01/screenings';

@@ -1,5 +1,5 @@
 /** The break of a walk as a small picture: items as marks, the cursor between two pages. */
-import type { PictureItem, PicturePage, WalkPicture } from '../../fixtures/checks/walk-picture.ts';
+import type { PictureItem, PicturePage, WalkPicture } from '../../engine/checks/walk-picture.ts';
 import { clip, markup, oneLine, visible, type Markup } from './markup.ts';
 
 const WIDTH_PX = 440;

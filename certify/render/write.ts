@@ -1,7 +1,7 @@
 /** The files of a report: written whole or not at all, the data first. */
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { UsageError } from '../../fixtures/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 import { dirname, join } from 'node:path';
 import type { JWK } from 'jose';
 import { sign, statementOf } from '../certificate.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { certify } from '../../certify/certify.ts';
 import { startReference } from '../../certify/reference.ts';
-import { resolveTarget } from '../../fixtures/target/target.ts';
+import { resolveTarget } from '../../engine/target/target.ts';
 import type { Row } from './pages.ts';
 import { walkRow } from './walk.ts';
 

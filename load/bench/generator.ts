@@ -1,7 +1,7 @@
 /** What a page costs the machine that generates load: of a script that judges, beside one that looks at nothing. */
-import { pageUrl } from '../../fixtures/client/page.ts';
-import type { Target } from '../../fixtures/target/target.ts';
-import { TENANTS } from '../../reference-server/provisioning.ts';
+import { pageUrl } from '../../engine/client/page.ts';
+import type { Target } from '../../engine/target/target.ts';
+import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { median } from '../estimate/depth.ts';
 import { mint } from '../run/ask.ts';
 import { runK6, type K6Run } from '../run/k6-run.ts';

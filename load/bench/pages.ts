@@ -1,7 +1,7 @@
 /** What pages and tokens of the reference server cost against others, in turns, so that noise falls on all alike. */
 import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose';
-import { PAGE } from '../../reference-server/store.ts';
+import { PAGE } from '../../reference-server/store/store.ts';
 import { median } from '../estimate/depth.ts';
 import { drive, get, post } from './drive.ts';
 import { pgbench, startContender, type Place } from './peers.ts';

@@ -1,9 +1,9 @@
 /** The reference server against others on the same data: pages and tokens. */
-import { generateScreenings } from '../../fixtures/data/generator.ts';
-import { resolveTarget } from '../../fixtures/target/target.ts';
-import { openDatabase } from '../../reference-server/database.ts';
-import { TENANTS } from '../../reference-server/provisioning.ts';
-import { storeScreenings } from '../../reference-server/store.ts';
+import { generateScreenings } from '../../fixtures/dataset/generator.ts';
+import { resolveTarget } from '../../engine/target/target.ts';
+import { openDatabase } from '../../reference-server/store/database.ts';
+import { TENANTS } from '../../reference-server/run/provisioning.ts';
+import { storeScreenings } from '../../reference-server/store/store.ts';
 import { mint } from '../run/ask.ts';
 import { startReference } from '../run/reference.ts';
 import { guessRow, pageRows, tokenRow, type Plan, type Row, type Subject } from './pages.ts';

@@ -2,11 +2,11 @@
 import { parse } from 'lossless-json';
 import { request, type Dispatcher } from 'undici';
 import { kitOptions } from '../../certify/certify.ts';
-import { pageUrl, type PageQuery } from '../../fixtures/client/page.ts';
-import { Kit } from '../../fixtures/run/kit.ts';
-import { walk } from '../../fixtures/run/walk.ts';
-import { resolveTarget, type Target } from '../../fixtures/target/target.ts';
-import { TENANTS } from '../../reference-server/provisioning.ts';
+import { pageUrl, type PageQuery } from '../../engine/client/page.ts';
+import { Kit } from '../../engine/run/kit.ts';
+import { walk } from '../../engine/run/walk/walk.ts';
+import { resolveTarget, type Target } from '../../engine/target/target.ts';
+import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { median } from '../estimate/depth.ts';
 import { mint } from '../run/ask.ts';
 import { startReference } from '../run/reference.ts';

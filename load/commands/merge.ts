@@ -4,7 +4,7 @@ import { mergeParts, type Merged, type Part } from '../estimate/merge.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { readRecords } from '../k6/lib/record.ts';
 import { conformant, EXIT, gatherFindings, type LoadResult } from '../result.ts';
-import { UsageError } from '../../fixtures/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 
 interface ReadPart extends Part {
   readonly findings: readonly Finding[];

@@ -5,7 +5,7 @@ import { median } from '../estimate/depth.ts';
 import { planHtml } from '../plan/html.ts';
 import { plan, type Measured } from '../plan/plan.ts';
 import { EXIT, type CapacityFigure, type LoadResult } from '../result.ts';
-import { UsageError } from '../../fixtures/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 
 export interface PlanFlags {
   readonly from: string;

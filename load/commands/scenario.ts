@@ -1,8 +1,8 @@
 /** `npm run load -- SCENARIO`: a target, a session, a result; or files for a cluster. */
 import { dirname } from 'node:path';
 import { prepareDirectory, reasonOf } from '../../certify/render/write.ts';
-import { readTargetFile, resolveTarget, type Target } from '../../fixtures/target/target.ts';
-import { unlessAborted } from '../../fixtures/process.ts';
+import { readTargetFile, resolveTarget, type Target } from '../../engine/target/target.ts';
+import { unlessAborted } from '../../engine/process.ts';
 import { presentable, terminalSummary, writeResult } from '../report/write.ts';
 import { EXIT, exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
@@ -12,7 +12,7 @@ import { Session } from '../run/session.ts';
 import { SCENARIOS, runScenario, type ScenarioName } from '../scenarios/all.ts';
 import { LEAST_SECONDS } from '../scenarios/outages.ts';
 import { refuseLoopback, writeKubernetes } from '../kubernetes/write.ts';
-import { UsageError } from '../../fixtures/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 
 export interface ScenarioFlags {
   readonly target?: string;

@@ -12,7 +12,7 @@ import type { Session } from '../run/session.ts';
 import { SCENARIOS, type ScenarioName } from '../scenarios/all.ts';
 import type { Scenario, ScenarioOptions } from '../scenarios/scenario.ts';
 import type { EnvVar, Pod, TestRun } from './testrun.ts';
-import { UsageError } from '../../fixtures/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 
 const run = promisify(execFile);
 

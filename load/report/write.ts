@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { visible } from '../../certify/render/markup.ts';
 import { makeFolder, writeAtomically } from '../../certify/render/write.ts';
-import { createRedactor } from '../../fixtures/run/redact.ts';
+import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import type { LoadResult } from '../result.ts';
 import { resultHtml } from './html.ts';
 

@@ -1,10 +1,10 @@
 /** Requests of the kit itself, before and beside the load: a token, a page, patience with a limiter. */
 import { setTimeout } from 'node:timers/promises';
-import type { Exchange, RequestOut } from '../../fixtures/client/exchange.ts';
-import { member, type Json } from '../../fixtures/client/json.ts';
-import { retryAfterMs } from '../../fixtures/client/retry-after.ts';
-import { Transport } from '../../fixtures/client/transport.ts';
-import type { Target } from '../../fixtures/target/target.ts';
+import type { Exchange, RequestOut } from '../../engine/client/exchange.ts';
+import { member, type Json } from '../../engine/client/json.ts';
+import { retryAfterMs } from '../../engine/client/retry-after.ts';
+import { Transport } from '../../engine/client/transport.ts';
+import type { Target } from '../../engine/target/target.ts';
 
 /** The target does not answer as a target does: exit status 3. */
 export class Unreachable extends Error {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { cachedK6, ensureK6, findK6, K6_VERSION } from './find-k6.ts';
-import { UsageError } from '../../fixtures/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 
 let directory = '';
 const kept = { ...process.env };

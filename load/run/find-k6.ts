@@ -4,7 +4,7 @@ import { access, chmod, constants, copyFile, mkdir, mkdtemp, rename, rm, writeFi
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { UsageError } from '../../fixtures/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 
 export const K6_VERSION = 'v2.2.0';
 const MODULE = 'go.k6.io/k6/v2';

@@ -1,7 +1,7 @@
 /** From a target to what scenarios need: who asks, where screenings lie; a look at the target before any load. */
-import { member } from '../../fixtures/client/json.ts';
-import { pageUrl } from '../../fixtures/client/page.ts';
-import { formatInstant, parseInstant, shift, type Instant } from '../../fixtures/data/instant.ts';
+import { member } from '../../engine/client/json.ts';
+import { pageUrl } from '../../engine/client/page.ts';
+import { formatInstant, parseInstant, shift, type Instant } from '../../engine/data/instant.ts';
 import type { LoadClient, LoadConfig } from '../k6/lib/config.ts';
 import { askPage, mint, Unreachable, type Asked } from './ask.ts';
 

@@ -1,7 +1,7 @@
 /** What a target stores, as it serves it while nothing disturbs it; pages under load are held against it. */
-import { member, integerOf, type Json } from '../../fixtures/client/json.ts';
-import { MAX_PAGE_SIZE, pageUrl } from '../../fixtures/client/page.ts';
-import { lowerBound } from '../../fixtures/data/oracle.ts';
+import { member, integerOf, type Json } from '../../engine/client/json.ts';
+import { MAX_PAGE_SIZE, pageUrl } from '../../engine/client/page.ts';
+import { lowerBound } from '../../engine/data/oracle.ts';
 import { instantKey } from '../k6/lib/instant.ts';
 import { compareCursors, type Cursor } from '../k6/lib/judge.ts';
 import type { Stretch } from '../k6/lib/record.ts';

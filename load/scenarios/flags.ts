@@ -1,6 +1,6 @@
 /** The flags of scenarios: each is written once, and a scenario takes those that it uses. */
 import { InvalidArgumentError, Option } from 'commander';
-import { parseRate, RATE_ALGORITHMS } from '../../reference-server/rate-limit.ts';
+import { parseRate, RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
 
 export const above0 = (text: string): number => {
   const value = Number(text);

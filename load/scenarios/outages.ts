@@ -1,6 +1,6 @@
 /** Outages on purpose: the commands of the target file make the target fail and heal it while a run lasts. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Target } from '../../fixtures/target/target.ts';
+import type { Target } from '../../engine/target/target.ts';
 import { randomSource } from '../k6/lib/random.ts';
 import { VoidRun } from '../run/session.ts';
 

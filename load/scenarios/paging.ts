@@ -1,5 +1,5 @@
 /** paging: what a page costs by depth, page size and window, and which mistake would cost so. */
-import { formatInstant, instant, shift, type Instant } from '../../fixtures/data/instant.ts';
+import { formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
 import { depthShape, median, type DepthFinding, type PageSample } from '../estimate/depth.ts';
 import type { Walk } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';

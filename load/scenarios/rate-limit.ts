@@ -1,6 +1,6 @@
 /** rate-limit: which limiter the target has, in few requests. */
 import { setTimeout } from 'node:timers/promises';
-import { SOME_WINDOW } from '../../fixtures/client/page.ts';
+import { SOME_WINDOW } from '../../engine/client/page.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { placeReplies, type Observation, type Probed, type Reply } from '../estimate/limiter-probe.ts';

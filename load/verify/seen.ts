@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeCertificates, secured } from '../../certify/client/certificates.ts';
-import type { Listener } from '../../reference-server/http.ts';
+import type { Listener } from '../../reference-server/http/http.ts';
 import { quantile } from '../estimate/queue.ts';
 import { isLate } from '../estimate/step.ts';
 import { randomSource } from '../k6/lib/random.ts';

@@ -1,5 +1,5 @@
 /** A session against a target that the kit started itself. */
-import { resolveTarget } from '../../fixtures/target/target.ts';
+import { resolveTarget } from '../../engine/target/target.ts';
 import { prepare } from '../run/prepare.ts';
 import { Session, type LoadSettings } from '../run/session.ts';
 import type { Scenario, ScenarioOptions } from '../scenarios/scenario.ts';

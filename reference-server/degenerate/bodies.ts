@@ -1,5 +1,5 @@
 /** Bodies that no page has, and pages that a careless reader stumbles over; behind a token endpoint that works. */
-import type { ServiceAnswer } from '../http.ts';
+import type { ServiceAnswer } from '../http/http.ts';
 import {
   behindTokens,
   type Degenerate,

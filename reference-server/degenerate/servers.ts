@@ -1,8 +1,8 @@
 /** Servers that are none: whatever answers something, or nothing, must never be called conformant. */
-import { isScreenings, middleware } from '../faults/alter.ts';
+import { isScreenings, middleware } from '../run/alter.ts';
 import { dying } from '../faults/rest-errors.ts';
-import { type Handler, jsonAnswer, type ServiceAnswer } from '../http.ts';
-import type { ServerOptions } from '../start.ts';
+import { type Handler, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
+import type { ServerOptions } from '../run/start.ts';
 import { BODIES } from './bodies.ts';
 import { BULK } from './bulk.ts';
 import { behindTokens, type Degenerate, http, json, nobody, page, sockets, tokenAnswer } from './tools.ts';

@@ -1,7 +1,7 @@
 /** What servers that are none are made of. */
 import { createServer as createHttp, type RequestListener } from 'node:http';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { type Handler, jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http.ts';
+import { type Handler, jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 
 export interface Address extends AsyncDisposable {
   readonly origin: string;

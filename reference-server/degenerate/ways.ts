@@ -1,6 +1,6 @@
 /** Where a server leads its clients, and how long it makes them wait; behind a token endpoint that works. */
 import { createServer } from 'node:http';
-import { jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http.ts';
+import { jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import {
   behindTokens,
   type Degenerate,

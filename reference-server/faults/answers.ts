@@ -1,9 +1,18 @@
 /** What shows on the octets and headers of any answer, and on the same screening in two of them (2.3, 2.4, 5). */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { gzipSync } from 'node:zlib';
-import { parseForm } from '../form.ts';
-import { errorAnswer, type ServiceAnswer } from '../http.ts';
-import { answers, claims, isScreenings, middleware, pages, queryOf, refusals, withHeader } from './alter.ts';
+import { parseForm } from '../http/form.ts';
+import { errorAnswer, type ServiceAnswer } from '../http/http.ts';
+import {
+  answers,
+  claims,
+  isScreenings,
+  middleware,
+  pages,
+  queryOf,
+  refusals,
+  withHeader,
+} from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 /** Alters the octets of every page. */

@@ -1,7 +1,7 @@
 /** Section 5: who may ask. */
-import { errorAnswer, jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http.ts';
+import { errorAnswer, jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { TokenClaims } from '../parts.ts';
-import { instead, isScreenings, middleware, queryOf, requests } from './alter.ts';
+import { instead, isScreenings, middleware, queryOf, requests } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 const OTHERS = [

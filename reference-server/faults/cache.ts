@@ -1,6 +1,6 @@
 /** Response caches whose key forgets something. */
-import type { ServiceAnswer, ServiceRequest } from '../http.ts';
-import { isScreenings, middleware, queryOf } from './alter.ts';
+import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import { isScreenings, middleware, queryOf } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 const WALK = [

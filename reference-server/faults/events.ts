@@ -1,5 +1,5 @@
 /** Section 6: the captured events, altered; the server is clean. */
-import type { Target } from '../../fixtures/target/target.ts';
+import type { Target } from '../../engine/target/target.ts';
 import type { Fault } from './fault.ts';
 
 type Change = (line: string, index: number) => string | readonly string[];

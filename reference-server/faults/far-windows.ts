@@ -1,7 +1,7 @@
 /** Section 4.2: windows beyond what a store or a language can count, and the ends of fractions. */
-import { compareInstants, instant, parseInstant, shift, type Instant } from '../../fixtures/data/instant.ts';
-import { errorAnswer, jsonAnswer } from '../http.ts';
-import { instead, isScreenings, middleware, nextUrls, queryOf, withQuery } from './alter.ts';
+import { compareInstants, instant, parseInstant, shift, type Instant } from '../../engine/data/instant.ts';
+import { errorAnswer, jsonAnswer } from '../http/http.ts';
+import { instead, isScreenings, middleware, nextUrls, queryOf, withQuery } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 import { rows } from './rows.ts';
 

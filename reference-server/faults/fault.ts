@@ -1,7 +1,7 @@
 /** A fault: one mistake put into the clean server, and what certify must say of it. */
-import type { RequirementId } from '../../fixtures/requirements.ts';
-import type { Target } from '../../fixtures/target/target.ts';
-import type { ServerOptions } from '../start.ts';
+import type { RequirementId } from '../../engine/requirements.ts';
+import type { Target } from '../../engine/target/target.ts';
+import type { ServerOptions } from '../run/start.ts';
 
 export interface Fault {
   /** What is wrong, in a few words. */

@@ -2,9 +2,9 @@
 import { createHmac, X509Certificate } from 'node:crypto';
 import { importJWK, jwtVerify, type CryptoKey, type JWK } from 'jose';
 import type { KeyObject } from 'node:crypto';
-import { errorAnswer, type ServiceAnswer } from '../http.ts';
+import { errorAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { TokenClaims } from '../parts.ts';
-import { instead, isScreenings, middleware } from './alter.ts';
+import { instead, isScreenings, middleware } from '../run/alter.ts';
 import { headerOf, payloadOf, verifying } from './authentication.ts';
 import type { Fault } from './fault.ts';
 

@@ -1,6 +1,6 @@
 /** Mistakes of one answer in many. */
-import { errorAnswer } from '../http.ts';
-import { isScreenings, middleware, pages } from './alter.ts';
+import { errorAnswer } from '../http/http.ts';
+import { isScreenings, middleware, pages } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 import { dying } from './rest-errors.ts';
 

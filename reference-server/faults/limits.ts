@@ -1,9 +1,9 @@
 /** Sections 7.2 and 8: the rate limit, and a server that fails. */
-import type { Target } from '../../fixtures/target/target.ts';
-import { errorAnswer, jsonAnswer } from '../http.ts';
-import type { RateLimit } from '../rate-limit.ts';
-import type { ServerOptions } from '../start.ts';
-import { isScreenings, middleware, refusals, withHeader } from './alter.ts';
+import type { Target } from '../../engine/target/target.ts';
+import { errorAnswer, jsonAnswer } from '../http/http.ts';
+import type { RateLimit } from '../http/rate-limit.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { isScreenings, middleware, refusals, withHeader } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 /** What a refused valid request breaks, whatever it was made for. */

@@ -1,6 +1,6 @@
 /** Section 4.2, rules 5 and 6: a next that is no address but a place that moves, or a ticket for one ride. */
-import { errorAnswer } from '../http.ts';
-import { isScreenings, middleware, nextUrls, queryOf, storedPages, type Middleware } from './alter.ts';
+import { errorAnswer } from '../http/http.ts';
+import { isScreenings, middleware, nextUrls, queryOf, storedPages, type Middleware } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 /** Every next bears a parameter of the server's own; `step` decides what becomes of those that come back. */

@@ -1,6 +1,6 @@
 /** Section 4.2, rules 6 and 7, and section 9: what next and the Link header say. */
-import { errorAnswer } from '../http.ts';
-import { isScreenings, middleware, nextUrls, pages, requests, storedPages, fieldsOf } from './alter.ts';
+import { errorAnswer } from '../http/http.ts';
+import { isScreenings, middleware, nextUrls, pages, requests, storedPages, fieldsOf } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 const WALK = [

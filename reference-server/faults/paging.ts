@@ -1,7 +1,15 @@
 /** Section 4.2, rules 4 and 5: order, cursors, page sizes. */
-import { compareInstants } from '../../fixtures/data/instant.ts';
-import { jsonAnswer } from '../http.ts';
-import { instead, middleware, queryOf, requests, storedPages, withQuery, isScreenings } from './alter.ts';
+import { compareInstants } from '../../engine/data/instant.ts';
+import { jsonAnswer } from '../http/http.ts';
+import {
+  instead,
+  middleware,
+  queryOf,
+  requests,
+  storedPages,
+  withQuery,
+  isScreenings,
+} from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 import { byId, byInstant, onTheirWay, RULES, rows, type Row } from './rows.ts';
 

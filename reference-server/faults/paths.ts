@@ -1,7 +1,7 @@
 /** Section 5: tenants that are named otherwise than by their UUID. */
-import type { ServiceRequest } from '../http.ts';
-import type { ServerOptions } from '../start.ts';
-import { requests } from './alter.ts';
+import type { ServiceRequest } from '../http/http.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { requests } from '../run/alter.ts';
 import { payloadOf } from './authentication.ts';
 import type { Fault } from './fault.ts';
 

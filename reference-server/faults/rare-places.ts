@@ -1,8 +1,8 @@
 /** Rules that hold on the usual road and break beside it. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compareInstants, parseInstant } from '../../fixtures/data/instant.ts';
-import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http.ts';
-import { answers, isScreenings, middleware, pages, queryOf, withHeader, withQuery } from './alter.ts';
+import { compareInstants, parseInstant } from '../../engine/data/instant.ts';
+import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
+import { answers, isScreenings, middleware, pages, queryOf, withHeader, withQuery } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });

@@ -1,10 +1,10 @@
 /** Section 1: a service that lets itself be written to. */
-import { compareInstants, instant } from '../../fixtures/data/instant.ts';
-import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http.ts';
+import { compareInstants, instant } from '../../engine/data/instant.ts';
+import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { StoredScreening } from '../parts.ts';
-import { TENANTS } from '../provisioning.ts';
-import type { ServerOptions } from '../start.ts';
-import { isScreenings, middleware, pages, storedPages } from './alter.ts';
+import { TENANTS } from '../run/provisioning.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { isScreenings, middleware, pages, storedPages } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 const done = (): ServiceAnswer => jsonAnswer(200, { done: true });

@@ -1,6 +1,6 @@
 /** Breaches of what is recommended: each warns, and the verdict stays what it was. */
-import { parseInstant, type Instant } from '../../fixtures/data/instant.ts';
-import { errorAnswer } from '../http.ts';
+import { parseInstant, type Instant } from '../../engine/data/instant.ts';
+import { errorAnswer } from '../http/http.ts';
 import {
   claims,
   instead,
@@ -14,7 +14,7 @@ import {
   storedPages,
   tokenBody,
   withHeader,
-} from './alter.ts';
+} from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 import { cutTo, onTheirWay, rows } from './rows.ts';
 

@@ -1,6 +1,6 @@
 /** Section 7.2: what the REST API refuses, and how. */
 import { setTimeout } from 'node:timers/promises';
-import { errorAnswer, jsonAnswer, type ServiceAnswer } from '../http.ts';
+import { errorAnswer, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import {
   answers,
   instead,
@@ -11,7 +11,7 @@ import {
   requests,
   withHeader,
   withQuery,
-} from './alter.ts';
+} from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 const REFUSALS = [

@@ -1,10 +1,10 @@
 /** A store in memory whose every rule can be broken by itself, in place of the database's. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { compareInstants, instant, parseInstant, type Instant } from '../../fixtures/data/instant.ts';
-import type { ServiceRequest } from '../http.ts';
+import { compareInstants, instant, parseInstant, type Instant } from '../../engine/data/instant.ts';
+import type { ServiceRequest } from '../http/http.ts';
 import type { PageQuery, StoredPage, StoredScreening } from '../parts.ts';
-import type { ServerOptions } from '../start.ts';
-import { queryOf, storedPages, type PageOf } from './alter.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { queryOf, storedPages, type PageOf } from '../run/alter.ts';
 
 export interface Row extends StoredScreening {
   /** As the store's clock column holds it. */

@@ -1,6 +1,6 @@
 /** Sections 2.3 and 2.4: what a screening and a page look like. */
-import { formatInstant, instant, offsetMinutesOf } from '../../fixtures/data/instant.ts';
-import { answers, isScreenings, nextUrls, pages } from './alter.ts';
+import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
+import { answers, isScreenings, nextUrls, pages } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 import { eachItem, retimed } from './rows.ts';
 

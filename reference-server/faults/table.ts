@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { format } from 'prettier';
-import { REQUIREMENTS } from '../../fixtures/requirements.ts';
+import { REQUIREMENTS } from '../../engine/requirements.ts';
 import { FAULTS, THEMES } from './all.ts';
 import { tripped } from './fault.ts';
 import { WITHOUT_FAULT } from './without.ts';

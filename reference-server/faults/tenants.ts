@@ -1,10 +1,10 @@
 /** Section 5: for which tenant. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseForm } from '../form.ts';
-import { errorAnswer, type ServiceAnswer, type ServiceRequest } from '../http.ts';
-import { TENANTS } from '../provisioning.ts';
-import { isTokenRequest, middleware, queryOf, refusals, storedPages } from './alter.ts';
+import { parseForm } from '../http/form.ts';
+import { errorAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
+import { TENANTS } from '../run/provisioning.ts';
+import { isTokenRequest, middleware, queryOf, refusals, storedPages } from '../run/alter.ts';
 import { emptyPage, verifying } from './authentication.ts';
 import type { Fault } from './fault.ts';
 

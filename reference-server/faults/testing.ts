@@ -1,7 +1,7 @@
 /** What the tests of faults and variants share: a database a worker, with screenings enough to show a mistake. */
-import { Connections } from '../connections.ts';
-import { openDatabase, type Database } from '../database.ts';
-import { defaultProvisioning, loadProvisioning, type Provisioned } from '../provisioning.ts';
+import { Connections } from '../store/connections.ts';
+import { openDatabase, type Database } from '../store/database.ts';
+import { defaultProvisioning, loadProvisioning, type Provisioned } from '../run/provisioning.ts';
 import { test as base } from '../testing.ts';
 
 /** Enough for every shape of screening, ties across boundaries and a dozen pages; few enough for hundreds of runs. */

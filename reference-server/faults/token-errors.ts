@@ -1,6 +1,6 @@
 /** Section 7.1: what the token endpoint refuses, and how. */
-import { parseForm } from '../form.ts';
-import type { ServiceAnswer, ServiceRequest } from '../http.ts';
+import { parseForm } from '../http/form.ts';
+import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   invalidClient,
   isTokenRequest,
@@ -9,7 +9,7 @@ import {
   requests,
   tokenErrors,
   withHeader,
-} from './alter.ts';
+} from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 const OTHERS = [

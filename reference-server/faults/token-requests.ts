@@ -1,8 +1,16 @@
 /** Sections 4.1 and 7.1: token requests with more in them than there should be, and with less. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { parseForm } from '../form.ts';
-import type { ServiceRequest } from '../http.ts';
-import { claims, isTokenRequest, middleware, oauthError, queryOf, requests, tokenBody } from './alter.ts';
+import { parseForm } from '../http/form.ts';
+import type { ServiceRequest } from '../http/http.ts';
+import {
+  claims,
+  isTokenRequest,
+  middleware,
+  oauthError,
+  queryOf,
+  requests,
+  tokenBody,
+} from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 import { formOf, forms } from './token-errors.ts';
 

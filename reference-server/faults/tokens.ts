@@ -9,7 +9,7 @@ import {
   tokenAnswers,
   tokenBody,
   withHeader,
-} from './alter.ts';
+} from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 const HALF_AN_HOUR = 1_800;

@@ -1,7 +1,7 @@
 /** Section 4.2: which screenings a window selects. */
-import { compareInstants, instant, parseInstant, shift, type Instant } from '../../fixtures/data/instant.ts';
-import { jsonAnswer } from '../http.ts';
-import { answers, instead, isScreenings, queryOf, requests, withHeader, withQuery } from './alter.ts';
+import { compareInstants, instant, parseInstant, shift, type Instant } from '../../engine/data/instant.ts';
+import { jsonAnswer } from '../http/http.ts';
+import { answers, instead, isScreenings, queryOf, requests, withHeader, withQuery } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 import { cutTo, onTheirWay, RULES, rows } from './rows.ts';
 

@@ -7,11 +7,11 @@ import {
   oauthError,
   queryOf,
   withHeader,
-} from '../faults/alter.ts';
+} from '../run/alter.ts';
 import { dying } from '../faults/rest-errors.ts';
-import { parseForm } from '../form.ts';
-import { errorAnswer, jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http.ts';
-import type { ServerOptions } from '../start.ts';
+import { parseForm } from '../http/form.ts';
+import { errorAnswer, jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
+import type { ServerOptions } from '../run/start.ts';
 import type { Variant } from './variant.ts';
 
 /** One request of the run is answered so; asked again, it is served. */

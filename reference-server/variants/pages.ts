@@ -1,6 +1,6 @@
 /** Pages, screenings and links in other clothes. */
-import { formatInstant, instant, offsetMinutesOf } from '../../fixtures/data/instant.ts';
-import type { Target } from '../../fixtures/target/target.ts';
+import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
+import type { Target } from '../../engine/target/target.ts';
 import {
   middleware,
   nextUrls,
@@ -9,9 +9,9 @@ import {
   storedPages,
   isScreenings,
   withQuery,
-} from '../faults/alter.ts';
+} from '../run/alter.ts';
 import { eachItem, onTheirWay, retimed } from '../faults/rows.ts';
-import type { ServerOptions } from '../start.ts';
+import type { ServerOptions } from '../run/start.ts';
 import type { Variant } from './variant.ts';
 
 const link = (value: (next: string) => readonly string[]): ServerOptions =>

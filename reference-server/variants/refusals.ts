@@ -1,5 +1,5 @@
 /** Refusals in every shape and with every code that the specification leaves open. */
-import type { Target } from '../../fixtures/target/target.ts';
+import type { Target } from '../../engine/target/target.ts';
 import {
   answers,
   instead,
@@ -9,10 +9,10 @@ import {
   queryOf,
   refusals as refusalsOf,
   withHeader,
-} from '../faults/alter.ts';
-import { parseForm } from '../form.ts';
-import { jsonAnswer, type ServiceAnswer } from '../http.ts';
-import type { ServerOptions } from '../start.ts';
+} from '../run/alter.ts';
+import { parseForm } from '../http/form.ts';
+import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
+import type { ServerOptions } from '../run/start.ts';
 import type { Variant } from './variant.ts';
 
 const ALL = [400, 401, 403, 404, 429, 500, 503];

@@ -1,12 +1,12 @@
 /** Stores that keep instants less finely than they are given them, show things late, or hold the same for two tenants. */
-import { compareInstants, formatInstant, instant, shift } from '../../fixtures/data/instant.ts';
-import type { Target } from '../../fixtures/target/target.ts';
-import { middleware, pages, storedPages, withHeader } from '../faults/alter.ts';
+import { compareInstants, formatInstant, instant, shift } from '../../engine/data/instant.ts';
+import type { Target } from '../../engine/target/target.ts';
+import { middleware, pages, storedPages, withHeader } from '../run/alter.ts';
 import { cutTo, eachItem, retimed, rows } from '../faults/rows.ts';
 import type { StoredScreening } from '../parts.ts';
-import type { ServerOptions } from '../start.ts';
+import type { ServerOptions } from '../run/start.ts';
 import type { Variant } from './variant.ts';
-import { TENANTS } from '../provisioning.ts';
+import { TENANTS } from '../run/provisioning.ts';
 
 const cutText = (testTime: string, digits: number): string =>
   testTime.replace(/\.\d+/, (fraction) => fraction.slice(0, digits + 1));

@@ -1,7 +1,7 @@
 /** Tokens as other identity providers make them. */
 import { generateKeyPairSync } from 'node:crypto';
-import { claims, isTokenRequest, middleware, tokenAnswers, tokenBody, withHeader } from '../faults/alter.ts';
-import type { ServiceAnswer } from '../http.ts';
+import { claims, isTokenRequest, middleware, tokenAnswers, tokenBody, withHeader } from '../run/alter.ts';
+import type { ServiceAnswer } from '../http/http.ts';
 import type { Variant } from './variant.ts';
 
 const pem = (

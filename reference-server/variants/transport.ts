@@ -1,8 +1,8 @@
 /** What lies beneath the answers: encodings, connections, addresses, time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { answers, isScreenings, middleware, withHeader } from '../faults/alter.ts';
-import type { ServiceAnswer } from '../http.ts';
+import { answers, isScreenings, middleware, withHeader } from '../run/alter.ts';
+import type { ServiceAnswer } from '../http/http.ts';
 import type { Variant } from './variant.ts';
 
 const octetsOf = ({ body }: ServiceAnswer): Buffer | undefined =>

@@ -1,6 +1,6 @@
 /** An allowed variant: unusual, but right. */
-import type { Target } from '../../fixtures/target/target.ts';
-import type { ServerOptions } from '../start.ts';
+import type { Target } from '../../engine/target/target.ts';
+import type { ServerOptions } from '../run/start.ts';
 
 export interface Variant {
   /** What is unusual, in a few words. */

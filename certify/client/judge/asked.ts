@@ -1,6 +1,6 @@
 /** Whether a walk followed the URLs that it was given (4.2 rule 5). */
-import { queryOf } from '../../../reference-server/faults/alter.ts';
-import { compareInstants, parseInstant } from '../../../fixtures/data/instant.ts';
+import { queryOf } from '../../../reference-server/run/alter.ts';
+import { compareInstants, parseInstant } from '../../../engine/data/instant.ts';
 import { isStart, line, pageRequests, sameAs, type Recorded } from '../record.ts';
 import type { ClientFailure } from '../report.ts';
 import { finding, type Play } from '../situation.ts';

@@ -1,7 +1,7 @@
 /** What is wrong with the screenings that a client collected. */
-import { member } from '../../../fixtures/client/json.ts';
-import { parseInstant, sameInstant } from '../../../fixtures/data/instant.ts';
-import type { Screening } from '../../../fixtures/data/screening.ts';
+import { member } from '../../../engine/client/json.ts';
+import { parseInstant, sameInstant } from '../../../engine/data/instant.ts';
+import type { Screening } from '../../../engine/data/screening.ts';
 import type { ClientFailure } from '../report.ts';
 import { finding, several, type Play } from '../situation.ts';
 

@@ -1,5 +1,5 @@
 /** Sentences that hold in every situation. */
-import { createRedactor, REDACTED, type Redactor } from '../../../fixtures/run/redact.ts';
+import { createRedactor, REDACTED, type Redactor } from '../../../engine/run/evidence/redact.ts';
 import { line } from '../record.ts';
 import type { ClientFailure, SituationResult } from '../report.ts';
 import { finding, type Play } from '../situation.ts';

@@ -1,7 +1,7 @@
 /** The renderings of a client's report say the same, stay within their width, and survive what a client prints. */
 import { expect, test } from '@playwright/test';
 import { SaxesParser } from 'saxes';
-import { launchChromium, whyNoBrowser } from '../../../certify/render/chromium.testing.ts';
+import { launchChromium, whyNoBrowser } from '../../render/chromium.testing.ts';
 import type { ClientReport } from '../report.ts';
 import { html } from './html.ts';
 import { junit } from './junit.ts';

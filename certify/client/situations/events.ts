@@ -1,6 +1,6 @@
 /** Events beside REST: sections 2.3 and 6. */
-import { envelope } from '../../../reference-server/events.ts';
-import type { Screening } from '../../../fixtures/data/screening.ts';
+import { envelope } from '../../../reference-server/events/events.ts';
+import type { Screening } from '../../../engine/data/screening.ts';
 import { plain, screening, within, WINDOW } from '../data.ts';
 import type { Situation } from '../situation.ts';
 import { usual } from './steps.ts';

@@ -1,7 +1,7 @@
 /** Limits and failures: section 7.2. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ServiceAnswer } from '../../../reference-server/http.ts';
-import type { ServerOptions } from '../../../reference-server/start.ts';
+import type { ServiceAnswer } from '../../../reference-server/http/http.ts';
+import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { backoffFindings, seriesOf, tooEarly } from '../judge/waits.ts';
 import { line } from '../record.ts';
 import { answered, finding, type Play, type Situation } from '../situation.ts';

@@ -1,5 +1,5 @@
 /** Pages: sections 2.3, 2.4, 4.2 and 9. */
-import { answers, isScreenings, nextUrls, pages, tokenBody } from '../../../reference-server/faults/alter.ts';
+import { answers, isScreenings, nextUrls, pages, tokenBody } from '../../../reference-server/run/alter.ts';
 import { fractional, large, plain, tied, WINDOW } from '../data.ts';
 import { followFindings } from '../judge/asked.ts';
 import { mints, pageRequests } from '../record.ts';

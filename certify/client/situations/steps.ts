@@ -5,9 +5,9 @@ import {
   type Handler,
   type ServiceAnswer,
   type ServiceRequest,
-} from '../../../reference-server/http.ts';
-import { isScreenings, middleware, queryOf } from '../../../reference-server/faults/alter.ts';
-import type { ServerOptions } from '../../../reference-server/start.ts';
+} from '../../../reference-server/http/http.ts';
+import { isScreenings, middleware, queryOf } from '../../../reference-server/run/alter.ts';
+import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { plain, WINDOW } from '../data.ts';
 import type { StageOptions } from '../stage.ts';
 

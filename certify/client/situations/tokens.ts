@@ -1,8 +1,8 @@
 /** Tokens: sections 2.2 and 5. */
 import { randomBytes } from 'node:crypto';
-import { isTokenRequest, middleware, tokenBody } from '../../../reference-server/faults/alter.ts';
-import { jsonAnswer } from '../../../reference-server/http.ts';
-import type { ServerOptions } from '../../../reference-server/start.ts';
+import { isTokenRequest, middleware, tokenBody } from '../../../reference-server/run/alter.ts';
+import { jsonAnswer } from '../../../reference-server/http/http.ts';
+import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { repeatedRefusals } from '../judge/waits.ts';
 import { line, mints, pageRequests, sameAs, type Recorded } from '../record.ts';
 import { answered, finding, several, type Play, type Situation } from '../situation.ts';

@@ -1,5 +1,5 @@
 /** Clients that walk pages wrongly, and lose, repeat or spoil what they collect. */
-import { integerOf, member } from '../../../fixtures/client/json.ts';
+import { integerOf, member } from '../../../engine/client/json.ts';
 import type { Given } from '../stage.ts';
 import type { Mistake } from './mistake.ts';
 import type { Habits, PageSeen } from './small-client.ts';

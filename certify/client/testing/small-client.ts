@@ -1,7 +1,7 @@
 /** A small client of the API that is right, and can be given mistakes. It runs within the test's own process. */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { integerOf, member, parseJson, type Json } from '../../../fixtures/client/json.ts';
+import { integerOf, member, parseJson, type Json } from '../../../engine/client/json.ts';
 import type { Client } from '../client.ts';
 import type { Given } from '../stage.ts';
 

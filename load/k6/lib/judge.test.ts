@@ -1,6 +1,6 @@
 /** The judge of pages under load: a right page passes, and each wrong one is named. */
 import { expect, test } from '@playwright/test';
-import { REQUIREMENTS } from '../../../fixtures/requirements.ts';
+import { REQUIREMENTS } from '../../../engine/requirements.ts';
 import { compareIds, instantKey } from './instant.ts';
 import { judgeLimited, judgePage, policyOf, type PageAnswer, type PageQuestion } from './judge.ts';
 

@@ -2,11 +2,11 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'lossless-json';
-import { Client } from '../../../../fixtures/client/client.ts';
-import type { Exchange } from '../../../../fixtures/client/exchange.ts';
-import { integerOf, member, parseJson, type Json } from '../../../../fixtures/client/json.ts';
-import { pageOf, pageUrl } from '../../../../fixtures/client/page.ts';
-import { resolveTarget } from '../../../../fixtures/target/target.ts';
+import { Client } from '../../../../engine/client/client.ts';
+import type { Exchange } from '../../../../engine/client/exchange.ts';
+import { integerOf, member, parseJson, type Json } from '../../../../engine/client/json.ts';
+import { pageOf, pageUrl } from '../../../../engine/client/page.ts';
+import { resolveTarget } from '../../../../engine/target/target.ts';
 
 const variable = (name: string): string => process.env[`SCREENINGS_${name}`] ?? '';
 

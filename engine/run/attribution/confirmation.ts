@@ -1,0 +1,103 @@
+/** Asking again before a failure is told. */
+import type { SendOptions } from '../../client/client.ts';
+import type { Exchange, RequestOut } from '../../client/exchange.ts';
+import { failedItself } from '../../client/failures.ts';
+import { parseQuery, isPage, pageOf } from '../../client/page.ts';
+import type { RequirementId } from '../../requirements.ts';
+import type { Finding } from '../state/ledger.ts';
+import { COVERAGE, missingFrom } from '../../checks/coverage.ts';
+import type { OracleOf } from '../../checks/page.ts';
+import { TargetGone, Untested } from '../../errors.ts';
+
+/** Begins what stands in place of a confirmation where the kit itself went wrong. */
+export const WENT_WRONG = 'the kit went wrong';
+export const wentWrong = (error: unknown): string => `${WENT_WRONG} (${String(error)})`;
+
+/** How often a failure is asked for again. */
+const CONFIRMATIONS = 2;
+/** Missing screenings that are looked for where they were first seen. */
+const WITNESSES = 3;
+
+/** Where a server's own failure is told. */
+const SERVER_FAILURES: readonly RequirementId[] = ['7.2-no-unprovoked-5xx', '7.2-body', '7.2-server-error'];
+
+export interface ConfirmContext {
+  send(request: RequestOut, options?: SendOptions): Promise<Exchange>;
+  readonly oracleOf: OracleOf;
+  /** Every page with items so far. */
+  readonly pages: readonly Exchange[];
+}
+
+/** What two answers that are compared may differ in, where a screening arrives in between. */
+const SELECTION = /^(2\.3-|4\.2-(from|to-|window|offsets|fractions|pageSize|r5|repeatable))/;
+
+/** What a screening that is gone by now explains; a replica that lags behind is no such thing. */
+const mayHaveMoved = (id: RequirementId): boolean =>
+  COVERAGE.includes(id) || (SELECTION.test(id) && id !== '4.2-repeatable');
+
+/** Whether a screening was seen where an answer before it had none: data arrives while the run lasts. */
+const dataArrives = ({ pages, oracleOf }: ConfirmContext): boolean =>
+  pages.some((page) => missingFrom(page, oracleOf).some(({ firstSeen }) => firstSeen >= page.seq));
+
+/** The finding with how often it was seen; undefined where it does not stand. */
+export async function confirm(finding: Finding, context: ConfirmContext): Promise<Finding | undefined> {
+  const { exchange, judge, again, needsAgain } = finding;
+  // Whether a failure comes again is told by plain repetition: no backing off.
+  const keep5xx = exchange !== undefined && failedItself(exchange);
+  const ask =
+    again ??
+    (exchange && judge ? async () => judge(await context.send(exchange.request, { keep5xx })) : undefined);
+  if (!ask) return finding;
+  let seen = 1;
+  let asked = 1;
+  try {
+    for (let i = 0; i < CONFIRMATIONS; i++) {
+      const mismatch = await ask();
+      asked++;
+      if (mismatch) seen++;
+    }
+    if (needsAgain && seen === 1) return undefined;
+    if (seen < asked && SELECTION.test(finding.id) && isBare(exchange, context) && dataArrives(context))
+      return undefined;
+    // A 5xx that came once is told as such, not as a wrong answer to what was asked.
+    if (seen === 1 && keep5xx && !SERVER_FAILURES.includes(finding.id)) return undefined;
+    if (exchange && mayHaveMoved(finding.id) && (await dataMoved(exchange, seen, context))) return undefined;
+  } catch (error) {
+    if (!(error instanceof Untested)) {
+      return { ...finding, confirmed: `not asked again: ${wentWrong(error)}` };
+    }
+    // A connection that broke as the target went away is no finding.
+    if (error instanceof TargetGone && exchange?.transportError) return undefined;
+    if (asked === 1) return { ...finding, confirmed: `not asked again: ${error.message}` };
+  }
+  return { ...finding, confirmed: seen === asked ? `${seen} of ${asked}` : `flaky, ${seen} of ${asked}` };
+}
+
+/** The tenant's screenings are known from answers alone. */
+function isBare(exchange: Exchange | undefined, { oracleOf }: ConfirmContext): boolean {
+  const tenantId = exchange && parseQuery(exchange.request.url)?.tenantId;
+  return tenantId === undefined || oracleOf(tenantId)?.authoritative !== true;
+}
+
+/**
+ * Without a dataset, screenings may arrive or go while the run lasts: a page that lacks one is to
+ * blame only if the screening was there before, and still is where it was first seen.
+ */
+async function dataMoved(
+  exchange: Exchange,
+  seen: number,
+  { send, oracleOf }: ConfirmContext,
+): Promise<boolean> {
+  const asked = isPage(exchange) ? parseQuery(exchange.request.url) : undefined;
+  const known = asked && oracleOf(asked.tenantId);
+  if (!known || known.authoritative) return false;
+  const lost = missingFrom(exchange, oracleOf);
+  if (lost.length === 0) return false;
+  for (const item of lost.slice(0, WITNESSES)) {
+    if (!item.witness) return false;
+    const witness = await send({ ...exchange.request, url: item.witness });
+    const still = pageOf(witness).items?.some(({ id }) => id === item.id) ?? false;
+    if (still && (item.firstSeen < exchange.seq || seen > 1)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,32 @@
+/** What is odd about the way to the target, and no breach of its own. */
+import type { Clock } from '../../client/clock.ts';
+import type { Target } from '../../target/target.ts';
+
+const SKEW_WORTH_TELLING_MS = 30_000;
+
+export function environmentNotes(
+  { baseUrl, authUrl }: Pick<Target, 'baseUrl' | 'authUrl'>,
+  { skewMs = 0 }: Pick<Clock, 'skewMs'>,
+): string[] {
+  const origins = [...new Set([baseUrl, authUrl].map((url) => new URL(url).origin))];
+  const open = origins
+    .filter(isOpen)
+    .map(
+      (origin) =>
+        `${origin} is spoken to without TLS: tokens and secrets can be read on the way (RFC 6750, 5.3)`,
+    );
+  const side = skewMs > 0 ? 'behind' : 'ahead of';
+  const skewed =
+    Math.abs(skewMs) > SKEW_WORTH_TELLING_MS
+      ? [
+          `the clock of this machine is ${Math.round(Math.abs(skewMs) / 1000)} s ${side} the target's, which decides`,
+        ]
+      : [];
+  return [...open, ...skewed];
+}
+
+/** Plain http beyond this machine. */
+function isOpen(origin: string): boolean {
+  const { protocol, hostname } = new URL(origin);
+  return protocol === 'http:' && !/^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+}

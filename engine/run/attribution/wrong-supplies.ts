@@ -1,0 +1,104 @@
+/**
+ * Members of the target file that are wrong beyond doubt: what they would make of right answers looks like the
+ * target's mistake. The run goes on without them, is incomplete, and says which. Where the target may be wrong as
+ * well, nothing is corrected: its failure names the member beside it.
+ */
+import type { Exchange } from '../../client/exchange.ts';
+import { member } from '../../client/json.ts';
+import { pageUrl, SOME_WINDOW } from '../../client/page.ts';
+import { isUuid } from '../../checks/page.ts';
+import { sameBase } from '../../checks/token.ts';
+import { Untested } from '../../errors.ts';
+import type { RequirementId } from '../../requirements.ts';
+import type { ClientName, Target } from '../../target/target.ts';
+import type { RunContext } from '../state/context.ts';
+
+/** What can be told with a token of primary in hand. */
+export async function correctSupplies(run: RunContext): Promise<void> {
+  await asFarAsAsked(correctIssuer(run));
+  await correctTenant(run, 'primary');
+}
+
+/** `tenantId` of a client, looked at once. */
+export const correctTenant = (run: RunContext, name: ClientName): Promise<void> =>
+  run.once(`tenant of ${name}`, () => asFarAsAsked(compareTenant(run, name)));
+
+/** What can't be asked leaves the target file as it is. */
+const asFarAsAsked = (look: Promise<void>): Promise<void> =>
+  look.catch((error: unknown) => {
+    if (!(error instanceof Untested)) throw error;
+  });
+
+/** An `issuer` that no token names, while tokens name what section 2.2 asks for. */
+async function correctIssuer(run: RunContext): Promise<void> {
+  const { issuer, authUrl } = run.target;
+  const iss = member((await run.client.token()).claims, 'iss');
+  if (issuer === undefined || typeof iss !== 'string') return;
+  if (sameBase(iss, issuer) || !sameBase(iss, authUrl)) return;
+  correct(
+    run,
+    ['2.2-iss'],
+    `issuer is ${issuer}, and tokens name authUrl, ${iss}, as section 2.2 has it: correct issuer, or leave it out`,
+    { issuer: undefined },
+  );
+}
+
+/**
+ * A `tenantId` that is not the token's, while the token opens the path of its own tenant and not that one. Where
+ * something else vouches for it (a dataset, or another client of the token's tenant), the token may be wrong.
+ */
+async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
+  const { clients, dataset, secondDataset } = run.target;
+  const said = clients[name]?.tenantId?.toLowerCase();
+  if (said === undefined) return;
+  const claimed = (await run.client.token(name)).tenantId?.toLowerCase();
+  if (claimed === undefined || !isUuid(claimed) || claimed === said) return;
+  const minting = [clients.primary, clients.secondTenant, clients.notOnboarded, clients.scratch];
+  const isTaken = minting.some((client) => client?.tenantId?.toLowerCase() === claimed);
+  const held = { primary: dataset, secondTenant: secondDataset }[name as string] ?? [];
+  if (isTaken || held.some(({ tenantId }) => tenantId.toLowerCase() === said)) return;
+  // Where primary's tokens are of another tenant too, the issuer is at fault.
+  const { tenantId: ofPrimary } = clients.primary;
+  const isOdd = async (): Promise<boolean> =>
+    ofPrimary !== undefined && (await run.client.token()).tenantId?.toLowerCase() !== ofPrimary.toLowerCase();
+  if (name !== 'primary' && (await isOdd())) return;
+  const ask = (tenantId: string): Promise<Exchange> =>
+    run.client.send(
+      {
+        ...run.request(tenantId, '', { kind: 'client', client: name }),
+        url: pageUrl(run.target.baseUrl, tenantId, SOME_WINDOW),
+      },
+      { unjudged: true },
+    );
+  const [own, other] = [await ask(claimed), await ask(said)];
+  const served = own.status === (name === 'notOnboarded' ? 404 : 200);
+  if (!served || other.status !== 403) return;
+  correct(
+    run,
+    ['2.2-tenant_id'],
+    `clients.${name}.tenantId is ${said}, and its tokens are of tenant ${claimed}, whose path they open: correct tenantId, or leave it out (if it is right, the target mints another tenant’s tokens)`,
+    { clients: { ...clients, [name]: { ...clients[name]!, tenantId: undefined } } },
+  );
+}
+
+/** Goes on without a member of the target file that is wrong: the run is incomplete, and blames nobody for it. */
+function correct(
+  { target, ledger }: RunContext,
+  ids: readonly RequirementId[],
+  reason: string,
+  change: Partial<Target>,
+): void {
+  Object.assign(target, change);
+  ledger.end({ name: reason, ids, state: 'untested', reason, unusable: true, supplement: false });
+  ledger.reconsider(ids);
+}
+
+/** Whose tokens are about to be told to be of another tenant than the target file says. */
+export const clientsInDoubt = ({ ledger, target }: RunContext): ClientName[] =>
+  (Object.keys(target.clients) as ClientName[]).filter((name) =>
+    ledger.unconfirmed.some(
+      ({ id, exchange }) =>
+        id === '2.2-tenant_id' &&
+        exchange?.request.form?.some(([, value]) => value === target.clients[name]?.clientId),
+    ),
+  );

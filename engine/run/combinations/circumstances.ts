@@ -1,0 +1,273 @@
+/**
+ * The circumstances of a request, named once: what the same rule is asked in, and what a finding may need to show.
+ * The first level of each is the usual one.
+ */
+import type { RequestOut } from '../../client/exchange.ts';
+import { queryValue, screeningsUrl } from '../../client/page.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  isMovable,
+  offsetMinutesOf,
+  parseInstant,
+} from '../../data/instant.ts';
+import type { Instant, Spelling } from '../../data/instant.ts';
+import { tokenVariable } from '../evidence/evidence.ts';
+
+/** Who asks in the circumstances. */
+export type Asker = 'primary' | 'secondTenant';
+
+export interface NarrowWindow {
+  readonly from: string;
+  readonly to: string;
+  readonly id: bigint;
+}
+
+/** What the circumstances are made of on the target at hand. */
+export interface Ground {
+  readonly baseUrl: string;
+  readonly tenants: Readonly<Partial<Record<Asker, string>>>;
+  /** A second token of each. */
+  readonly tokens: Readonly<Partial<Record<Asker, string>>>;
+  /** Some of their screenings each, and the id of the first of them. */
+  readonly narrow: Readonly<Partial<Record<Asker, NarrowWindow>>>;
+  readonly nowMs: number;
+}
+
+export interface Circumstance {
+  readonly name: string;
+  /** Each makes a request one of that level. */
+  readonly levels: Readonly<Record<string, (request: RequestOut, ground: Ground) => RequestOut>>;
+  /** The level of a request; undefined where it has none, or has it for a reason of its own. */
+  readonly of?: (request: RequestOut, ground: Ground) => string | undefined;
+}
+
+const same = (request: RequestOut): RequestOut => request;
+
+/** The request with a query parameter set, as it is to stand on the wire; undefined takes it away. */
+export function withParameter(request: RequestOut, name: string, value: string | undefined): RequestOut {
+  const [path, query = ''] = request.url.split('?');
+  const others = query.split('&').filter((pair) => pair !== '' && pair.split('=')[0] !== name);
+  const pairs = value === undefined ? others : [...others, `${name}=${value}`];
+  return { ...request, url: pairs.length === 0 ? path! : `${path}?${pairs.join('&')}` };
+}
+
+const instantOf = ({ url }: RequestOut, name: string): Instant | undefined =>
+  parseInstant(queryValue(url, name) ?? '');
+
+/** The request with both edges of its window written anew, where they are instants that any offset can write. */
+function respelt(request: RequestOut, spelling: (text: string) => Spelling): RequestOut {
+  return ['from', 'to'].reduce((changed, name) => {
+    const text = queryValue(changed.url, name) ?? '';
+    const at = parseInstant(text);
+    return at && isMovable(at)
+      ? withParameter(changed, name, encodeURIComponent(formatInstant(at, spelling(text))))
+      : changed;
+  }, request);
+}
+
+export const withWindow = (request: RequestOut, from: string, to: string): RequestOut =>
+  withParameter(withParameter(request, 'from', encodeURIComponent(from)), 'to', encodeURIComponent(to));
+
+const EMPTY = ['1951-01-01T00:00:00Z', '1951-01-02T00:00:00Z'] as const;
+const YEARS = ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'] as const;
+const YEAR_SECONDS = 31_556_952n;
+
+/** Two years from now, for a year. */
+function future({ nowMs }: Ground): [string, string] {
+  const year = new Date(nowMs).getUTCFullYear() + 2;
+  return [`${year}-01-01T00:00:00Z`, `${year + 1}-01-01T00:00:00Z`];
+}
+
+function windowOf(request: RequestOut, { nowMs }: Ground): string | undefined {
+  const [from, to] = [instantOf(request, 'from'), instantOf(request, 'to')];
+  if (!from || !to || compareInstants(from, to) > 0) return undefined;
+  if (compareInstants(from, to) === 0) return 'a window of no width';
+  if (from.seconds * 1000n > BigInt(nowMs)) return 'a window in the future';
+  if (to.seconds - from.seconds > YEAR_SECONDS) return 'a window of many years';
+  return to.seconds === instant(EMPTY[1]).seconds ? 'an empty window before 1970' : 'a narrow window';
+}
+
+/** The offset that both edges are written in; `-00:00` is a matter of its own. */
+function zoneOf({ url }: RequestOut): string | undefined {
+  const texts = ['from', 'to']
+    .map((name) => queryValue(url, name) ?? '')
+    .filter((text) => parseInstant(text));
+  const odd = texts.find((text) => !/z$/i.test(text));
+  if (texts.length === 0) return undefined;
+  if (odd === undefined) return 'times with Z';
+  return offsetMinutesOf(odd) < 0 ? 'times west of UTC' : 'times east of UTC';
+}
+
+function digitsOf({ url }: RequestOut): string | undefined {
+  const counts = ['from', 'to'].flatMap((name) => {
+    const text = queryValue(url, name) ?? '';
+    return parseInstant(text) ? [/\.(\d+)/.exec(text)?.[1]?.length ?? 0] : [];
+  });
+  if (counts.length === 0) return undefined;
+  return Math.max(...counts) === 0 ? 'times without a fraction' : `times of ${Math.max(...counts)} digits`;
+}
+
+const padded = (digits: number) => (request: RequestOut) =>
+  respelt(request, (text) => ({ ...zoneSpelling(text), digits }));
+const zoneSpelling = (text: string): Spelling =>
+  /z$/i.test(text) ? {} : { offsetMinutes: offsetMinutesOf(text) };
+const shifted = (offsetMinutes?: number) => (request: RequestOut) =>
+  respelt(request, (text) => ({
+    digits: /\.(\d+)/.exec(text)?.[1]?.length ?? 0,
+    ...(offsetMinutes === undefined ? {} : { offsetMinutes }),
+  }));
+const sized = (size: string | undefined) => (request: RequestOut) => withParameter(request, 'pageSize', size);
+
+/** Asked by a client on its own path, whoever asked before. */
+function askedBy(asker: Asker): (request: RequestOut, ground: Ground) => RequestOut {
+  return (request, { baseUrl, tenants }) => ({
+    ...request,
+    url: `${screeningsUrl(baseUrl, tenants[asker]!)}${request.url.slice(request.url.split('?')[0]!.length)}`,
+    authorization: { kind: 'client', client: asker },
+  });
+}
+
+export function askerOf({ url, authorization }: RequestOut, { tenants }: Ground): Asker | undefined {
+  const path = url.split('?')[0]!.toLowerCase();
+  const owner = (['primary', 'secondTenant'] as const).find(
+    (asker) => tenants[asker] && path.includes(tenants[asker].toLowerCase()),
+  );
+  const other = authorization.kind === 'client' && authorization.client !== owner;
+  return other ? undefined : owner;
+}
+
+const narrowOf = (request: RequestOut, ground: Ground): NarrowWindow =>
+  ground.narrow[askerOf(request, ground) ?? 'primary']!;
+
+const inCase =
+  (spell: (tenantId: string) => string) =>
+  (request: RequestOut): RequestOut => ({
+    ...request,
+    url: request.url.replace(
+      /(\/tenants\/)([0-9a-f-]{36})(?=\/)/i,
+      (_, path: string, id: string) => path + spell(id),
+    ),
+  });
+const lower = inCase((id) => id.toLowerCase());
+const upper = inCase((id) => id.toUpperCase());
+
+export const pathOf = (request: RequestOut): string =>
+  lower(request).url === request.url ? 'a path in lower case' : 'a path in upper case';
+
+function withNewToken(request: RequestOut, ground: Ground): RequestOut {
+  const asker = askerOf(request, ground);
+  const text = asker && ground.tokens[asker];
+  if (!text) return request;
+  const shell = `Bearer $${tokenVariable(asker)}`;
+  return {
+    ...request,
+    authorization: {
+      kind: 'header',
+      value: `Bearer ${text}`,
+      label: `${shell} (a new one)`,
+      shell,
+      of: asker,
+    },
+  };
+}
+
+function withFirstToken(request: RequestOut, ground: Ground): RequestOut {
+  const { authorization } = request;
+  const asker = askerOf(request, ground);
+  const held = authorization.kind === 'header' && authorization.of !== undefined;
+  return held && asker ? { ...request, authorization: { kind: 'client', client: asker } } : request;
+}
+
+/** In the order in which they make a request. */
+export const CIRCUMSTANCES: readonly Circumstance[] = [
+  {
+    name: 'tenant',
+    levels: { 'as primary': askedBy('primary'), 'as the second tenant': askedBy('secondTenant') },
+    of: (request, ground) => {
+      const asker = askerOf(request, ground);
+      return asker === 'secondTenant' ? 'as the second tenant' : asker && 'as primary';
+    },
+  },
+  {
+    name: 'path',
+    levels: { 'a path in lower case': lower, 'a path in upper case': upper },
+    of: pathOf,
+  },
+  {
+    name: 'token',
+    levels: { 'the first token': withFirstToken, 'a new token': withNewToken },
+    of: (request, ground) =>
+      withFirstToken(request, ground) === request ? 'the first token' : 'a new token',
+  },
+  {
+    name: 'window',
+    levels: {
+      'a narrow window': (request, ground) => {
+        const { from, to } = narrowOf(request, ground);
+        return withWindow(request, from, to);
+      },
+      'a window of no width': (request, ground) => {
+        const { from } = narrowOf(request, ground);
+        return withWindow(request, from, from);
+      },
+      'an empty window before 1970': (request) => withWindow(request, ...EMPTY),
+      'a window of many years': (request) => withWindow(request, ...YEARS),
+      'a window in the future': (request, ground) => withWindow(request, ...future(ground)),
+    },
+    of: windowOf,
+  },
+  {
+    name: 'beginning',
+    levels: {
+      'without from_id': (request) => withParameter(request, 'from_id', undefined),
+      'with from_id': (request, ground) =>
+        withParameter(request, 'from_id', String(narrowOf(request, ground).id)),
+      'with from_id beyond 2^53': (request) => withParameter(request, 'from_id', String(2n ** 53n + 1n)),
+    },
+    of: ({ url }) => {
+      const text = queryValue(url, 'from_id');
+      if (text === undefined) return /[?&]from_id=/.test(url) ? undefined : 'without from_id';
+      if (!/^\d+$/.test(text)) return undefined;
+      return BigInt(text) > 2n ** 53n ? 'with from_id beyond 2^53' : 'with from_id';
+    },
+  },
+  {
+    name: 'page size',
+    levels: {
+      'a small pageSize': sized('7'),
+      'no pageSize': sized(undefined),
+      'pageSize 1': sized('1'),
+      'pageSize 1000': sized('1000'),
+    },
+    of: ({ url }) => {
+      const text = queryValue(url, 'pageSize');
+      if (text === undefined) return /[?&]pageSize=/.test(url) ? undefined : 'no pageSize';
+      if (!/^[1-9]\d{0,3}$/.test(text)) return undefined;
+      if (text === '1') return 'pageSize 1';
+      return text === '1000' ? 'pageSize 1000' : Number(text) < 100 ? 'a small pageSize' : `pageSize ${text}`;
+    },
+  },
+  {
+    name: 'offset',
+    levels: {
+      'times with Z': shifted(),
+      'times east of UTC': shifted(330),
+      'times west of UTC': shifted(-210),
+    },
+    of: zoneOf,
+  },
+  {
+    name: 'digits',
+    levels: {
+      'times without a fraction': padded(0),
+      'times of 3 digits': padded(3),
+      'times of 6 digits': padded(6),
+      'times of 9 digits': padded(9),
+    },
+    of: digitsOf,
+  },
+  { name: 'company', levels: { 'asked alone': same, 'asked beside others': same } },
+  { name: 'moment', levels: { 'early in the run': same, 'late in the run': same } },
+];

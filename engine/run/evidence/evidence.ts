@@ -1,0 +1,173 @@
+/** A finding made into the words and commands of a report. */
+import type { Exchange, RequestOut } from '../../client/exchange.ts';
+import { z } from 'zod';
+import { sayMismatch } from '../../checks/mismatch.ts';
+import { walkPictureSchema } from '../../checks/walk-picture.ts';
+import type { DeepReadonly } from '../../deep-readonly.ts';
+import type { Finding } from '../state/ledger.ts';
+import type { Target } from '../../target/target.ts';
+import { LONGEST_SPELT, TOKEN } from './redact.ts';
+import { quote, quoteWith, withinDoubleQuotes } from './shell.ts';
+
+/** One piece of evidence against the target. Text only, secrets and tokens already redacted. */
+export const failureSchema = z.object({
+  message: z.string().describe('expected …, got …'),
+  expected: z.string().optional().describe('its first half; absent where nothing was compared'),
+  received: z.string().optional().describe('its second half'),
+  request: z.string().describe('GET http://… as it was sent; empty where no single request is to blame'),
+  response: z.string().describe('200 …: the status and the telling part of the answer'),
+  curl: z.string().describe('shows the failure from a shell, with $TOKEN in place of the token'),
+  counterexample: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('the smallest case that shows it, for laws: a script in words, seed and path'),
+  picture: walkPictureSchema.optional().describe('the two pages around the break of a walk'),
+  only: z.array(z.string()).optional().describe('the circumstances without which it does not show'),
+  requestId: z.string().optional().describe('what went out as x-request-id, and when'),
+  confirmed: z.string().optional().describe('how often it was seen when asked again: 3 of 3, flaky, 1 of 3'),
+  count: z
+    .number()
+    .int()
+    .optional()
+    .describe('how many findings of the same kind it stands for; 1 where absent'),
+});
+
+export type Failure = DeepReadonly<z.infer<typeof failureSchema>>;
+
+const BODY_EXCERPT = 600;
+/** What is looked at of a body at all: redaction takes its time. */
+const LONGEST_BODY = 5_000;
+
+/** What evidence is put into words with. */
+export interface Wording {
+  readonly target: Target;
+  /** Applied before a text is cut short: half a secret is not recognised. */
+  readonly redact: (text: string) => string;
+}
+
+export function failureOf(finding: Finding, { target, redact }: Wording): Failure {
+  const { mismatch, exchange, counterexample, only = [], confirmed, count } = finding;
+  return {
+    message: sayMismatch(mismatch),
+    expected: mismatch.expected,
+    received: mismatch.received,
+    request: exchange ? requestLine(exchange.request, target) : '',
+    response: exchange ? responseLine(exchange, redact) : '',
+    curl: exchange ? curlOf(exchange.request, { target, redact }) : '',
+    ...(counterexample ? { counterexample } : {}),
+    ...(mismatch.picture ? { picture: mismatch.picture } : {}),
+    ...(exchange?.requestId ? { requestId: loggedAs(exchange) } : {}),
+    ...(only.length > 0 ? { only } : {}),
+    ...(confirmed ? { confirmed } : {}),
+    ...(count > 1 ? { count } : {}),
+  };
+}
+
+/** `4f2a91c0-17 at 2026-03-01T12:00:00.000Z`. */
+const loggedAs = ({ requestId, startedAtMs }: Exchange): string =>
+  `${requestId} at ${new Date(startedAtMs).toISOString()}`;
+
+/** What no other request of the kit has: neither its own headers nor the target file's. */
+const furtherHeaders = ({ headers }: RequestOut, target: Target): [string, string][] =>
+  Object.entries(headers).filter(
+    ([name, value]) =>
+      name !== 'content-type' &&
+      `${name}: ${value}` !== 'accept: application/json' &&
+      !(name in target.headers),
+  );
+
+function requestLine(request: RequestOut, target: Target): string {
+  const as =
+    request.authorization.kind === 'header'
+      ? `, Authorization: ${request.authorization.label}`
+      : request.channel === 'rest' && request.authorization.kind === 'none'
+        ? ', no Authorization'
+        : '';
+  const form = request.form
+    ? ` with ${request.form.map(([name, value]) => `${name}=${name === 'client_secret' ? '…' : value}`).join('&')}`
+    : '';
+  const more = furtherHeaders(request, target).map(([name, value]) => `, ${name}: ${value}`);
+  return `${request.method} ${request.url}${form}${as}${more.join('')}`;
+}
+
+function responseLine({ status, transportError, text }: Exchange, redact: Wording['redact']): string {
+  if (transportError) return transportError.message;
+  const isCut = text.length > LONGEST_BODY;
+  // The end of what is looked at may hold half a secret.
+  const looked = redact(text.slice(0, LONGEST_BODY));
+  const body = (isCut ? looked.slice(0, -LONGEST_SPELT) : looked).replace(/\s+/g, ' ').trim();
+  const isShort = !isCut && body.length <= BODY_EXCERPT;
+  return `${status} ${isShort ? body : `${body.slice(0, BODY_EXCERPT)}…`}`.trim();
+}
+
+/** The environment variable that holds a client's secret in the commands of a report: the target file's own. */
+export const secretVariable = ({ variables }: Target, name: string): string =>
+  variables?.[`clients.${name}.clientSecret`] ??
+  (name === 'primary' ? 'SCREENINGS_CLIENT_SECRET' : `SECRET_OF_${name}`);
+
+/** The shell variable that stands for a client's token in the commands of a report. */
+export const tokenVariable = (name: string): string => (name === 'primary' ? 'TOKEN' : `TOKEN_OF_${name}`);
+
+const headerOptions = ({ headers, variables }: Target): string[] =>
+  Object.keys(headers).map((name) => {
+    const variable =
+      variables?.[`headers.${name.toLowerCase()}`] ?? name.toUpperCase().replace(/[^A-Z0-9_]/g, '_');
+    return `-H "${withinDoubleQuotes(name)}: $${variable}"`;
+  });
+
+function curlOf(request: RequestOut, { target, redact }: Wording): string {
+  // Without --globoff curl reads brackets and braces of a URL as patterns.
+  const parts = ['curl -sS -i --globoff'];
+  if (request.method !== 'GET' && !(request.method === 'POST' && request.form))
+    parts.push(`-X ${quote(request.method).replace(/^'([A-Z]+)'$/, '$1')}`);
+  const { authorization } = request;
+  if (authorization.kind === 'client') {
+    parts.push(`-H "Authorization: Bearer $${tokenVariable(authorization.client)}"`);
+  } else if (authorization.kind === 'header') {
+    const value = authorization.shell ?? withinDoubleQuotes(authorization.label);
+    parts.push(`-H "Authorization: ${value}"`);
+  }
+  parts.push(...headerOptions(target));
+  for (const [name, value] of furtherHeaders(request, target))
+    parts.push(`-H ${quoteWith(redact(`${name}: ${value}`), TOKEN)}`);
+  for (const [name, value] of request.form ?? []) parts.push(formField(name, value, target));
+  if (request.body)
+    parts.push(
+      `-H ${quote(`Content-Type: ${request.headers['content-type'] ?? ''}`)} --data-raw ${quotedBody(request.body, target)}`,
+    );
+  // A token in the URL is a variable by now, and has to be one for the shell.
+  return [...parts, quoteWith(redact(request.url), TOKEN)].join(' ');
+}
+
+/** With the secret of the primary client as the variable that holds it. */
+const quotedBody = (body: string, target: Target): string =>
+  body
+    .split(target.clients.primary.clientSecret)
+    .map(quote)
+    .join(`"$${secretVariable(target, 'primary')}"`);
+
+function formField(name: string, value: string, target: Target): string {
+  const owner = Object.entries(target.clients).find(([, { clientSecret }]) => clientSecret === value)?.[0];
+  const known = name === 'client_secret' && owner !== undefined;
+  return known
+    ? `--data-urlencode "${name}=$${secretVariable(target, owner)}"`
+    : `--data-urlencode ${quote(`${name}=${value}`)}`;
+}
+
+/** The commands that fetch the tokens these curl lines name, one for each client. */
+export function tokenCommands(target: Target, curls: readonly string[]): string[] {
+  const named = new Set(curls.flatMap((curl) => curl.match(/\$TOKEN\w*/g) ?? []));
+  return Object.entries(target.clients)
+    .filter(([name]) => named.has(`$${tokenVariable(name)}`))
+    .map(([name, { clientId }]) => {
+      const parts = [
+        ...headerOptions(target),
+        `--data-urlencode 'grant_type=client_credentials'`,
+        `--data-urlencode ${quote(`client_id=${clientId}`)}`,
+        `--data-urlencode "client_secret=$${secretVariable(target, name)}"`,
+        `--data-urlencode 'scope=screenings.read'`,
+        quote(`${target.authUrl}/oauth/token`),
+      ];
+      return `${tokenVariable(name)}=$(curl -s ${parts.join(' ')} | sed -nE 's/.*"access_token" *: *"([^"]+)".*/\\1/p')`;
+    });
+}

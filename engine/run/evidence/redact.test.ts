@@ -1,0 +1,211 @@
+import { expect, test } from '@playwright/test';
+import { fc } from '../../../fixtures/own-tests/seeded.ts';
+import { createRedactor, REDACTED, TOKEN } from './redact.ts';
+import { redactReport } from '../../../certify/redact-report.ts';
+import { hostileReport, sampleReport } from '../../../certify/render/sample.testing.ts';
+
+const percentAll = (text: string): string =>
+  [...Buffer.from(text)].map((octet) => `%${octet.toString(16).padStart(2, '0')}`).join('');
+
+const unicodeEscapes = (text: string): string =>
+  text.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+const SPELLINGS: Readonly<Record<string, (secret: string) => string>> = {
+  'as it is': (secret) => secret,
+  'percent-encoded': encodeURIComponent,
+  'percent-encoded, lower-case digits': (secret) =>
+    encodeURIComponent(secret).replace(/%../g, (octet) => octet.toLowerCase()),
+  'percent-encoded twice': (secret) => encodeURIComponent(encodeURIComponent(secret)),
+  'every octet percent-encoded': percentAll,
+  'form-encoded': (secret) => new URLSearchParams([['', secret]]).toString().slice(1),
+  JSON: (secret) => JSON.stringify(secret).slice(1, -1),
+  'JSON within JSON': (secret) => JSON.stringify(JSON.stringify(secret).slice(1, -1)).slice(1, -1),
+  'JSON with slashes escaped': (secret) => JSON.stringify(secret).slice(1, -1).replaceAll('/', '\\/'),
+  'Unicode escapes': unicodeEscapes,
+  'quoted for a shell': (secret) => secret.replaceAll("'", "'\\''"),
+  'HTML entities': (secret) =>
+    secret.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`).replaceAll('&#38;', '&amp;'),
+};
+
+const ENCODINGS: Readonly<Record<string, (text: string) => string>> = {
+  base64: (text) => Buffer.from(text).toString('base64'),
+  base64url: (text) => Buffer.from(text).toString('base64url'),
+  'percent-encoded base64': (text) => encodeURIComponent(Buffer.from(text).toString('base64')),
+};
+
+/** Secrets as identity providers make them, and as nobody should. Well-formed text: UTF-8 holds no other. */
+const secret = fc.oneof(
+  fc.string({ minLength: 4, maxLength: 40 }),
+  fc.string({ minLength: 4, maxLength: 12, unit: 'grapheme' }),
+  fc.string({
+    minLength: 4,
+    maxLength: 12,
+    unit: fc.constantFrom('\\', '"', "'", '/', '+', ' ', '%', '&', 'a'),
+  }),
+  fc.base64String({ minLength: 8, maxLength: 64 }),
+);
+
+const around = fc.string({ maxLength: 12 });
+
+for (const [name, spell] of Object.entries(SPELLINGS)) {
+  test(`no secret survives ${name}`, () => {
+    fc.assert(
+      fc.property(secret, around, around, (text, before, after) => {
+        fc.pre(!REDACTED.includes(text) && !TOKEN.includes(text));
+        const redacted = createRedactor([text]).redact(`${before} ${spell(text)} ${after}`);
+        return !redacted.includes(spell(text)) && !redacted.includes(text);
+      }),
+      { numRuns: 300 },
+    );
+  });
+}
+
+for (const [name, encode] of Object.entries(ENCODINGS)) {
+  test(`no secret survives in ${name} of a text around it`, () => {
+    fc.assert(
+      fc.property(secret, around, around, (text, before, after) => {
+        fc.pre(Buffer.byteLength(text) >= 6);
+        const redacted = createRedactor([text]).redact(`x ${encode(`${before}${text}${after}`)} y`);
+        return redacted === `x ${REDACTED} y`;
+      }),
+      { numRuns: 300 },
+    );
+  });
+}
+
+test('spellings mixed in one text are found', () => {
+  const redactor = createRedactor(['p@ss w/rd"é']);
+  expect(redactor.redact('a=p%40ss+w/rd\\"%C3%A9&b')).toBe(`a=${REDACTED}&b`);
+});
+
+test('one secret within another: the longer one goes as a whole', () => {
+  const redactor = createRedactor(['abcd', 'xxabcdyy']);
+  expect(redactor.redact('xxabcdyy abcd')).toBe(`${REDACTED} ${REDACTED}`);
+});
+
+test('a token is replaced although nobody named it', () => {
+  const part = Buffer.from('{"alg":"none"}').toString('base64url');
+  const { redact } = createRedactor([]);
+  expect(redact(`Authorization: Bearer ${part}.${part}.c2ln-_ next`)).toBe(
+    `Authorization: Bearer ${TOKEN} next`,
+  );
+  expect(redact(`"${part}.${part}."`)).toBe(`"${TOKEN}"`);
+  expect(redact(`${part}.${part}`)).toBe(TOKEN);
+  expect(redact('eyJust a word. Another one.')).toBe('eyJust a word. Another one.');
+});
+
+test('any JWT-like text goes', () => {
+  const part = fc.stringMatching(/^[\w-]{2,40}$/);
+  fc.assert(
+    fc.property(part, part, part, (header, payload, signature) => {
+      const token = `eyJ${header}.${payload}.${signature}`;
+      return createRedactor([]).redact(`"${token}"`) === `"${TOKEN}"`;
+    }),
+  );
+});
+
+test('Basic credentials go, whatever they hold', () => {
+  const header = `Basic ${Buffer.from('client:ab').toString('base64')}`;
+  expect(createRedactor([]).redact(`-H 'Authorization: ${header}'`)).toBe(
+    `-H 'Authorization: Basic ${REDACTED}'`,
+  );
+  expect(createRedactor([]).redact('a basic mistake')).toBe('a basic mistake');
+});
+
+test('a short secret is removed where it is named, and does not eat every letter', () => {
+  const { redact } = createRedactor(['a']);
+  const text = 'a page and a tenant, grant_type=client_credentials&client_secret=a&scope=a';
+  expect(redact(text)).toBe(text.replace('secret=a', `secret=${REDACTED}`));
+  expect(redact('{"client_secret":"a","name":"a"}')).toBe(`{"client_secret":"${REDACTED}","name":"a"}`);
+  expect(redact('client_secret=abc')).toBe('client_secret=abc');
+});
+
+test('an empty secret and no secret change nothing', () => {
+  expect(createRedactor(['']).redact('text')).toBe('text');
+  expect(createRedactor([]).redact('')).toBe('');
+});
+
+test('texts without a secret stay as they are', () => {
+  const { redact } = createRedactor(['s3cr3t-of-the-client', 'Zm9vYmFyYmF6']);
+  const text =
+    'GET /v1/tenants/7d0cf1b6-2f0e-4b7c-9a55-0c8e3a1f4d20/screenings?from=2026-03-28T22%3A00%3A00Z';
+  expect(redact(text)).toBe(text);
+});
+
+test('a secret added later is known from then on', () => {
+  const redactor = createRedactor([]);
+  expect(redactor.redact('opaque-token')).toBe('opaque-token');
+  redactor.add('opaque-token');
+  expect(redactor.redact('Bearer opaque-token')).toBe(`Bearer ${REDACTED}`);
+});
+
+test('data is redacted at any depth, names too, and keeps its shape', () => {
+  const { redactDeep } = createRedactor(['hunter22']);
+  const when = new Date(0);
+  expect(redactDeep({ a: ['x hunter22'], hunter22: { b: null, c: 1, d: true, e: 2n, when } })).toEqual({
+    a: [`x ${REDACTED}`],
+    [REDACTED]: { b: null, c: 1, d: true, e: 2n, when },
+  });
+});
+
+test('no secret survives anywhere in data', () => {
+  fc.assert(
+    fc.property(secret, fc.jsonValue(), (text, value) => {
+      fc.pre(!REDACTED.includes(text) && !TOKEN.includes(text));
+      const data = { before: value, [`k${text}`]: [text, { inner: `${text}!` }] };
+      const { after } = { after: createRedactor([text]).redactDeep(data) };
+      const strings: string[] = [];
+      JSON.stringify(after, (key, inner: unknown) => {
+        strings.push(key, ...(typeof inner === 'string' ? [inner] : []));
+        return inner;
+      });
+      return !strings.some((found) => found.includes(text));
+    }),
+  );
+});
+
+test('a long hostile text is redacted in bounded steps', () => {
+  const { redact } = createRedactor(['\\\\\\\\"secret', 'a'.repeat(60), '%25%25%25%2525']);
+  const texts = ['\\'.repeat(20_000), 'a'.repeat(20_000), '%25'.repeat(7_000), 'eyJ'.repeat(7_000)];
+  for (const text of texts) expect(redact(text).length).toBeLessThanOrEqual(text.length);
+});
+
+test('no secret survives in a report, and a secret that is one of its words leaves it readable', () => {
+  const secret = 's3cr3t/of+the client';
+  const text = `before ${secret} ${encodeURIComponent(secret)} after`;
+  const report = { ...hostileReport(text), selection: ['4.2'] };
+  const redacted = JSON.stringify(redactReport(report, createRedactor([secret])));
+  expect(redacted).toContain(REDACTED);
+  for (const spell of Object.values(SPELLINGS)) expect(redacted).not.toContain(spell(secret));
+
+  const sample = sampleReport();
+  for (const word of ['core', 'pass', 'status', '4.2-window', 'conformant', 'requirements', 'untested']) {
+    const { requirements, classes, verdict } = redactReport(sample, createRedactor([word]));
+    const fixed = (rows: typeof requirements) =>
+      rows.map(({ id, status, level, class: needs, title, lookAt }) => [
+        id,
+        status,
+        level,
+        needs,
+        title,
+        lookAt,
+      ]);
+    expect(fixed(requirements)).toEqual(fixed(sample.requirements));
+    expect({ classes, verdict }).toEqual({ classes: sample.classes, verdict: sample.verdict });
+  }
+});
+
+test('a secret of a megabyte, and more secrets than one expression holds', () => {
+  const long = `opaque-${'x'.repeat(1_000_000)}`;
+  const many = Array.from({ length: 120 }, (_, i) => `${i}-secret-${'y'.repeat(300)}-${i}`);
+  const { redact } = createRedactor([long, ...many]);
+  expect(redact(`{"access_token":"${long.slice(0, 20_000)}","x":1}`)).toBe(
+    `{"access_token":"${REDACTED}","x":1}`,
+  );
+  expect(redact(`${many[0]} and ${many[119]}`)).toBe(`${REDACTED} and ${REDACTED}`);
+});
+
+test('a token goes although its first letter was altered', () => {
+  const { redact } = createRedactor([]);
+  expect(redact('Bearer kyJhbGciOiJub25lIn0.eyJleHAiOjF9.AAAA')).toBe(`Bearer ${TOKEN}`);
+});

@@ -1,0 +1,233 @@
+/**
+ * A dataset as the target serves it. What was loaded a moment ago may show late, and a store may keep instants less
+ * finely than the dataset has them: neither is for any requirement to answer.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  MAX_PAGE_SIZE,
+  isOrdered,
+  pageOf,
+  pageUrl,
+  type OrderedItem,
+  type PageQuery,
+} from '../../client/page.ts';
+import type { Exchange } from '../../client/exchange.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  offsetMinutesOf,
+  sameInstant,
+  shift,
+  type Instant,
+} from '../../data/instant.ts';
+import { Oracle, type Key, type OracleItem } from '../../data/oracle.ts';
+import type { Screening } from '../../data/screening.ts';
+import type { ClientName } from '../../target/target.ts';
+import { SupplyUnusable } from '../../errors.ts';
+import { differs, type Mismatch } from '../../checks/mismatch.ts';
+import type { RunContext } from '../state/context.ts';
+
+/** A page of a valid query that nothing judges; undefined where there is none. */
+export type Look = (query: PageQuery) => Promise<Exchange | undefined>;
+
+export interface ServedDataset {
+  readonly oracle: Oracle;
+  /** The dataset is finer than whatever is served. */
+  readonly coarser?: { readonly mismatch: Mismatch; readonly exchange: Exchange } | undefined;
+  /** How long it took until the dataset showed, where it did not at once. */
+  readonly waitedMs?: number;
+}
+
+const LONGEST_WAIT_MS = 6_000;
+const POLL_MS = 500;
+/** Fewer than a page holds, so that neighbours at the ends find room. */
+const LOOKED_AT = MAX_PAGE_SIZE - 100;
+const SINGLES = 4;
+/** Coarser than milliseconds is no store of instants that anybody uses: that is a mistake of the answers. */
+const COARSEST_DIGITS = 3;
+
+/** What shows late is waited for until `untilMs`. */
+export async function servedDataset(
+  items: readonly OracleItem[],
+  look: Look,
+  untilMs: number,
+): Promise<ServedDataset> {
+  const exact = oracleOf(items);
+  const ordered = exact.items;
+  if (ordered.length === 0) return { oracle: exact };
+  const ends = [
+    ordered.slice(-LOOKED_AT),
+    ...(ordered.length > LOOKED_AT ? [ordered.slice(0, LOOKED_AT)] : []),
+  ];
+  let waitedMs = 0;
+  const shown: Exchange[] = [];
+  for (const end of ends) {
+    const began = Date.now();
+    let exchange = await look(around(end));
+    let missing = exchange && lacking(exchange, end);
+    // A slow answer that lacks nothing is not late.
+    const isLate = missing !== undefined;
+    while (missing && Date.now() < untilMs) {
+      const { id } = missing;
+      const isThere = await isShown(missing, look);
+      if (!isThere) await sleep(POLL_MS);
+      exchange = await look(around(end));
+      missing = exchange && lacking(exchange, end);
+      // What is left out beside others is not late.
+      if (isThere && missing?.id === id) break;
+    }
+    if (!exchange) return { oracle: exact };
+    const waited = Date.now() - began;
+    if (isLate && !missing && waited >= POLL_MS) waitedMs = Math.max(waitedMs, waited);
+    shown.push(exchange);
+  }
+  const late = waitedMs > 0 ? { waitedMs } : {};
+  const coarser = await coarserThan(exact, shown, look);
+  return coarser ? { oracle: coarser.oracle, coarser, ...late } : { oracle: exact, ...late };
+}
+
+const oracleOf = (items: readonly OracleItem[]): Oracle => {
+  const oracle = new Oracle(true);
+  for (const item of items) oracle.add(item, 0);
+  return oracle;
+};
+
+/** With two seconds to spare, for what may be kept less finely. */
+const around = (items: readonly OracleItem[]): PageQuery => ({
+  from: formatInstant(shift(items[0]!.at, -2n, 0)),
+  to: formatInstant(shift(items.at(-1)!.at, 2n, 0)),
+  pageSize: MAX_PAGE_SIZE,
+});
+
+const itemsOf = (exchange: Exchange): OrderedItem[] => (pageOf(exchange).items ?? []).filter(isOrdered);
+
+/** A screening of the stretch that a page claims, and lacks; one that can't be read may be it. */
+function lacking(exchange: Exchange, expected: readonly OracleItem[]): OracleItem | undefined {
+  const held = itemsOf(exchange);
+  if (held.length < (pageOf(exchange).items?.length ?? 0)) return undefined;
+  const ids = new Set(held.map(({ id }) => id));
+  const last = held.at(-1);
+  const goesOn = pageOf(exchange).nextUrl !== undefined;
+  const claimed = goesOn && last ? expected.filter(({ at }) => compareInstants(at, last.at) < 0) : expected;
+  return claimed.find(({ id }) => !ids.has(id));
+}
+
+/** Whether it stands on a page of its own. */
+async function isShown(item: OracleItem, look: Look): Promise<boolean> {
+  const exchange = await look(around([item]));
+  return exchange !== undefined && itemsOf(exchange).some(({ id }) => id === item.id);
+}
+
+const cut = (at: Instant, digits: number): Instant => ({
+  seconds: at.seconds,
+  fraction: at.fraction.slice(0, digits).replace(/0+$/, ''),
+});
+
+/** To the nearest unit; what lies in the middle goes up. */
+function round(at: Instant, digits: number): Instant {
+  const up = Number(at.fraction[digits] ?? 0) >= 5;
+  return up ? shift(cut(at, digits), 1n, digits) : cut(at, digits);
+}
+
+/** The instant in the text too, at the offset that it had. */
+const written = (item: OracleItem): OracleItem => {
+  const local = /z$/i.test(item.testTime) ? {} : { offsetMinutes: offsetMinutesOf(item.testTime) };
+  return { ...item, testTime: formatInstant(item.at, local) };
+};
+
+/** What was stored, with instants as coarse as all that is served of it; unchanged where they differ otherwise. */
+export function asServed<T extends Key>(stored: readonly T[], served: readonly Key[]): readonly T[] {
+  const byId = new Map(served.map((item) => [item.id, item]));
+  const pairs = stored.flatMap((item) => {
+    const shown = byId.get(item.id);
+    return shown ? [{ item, shown }] : [];
+  });
+  const digits = Math.max(COARSEST_DIGITS, ...pairs.map(({ shown }) => shown.at.fraction.length));
+  const made = [cut, round].find((make) =>
+    pairs.every(({ item, shown }) => sameInstant(make(item.at, digits), shown.at)),
+  );
+  return made ? stored.map((item) => ({ ...item, at: made(item.at, digits) })) : stored;
+}
+
+/** The dataset as it is with fewer digits, where that is what every answer shows; undefined where it is not. */
+async function coarserThan(
+  exact: Oracle,
+  shown: readonly Exchange[],
+  look: Look,
+): Promise<{ oracle: Oracle; mismatch: Mismatch; exchange: Exchange } | undefined> {
+  const seen = new Map<bigint, { known: OracleItem; served: OrderedItem; exchange: Exchange }>();
+  const remember = (exchange: Exchange): void => {
+    for (const served of itemsOf(exchange)) {
+      const known = exact.get(served.id);
+      if (known) seen.set(served.id, { known, served, exchange });
+    }
+  };
+  shown.forEach(remember);
+  if (seen.size === 0) return undefined;
+  const digitsOf = ({ at }: { at: Instant }): number => at.fraction.length;
+  const most = (): number =>
+    Math.max(COARSEST_DIGITS, ...[...seen.values()].map(({ served }) => digitsOf(served)));
+  const unseen = exact.items.filter((item) => !seen.has(item.id) && digitsOf(item) > most());
+  for (const item of unseen.slice(0, SINGLES)) {
+    const exchange = await look(around([item]));
+    if (exchange) remember(exchange);
+  }
+  const digits = most();
+  const all = [...seen.values()];
+  const finer = all.filter(({ known }) => digitsOf(known) > digits);
+  if (finer.length === 0 || finer.length < Math.min(2, unseen.length)) return undefined;
+  const made = [cut, round].find((make) =>
+    all.every(({ known, served }) => sameInstant(make(known.at, digits), served.at)),
+  );
+  if (!made) return undefined;
+  const { known, served, exchange } = finer[0]!;
+  const how = made === cut ? 'cut' : 'rounded';
+  return {
+    oracle: oracleOf(exact.items.map((item) => written({ ...item, at: made(item.at, digits) }))),
+    mismatch: differs(
+      `item ${known.id} at ${known.testTime}, as the dataset says`,
+      `${served.testTime}: every answer shows ${digits} digits at most, so the dataset is taken as ${how} to as many`,
+    ),
+    exchange,
+  };
+}
+
+/** A client's dataset as it is served; what is odd about it is told once. */
+export async function lookAtDataset(
+  run: RunContext,
+  client: ClientName,
+  dataset: readonly Screening[],
+): Promise<Oracle> {
+  const tenantId = await run.tenantOf(client);
+  const name = client === 'primary' ? 'dataset' : 'secondDataset';
+  if (client === 'primary' && dataset.length === 0)
+    throw new SupplyUnusable(`${name} is empty: supply what the tenant holds, or leave it out`);
+  const foreign = dataset.find((one) => one.tenantId.toLowerCase() !== tenantId.toLowerCase());
+  if (foreign)
+    throw new SupplyUnusable(
+      `${name} holds screenings of tenant ${foreign.tenantId}, and clients.${client} is of tenant ${tenantId}`,
+    );
+  const items = dataset.map(({ id, testTime }) => ({ id, testTime, at: instant(testTime), firstSeen: 0 }));
+  const look: Look = async (query) => {
+    const url = pageUrl(run.target.baseUrl, tenantId, query);
+    const request = { ...run.request(tenantId, '', { kind: 'client', client }), url };
+    const exchange = await run.client.send(request, { unjudged: true });
+    return exchange.status === 200 ? exchange : undefined;
+  };
+  // Whatever was loaded a moment ago is late by the same clock.
+  const untilMs = await run.once(
+    'until datasets show',
+    async () => Date.now() + run.patienceMs(LONGEST_WAIT_MS),
+  );
+  const { oracle, coarser, waitedMs } = await servedDataset(items, look, untilMs);
+  if (waitedMs) {
+    run.ledger.notes.add(`the dataset of clients.${client} showed ${(waitedMs / 1000).toFixed(1)} s late`);
+  }
+  if (coarser) {
+    const { mismatch, exchange } = coarser;
+    const cause = `dataset of ${client}`;
+    run.ledger.add({ id: '4.2-fractions-finer', cause, mismatch, exchange, warning: true });
+  }
+  return oracle;
+}

@@ -1,0 +1,85 @@
+/** A token is accepted until its `exp` (5-valid-token): every 401 that says otherwise, and why. */
+import { header, type Authorization, type Exchange } from '../../client/exchange.ts';
+import { integerOf, member } from '../../client/json.ts';
+import { parseQuery } from '../../client/page.ts';
+import type { Token } from '../../client/token.ts';
+import { compareInstants } from '../../data/instant.ts';
+import { differs, type Mismatch } from '../../checks/mismatch.ts';
+import { sayRefusal } from '../../checks/errors.ts';
+import type { ClientName } from '../../target/target.ts';
+import type { RunContext } from '../state/context.ts';
+
+/** What clocks may differ by where the target names no time. */
+const SKEW_SECONDS = 300;
+const ROUNDING_SECONDS = 5;
+
+/** One cause, wherever it is met. */
+export const LATER_MINT = 'a later mint ends earlier tokens';
+
+const claimed = (token: Token, name: string): number => Number(integerOf(member(token.claims, name)) ?? NaN);
+
+/** Seconds until a token's `exp` at the time of an answer, by the target's own clock where it says; NaN if unknown. */
+export function secondsLeft(token: Token, exchange: Exchange): number {
+  const date = Date.parse(header(exchange, 'date') ?? '');
+  return Number.isNaN(date)
+    ? claimed(token, 'exp') - Date.now() / 1000 - SKEW_SECONDS
+    : claimed(token, 'exp') - date / 1000 - ROUNDING_SECONDS;
+}
+
+/** A GET of the client's own path whose every parameter is as section 4.2 has it. */
+function isValid({ request }: Exchange, token: Token): boolean {
+  const asked = parseQuery(request.url);
+  return (
+    request.channel === 'rest' &&
+    request.method === 'GET' &&
+    !request.offPath &&
+    asked !== undefined &&
+    compareInstants(asked.from, asked.to) <= 0 &&
+    asked.tenantId.toLowerCase() === token.tenantId?.toLowerCase()
+  );
+}
+
+/** Notes a valid request with one of the client's own tokens, and tells where it was refused. */
+export function watchToken(run: RunContext, exchange: Exchange): void {
+  const { authorization } = exchange.request;
+  const token = run.client.tokenOf(exchange);
+  if (!token || authorization.kind !== 'client' || !isValid(exchange, token)) return;
+  run.ledger.check('5-valid-token');
+  if (exchange.status !== 401 || !(secondsLeft(token, exchange) > 0)) return;
+  const superseded = run.client.newest.get(clientIdOf(run, authorization.client)) !== token.text;
+  run.ledger.add({
+    id: '5-valid-token',
+    cause: superseded ? LATER_MINT : 'observed',
+    mismatch: refusedToken(exchange, token, superseded ? ', after a later one had been minted' : ''),
+    exchange,
+    again: () => sendAgain(run, exchange, token),
+  });
+}
+
+const clientIdOf = ({ target }: RunContext, name: ClientName): string => target.clients[name]?.clientId ?? '';
+
+export const refusedToken = (exchange: Exchange, token: Token, circumstance: string): Mismatch =>
+  differs(
+    `200: the token lasts ${Math.round(secondsLeft(token, exchange))} s more`,
+    `${sayRefusal(exchange)}${circumstance}`,
+  );
+
+export const tokenHeader = (token: Token, label: string): Authorization => ({
+  kind: 'header',
+  value: `Bearer ${token.text}`,
+  label: `Bearer $TOKEN (${label})`,
+  shell: 'Bearer $TOKEN',
+});
+
+/** The same request with the same token. */
+async function sendAgain(
+  { client }: RunContext,
+  exchange: Exchange,
+  token: Token,
+): Promise<Mismatch | undefined> {
+  const authorization = tokenHeader(token, 'the same one');
+  const answer = await client.send({ ...exchange.request, authorization });
+  return answer.status === 401 && secondsLeft(token, answer) > 0
+    ? refusedToken(answer, token, '')
+    : undefined;
+}

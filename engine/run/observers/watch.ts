@@ -1,0 +1,137 @@
+/** Holds every exchange of a run against all that a single one can break, and keeps what it showed. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate } from 'node:timers/promises';
+import type { Exchange } from '../../client/exchange.ts';
+import { formEncode } from '../../client/transport.ts';
+import { answerObservers } from '../../checks/answers.ts';
+import { coverageObservers } from '../../checks/coverage.ts';
+import { answered200, errorObservers } from '../../checks/errors.ts';
+import type { Judge, Observer } from '../../checks/mismatch.ts';
+import { nextObservers } from '../../checks/next.ts';
+import { pageObservers } from '../../checks/page.ts';
+import { tokenObservers } from '../../checks/token.ts';
+import type { RequirementId } from '../../requirements.ts';
+import type { RunContext } from '../state/context.ts';
+import { differentObjects, orderedItems } from '../state/knowledge.ts';
+import { watchToken } from './valid-token.ts';
+
+/** Where findings are confirmed: what is asked again is not counted again. One for all: each slows every promise down. */
+const unwatched = new AsyncLocalStorage<Watch>();
+
+export class Watch {
+  private readonly observers: readonly Observer[];
+
+  constructor(private readonly run: RunContext) {
+    const { target, client, knowledge } = run;
+    const { oracleOf, idMoved, unlikeDataset } = knowledge;
+    this.observers = [
+      ...pageObservers(oracleOf),
+      ...nextObservers(target, oracleOf),
+      ...errorObservers(target.errorCodePointer),
+      ...tokenObservers(target, client.clock),
+      ...answerObservers(target, client.issued),
+      ...coverageObservers(oracleOf),
+      { id: '4.1-success', applies: (exchange) => this.isValidMint(exchange), judge: answered200 },
+      {
+        id: '2.3-id-stable',
+        applies: (exchange) => orderedItems(exchange).length > 0,
+        judge: idMoved,
+      },
+      {
+        id: '2.3-object-stable',
+        applies: (exchange) => knowledge.hasRecorded(exchange),
+        judge: unlikeDataset,
+      },
+    ];
+  }
+
+  observe(exchange: Exchange): void {
+    if (unwatched.getStore() === this) return;
+    const { client, knowledge, ledger } = this.run;
+    this.observeBy(this.observers, exchange);
+    const items = orderedItems(exchange).length;
+    if (items > 0) {
+      ledger.count('pages');
+      ledger.count('screenings', items);
+    }
+    this.watchObjects(exchange, items);
+    watchToken(this.run, exchange);
+    knowledge.served(exchange);
+    knowledge.remember(exchange, client.requests);
+  }
+
+  /** An exchange that somebody else recorded; `except`: what a record cannot show. */
+  judgeRecorded(exchange: Exchange, except: ReadonlySet<RequirementId>): void {
+    const { knowledge, ledger } = this.run;
+    this.observeBy(
+      this.observers.filter(({ id }) => !except.has(id)),
+      exchange,
+    );
+    ledger.count('pages', orderedItems(exchange).length > 0 ? 1 : 0);
+    knowledge.remember(exchange);
+  }
+
+  /** What is asked in between is neither judged nor counted. */
+  without<T>(ask: () => Promise<T>): Promise<T> {
+    return unwatched.run(this, ask);
+  }
+
+  /** Earlier pages against what later answers showed: such as one that lacks a screening seen before or since. */
+  async lookBack(): Promise<void> {
+    const { oracleOf, pages } = this.run.knowledge;
+    const observers = coverageObservers((tenantId) => {
+      const oracle = oracleOf(tenantId);
+      return oracle?.authoritative ? undefined : oracle;
+    });
+    for (const exchange of pages) {
+      this.observeBy(observers, exchange, { count: false });
+      // What is read of a page stays in the memory until the turn is over.
+      await setImmediate();
+    }
+  }
+
+  /** A request that earned a token before must earn one again; a failing server is another requirement. */
+  private isValidMint({ request: { channel, form }, status }: Exchange): boolean {
+    return (
+      channel === 'token' &&
+      status < 500 &&
+      status !== 429 &&
+      form !== undefined &&
+      this.run.client.earned.has(formEncode(form))
+    );
+  }
+
+  /** Asked again, both answers tell whether they still differ, or whether the screening was changed in between. */
+  private watchObjects(exchange: Exchange, items: number): void {
+    if (items === 0) return;
+    const { client, knowledge, ledger } = this.run;
+    ledger.check('2.3-object-stable');
+    const changed = knowledge.seenOtherwise(exchange);
+    if (!changed) return;
+    const { before, ...mismatch } = changed;
+    ledger.add({
+      id: '2.3-object-stable',
+      cause: 'two answers',
+      mismatch,
+      exchange,
+      again: async () =>
+        differentObjects(await client.send(before.request), await client.send(exchange.request)),
+    });
+  }
+
+  private observeBy(observers: readonly Observer[], exchange: Exchange, { count = true } = {}): void {
+    for (const { id, applies, judge } of observers) {
+      if (!applies(exchange)) continue;
+      if (count) this.run.ledger.check(id);
+      const mismatch = judge(exchange);
+      if (mismatch)
+        this.run.ledger.add({ id, cause: 'observed', mismatch, exchange, judge: judgeWhere(applies, judge) });
+    }
+  }
+}
+
+/** Asked again, a request may be answered by something that the judge has nothing to say about. */
+const judgeWhere =
+  (applies: Observer['applies'], judge: Judge): Judge =>
+  (exchange) =>
+    applies(exchange) ? judge(exchange) : undefined;

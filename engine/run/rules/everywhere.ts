@@ -1,0 +1,281 @@
+/** A rule asked in a pairwise cover of the circumstances: what holds on the usual road may break beside it. */
+import type { RequestOut } from '../../client/exchange.ts';
+import { readToken } from '../../client/token.ts';
+import { SOME_WINDOW } from '../../client/page.ts';
+import { sayRefusal } from '../../checks/errors.ts';
+import type { Judge } from '../../checks/mismatch.ts';
+import { refusedWith } from '../../checks/refusal.ts';
+import { formatInstant, sameInstant } from '../../data/instant.ts';
+import type { OracleItem } from '../../data/oracle.ts';
+import { Untested } from '../../errors.ts';
+import type { RequirementId } from '../../requirements.ts';
+import {
+  CIRCUMSTANCES,
+  withParameter,
+  type Asker,
+  type Ground,
+  type NarrowWindow,
+} from '../combinations/circumstances.ts';
+import { pairwise, sparing, streamOf, type Factors, type Row } from '../state/cover.ts';
+import type { Kit } from '../kit.ts';
+import { sideBySide, type Precondition, type Probe } from '../probe.ts';
+import { isClientError, isSuspicious, readable } from './raw-request.ts';
+import { densestSliceOf, sampleDataOf, WIDE_WINDOWS, windowOf } from '../walk/survey.ts';
+
+/** The halves of a run that a rule is asked in. */
+export const MOMENTS = ['early in the run', 'late in the run'] as const;
+export type Moment = (typeof MOMENTS)[number];
+
+/** One way to put the rule to the test. */
+export interface Way {
+  /** Makes a valid request, in its circumstances, the one that is judged. */
+  readonly alter: (request: RequestOut, ground: Ground) => RequestOut | Promise<RequestOut>;
+  readonly judge: Judge;
+}
+
+export interface Rule {
+  readonly id: RequirementId;
+  /** Further requirements that count as exercised by it. */
+  readonly alsoIds?: readonly RequirementId[];
+  readonly name: string;
+  readonly precondition?: Precondition;
+  readonly ways: (kit: Kit) => readonly Way[] | Promise<readonly Way[]>;
+  /** So many of the first ways are asked in every circumstance; the others in one each. Default 1. */
+  readonly telling?: number;
+  /** The circumstance in whose place the rule's own part of the request stands. */
+  readonly inPlaceOf?: string;
+  /** Circumstances that its request has no room for. */
+  readonly without?: readonly string[];
+  /** The topic under which the answers are observed. */
+  readonly topic?: string;
+  /** The same request is asked with a token first: what a cache keeps of the answer is not for everybody. */
+  readonly servedBefore?: boolean;
+  /** Its circumstances are never served, so that whether they are is not asked. */
+  readonly unserved?: boolean;
+}
+
+/** What of a rule tells where it is asked. */
+export type Place = Pick<Rule, 'name' | 'telling' | 'inPlaceOf' | 'without'>;
+
+/** What is asked: a row of the cover, and the request without the rule's own part. */
+export interface Occasion {
+  readonly row: Row;
+  readonly plain: RequestOut;
+  readonly ground: Ground;
+}
+
+const [[WIDE_FROM, WIDE_TO]] = WIDE_WINDOWS;
+const ITEMS_OF_NARROW = 3;
+
+/** Some screenings, and the instant of the one behind them, where it can be: that one is not of the window. */
+function narrowWindow(items: readonly OracleItem[]): NarrowWindow {
+  const id = items[0]!.id;
+  const end = items.find(
+    ({ at }, index) => index >= ITEMS_OF_NARROW && !sameInstant(at, items[index - 1]!.at),
+  );
+  return end
+    ? { from: formatInstant(items[0]!.at), to: formatInstant(end.at), id }
+    : { ...windowOf(items.slice(0, ITEMS_OF_NARROW)), id };
+}
+
+/** Neighbours among the second tenant's screenings: the first ones, where no dataset tells more. */
+async function someOfSecond(kit: Kit): Promise<readonly OracleItem[]> {
+  const client = 'secondTenant';
+  const known = await kit.oracle(client);
+  if (!known.authoritative) await kit.ask({ from: WIDE_FROM, to: WIDE_TO, pageSize: 50 }, { client });
+  return known.items.length > 0 ? densestSliceOf(known.items.slice(0, 500)) : [];
+}
+
+/** What the circumstances are made of; each half of the run has tokens of its own. */
+export const groundOf = (kit: Kit, moment: Moment): Promise<Ground> =>
+  kit.once(`ground ${moment}`, async () => {
+    const sample = await sampleDataOf(kit).catch((error: unknown) => {
+      if (error instanceof Untested) return undefined;
+      throw error;
+    });
+    const tenants: Partial<Record<Asker, string>> = { primary: await kit.tenantOf() };
+    if (kit.target.clients.secondTenant) tenants.secondTenant = await kit.tenantOf('secondTenant');
+    const tokens: Partial<Record<Asker, string>> = {};
+    for (const asker of Object.keys(tenants) as Asker[]) {
+      // The first token is older than this one.
+      await kit.token(asker);
+      const text = readToken(await kit.client.mint(asker))?.text;
+      if (text) tokens[asker] = text;
+    }
+    const { baseUrl } = kit.target;
+    const primary = sample ? narrowWindow(sample.densestSlice) : { ...SOME_WINDOW, id: 1n };
+    const second = tenants.secondTenant ? await someOfSecond(kit) : [];
+    const secondTenant = second.length > 0 ? narrowWindow(second) : primary;
+    kit.ground = { baseUrl, tenants, tokens, narrow: { primary, secondTenant }, nowMs: Date.now() };
+    return kit.ground;
+  });
+
+const levelsOf = (name: string): readonly string[] =>
+  Object.keys(CIRCUMSTANCES.find((circumstance) => circumstance.name === name)!.levels);
+
+/** All levels of the circumstances that a rule can be asked in: what a whole cover would look at. */
+export const roomOf = ({ inPlaceOf, without = [] }: Place): Factors =>
+  Object.fromEntries(
+    CIRCUMSTANCES.filter(({ name }) => name !== inPlaceOf && !without.includes(name)).map(({ name }) => [
+      name,
+      levelsOf(name),
+    ]),
+  );
+
+/** The levels that are to be had on the target at hand. */
+async function factorsOf(kit: Kit, rule: Place): Promise<Factors> {
+  const upperCase = await upperCaseIsServed(kit);
+  const isThere = (level: string): boolean =>
+    !(level === 'as the second tenant' && !kit.target.clients.secondTenant) &&
+    !(level === 'a path in upper case' && !upperCase);
+  return Object.fromEntries(
+    Object.entries(roomOf(rule)).map(([name, levels]) => [name, levels.filter(isThere)]),
+  );
+}
+
+/** Whether the tenant of the path may be written in upper case: the specification leaves it open. */
+const upperCaseIsServed = (kit: Kit): Promise<boolean> =>
+  kit.once('path in upper case', async () => {
+    const ground = await groundOf(kit, MOMENTS[0]);
+    const plain = plainRequest(ground, {}, kit.target.headers);
+    const { status } = await kit.send(levelOf('path', 'a path in upper case')(plain, ground));
+    kit.ledger.observe('path-in-upper-case', String(status));
+    return status === 200;
+  });
+
+export const levelOf = (name: string, level: string): ((request: RequestOut, ground: Ground) => RequestOut) =>
+  CIRCUMSTANCES.find((circumstance) => circumstance.name === name)!.levels[level]!;
+
+/** The valid request of a row, without the rule's own part. What the row does not name is usual. */
+function plainRequest(ground: Ground, row: Row, headers: Readonly<Record<string, string>> = {}): RequestOut {
+  const blank: RequestOut = {
+    channel: 'rest',
+    method: 'GET',
+    url: ground.baseUrl,
+    headers: { ...headers, accept: 'application/json' },
+    authorization: { kind: 'none' },
+  };
+  return CIRCUMSTANCES.reduce(
+    (request, { name, levels }) => (levels[row[name] ?? ''] ?? Object.values(levels)[0]!)(request, ground),
+    blank,
+  );
+}
+
+/** Everything else waits for what is asked alone. */
+const ALONE = 'asked alone';
+const BESIDE = 'asked beside others';
+
+/** The rows of a rule, and whatever is asked in each of them. Those that are asked alone go first. */
+export async function inEveryCircumstance(
+  kit: Kit,
+  rule: Place,
+  moment: Moment,
+  ways: number,
+  ask: (occasion: Occasion, way: number) => Promise<void>,
+): Promise<void> {
+  const ground = await groundOf(kit, moment);
+  const telling = Math.min(ways, rule.telling ?? 1);
+  const names = Array.from({ length: telling }, (_, way) => String(way));
+  const factors = { ...(await factorsOf(kit, rule)), ...(telling > 1 ? { way: names } : {}) };
+  const rows = await kit.once(`cover of ${rule.name}`, async () =>
+    sparing(pairwise(factors, streamOf(kit.options.seed, rule.name)), 'company', ALONE, BESIDE),
+  );
+  const others = Array.from({ length: Math.max(0, ways - telling) }, (_, index) => telling + index);
+  const turns = [
+    ...rows.map((row) => ({ row, way: Number(row['way'] ?? 0) })),
+    ...others.map((way) => ({ row: rows[way % rows.length]!, way })),
+  ].filter(({ row }) => row['moment'] === moment);
+  const take = async ({ row, way }: (typeof turns)[number]): Promise<void> => {
+    await ask({ row, ground, plain: plainRequest(ground, row, kit.target.headers) }, way);
+    kit.ledger.looked(rule.name, roomOf(rule), row);
+  };
+  const alone = turns.filter(({ row }) => row['company'] === ALONE);
+  for (const turn of alone) await take(turn);
+  await sideBySide(
+    turns.filter((turn) => !alone.includes(turn)),
+    take,
+  );
+}
+
+/** Asks a rule in one half of the run. */
+async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
+  const ways = await rule.ways(kit);
+  await inEveryCircumstance(kit, rule, moment, ways.length, async ({ row, plain, ground }, way) => {
+    const { alter, judge } = ways[way]!;
+    const request = await altered(rule, row, plain, ground, alter);
+    const alone = row['company'] === ALONE;
+    if (rule.servedBefore) await kit.send(plain, { alone });
+    const exchange = readable(await kit.send(request, { alone }));
+    kit.ledger.check(rule.id);
+    if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
+    const mismatch = judge(exchange);
+    if (!mismatch) return;
+    // Circumstances that are not served at all are another requirement's failure.
+    if (!rule.unserved && (await kit.send(plain)).status !== 200) return;
+    kit.fail({ id: rule.id, cause: rule.name, mismatch, exchange, judge, varied: Object.keys(roomOf(rule)) });
+  });
+}
+
+/** The rule's own part stands in the place of a circumstance, where it has one: what comes behind is made of it. */
+async function altered(
+  { inPlaceOf }: Rule,
+  row: Row,
+  plain: RequestOut,
+  ground: Ground,
+  alter: Way['alter'],
+): Promise<RequestOut> {
+  const place = CIRCUMSTANCES.findIndex(({ name }) => name === inPlaceOf);
+  if (place < 0) return alter(plain, ground);
+  return CIRCUMSTANCES.slice(place + 1).reduce(
+    (request, { name, levels }) => (levels[row[name] ?? ''] ?? Object.values(levels)[0]!)(request, ground),
+    await alter(plain, ground),
+  );
+}
+
+/** What a probe is called in a half of the run, and when it runs: the second half behind everything else. */
+export const inMoment = (name: string, moment: Moment): Pick<Probe, 'name' | 'last'> =>
+  moment === MOMENTS[0] ? { name } : { name: `${name}, ${moment}`, last: true };
+
+/** A rule as two probes: one where its section stands, one behind everything else. */
+export function ruleProbes(rule: Rule): readonly Probe[] {
+  const { id, alsoIds = [], name, precondition = 'page' } = rule;
+  return MOMENTS.map((moment) => ({
+    ids: [id, ...alsoIds],
+    ...inMoment(name, moment),
+    precondition,
+    supplement: moment !== MOMENTS[0],
+    quiet: true,
+    run: (kit) => askRule(kit, rule, moment),
+  }));
+}
+
+/** A refusal with 400: the parameters as they are to stand on the wire, undefined for one that is left out. */
+export const refusal =
+  (parameters: Readonly<Record<string, string | undefined>>, ...codes: readonly string[]) =>
+  (kit: Kit): Way => ({
+    alter: (request) => ({
+      ...Object.entries(parameters).reduce(
+        (changed, [name, value]) => withParameter(changed, name, value),
+        request,
+      ),
+      suspicious: Object.values(parameters).some((value) => isSuspicious(value ?? '')),
+    }),
+    judge: (exchange) =>
+      exchange.request.suspicious && isClientError(exchange)
+        ? undefined
+        : refusedWith(kit.target.errorCodePointer, ...codes)(exchange),
+  });
+
+/** A value that may be refused with 400, or taken for a valid one. */
+export const refusalOr200 =
+  (...refused: Parameters<typeof refusal>) =>
+  (kit: Kit): Way => {
+    const { alter, judge } = refusal(...refused)(kit);
+    return { alter, judge: (exchange) => (exchange.status === 200 ? undefined : judge(exchange)) };
+  };
+
+/** The refusals of a rule. */
+export const refusals =
+  (all: readonly ((kit: Kit) => Way)[]) =>
+  (kit: Kit): readonly Way[] =>
+    all.map((way) => way(kit));

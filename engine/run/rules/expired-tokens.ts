@@ -1,0 +1,89 @@
+/** Where expired tokens come from (class expiry): supplied, kept from an earlier run, or waited for. */
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { whyNoExpiredToken } from '../../checks/expired-token.ts';
+import { member } from '../../client/json.ts';
+import { readToken, secondsOf, type Token } from '../../client/token.ts';
+import { SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
+import type { Kit } from '../kit.ts';
+
+/** A minute for clocks that differ, less for tokens that live shorter than an hour. */
+const LEEWAY_SHARE = 60;
+const LONGEST_LEEWAY_SECONDS = 60;
+const OWNER_ONLY = 0o600;
+
+/** Tokens of a run that were waited for. */
+const awaited = new WeakMap<Kit, string>();
+
+/**
+ * An expired token; the run's own is left in the file of `keepToken` for the next one. Throws Untested with what to
+ * supply, SupplyUnusable for what can show nothing.
+ */
+export const expiredTokenOf = (kit: Kit): Promise<string> => {
+  const waited = awaited.get(kit);
+  return waited === undefined ? kit.once('expired token', () => find(kit)) : Promise.resolve(waited);
+};
+
+async function find(kit: Kit): Promise<string> {
+  const { expiredToken, keepToken } = kit.target;
+  const current = await kit.token();
+  const unusable = (text: string): string | undefined =>
+    whyNoExpiredToken(text, current, kit.client.clock.nowMs());
+  const kept = keepToken ? await keptToken(keepToken, current, unusable) : {};
+  if (expiredToken) {
+    const why = unusable(expiredToken);
+    if (why) throw new SupplyUnusable(`${why}; supply a token of clients.primary that has expired`);
+    return expiredToken;
+  }
+  if (kept.token !== undefined) return kept.token;
+  throw new Untested(
+    kept.why ??
+      'supply expiredToken (a token of clients.primary from more than an hour ago), or keepToken (a file where a run leaves one for the next), or wait for one (--wait-for-expiry)',
+  );
+}
+
+/** Where no expired token is to be had, waits until one of the run is. */
+export async function waitForExpiry(kit: Kit): Promise<void> {
+  const found = await expiredTokenOf(kit).catch((error: unknown) => {
+    if (error instanceof Untested && !(error instanceof SupplyUnusable)) return undefined;
+    throw error;
+  });
+  if (found === undefined) awaited.set(kit, await waitedFor(kit, await kit.token()));
+}
+
+/** The token in the file, where it has expired; it is replaced by the current one unless it is still to expire. */
+async function keptToken(
+  file: string,
+  current: Token,
+  unusable: (text: string) => string | undefined,
+): Promise<{ token?: string; why?: string }> {
+  const text = (await readFile(file, 'utf8').catch(() => '')).trim();
+  const why =
+    text === '' ? 'none was kept yet' : unusable(text)?.replaceAll('expiredToken', 'the kept token');
+  if (text !== '' && why?.includes('has not expired yet')) return { why: `${why}; run again in an hour` };
+  try {
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, `${current.text}\n`, { mode: OWNER_ONLY });
+    await chmod(file, OWNER_ONLY);
+  } catch (error) {
+    throw new SupplyUnusable(`keepToken: can't write ${file} (${(error as NodeJS.ErrnoException).code})`);
+  }
+  return why === undefined
+    ? { token: text }
+    : { why: `${why}; a token was left in keepToken: run again when it has expired, in an hour` };
+}
+
+/** The first token of the run, when it has expired by the target's clock. */
+async function waitedFor(kit: Kit, current: Token): Promise<string> {
+  const token = (kit.client.firstMint && readToken(kit.client.firstMint)) ?? current;
+  const [iat, exp] = ['iat', 'exp'].map((name) => secondsOf(member(token.claims, name)));
+  if (!Number.isFinite(exp! - iat!)) throw new Untested('the tokens name no exp, so none can be waited for');
+  const leeway = Math.min(LONGEST_LEEWAY_SECONDS, Math.ceil((exp! - iat!) / LEEWAY_SHARE));
+  const { signal } = kit.options;
+  const waitMs = (exp! + leeway) * 1000 - kit.client.clock.nowMs();
+  await sleep(Math.max(0, waitMs), undefined, signal ? { signal } : {}).catch(() => {
+    throw new TargetGone(String(signal?.reason));
+  });
+  return token.text;
+}

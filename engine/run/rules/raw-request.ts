@@ -1,0 +1,68 @@
+/** Requests for screenings whose query stands on the wire as it is given: what refusals are asked with. */
+import { isUnread, type Exchange, type RequestOut } from '../../client/exchange.ts';
+import { SOME_WINDOW } from '../../client/page.ts';
+import { refusedWith } from '../../checks/refusal.ts';
+import type { RequirementId } from '../../requirements.ts';
+import type { Kit } from '../kit.ts';
+import { sideBySide } from '../probe.ts';
+import { Untested } from '../../errors.ts';
+
+/** A tenant that nobody has. */
+export const NOBODY = '00000000-0000-4000-8000-00000000dead';
+
+/** `?name=value&…`; values stand as they are on the wire. */
+export const rawQuery = (parameters: Readonly<Record<string, string>>): string =>
+  `?${Object.entries(parameters)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('&')}`;
+
+export const encoded = (parameters: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, encodeURIComponent(value)]));
+
+/** What gateways may take for an attack: quotes, markup, lookups, NULs, what is no UTF-8 or no encoding at all. */
+const SUSPICIOUS =
+  /['"<>`\\]|\$\{|\.\.[/%]|%(?![0-9a-f]{2})|%0[0ad]|%[89a-f][0-9a-f]|%2[27]|%3[ce]|%5c|%60|%24%7b|[^ -~]/i;
+
+/** Long or repeated beyond what any client sends. */
+const LONG_OCTETS = 1_000;
+
+export const isSuspicious = (query: string): boolean => SUSPICIOUS.test(query) || query.length > LONG_OCTETS;
+
+/** A window of no width: its answer needs no look at the data, and may be made before anybody looks at who asks. */
+export const NO_WIDTH = rawQuery(encoded({ from: SOME_WINDOW.from, to: SOME_WINDOW.from }));
+
+/** The answer, where one came that can be judged. Throws Untested where none was read. */
+export function readable(exchange: Exchange): Exchange {
+  if (isUnread(exchange)) throw new Untested(exchange.transportError!.message);
+  return exchange;
+}
+
+/** Asks as primary on its own path, with the query as it stands. */
+export async function askRaw(
+  kit: Kit,
+  query: string,
+  fields: Pick<RequestOut, 'suspicious'> = {},
+): Promise<Exchange> {
+  const request = kit.request(await kit.tenantOf(), query, { kind: 'client', client: 'primary' });
+  return readable(await kit.send({ ...request, ...fields }));
+}
+
+export const isClientError = ({ status }: Exchange): boolean => status >= 400 && status < 500;
+
+/** A query that must be refused with 400 and one of the codes. */
+export interface Refusal {
+  readonly query: string;
+  readonly codes: readonly string[];
+}
+
+/** Asks each, side by side. */
+export async function checkRefusals(
+  kit: Kit,
+  id: RequirementId,
+  refusals: readonly Refusal[],
+): Promise<void> {
+  await sideBySide(refusals, async ({ query, codes }) => {
+    const exchange = await askRaw(kit, query);
+    kit.check(id, exchange, refusedWith(kit.target.errorCodePointer, ...codes));
+  });
+}

@@ -1,0 +1,50 @@
+/** Requests that must be answered 401 (section 5). */
+import type { Authorization } from '../../client/exchange.ts';
+import { SOME_WINDOW } from '../../client/page.ts';
+import { refused } from '../../checks/refusal.ts';
+import type { RequirementId } from '../../requirements.ts';
+import type { Kit } from '../kit.ts';
+import { encoded, rawQuery, readable } from './raw-request.ts';
+import { expiredTokenOf } from './expired-tokens.ts';
+
+/** A request of primary's own path with another way to say who asks; it must be answered 401 unauthenticated. */
+export async function unauthenticated(
+  kit: Kit,
+  id: RequirementId,
+  authorization: Authorization,
+  extraQuery = '',
+  /** What may be said of the query before anybody looks at who asks. */
+  ...orElse: readonly (readonly [number, string])[]
+): Promise<void> {
+  const query = `${rawQuery(encoded(SOME_WINDOW))}${extraQuery}`;
+  const exchange = readable(await kit.send(kit.request(await kit.tenantOf(), query, authorization)));
+  const label = authorization.kind === 'header' ? authorization.label : 'no Authorization header';
+  const judge = refused(kit.target.errorCodePointer, [401, 'unauthenticated'], ...orElse);
+  kit.check(id, exchange, judge, label);
+}
+
+/** An Authorization header as given; `label` and `shell` stand for it in reports. */
+export const bearerHeader = (value: string, label: string, shell = label): Authorization => ({
+  kind: 'header',
+  value,
+  label,
+  shell,
+});
+
+/** A forged token, in the words of a shell: nobody but the kit signs one, and the shell says so. */
+export const forgedBearer = (token: string, label: string): Authorization =>
+  bearerHeader(
+    `Bearer ${token}`,
+    label,
+    'Bearer ${FORGED_TOKEN:?the kit signs it anew each time: use replay}',
+  );
+
+/** The expired token that the target file supplies. Throws Untested where there is none that would say anything. */
+export async function expiredBearer(kit: Kit): Promise<Authorization> {
+  const text = await expiredTokenOf(kit);
+  return bearerHeader(
+    `Bearer ${text}`,
+    'Bearer (the expired token)',
+    'Bearer ${EXPIRED_TOKEN:?put the expired token there}',
+  );
+}

@@ -1,0 +1,172 @@
+/** Runs probes and laws over a kit, the basis first, and keeps the kit's own mistakes apart from the target's. */
+import { readToken } from '../../client/token.ts';
+import { whyNoToken } from '../../client/token.ts';
+import { header, type Exchange, type RequestOut } from '../../client/exchange.ts';
+import { resolveUrl } from '../../client/link-header.ts';
+import { isObject, member } from '../../client/json.ts';
+import { pageUrl, SOME_WINDOW, type PageQuery } from '../../client/page.ts';
+import { formatInstant } from '../../data/instant.ts';
+import { differs } from '../../checks/mismatch.ts';
+import { describe, type Kit } from '../kit.ts';
+import { sayRefusal } from '../../checks/errors.ts';
+import type { Outcome } from '../state/ledger.ts';
+import type { Precondition, Probe } from '../probe.ts';
+import { sampleDataOf } from '../walk/survey.ts';
+import { correctSupplies } from '../attribution/wrong-supplies.ts';
+import { PreconditionFailed, ShareSpent, SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
+
+/** Why a basis is not there, by its name; empty where all are. */
+export type FailedPreconditions = Partial<Record<Precondition, string>>;
+
+const WIDE_WINDOW = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' } as const;
+
+/** Whether what probes rest on is there: a token, a page, screenings. Asked once. */
+export const preconditionsOf = (kit: Kit): Promise<FailedPreconditions> =>
+  kit.once('basis', () => checkPreconditions(kit));
+
+async function checkPreconditions(kit: Kit): Promise<FailedPreconditions> {
+  const token = await reasonOf(() => tokenPrecondition(kit));
+  if (token) return { token, page: token, data: token };
+  await correctSupplies(kit);
+  const page = await reasonOf(() => pagePrecondition(kit));
+  if (page) return { page, data: page };
+  const data = await reasonOf(async () => {
+    await sampleDataOf(kit);
+  });
+  return data ? { data } : {};
+}
+
+async function reasonOf(look: () => Promise<void>): Promise<string | undefined> {
+  try {
+    await look();
+    return undefined;
+  } catch (error) {
+    if (error instanceof Untested) return error.message;
+    throw error;
+  }
+}
+
+async function tokenPrecondition(kit: Kit): Promise<void> {
+  const exchange = await kit.client.mint();
+  if (readToken(exchange)) return;
+  // Refused once and accepted the next time, it is not the credentials.
+  if (readToken(await kit.client.mint())) {
+    kit.check('4.1-success', exchange, (answer) =>
+      readToken(answer) ? undefined : differs('200', whyNoToken(answer)),
+    );
+    return;
+  }
+  const { url } = exchange.request;
+  const why = whyNoToken(exchange);
+  if (exchange.status === 401 && member(exchange.json, 'error') === 'invalid_client') {
+    const { clientId, clientSecret } = kit.target.clients.primary;
+    // Files and copied cells bring them along.
+    const blanks = Object.entries({ clientId, clientSecret }).filter(([, value]) => value !== value.trim());
+    const hint = blanks.map(([name]) => ` (${name} begins or ends with a blank or a line end)`).join('');
+    throw new Untested(
+      `the credentials of clients.primary were not accepted (${why}); check clientId and clientSecret${hint}`,
+    );
+  }
+  const elsewhere = redirection(exchange, 'authUrl', '/oauth/token');
+  if (elsewhere) throw new Untested(elsewhere);
+  if (isNoTokenEndpoint(exchange)) {
+    throw new Untested(`POST ${url} was answered ${sayRefusal(exchange)}; check authUrl`);
+  }
+  kit.check('4.1-success', exchange, (answer) =>
+    readToken(answer) ? undefined : differs('200 with a token', whyNoToken(answer)),
+  );
+  throw new Untested(`no token for clients.primary: ${why} to POST ${url}`);
+}
+
+/** Where an address redirects to, as the member of the target file should name it; undefined where it does not. */
+function redirection(exchange: Exchange, member: 'authUrl' | 'baseUrl', path: string): string | undefined {
+  const { status, request } = exchange;
+  if (![301, 302, 303, 307, 308].includes(status)) return undefined;
+  const location = resolveUrl(header(exchange, 'location') ?? '', request.url) ?? request.url;
+  const to = location.split(/[?#]/)[0]!;
+  const named = to.endsWith(path) ? to.slice(0, -path.length) : to;
+  const itself = named === request.url.split(/[?#]/)[0]!.slice(0, -path.length);
+  return itself
+    ? `${describe(request)} is redirected (${status}) to itself; check ${member}`
+    : `the address redirects (${status}) to ${named}; name that as ${member}: no secret and no token follows a redirect`;
+}
+
+/** Something else answers at the address: not in JSON, or nothing that it knows. */
+function isNoTokenEndpoint({ status, json }: Exchange): boolean {
+  return [404, 405].includes(status) || (status >= 400 && status < 500 && !isObject(json));
+}
+
+async function pagePrecondition(kit: Kit): Promise<void> {
+  const { window } = kit.target;
+  const named = window && { from: formatInstant(window.from), to: formatInstant(window.to) };
+  const query: PageQuery = { ...(named ?? SOME_WINDOW), pageSize: 10 };
+  const tenantId = await kit.tenantOf();
+  const request = kit.request(tenantId, '', { kind: 'client', client: 'primary' });
+  const first: RequestOut = { ...request, url: pageUrl(kit.target.baseUrl, tenantId, query) };
+  const plain = await kit.client.send(first);
+  const elsewhere = redirection(plain, 'baseUrl', `/v1/tenants/${tenantId}/screenings`);
+  if (elsewhere) throw new Untested(elsewhere);
+  if (plain.status === 404) {
+    await otherPrefix(kit, first, tenantId, query);
+    throw new Untested(
+      `${describe(first)} was answered ${sayRefusal(plain)}; check baseUrl, and that the tenant is onboarded`,
+    );
+  }
+  const asked = await kit.ask(query);
+  // An empty window may be all that it fails at.
+  const exchange = asked.status === 200 ? asked : await kit.page({ ...WIDE_WINDOW, pageSize: 10 });
+  if (!isObject(exchange.json)) {
+    throw new Untested(`${describe(exchange.request)} was answered 200 without a JSON object`);
+  }
+}
+
+/** An API that answers elsewhere than under /v1 (section 9). */
+async function otherPrefix(kit: Kit, first: RequestOut, tenantId: string, query: PageQuery): Promise<void> {
+  const { baseUrl } = kit.target;
+  for (const prefix of ['', '/v2', '/api/v1']) {
+    const url = pageUrl(`${baseUrl}${prefix}`, tenantId, query).replace(`${prefix}/v1/`, `${prefix}/`);
+    const elsewhere = await kit.client.send({ ...first, url, offPath: true });
+    if (elsewhere.status !== 200 || !Array.isArray(member(elsewhere.json, 'items'))) continue;
+    kit.check('9-prefix', elsewhere, () =>
+      differs('the API under /v1', `it answers at ${new URL(url).pathname}`),
+    );
+    throw new Untested(`the API answers at ${new URL(url).pathname}, not under /v1`);
+  }
+}
+
+/** Runs one probe; how it ended goes into the ledger. */
+export async function runProbe(
+  kit: Kit,
+  { ids, name, precondition, supplement = false, run }: Probe,
+): Promise<void> {
+  const outcome = { name, ids, supplement };
+  const began = performance.now();
+  const end = (fields: Pick<Outcome, 'state'> & Partial<Outcome>): void => {
+    kit.ledger.end({ ...outcome, ...fields, durationMs: performance.now() - began });
+  };
+  try {
+    const missing = (await preconditionsOf(kit))[precondition];
+    if (missing) throw new Untested(missing);
+    if (kit.client.gone) throw new TargetGone(kit.client.gone);
+    await run(kit);
+    end({ state: 'done' });
+  } catch (error) {
+    const state = error instanceof Untested ? 'untested' : 'error';
+    const reason = error instanceof Error ? error.message : String(error);
+    const where = state === 'error' && error instanceof Error ? ` (${firstFrame(error)})` : '';
+    end({
+      state,
+      reason: `${reason}${where}`,
+      ...(error instanceof PreconditionFailed ? { because: error.because } : {}),
+      ...(error instanceof SupplyUnusable ? { unusable: true } : {}),
+      ...(error instanceof ShareSpent ? { shareSpent: true } : {}),
+      ...(error instanceof TargetGone ? { cut: true } : {}),
+    });
+  }
+}
+
+/** The place in the kit that went wrong, without the machine's folders. */
+function firstFrame(error: Error): string {
+  const frame = error.stack?.split('\n').find((line) => /\.ts:\d+/.test(line)) ?? '';
+  return /([\w.-]+\/[\w.-]+\.ts:\d+)/.exec(frame)?.[1] ?? 'unknown place';
+}

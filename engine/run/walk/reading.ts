@@ -1,0 +1,54 @@
+/** A stretch of a tenant's screenings as it is at a moment, and what changed between two moments (1-read-only). */
+import type { Exchange } from '../../client/exchange.ts';
+import { canonical } from '../../client/json.ts';
+import { isOrdered, MAX_PAGE_SIZE, pageOf, type OrderedItem, type PageQuery } from '../../client/page.ts';
+import { compareKeys } from '../../data/oracle.ts';
+import { differs, type MismatchWithEvidence } from '../../checks/mismatch.ts';
+import { sayItem } from '../../checks/page.ts';
+import type { ClientName } from '../../target/target.ts';
+import type { Kit } from '../kit.ts';
+import { walk } from './walk.ts';
+
+export interface Reading {
+  readonly items: readonly OrderedItem[];
+  /** Nothing of the window comes behind its items. */
+  readonly complete: boolean;
+  readonly exchange: Exchange;
+}
+
+const PAGES = 4;
+
+/** The first thousands of a window. */
+export async function read(kit: Kit, query: PageQuery, client: ClientName = 'primary'): Promise<Reading> {
+  const walked = await walk(kit, { ...query, pageSize: MAX_PAGE_SIZE }, { client, maxPages: PAGES });
+  const exchange =
+    walked.exchanges.find((page) => pageOf(page).items?.some(isOrdered)) ?? walked.exchanges[0]!;
+  return { items: walked.items, complete: walked.end === 'complete', exchange };
+}
+
+/** A screening that is gone, altered, or new and, where `isOurs` is given, ours. */
+export function whatChanged(
+  before: Reading,
+  after: Reading,
+  isOurs: (item: OrderedItem) => boolean = () => true,
+): MismatchWithEvidence | undefined {
+  const told = (expected: string, received: string): MismatchWithEvidence => ({
+    ...differs(expected, received),
+    exchange: after.exchange,
+  });
+  const now = new Map(after.items.map((item) => [item.id, item]));
+  for (const item of before.items.filter((one) => reaches(after, one))) {
+    const same = now.get(item.id);
+    if (!same)
+      return told(`${sayItem(item)} as before the writing methods`, `${after.items.length} items without it`);
+    if (canonical(same.json) !== canonical(item.json))
+      return told(`${sayItem(item)} as before the writing methods`, `${sayItem(same)} with other values`);
+  }
+  const held = new Set(before.items.map(({ id }) => id));
+  const made = after.items.find((item) => !held.has(item.id) && reaches(before, item) && isOurs(item));
+  return made && told('no screening that was not there before the writing methods', sayItem(made));
+}
+
+/** Whether a reading would hold the item if it were there. */
+const reaches = ({ items, complete }: Reading, item: OrderedItem): boolean =>
+  complete || items.length === 0 || compareKeys(item, items.at(-1)!) <= 0;

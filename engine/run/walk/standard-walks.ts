@@ -1,0 +1,144 @@
+/** The walks that many requirements rest on, made once: small pages over the slice, large ones over the sample. */
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
+import { compareInstants, formatInstant } from '../../data/instant.ts';
+import type { OracleItem } from '../../data/oracle.ts';
+import { differs } from '../../checks/mismatch.ts';
+import type { Kit } from '../kit.ts';
+import { sideBySide } from '../probe.ts';
+import { sampleDataOf, windowOf, type SampleData } from './survey.ts';
+import { checkWalk, type Walk } from './walk.ts';
+import { PreconditionFailed, Untested } from '../../errors.ts';
+
+/** Every size up to here is walked: a mistake at one page size only has nowhere to hide. */
+const SMALL_SIZES = 20;
+const MIDDLE_ITEMS = 450;
+const DEEP_ITEMS = 150;
+const WALK_PAGES = 8;
+const WALKS_AT_ONCE = 12;
+/** A tie can't be cut by a window: of one that is huge, small pages are walked so far. */
+const LONGEST_WALK = 100;
+
+/** The walks of primary's screenings. */
+export const walksOf = (kit: Kit): Promise<readonly Walk[]> => kit.once('walks', () => walkAll(kit));
+
+async function walkAll(kit: Kit): Promise<readonly Walk[]> {
+  const sample = await sampleDataOf(kit);
+  const plans = affordable(planWalks(sample), sample, kit.options.budget);
+  const walks = await sideBySide(
+    plans,
+    (query) => checkWalk(kit, query, { maxPages: LONGEST_WALK }),
+    WALKS_AT_ONCE,
+  );
+  for (const walked of walks) noteEmptyPages(kit, walked);
+  return walks;
+}
+
+function planWalks(sample: SampleData): PageQuery[] {
+  const slice = windowOf(sample.densestSlice);
+  const count = sample.densestSlice.length;
+  const small = [...range(1, SMALL_SIZES), count - 1, count, count + 1].filter((size) => size >= 1);
+  const middle = windowOf(stretch(sample, MIDDLE_ITEMS));
+  const deep = windowOf(stretch(sample, DEEP_ITEMS));
+  const largest = [...sample.ties].sort((a, b) => b.length - a.length)[0];
+  return [
+    // The longest first: the others are done beside them.
+    ...[3, 7].map((pageSize) => ({ ...deep, pageSize })),
+    ...[...new Set(small)].map((pageSize) => ({ ...slice, pageSize })),
+    { ...middle },
+    ...[50, 99, 100, 101, 250].map((pageSize) => ({ ...middle, pageSize })),
+    ...[500, 999, MAX_PAGE_SIZE].map((pageSize) => ({ ...sample.window, pageSize })),
+    ...(largest && largest.length > count ? [{ ...windowOf(largest), pageSize: sizeFor(largest) }] : []),
+  ];
+}
+
+/** Of a small budget, walks take this share; these page sizes tell most, in this order. */
+const SHARE_OF_BUDGET = 1 / 6;
+const TELLING_SIZES = [7, MAX_PAGE_SIZE, undefined, 3, 99, 1];
+
+function affordable(
+  plans: readonly PageQuery[],
+  sample: SampleData,
+  budget = Infinity,
+): readonly PageQuery[] {
+  if (budget === Infinity) return plans;
+  const telling = TELLING_SIZES.flatMap((size) => plans.find(({ pageSize }) => pageSize === size) ?? []);
+  const longest = sample.items.length;
+  const pagesOf = ({ pageSize = DEFAULT_PAGE_SIZE }: PageQuery): number =>
+    Math.ceil((pageSize < DEFAULT_PAGE_SIZE ? sample.densestSlice.length : longest) / pageSize) + 1;
+  let left = budget * SHARE_OF_BUDGET;
+  return telling.filter((query) => (left -= pagesOf(query)) >= 0);
+}
+
+/** A size that does not divide the tie, for a handful of pages. */
+const sizeFor = (tie: readonly OracleItem[]): number =>
+  Math.min(MAX_PAGE_SIZE - 1, Math.ceil(tie.length / WALK_PAGES) + 1);
+
+const range = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, i) => from + i);
+
+/** About so many neighbours, from the middle if that can be: where no large tie makes far more of them. */
+function stretch({ items, densestSlice }: SampleData, size: number): readonly OracleItem[] {
+  if (items.length <= size) return items;
+  const fitting = [0.5, 0.25, 0.75, 0, 1]
+    .map((share) => Math.floor((items.length - size) * share))
+    .map((start) => wholeTies(items, start, size))
+    .find((slice) => slice.length < 1.3 * size);
+  return fitting ?? densestSlice;
+}
+
+/** Neighbours from `start` on, with all of the first and the last one's ties. */
+function wholeTies(items: readonly OracleItem[], start: number, size: number): readonly OracleItem[] {
+  const [first, last] = [items[start]!.at, items[start + size - 1]!.at];
+  return items
+    .filter(({ at }) => compareInstants(at, first) >= 0 && compareInstants(at, last) <= 0)
+    .slice(0, 2 * size);
+}
+
+/** A page with next is followed by a page with items (2.4-next-no-empty-page). */
+function noteEmptyPages(kit: Kit, { exchanges }: Walk): void {
+  for (const [index, exchange] of exchanges.entries()) {
+    const before = exchanges[index - 1];
+    if (!before) continue;
+    kit.check('2.4-next-no-empty-page', exchange, (page) =>
+      pageOf(page).items?.length === 0
+        ? differs('items behind a page with next', 'an empty page')
+        : undefined,
+    );
+  }
+}
+
+/** Untested unless a walk went over several pages. */
+export async function walksOfSeveralPages(kit: Kit): Promise<readonly Walk[]> {
+  const walks = await walksOf(kit);
+  if (!walks.some((walked) => walked.exchanges.length > 2)) {
+    const stuck = walks.find(({ end }) => end === 'stuck');
+    if (stuck) throw new PreconditionFailed(`no walk had three pages: ${stuck.why}`, '4.2-r5-exactly-once');
+    throw new Untested('no walk had three pages; load more screenings for clients.primary');
+  }
+  return walks;
+}
+
+/** Untested unless a page ended inside a tie. */
+export async function walksAcrossTies(kit: Kit): Promise<readonly Walk[]> {
+  const walks = await walksOfSeveralPages(kit);
+  if ((kit.ledger.seen.get('boundariesInsideTies') ?? 0) === 0) {
+    const { ties } = await sampleDataOf(kit);
+    if (ties.length > 0) {
+      const why = `no page went on within a tie, although the data holds ${ties.length} ties`;
+      throw new PreconditionFailed(why, '4.2-r5-exactly-once');
+    }
+    throw new Untested(
+      'no page ended inside a tie; load at least two (better three) screenings with one testTime for clients.primary',
+    );
+  }
+  return walks;
+}
+
+/** Pages of every size, the last one and an empty one among them. */
+export const pagesOfEverySize = (kit: Kit): Promise<void> =>
+  kit.once('pages of every size', async () => {
+    const { items } = await sampleDataOf(kit);
+    await walksOf(kit);
+    const at = formatInstant(items[0]!.at);
+    await kit.page({ from: at, to: at }, { id: '4.2-r1-zero-width' });
+  });

@@ -1,0 +1,238 @@
+/**
+ * The look before the probes: which screenings there are, and which of them show what. With a dataset
+ * its items are known; without, a window is found and walked once.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
+import {
+  compareInstants,
+  formatInstant,
+  isMovable,
+  offsetMinutesOf,
+  sameInstant,
+  shift,
+  type Instant,
+} from '../../data/instant.ts';
+import type { OracleItem } from '../../data/oracle.ts';
+import type { Kit } from '../kit.ts';
+import { walk, walkOn, type Walk } from './walk.ts';
+import { Untested } from '../../errors.ts';
+
+/** A stretch of screenings that is known whole, and what in it is worth a probe. */
+export interface SampleData {
+  /** In order; no tie is cut at either end. */
+  readonly items: readonly OracleItem[];
+  /** From the first item to just behind the last one. */
+  readonly window: PageQuery;
+  /** Groups of items that share their instant. */
+  readonly ties: readonly (readonly OracleItem[])[];
+  /** The window to walk for more; undefined where the sample is all that there is. */
+  readonly beyond: PageQuery | undefined;
+  /** A few dozen neighbours with as many peculiarities as there are to be had. */
+  readonly densestSlice: readonly OracleItem[];
+}
+
+/** Pages of a survey, where they are short or empty. */
+const SURVEY_PAGES = 150;
+const SAMPLE_ITEMS = 2_500;
+/** More pages make a walk of the whole sample too long. */
+const WALK_PAGES = 60;
+const SLICE_ITEMS = 48;
+const LONGEST_WAIT_MS = 5_000;
+const POLL_MS = 500;
+export const WIDE_WINDOWS = [
+  ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'],
+  ['0001-01-02T00:00:00Z', '9999-12-30T00:00:00Z'],
+  // Within 31 bits of seconds, for who counts in no more.
+  ['1970-01-01T00:00:00Z', '2038-01-01T00:00:00Z'],
+] as const;
+
+/** The sample of primary. Throws Untested where there are no screenings to look at. */
+export const sampleDataOf = (kit: Kit): Promise<SampleData> => kit.once('sample', () => survey(kit));
+
+async function survey(kit: Kit): Promise<SampleData> {
+  const known = await kit.oracle();
+  const { items, beyond } = known.authoritative
+    ? await datasetItems(kit, known.items)
+    : await lookPatiently(kit);
+  if (items.length === 0)
+    throw new Untested(
+      kit.target.window
+        ? 'window holds no screenings of clients.primary: name another, or load some there'
+        : 'no screenings to look at: load some for clients.primary',
+    );
+  const ties = tiesOf(items);
+  kit.ledger.atLeast('sampleItems', items.length);
+  kit.ledger.atLeast('ties', ties.length);
+  return { items, window: windowOf(items), beyond, ties, densestSlice: densestSliceOf(items) };
+}
+
+type Found = Pick<SampleData, 'items' | 'beyond'>;
+
+/** With a dataset the items are known; a few pages prove that the target serves, and how long its pages are. */
+async function datasetItems(kit: Kit, all: readonly OracleItem[]): Promise<Found> {
+  const { window } = kit.target;
+  const items = all.filter(({ at }) => isMovable(at) && (!window || inside(at, window)));
+  if (items.length === 0)
+    throw new Untested('the dataset (within window) holds no screenings; load some for clients.primary');
+  const walked = await walk(kit, { ...windowOf(items), pageSize: MAX_PAGE_SIZE }, { maxPages: 3 });
+  return sampleOf(items, walked.end === 'complete' ? SAMPLE_ITEMS : sampleSize(walked), windowOf(items));
+}
+
+/** The most telling stretch of so many; the rest lies `beyond`. */
+function sampleOf(items: readonly OracleItem[], size: number, beyond: PageQuery | undefined): Found {
+  return items.length <= size
+    ? { items, beyond: undefined }
+    : { items: wholeTies(items, bestStretch(items, size), size), beyond };
+}
+
+/** Where pages are short, a sample that is walked in a bearable number of them. */
+const sampleSize = ({ course, exchanges }: Walk): number =>
+  Math.max(SLICE_ITEMS, Math.min(SAMPLE_ITEMS, Math.ceil((WALK_PAGES * course.count) / exchanges.length)));
+
+/** What was loaded a moment ago may show late: a tenant that is empty is looked at again for a while. */
+async function lookPatiently(kit: Kit): Promise<Found> {
+  const found = await look(kit);
+  const [first] = windowsOf(kit);
+  const began = Date.now();
+  for (let shown = found.items.length; shown === 0;) {
+    if (Date.now() - began > kit.patienceMs(LONGEST_WAIT_MS)) return found;
+    await sleep(POLL_MS);
+    const page = pageOf(await kit.page({ from: first![0], to: first![1], pageSize: 100 }));
+    // Empty pages that go on are no empty tenant.
+    if (page.nextUrl !== undefined) break;
+    shown = page.items?.length ?? 0;
+  }
+  if (found.items.length > 0) return found;
+  kit.ledger.notes.add(`the first screenings showed ${((Date.now() - began) / 1000).toFixed(1)} s late`);
+  return look(kit);
+}
+
+/** The window that the target file names, else wide ones. */
+const windowsOf = ({ target: { window } }: Kit): readonly (readonly [string, string])[] =>
+  window ? [[formatInstant(window.from), formatInstant(window.to)]] : WIDE_WINDOWS;
+
+/** Without a dataset: the window that the target file names, else the first of the wide ones that holds any. */
+async function look(kit: Kit): Promise<Found> {
+  const windows = windowsOf(kit);
+  for (const [index, [from, to]] of windows.entries()) {
+    const walked = await surveyWalk(kit, { from, to });
+    const known = await kit.oracle();
+    const last = known.items.at(-1);
+    if (!last) continue;
+    // The wider windows before it showed nothing: now it is known that they should have.
+    for (const [from, to] of windows.slice(0, index)) await kit.ask({ from, to, pageSize: 100 });
+    // Whether the walk's end is the window's: what comes behind its last item.
+    if (walked.end === 'complete')
+      await kit.page({ from: last.testTime, to, fromId: last.id, pageSize: 100 });
+    const complete = walked.end === 'complete';
+    const found = sampleOf(complete ? known.items : withoutLastInstant(known.items), sampleSize(walked), {
+      from,
+      to,
+    });
+    return complete ? found : { ...found, beyond: { from, to } };
+  }
+  return { items: [], beyond: undefined };
+}
+
+/** In the largest pages; one that refuses those is told so (4.2-pageSize-bounds) and surveyed in smaller ones. */
+async function surveyWalk(kit: Kit, window: PageQuery): Promise<Walk> {
+  const query = { ...window, pageSize: MAX_PAGE_SIZE };
+  const first = await kit.ask(query);
+  return first.status === 200
+    ? walkOn(kit, query, first, { maxPages: SURVEY_PAGES, enough: SAMPLE_ITEMS })
+    : walk(kit, { ...window, pageSize: 100 }, { maxPages: SURVEY_PAGES, enough: SAMPLE_ITEMS });
+}
+
+const inside = (at: Instant, { from, to }: { from: Instant; to: Instant }): boolean =>
+  compareInstants(at, from) >= 0 && compareInstants(at, to) < 0;
+
+/** Items that differ in how finely and with which offset they are recorded; the first of each tie. */
+export function variedItems(sample: SampleData, atMost: number): OracleItem[] {
+  const kinds = new Map<string, OracleItem>();
+  for (const [index, item] of sample.items.entries()) {
+    const before = sample.items[index - 1];
+    if (before && sameInstant(before.at, item.at)) continue;
+    const offset = Math.sign(offsetMinutesOf(item.testTime));
+    const kind = `${Math.ceil(item.at.fraction.length / 3)} ${offset}`;
+    if (!kinds.has(kind)) kinds.set(kind, item);
+  }
+  const first = sample.densestSlice[0]!;
+  return [...new Set([first, ...kinds.values()])].slice(0, atMost);
+}
+
+/** The last tie may be cut where a walk was. */
+function withoutLastInstant(items: readonly OracleItem[]): readonly OracleItem[] {
+  const kept = items.filter((item) => !sameInstant(item.at, items.at(-1)!.at));
+  return kept.length > 0 ? kept : items;
+}
+
+/** The smallest window that holds the items. */
+export function windowOf(items: readonly OracleItem[]): PageQuery {
+  return {
+    from: formatInstant(items[0]!.at),
+    to: formatInstant(shift(items.at(-1)!.at, 1n, stepDigits(items))),
+  };
+}
+
+/** Microseconds, or finer where an item is finer. */
+export const stepDigits = (items: readonly { at: Instant }[]): number =>
+  Math.max(6, ...items.map(({ at }) => at.fraction.length));
+
+/** Groups of two and more items with the same instant, in order. */
+export function tiesOf(items: readonly OracleItem[]): OracleItem[][] {
+  return groups(items).filter((group) => group.length > 1);
+}
+
+function groups(items: readonly OracleItem[]): OracleItem[][] {
+  const all: OracleItem[][] = [];
+  for (const item of items) {
+    const group = all.at(-1);
+    if (group && sameInstant(group[0]!.at, item.at)) group.push(item);
+    else all.push([item]);
+  }
+  return all;
+}
+
+/** The stretch of about so many items that shows the most; no tie is cut. */
+export function densestSliceOf(items: readonly OracleItem[]): readonly OracleItem[] {
+  return wholeTies(items, bestStretch(items, SLICE_ITEMS), SLICE_ITEMS);
+}
+
+/** About `size` items from `start` on, both ends moved to where an instant begins. */
+function wholeTies(items: readonly OracleItem[], start: number, size: number): readonly OracleItem[] {
+  let end = Math.min(items.length, start + size);
+  while (end < items.length && end > start + 1 && sameInstant(items[end - 1]!.at, items[end]!.at)) end--;
+  return items.slice(start, end);
+}
+
+/** Where the stretch with the most peculiarities begins. */
+function bestStretch(items: readonly OracleItem[], size: number): number {
+  const worth = items.map((item, i) => worthOf(item, items[i - 1]));
+  let sum = worth.slice(0, size).reduce((total, value) => total + value, 0);
+  let best = { start: 0, sum };
+  for (let start = 1; start + size <= items.length; start++) {
+    sum += worth[start + size - 1]! - worth[start - 1]!;
+    const whole = !sameInstant(items[start - 1]!.at, items[start]!.at);
+    if (whole && sum > best.sum) best = { start, sum };
+  }
+  return best.start;
+}
+
+/** How much an item shows beside the one before it: ties most, up to a point, since a stretch of one tie shows little. */
+function worthOf(item: OracleItem, before: OracleItem | undefined): number {
+  if (!before) return 0;
+  let worth = 0;
+  if (sameInstant(item.at, before.at)) {
+    worth += 4;
+    if (String(item.id).length !== String(before.id).length) worth += 4;
+  } else {
+    worth += 2;
+    if (item.id < before.id) worth += 2;
+    if (compareInstants(item.at, shift(before.at, 2n)) <= 0) worth += 4;
+  }
+  if (item.at.fraction.length > 3) worth += 2;
+  if (item.at.fraction.length > 6) worth += 4;
+  if (offsetMinutesOf(item.testTime) !== offsetMinutesOf(before.testTime)) worth += 2;
+  return worth;
+}

@@ -1,0 +1,44 @@
+/** What a walk that was cut says of what is known: nothing of what it had not come to. */
+import { expect, test } from '@playwright/test';
+import type { Exchange } from '../../client/exchange.ts';
+import { parseJson } from '../../client/json.ts';
+import { instant } from '../../data/instant.ts';
+import { Course, walkMismatch, type Walk } from './walk.ts';
+
+const FROM = '2026-01-01T00:00:00Z';
+const query = { from: FROM, to: '2027-01-01T00:00:00Z' };
+const AT = '2026-06-01T00:00:00Z';
+const known = [1, 2, 3].map((id) => ({ id: BigInt(id), at: instant(AT), testTime: AT, firstSeen: 0 }));
+
+function pageOf(ids: readonly number[]): Exchange {
+  const items = ids.map((id) => `{"id":${id},"testTime":"${AT}"}`).join(',');
+  const request = {
+    channel: 'rest',
+    method: 'GET',
+    url: `http://127.0.0.1/v1/tenants/t/screenings?from=${FROM}&to=${query.to}&pageSize=1`,
+    headers: {},
+    authorization: { kind: 'none' },
+  } as const;
+  const text = `{"items":[${items}],"links":{}}`;
+  const answer = { seq: 1, status: 200, headers: [], startedAtMs: 0, durationMs: 1 };
+  return { ...answer, request, text, json: parseJson(text) };
+}
+
+function cutBehind(...pages: readonly (readonly number[])[]): Walk {
+  const exchanges = pages.map(pageOf);
+  const course = new Course();
+  for (const exchange of exchanges) course.add(exchange);
+  return { query, exchanges, items: [], course, end: 'cut' };
+}
+
+test('a walk that was cut before it came to an item lost none', () => {
+  expect(walkMismatch(cutBehind([], []), known)).toBeUndefined();
+});
+
+test('what a walk that was cut had passed counts, what it had not reached does not', () => {
+  expect(walkMismatch(cutBehind([1], [2]), known)).toBeUndefined();
+});
+
+test('what it had passed and not shown is lost', () => {
+  expect(walkMismatch(cutBehind([1], [3]), known)?.received).toContain('item 2');
+});

@@ -1,0 +1,282 @@
+/** Following `next` to the end (section 4.2 rule 5), and what a whole walk must be. */
+import type { Exchange } from '../../client/exchange.ts';
+import { parseQuery, isOrdered, pageOf, type PageQuery, type OrderedItem } from '../../client/page.ts';
+import { instant, sameInstant } from '../../data/instant.ts';
+import { compareKeys, type OracleItem } from '../../data/oracle.ts';
+import type { ClientName } from '../../target/target.ts';
+import { differs, type Mismatch } from '../../checks/mismatch.ts';
+import type { Kit, PageOptions } from '../kit.ts';
+import { sayRefusal } from '../../checks/errors.ts';
+import { isTrusted } from '../../checks/next.ts';
+import { pictureOfWalk } from '../../checks/walk-picture.ts';
+import { descent, inWindow, sayItem } from '../../checks/page.ts';
+import { amongThese, returnedAs } from '../../checks/returned-as.ts';
+import { Untested } from '../../errors.ts';
+
+/** complete: the last page had no next · stuck: next can't be followed to the end · cut: the caller wanted no more. */
+export type WalkEnd = 'complete' | 'stuck' | 'cut';
+
+export interface Walk {
+  readonly query: PageQuery;
+  readonly exchanges: readonly Exchange[];
+  /** All items whose place is known, in the order in which they came; read from the pages again. */
+  readonly items: readonly OrderedItem[];
+  readonly course: Course;
+  readonly end: WalkEnd;
+  /** Why it is stuck. */
+  readonly why?: string;
+}
+
+export interface WalkOptions extends PageOptions {
+  readonly maxPages?: number;
+  /** So many screenings are enough. */
+  readonly enough?: number;
+}
+
+const PAGES_AT_MOST = 1_000;
+/** Empty pages in a row after which a walk is taken for endless: servers that look through time in slices have many. */
+const EMPTY_IN_A_ROW = 200;
+
+/** Walks a window. Throws PreconditionFailed where not even the first page is to be had. */
+export async function walk(kit: Kit, query: PageQuery, options: WalkOptions = {}): Promise<Walk> {
+  const first = await kit.page(query, options);
+  return walkOn(kit, query, first, options);
+}
+
+/** The rest of a walk whose first page is there. */
+export async function walkOn(
+  kit: Kit,
+  query: PageQuery,
+  first: Exchange,
+  { client = 'primary', maxPages = PAGES_AT_MOST, enough = Infinity }: WalkOptions = {},
+): Promise<Walk> {
+  const exchanges = [first];
+  const urls = new Set([first.request.url]);
+  const course = new Course();
+  course.add(first);
+  let empty = 0;
+  const ended = (end: WalkEnd, why?: string): Walk => {
+    kit.ledger.atLeast('longestWalkPages', exchanges.length);
+    kit.knowledge.walked(course.count);
+    return {
+      query,
+      exchanges,
+      get items() {
+        return exchanges.flatMap(orderedItemsOf);
+      },
+      course,
+      end,
+      ...(why === undefined ? {} : { why }),
+    };
+  };
+  for (;;) {
+    const page = pageOf(exchanges.at(-1)!);
+    if (page.next === undefined || page.next === null || page.next === '') return ended('complete');
+    if (!page.nextUrl) return ended('stuck', 'next is no URL');
+    if (!isTrusted(page.nextUrl, kit.target))
+      return ended('stuck', `next leads to ${new URL(page.nextUrl).origin}`);
+    if (urls.has(page.nextUrl))
+      return ended('stuck', `page ${exchanges.length} leads back to a page before it`);
+    empty = page.items?.length ? 0 : empty + 1;
+    if (empty >= EMPTY_IN_A_ROW) return ended('stuck', `${empty} empty pages in a row, each with next`);
+    if (exchanges.length >= maxPages || course.ids.size >= enough) return ended('cut');
+    urls.add(page.nextUrl);
+    const exchange = await kit.follow(page.nextUrl, client);
+    if (exchange.transportError) throw new Untested(`a walk broke off: ${exchange.transportError.message}`);
+    if (exchange.status !== 200) {
+      return ended('stuck', `page ${exchanges.length + 1} was answered ${sayRefusal(exchange)}`);
+    }
+    noteBoundary(kit, exchanges.at(-1)!, exchange);
+    exchanges.push(exchange);
+    const repeated = course.add(exchange);
+    if (repeated) return ended('stuck', `page ${exchanges.length} repeats ${sayItem(repeated)}`);
+  }
+}
+
+const orderedItemsOf = (exchange: Exchange): OrderedItem[] =>
+  (pageOf(exchange).items ?? []).filter(isOrdered);
+
+/** What the pages of a walk are together. Of their items the ids alone are kept: a walk may be a long one. */
+export class Course {
+  readonly ids = new Set<bigint>();
+  count = 0;
+  /** Every item has its place in the order. */
+  readable = true;
+  /** The first item that came again, and the place of its page. */
+  repeated: { readonly item: OrderedItem; readonly index: number } | undefined;
+  /** Order across pages (section 4.2 rule 4); what comes again is reported under rule 5. */
+  outOfOrder: Mismatch | undefined;
+  private index = -1;
+  /** The item that it came to. */
+  last: OrderedItem | undefined;
+  private highest: OrderedItem | undefined;
+
+  /** The first item of the page that a page before it held. */
+  add(exchange: Exchange): OrderedItem | undefined {
+    this.index++;
+    const { items } = pageOf(exchange);
+    if (!items?.every(isOrdered)) this.readable = false;
+    const ordered = orderedItemsOf(exchange);
+    this.count += ordered.length;
+    // Behind all that came before it is another screening, whose id is wrong (2.3-id-stable).
+    const { highest } = this;
+    const again = ordered.find((item) => this.ids.has(item.id) && highest && compareKeys(item, highest) <= 0);
+    for (const item of ordered) {
+      if (this.ids.has(item.id)) this.repeated ??= { item, index: this.index };
+      else {
+        this.ids.add(item.id);
+        this.outOfOrder ??= this.last && descent([this.last, item]);
+        this.last = item;
+      }
+      if (!this.highest || compareKeys(item, this.highest) > 0) this.highest = item;
+    }
+    return again;
+  }
+}
+
+/** Whether a page ends inside a tie: what paging mistakes show at. */
+function noteBoundary(kit: Kit, before: Exchange, after: Exchange): void {
+  const last = pageOf(before).items?.at(-1);
+  const first = pageOf(after).items?.[0];
+  if (last?.at && first?.at && sameInstant(last.at, first.at)) kit.ledger.count('boundariesInsideTies');
+}
+
+/**
+ * What is wrong with a walk of a window of which `expected` is known. `exact`: nothing else exists there.
+ * Items that the window does not hold are its pages' mistake (4.2-window), not the walk's.
+ */
+export function walkMismatch(
+  walked: Walk,
+  expected: readonly OracleItem[],
+): (Mismatch & { exchange?: Exchange }) | undefined {
+  const { count, readable, repeated } = walked.course;
+  if (repeated) {
+    const { item, index } = repeated;
+    return {
+      ...differs('each screening once', `page ${index + 1} repeats ${sayItem(item)}`),
+      exchange: walked.exchanges[Math.max(0, index - 1)]!,
+      picture: pictureOfWalk(walked.exchanges),
+    };
+  }
+  if (walked.end === 'stuck') {
+    return {
+      ...differs('next to lead to the end of the window', walked.why!),
+      exchange: walked.exchanges.at(-1)!,
+      picture: pictureOfWalk(walked.exchanges),
+    };
+  }
+  // Items that can't be ordered are reported under 2.3, and may be the ones that seem to be missing.
+  if (!readable) return undefined;
+  const cut = walked.end === 'cut';
+  const { passed, lost } = lostOn(walked, expected);
+  if (lost.length === 0) return undefined;
+  const first = lost[0]!;
+  const exchange = walked.exchanges.findLast((page) =>
+    orderedItemsOf(page).some((item) => compareKeys(item, first) < 0),
+  );
+  const behind = exchange && orderedItemsOf(exchange).findLast((item) => compareKeys(item, first) < 0);
+  const place = behind ? `, which comes behind item ${behind.id}` : '';
+  const instead = returnedAs(first, walked.items, amongThese(expected));
+  const more = lost.length > 1 ? `, and ${lost.length - 1} more` : '';
+  return {
+    ...differs(
+      `all ${passed.length} screenings ${cut ? 'as far as it went' : 'of the window'}`,
+      `${count} items on ${walked.exchanges.length} pages: ${instead ?? `${sayItem(first)} is missing${place}`}${more}`,
+    ),
+    ...(exchange ? { exchange } : {}),
+    picture: pictureOfWalk(walked.exchanges, lost),
+  };
+}
+
+/** What a walk had come past, all of it where it was not cut, and what of that it lacks. */
+function lostOn(
+  walked: Walk,
+  expected: readonly OracleItem[],
+): { readonly passed: readonly OracleItem[]; readonly lost: readonly OracleItem[] } {
+  const { ids, last } = walked.course;
+  const passed =
+    walked.end === 'cut' ? expected.filter((item) => last && compareKeys(item, last) < 0) : expected;
+  return { passed, lost: passed.filter((item) => !ids.has(item.id) && !lostByFirstPage(item, walked)) };
+}
+
+/** What the first page, a plain query, lost by itself is not for the walk to answer. */
+function lostByFirstPage(item: OracleItem, { exchanges }: Walk): boolean {
+  const page = pageOf(exchanges[0]!);
+  const last = page.items?.filter(isOrdered).at(-1);
+  const parsed = parseQuery(exchanges[0]!.request.url);
+  if (parsed && sameInstant(item.at, parsed.from) && parsed.fromId === undefined) {
+    return !last || compareKeys(item, last) < 0;
+  }
+  return last !== undefined && compareKeys(item, last) < 0;
+}
+
+/** What is known of a query's window, as of now. */
+export async function expectedItems(
+  kit: Kit,
+  query: PageQuery,
+  client: ClientName = 'primary',
+): Promise<readonly OracleItem[]> {
+  const known = await kit.oracle(client);
+  const parsed = { tenantId: '', from: instant(query.from), to: instant(query.to) };
+  return known
+    .within({ from: parsed.from, to: parsed.to, afterId: query.fromId })
+    .filter((item) => inWindow(item.at, parsed, known));
+}
+
+/** Pages on which missing screenings are looked for. */
+const WITNESSES_AT_MOST = 30;
+
+/** Without a dataset: whether none of these shows any more where it was first seen. They were erased meanwhile. */
+export async function areErased(
+  kit: Kit,
+  lost: readonly OracleItem[],
+  client: ClientName = 'primary',
+): Promise<boolean> {
+  if ((await kit.oracle(client)).authoritative) return false;
+  const pages = new Map<string, Exchange>();
+  for (const { id, witness } of lost) {
+    if (witness === undefined) return false;
+    if (!pages.has(witness)) {
+      if (pages.size >= WITNESSES_AT_MOST) return false;
+      const request = kit.request('', '', { kind: 'client', client });
+      pages.set(witness, await kit.send({ ...request, url: witness }));
+    }
+    const { items } = pageOf(pages.get(witness)!);
+    if (!items || items.some((item) => item.id === id)) return false;
+  }
+  return lost.length > 0;
+}
+
+/** Walks a window and holds the walk against rules 4 and 5. The items, for who wants to go on with them. */
+export async function checkWalk(
+  kit: Kit,
+  query: PageQuery,
+  options: WalkOptions = {},
+  cause = 'walk',
+): Promise<Walk> {
+  let walked: Walk | undefined;
+  const expected = [...(await expectedItems(kit, query, options.client))];
+  await kit.checkAll('4.2-r5-exactly-once', cause, async () => {
+    walked = await walk(kit, query, options);
+    const mismatch = walkMismatch(walked, expected);
+    if (!mismatch) return undefined;
+    const { lost } = lostOn(walked, expected);
+    if (!(await areErased(kit, lost, options.client))) return mismatch;
+    return walkMismatch(
+      walked,
+      expected.filter((item) => !lost.includes(item)),
+    );
+  });
+  const first = walked!;
+  await kit.checkAll('4.2-r4-order', 'walk', async () => {
+    const mismatch = first.course.outOfOrder;
+    return (
+      mismatch && {
+        ...mismatch,
+        exchange: first.exchanges[0]!,
+        picture: pictureOfWalk(first.exchanges),
+      }
+    );
+  });
+  return first;
+}

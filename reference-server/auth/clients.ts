@@ -1,0 +1,72 @@
+/** Who may ask for tokens. Secrets are kept as salted scrypt hashes. */
+import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
+import { FairQueue } from './fair-queue.ts';
+import { type Client, type ClientRegistry, TooManyGuesses } from '../parts.ts';
+
+export interface HashedSecret {
+  readonly salt: Buffer;
+  readonly hash: Buffer;
+  /** scrypt's N. */
+  readonly cost: number;
+}
+
+export interface RegisteredClient extends Client {
+  readonly secret: HashedSecret;
+}
+
+const HASH_OCTETS = 32;
+const HASH_COST = 16_384;
+const WAITING_PER_CLIENT = 8;
+const UNKNOWN = '';
+const derive = promisify(scrypt) as (
+  secret: string,
+  salt: Buffer,
+  octets: number,
+  options: { cost: number },
+) => Promise<Buffer>;
+
+export async function hashSecret(secret: string, cost = HASH_COST): Promise<HashedSecret> {
+  const salt = randomBytes(16);
+  return { salt, hash: await derive(secret, salt, HASH_OCTETS, { cost }), cost };
+}
+
+/**
+ * A slow hash makes guessing dear, and would make every mint dear too. So a secret that was right once is
+ * recognised by a keyed digest afterwards (the key lives as long as this process); a wrong one pays every time. One
+ * at a time, which keeps guessing from slowing the rest of the service; few may wait, and clients take turns, so that
+ * a flood of guesses holds up nobody but the client that is guessed at. All unknown clients are one there.
+ */
+export async function createClientRegistry(clients: readonly RegisteredClient[]): Promise<ClientRegistry> {
+  const byId = new Map(clients.map((client) => [client.clientId, client]));
+  const digestKey = randomBytes(32);
+  const digest = (id: string, secret: string): Buffer =>
+    createHmac('sha256', digestKey)
+      .update(JSON.stringify([id, secret]))
+      .digest();
+  const recognised = new Map<string, Buffer>();
+  // What an unknown client is compared with, for the same time.
+  const nobody = await hashSecret(randomBytes(16).toString('hex'), clients[0]?.secret.cost);
+
+  const checks = new FairQueue(WAITING_PER_CLIENT);
+  const matches = (lane: string, secret: string, { salt, hash, cost }: HashedSecret): Promise<boolean> => {
+    const check = async (): Promise<boolean> =>
+      timingSafeEqual(await derive(secret, salt, HASH_OCTETS, { cost }), hash);
+    const result = checks.add(lane, check);
+    if (!result) throw new TooManyGuesses('too many secrets are being checked');
+    return result;
+  };
+
+  return {
+    async authenticate(clientId, clientSecret) {
+      const client = byId.get(clientId);
+      const shown = digest(clientId, clientSecret);
+      const known = recognised.get(clientId);
+      if (client && known && timingSafeEqual(known, shown)) return client;
+      const right = await matches(client?.clientId ?? UNKNOWN, clientSecret, client?.secret ?? nobody);
+      if (!right || !client) return undefined;
+      recognised.set(clientId, shown);
+      return client;
+    },
+  };
+}

@@ -1,0 +1,86 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { expect, test } from '@playwright/test';
+import { decodeProtectedHeader } from 'jose';
+import { createClientRegistry, hashSecret } from './clients.ts';
+import type { TokenClaims } from '../parts.ts';
+import { createTokenIssuer } from './tokens.ts';
+
+const NOW = 1_800_000_000;
+const CLAIMS: TokenClaims = {
+  iss: 'https://auth.example',
+  aud: 'https://api.example',
+  sub: 'client',
+  iat: NOW,
+  exp: NOW + 3_600,
+  scope: 'screenings.read',
+  tenant_id: '00000000-0000-4000-8000-000000000001',
+};
+const issuerOf = (changes: { issuer?: string; audience?: string; signingKeyPem?: string } = {}) =>
+  createTokenIssuer({ issuer: CLAIMS.iss, audience: CLAIMS.aud, ...changes });
+const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
+
+const KEYS: [kind: string, algorithm: string, make: () => KeyObject][] = [
+  ['RSA', 'RS256', () => generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey],
+  ['EC P-256', 'ES256', () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey],
+  ['Ed25519', 'EdDSA', () => generateKeyPairSync('ed25519').privateKey],
+];
+for (const [kind, algorithm, make] of KEYS) {
+  test(`a given ${kind} key signs with ${algorithm}, and verifies in another process too`, async () => {
+    const signingKeyPem = pemOf(make());
+    const token = await issuerOf({ signingKeyPem }).mint(CLAIMS);
+    expect(decodeProtectedHeader(token).alg).toBe(algorithm);
+    expect(await issuerOf({ signingKeyPem }).verify(token, NOW)).toEqual(CLAIMS);
+  });
+}
+
+test('a key that signs no tokens is refused by name', () => {
+  const signingKeyPem = pemOf(generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey);
+  expect(() => issuerOf({ signingKeyPem })).toThrow(/^ec secp384r1 is no key for signing tokens/);
+});
+
+test('a token counts until exp, seen before or not', async () => {
+  const tokens = issuerOf();
+  const token = await tokens.mint(CLAIMS);
+  for (let time = 0; time < 2; time += 1) {
+    expect(await tokens.verify(token, CLAIMS.exp)).toBeUndefined();
+    expect(await tokens.verify(token, CLAIMS.exp - 1)).toEqual(CLAIMS);
+  }
+});
+
+const OTHERS: [title: string, changes: { issuer?: string; audience?: string }][] = [
+  ['issuer', { issuer: 'https://other.example' }],
+  ['audience', { audience: 'https://other.example' }],
+];
+for (const [title, changes] of OTHERS) {
+  test(`a token for another ${title} is none`, async () => {
+    const signingKeyPem = pemOf(generateKeyPairSync('ed25519').privateKey);
+    const token = await issuerOf({ signingKeyPem }).mint(CLAIMS);
+    expect(await issuerOf({ signingKeyPem, ...changes }).verify(token, NOW)).toBeUndefined();
+  });
+}
+
+test('clients are known by id and secret together, the right one again after a wrong one', async () => {
+  const client = {
+    clientId: 'a',
+    tenantId: CLAIMS.tenant_id,
+    scopes: ['screenings.read'],
+    grantTypes: ['client_credentials'],
+    suspended: false,
+  };
+  const registry = await createClientRegistry([
+    { ...client, secret: await hashSecret('right') },
+    { ...client, clientId: 'b', secret: await hashSecret('another') },
+  ]);
+  for (let time = 0; time < 2; time += 1) {
+    expect(await registry.authenticate('a', 'right')).toMatchObject({ clientId: 'a' });
+    expect(await registry.authenticate('a', 'another')).toBeUndefined();
+    expect(await registry.authenticate('b', 'right')).toBeUndefined();
+    expect(await registry.authenticate('nobody', 'right')).toBeUndefined();
+    expect(await registry.authenticate('a', '')).toBeUndefined();
+  }
+});
+
+test('the same secret is never stored twice in the same way', async () => {
+  const [one, other] = [await hashSecret('secret'), await hashSecret('secret')];
+  expect(one.hash.equals(other.hash)).toBe(false);
+});

@@ -1,0 +1,178 @@
+/** Section 6: the outbox, and the ways out of it. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from '@playwright/test';
+import { type Database, openDatabase } from '../store/database.ts';
+import { defaultProvisioning, loadProvisioning, type Provisioned, TENANTS } from '../run/provisioning.ts';
+import { type ReferenceServer, type ServerOptions, startServer } from '../run/start.ts';
+import { mintToken, screeningsUrl, send, test as base, walk } from '../testing.ts';
+
+interface World {
+  readonly directory: string;
+  /** A server over a database that no other test knows: 40 screenings of primary, 10 of the second tenant. */
+  readonly begin: (options?: ServerOptions) => Promise<ReferenceServer>;
+}
+
+const test = base.extend<World>({
+  directory: async ({}, use) => {
+    const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
+    await use(directory);
+    await rm(directory, { recursive: true });
+  },
+  begin: async ({ database }, use) => {
+    await using own: Database = await openDatabase({ url: database.url });
+    const set = defaultProvisioning({ count: 40, secondCount: 10 });
+    await using provisioned: Provisioned = await loadProvisioning(own, set);
+    const servers: ReferenceServer[] = [];
+    await use(async (options) => {
+      const server = await startServer(own, provisioned, options);
+      servers.push(server);
+      return server;
+    });
+    for (const server of servers) await server.stop();
+  },
+});
+
+const later = (n: number, tenantId: string = TENANTS.primary): string =>
+  `{"id":${880_000_000 + n},"tenantId":"${tenantId}","testTime":"2031-01-01T00:00:00Z"}`;
+const linesOf = async (file: string): Promise<string[]> =>
+  (await readFile(file, 'utf8')).split('\n').filter((line) => line !== '');
+const dataOf = (line: string): string => /"data":(.*)\}$/.exec(line)?.[1] ?? line;
+
+async function walkOf(server: ReferenceServer): Promise<string[]> {
+  const target = server.target();
+  const { primary } = target.clients;
+  const window = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z&pageSize=1000';
+  return (
+    await walk(`${screeningsUrl(target, primary.tenantId)}?${window}`, await mintToken(target, primary))
+  ).items;
+}
+
+test('every screening of primary is an event, its data the text that REST returns', async ({ begin }) => {
+  const server = await begin();
+  const lines = await linesOf(server.target().events ?? '');
+  expect(lines.map(dataOf).sort()).toEqual((await walkOf(server)).sort());
+  const event = JSON.parse(lines[0] ?? '') as { readonly id: string };
+  expect(event).toMatchObject({
+    specversion: '1.0',
+    source: `/tenants/${TENANTS.primary}/screenings`,
+    type: 'screening.completed',
+  });
+  expect(event.id).toMatch(/^\d+$/);
+});
+
+test('what is stored later is appended to the event file, wherever it comes from', async ({
+  begin,
+  directory,
+}) => {
+  const eventsFile = join(directory, 'events.ndjson');
+  await writeFile(eventsFile, 'of other data\n');
+  const one = await begin({ eventsFile });
+  const other = await begin();
+  expect(one.target().events).toBe(eventsFile);
+  expect(await linesOf(eventsFile)).toHaveLength(40);
+  await one.ingest([later(1)]);
+  expect(await linesOf(eventsFile)).toHaveLength(41);
+  await other.ingest([later(2)]);
+  await expect.poll(() => linesOf(eventsFile)).toHaveLength(42);
+});
+
+test('a screening that is deleted leaves its event behind', async ({ begin, directory }) => {
+  const server = await begin();
+  await server.clear(TENANTS.primary);
+  expect(await walkOf(server)).toEqual([]);
+  await begin({ eventsDirectory: directory });
+  expect(await linesOf(join(directory, `${TENANTS.primary}.ndjson`))).toHaveLength(40);
+  expect(await linesOf(join(directory, `${TENANTS.secondTenant}.ndjson`))).toHaveLength(10);
+});
+
+test('what is not stored is no event', async ({ begin, directory }) => {
+  const server = await begin({ eventsDirectory: directory });
+  await expect(server.ingest([later(1), later(1)])).rejects.toThrow(/duplicate key/);
+  expect(await linesOf(join(directory, `${TENANTS.primary}.ndjson`))).toHaveLength(40);
+});
+
+test('an outbox is read by its own tenant alone, and on from any place', async ({ begin }) => {
+  const server = await begin();
+  const { baseUrl, authUrl, clients } = server.target();
+  const authorization = `Bearer ${await mintToken({ authUrl }, clients.primary)}`;
+  const ask = (path: string, headers: Record<string, string> = { authorization }) =>
+    send(new URL(path, baseUrl).href, { headers });
+  const first = await ask(`/events/${TENANTS.primary}`);
+  expect(first.json).toHaveLength(40);
+  const next = /<(.*)>; rel="next"/.exec(first.headers.get('link') ?? '')?.[1] ?? '';
+  expect((await ask(next)).json).toEqual([]);
+  await server.ingest([later(1), later(2)]);
+  expect((await ask(next)).json).toMatchObject([{ id: '880000001' }, { id: '880000002' }]);
+  expect((await ask(`/events/${TENANTS.secondTenant}`)).status).toBe(403);
+  expect((await ask(next, {})).status).toBe(401);
+});
+
+/** A receiver of events that is told what to answer. */
+async function receiver(answer: (request: IncomingMessage, response: ServerResponse) => void) {
+  const received: string[] = [];
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk) => (body += String(chunk)));
+    request.on('end', () => {
+      answer(request, response);
+      if (response.statusCode === 204) received.push(body);
+      response.end();
+    });
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`,
+    of: (tenantId: string) => received.filter((body) => body.includes(`/tenants/${tenantId}/`)),
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const once = (lines: readonly string[]): string[] => [...new Set(lines)];
+
+test('a webhook that refuses now and then gets every event, in order a tenant', async ({
+  begin,
+  directory,
+}) => {
+  let asked = 0;
+  await using hook = await receiver((_, response) => {
+    asked += 1;
+    response.statusCode = asked % 13 === 0 ? 503 : 204;
+  });
+  const server = await begin({ webhook: hook.url, eventsDirectory: directory });
+  await server.ingest([later(1), later(2, TENANTS.secondTenant), later(3)]);
+  for (const tenantId of [TENANTS.primary, TENANTS.secondTenant]) {
+    const stored = await linesOf(join(directory, `${tenantId}.ndjson`));
+    await expect.poll(() => once(hook.of(tenantId)), { timeout: 20_000 }).toEqual(stored);
+  }
+});
+
+test('deliveries go on where an earlier server was broken off: no gap', async ({ begin, directory }) => {
+  let open = 15;
+  await using hook = await receiver((request, response) => {
+    open -= 1;
+    if (open < 0) request.socket.destroy();
+    else response.statusCode = 204;
+  });
+  const options = { webhook: hook.url, eventsDirectory: directory };
+  const first = await begin(options);
+  await expect.poll(() => open).toBeLessThan(0);
+  await first.stop();
+  // As if it had been killed in the middle of a line, which nothing had taken note of.
+  const file = join(directory, `${TENANTS.primary}.ndjson`);
+  const before = await readFile(file, 'utf8');
+  await writeFile(file, `${before}{"specversion":"1.0","id":"88`);
+  open = 1_000;
+  const second = await begin(options);
+  await second.ingest([later(1)]);
+  const stored = await linesOf(file);
+  expect(stored).toHaveLength(41);
+  expect(stored.slice(0, 40)).toEqual(before.trimEnd().split('\n'));
+  await expect.poll(() => once(hook.of(TENANTS.primary)), { timeout: 20_000 }).toEqual(stored);
+});

@@ -1,0 +1,127 @@
+import { expect, test } from '@playwright/test';
+import type { RateLimiter } from '../parts.ts';
+import { createRateLimiter, parseRate, RATE_ALGORITHMS, type RateLimit } from './rate-limit.ts';
+import { mintToken, screeningsUrl, send, test as serverTest } from '../testing.ts';
+
+/** The answers to requests at those moments: admitted, or seconds to wait. */
+function answers(limiter: RateLimiter, momentsMs: readonly number[], client = 'a'): (number | 'ok')[] {
+  return momentsMs.map((nowMs) => {
+    const admission = limiter.admit(client, nowMs);
+    return admission.admitted ? 'ok' : admission.retryAfterSeconds;
+  });
+}
+
+const LIMIT: RateLimit = { limit: 3, windowMs: 10_000 };
+
+const CASES: [title: string, rate: RateLimit, momentsMs: number[], expected: (number | 'ok')[]][] = [
+  ['counts up to the limit', LIMIT, [0, 1, 2, 3], ['ok', 'ok', 'ok', 10]],
+  ['begins anew with the clock', LIMIT, [9_000, 9_001, 9_002, 9_003, 10_000], ['ok', 'ok', 'ok', 1, 'ok']],
+  [
+    'lets twice the limit pass around its border',
+    LIMIT,
+    [9_997, 9_998, 9_999, 10_000, 10_001, 10_002, 10_003],
+    ['ok', 'ok', 'ok', 'ok', 'ok', 'ok', 10],
+  ],
+].map(([title, rate, moments, expected]) => [
+  `fixed-window ${title}`,
+  { ...(rate as RateLimit), algorithm: 'fixed-window' },
+  moments as number[],
+  expected as (number | 'ok')[],
+]);
+CASES.push(
+  [
+    'sliding-window holds any stretch to the limit',
+    { ...LIMIT, algorithm: 'sliding-window' },
+    [9_000, 9_500, 9_999, 10_000, 18_999, 19_000, 19_001, 19_500],
+    ['ok', 'ok', 'ok', 9, 1, 'ok', 1, 'ok'],
+  ],
+  [
+    'token-bucket holds the limit at first and then fills evenly',
+    { limit: 2, windowMs: 10_000, algorithm: 'token-bucket' },
+    [0, 0, 0, 4_999, 5_000, 5_001, 15_000, 15_000, 15_000],
+    ['ok', 'ok', 5, 1, 'ok', 5, 'ok', 'ok', 5],
+  ],
+  [
+    'token-bucket takes a burst of its own',
+    { limit: 10, windowMs: 10_000, burst: 1, algorithm: 'token-bucket' },
+    [0, 0, 999, 1_000, 60_000, 60_000],
+    ['ok', 1, 1, 'ok', 'ok', 1],
+  ],
+);
+
+for (const [title, rate, moments, expected] of CASES) {
+  test(title, () => {
+    expect(answers(createRateLimiter(rate), moments)).toEqual(expected);
+  });
+}
+
+for (const algorithm of RATE_ALGORITHMS) {
+  test(`${algorithm}: clients do not share a limit`, () => {
+    const limiter = createRateLimiter({ ...LIMIT, algorithm });
+    expect(answers(limiter, [0, 0, 0, 0], 'a')).toEqual([
+      'ok',
+      'ok',
+      'ok',
+      10 / (algorithm === 'token-bucket' ? 2.5 : 1),
+    ]);
+    expect(answers(limiter, [0, 0, 0], 'b')).toEqual(['ok', 'ok', 'ok']);
+  });
+
+  test(`${algorithm}: whoever waits as Retry-After says is served, from any moment on`, () => {
+    for (let startMs = 0; startMs < 12_000; startMs += 137) {
+      const limiter = createRateLimiter({ limit: 3, windowMs: 7_000, algorithm });
+      let nowMs = startMs;
+      for (let request = 0; request < 20; request += 1) {
+        const [answer] = answers(limiter, [nowMs]);
+        if (answer === 'ok') continue;
+        nowMs += Number(answer) * 1000;
+        expect(answers(limiter, [nowMs])).toEqual(['ok']);
+      }
+    }
+  });
+}
+
+const RATES: [text: string, rate: object | undefined][] = [
+  ['100/10s', { limit: 100, windowMs: 10_000 }],
+  ['5/s', { limit: 5, windowMs: 1_000 }],
+  ['1/250ms', { limit: 1, windowMs: 250 }],
+  ['1000/1h', { limit: 1000, windowMs: 3_600_000 }],
+  ['0/10s', undefined],
+  ['10/0s', undefined],
+  ['10', undefined],
+  ['10/10', undefined],
+  ['ten/s', undefined],
+];
+for (const [text, rate] of RATES) {
+  test(`the rate ${text} is ${rate ? 'read' : 'refused'}`, () => {
+    if (rate) expect(parseRate(text)).toEqual(rate);
+    else expect(() => parseRate(text)).toThrow(text);
+  });
+}
+
+serverTest(
+  '7.2 past the limit: 429 rate_limited with Retry-After, for that client alone',
+  async ({ start }) => {
+    let nowMs = Date.parse('2026-01-01T00:00:03.5Z');
+    const server = await start({ now: () => nowMs, rateLimit: { limit: 2, windowMs: 10_000 } });
+    const target = server.target();
+    const { primary, secondTenant } = target.clients;
+    const query = 'from=2024-06-15T12:00:00Z&to=2024-06-15T13:00:00Z';
+    const request = async (client: typeof primary) =>
+      send(`${screeningsUrl(target, client.tenantId)}?${query}`, {
+        headers: { authorization: `Bearer ${await mintToken(target, client)}` },
+      });
+
+    expect((await request(primary)).status).toBe(200);
+    expect((await request(primary)).status).toBe(200);
+    const refused = await request(primary);
+    expect(refused.status).toBe(429);
+    expect(refused.json).toMatchObject({ code: 'rate_limited' });
+    expect(refused.headers.get('retry-after')).toBe('7');
+    expect((await request(secondTenant ?? primary)).status).toBe(200);
+
+    nowMs += 7_000;
+    expect((await request(primary)).status).toBe(200);
+    expect(target.rateLimit).toEqual({ probe: true, maxRequests: 2_000, maxSeconds: 60 });
+  },
+);

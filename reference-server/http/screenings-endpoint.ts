@@ -1,0 +1,160 @@
+/** GET {base_url}/v1/tenants/{tenantId}/screenings: one page of a tenant's screenings (4.2, errors of 7.2). */
+import { compareInstants, type Instant, parseInstant } from '../../engine/data/instant.ts';
+import { parseForm } from './form.ts';
+import { errorAnswer, jsonAnswer, type ServiceAnswer } from './http.ts';
+import {
+  type ServiceParts,
+  type StoredPage,
+  StoreUnavailable,
+  type TokenClaims,
+  type TokenIssuer,
+} from '../parts.ts';
+
+export interface ScreeningsRequest {
+  /** As it stands in the path. */
+  readonly tenantId: string;
+  /** Raw, without the question mark. */
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The window and place of a page, with the spelling that the links keep. */
+interface PageRequest {
+  readonly from: Instant;
+  readonly to: Instant;
+  readonly toText: string;
+  readonly pageSize: number;
+  readonly fromId: bigint | undefined;
+}
+
+const DEFAULT_PAGE_SIZE = 100;
+const MAX_PAGE_SIZE = 1000n;
+const MAX_ID = 2n ** 63n - 1n;
+const MIN_ID = -(2n ** 63n);
+const INTEGER = /^-?\d+$/;
+const NO_STORE = ['cache-control', 'no-store'] as const;
+
+export async function answerScreenings(
+  request: ScreeningsRequest,
+  parts: ServiceParts,
+): Promise<ServiceAnswer> {
+  const now = parts.now();
+  const claims = await authenticate(request.headers['authorization'], parts.tokens, Math.floor(now / 1000));
+  if ('status' in claims) return claims;
+
+  const admission = parts.limiter?.admit(claims.sub, now);
+  if (admission?.admitted === false) {
+    return errorAnswer(429, 'rate_limited', 'the rate limit is exceeded', [
+      ['retry-after', String(admission.retryAfterSeconds)],
+    ]);
+  }
+  if (request.tenantId.toLowerCase() !== claims.tenant_id.toLowerCase()) {
+    return errorAnswer(403, 'forbidden', 'this token is for another tenant');
+  }
+  const asked = readPageRequest(request.query);
+  if ('status' in asked) return asked;
+
+  try {
+    if (!(await parts.store.isOnboarded(claims.tenant_id))) {
+      return errorAnswer(404, 'not_found', 'this tenant is not onboarded');
+    }
+    const { from, to, pageSize, fromId } = asked;
+    const page = await parts.store.page({
+      tenantId: claims.tenant_id,
+      from,
+      to,
+      pageSize,
+      ...(fromId === undefined ? {} : { fromId }),
+    });
+    return pageAnswer(page, asked, `${parts.baseUrl}/v1/tenants/${request.tenantId}/screenings`);
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return errorAnswer(503, 'service_unavailable', 'the database does not answer, try again later');
+  }
+}
+
+/** The claims of the bearer token (section 5), or the 401. */
+export async function authenticate(
+  authorization: string | undefined,
+  tokens: TokenIssuer,
+  nowSeconds: number,
+): Promise<TokenClaims | ServiceAnswer> {
+  const token = /^bearer +([\w.~+/-]+=*)$/i.exec(authorization ?? '')?.[1];
+  if (token === undefined) return unauthenticated('a bearer token is required', '');
+  const claims = await tokens.verify(token, nowSeconds);
+  return claims ?? unauthenticated('the token is invalid or has expired', ', error="invalid_token"');
+}
+
+function unauthenticated(message: string, detail: string): ServiceAnswer {
+  return errorAnswer(401, 'unauthenticated', message, [
+    ['www-authenticate', `Bearer realm="screenings"${detail}`],
+  ]);
+}
+
+/** The query parameters of 4.2, or the 400. */
+function readPageRequest(query: string): PageRequest | ServiceAnswer {
+  const fields = parseForm(query);
+  if (!fields) return invalidRequest('the query is not percent-encoded UTF-8');
+  for (const name of ['from', 'to', 'pageSize', 'from_id']) {
+    if ((fields.get(name)?.length ?? 0) > 1) return invalidRequest(`${name} is there more than once`);
+  }
+  const [fromText, toText, sizeText, idText] = ['from', 'to', 'pageSize', 'from_id'].map(
+    (name) => fields.get(name)?.[0],
+  );
+
+  if (fromText === undefined || toText === undefined) return invalidRequest('from and to are required');
+  const from = parseInstant(fromText);
+  const to = parseInstant(toText);
+  if (!from || !to) {
+    const wrong = from ? 'to' : 'from';
+    return errorAnswer(400, 'invalid_time_range', `${wrong} is not an RFC 3339 date-time with an offset`);
+  }
+  if (compareInstants(to, from) < 0) {
+    return errorAnswer(400, 'invalid_time_range', 'to is earlier than from');
+  }
+
+  if (sizeText !== undefined && !INTEGER.test(sizeText)) return invalidRequest('pageSize is not an integer');
+  const pageSize = BigInt(sizeText ?? DEFAULT_PAGE_SIZE);
+  if (pageSize < 1n || pageSize > MAX_PAGE_SIZE) {
+    return errorAnswer(400, 'page_size_out_of_range', `pageSize must lie within 1 to ${MAX_PAGE_SIZE}`);
+  }
+
+  if (idText !== undefined && !INTEGER.test(idText)) return invalidRequest('from_id is not an integer');
+  const fromId = idText === undefined ? undefined : BigInt(idText);
+  if (fromId !== undefined && (fromId < MIN_ID || fromId > MAX_ID)) {
+    return invalidRequest('from_id is beyond 64 bits');
+  }
+  return { from, to, toText, pageSize: Number(pageSize), fromId };
+}
+
+function invalidRequest(message: string): ServiceAnswer {
+  return errorAnswer(400, 'invalid_request', message);
+}
+
+/** Section 2.4. The items are the recorded texts joined, so nothing in them can be lost. */
+function pageAnswer({ items, more }: StoredPage, asked: PageRequest, resource: string): ServiceAnswer {
+  const last = items.at(-1);
+  const text = `{"items":[${items.map(({ json }) => json).join(',')}],"links":`;
+  if (!more || !last) return jsonAnswer(200, `${text}{}}`, [NO_STORE]);
+  const next = nextUrl(resource, asked, last);
+  return jsonAnswer(200, `${text}{"next":${JSON.stringify(next)}}}`, [
+    ['link', `<${next}>; rel="next"`],
+    NO_STORE,
+  ]);
+}
+
+/** Rule 6 of 4.2. Encoded, because a raw `+` of an offset would arrive as a space. */
+function nextUrl(
+  resource: string,
+  { toText, pageSize }: PageRequest,
+  last: { id: bigint; testTime: string },
+): string {
+  const query = {
+    from: last.testTime,
+    to: toText,
+    pageSize: String(pageSize),
+    from_id: String(last.id),
+  };
+  const pairs = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  return `${resource}?${pairs.join('&')}`;
+}

@@ -1,0 +1,88 @@
+/** What a server answers outside of the API's own paths: whether it is well, how it is used, and its outbox. */
+import type { Connections } from '../store/connections.ts';
+import { envelope, readEvents } from '../events/events.ts';
+import { errorAnswer, type Handler, jsonAnswer, type ServiceAnswer } from './http.ts';
+import { StoreUnavailable, type ServiceParts } from '../parts.ts';
+import { authenticate } from './screenings-endpoint.ts';
+
+export interface SideParts {
+  readonly connections: Connections;
+  readonly tokens: ServiceParts['tokens'];
+  readonly now: () => number;
+  /** Metrics in Prometheus' text format. */
+  readonly metrics?: () => Promise<string>;
+}
+
+const EVENTS_AT_ONCE = 1_000;
+
+/** Stands before a handler, and before every fault. */
+export function withSidePaths(handler: Handler, parts: SideParts): Handler {
+  return (request) => {
+    const [path = '', query = ''] = request.path.split('?');
+    const answer = sideOf(path);
+    if (!answer) return handler(request);
+    if (request.method === 'GET' || request.method === 'HEAD') return answer(request.headers, query);
+    return Promise.resolve(
+      errorAnswer(405, 'method_not_allowed', 'GET is served here', [['allow', 'GET, HEAD']]),
+    );
+  };
+
+  function sideOf(path: string): ((headers: Headers, query: string) => Promise<ServiceAnswer>) | undefined {
+    if (path === '/healthz') return async () => jsonAnswer(200, { status: 'alive' });
+    if (path === '/readyz') return () => ready(parts.connections);
+    const { metrics } = parts;
+    if (path === '/metrics' && metrics) return async () => textAnswer(await metrics());
+    const tenantId = /^\/events\/([^/]+)$/.exec(path)?.[1];
+    return tenantId === undefined
+      ? undefined
+      : (headers, query) => outbox(tenantId, new URLSearchParams(query), headers, parts);
+  }
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+const textAnswer = (body: string): ServiceAnswer => ({
+  status: 200,
+  headers: [['content-type', 'text/plain; version=0.0.4; charset=utf-8']],
+  body,
+});
+
+async function ready(connections: Connections): Promise<ServiceAnswer> {
+  try {
+    await connections.query({ text: 'SELECT 1' });
+    return jsonAnswer(200, { status: 'ready' });
+  } catch {
+    return jsonAnswer(503, { status: 'the database does not answer' });
+  }
+}
+
+/** A tenant's events for its own token, as a batch of CloudEvents; `Link` leads on to what is stored next. */
+async function outbox(
+  tenantId: string,
+  query: URLSearchParams,
+  headers: Headers,
+  { connections, tokens, now }: SideParts,
+): Promise<ServiceAnswer> {
+  const claims = await authenticate(headers['authorization'], tokens, Math.floor(now() / 1000));
+  if ('status' in claims) return claims;
+  if (tenantId.toLowerCase() !== claims.tenant_id.toLowerCase()) {
+    return errorAnswer(403, 'forbidden', 'this token is for another tenant');
+  }
+  const after = query.get('after') ?? '0';
+  if (!/^\d{1,18}$/.test(after)) return errorAnswer(400, 'invalid_request', 'after is not a place');
+  try {
+    const events = await readEvents(connections, claims.tenant_id, BigInt(after), EVENTS_AT_ONCE);
+    return {
+      status: 200,
+      headers: [
+        ['content-type', 'application/cloudevents-batch+json'],
+        ['link', `</events/${tenantId}?after=${events.at(-1)?.sequence ?? after}>; rel="next"`],
+        ['cache-control', 'no-store'],
+      ],
+      body: `[${events.map(envelope).join(',')}]`,
+    };
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return errorAnswer(503, 'service_unavailable', 'the database does not answer, try again later');
+  }
+}

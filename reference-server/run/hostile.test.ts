@@ -1,0 +1,179 @@
+import { connect } from 'node:net';
+import { expect } from '@playwright/test';
+import { mintToken, screeningsUrl, send, test } from '../testing.ts';
+
+/** Sends octets as they are; resolves to all that came back before the server closed the connection. */
+function exchangeRaw(port: number, octets: string | Buffer): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(port, '127.0.0.1', () => socket.write(octets));
+    socket.setTimeout(8_000, () => socket.destroy(new Error('no answer')));
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('end', () => resolve(Buffer.concat(chunks).toString()));
+    socket.on('error', reject);
+  });
+}
+
+const CLOSE = 'Host: localhost\r\nConnection: close\r\n';
+const PATH = '/v1/tenants/7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01/screenings';
+
+const REQUESTS: [title: string, request: string, status: number][] = [
+  ['no HTTP at all', 'hello\r\n\r\n', 400],
+  ['TLS on a plain port', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n', 400],
+  ['an unknown method', `FETCH ${PATH} HTTP/1.1\r\n${CLOSE}\r\n`, 400],
+  ['a method in lower case', `get ${PATH} HTTP/1.1\r\n${CLOSE}\r\n`, 400],
+  ['a space in the path', `GET ${PATH}?from=2024-06-15 12:00:00Z HTTP/1.1\r\n${CLOSE}\r\n`, 400],
+  ['a URI of 8,001 octets', `GET ${`${PATH}?x=`.padEnd(8_001, 'x')} HTTP/1.1\r\n${CLOSE}\r\n`, 414],
+  ['a URI of 30,000 octets', `GET ${`${PATH}?x=`.padEnd(30_000, 'x')} HTTP/1.1\r\n${CLOSE}\r\n`, 414],
+  ['a URI of 1,000,000 octets', `GET ${`${PATH}?x=`.padEnd(1_000_000, 'x')} HTTP/1.1\r\n${CLOSE}\r\n`, 431],
+  ['headers of 200,000 octets', `GET ${PATH} HTTP/1.1\r\n${CLOSE}X: ${'x'.repeat(200_000)}\r\n\r\n`, 431],
+  ['10,000 headers', `GET ${PATH} HTTP/1.1\r\n${CLOSE}${'xxxxx: y\r\n'.repeat(10_000)}\r\n`, 431],
+  ['no Host', `GET ${PATH} HTTP/1.1\r\nConnection: close\r\n\r\n`, 400],
+  ['HTTP/1.0 without Host', `GET ${PATH} HTTP/1.0\r\n\r\n`, 401],
+  ['HTTP/3.7', `GET ${PATH} HTTP/3.7\r\n${CLOSE}\r\n`, 400],
+  [
+    'two lengths',
+    `POST /oauth/token HTTP/1.1\r\n${CLOSE}Content-Length: 1\r\nContent-Length: 2\r\n\r\na`,
+    400,
+  ],
+  [
+    'length and chunks',
+    `POST /oauth/token HTTP/1.1\r\n${CLOSE}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    400,
+  ],
+  ['a length that is no number', `POST /oauth/token HTTP/1.1\r\n${CLOSE}Content-Length: x\r\n\r\n`, 400],
+  [
+    'broken chunks',
+    `POST /oauth/token HTTP/1.1\r\n${CLOSE}Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n`,
+    400,
+  ],
+  [
+    'a body announced as too long',
+    `POST /oauth/token HTTP/1.1\r\n${CLOSE}Content-Length: 9999999999\r\n\r\n`,
+    413,
+  ],
+  [
+    'an expectation nobody knows',
+    `POST /oauth/token HTTP/1.1\r\n${CLOSE}Expect: wonders\r\nContent-Length: 1\r\n\r\n`,
+    417,
+  ],
+  ['CONNECT', `CONNECT example.org:443 HTTP/1.1\r\n${CLOSE}\r\n`, 405],
+  [
+    'an upgrade',
+    `GET ${PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade, close\r\nUpgrade: websocket\r\n\r\n`,
+    401,
+  ],
+  ['OPTIONS *', `OPTIONS * HTTP/1.1\r\n${CLOSE}\r\n`, 404],
+  ['an absolute URI', `GET http://127.0.0.1${PATH} HTTP/1.1\r\n${CLOSE}\r\n`, 401],
+  ['an absolute URI without a path', `GET http://127.0.0.1 HTTP/1.1\r\n${CLOSE}\r\n`, 404],
+  ['broken percent-encoding in the path', `GET /v1/tenants/%/screenings HTTP/1.1\r\n${CLOSE}\r\n`, 401],
+  ['a path that climbs', `GET /v1/../../etc/passwd HTTP/1.1\r\n${CLOSE}\r\n`, 404],
+  ['two slashes', `GET //v1 HTTP/1.1\r\n${CLOSE}\r\n`, 404],
+  ['octets beyond ASCII in the path', `GET /v1/tenants/\u00fc/screenings HTTP/1.1\r\n${CLOSE}\r\n`, 400],
+  [
+    'an authorization of 20,000 octets',
+    `GET ${PATH} HTTP/1.1\r\n${CLOSE}Authorization: Bearer ${'x'.repeat(20_000)}\r\n\r\n`,
+    401,
+  ],
+];
+for (const [title, request, status] of REQUESTS) {
+  test(`${title}: ${status}, with a JSON body and no reset`, async ({ server }) => {
+    const answer = await exchangeRaw(Number(new URL(server.baseUrl).port), Buffer.from(request, 'latin1'));
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4))).toEqual({
+      code: expect.any(String),
+      message: expect.any(String),
+    });
+  });
+}
+
+test('a body of 30 MB: 413, although the client is still sending', async ({ server }) => {
+  for (const path of ['/oauth/token', PATH]) {
+    const { status, json } = await send(`${server.baseUrl}${path}`, {
+      method: 'POST',
+      body: new Uint8Array(30_000_000),
+    });
+    expect(status).toBe(413);
+    expect(json).toMatchObject({ code: 'invalid_request' });
+  }
+});
+
+test('the connection goes on after a refused body', async ({ server }) => {
+  const long = `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n${'x'.repeat(2_000_000)}`;
+  const next = `GET ${PATH} HTTP/1.1\r\n${CLOSE}\r\n`;
+  const answer = await exchangeRaw(Number(new URL(server.baseUrl).port), long + next);
+  expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 401']);
+});
+
+test('a body that grows beyond the limit: 413', async ({ server }) => {
+  const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`;
+  const request = `POST /oauth/token HTTP/1.1\r\n${CLOSE}Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(40)}0\r\n\r\n`;
+  expect(await exchangeRaw(Number(new URL(server.baseUrl).port), request)).toMatch(/^HTTP\/1\.1 413 /);
+});
+
+const METHODS: [method: string, path: string, allow: string][] = [
+  ...['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method): [string, string, string] => [
+    method,
+    PATH,
+    'GET, HEAD',
+  ]),
+  ...['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method): [string, string, string] => [
+    method,
+    '/oauth/token',
+    'POST',
+  ]),
+];
+for (const [method, path, allow] of METHODS) {
+  test(`${method} ${path}: 405, Allow: ${allow}`, async ({ server }) => {
+    const { status, headers, text } = await send(`${server.baseUrl}${path}`, { method });
+    expect(status).toBe(405);
+    expect(headers.get('allow')).toBe(allow);
+    if (method === 'HEAD') expect(text).toBe('');
+    else expect(JSON.parse(text)).toMatchObject({ code: 'method_not_allowed' });
+  });
+}
+
+const UNKNOWN = [
+  '/',
+  '/v1',
+  '/v1/tenants',
+  '/v1/tenants/',
+  `${PATH}/`,
+  `${PATH}/1`,
+  `/v2${PATH.slice(3)}`,
+  '/oauth',
+  '/oauth/token/',
+];
+for (const path of UNKNOWN) {
+  test(`${path}: 404`, async ({ server }) => {
+    const { status, json } = await send(`${server.baseUrl}${path}`);
+    expect(status).toBe(404);
+    expect(json).toMatchObject({ code: 'not_found' });
+  });
+}
+
+test('a thousand fraction digits are an instant like any other', async ({ server }) => {
+  const target = server.target();
+  const { primary } = target.clients;
+  const headers = { authorization: `Bearer ${await mintToken(target, primary)}` };
+  const digits = '9'.repeat(1_000);
+  const query = `from=2024-06-15T11:59:59.${digits}Z&to=2024-06-15T12:00:00.${'0'.repeat(1_000)}1Z`;
+  const { status, json } = await send(`${screeningsUrl(target, primary.tenantId)}?${query}`, { headers });
+  expect(status).toBe(200);
+  expect((json as { items: unknown[] }).items).toHaveLength(3);
+});
+
+test('what a handler throws is a 500 internal_error, and the server goes on', async ({ start }) => {
+  let broken = true;
+  const server = await start({
+    wrapHandler: (handler) => async (request) => {
+      if (broken) throw new Error('deliberately, by a test');
+      return handler(request);
+    },
+  });
+  const answer = await send(`${server.baseUrl}${PATH}`);
+  expect(answer.status).toBe(500);
+  expect(answer.json).toMatchObject({ code: 'internal_error' });
+  broken = false;
+  expect((await send(`${server.baseUrl}${PATH}`)).status).toBe(401);
+});

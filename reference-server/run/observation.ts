@@ -1,0 +1,94 @@
+/** What operators see of a running server: an access log, and metrics. */
+import { pino } from 'pino';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { UUID } from '../../engine/data/dataset.ts';
+import { parseInstant } from '../../engine/data/instant.ts';
+import type { Observer } from '../http/outcome.ts';
+
+/**
+ * A JSON object a line, to a file or to standard error. Only what is known to be harmless is written: a path or a
+ * query may hold a token or a secret, put there by mistake, and whatever else a client sends.
+ */
+export function accessLog(destination: string | undefined): Observer {
+  const log = pino({ base: null }, pino.destination({ dest: destination ?? 2, mkdir: true }));
+  return (outcome) => {
+    const { requestId, method, path, status, octets, durationMs } = outcome;
+    const { endpoint, tenantId, query } = harmless(path);
+    const fields = { requestId, method, endpoint, tenantId, query, status, octets };
+    log.info({ ...fields, durationMs: Number(durationMs.toFixed(2)) });
+  };
+}
+
+const VALUES: Readonly<Record<string, (value: string) => boolean>> = {
+  from: (value) => parseInstant(value) !== undefined && value.length < 60,
+  to: (value) => parseInstant(value) !== undefined && value.length < 60,
+  pageSize: (value) => /^\d{1,4}$/.test(value),
+  from_id: (value) => /^-?\d{1,19}$/.test(value),
+};
+
+type Endpoint = 'screenings' | 'token' | 'events' | 'other';
+
+function endpointOf(resource: string): Endpoint {
+  if (resource.endsWith('/screenings')) return 'screenings';
+  if (resource.endsWith('/oauth/token')) return 'token';
+  return resource.startsWith('/events/') ? 'events' : 'other';
+}
+
+interface Harmless {
+  readonly endpoint: Endpoint;
+  readonly tenantId?: string;
+  readonly query?: Readonly<Record<string, string>>;
+}
+
+function harmless(path: string): Harmless {
+  const [resource = '', query = ''] = path.split('?');
+  const endpoint = endpointOf(resource);
+  const [, tenant = ''] = /\/(?:v1\/tenants|events)\/([^/]+)/.exec(resource) ?? [];
+  const tenantId = UUID.test(tenant) ? { tenantId: tenant } : {};
+  if (endpoint !== 'screenings') return { endpoint, ...tenantId };
+  const shown = [...new URLSearchParams(query)].filter(([name, value]) => VALUES[name]?.(value));
+  return { endpoint, ...tenantId, query: Object.fromEntries(shown) };
+}
+
+export interface Metrics {
+  readonly observer: Observer;
+  /** In Prometheus' text format. */
+  text(): Promise<string>;
+}
+
+/** `pool` is asked whenever the metrics are. */
+export function createMetrics(pool: () => Readonly<Record<string, number>>): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  const requests = new Counter({
+    name: 'http_requests_total',
+    help: 'Requests answered, by endpoint, method and status.',
+    labelNames: ['endpoint', 'method', 'status'],
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'From the first octet of a request to the last of its answer.',
+    labelNames: ['endpoint'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  });
+  new Gauge({
+    name: 'database_connections',
+    help: 'Of the pool: total, idle, and requests that wait for one.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      for (const [state, count] of Object.entries(pool())) this.set({ state }, count);
+    },
+  });
+  return {
+    observer({ path, method, status, durationMs }) {
+      const endpoint = endpointOf(path.split('?', 1)[0] ?? '');
+      requests.inc({ endpoint, method, status });
+      durations.observe({ endpoint }, durationMs / 1000);
+    },
+    text: () => registry.metrics(),
+  };
+}

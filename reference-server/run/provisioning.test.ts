@@ -1,0 +1,114 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from '@playwright/test';
+import { writeDataset } from '../../engine/data/dataset.ts';
+import { generateScreenings } from '../../fixtures/dataset/generator.ts';
+import { type Database, openDatabase } from '../store/database.ts';
+import { loadProvisioning, provisioningOfDatasets, readProvisioning } from './provisioning.ts';
+import { startServer } from './start.ts';
+import { mintToken, screeningsUrl, test as base, walk } from '../testing.ts';
+
+// A database apart: these tests replace what tenants hold.
+const test = base.extend<{ directory: string }, { ownDatabase: Database }>({
+  directory: async ({}, use) => {
+    const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
+    await use(directory);
+    await rm(directory, { recursive: true });
+  },
+  ownDatabase: [
+    async ({}, use) => {
+      await using database = await openDatabase('embedded');
+      await use(database);
+    },
+    { scope: 'worker' },
+  ],
+});
+
+const TENANT = 'aaaaaaaa-0000-4000-8000-00000000000a';
+const OTHER = 'bbbbbbbb-0000-4000-8000-00000000000b';
+
+test('dataset files take the place of the generated screenings, under their own tenants', async ({
+  ownDatabase,
+  directory,
+}) => {
+  const [first, second] = [join(directory, 'first.ndjson'), join(directory, 'second.ndjson')];
+  await writeDataset(first, generateScreenings({ tenantId: TENANT.toUpperCase(), count: 100 }));
+  await writeDataset(second, generateScreenings({ tenantId: OTHER, count: 20 }));
+  await using provisioned = await loadProvisioning(
+    ownDatabase,
+    await provisioningOfDatasets([first, second]),
+  );
+  await using server = await startServer(ownDatabase, provisioned);
+  const target = server.target();
+  expect(target).toMatchObject({
+    dataset: first,
+    secondDataset: second,
+    window: { from: '2024-02-01T00:00:00Z', to: '2025-02-01T00:00:00.000001Z' },
+    clients: { primary: { tenantId: TENANT }, secondTenant: { tenantId: OTHER } },
+  });
+  const query = `from=${target.window?.from}&to=${target.window?.to}`;
+  for (const [client, count] of [
+    [target.clients.primary, 100],
+    [target.clients.secondTenant, 20],
+  ] as const) {
+    const url = `${screeningsUrl(target, client?.tenantId ?? '')}?${query}`;
+    expect((await walk(url, await mintToken(target, client))).items).toHaveLength(count);
+  }
+});
+
+test('loading again replaces what the tenants held', async ({ ownDatabase, directory }) => {
+  const file = join(directory, 'dataset.ndjson');
+  for (const count of [50, 40]) {
+    await writeDataset(file, generateScreenings({ tenantId: TENANT, count }));
+    await using provisioned = await loadProvisioning(ownDatabase, await provisioningOfDatasets([file]));
+    await using server = await startServer(ownDatabase, provisioned);
+    const target = server.target();
+    const url = `${screeningsUrl(target, TENANT)}?from=2024-01-01T00:00:00Z&to=2026-01-01T00:00:00Z`;
+    expect((await walk(url, await mintToken(target, target.clients.primary))).items).toHaveLength(count);
+  }
+});
+
+test('a screening of another tenant in a dataset is an error that names it', async ({
+  ownDatabase,
+  directory,
+}) => {
+  const file = join(directory, 'mixed.ndjson');
+  await writeDataset(file, [
+    ...generateScreenings({ tenantId: TENANT, count: 3 }),
+    ...generateScreenings({ tenantId: OTHER, count: 1, idOffset: 77n }),
+  ]);
+  const set = await provisioningOfDatasets([file]);
+  await expect(loadProvisioning(ownDatabase, set)).rejects.toThrow(/^screening \d+ belongs to bbbb/);
+});
+
+test('a provisioning file: defaults, and datasets relative to it', async ({ directory }) => {
+  const path = join(directory, 'provisioning.json');
+  const client = { role: 'primary', clientId: 'c', clientSecret: 's', tenantId: TENANT };
+  await writeFile(
+    path,
+    JSON.stringify({ tenants: [{ tenantId: TENANT, dataset: 'some.ndjson' }], clients: [client] }),
+  );
+  expect(await readProvisioning(path)).toEqual({
+    tenants: [{ tenantId: TENANT, onboarded: true, screenings: { file: join(directory, 'some.ndjson') } }],
+    clients: [
+      { ...client, scopes: ['screenings.read'], grantTypes: ['client_credentials'], suspended: false },
+    ],
+  });
+});
+
+const WRONG: [content: string, message: RegExp][] = [
+  ['{', /provisioning\.json: .*JSON/],
+  [
+    '{"tenants":[{"tenantId":"me"}],"clients":[]}',
+    /provisioning\.json: tenants\.0\.tenantId: must be a UUID/,
+  ],
+  ['{"tenants":[],"clients":[],"tennants":[]}', /provisioning\.json: Unrecognized key: "tennants"/],
+];
+for (const [content, message] of WRONG) {
+  test(`the provisioning file ${content} is refused`, async ({ directory }) => {
+    const path = join(directory, 'provisioning.json');
+    await writeFile(path, content);
+    await expect(readProvisioning(path)).rejects.toThrow(message);
+  });
+}

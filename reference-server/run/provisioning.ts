@@ -1,0 +1,311 @@
+/** Who and what a server knows: tenants, clients, screenings; from files or by default. */
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { z } from 'zod';
+import { streamDataset, UUID, writeDataset } from '../../engine/data/dataset.ts';
+import {
+  GENERATED_WINDOW,
+  generateScreenings,
+  type GeneratorOptions,
+} from '../../fixtures/dataset/generator.ts';
+import { compareInstants, formatInstant, instant, shift } from '../../engine/data/instant.ts';
+import type { Screening } from '../../engine/data/screening.ts';
+import { createClientRegistry, hashSecret } from '../auth/clients.ts';
+import type { Connections } from '../store/connections.ts';
+import type { Database } from '../store/database.ts';
+import { readEvents, writeEvents } from '../events/events.ts';
+import type { ClientRegistry } from '../parts.ts';
+import { forgetTenant, storeScreenings } from '../store/store.ts';
+
+export const CLIENT_ROLES = [
+  'primary',
+  'secondTenant',
+  'notOnboarded',
+  'unauthorized',
+  'invalidGrant',
+  'scratch',
+] as const;
+/** What a client stands for in a target file; scratch: an onboarded tenant without screenings. */
+export type ClientRole = (typeof CLIENT_ROLES)[number];
+
+export interface ProvisionedTenant {
+  readonly tenantId: string;
+  readonly onboarded: boolean;
+  /** Where its screenings come from. Absent: it has none. */
+  readonly screenings?: { readonly file: string } | { readonly generate: Omit<GeneratorOptions, 'tenantId'> };
+}
+
+export interface ProvisionedClient {
+  readonly role?: ClientRole;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly tenantId: string;
+  readonly scopes: readonly string[];
+  readonly grantTypes: readonly string[];
+  readonly suspended: boolean;
+}
+
+export interface ProvisioningSet {
+  readonly tenants: readonly ProvisionedTenant[];
+  readonly clients: readonly ProvisionedClient[];
+}
+
+export const TENANTS = {
+  primary: '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01',
+  secondTenant: '1b9e2c40-8a7d-4f13-b2c6-5e4d3c2b1a02',
+  notOnboarded: '42f6d0aa-6c1b-4e8f-8d3e-9a7b5c3d1f03',
+  scratch: 'c3a8e6f4-2d5b-47c9-a1e0-7f6d5b4c3a04',
+} as const;
+
+export interface DefaultSetOptions {
+  /** Screenings of primary. Default 3,500; 0 for none. */
+  readonly count?: number;
+  /** Screenings of the second tenant. Default 300. */
+  readonly secondCount?: number;
+  readonly seed?: number;
+  readonly bigIds?: boolean;
+}
+
+/** Two tenants whose screenings interleave in time, and a client for every error; secrets are made anew each time. */
+export function defaultProvisioning(options: DefaultSetOptions = {}): ProvisioningSet {
+  const { count = 3_500, secondCount = 300, seed = 1, bigIds = true } = options;
+  const generated = (generate: Omit<GeneratorOptions, 'tenantId'>): Partial<ProvisionedTenant> =>
+    generate.count > 0 ? { screenings: { generate } } : {};
+  const onboarded = true;
+  return {
+    tenants: [
+      { tenantId: TENANTS.primary, onboarded, ...generated({ count, seed, bigIds }) },
+      {
+        tenantId: TENANTS.secondTenant,
+        onboarded,
+        ...generated({ count: secondCount, seed: seed + 1, bigIds, idOffset: 5_000_000n }),
+      },
+      { tenantId: TENANTS.scratch, onboarded },
+      { tenantId: TENANTS.notOnboarded, onboarded: false },
+    ],
+    clients: [
+      client('primary', TENANTS.primary),
+      client('secondTenant', TENANTS.secondTenant),
+      client('notOnboarded', TENANTS.notOnboarded),
+      { ...client('unauthorized', TENANTS.primary), grantTypes: ['authorization_code'] },
+      { ...client('invalidGrant', TENANTS.primary), suspended: true },
+      client('scratch', TENANTS.scratch),
+    ],
+  };
+}
+
+function client(role: ClientRole, tenantId: string): ProvisionedClient {
+  return {
+    role,
+    clientId: `${role}-client`,
+    clientSecret: randomBytes(24).toString('base64url'),
+    tenantId,
+    scopes: ['screenings.read'],
+    grantTypes: ['client_credentials'],
+    suspended: false,
+  };
+}
+
+/**
+ * The default set with dataset files in place of the generated screenings: the first file is primary's, the second
+ * the second tenant's; whose they are is read from their first lines. Throws DatasetError or the file system's error.
+ */
+export async function provisioningOfDatasets(files: readonly string[]): Promise<ProvisioningSet> {
+  const set = defaultProvisioning({ count: 0, secondCount: 0 });
+  const renamed = new Map<string, ProvisionedTenant>();
+  for (const [place, file] of files.entries()) {
+    const replaced = [TENANTS.primary, TENANTS.secondTenant][place];
+    if (!replaced) throw new Error('at most two datasets: the one of primary and the one of secondTenant');
+    for await (const { tenantId } of streamDataset(file)) {
+      renamed.set(replaced, { tenantId: tenantId.toLowerCase(), onboarded: true, screenings: { file } });
+      break;
+    }
+  }
+  return {
+    tenants: set.tenants.map((tenant) => renamed.get(tenant.tenantId) ?? tenant),
+    clients: set.clients.map((known) => ({
+      ...known,
+      tenantId: renamed.get(known.tenantId)?.tenantId ?? known.tenantId,
+    })),
+  };
+}
+
+const uuid = z.string().regex(UUID, 'must be a UUID').toLowerCase();
+const provisioningFile = z.strictObject({
+  tenants: z.array(
+    z.strictObject({
+      tenantId: uuid,
+      onboarded: z.boolean().default(true),
+      dataset: z.string().optional(),
+    }),
+  ),
+  clients: z.array(
+    z.strictObject({
+      role: z.enum(CLIENT_ROLES).optional(),
+      clientId: z.string().min(1),
+      clientSecret: z.string().min(1),
+      tenantId: uuid,
+      scopes: z.array(z.string()).default(['screenings.read']),
+      grantTypes: z.array(z.string()).default(['client_credentials']),
+      suspended: z.boolean().default(false),
+    }),
+  ),
+});
+
+/** Reads a provisioning file; dataset paths are relative to it. Throws an Error that names the file and the member. */
+export async function readProvisioning(path: string): Promise<ProvisioningSet> {
+  const wrong = (what: string, cause?: unknown): Error => new Error(`${path}: ${what}`, { cause });
+  let value: unknown;
+  try {
+    value = JSON.parse(await readFile(path, 'utf8'));
+  } catch (error) {
+    throw wrong((error as Error).message, error);
+  }
+  const parsed = provisioningFile.safeParse(value);
+  if (!parsed.success) {
+    const { path: member = [], message = 'invalid' } = parsed.error.issues[0] ?? {};
+    throw wrong(member.length > 0 ? `${member.join('.')}: ${message}` : message);
+  }
+  return {
+    tenants: parsed.data.tenants.map(({ dataset, ...tenant }) => ({
+      ...tenant,
+      ...(dataset === undefined ? {} : { screenings: { file: resolve(dirname(path), dataset) } }),
+    })),
+    clients: parsed.data.clients.map(({ role, ...known }) => ({ ...known, ...(role ? { role } : {}) })),
+  };
+}
+
+/** A set that the database holds, with what a server and a target file need of it. */
+export interface Provisioned extends AsyncDisposable {
+  readonly set: ProvisioningSet;
+  readonly clients: ClientRegistry;
+  /** Lower case. */
+  readonly onboarded: ReadonlySet<string>;
+  /** Where primary's screenings lie; absent if it has none. */
+  readonly window?: { readonly from: string; readonly to: string };
+  /** Absolute paths; absent where the tenant has no screenings. */
+  readonly files: {
+    readonly dataset?: string;
+    readonly secondDataset?: string;
+    readonly events?: string;
+  };
+}
+
+export interface LoadOptions {
+  /** Where dataset and event files of generated screenings are written. Default: a temporary directory. */
+  readonly directory?: string;
+  /** What the names of those files begin with. */
+  readonly prefix?: string;
+  /** A tenant that has screenings keeps them; no dataset is written of what may have changed since. */
+  readonly keep?: boolean;
+  /** How dear a guess at a secret is: scrypt's N. Default 16,384. */
+  readonly hashCost?: number;
+  /** Told now and then how many screenings of a tenant were stored. */
+  readonly onProgress?: (tenantId: string, stored: number) => void;
+}
+
+const PROGRESS_EVERY = 100_000;
+/** Larger sets get an event file only where one is asked for. */
+const MAX_EVENTS_UNASKED = 20_000;
+
+/** Stores a set's screenings in place of what its tenants had. Throws DatasetError for a line that is none of theirs. */
+export async function loadProvisioning(
+  database: Database,
+  set: ProvisioningSet,
+  options: LoadOptions = {},
+): Promise<Provisioned> {
+  const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'screenings-data-')));
+  await mkdir(directory, { recursive: true });
+  const fileOf = (name: string): string => join(directory, `${options.prefix ?? ''}${name}.ndjson`);
+  await using connections = database.connect();
+  const idOf = (role: ClientRole): string | undefined =>
+    set.clients.find((known) => known.role === role)?.tenantId;
+  const names = new Map([
+    [idOf('secondTenant'), 'secondDataset'],
+    [idOf('primary'), 'dataset'],
+  ]);
+
+  const files: { dataset?: string; secondDataset?: string; events?: string } = {};
+  let window: Provisioned['window'];
+  for (const tenant of set.tenants) {
+    if (options.keep && (await hasEvents(connections, tenant.tenantId))) continue;
+    await forgetTenant(connections, tenant.tenantId);
+    if (!tenant.screenings) continue;
+    const seen = watch(tenant, options.onProgress);
+    await storeScreenings(connections, seen.screenings());
+    const name = names.get(tenant.tenantId) as 'dataset' | 'secondDataset' | undefined;
+    if (name) files[name] = await datasetFile(tenant, fileOf(name));
+    if (name !== 'dataset') continue;
+    window = 'generate' in tenant.screenings ? GENERATED_WINDOW : seen.window();
+    if (seen.count() > MAX_EVENTS_UNASKED) continue;
+    files.events = fileOf('events');
+    await writeEvents(files.events, connections, tenant.tenantId);
+  }
+  await analyze(connections);
+
+  const registered = set.clients.map(async ({ clientSecret, ...known }) => ({
+    ...known,
+    secret: await hashSecret(clientSecret, options.hashCost),
+  }));
+  return {
+    set,
+    clients: await createClientRegistry(await Promise.all(registered)),
+    onboarded: new Set(set.tenants.filter((t) => t.onboarded).map((t) => t.tenantId.toLowerCase())),
+    ...(window ? { window } : {}),
+    files,
+    async [Symbol.asyncDispose]() {
+      if (!options.directory) await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function hasEvents(connections: Connections, tenantId: string): Promise<boolean> {
+  return (await readEvents(connections, tenantId, 0n, 1)).length > 0;
+}
+
+async function datasetFile({ tenantId, screenings }: ProvisionedTenant, path: string): Promise<string> {
+  if (screenings && 'file' in screenings) return resolve(screenings.file);
+  if (screenings) await writeDataset(path, generateScreenings({ tenantId, ...screenings.generate }), 0o600);
+  return path;
+}
+
+/** A tenant's screenings, counted, and their extent in time, while they pass. */
+function watch(tenant: ProvisionedTenant, onProgress: LoadOptions['onProgress']) {
+  const { tenantId, screenings: source } = tenant;
+  let stored = 0;
+  let first: string | undefined;
+  let last: string | undefined;
+  return {
+    async *screenings(): AsyncGenerator<Screening> {
+      if (!source) return;
+      const all =
+        'file' in source ? streamDataset(source.file) : generateScreenings({ tenantId, ...source.generate });
+      for await (const screening of all) {
+        if (screening.tenantId.toLowerCase() !== tenantId) {
+          throw new Error(
+            `screening ${screening.id} belongs to ${screening.tenantId} and not to ${tenantId}`,
+          );
+        }
+        const { testTime } = screening;
+        if ('file' in source) {
+          if (!first || compareInstants(instant(testTime), instant(first)) < 0) first = testTime;
+          if (!last || compareInstants(instant(testTime), instant(last)) > 0) last = testTime;
+        }
+        yield screening;
+        stored += 1;
+        if (stored % PROGRESS_EVERY === 0) onProgress?.(tenantId, stored);
+      }
+    },
+    count: () => stored,
+    window: (): Provisioned['window'] =>
+      first && last
+        ? { from: formatInstant(instant(first)), to: formatInstant(shift(instant(last), 1n, 6)) }
+        : undefined,
+  };
+}
+
+async function analyze(connections: Connections): Promise<void> {
+  await connections.transaction(async (client) => void (await client.query('ANALYZE screening, event')));
+}

@@ -1,0 +1,121 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { promisify } from 'node:util';
+import { expect } from '@playwright/test';
+import { decodeJwt } from 'jose';
+import pg from 'pg';
+import { generateScreenings } from '../../fixtures/dataset/generator.ts';
+import { TENANTS } from './provisioning.ts';
+import type { ReferenceServer } from './start.ts';
+import { mintToken, screeningsUrl, send, test, walk } from '../testing.ts';
+
+const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
+
+async function walkOf(server: ReferenceServer, role: 'primary' | 'scratch'): Promise<string[]> {
+  const target = server.target();
+  const client = target.clients[role] ?? target.clients.primary;
+  const url = `${screeningsUrl(target, client.tenantId)}?${WINDOW}&pageSize=1000`;
+  return (await walk(url, await mintToken(target, client))).items;
+}
+
+test('two origins and a path prefix: each serves its own, next keeps the prefix', async ({ start }) => {
+  const server = await start({ separateOrigins: true, pathPrefix: '/api' });
+  const target = server.target();
+  expect(new URL(target.baseUrl).origin).not.toBe(new URL(target.authUrl).origin);
+  expect(target.baseUrl).toMatch(/\/api$/);
+  expect(await walkOf(server, 'primary')).toHaveLength(3_500);
+
+  const post = { method: 'POST', body: new URLSearchParams({ grant_type: 'client_credentials' }) };
+  expect((await send(`${target.baseUrl}/oauth/token`, post)).status).toBe(404);
+  expect((await send(screeningsUrl({ baseUrl: target.authUrl }, TENANTS.primary))).status).toBe(404);
+  expect((await send(`${new URL(target.authUrl).origin}/oauth/token`, post)).status).toBe(404);
+});
+
+test('a token lasts as long as asked', async ({ start }) => {
+  const target = (await start({ tokenLifetimeSeconds: 20 })).target();
+  const { exp = 0, iat = 0 } = decodeJwt(await mintToken(target, target.clients.primary));
+  expect(exp - iat).toBe(20);
+});
+
+test('a part replaced and a handler wrapped: the rest stays right', async ({ start }) => {
+  const seen: string[] = [];
+  const server = await start({
+    wrapParts: (parts) => ({
+      ...parts,
+      store: { ...parts.store, page: (query) => parts.store.page({ ...query, pageSize: 1 }) },
+    }),
+    wrapHandler: (handler) => (request) => {
+      seen.push(request.method);
+      return handler(request);
+    },
+  });
+  const target = server.target();
+  const url = `${screeningsUrl(target, TENANTS.primary)}?${WINDOW}`;
+  const authorization = `Bearer ${await mintToken(target, target.clients.primary)}`;
+  const { json } = await send(url, { headers: { authorization } });
+  expect((json as { items: unknown[] }).items).toHaveLength(1);
+  expect(seen).toEqual(['POST', 'GET']);
+});
+
+test.describe('ingestion while the server runs', () => {
+  test.describe.configure({ mode: 'serial' });
+  const screenings = [...generateScreenings({ tenantId: TENANTS.scratch, count: 60, seed: 5, bigIds: true })];
+  const lines = screenings.map(({ json }) => json);
+
+  test('in the same process, and taken away again', async ({ start }) => {
+    const server = await start();
+    expect(await walkOf(server, 'scratch')).toEqual([]);
+    await server.ingest(screenings.slice(0, 30));
+    await server.ingest(lines.slice(30));
+    expect((await walkOf(server, 'scratch')).sort()).toEqual([...lines].sort());
+    await server.clear(TENANTS.scratch);
+    expect(await walkOf(server, 'scratch')).toEqual([]);
+  });
+
+  test('a line that is no screening stores nothing', async ({ start }) => {
+    const server = await start();
+    await expect(server.ingest([...lines.slice(0, 3), '{}'])).rejects.toThrow('"id" must be an integer');
+    expect(await walkOf(server, 'scratch')).toEqual([]);
+  });
+
+  test('an id that is there already stores nothing', async ({ start }) => {
+    const server = await start();
+    await expect(server.ingest([...lines, ...lines.slice(0, 1)])).rejects.toThrow(/duplicate key/);
+    expect(await walkOf(server, 'scratch')).toEqual([]);
+  });
+
+  test('by the command of the target file', async ({ start }) => {
+    const server = await start();
+    const command = promisify(execFile)('sh', ['-c', server.target().ingest]);
+    command.child.stdin?.end(lines.map((line) => `${line}\n`).join(''));
+    await command;
+    expect((await walkOf(server, 'scratch')).sort()).toEqual([...lines].sort());
+    await server.clear(TENANTS.scratch);
+  });
+});
+
+test('the embedded database does not outlive its process, even if that is killed', async () => {
+  const script = `
+    const { openDatabase } = await import('./reference-server/store/database.ts');
+    console.log((await openDatabase('embedded')).url);
+    setInterval(() => {}, 1000);`;
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  const url = line.toString().trim();
+  const reach = async (): Promise<string> => {
+    const client = new pg.Client({ connectionString: url });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      await client.end();
+      return 'there';
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code ?? 'broken';
+    }
+  };
+  expect(await reach()).toBe('there');
+  child.kill('SIGKILL');
+  await expect.poll(reach, { timeout: 20_000 }).toBe('ECONNREFUSED');
+});

@@ -1,0 +1,94 @@
+/** How a reference server describes itself: the content of its target file. */
+import type { Operations } from './operations.ts';
+import type { ServiceParts } from '../parts.ts';
+import type { ClientRole, Provisioned } from './provisioning.ts';
+import type { RateLimit } from '../http/rate-limit.ts';
+
+export interface TargetClient {
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly tenantId: string;
+}
+
+/** A target file's content; paths are absolute. */
+export interface ReferenceTarget {
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly clients: { readonly primary: TargetClient } & Partial<Record<ClientRole, TargetClient>>;
+  readonly window?: { readonly from: string; readonly to: string };
+  readonly dataset?: string;
+  readonly secondDataset?: string;
+  readonly events?: string;
+  readonly expiredToken: string;
+  readonly errorCodePointer: string;
+  readonly rateLimit?: {
+    readonly probe: true;
+    readonly maxRequests: number;
+    readonly maxSeconds: number;
+  };
+  readonly fault?: { readonly start: string; readonly stop: string };
+  /** Shell command that stores the screenings that it reads, dataset lines on its standard input. */
+  readonly ingest: string;
+}
+
+export interface Described {
+  readonly rateLimit?: RateLimit;
+  readonly eventsFile?: string;
+  /** Whether the commands that break and heal the server are told. */
+  readonly faultCommands: boolean;
+}
+
+export async function describeTarget(
+  parts: ServiceParts,
+  { set, window, files }: Provisioned,
+  operations: Operations,
+  { rateLimit, eventsFile, faultCommands }: Described,
+): Promise<ReferenceTarget> {
+  const clients: Partial<Record<ClientRole, TargetClient>> = {};
+  for (const { role, clientId, clientSecret, tenantId } of set.clients) {
+    if (role) clients[role] = { clientId, clientSecret, tenantId };
+  }
+  const { primary } = clients;
+  if (!primary) throw new Error('the provisioning has no client with the role "primary"');
+  const events = eventsFile ?? files.events;
+  return {
+    name: 'reference server',
+    baseUrl: parts.baseUrl,
+    authUrl: parts.authUrl,
+    clients: { ...clients, primary },
+    ...(window ? { window } : {}),
+    ...files,
+    ...(events ? { events } : {}),
+    expiredToken: await mintExpired(parts, primary),
+    errorCodePointer: '/code',
+    ...(rateLimit ? { rateLimit: probeOf(rateLimit) } : {}),
+    ...(faultCommands
+      ? { fault: { start: operations.command('outage-begin'), stop: operations.command('outage-end') } }
+      : {}),
+    ingest: operations.command('ingest'),
+  };
+}
+
+/** A real token that ran out an hour ago. */
+function mintExpired(parts: ServiceParts, { clientId, tenantId }: TargetClient): Promise<string> {
+  const exp = Math.floor(parts.now() / 1000) - 3_600;
+  return parts.tokens.mint({
+    iss: parts.issuer,
+    aud: parts.audience,
+    sub: clientId,
+    iat: exp - 3_600,
+    exp,
+    scope: 'screenings.read',
+    tenant_id: tenantId,
+  });
+}
+
+/** Enough requests and time to get past the limit once and be served again. */
+function probeOf({ limit, windowMs, burst = 0 }: RateLimit): NonNullable<ReferenceTarget['rateLimit']> {
+  return {
+    probe: true,
+    maxRequests: Math.max(2_000, 3 * (limit + burst)),
+    maxSeconds: Math.max(60, Math.ceil((3 * windowMs) / 1_000)),
+  };
+}

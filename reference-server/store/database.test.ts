@@ -1,0 +1,136 @@
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { test as plain, expect } from '@playwright/test';
+import pg from 'pg';
+import { type DatabaseChoice, openDatabase } from './database.ts';
+import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
+import { startReferenceServer } from '../run/start.ts';
+import { type Received, mintToken, screeningsUrl, send, skipWithoutEngine, test, walk } from '../testing.ts';
+
+const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-01T00:00:00Z';
+
+/** Walks primary's 50 screenings, one of which stands at the end of the window and so outside. */
+async function walkWith(database: DatabaseChoice): Promise<string> {
+  const provisioning = defaultProvisioning({ count: 50, secondCount: 30 });
+  await using server = await startReferenceServer({ database, provisioning });
+  const target = server.target();
+  const { primary } = target.clients;
+  const url = `${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=7`;
+  const { items } = await walk(url, await mintToken(target, primary));
+  expect(items).toHaveLength(49);
+  return server.databaseDescription;
+}
+
+plain.describe('each way to a database serves a walk', () => {
+  plain('embedded', async () => {
+    expect(await walkWith('embedded')).toBe('embedded PostgreSQL');
+  });
+
+  plain('testcontainers', async () => {
+    plain.setTimeout(300_000);
+    await skipWithoutEngine();
+    expect(await walkWith('testcontainers')).toMatch(/^PostgreSQL in a container/);
+  });
+
+  test('DATABASE_URL, which is left as it was found', async ({ database }) => {
+    const url = new URL(database.url);
+    url.search = '';
+    const before = await schemas(url.href);
+    expect(await walkWith({ url: url.href })).toBe('the database of DATABASE_URL');
+    expect(await schemas(url.href)).toEqual(before);
+  });
+});
+
+async function schemas(url: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<{ nspname: string }>(
+    "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' ORDER BY 1",
+  );
+  await client.end();
+  return rows.map(({ nspname }) => nspname);
+}
+
+test('a database that is not there is one clear error', async () => {
+  await expect(openDatabase({ url: 'postgres://nobody@127.0.0.1:9/none' })).rejects.toThrow(
+    /^the database of DATABASE_URL: connect ECONNREFUSED 127\.0\.0\.1:9/,
+  );
+});
+
+test('a database that never answers is one clear error too', async () => {
+  const mute = createServer(() => {}).listen(0, '127.0.0.1');
+  await new Promise((resolve) => mute.once('listening', resolve));
+  const { port } = mute.address() as AddressInfo;
+  await expect(openDatabase({ url: `postgres://nobody@127.0.0.1:${port}/none` })).rejects.toThrow(/timeout/);
+  mute.close();
+});
+
+test('a database that goes: 503 service_unavailable, and service again when it is back', async ({
+  start,
+}) => {
+  const server = await start();
+  const target = server.target();
+  const { primary } = target.clients;
+  const token = await mintToken(target, primary);
+  const request = (): Promise<Received> =>
+    send(`${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=3`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+  const before = await request();
+  expect(before.status).toBe(200);
+
+  await server.interruptDatabase();
+  for (const answer of await Promise.all([request(), request(), request()])) {
+    expect(answer.status).toBe(503);
+    expect(answer.json).toMatchObject({ code: 'service_unavailable' });
+  }
+  expect((await mintToken(target, primary)).length).toBeGreaterThan(0);
+
+  await server.restoreDatabase();
+  expect(await request()).toMatchObject({ status: 200, text: before.text });
+});
+
+test('connections broken behind the back of the server: no request after the break is lost', async ({
+  start,
+  database,
+}) => {
+  const server = await start();
+  const target = server.target();
+  const { primary } = target.clients;
+  const token = await mintToken(target, primary);
+  const url = `${screeningsUrl(target, primary.tenantId)}?${WINDOW}`;
+  const request = (): Promise<Received> => send(url, { headers: { authorization: `Bearer ${token}` } });
+  expect((await request()).status).toBe(200);
+
+  const killer = new pg.Client({ connectionString: database.url });
+  await killer.connect();
+  await killer.query(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'screenings-%' AND pid <> pg_backend_pid()",
+  );
+  await killer.end();
+  await expect.poll(async () => (await request()).status).toBe(200);
+});
+
+test('every page is one stretch of the one index, planned once for any window and size', async ({
+  database,
+  server,
+}) => {
+  expect(server.target().clients.primary.tenantId).toBe(TENANTS.primary);
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  for (const begin of ['at >= $2', '(at, screening.id) > ($2, 17)']) {
+    await client.query(
+      `PREPARE page (uuid, numeric, numeric, int) AS SELECT id::text, test_time, json FROM screening
+       WHERE tenant = $1 AND at < $3 AND ${begin} ORDER BY at, screening.id LIMIT $4`,
+    );
+    const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+      `EXPLAIN EXECUTE page ('${TENANTS.primary}', 1706745600, 1738368000, 101)`,
+    );
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    expect(plan).toContain('Index Scan using screening_page');
+    expect(plan, 'with parameters, so it is kept').toContain('$3');
+    expect(plan).not.toMatch(/Filter|Sort/);
+    await client.query('DEALLOCATE page');
+  }
+  await client.end();
+});
