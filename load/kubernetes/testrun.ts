@@ -1,4 +1,4 @@
-/** The TestRun of k6's operator (k6.io/v1alpha1), as far as the kit writes it; operator/ has its whole definition. */
+/** The TestRun of k6's operator (k6.io/v1alpha1), as far as the kit writes it. */
 
 export interface EnvVar {
   readonly name: string;

@@ -142,6 +142,7 @@ With k6's operator installed, and the secrets in the environment:
 \`\`\`sh
 kubectl create secret generic ${name} \\
 ${literals}
+kubectl apply --server-side --dry-run=server -f testrun.json   # the operator's definition accepts it
 kubectl apply --server-side -f configmap.json -f testrun.json
 \`\`\`
 
