@@ -4,6 +4,8 @@
  */
 import { defineConfig } from '@playwright/test';
 
+process.env['SCREENINGS_HOST'] = 'playwright';
+
 export default defineConfig({
   testDir: '.',
   testMatch: ['specs/*.spec.ts', 'properties/*.spec.ts'],

@@ -2,7 +2,7 @@
 import { KIT_NAME, KIT_VERSION } from '../engine/package.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import type { Finding, Ledger } from '../engine/run/state/ledger.ts';
-import type { FailedPreconditions } from '../engine/run/schedule/run-probe.ts';
+import type { FailedPreconditions } from '../engine/run/schedule/run-check.ts';
 import {
   CLASSES,
   REQUIREMENTS,
@@ -136,7 +136,7 @@ function resultOf(
     return {
       ...common,
       status: 'error',
-      reason: `the kit went wrong in "${error.name}": ${error.reason}`,
+      reason: `the kit went wrong in "${error.title}": ${error.reason}`,
       failures: [],
     };
   const reason = untestedReason(outcomes, checks, facts);
@@ -146,7 +146,7 @@ function resultOf(
 }
 
 function untestedReason(outcomes: Ledger['outcomes'], checks: number, facts: RunFacts): string | undefined {
-  const required = outcomes.filter(({ supplement }) => !supplement);
+  const required = outcomes.filter(({ isSupplement }) => !isSupplement);
   // What a check had seen until its share of a budget was spent counts.
   const untested = required.find(
     ({ state, shareSpent }) => state === 'untested' && !(shareSpent && checks > 0),
@@ -172,9 +172,9 @@ function becauseOfOthers(
   );
   return results.map((result) => {
     const cause = outcomes.find(
-      ({ ids, state, because, supplement }) =>
+      ({ ids, state, because, isSupplement }) =>
         state === 'untested' &&
-        !supplement &&
+        !isSupplement &&
         because &&
         because !== result.id &&
         ids.includes(result.id) &&

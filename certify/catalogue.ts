@@ -3,7 +3,7 @@ import { UsageError } from '../engine/errors.ts';
 import { REQUIREMENTS, type Requirement } from '../engine/requirements.ts';
 import { nearest } from '../engine/target/usage.ts';
 import { LAWS } from '../properties/laws.ts';
-import { PROBES } from '../specs/probes.ts';
+import { SPECS } from '../specs/all.ts';
 import { MISTAKES, mistakeOf } from './diagnosis/mistakes/all.ts';
 import type { Mistake } from './diagnosis/mistakes/mistake.ts';
 import { SIGNATURES } from './diagnosis/signatures.ts';
@@ -50,7 +50,7 @@ export function explain(name: string, columns = 80): string {
       `--explain: no requirement and no known mistake "${name}"; did you mean "${nearest(name, known)}"?`,
     );
   }
-  const tried = [...PROBES, ...LAWS].filter(({ ids }) => ids.includes(found.id)).map(({ name }) => name);
+  const tried = [...SPECS, ...LAWS].filter(({ ids }) => ids.includes(found.id)).map(({ title }) => title);
   const part = partOf(columns);
   return [
     `${found.id}  ${found.level}  §${found.section} ${sectionTitle(found.section)}`,

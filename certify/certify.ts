@@ -3,9 +3,10 @@ import { once, setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Kit, DEFAULTS, type KitOptions } from '../engine/run/kit.ts';
 import type { Finding } from '../engine/run/state/ledger.ts';
-import { inOrder, sideBySide, type Probe } from '../engine/run/probe.ts';
+import { inOrder, type Check } from '../engine/run/check.ts';
+import { mapConcurrently } from '../engine/run/concurrent.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
-import { preconditionsOf, runProbe } from '../engine/run/schedule/run-probe.ts';
+import { preconditionsOf, runCheck } from '../engine/run/schedule/run-check.ts';
 import {
   REQUIREMENTS,
   requirement,
@@ -14,20 +15,20 @@ import {
 } from '../engine/requirements.ts';
 import type { Target } from '../engine/target/target.ts';
 import { LAWS } from '../properties/laws.ts';
-import { PROBES } from '../specs/probes.ts';
+import { SPECS } from '../specs/all.ts';
 import { buildReport } from './build-report.ts';
 import type { Report } from './report.ts';
-import { beginningWith, oneAtATime, shareOf, sideBySideLanes, stagesOf, type Lane } from './schedule.ts';
+import { beginningWith, oneAtATime, shareOf, concurrentLanes, stagesOf, type Lane } from './schedule.ts';
 
 /** How far a run is. */
 export interface Progress {
   readonly planned: number;
   readonly done: number;
-  /** The probe that begins now; undefined at the end. */
-  readonly probe?: Probe | undefined;
+  /** The check that begins now; undefined at the end. */
+  readonly check?: Check | undefined;
   /** What has been confirmed since the last call. */
   readonly findings: readonly Finding[];
-  /** How many requests have been sent by now: it moves within a probe too. */
+  /** How many requests have been sent by now: it moves within a check too. */
   readonly requests: () => number;
   /** How long a rate limit was waited for. */
   readonly waitedMs: () => number;
@@ -45,8 +46,8 @@ export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>>
   readonly only?: readonly RequirementId[] | undefined;
   /** What to begin with. */
   readonly first?: readonly string[] | undefined;
-  /** Default: every probe and every law. */
-  readonly probes?: readonly Probe[];
+  /** Default: every test of specs and properties. */
+  readonly checks?: readonly Check[];
   /** Classes that must have been exercised for a conformant verdict, beside core and what the target file requires. */
   readonly require?: readonly RequirementClass[];
   /** End the run at the first broken MUST. */
@@ -58,12 +59,12 @@ export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>>
   readonly onProgress?: (progress: Progress) => void;
 }
 
-/** The probes that exercise any of the selected requirements, in the order in which they run. */
-export const selectProbes = (
-  probes: readonly Probe[],
+/** The checks that exercise any of the selected requirements, in the order in which they run. */
+export const selectChecks = (
+  checks: readonly Check[],
   only: readonly RequirementId[] | undefined,
-): readonly Probe[] =>
-  inOrder(only ? probes.filter(({ ids }) => ids.some((id) => only.includes(id))) : probes);
+): readonly Check[] =>
+  inOrder(only ? checks.filter(({ ids }) => ids.some((id) => only.includes(id))) : checks);
 
 /** The ids that a selection such as `4.2,5-missing` names: ids and whole sections. Empty where nothing matches. */
 export function selectIds(words: readonly string[]): RequirementId[] {
@@ -115,14 +116,14 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   const began = performance.now();
   const { budget } = options;
   const concurrency = budget === undefined ? (options.concurrency ?? CONCURRENCY) : 1;
-  const selected = selectProbes(options.probes ?? [...PROBES, ...LAWS], options.only);
-  const probes = options.first ? beginningWith(options.first, selected) : selected;
+  const selected = selectChecks(options.checks ?? [...SPECS, ...LAWS], options.only);
+  const checks = options.first ? beginningWith(options.first, selected) : selected;
   const requests = (): number => kit.client.requests;
-  const tell = (done: number, findings: readonly Finding[], probe?: Probe): void =>
+  const tell = (done: number, findings: readonly Finding[], check?: Check): void =>
     options.onProgress?.({
-      planned: probes.length,
+      planned: checks.length,
       done,
-      probe,
+      check,
       findings: findings.filter(({ id }) => options.only?.includes(id) ?? true),
       requests,
       waitedMs: () => kit.client.waitedMs,
@@ -139,36 +140,36 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
     if (broken) stopped ??= `--fail-fast ended the run at ${broken.id}`;
   });
   let waiting = 0;
-  const run = async (probe: Probe): Promise<void> => {
+  const run = async (check: Check): Promise<void> => {
     if (stopped || signal.aborted) return;
-    tell(done, fresh.splice(0), probe);
+    tell(done, fresh.splice(0), check);
     if (budget !== undefined) kit.client.allowedUntil = requests() + shareOf(budget - requests(), waiting--);
-    await soonEnded(runProbe(kit, probe), signal);
+    await soonEnded(runCheck(kit, check), signal);
     kit.client.allowedUntil = Infinity;
     await confirm();
-    done = Math.min(probes.length, kit.ledger.outcomes.length);
+    done = Math.min(checks.length, kit.ledger.outcomes.length);
   };
   const runLane = async (lane: Lane): Promise<void> => {
-    for (const probe of lane) await run(probe);
+    for (const check of lane) await run(check);
   };
   // What all checks rest on is nobody's share.
   if (budget !== undefined) await soonEnded(foundation(kit), signal);
-  for (const stage of stagesOf(probes, budget, ({ name }) => kit.ledger.isCutShort(name))) {
-    const stageProbes = stage();
-    waiting = stageProbes.length;
-    for (const lanes of sideBySideLanes(stageProbes)) await sideBySide(lanes, runLane, concurrency);
+  for (const stage of stagesOf(checks, budget, ({ title }) => kit.ledger.isCutShort(title))) {
+    const stageChecks = stage();
+    waiting = stageChecks.length;
+    for (const lanes of concurrentLanes(stageChecks)) await mapConcurrently(lanes, runLane, concurrency);
   }
   const executed = kit.ledger.outcomes.filter(({ state }) => state === 'done').length;
-  if (signal.aborted) stopped = `${String(signal.reason)} after ${executed} of ${probes.length} checks`;
+  if (signal.aborted) stopped = `${String(signal.reason)} after ${executed} of ${checks.length} checks`;
   const preconditions = await soonEnded(
     preconditionsOf(kit).catch(() => ({})),
     signal,
   );
-  tell(probes.length, [...fresh, ...(await kit.conclude())]);
+  tell(checks.length, [...fresh, ...(await kit.conclude())]);
   return buildReport(kit, {
     startedAt,
     durationMs: performance.now() - began,
-    planned: probes.length,
+    planned: checks.length,
     selection: options.only,
     basis: preconditions ?? {},
     required: [...new Set([...(target.require ?? []), ...(options.require ?? [])])],
@@ -198,7 +199,7 @@ function endOf({ signal, deadlineMs = DEFAULT_DEADLINE_MS }: CertifyOptions): Di
   };
 }
 
-/** How long a probe may take to notice that the run is over: it may be healing what it broke. */
+/** How long a check may take to notice that the run is over: it may be healing what it broke. */
 const GRACE_MS = 3_000;
 
 /** What is under way when the run is interrupted is waited for, but not for long. */

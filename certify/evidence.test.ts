@@ -6,13 +6,13 @@ import { answers } from '../reference-server/run/alter.ts';
 import { targetFor } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/run/start.ts';
-import { PROBES } from '../specs/probes.ts';
+import { SPECS } from '../specs/all.ts';
 import { certify } from './certify.ts';
 
 test('every curl line sends what the kit sent, and shows what the report says it got', async ({
   small: { database, provisioned },
 }) => {
-  // The whole of the probes, and every command once more.
+  // The whole of the checks, and every command once more.
   test.setTimeout(400_000);
   const asked: string[] = [];
   const teapot = answers((answer, { method, path, headers, body }) => {
@@ -24,7 +24,7 @@ test('every curl line sends what the kit sent, and shows what the report says it
   await using server = await startServer(database, provisioned, teapot);
   const target = await targetFor(server, 'full');
   const headers = { 'x-gateway-key': 'gateway key' };
-  const report = await certify({ ...target, headers }, { probes: PROBES, seed: 1 });
+  const report = await certify({ ...target, headers }, { checks: SPECS, seed: 1 });
   const askedByKit = new Set(asked);
 
   const { primary, ...others } = target.clients;

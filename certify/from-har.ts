@@ -45,13 +45,13 @@ export async function judgeRecording(
   const judged = exchanges.filter((exchange) => exchange.request.channel === 'rest' || !isRedacted(exchange));
   for (const exchange of judged) kit.judgeRecorded(exchange, NOT_FROM_RECORDS);
   const seen = REQUIREMENTS.map(({ id }) => id).filter((id) => kit.ledger.checks.has(id));
-  kit.ledger.end({ name: 'recorded traffic', ids: seen, state: 'done', supplement: false });
+  kit.ledger.end({ title: 'recorded traffic', ids: seen, state: 'done', isSupplement: false });
   kit.ledger.end({
-    name: 'what recorded traffic does not show',
+    title: 'what recorded traffic does not show',
     ids: REQUIREMENTS.map(({ id }) => id).filter((id) => !seen.includes(id)),
     state: 'untested',
     reason: 'recorded traffic does not show it; certify the target itself',
-    supplement: false,
+    isSupplement: false,
   });
   const first = Math.min(...exchanges.map(({ startedAtMs }) => startedAtMs), Date.now());
   const report = buildReport(kit, {

@@ -32,19 +32,19 @@ export function showProgress(
     again.refresh();
   };
   const now = (): void => {
-    if (!latest?.probe) return;
-    const { done, planned, probe, requests } = latest;
+    if (!latest?.check) return;
+    const { done, planned, check, requests } = latest;
     const counted = [
       `${done}/${planned}`,
       ...(failed.size > 0 ? [`${failed.size} failed`] : []),
       `${requests()} requests`,
     ];
-    const text = `${counted.join(', ')}  ${probe.name}`;
+    const text = `${counted.join(', ')}  ${check.title}`;
     if (!moves) return line(text);
     const columns = out.columns || 80;
     out.write(`\r\x1b[K${text.length < columns ? text : `${text.slice(0, columns - 2)}…`}`);
   };
-  // Within a long probe too: silence looks like a run that hangs.
+  // Within a long check too: silence looks like a run that hangs.
   const again = setInterval(now, everyMs).unref();
   return {
     tell(progress) {

@@ -4,9 +4,9 @@ import { FAULTS } from '../reference-server/faults/all.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/run/start.ts';
 import { certify } from './certify.ts';
-import type { Probe } from '../engine/run/probe.ts';
+import type { Access, Check } from '../engine/run/check.ts';
 import { targetFor } from './proof/faults.ts';
-import { sideBySideLanes } from './schedule.ts';
+import { concurrentLanes } from './schedule.ts';
 
 test.describe('a budget', () => {
   for (const [budget, least] of [
@@ -37,26 +37,27 @@ test.describe('a budget', () => {
   });
 });
 
-test('what only reads runs beside its neighbours, in order; what fills the scratch tenant beside it, one by one', () => {
-  const probe = (name: string, how: Pick<Probe, 'quiet' | 'onScratch'> = {}): Probe => ({
-    name,
-    ...how,
+test('checks that read run beside their neighbours in order, those that write to the scratch tenant beside them one by one', () => {
+  const check = (title: string, access: Access): Check => ({
+    title,
+    access,
     ids: [],
-    precondition: 'page',
+    needs: 'page',
+    isSupplement: false,
     run: async () => {},
   });
-  const quiet = { quiet: true };
-  const onScratch = { onScratch: true };
-  const groups = sideBySideLanes([
-    probe('a', quiet),
-    probe('b', quiet),
-    probe('c'),
-    probe('d', quiet),
-    probe('e', onScratch),
-    probe('f', onScratch),
-    probe('g', quiet),
-    probe('h'),
+  const groups = concurrentLanes([
+    check('a', 'reads'),
+    check('b', 'reads'),
+    check('c', 'exclusive'),
+    check('d', 'reads'),
+    check('e', 'scratch'),
+    check('f', 'scratch'),
+    check('g', 'reads'),
+    check('h', 'exclusive'),
   ]);
-  const said = groups.map((lanes) => lanes.map((lane) => lane.map(({ name }) => name).join('')).join(' | '));
+  const said = groups.map((lanes) =>
+    lanes.map((lane) => lane.map(({ title }) => title).join('')).join(' | '),
+  );
   expect(said).toEqual(['a | b', 'c', 'ef | d | g', 'h']);
 });

@@ -1,60 +1,59 @@
-/** In which order checks run, which of them side by side, and what each may spend of a small budget. */
-import type { Probe } from '../engine/run/probe.ts';
+/** In which order checks run, which of them run concurrently, and what each may spend of a small budget. */
+import { runsEarly, type Check } from '../engine/run/check.ts';
 
-/** What runs one after another; each stage is known when it begins. */
-export type Stage = () => readonly Probe[];
+/** Checks that run one after another; each stage is known when it begins. */
+export type Stage = () => readonly Check[];
 
 /**
- * All at once, or with a budget: what no other check asks first, then once more what its share was too small for,
- * then the checks that only look further.
+ * One stage, or with a budget three: what the requirements ask, once more what its share was too small for, and then
+ * the checks that go beyond the requirements.
  */
 export function stagesOf(
-  probes: readonly Probe[],
+  checks: readonly Check[],
   budget: number | undefined,
-  isCutShort: (probe: Probe) => boolean,
+  isCutShort: (check: Check) => boolean,
 ): Stage[] {
-  if (budget === undefined) return [() => probes];
-  const required = probes.filter(({ supplement }) => !supplement);
+  if (budget === undefined) return [() => checks];
+  const required = checks.filter(({ isSupplement }) => !isSupplement);
   return [
     () => required,
     () => required.filter(isCutShort),
-    () => probes.filter(({ supplement }) => supplement),
+    () => checks.filter(({ isSupplement }) => isSupplement),
   ];
 }
 
-/** The checks of these requirements before the others, but for what would disturb them. */
-export function beginningWith(ids: readonly string[], probes: readonly Probe[]): readonly Probe[] {
-  const early = ({ ids: of, last, guesses }: Probe): boolean =>
-    !last && !guesses && of.some((id) => ids.includes(id));
-  return [...probes.filter(early), ...probes.filter((probe) => !early(probe))];
+/** The checks of these requirements before the others, except those that would disturb others. */
+export function beginningWith(ids: readonly string[], checks: readonly Check[]): readonly Check[] {
+  const isFirst = (check: Check): boolean => runsEarly(check) && check.ids.some((id) => ids.includes(id));
+  return [...checks.filter(isFirst), ...checks.filter((check) => !isFirst(check))];
 }
 
 const LEAST_SHARE = 2;
-/** The rest is kept to ask again what fails. */
+/** The rest is kept for confirmations. */
 const SPENDABLE = 0.9;
 
-/** Of what is left, twice an equal part: many checks ask little. */
+/** Requests a check may send: twice an equal part of what is left, since many checks need few. */
 export const shareOf = (left: number, waiting: number): number =>
   Math.max(LEAST_SHARE, Math.floor((SPENDABLE * 2 * left) / waiting));
 
-/** Probes that run one after another. */
-export type Lane = readonly Probe[];
+/** Checks that run one after another. */
+export type Lane = readonly Check[];
 
 /**
- * Groups of lanes that run side by side, in the same order each time: probes that only read with their neighbours,
- * and beside them, from the beginning since it takes long, whatever changes the scratch tenant.
+ * Groups of lanes that run concurrently, in the same order each time: checks that only read run with their neighbours;
+ * those that write to the scratch tenant run beside them in one lane, from the beginning since they take long.
  */
-export function sideBySideLanes(probes: readonly Probe[]): Lane[][] {
-  const together = ({ quiet, onScratch }: Probe): boolean => (quiet || onScratch) ?? false;
-  const groups: Probe[][] = [];
-  for (const probe of probes) {
+export function concurrentLanes(checks: readonly Check[]): Lane[][] {
+  const isShared = ({ access }: Check): boolean => ['reads', 'reads late', 'scratch'].includes(access);
+  const groups: Check[][] = [];
+  for (const check of checks) {
     const before = groups.at(-1);
-    if (together(probe) && before?.[0] && together(before[0])) before.push(probe);
-    else groups.push([probe]);
+    if (isShared(check) && before?.[0] && isShared(before[0])) before.push(check);
+    else groups.push([check]);
   }
   return groups.map((group) => {
-    const scratch = group.filter(({ onScratch }) => onScratch);
-    const others = group.filter((probe) => !scratch.includes(probe)).map((probe) => [probe]);
+    const scratch = group.filter(({ access }) => access === 'scratch');
+    const others = group.filter((check) => !scratch.includes(check)).map((check) => [check]);
     return scratch.length > 0 ? [scratch, ...others] : others;
   });
 }

@@ -34,11 +34,11 @@ test('a key, a target file and a folder are reasons; q ends', async () => {
 });
 
 test('what failed goes first, but for what would disturb the others', () => {
-  const probe = (name: string, ids: readonly string[], last = false) =>
-    ({ name, ids, last, precondition: 'page', run: async () => {} }) as never;
+  const check = (title: string, ids: readonly string[], access = 'exclusive') =>
+    ({ title, ids, access, needs: 'page', run: async () => {} }) as never;
   const order = beginningWith(
     ['5-missing'],
-    [probe('a', ['4.2-window']), probe('b', ['5-missing']), probe('c', ['5-missing'], true)],
+    [check('a', ['4.2-window']), check('b', ['5-missing']), check('c', ['5-missing'], 'disturbs')],
   );
-  expect(order.map(({ name }) => name).join('')).toBe('bac');
+  expect(order.map(({ title }) => title).join('')).toBe('bac');
 });

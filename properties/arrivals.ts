@@ -7,7 +7,7 @@ import { compareKeys, Oracle } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { asServed } from '../engine/run/observers/served-dataset.ts';
 import { Shrinking } from './cases.ts';
-import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe } from './law.ts';
+import { lawCheck, ORDERING, over, type Entry, type Law, type LawCheck } from './law.ts';
 import { storedBeforeComesOnce, walkIsExact } from './paging-laws.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
@@ -294,4 +294,4 @@ const around = (ordered: readonly Entry[]): { from: string; to: string } => ({
 const sayDataset = ({ steps }: Dataset): string =>
   `${steps.length} screenings, each behind the one before by: ${steps.map(({ gap }) => gap).join(', ')}`;
 
-export const ARRIVAL_LAWS: readonly LawProbe[] = [lawProbe(generated), lawProbe(arriving)];
+export const ARRIVAL_LAWS: readonly LawCheck[] = [lawCheck(generated), lawCheck(arriving)];

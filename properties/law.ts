@@ -12,7 +12,7 @@ import { amongThese, returnedAs } from '../engine/checks/returned-as.ts';
 import { streamOf } from '../engine/run/state/cover.ts';
 import { tokenVariable } from '../engine/run/evidence/evidence.ts';
 import { quote } from '../engine/run/evidence/shell.ts';
-import type { Precondition, Probe } from '../engine/run/probe.ts';
+import type { Check, Precondition } from '../engine/run/check.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import type { FetchPage, Ordering } from './paging-laws.ts';
@@ -40,7 +40,7 @@ export interface Law<Case> {
   readonly script: (example: Case) => readonly string[];
   /** Of the cases that a run asks for, this share: a costly law has fewer. */
   readonly share?: number;
-  /** Sends wrong secrets: see Probe. */
+  /** Sends wrong secrets: see Access. */
   readonly guesses?: boolean;
   /** Puts screenings into the scratch tenant. */
   readonly onScratch?: boolean;
@@ -52,23 +52,21 @@ export interface Law<Case> {
 const SHRINKS_AT_MOST = 120;
 const SHRINKING_AT_MOST_MS = 5_000;
 
-export interface LawProbe extends Probe {
+export interface LawCheck extends Check {
   /** The law's name, as counterexamples carry it. */
   readonly law: string;
   /** The same law, whose counterexamples are shrunk with so many cases at most, and for so long. */
-  readonly shrunkBy: (cases: number, atMostMs?: number) => Probe;
+  readonly shrunkBy: (cases: number, atMostMs?: number) => Check;
 }
 
-/** The law as a probe: its requirement is tested without it too. */
-export function lawProbe<Case>(law: Law<Case>): LawProbe {
-  const shrunkBy = (cases: number, atMostMs = SHRINKING_AT_MOST_MS): Probe => ({
+/** The law as a check: its requirement is tested without it too. */
+export function lawCheck<Case>(law: Law<Case>): LawCheck {
+  const shrunkBy = (cases: number, atMostMs = SHRINKING_AT_MOST_MS): Check => ({
     ids: [law.id],
-    name: `law: ${law.name}`,
-    precondition: law.precondition ?? 'data',
-    supplement: true,
-    guesses: law.guesses ?? false,
-    onScratch: law.onScratch ?? false,
-    quiet: !law.guesses && !law.onScratch,
+    title: `law: ${law.name}`,
+    needs: law.precondition ?? 'data',
+    access: law.guesses ? 'guesses' : law.onScratch ? 'scratch' : 'reads',
+    isSupplement: true,
     run: (kit) => check(kit, law, cases, atMostMs),
   });
   return { ...shrunkBy(SHRINKS_AT_MOST), law: law.name, shrunkBy };

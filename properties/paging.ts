@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { pageOf, type PageQuery } from '../engine/client/page.ts';
 import { compareInstants, formatInstant, instant, shift, type Spelling } from '../engine/data/instant.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { sideBySide } from '../engine/run/probe.ts';
+import { mapConcurrently } from '../engine/run/concurrent.ts';
 import { sampleDataOf, stepDigits } from '../engine/run/walk/survey.ts';
 import { areErased, expectedItems } from '../engine/run/walk/walk.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
@@ -17,7 +17,7 @@ import {
   windows,
   type WindowCase,
 } from './cases.ts';
-import { lawProbe, ORDERING, over, type Entry, type Law, type LawProbe, type Violation } from './law.ts';
+import { lawCheck, ORDERING, over, type Entry, type Law, type LawCheck, type Violation } from './law.ts';
 import {
   exactly,
   partsMakeTheWhole,
@@ -203,7 +203,7 @@ const spelled: Law<{ window: WindowCase; others: readonly { from: Spelling; to: 
       over(kit, 'the same screenings for all spellings', law);
     let items: readonly Entry[] = [];
     await ask(async (fetchPage) => void ({ items } = await walkPages(fetchPage, plainly(window))));
-    const violations = await sideBySide(others, ({ from, to }) =>
+    const violations = await mapConcurrently(others, ({ from, to }) =>
       ask((fetchPage) =>
         walkIsExact(fetchPage, { ...plainly(window), ...respell(window, from, to) }, items, ORDERING),
       ),
@@ -333,15 +333,15 @@ function oneInstant({ at }: Entry): PageQuery {
   return { from: formatInstant(at), to: formatInstant(shift(at, 1n, stepDigits([{ at }]))), pageSize: 1000 };
 }
 
-export const PAGING_LAWS: readonly LawProbe[] = [
-  lawProbe(exact),
-  lawProbe(sizes),
-  lawProbe(parts),
-  lawProbe(resumed),
-  lawProbe(spelled),
-  lawProbe(slices),
-  lawProbe(widthless),
-  lawProbe(repeated),
-  lawProbe(together),
-  lawProbe(instants),
+export const PAGING_LAWS: readonly LawCheck[] = [
+  lawCheck(exact),
+  lawCheck(sizes),
+  lawCheck(parts),
+  lawCheck(resumed),
+  lawCheck(spelled),
+  lawCheck(slices),
+  lawCheck(widthless),
+  lawCheck(repeated),
+  lawCheck(together),
+  lawCheck(instants),
 ];

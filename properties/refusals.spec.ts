@@ -1,7 +1,5 @@
 /** Laws of refusals. */
-import { details, test } from '../fixtures/test.ts';
+import { about, test } from '../fixtures/test.ts';
 import { REFUSAL_LAWS } from './refusals.ts';
 
-for (const law of REFUSAL_LAWS) {
-  test(law.name, details(law), ({ prove }) => prove(law));
-}
+for (const law of REFUSAL_LAWS) test(law.title, about(law.ids, law), ({ kit }) => law.run(kit));

@@ -10,7 +10,7 @@ import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
 import { refusedWith } from '../engine/checks/refusal.ts';
 import { refusedAs } from '../engine/checks/token-error.ts';
 import { askRaw, encoded, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
-import { lawProbe, type Violation, type Law, type LawProbe } from './law.ts';
+import { lawCheck, type Violation, type Law, type LawCheck } from './law.ts';
 import { Untested } from '../engine/errors.ts';
 
 // -- near misses ---------------------------------------------------------------------------------
@@ -283,11 +283,11 @@ const tampered: Law<Alteration> = {
   },
 };
 
-export const REFUSAL_LAWS: readonly LawProbe[] = [
-  lawProbe(times),
-  lawProbe(integers),
-  lawProbe(sizesBeyond),
-  lawProbe(anyQuery),
-  ...(['grant_type', 'scope', 'client_id', 'client_secret'] as const).map((name) => lawProbe(tokenLaw(name))),
-  lawProbe(tampered),
+export const REFUSAL_LAWS: readonly LawCheck[] = [
+  lawCheck(times),
+  lawCheck(integers),
+  lawCheck(sizesBeyond),
+  lawCheck(anyQuery),
+  ...(['grant_type', 'scope', 'client_id', 'client_secret'] as const).map((name) => lawCheck(tokenLaw(name))),
+  lawCheck(tampered),
 ];

@@ -1,7 +1,61 @@
 /** Section 2.1: the token response. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './2.1-token-response.ts';
+import { about, test } from '../fixtures/test.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Exchange } from '../engine/client/exchange.ts';
+import { member } from '../engine/client/json.ts';
+import { readToken, secondsOf } from '../engine/client/token.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import { wholeLifetime } from '../engine/checks/token.ts';
+import { mintAll } from '../engine/run/rules/mint-all.ts';
+import { Untested } from '../engine/errors.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
-}
+/** Long enough for clocks of whole seconds to tell a new token from one that is handed out again. */
+const ANEW_MS = 3_000;
+
+const issuedAtOf = (exchange: Exchange): number => secondsOf(member(readToken(exchange)?.claims, 'iat'));
+
+/** An iat that moved on with the clock, whatever it says, is a new token's. */
+const mintedAnew = (early: Exchange, late: Exchange): boolean =>
+  Math.abs(issuedAtOf(late) - issuedAtOf(early) - (late.startedAtMs - early.startedAtMs) / 1000) < 1.5;
+
+test(
+  'the response to every client',
+  about(['2.1-access_token', '2.1-token_type', '2.1-expires_in', '2.1-scope'], { needs: 'token' }),
+  ({ kit }) => mintAll(kit),
+);
+
+test('a new token', about('2.1-expires_in-3600', { needs: 'token' }), async ({ kit }) => {
+  const early = await kit.client.mint();
+  if (kit.ledger.checks.has('2.1-expires_in-3600')) return;
+  await sleep(ANEW_MS);
+  const late = await kit.client.mint();
+  if (!mintedAnew(early, late)) {
+    throw new Untested(
+      'only tokens that had been handed out before were seen; run again when they have expired',
+    );
+  }
+  kit.check('2.1-expires_in-3600', late, wholeLifetime);
+});
+
+test(
+  'a token handed out again has less of its life left',
+  about('2.1-expires_in', { needs: 'token', access: 'disturbs', isSupplement: true }),
+  async ({ kit }) => {
+    const first = kit.client.firstMint;
+    if (!first) return;
+    const again = await kit.client.mint();
+    const sameToken = member(first.json, 'access_token') === member(again.json, 'access_token');
+    const elapsedSeconds = (again.startedAtMs - first.startedAtMs) / 1000;
+    if (!sameToken || elapsedSeconds < 8) return;
+    const before = secondsOf(member(first.json, 'expires_in'));
+    kit.check('2.1-expires_in', again, (exchange) => {
+      const left = secondsOf(member(exchange.json, 'expires_in'));
+      return left > before - elapsedSeconds + 6
+        ? differs(
+            `expires_in: about ${Math.round(before - elapsedSeconds)} for the token of ${Math.round(elapsedSeconds)} s ago`,
+            `expires_in: ${left}`,
+          )
+        : undefined;
+    });
+  },
+);

@@ -1,7 +1,49 @@
 /** Section 2.3: the screening object. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './2.3-screening.ts';
+import { about, test } from '../fixtures/test.ts';
+import { isOrdered, pageOf } from '../engine/client/page.ts';
+import { compareInstants, sameInstant } from '../engine/data/instant.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import { sayItem } from '../engine/checks/page.ts';
+import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
+import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
+import { Untested } from '../engine/errors.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
-}
+test(
+  'the items of pages of every size',
+  about(['2.3-id', '2.3-object-stable', '2.3-tenantId', '2.3-testTime'], { access: 'reads' }),
+  ({ kit }) => pagesOfEverySize(kit),
+);
+
+test(
+  'the same screenings in several answers',
+  about('2.3-id-stable', { access: 'reads' }),
+  async ({ kit }) => {
+    const sample = await sampleDataOf(kit);
+    const window = windowOf(sample.densestSlice);
+    await kit.checkAll(
+      '2.3-id-stable',
+      'probe',
+      async () => {
+        const [first, second] = [
+          await kit.page({ ...window, pageSize: 1000 }),
+          await kit.page({ ...window, pageSize: sample.densestSlice.length + 1 }),
+        ].map((exchange) => (pageOf(exchange).items ?? []).filter(isOrdered));
+        const length = Math.min(first!.length, second!.length);
+        for (let i = 0; i < length; i++) {
+          const [a, b] = [first![i]!, second![i]!];
+          if (!sameInstant(a.at, b.at)) return undefined;
+          const tied = [first![i - 1], first![i + 1]].some(
+            (other) => other && compareInstants(other.at, a.at) === 0,
+          );
+          if (a.id !== b.id && !tied) {
+            return differs(`${sayItem(a)} with the same id again`, sayItem(b));
+          }
+        }
+        return undefined;
+      },
+      { needsAgain: true },
+    );
+    if (sample.items.length < 2)
+      throw new Untested('one screening alone can share its id with none; load more');
+  },
+);

@@ -1,7 +1,49 @@
 /** Section 2.4: the page. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './2.4-page.ts';
+import { about, test } from '../fixtures/test.ts';
+import { pageOf } from '../engine/client/page.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import { prefixMismatch } from '../engine/checks/selection.ts';
+import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
+import { pagesOfEverySize, walksOfSeveralPages } from '../engine/run/walk/standard-walks.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
-}
+test(
+  'pages of every size',
+  about(['2.4-items', '2.4-links', '2.4-next-absent', '2.4-utf8'], { access: 'reads' }),
+  ({ kit }) => pagesOfEverySize(kit),
+);
+
+test(
+  'walks over several pages',
+  about(['2.4-next', '2.4-next-absolute', '2.4-next-no-empty-page', '2.4-full-pages'], { access: 'reads' }),
+  ({ kit }) => walksOfSeveralPages(kit),
+);
+
+test(
+  'a page that may be compressed is the same page',
+  about('4.2-repeatable', { access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    const { densestSlice } = await sampleDataOf(kit);
+    const query = { ...windowOf(densestSlice), pageSize: densestSlice.length };
+    await kit.checkAll(
+      '4.2-repeatable',
+      'compressed',
+      async () => {
+        const plain = await kit.page(query);
+        const { request } = plain;
+        const headers = { ...request.headers, 'accept-encoding': 'gzip' };
+        const compressed = await kit.send({ ...request, headers });
+        if (compressed.status !== 200 || !Array.isArray(pageOf(compressed).items))
+          return {
+            ...differs(
+              'the same page for Accept-Encoding: gzip',
+              compressed.encoding === 'UTF-8' ? sayRefusal(compressed) : `${compressed.encoding}`,
+            ),
+            exchange: compressed,
+          };
+        return prefixMismatch(plain, compressed);
+      },
+      { needsAgain: true },
+    );
+  },
+);

@@ -1,7 +1,94 @@
 /** Section 4.1: the request that earns a token. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './4.1-token-request.ts';
+import { about, test } from '../fixtures/test.ts';
+import type { RequestOut } from '../engine/client/exchange.ts';
+import { member } from '../engine/client/json.ts';
+import { formEncode } from '../engine/client/transport.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { sayToken, unknownIgnored } from '../engine/checks/token-error.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { mintAll } from '../engine/run/rules/mint-all.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
+const mintsNone: Judge = (exchange) =>
+  exchange.status >= 400 || member(exchange.json, 'access_token') === undefined
+    ? undefined
+    : differs('no token', `${exchange.status} with access_token`);
+
+/** A client error, whatever its body. */
+const refused4xx: Judge = (exchange) =>
+  mintsNone(exchange) ??
+  (exchange.status >= 400 && exchange.status < 500 ? undefined : differs('a 4xx', sayRefusal(exchange)));
+
+function withQuery(kit: Kit, fields: Partial<RequestOut>): RequestOut {
+  const request = kit.client.tokenRequest([]);
+  const url = `${request.url}?${formEncode(kit.client.validForm('primary'))}`;
+  const { form: _, ...rest } = request;
+  return { ...rest, url, offPath: true, ...fields };
 }
+
+/** What other profiles and products put beside the four. */
+const UNKNOWN = [
+  ['audience', 'https://api.example.com'],
+  ['resource', 'https://api.example.com'],
+  ['client_name', 'conformance kit'],
+] as const;
+
+/** RFC 6749, appendix B names the media type; a charset beside it means nothing. */
+const CHARSETS = [
+  'application/x-www-form-urlencoded; charset=UTF-8',
+  'application/x-www-form-urlencoded;charset=utf-8',
+];
+
+test(
+  'a token for every client',
+  about(['4.1-success', '4.1-content-type', '4.1-no-store'], { needs: 'token' }),
+  ({ kit }) => mintAll(kit),
+);
+
+test('a charset parameter on the content type', about('4.1-success', { needs: 'token' }), async ({ kit }) => {
+  const request = kit.client.tokenRequest(kit.client.validForm('primary'));
+  for (const type of CHARSETS) {
+    const exchange = await kit.send({
+      ...request,
+      headers: { ...request.headers, 'content-type': type },
+    });
+    kit.check(
+      '4.1-success',
+      exchange,
+      (answer) =>
+        answer.status === 200 ? undefined : differs(`200 with Content-Type: ${type}`, sayToken(answer)),
+      'charset',
+    );
+  }
+});
+
+test('parameters that nobody knows', about('4.1-unknown-parameters', { needs: 'token' }), async ({ kit }) => {
+  for (const [name, value] of UNKNOWN) {
+    const form = [...kit.client.validForm('primary'), [name, value] as const];
+    kit.check('4.1-unknown-parameters', await kit.send(kit.client.tokenRequest(form)), unknownIgnored, name);
+  }
+});
+
+test(
+  'GET with the parameters of a token request',
+  about('4.1-post-only', { needs: 'token' }),
+  async ({ kit }) => {
+    const exchange = await kit.send(withQuery(kit, { method: 'GET' }));
+    kit.ledger.observe('get-token', sayRefusal(exchange).slice(0, 3));
+    kit.check('4.1-post-only', exchange, mintsNone);
+  },
+);
+
+test(
+  'POST with the parameters in the query',
+  about('4.1-no-query-credentials', { needs: 'token' }),
+  async ({ kit }) => {
+    kit.check('4.1-no-query-credentials', await kit.send(withQuery(kit, { body: '' })), refused4xx);
+    // The secret alone in the query: it stands in every log on the way.
+    const form = kit.client.validForm('primary');
+    const request = kit.client.tokenRequest(form.filter(([name]) => name !== 'client_secret'));
+    const secret = formEncode(form.filter(([name]) => name === 'client_secret'));
+    const exchange = await kit.send({ ...request, url: `${request.url}?${secret}`, offPath: true });
+    kit.check('4.1-no-query-credentials', exchange, refused4xx, 'the secret alone');
+  },
+);

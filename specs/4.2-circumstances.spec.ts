@@ -1,7 +1,99 @@
-/** Sections 2.3, 2.4 and 4.2: pages in whatever circumstances. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './4.2-circumstances.ts';
+/** Sections 2.3, 2.4 and 4.2: pages in whatever circumstances. The observers hold each against what it must be. */
+import { about, test } from '../fixtures/test.ts';
+import type { RequestOut } from '../engine/client/exchange.ts';
+import { queryValue, tenantOfPath, type PageQuery } from '../engine/client/page.ts';
+import { askerOf, type Ground } from '../engine/run/combinations/circumstances.ts';
+import {
+  inEveryCircumstance,
+  levelOf,
+  MOMENTS,
+  type Occasion,
+  type Place,
+  titleIn,
+} from '../engine/run/rules/everywhere.ts';
+import type { Kit, PageOptions } from '../engine/run/kit.ts';
+import { holdAgainstDefault } from '../engine/run/walk/default-page-size.ts';
+import { walkOn } from '../engine/run/walk/walk.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
+/** To the end of the narrow window even one by one, where ties don't make it longer. */
+const PAGES_AT_MOST = 5;
+
+const PAGES: Place = { name: 'pages in many circumstances' };
+
+/** Where there is room for a hundred: the default shows on pages that it fills. */
+const DEFAULT: Place = {
+  name: 'the default page size in many circumstances',
+  without: ['window', 'page size'],
+};
+
+const queryOf = ({ url }: RequestOut): PageQuery => {
+  const [size, id] = ['pageSize', 'from_id'].map((name) => queryValue(url, name));
+  return {
+    from: queryValue(url, 'from')!,
+    to: queryValue(url, 'to')!,
+    ...(size === undefined ? {} : { pageSize: Number(size) }),
+    ...(id === undefined ? {} : { fromId: BigInt(id) }),
+  };
+};
+
+const optionsOf = (request: RequestOut, ground: Ground): PageOptions => ({
+  client: askerOf(request, ground)!,
+  tenantId: tenantOfPath(request.url)!,
+  ...(request.authorization.kind === 'header' ? { authorization: request.authorization } : {}),
+});
+
+/** A few pages; the default page size shows where the first is full without naming one. */
+async function walkThere(kit: Kit, { plain, ground }: Occasion): Promise<void> {
+  const options = optionsOf(plain, ground);
+  const query = queryOf(plain);
+  const first = await kit.ask(query, options);
+  if (first.status !== 200) return;
+  await walkOn(kit, query, first, { client: options.client!, maxPages: PAGES_AT_MOST });
+  if (query.pageSize === undefined) await holdAgainstDefault(kit, query, first, options);
+}
+
+async function askDefault(kit: Kit, { plain, ground }: Occasion): Promise<void> {
+  const wide = levelOf('window', 'a window of many years')(plain, ground);
+  const request = levelOf('page size', 'no pageSize')(wide, ground);
+  const options = optionsOf(request, ground);
+  const first = await kit.ask(queryOf(request), options);
+  if (first.status === 200) await holdAgainstDefault(kit, queryOf(request), first, options);
+}
+
+const REQUIREMENTS_OF_PAGES = [
+  '4.2-success',
+  '4.2-content-type',
+  '4.2-window',
+  '4.2-from-inclusive',
+  '4.2-to-exclusive',
+  '4.2-from_id',
+  '4.2-pageSize-default',
+  '4.2-r4-order',
+  '4.2-r5-exactly-once',
+  '4.2-r6-next-to',
+  '4.2-r6-next-pageSize',
+  '4.2-r6-next-from',
+  '4.2-r6-next-from_id',
+  '4.2-r6-next-target',
+  '4.2-r7-link',
+  '4.2-r7-link-absent',
+  '2.3-id',
+  '2.3-tenantId',
+  '2.3-testTime',
+  '2.4-items',
+  '2.4-links',
+  '2.4-next',
+  '2.4-next-absent',
+] as const;
+
+for (const moment of MOMENTS) {
+  const access = moment === MOMENTS[0] ? 'exclusive' : 'disturbs';
+  test(titleIn(moment, PAGES.name), about(REQUIREMENTS_OF_PAGES, { access, isSupplement: true }), ({ kit }) =>
+    inEveryCircumstance(kit, PAGES, moment, 0, (occasion) => walkThere(kit, occasion)),
+  );
+  test(
+    titleIn(moment, DEFAULT.name),
+    about('4.2-pageSize-default', { access, isSupplement: true }),
+    ({ kit }) => inEveryCircumstance(kit, DEFAULT, moment, 0, (occasion) => askDefault(kit, occasion)),
+  );
 }

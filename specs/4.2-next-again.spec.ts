@@ -1,7 +1,104 @@
-/** Section 4.2: the same next again. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './4.2-next-again.ts';
+/** Section 4.2, rules 5 and 6: a next is an address. Asked again, whenever and by whichever token, it gives the same page. */
+import { about, test } from '../fixtures/test.ts';
+import type { Authorization, Exchange } from '../engine/client/exchange.ts';
+import { pageOf, parseQuery, type PageQuery } from '../engine/client/page.ts';
+import { readToken } from '../engine/client/token.ts';
+import type { MismatchWithEvidence } from '../engine/checks/mismatch.ts';
+import { prefixMismatch } from '../engine/checks/selection.ts';
+import { formatInstant } from '../engine/data/instant.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { walksOfSeveralPages } from '../engine/run/walk/standard-walks.ts';
+import { bearerHeader } from '../engine/run/rules/unauthenticated.ts';
+import { Untested } from '../engine/errors.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
+const PAGES_AT_MOST = 6;
+
+/** Pages behind a next: of several sizes, some near the beginning of their walk and some deep in it. */
+const pagesBehindNext = (kit: Kit): Promise<readonly Exchange[]> =>
+  kit.once('pages behind next', async () => {
+    const walks = (await walksOfSeveralPages(kit)).filter(({ exchanges }) => exchanges.length > 2);
+    const bySize = new Map(walks.map((walked) => [walked.query.pageSize, walked]));
+    const chosen = [...bySize.values()];
+    const step = Math.max(1, Math.floor(chosen.length / PAGES_AT_MOST));
+    return chosen
+      .filter((_, index) => index % step === 0)
+      .slice(0, PAGES_AT_MOST)
+      .map(({ exchanges }, index) => exchanges[index % 2 === 0 ? 1 : exchanges.length - 2]!)
+      .filter(({ request, status }) => status === 200 && request.followed === true);
+  });
+
+/** The same stretch, asked for by its parameters. */
+function queryOf({ request: { url } }: Exchange): PageQuery | undefined {
+  const parsed = parseQuery(url);
+  if (!parsed) return undefined;
+  const { from, to, pageSize, fromId } = parsed;
+  return { from: formatInstant(from), to: formatInstant(to), pageSize, fromId };
 }
+
+/** What is wrong with the same next asked again; where the data itself has moved on since, nothing is. */
+async function sameAgain(
+  kit: Kit,
+  first: Exchange,
+  second: Exchange,
+): Promise<MismatchWithEvidence | undefined> {
+  // An answer that is none is reported where it was asked for (4.2-r5-exactly-once).
+  if (second.status !== 200) return undefined;
+  const mismatch = prefixMismatch(first, second) ?? emptied(first, second);
+  if (!mismatch) return undefined;
+  const query = queryOf(first);
+  if ((await kit.oracle()).authoritative || !query) return mismatch;
+  const now = await kit.page(query);
+  return prefixMismatch(first, now) ? undefined : mismatch;
+}
+
+function emptied(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {
+  const [was, is] = [first, second].map((page) => pageOf(page).items?.length ?? 0);
+  return was! > 0 && is === 0
+    ? { expected: `${was} items behind the same next`, received: 'no items', exchange: second }
+    : undefined;
+}
+
+async function askAgain(kit: Kit, cause: string, authorization?: Authorization): Promise<void> {
+  for (const page of await pagesBehindNext(kit)) {
+    await kit.checkAll(
+      '4.2-repeatable',
+      cause,
+      async () => sameAgain(kit, page, await kit.follow(page.request.url, 'primary', authorization)),
+      { needsAgain: true },
+    );
+  }
+}
+
+test(
+  'the same next twice at once',
+  about(['4.2-repeatable', '4.2-r5-exactly-once'], { access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    for (const page of await pagesBehindNext(kit)) {
+      const { url } = page.request;
+      await kit.checkAll(
+        '4.2-repeatable',
+        'the same next at once',
+        async () => {
+          const both = await Promise.all([kit.follow(url), kit.follow(url)]);
+          return (await sameAgain(kit, page, both[0])) ?? (await sameAgain(kit, page, both[1]));
+        },
+        { needsAgain: true },
+      );
+    }
+  },
+);
+
+test(
+  'the same next late in the run, and with a new token',
+  about(['4.2-repeatable', '4.2-r5-exactly-once'], { access: 'reads late', isSupplement: true }),
+  async ({ kit }) => {
+    await askAgain(kit, 'the same next late');
+    const text = readToken(await kit.client.mint())?.text;
+    if (text === undefined) throw new Untested('no second token was to be had');
+    await askAgain(
+      kit,
+      'the same next with a new token',
+      bearerHeader(`Bearer ${text}`, 'Bearer $TOKEN (a new one)', 'Bearer $TOKEN'),
+    );
+  },
+);

@@ -1,7 +1,129 @@
 /** Section 4.2, rule 3: tenants are never mixed. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './4.2-one-tenant.ts';
+import { about, test } from '../fixtures/test.ts';
+import type { RequestOut } from '../engine/client/exchange.ts';
+import { canonical, isObject } from '../engine/client/json.ts';
+import { isOrdered, pageOf, type OrderedItem } from '../engine/client/page.ts';
+import { sameInstant } from '../engine/data/instant.ts';
+import type { Oracle } from '../engine/data/oracle.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { requireSecondTenant, type Kit } from '../engine/run/kit.ts';
+import { encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
+import { checkWalk, walk, type Walk } from '../engine/run/walk/walk.ts';
+import { Untested } from '../engine/errors.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
+/** Both tenants' screenings over one window, asked for in turn so that nothing kept from the one serves the other. */
+async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
+  const { window } = await sampleDataOf(kit);
+  const query = { ...window, pageSize: 400 };
+  const primary = await checkWalk(kit, query, { maxPages: 10 }, 'beside the second tenant');
+  const second = await walk(kit, query, { client: 'secondTenant', maxPages: 10 });
+  await walk(kit, query, { maxPages: 2 });
+  return [primary, second];
+}
+
+/** How many screenings of the one walk stand in the other as well, but for their tenant. */
+function sharedBy(primary: Walk, second: Walk): number {
+  const content = ({ json }: { json: unknown }): string => {
+    const fields = isObject(json as never) ? { ...(json as object) } : {};
+    return canonical({ ...fields, tenantId: null } as never);
+  };
+  const held = new Set(primary.items.map(content));
+  return second.items.filter((item) => held.has(content(item))).length;
+}
+
+/** Two tenants may hold the same, each for its own; then nobody can tell them apart by what they hold. */
+function warnOfEqualData(kit: Kit, primary: Walk, second: Walk): void {
+  const shared = sharedBy(primary, second);
+  if (shared === 0) return;
+  kit.fail({
+    id: '4.2-r3-one-tenant',
+    cause: 'equal data',
+    mismatch: differs(
+      'data that tells the tenants apart (load each with a seed of its own)',
+      `${shared} of the ${second.items.length} screenings of clients.secondTenant equal to some of primary but for tenantId`,
+    ),
+    exchange: second.exchanges[0]!,
+    warning: true,
+  });
+}
+
+test('walks of both tenants', about('4.2-r3-one-tenant', { access: 'reads' }), async ({ kit }) => {
+  requireSecondTenant(kit);
+  const [primary, second] = await bothWalks(kit);
+  if (second.items.length === 0) {
+    throw new Untested("clients.secondTenant has no screenings in primary's window; load some there");
+  }
+  warnOfEqualData(kit, primary, second);
+  for (const [walked, client] of [
+    [primary, 'primary'],
+    [second, 'secondTenant'],
+  ] as const) {
+    const own = (await kit.tenantOf(client)).toLowerCase();
+    for (const exchange of walked.exchanges) kit.check('4.2-r3-one-tenant', exchange, allOf(own), client);
+  }
+  await foreign(kit, primary, 'primary', 'secondTenant');
+  await foreign(kit, second, 'secondTenant', 'primary');
+});
+
+test('another tenant, named beside the path', about('4.2-r3-one-tenant', { access: 'reads' }), ({ kit }) =>
+  namedBeside(kit),
+);
+
+/** Whatever else names a tenant, the path alone says whose screenings come: or nobody's, it may be refused. */
+async function namedBeside(kit: Kit): Promise<void> {
+  requireSecondTenant(kit);
+  const [own, other] = [await kit.tenantOf(), await kit.tenantOf('secondTenant')];
+  const query = rawQuery(encoded({ from: WIDE_WINDOWS[0][0], to: WIDE_WINDOWS[0][1], pageSize: '50' }));
+  const plain = kit.request(own, query, { kind: 'client', client: 'primary' });
+  const ways: readonly (readonly [string, RequestOut])[] = [
+    ['tenantId', { ...plain, url: `${plain.url}&tenantId=${other}` }],
+    ['tenant_id', { ...plain, url: `${plain.url}&tenant_id=${other}` }],
+    ['X-Tenant-Id', { ...plain, headers: { ...plain.headers, 'x-tenant-id': other } }],
+  ];
+  for (const [name, request] of ways) {
+    const exchange = await kit.send({ ...request, offPath: true });
+    kit.check('4.2-r3-one-tenant', exchange, allOf(own.toLowerCase()), `named in ${name}`);
+  }
+}
+
+const allOf =
+  (tenantId: string): Judge =>
+  (exchange) => {
+    const odd = (pageOf(exchange).items ?? []).find((item) => item.tenantId?.toLowerCase() !== tenantId);
+    return odd
+      ? differs(`only screenings of ${tenantId}`, `item ${odd.id ?? '?'} of tenant ${odd.tenantId ?? 'none'}`)
+      : undefined;
+  };
+
+/** The id alone proves nothing: two tenants may count from one, each for itself. */
+const holdsIt = (oracle: Oracle, { id, at }: OrderedItem): boolean => {
+  const known = oracle.get(id);
+  return known !== undefined && sameInstant(known.at, at);
+};
+
+/** With both datasets: a screening that the other tenant's dataset holds, whatever tenantId it claims. */
+async function foreign(
+  kit: Kit,
+  walked: Walk,
+  own: 'primary' | 'secondTenant',
+  other: 'primary' | 'secondTenant',
+): Promise<void> {
+  const [ours, theirs] = [await kit.oracle(own), await kit.oracle(other)];
+  if (!ours.authoritative || !theirs.authoritative) return;
+  for (const exchange of walked.exchanges) {
+    kit.check(
+      '4.2-r3-one-tenant',
+      exchange,
+      (page) => {
+        const odd = (pageOf(page).items ?? [])
+          .filter(isOrdered)
+          .find((item) => !holdsIt(ours, item) && holdsIt(theirs, item));
+        return odd
+          ? differs(`only screenings of clients.${own}`, `item ${odd.id}, which clients.${other} holds`)
+          : undefined;
+      },
+      `foreign to ${own}`,
+    );
+  }
 }

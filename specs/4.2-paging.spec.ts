@@ -1,7 +1,97 @@
 /** Section 4.2: page sizes, order, and following next. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './4.2-paging.ts';
+import { about, test } from '../fixtures/test.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../engine/client/page.ts';
+import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
+import {
+  walksAcrossTies,
+  walksOf,
+  walksOfSeveralPages,
+  pagesOfEverySize,
+} from '../engine/run/walk/standard-walks.ts';
+import { checkWalk } from '../engine/run/walk/walk.ts';
+import { holdAgainstDefault } from '../engine/run/walk/default-page-size.ts';
+import { prefixMismatch } from '../engine/checks/selection.ts';
+import { Untested } from '../engine/errors.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
-}
+/** Of the largest size: beyond the 10,000 items that many stores end at. */
+const DEEP_PAGES = 12;
+const DEEPEST_PAGES = 1_000;
+
+test('no pageSize', about('4.2-pageSize-default', { access: 'reads' }), async ({ kit }) => {
+  const { items, window } = await sampleDataOf(kit);
+  const exchange = await kit.page({ from: window.from, to: window.to }, { id: '4.2-pageSize-default' });
+  kit.ledger.observe('default-page-items', String(pageOf(exchange).items?.length ?? 'none'));
+  await holdAgainstDefault(kit, { from: window.from, to: window.to }, exchange);
+  if (items.length <= DEFAULT_PAGE_SIZE) {
+    throw new Untested(`more than ${DEFAULT_PAGE_SIZE} screenings show it; load some for clients.primary`);
+  }
+});
+
+test(
+  'the smallest and the largest pageSize',
+  about('4.2-pageSize-bounds', { access: 'reads' }),
+  async ({ kit }) => {
+    const { window } = await sampleDataOf(kit);
+    for (const pageSize of [1, 2, 500, MAX_PAGE_SIZE - 1, MAX_PAGE_SIZE]) {
+      await kit.ask({ from: window.from, to: window.to, pageSize }, { id: '4.2-pageSize-bounds' });
+    }
+  },
+);
+
+test(
+  'walks across ties',
+  about(['4.2-r4-order', '4.2-r5-exactly-once'], { access: 'reads' }),
+  async ({ kit }) => {
+    await walksAcrossTies(kit);
+  },
+);
+
+test(
+  'next on walks over several pages',
+  about(
+    [
+      '4.2-r6-next-to',
+      '4.2-r6-next-pageSize',
+      '4.2-r6-next-from',
+      '4.2-r6-next-from_id',
+      '4.2-r6-next-target',
+      '4.2-r7-link',
+    ],
+    { access: 'reads' },
+  ),
+  ({ kit }) => walksOfSeveralPages(kit),
+);
+
+test('the final pages', about('4.2-r7-link-absent', { access: 'reads' }), ({ kit }) => pagesOfEverySize(kit));
+
+test(
+  'a walk as deep as the data or the budget',
+  about(['4.2-window', '4.2-r5-exactly-once'], { access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    const { beyond } = await sampleDataOf(kit);
+    // 60 pages by default, a million screenings with --max-requests 100000.
+    const share = Math.floor(kit.options.maxRequests / 100);
+    const maxPages = Math.min(DEEPEST_PAGES, Math.max(DEEP_PAGES, share));
+    if (beyond) await checkWalk(kit, { ...beyond, pageSize: MAX_PAGE_SIZE }, { maxPages }, 'deep walk');
+  },
+);
+
+test('the same request twice', about('4.2-repeatable', { access: 'reads' }), async ({ kit }) => {
+  const sample = await sampleDataOf(kit);
+  await walksOf(kit);
+  const slice = windowOf(sample.densestSlice);
+  const queries: PageQuery[] = [
+    { ...slice, pageSize: sample.densestSlice.length },
+    { ...slice, pageSize: 5 },
+    { from: sample.window.from, to: sample.window.to },
+    { ...sample.window, pageSize: MAX_PAGE_SIZE },
+  ];
+  for (const query of queries) {
+    await kit.checkAll(
+      '4.2-repeatable',
+      'probe',
+      async () => prefixMismatch(await kit.page(query), await kit.page(query)),
+      { needsAgain: true },
+    );
+  }
+});

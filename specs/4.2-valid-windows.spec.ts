@@ -1,7 +1,201 @@
 /** Section 4.2: which windows are valid, and which are refused. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './4.2-valid-windows.ts';
+import { about, test } from '../fixtures/test.ts';
+import { pageOf, SOME_WINDOW } from '../engine/client/page.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { refusedWith } from '../engine/checks/refusal.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  isMovable,
+  parseInstant,
+  shift,
+  type Instant,
+} from '../engine/data/instant.ts';
+import { withWindow } from '../engine/run/combinations/circumstances.ts';
+import { refusal, refusals, checksOf, type Rule } from '../engine/run/rules/everywhere.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { mapConcurrently } from '../engine/run/concurrent.ts';
+import { checkRefusals, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { sampleDataOf, variedItems } from '../engine/run/walk/survey.ts';
+import { walk } from '../engine/run/walk/walk.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
+const REQUIRED = (
+  [
+    ['from', '4.2-from-required'],
+    ['to', '4.2-to-required'],
+  ] as const
+).map(([name, id]): Rule => ({
+  id,
+  name: `no ${name}`,
+  topic: `missing-${name}-code`,
+  ways: refusals([refusal({ [name]: undefined }, 'invalid_request', 'invalid_time_range')]),
+}));
+
+const isEmpty: Judge = (exchange) => {
+  if (exchange.status !== 200) return differs('200 without items', sayRefusal(exchange));
+  const { items, next } = pageOf(exchange);
+  return items?.length === 0 && next === undefined
+    ? undefined
+    : differs(
+        'no items and no next',
+        `${items?.length ?? 'no'} items${next === undefined ? '' : ' and next'}`,
+      );
+};
+
+const ZERO_WIDTH: Rule = {
+  id: '4.2-r1-zero-width',
+  name: 'windows of no width',
+  telling: 2,
+  precondition: 'data',
+  inPlaceOf: 'window',
+  ways: async (kit) => {
+    const sample = await sampleDataOf(kit);
+    const items = [...new Set([...sample.densestSlice.slice(0, 3), ...variedItems(sample, 6)])];
+    return [...items.map(({ at }) => formatInstant(at)), SOME_WINDOW.from, '2099-01-01T00:00:00Z'].map(
+      (at) => ({ alter: (request) => withWindow(request, at, at), judge: isEmpty }),
+    );
+  },
+};
+
+const INVERTED: Rule = {
+  id: '4.2-r2-inverted',
+  name: 'to earlier than from',
+  telling: 3,
+  inPlaceOf: 'window',
+  ways: (kit) => {
+    const { from, to } = SOME_WINDOW;
+    const windows: readonly (readonly [string, string])[] = [
+      [to, from],
+      [formatInstant(shift(instant(from), 1n)), from],
+      ['2100-01-01T00:00:00Z', '1970-01-01T00:00:00Z'],
+      [formatInstant(shift(instant(from), 1n, 0)), from],
+      ['2099-01-01T00:00:00Z', '2098-12-31T23:59:59.999999Z'],
+      ['1960-01-02T00:00:00Z', '1960-01-01T00:00:00Z'],
+    ];
+    return windows.map(([later, earlier]) => ({
+      alter: (request) => withWindow(request, later, earlier),
+      judge: refusedWith(kit.target.errorCodePointer, 'invalid_time_range'),
+    }));
+  },
+};
+
+/** Behind so many seconds 64-bit nanoseconds, and 32-bit seconds, begin anew. */
+const WRAPS = [2n ** 64n / 10n ** 9n, 2n ** 32n];
+
+/** A day within the first and the last year: any offset can write it. */
+const WIDE: readonly (readonly [string, string])[] = [
+  ['0001-01-02T00:00:00Z', '9999-12-30T00:00:00Z'],
+  ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'],
+  ['1600-01-01T00:00:00Z', '2300-01-01T00:00:00Z'],
+  ['1677-09-21T00:00:00Z', '2262-04-12T00:00:00Z'],
+  ['1901-12-13T00:00:00Z', '2038-01-20T00:00:00Z'],
+];
+
+const ELSEWHERE: readonly (readonly [string, string])[] = [
+  ['2000-02-29T00:00:00Z', '2024-02-29T00:00:00Z'],
+  ['0001-01-02T00:00:00Z', '0002-01-01T00:00:00Z'],
+  ['1600-01-01T00:00:00Z', '1601-01-01T00:00:00Z'],
+  ['1969-12-31T23:59:58Z', '1970-01-01T00:00:01Z'],
+  ['2090-01-01T00:00:00Z', '2091-01-01T00:00:00Z'],
+  ['9000-01-01T00:00:00Z', '9999-12-30T00:00:00Z'],
+];
+
+/** Windows that hold the data, and go far beyond it: two pages each, so that next is seen too. */
+async function wideWindows(kit: Kit): Promise<void> {
+  const { items, window } = await sampleDataOf(kit);
+  const later = (years: number): Instant => instant(`${new Date().getUTCFullYear() + years}-01-01T00:00:00Z`);
+  // Data may lie in years to come, or begin with the first year.
+  const between = (from: Instant, to: Instant): (readonly [string, string])[] =>
+    isMovable(from) && compareInstants(from, to) <= 0 ? [[formatInstant(from), formatInstant(to)]] : [];
+  const first = instant(window.from);
+  const wide: readonly (readonly [string, string])[] = [
+    ...WIDE,
+    ...between(first, later(1)),
+    ...between(first, instant('9999-12-29T23:59:59.999999Z')),
+    ...between(shift(first, -367n * 86_400n, 0), later(2)),
+  ];
+  const pageSize = Math.max(1, Math.min(50, Math.floor(items.length / 3)));
+  await mapConcurrently(wide, ([from, to]) => walk(kit, { from, to, pageSize }, { maxPages: 2 }));
 }
+
+/** Windows far from the data: where instants are kept in too few bits, they land on it. */
+async function farWindows(kit: Kit): Promise<void> {
+  const { items } = await sampleDataOf(kit);
+  const [first, last] = [items[0]!.at, items.at(-1)!.at];
+  const moved = [...WRAPS, ...WRAPS.map((wrap) => -wrap)].flatMap((seconds) => {
+    const [from, to] = [first, shift(last, 1n, 0)].map((at) => shift({ ...at, fraction: '' }, seconds, 0));
+    return isMovable(from!) && isMovable(to!) ? [[formatInstant(from!), formatInstant(to!)] as const] : [];
+  });
+  await mapConcurrently([...ELSEWHERE, ...moved, ...ofTwoDigits(first, last)], ([from, to]) =>
+    kit.page({ from, to, pageSize: 10 }),
+  );
+}
+
+/** The same window in the first century: years of two digits are often taken for years of our time. */
+function ofTwoDigits(first: Instant, last: Instant): (readonly [string, string])[] {
+  const [from, to] = [formatInstant(first), formatInstant(last)];
+  const centuries = Number(from.slice(0, 2)) * 100;
+  const early = (text: string): string =>
+    String(Number(text.slice(0, 4)) - centuries).padStart(4, '0') + text.slice(4);
+  // The year 0, and a 29 February that the early year has not, are left out.
+  const areThere = [from, to].every((text) => {
+    const at = parseInstant(early(text));
+    return at && isMovable(at);
+  });
+  return areThere ? [[early(from), early(to)]] : [];
+}
+
+test(
+  'windows far wider than the data',
+  about(['4.2-success', '4.2-window', '4.2-r6-next-to'], { access: 'reads', isSupplement: true }),
+  ({ kit }) => wideWindows(kit),
+);
+
+test(
+  'windows far from the data',
+  about(['4.2-success', '4.2-window'], { access: 'reads', isSupplement: true }),
+  ({ kit }) => farWindows(kit),
+);
+
+for (const check of REQUIRED.flatMap(checksOf))
+  test(check.title, about(check.ids, check), ({ kit }) => check.run(kit));
+
+for (const check of checksOf(ZERO_WIDTH))
+  test(check.title, about(check.ids, check), ({ kit }) => check.run(kit));
+
+test(
+  'an instant and itself, in two offsets',
+  about('4.2-r1-zero-width', { access: 'reads' }),
+  async ({ kit }) => {
+    const [item] = variedItems(await sampleDataOf(kit), 1);
+    const [at, elsewhere] = [formatInstant(item!.at), formatInstant(item!.at, { offsetMinutes: 330 })];
+    for (const [from, to] of [
+      [at, elsewhere],
+      [elsewhere, at],
+    ] as const) {
+      kit.check('4.2-r1-zero-width', await kit.ask({ from, to }, { id: '4.2-r1-zero-width' }), isEmpty);
+    }
+  },
+);
+
+for (const check of checksOf(INVERTED))
+  test(check.title, about(check.ids, check), ({ kit }) => check.run(kit));
+
+test(
+  'to earlier than from as an instant, not as text, and the other way about',
+  about('4.2-r2-inverted', { needs: 'page', access: 'reads' }),
+  ({ kit }) =>
+    checkRefusals(
+      kit,
+      '4.2-r2-inverted',
+      [
+        ['2026-03-01T06:00:00Z', '2026-03-01T10:00:00+05:00'],
+        ['2026-03-01T00:30:00-01:00', '2026-03-01T01:00:00Z'],
+      ].map(([from, to]) => ({
+        query: rawQuery(encoded({ from: from!, to: to! })),
+        codes: ['invalid_time_range'],
+      })),
+    ),
+);

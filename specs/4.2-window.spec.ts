@@ -1,7 +1,275 @@
 /** Section 4.2: which screenings a window selects. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './4.2-window.ts';
+import { about, test } from '../fixtures/test.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
+import { pageOf, type PageQuery } from '../engine/client/page.ts';
+import { compareInstants, formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
+import type { OracleItem } from '../engine/data/oracle.ts';
+import { differs, type Judge, type Mismatch } from '../engine/checks/mismatch.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { mapConcurrently } from '../engine/run/concurrent.ts';
+import { sampleDataOf, variedItems, windowOf, type SampleData } from '../engine/run/walk/survey.ts';
+import { expectedItems, walk } from '../engine/run/walk/walk.ts';
+import { holdsNot, holds, idsOf, endsBefore, sameItems } from '../engine/checks/selection.ts';
+import { Untested } from '../engine/errors.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
+const MICRO = 6;
+const NANO = 9;
+
+/** Hours east of UTC, the minutes varied: every whole hour that is in use somewhere. */
+const OFFSETS = Array.from({ length: 27 }, (_, i) => {
+  const hours = i - 12;
+  const minutes = [0, 30, 45, 0, 15][i % 5]!;
+  return hours * 60 + (hours < 0 ? -minutes : minutes);
+}).concat(-30, 30); // the sign of hour 00 counts too
+
+/** The item before this one that is not of the same instant. */
+function earlier(sample: SampleData, item: OracleItem): OracleItem | undefined {
+  return sample.items.filter((other) => compareInstants(other.at, item.at) < 0).at(-1);
+}
+
+/** Servers keep ids in 64 bits, and may refuse what has no room there. */
+const LARGEST_ID = 2n ** 63n - 1n;
+
+const later = (at: Instant): string => formatInstant(shift(at, 2_000_000n, MICRO));
+const sooner = (at: Instant): string => formatInstant(shift(at, -2_000_000n, MICRO));
+
+/** Room for every window of the probes but a giant tie; the largest page is a requirement of its own. */
+const wide = { pageSize: 250 } as const;
+
+/** Fractions at a resolution: an item at t is beyond `from` = t + 1 unit, and before `to` = t + 1 unit. */
+async function fractions(
+  kit: Kit,
+  id: '4.2-fractions' | '4.2-fractions-finer',
+  item: OracleItem,
+  digits: number,
+): Promise<void> {
+  const after = formatInstant(shift(item.at, 1n, digits), { digits });
+  const before = formatInstant(shift(item.at, -1n, digits), { digits });
+  const page = (query: PageQuery): Promise<Exchange> =>
+    kit.page({ ...query, ...wide }, digits > MICRO ? { id } : {});
+  kit.check(id, await page({ from: after, to: later(item.at) }), holdsNot(item), 'from one unit later');
+  const upTo = await page({ from: sooner(item.at), to: after });
+  if (pageOf(upTo).nextUrl === undefined) kit.check(id, upTo, holds(item), 'to one unit later');
+  kit.check(id, await page({ from: before, to: after }), holds(item), 'from one unit earlier');
+  // `to` at the item itself is another requirement.
+  kit.check(id, await page({ from: sooner(item.at), to: before }), holdsNot(item), 'to one unit earlier');
+}
+
+/** The instant cut to so many digits. */
+const cut = ({ seconds, fraction }: Instant, digits: number): Instant => ({
+  seconds,
+  fraction: fraction.slice(0, digits).replace(/0+$/, ''),
+});
+
+/** Any number of digits is a valid time; to the microsecond each counts. */
+async function anyDigits(kit: Kit): Promise<void> {
+  const sample = await sampleDataOf(kit);
+  const items = variedItems(sample, 6).filter(({ at }) => at.fraction.length <= MICRO);
+  // The longest fractions show the most.
+  const item = items.sort((a, b) => b.at.fraction.length - a.at.fraction.length)[0] ?? sample.items[0]!;
+  const ask = async (from: Instant, to: Instant, digits: number, judge: Judge): Promise<void> => {
+    const query = { from: formatInstant(from, { digits }), to: formatInstant(to, { digits }), ...wide };
+    kit.check('4.2-fractions', await kit.page(query, { id: '4.2-fractions' }), judge, `${digits} digits`);
+  };
+  for (const digits of [1, 2, 3, 4, 5, 6]) {
+    const at = cut(item.at, digits);
+    await ask(at, shift(at, 1n, digits), digits, holds(item));
+  }
+  const second = cut(item.at, 0);
+  for (const digits of [1, 3, 6, 9, 12]) await ask(second, shift(second, 1n, 0), digits, holds(item));
+  if (item.at.fraction.length > MICRO) return;
+  const micro = shift(item.at, 1n, MICRO);
+  for (const digits of [7, 8, 9, 10, 11, 12]) {
+    const beyond = shift(micro, 1n, digits);
+    await ask(shift(beyond, -2n, MICRO), beyond, digits, holds(item));
+    await ask(beyond, shift(beyond, 1n, 0), digits, holdsNot(item));
+  }
+}
+
+/** Either page may be short (2.4): then the shorter one has next, and the longer one begins with it. */
+function sameSelection(plain: Exchange, other: Exchange): Mismatch | undefined {
+  const [held, ids] = [idsOf(plain), idsOf(other)];
+  if (!ids || !held) return undefined;
+  const [shorter, few, more] = ids.length <= held.length ? [other, ids, held] : [plain, held, ids];
+  const goesOn = few.length === more.length || pageOf(shorter).nextUrl !== undefined;
+  return goesOn && few.every((id, index) => id === more[index])
+    ? undefined
+    : differs(`the ${held.length} items of ${plain.request.url.replace(/^.*\?/, '')}`, `${ids.length} items`);
+}
+
+async function offsets(kit: Kit): Promise<void> {
+  const sample = await sampleDataOf(kit);
+  const slice = windowOf(sample.densestSlice);
+  const [from, to] = [instant(slice.from), instant(slice.to)];
+  const plainly = { ...slice, ...wide };
+  const plain = await kit.page(plainly);
+  const { authoritative } = await kit.oracle();
+  await mapConcurrently(OFFSETS, async (offsetMinutes) => {
+    const elsewhere = offsetMinutes < 0 ? 330 : -330;
+    const spelled = {
+      from: formatInstant(from, { offsetMinutes }),
+      to: formatInstant(to, { offsetMinutes: elsewhere }),
+      ...wide,
+    };
+    const exchange = await kit.page(spelled);
+    kit.ledger.check('4.2-offsets');
+    const mismatch = sameSelection(plain, exchange);
+    const again = async (): Promise<Mismatch | undefined> =>
+      sameSelection(await kit.page(plainly), await kit.page(spelled));
+    // Without a dataset, a screening that arrived in between explains it as well.
+    if (mismatch)
+      kit.fail({ id: '4.2-offsets', cause: 'probe', mismatch, exchange, again, needsAgain: !authoritative });
+  });
+  const singles = variedItems(sample, 8);
+  await mapConcurrently(OFFSETS, async (offsetMinutes) => {
+    const item = singles[Math.abs(offsetMinutes) % singles.length]!;
+    // A second to spare on both sides: what fractions do at the edges is another requirement.
+    const exchange = await kit.page({
+      from: formatInstant(shift(item.at, -1n, 0), { offsetMinutes }),
+      to: formatInstant(shift(item.at, 1n, 0), { offsetMinutes }),
+      ...wide,
+    });
+    kit.check('4.2-offsets', exchange, holds(item));
+  });
+}
+
+/** The same digits with another offset are another instant: what is kept for the one must not serve the other. */
+async function sameDigits(kit: Kit): Promise<void> {
+  const sample = await sampleDataOf(kit);
+  const item = variedItems(sample, 1)[0]!;
+  const [from, to] = [formatInstant(shift(item.at, -1n, 0)), formatInstant(shift(item.at, 1n, 0))];
+  for (const offset of ['Z', '+01:00', '-05:30', 'Z']) {
+    const spelled = { from: from.replace('Z', offset), to: to.replace('Z', offset) };
+    const exchange = await kit.page({ ...spelled, ...wide });
+    kit.check('4.2-offsets', exchange, offset === 'Z' ? holds(item) : holdsNot(item));
+  }
+}
+
+test(
+  'valid requests',
+  about(['4.2-success', '4.2-content-type'], { needs: 'page', access: 'reads' }),
+  async ({ kit }) => {
+    await kit.page({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' });
+  },
+);
+
+test('windows that begin at an item', about('4.2-from-inclusive', { access: 'reads' }), async ({ kit }) => {
+  const sample = await sampleDataOf(kit);
+  for (const item of variedItems(sample, 8)) {
+    for (const from of new Set([item.testTime, formatInstant(item.at)])) {
+      const exchange = await kit.page({ from, to: later(item.at), ...wide });
+      kit.check('4.2-from-inclusive', exchange, holds(item));
+      kit.ledger.count('itemsAtFrom');
+    }
+  }
+});
+
+test('windows that end at an item', about('4.2-to-exclusive', { access: 'reads' }), async ({ kit }) => {
+  const sample = await sampleDataOf(kit);
+  for (const item of variedItems(sample, 8)) {
+    const before = earlier(sample, item);
+    const from = before ? formatInstant(before.at) : sooner(item.at);
+    for (const to of new Set([item.testTime, formatInstant(item.at)])) {
+      const exchange = await kit.page({ from, to, ...wide });
+      kit.check('4.2-to-exclusive', exchange, endsBefore(item.at));
+      kit.ledger.count('itemsAtTo');
+    }
+  }
+  // On the pages behind the first as well.
+  const last = sample.densestSlice.at(-1)!;
+  const [from, to] = [formatInstant(sample.densestSlice[0]!.at), formatInstant(last.at)];
+  const { exchanges } = await walk(kit, { from, to, pageSize: 9 }, { maxPages: 10 });
+  for (const exchange of exchanges) kit.check('4.2-to-exclusive', exchange, endsBefore(last.at));
+});
+
+test('windows cut out of the sample', about('4.2-window', { access: 'reads' }), async ({ kit }) => {
+  const { items } = await sampleDataOf(kit);
+  const cuts = [0, 0.1, 0.37, 0.5, 0.81, 1].map((share) => Math.floor(share * (items.length - 1)));
+  const windows = cuts.flatMap((end, i) => cuts.slice(0, i).map((start) => items.slice(start, end + 1)));
+  await mapConcurrently(
+    windows.filter((window) => window.length > 0),
+    async (window) => {
+      await kit.page({ ...windowOf(window), ...wide });
+    },
+  );
+  if (items.length === 1) await kit.page({ ...windowOf(items), ...wide });
+});
+
+test('the same instants in every offset', about('4.2-offsets', { access: 'reads' }), ({ kit }) =>
+  offsets(kit),
+);
+
+test('the same digits in other offsets', about('4.2-offsets', { access: 'reads' }), ({ kit }) =>
+  sameDigits(kit),
+);
+
+test('a microsecond beside an item', about('4.2-fractions', { access: 'reads' }), async ({ kit }) => {
+  const sample = await sampleDataOf(kit);
+  await mapConcurrently(variedItems(sample, 6), (item) => fractions(kit, '4.2-fractions', item, MICRO));
+});
+
+test('fractions of one to twelve digits', about('4.2-fractions', { access: 'reads' }), ({ kit }) =>
+  anyDigits(kit),
+);
+
+test('a nanosecond beside an item', about('4.2-fractions-finer', { access: 'reads' }), async ({ kit }) => {
+  const sample = await sampleDataOf(kit);
+  const coarse = variedItems(sample, 6).filter((item) => item.at.fraction.length <= MICRO);
+  if (coarse.length === 0)
+    throw new Untested('all screenings are finer than a microsecond, so order and window show it');
+  for (const item of coarse.slice(0, 2)) await fractions(kit, '4.2-fractions-finer', item, NANO);
+});
+
+test('lower-case t and z', about('4.2-lowercase', { access: 'reads' }), async ({ kit }) => {
+  const { densestSlice } = await sampleDataOf(kit);
+  const { from, to } = windowOf(densestSlice);
+  const exchange = await kit.ask(
+    { from: from.toLowerCase(), to: to.toLowerCase(), ...wide },
+    { id: '4.2-lowercase' },
+  );
+  if (exchange.status !== 200) return;
+  kit.check('4.2-lowercase', exchange, holds(densestSlice[0]!));
+});
+
+test('pages that begin inside a tie', about('4.2-from_id', { access: 'reads' }), async ({ kit }) => {
+  const sample = await sampleDataOf(kit);
+  const ties = [...sample.ties].sort((a, b) => Math.abs(a.length - 4) - Math.abs(b.length - 4)).slice(0, 3);
+  if (ties.length === 0)
+    throw new Untested('no two screenings share a testTime; load some that do for clients.primary');
+  const starts = ties.flatMap((tie) => startsAt(tie));
+  const single = sample.items.find((item) => !sample.ties.some((tie) => tie.includes(item)));
+  if (single) starts.push([single, single.id], [single, single.id + 1n], [single, single.id - 1n]);
+  await mapConcurrently(
+    starts.filter(([, fromId]) => fromId >= 0n && fromId <= LARGEST_ID),
+    ([item, fromId]) => beginBehind(kit, sample, item, fromId),
+  );
+});
+
+/** Every place in a tie to begin behind, and ids that need not exist. */
+function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {
+  const [first, last] = [tie[0]!, tie.at(-1)!];
+  return [
+    ...tie.slice(0, 4).map((item): [OracleItem, bigint] => [item, item.id]),
+    [last, last.id],
+    [last, last.id + 1n],
+    [first, first.id - 1n],
+    [first, 0n],
+  ];
+}
+
+async function beginBehind(kit: Kit, sample: SampleData, item: OracleItem, fromId: bigint): Promise<void> {
+  const end =
+    sample.items
+      .filter((other) => compareInstants(other.at, item.at) > 0)
+      .slice(0, 5)
+      .at(-1) ?? item;
+  const to = formatInstant(shift(end.at, 1n, Math.max(MICRO, end.at.fraction.length)));
+  for (const from of new Set([formatInstant(item.at), item.testTime])) {
+    const query = { from, to, fromId, pageSize: 50 };
+    const exchange = await kit.page(query);
+    const known = await kit.oracle();
+    const expected = await expectedItems(kit, query);
+    const isKnown = (id: bigint): boolean => known.authoritative || expected.some((one) => one.id === id);
+    kit.check('4.2-from_id', exchange, (page) => sameItems(page, expected, isKnown));
+  }
 }

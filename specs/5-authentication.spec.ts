@@ -1,7 +1,176 @@
 /** Section 5: how a request says who asks. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './5-authentication.ts';
+import { about, test } from '../fixtures/test.ts';
+import { secretVariable } from '../engine/run/evidence/evidence.ts';
+import { quote } from '../engine/run/evidence/shell.ts';
+import { bearerOf, cutTo, encodePart, partsOf } from '../engine/client/altered-token.ts';
+import type { Authorization } from '../engine/client/exchange.ts';
+import { forge } from '../engine/client/forged-token.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { refused } from '../engine/checks/refusal.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import type { RequirementId } from '../engine/requirements.ts';
+import { mintAll } from '../engine/run/rules/mint-all.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { encoded, NOBODY, rawQuery, readable, NO_WIDTH } from '../engine/run/rules/raw-request.ts';
+import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
+import { bearerHeader, forgedBearer, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
+/** Where a token is not looked for: whoever asks names it in the Authorization header (rule 1). */
+const ELSEWHERE = ['x-access-token', 'cookie'] as const;
+
+/** A token elsewhere than in the Authorization header is as if there were none. */
+async function elsewhere(kit: Kit): Promise<void> {
+  await kit.page(SOME_WINDOW);
+  const { text } = await kit.token();
+  for (const name of ELSEWHERE) {
+    const bare = kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), { kind: 'none' });
+    const value = name === 'cookie' ? `access_token=${text}; token=${text}` : text;
+    const exchange = readable(await kit.send({ ...bare, headers: { ...bare.headers, [name]: value } }));
+    kit.check('5-missing', exchange, refused(kit.target.errorCodePointer, [401, 'unauthenticated']), name);
+  }
 }
+
+/** Makes a request one of a later page. */
+const LATER_PAGE = '&from_id=1';
+
+/** Each is refused for something else than its secret or token, which its answer has no reason to show. */
+async function refusals(kit: Kit): Promise<void> {
+  const form = kit.client.validForm('primary');
+  const without = (name: string): typeof form => form.filter(([key]) => key !== name);
+  for (const refusedForm of [
+    [...without('grant_type'), ['grant_type', 'password']] as typeof form,
+    without('scope'),
+    [...form, form.find(([key]) => key === 'client_secret')!],
+  ]) {
+    await kit.send(kit.client.tokenRequest(refusedForm));
+  }
+  const primary = { kind: 'client', client: 'primary' } as const;
+  const valid = kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), primary);
+  await kit.send({ ...valid, url: `${valid.url}&pageSize=none` });
+  await kit.send(kit.request(NOBODY, rawQuery(encoded(SOME_WINDOW)), primary));
+  await kit.send({ ...valid, url: `${kit.target.baseUrl}/v1/no-such-path`, offPath: true });
+  const { text } = await kit.token();
+  const wrong = bearerHeader(`Bearer ${text}AAAA`, 'Bearer ($TOKEN and four letters)', 'Bearer ${TOKEN}AAAA');
+  await kit.send({ ...valid, authorization: wrong });
+}
+
+async function forNothing(kit: Kit): Promise<void> {
+  const { text, claims } = await kit.token();
+  const wrong: [RequirementId, Authorization][] = [
+    ['5-missing', { kind: 'none' }],
+    ['5-garbage', bearerHeader('Bearer garbage', 'Bearer garbage')],
+  ];
+  if (claims) {
+    const [head, payload, signature] = partsOf(text);
+    const half = cutTo(signature, signature.text.length >> 1);
+    wrong.push(
+      ['5-tampered', bearerOf([head, payload, half], 'signature cut short')],
+      ['5-forged', forgedBearer(await forge(text), 'Bearer (token signed with another key)')],
+    );
+  }
+  for (const [id, authorization] of wrong) {
+    const exchange = await kit.send(kit.request(await kit.tenantOf(), NO_WIDTH, authorization));
+    kit.check(
+      id,
+      exchange,
+      refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
+      'a window of no width',
+    );
+  }
+}
+
+test(
+  'no Authorization header',
+  about(['5-missing', '7.2-unauthenticated', '5-challenge'], { needs: 'page', access: 'reads' }),
+  async ({ kit }) => {
+    // Asked with a token first, so that an answer kept before the token is looked at would show.
+    await kit.page(SOME_WINDOW);
+    await unauthenticated(kit, '5-missing', { kind: 'none' });
+    await kit.page({ ...SOME_WINDOW, fromId: 1n });
+    await unauthenticated(kit, '5-missing', { kind: 'none' }, LATER_PAGE);
+  },
+);
+
+test(
+  'a token elsewhere than in the Authorization header',
+  about('5-missing', { needs: 'page', access: 'reads' }),
+  ({ kit }) => elsewhere(kit),
+);
+
+test(
+  'who may not ask, for a window of no width',
+  about(['5-missing', '5-garbage', '5-tampered', '5-forged'], { needs: 'page', access: 'reads' }),
+  ({ kit }) => forNothing(kit),
+);
+
+test('what is no bearer token', about('5-scheme', { needs: 'page', access: 'reads' }), async ({ kit }) => {
+  const { text } = await kit.token();
+  const { clientId, clientSecret } = kit.target.clients.primary;
+  const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
+  const credentials = `$(printf %s ${quote(clientId)}:"$${secretVariable(kit.target, 'primary')}" | base64 | tr -d '\\n')`;
+  const others: [value: string, label: string, shell?: string][] = [
+    [`Basic ${basic}`, 'Basic (client_id and client_secret)', `Basic ${credentials}`],
+    [`Basic ${text}`, 'Basic $TOKEN'],
+    [`Token ${text}`, 'Token $TOKEN'],
+    [`BearerToken ${text}`, 'BearerToken $TOKEN'],
+    [text, '$TOKEN (without a scheme)', '$TOKEN'],
+    ['Bearer', 'Bearer (without a token)', 'Bearer'],
+    ['Bearer ', 'Bearer (with a space and no token)', 'Bearer '],
+  ];
+  for (const other of others) await unauthenticated(kit, '5-scheme', bearerHeader(...other));
+});
+
+test('strings that are no token', about('5-garbage', { needs: 'page', access: 'reads' }), async ({ kit }) => {
+  for (const text of ['garbage', 'a.b.c', '..', 'null', encodePart({ tenant_id: await kit.tenantOf() })]) {
+    await unauthenticated(kit, '5-garbage', bearerHeader(`Bearer ${text}`, `Bearer ${text}`));
+  }
+});
+
+test('a token in the query', about('5-query-token', { needs: 'page', access: 'reads' }), async ({ kit }) => {
+  const { text } = await kit.token();
+  for (const name of ['access_token', 'token']) {
+    // An unknown parameter may be refused as such, before the header is looked at.
+    await unauthenticated(kit, '5-query-token', { kind: 'none' }, `&${name}=${text}`, [
+      400,
+      'invalid_request',
+    ]);
+  }
+});
+
+test(
+  'bearer in another case',
+  about('5-scheme-case', { needs: 'page', access: 'reads' }),
+  async ({ kit }) => {
+    // A token that serves: who ends earlier tokens with a later one is told so by 5-valid-token.
+    await kit.page(SOME_WINDOW);
+    const { text } = await kit.token();
+    for (const scheme of ['bearer', 'BEARER']) {
+      const authorization = bearerHeader(`${scheme} ${text}`, `${scheme} $TOKEN`);
+      const exchange = await kit.send(
+        kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), authorization),
+      );
+      kit.check('5-scheme-case', exchange, (answer) =>
+        answer.status === 200 ? undefined : differs('200', sayRefusal(answer)),
+      );
+    }
+  },
+);
+
+test(
+  'the responses to every client',
+  about(['5-no-refresh-token', '5-no-echo'], { needs: 'token', access: 'reads' }),
+  ({ kit }) => mintAll(kit),
+);
+
+test(
+  'refusals of requests that hold a secret',
+  about('5-no-echo', { needs: 'page', access: 'reads' }),
+  ({ kit }) => refusals(kit),
+);
+
+test(
+  'whether pages of every size may be shared',
+  about('5-not-shared-cache', { access: 'reads' }),
+  ({ kit }) => pagesOfEverySize(kit),
+);

@@ -1,7 +1,107 @@
 /** Section 5: tokens that somebody else signed. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './5-forged.ts';
+import { about, test } from '../fixtures/test.ts';
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import {
+  asymmetricForgeries,
+  confusedForgeries,
+  symmetricForgeries,
+  withHostedForgeries,
+  type Forgery,
+} from '../engine/client/forged-token.ts';
+import { isObject, member } from '../engine/client/json.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { refused } from '../engine/checks/refusal.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { mapConcurrently } from '../engine/run/concurrent.ts';
+import { encoded, NOBODY, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { forgedBearer } from '../engine/run/rules/unauthenticated.ts';
+import { Untested } from '../engine/errors.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
+/** Where issuers publish their keys, beneath authUrl. */
+const KEY_SETS = ['/.well-known/jwks.json', '/oauth/jwks', '/jwks.json', '/jwks'];
+const METADATA = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server'];
+
+async function refuse(kit: Kit, forgeries: readonly Forgery[]): Promise<void> {
+  const own = await kit.tenantOf();
+  await mapConcurrently(forgeries, async ({ label, token, tenantId = own }) => {
+    const authorization = forgedBearer(token, `Bearer (token ${label})`);
+    const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
+    kit.check('5-forged', exchange, refused(kit.target.errorCodePointer, [401, 'unauthenticated']), label);
+  });
 }
+
+async function jwtOf(kit: Kit): Promise<string> {
+  const { text, claims } = await kit.token();
+  if (!claims) throw new Untested('the access token is no JWT, so there is none to be forged');
+  return text;
+}
+
+/** The JSON at an address beneath authUrl, asked for without a token; undefined where there is none. */
+async function published(kit: Kit, url: string): Promise<unknown> {
+  if (new URL(url).origin !== new URL(kit.target.authUrl).origin) return undefined;
+  const { status, text } = await kit.send({
+    channel: 'rest',
+    method: 'GET',
+    url,
+    headers: { ...kit.target.headers, accept: 'application/json' },
+    authorization: { kind: 'none' },
+    offPath: true,
+  });
+  try {
+    return status === 200 ? (JSON.parse(text) as unknown) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The issuer's public keys, where it publishes them. */
+async function publicKeys(kit: Kit): Promise<KeyObject[]> {
+  const { authUrl } = kit.target;
+  const addresses: string[] = [];
+  for (const path of METADATA) {
+    const metadata = await published(kit, `${authUrl}${path}`);
+    const uri = isObject(metadata as never) ? member(metadata as never, 'jwks_uri') : undefined;
+    if (typeof uri === 'string' && URL.canParse(uri)) addresses.push(uri);
+  }
+  for (const url of addresses.length > 0 ? addresses : KEY_SETS.map((path) => `${authUrl}${path}`)) {
+    const set = (await published(kit, url)) as { keys?: unknown } | undefined;
+    const keys = Array.isArray(set?.keys) ? set.keys.flatMap(keyOf) : [];
+    if (keys.length > 0) return keys;
+  }
+  return [];
+}
+
+function keyOf(jwk: unknown): KeyObject[] {
+  try {
+    return [createPublicKey({ key: jwk as never, format: 'jwk' })];
+  } catch {
+    return [];
+  }
+}
+
+test(
+  'tokens signed with a fresh key',
+  about('5-forged', { needs: 'page', access: 'reads' }),
+  async ({ kit }) => {
+    const token = await jwtOf(kit);
+    const stranger = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : NOBODY;
+    await refuse(kit, await asymmetricForgeries(token, stranger));
+    await withHostedForgeries(token, (forgeries) => refuse(kit, forgeries));
+  },
+);
+
+test(
+  'tokens signed with what is no secret',
+  about('5-forged', { needs: 'page', access: 'reads' }),
+  async ({ kit }) => refuse(kit, symmetricForgeries(await jwtOf(kit), kit.target.clients.primary)),
+);
+
+test(
+  "tokens signed with the issuer's public key as a secret",
+  about('5-forged', { needs: 'page', access: 'reads' }),
+  async ({ kit }) => {
+    const token = await jwtOf(kit);
+    const [key] = await publicKeys(kit);
+    if (key) await refuse(kit, confusedForgeries(token, key));
+  },
+);

@@ -1,7 +1,192 @@
 /** Section 5: whose screenings a token opens. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './5-tenants.ts';
+import { about, test } from '../fixtures/test.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
+import { readToken } from '../engine/client/token.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import { isUuid } from '../engine/checks/page.ts';
+import { unknownIgnored } from '../engine/checks/token-error.ts';
+import { refused } from '../engine/checks/refusal.ts';
+import { requireSecondTenant, type Kit } from '../engine/run/kit.ts';
+import { mapConcurrently } from '../engine/run/concurrent.ts';
+import { encoded, isSuspicious, NOBODY, rawQuery, NO_WIDTH } from '../engine/run/rules/raw-request.ts';
+import { Untested } from '../engine/errors.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
+const FIRST_PAGE = rawQuery(encoded(SOME_WINDOW));
+const LATER_PAGE = `${FIRST_PAGE}&from_id=1`;
+
+test("another tenant's path", about('5-forbidden', { needs: 'page' }), async ({ kit }) => {
+  requireSecondTenant(kit);
+  const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
+  const ask = (client: 'primary' | 'secondTenant', tenantId: string, query = FIRST_PAGE): Promise<Exchange> =>
+    kit.send(kit.request(tenantId, query, { kind: 'client', client }));
+  // Each tenant asks for its own first, so that a kept answer or token would show.
+  for (const [client, tenantId] of [
+    ['secondTenant', other],
+    ['primary', own],
+  ] as const)
+    await ask(client, tenantId);
+  for (const [client, tenantId] of [
+    ['primary', other],
+    ['secondTenant', own],
+  ] as const) {
+    for (const query of [FIRST_PAGE, LATER_PAGE, NO_WIDTH]) {
+      kit.check(
+        '5-forbidden',
+        await ask(client, tenantId, query),
+        refused(kit.target.errorCodePointer, [403, 'forbidden']),
+        client,
+      );
+    }
+  }
+});
+
+test(
+  'the path of a tenant that nobody has',
+  about(['5-forbidden-unknown', '7.2-forbidden'], { needs: 'page' }),
+  async ({ kit }) => {
+    const exchange = await kit.send(kit.request(NOBODY, FIRST_PAGE, { kind: 'client', client: 'primary' }));
+    kit.ledger.observe('unknown-tenant', sayRefusal(exchange, kit.target.errorCodePointer));
+    // If it is a 403, its code was judged on its way; a 404 is allowed here.
+    kit.ledger.check('7.2-forbidden');
+    kit.check(
+      '5-forbidden-unknown',
+      exchange,
+      refused(kit.target.errorCodePointer, [403, 'forbidden'], [404, 'not_found']),
+    );
+  },
+);
+
+test('what is not the UUID of the own tenant', about('5-forbidden-unknown', { needs: 'page' }), ({ kit }) =>
+  notOwn(kit),
+);
+
+test('tokens of both tenants in turn', about('5-one-tenant', { needs: 'token' }), async ({ kit }) => {
+  requireSecondTenant(kit);
+  // Credentials that earn no token at all are told as such.
+  await kit.token('secondTenant');
+  await kit.tenantOf('secondTenant');
+  const first = await kit.client.mint('primary');
+  await ownTenant(kit, 'primary', first);
+  for (const client of ['secondTenant', 'primary', 'secondTenant'] as const)
+    await ownTenant(kit, client, await kit.client.mint(client), first);
+});
+
+test(
+  'tokens of both tenants at the same time',
+  about('5-one-tenant', { needs: 'token', isSupplement: true }),
+  async ({ kit }) => {
+    requireSecondTenant(kit);
+    await kit.token('secondTenant');
+    await kit.tenantOf('secondTenant');
+    const both = ['primary', 'secondTenant'] as const;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const [first, second] = await mapConcurrently(both, (client) => kit.client.mint(client));
+      await ownTenant(kit, 'primary', first!);
+      await ownTenant(kit, 'secondTenant', second!, first);
+    }
+  },
+);
+
+test(
+  'parameters that would choose the tenant',
+  about(['5-one-tenant', '4.1-unknown-parameters'], { needs: 'token', isSupplement: true }),
+  ({ kit }) => otherTenantAsked(kit),
+);
+
+/** The first one opens connections, which keeps requests apart. */
+const ROUNDS = 2;
+
+/** A token names the tenant of its own credentials; the second tenant's another than `primary`, a token of primary's. */
+async function ownTenant(
+  kit: Kit,
+  client: 'primary' | 'secondTenant',
+  exchange: Exchange,
+  primary?: Exchange,
+): Promise<void> {
+  const tenantOf = (minted: Exchange): string => readToken(minted)?.tenantId?.toLowerCase() ?? 'none';
+  const tenantId = tenantOf(exchange);
+  // What is no UUID is reported under 2.2-tenant_id.
+  if (!isUuid(tenantId)) throw new Untested('the tokens name no tenant_id that is a UUID');
+  const expected = kit.target.clients[client]?.tenantId?.toLowerCase();
+  const isOther = client === 'secondTenant' && primary !== undefined && tenantId === tenantOf(primary);
+  kit.check('5-one-tenant', exchange, () =>
+    (expected !== undefined && tenantId !== expected) || isOther
+      ? differs(
+          `tenant_id: ${expected ?? "the second tenant's own"} for clients.${client}`,
+          `tenant_id: ${tenantId}`,
+        )
+      : undefined,
+  );
+}
+
+/** The credentials alone say whose the token is: no parameter of the request does. */
+async function otherTenantAsked(kit: Kit): Promise<void> {
+  const own = (await kit.tenantOf()).toLowerCase();
+  const other = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : NOBODY;
+  for (const name of ['tenant_id', 'tenantId', 'tenant']) {
+    const form = [...kit.client.validForm('primary'), [name, other] as const];
+    const exchange = await kit.send(kit.client.tokenRequest(form));
+    kit.check('4.1-unknown-parameters', exchange, unknownIgnored, name);
+    kit.check(
+      '5-one-tenant',
+      exchange,
+      (answer) => {
+        const tenantId = readToken(answer)?.tenantId?.toLowerCase();
+        return tenantId === undefined || tenantId === own
+          ? undefined
+          : differs(`tenant_id: ${own}, whatever ${name} asks for`, `tenant_id: ${tenantId}`);
+      },
+      'a parameter that chose the tenant',
+    );
+  }
+}
+
+/** Names for whoever asks, and texts that are nearly the own UUID; each as it stands in the path. */
+function nearlyOwn(own: string): string[] {
+  const other = (digit: string): string => (digit === '0' ? '1' : '0');
+  const groups = own.split('-');
+  return [
+    ...['me', 'self', 'my', 'current', 'default', 'all', '*', '%2A', '-', '_', '0', 'null'],
+    '00000000-0000-0000-0000-000000000000',
+    `${own}0`,
+    `0${own}`,
+    own.slice(0, -1),
+    own.slice(1),
+    `${own.slice(0, -1)}${other(own.at(-1)!)}`,
+    `${other(own[0]!)}${own.slice(1)}`,
+    [groups[0], ...NOBODY.split('-').slice(1)].join('-'),
+    [...NOBODY.split('-').slice(0, -1), groups.at(-1)].join('-'),
+    groups.join(''),
+    groups[0]!,
+    `%7B${own}%7D`,
+    `(${own})`,
+    `%22${own}%22`,
+    `urn:uuid:${own}`,
+    `${own}%20`,
+    `%20${own}`,
+    `${own};v=1`,
+    `${own},${NOBODY}`,
+    `${NOBODY},${own}`,
+    `${own}%2F${NOBODY}`,
+    `${own}%00`,
+    `${own}%0A`,
+  ];
+}
+
+/** Nothing but the own UUID is served; how it is refused is for 400, 403 and 404 alike. */
+async function notOwn(kit: Kit): Promise<void> {
+  const own = (await kit.tenantOf()).toLowerCase();
+  await mapConcurrently(nearlyOwn(own), async (path) => {
+    const authorization = { kind: 'client', client: 'primary' } as const;
+    const request = kit.request(path, FIRST_PAGE, authorization);
+    kit.check(
+      '5-forbidden-unknown',
+      await kit.send({ ...request, offPath: true, suspicious: isSuspicious(path) }),
+      (answer) =>
+        answer.status === 200 ? differs(`no page at /tenants/${path}/`, sayRefusal(answer)) : undefined,
+      'what is not the own UUID',
+    );
+  });
 }

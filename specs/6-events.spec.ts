@@ -1,7 +1,201 @@
 /** Section 6: the captured events of the tenant's queue against what REST returns. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './6-events.ts';
+import { about, test } from '../fixtures/test.ts';
+import { eventData, envelopeMismatches } from '../engine/checks/cloud-event.ts';
+import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
+import { isUuid } from '../engine/checks/page.ts';
+import {
+  canonical,
+  excerpt,
+  integerOf,
+  isObject,
+  member,
+  parseJson,
+  type Json,
+} from '../engine/client/json.ts';
+import { MAX_PAGE_SIZE, pageOf } from '../engine/client/page.ts';
+import { compareInstants, formatInstant, parseInstant, shift, type Instant } from '../engine/data/instant.ts';
+import { SupplyUnusable, Untested } from '../engine/errors.ts';
+import type { RequirementId } from '../engine/requirements.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { stepDigits } from '../engine/run/walk/survey.ts';
+import { walk } from '../engine/run/walk/walk.ts';
+import type { Window } from '../engine/target/target.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
+const WALK_PAGES = 100;
+
+interface Captured {
+  readonly line: number;
+  readonly envelope: Json | undefined;
+  readonly data: Json | undefined;
+  readonly screeningId: bigint | undefined;
+  readonly at: Instant | undefined;
+}
+
+/** The events of the capture; a line may hold a batch (CloudEvents JSON format, 4). */
+function captured(kit: Kit): readonly Captured[] {
+  const { events } = kit.target;
+  if (!events) throw new Untested("supply events: a capture of primary's queue, one JSON CloudEvent a line");
+  if (events.length === 0) throw new SupplyUnusable('the events file is empty; capture some events first');
+  if (events.every((text) => parseJson(text) === undefined))
+    throw new SupplyUnusable('no line of the events file is JSON; supply one JSON CloudEvent a line');
+  return events.flatMap((text, index) => {
+    const json = parseJson(text);
+    return (Array.isArray(json) ? json : [json]).map((envelope) => {
+      const data = eventData(envelope);
+      const at = parseInstant(String(member(data, 'testTime') ?? ''));
+      return { line: index + 1, envelope, data, at, screeningId: integerOf(member(data, 'id')) };
+    });
+  });
+}
+
+function fail(kit: Kit, id: RequirementId, { expected, received }: Mismatch, line?: number): void {
+  const where = line === undefined ? '' : ` on line ${line}`;
+  kit.fail({ id, cause: 'events', mismatch: differs(expected, `${received}${where}`) });
+}
+
+interface Rest {
+  readonly byId: ReadonlyMap<bigint, Json>;
+  readonly whole: boolean;
+}
+
+/** Every screening that REST returns of a window, as far as it can be walked. */
+const restOf = ({ from, to }: Window, kit: Kit): Promise<Rest> => {
+  const query = { from: formatInstant(from), to: formatInstant(to), pageSize: MAX_PAGE_SIZE };
+  return kit.once(`events of ${query.from} to ${query.to}`, async () => {
+    const walked = await walk(kit, query, { maxPages: WALK_PAGES });
+    const items = walked.exchanges.flatMap((exchange) => pageOf(exchange).items ?? []);
+    return {
+      byId: new Map(items.flatMap((item) => (item.id === undefined ? [] : [[item.id, item.json]]))),
+      whole: walked.end === 'complete',
+    };
+  });
+};
+
+/** Where the captured screenings lie; the window of the target file where that holds them all. */
+function spanOf(events: readonly Captured[], window: Window | undefined): Window | undefined {
+  const times = events.flatMap(({ at }) => at ?? []).sort(compareInstants);
+  const [from, last] = [times[0], times.at(-1)];
+  if (!from || !last) return window;
+  const within = window && compareInstants(from, window.from) >= 0 && compareInstants(last, window.to) < 0;
+  return within ? window : { from, to: shift(last, 1n, stepDigits([{ at: last }])) };
+}
+
+/** An event may be delivered more than once; two events may not share their name. */
+function nameTaken(kit: Kit, { envelope, data, line }: Captured, named: Map<string, string>): void {
+  const [source, id] = ['source', 'id'].map((name) => member(envelope, name));
+  if (typeof source !== 'string' || typeof id !== 'string') return;
+  const [key, content] = [JSON.stringify([source, id]), canonical(data)];
+  const before = named.get(key);
+  if (before !== undefined && before !== content)
+    fail(kit, '6-envelope', differs('one event of a source and id', `another one of ${key}`), line);
+  named.set(key, before ?? content);
+}
+
+/** What of 2.3 the data of an event breaks. */
+function unlikeScreening(data: Json | undefined, tenantId: string): Mismatch | undefined {
+  const [id, tenant, testTime] = ['id', 'tenantId', 'testTime'].map((name) => member(data, name));
+  if (integerOf(id) === undefined) return differs('data.id: a JSON integer', `id: ${excerpt(id)}`);
+  if (typeof tenant !== 'string' || !isUuid(tenant) || tenant.toLowerCase() !== tenantId)
+    return differs(
+      `data.tenantId: ${tenantId}, the tenant of clients.primary`,
+      `tenantId: ${excerpt(tenant)}`,
+    );
+  return typeof testTime === 'string' && parseInstant(testTime)
+    ? undefined
+    : differs('data.testTime: an RFC 3339 date-time with offset', `testTime: ${excerpt(testTime)}`);
+}
+
+test(
+  'envelopes of the captured events',
+  about('6-envelope', { needs: 'token', access: 'reads' }),
+  async ({ kit }) => {
+    const named = new Map<string, string>();
+    for (const event of captured(kit)) {
+      kit.ledger.check('6-envelope');
+      for (const mismatch of envelopeMismatches(event.envelope))
+        fail(kit, '6-envelope', mismatch, event.line);
+      nameTaken(kit, event, named);
+    }
+  },
+);
+
+test(
+  'the same screening on both transports',
+  about('6-same-object', { access: 'reads' }),
+  async ({ kit }) => {
+    const events = captured(kit);
+    const tenantId = (await kit.tenantOf()).toLowerCase();
+    const span = spanOf(events, kit.target.window);
+    const byId = span ? (await restOf(span, kit)).byId : new Map<bigint, Json>();
+    let held = 0;
+    for (const { line, data, screeningId } of events) {
+      // An event without a screening is reported under 6-envelope.
+      if (!isObject(data)) continue;
+      kit.ledger.check('6-same-object');
+      const item = screeningId === undefined ? undefined : byId.get(screeningId);
+      if (item !== undefined) held++;
+      const mismatch =
+        unlikeScreening(data, tenantId) ?? (item === undefined ? undefined : firstDifference(item, data));
+      if (mismatch) fail(kit, '6-same-object', mismatch, line);
+    }
+    if (held === 0)
+      throw new Untested('no event is about a screening that REST returns; capture events of some');
+  },
+);
+
+test(
+  'events and screenings of the window, one for one',
+  about('6-complete', { access: 'reads' }),
+  async ({ kit }) => {
+    const events = captured(kit);
+    const { window } = kit.target;
+    if (!window) throw new Untested('supply window: the stretch of testTime that the capture covers whole');
+    const { byId, whole } = await restOf(window, kit);
+    if (!whole) {
+      throw new Untested(
+        `the window could not be walked to its end within ${WALK_PAGES} pages; name a smaller window`,
+      );
+    }
+    const known = await kit.oracle();
+    const published = new Set(events.map(({ screeningId }) => screeningId));
+    for (const id of byId.keys()) {
+      kit.ledger.check('6-complete');
+      if (!published.has(id))
+        fail(kit, '6-complete', differs(`an event of screening ${id}`, 'none in the capture'));
+    }
+    for (const { line, at, screeningId } of events) {
+      const within = at && compareInstants(at, window.from) >= 0 && compareInstants(at, window.to) < 0;
+      // What REST loses on the way is reported under section 4.2.
+      const lost = screeningId !== undefined && known.authoritative && known.get(screeningId) !== undefined;
+      if (!within || lost) continue;
+      kit.ledger.check('6-complete');
+      if (screeningId === undefined || !byId.has(screeningId)) {
+        fail(
+          kit,
+          '6-complete',
+          differs('only events of screenings that REST returns', `an event of ${screeningId ?? 'no id'}`),
+          line,
+        );
+      }
+    }
+  },
+);
+
+/** A UUID is the same in either case. */
+function comparable(screening: Json | undefined): Json | undefined {
+  const tenantId = member(screening, 'tenantId');
+  return isObject(screening) && typeof tenantId === 'string' && isUuid(tenantId)
+    ? { ...screening, tenantId: tenantId.toLowerCase() }
+    : screening;
+}
+
+/** The first member that differs: what REST says, what the event says. */
+function firstDifference(item: Json, data: Json): Mismatch | undefined {
+  const [rest, event] = [comparable(item), comparable(data)];
+  if (canonical(rest) === canonical(event)) return undefined;
+  const names = [item, data].flatMap((object) => (isObject(object) ? Object.keys(object) : []));
+  const name = names.find((one) => canonical(member(rest, one)) !== canonical(member(event, one)));
+  const say = (object: Json | undefined): string =>
+    name === undefined ? excerpt(object) : `${name}: ${excerpt(member(object, name))}`;
+  return differs(`${say(rest)}, as REST returns it`, say(event));
 }

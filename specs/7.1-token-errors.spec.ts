@@ -1,7 +1,336 @@
 /** Section 7.1: what the token endpoint refuses, and how. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './7.1-token-errors.ts';
+import { about, test } from '../fixtures/test.ts';
+import { OFFERED_SCOPE } from '../engine/client/client.ts';
+import { header, type Exchange } from '../engine/client/exchange.ts';
+import { excerpt, member } from '../engine/client/json.ts';
+import { differs, UNLESS, type Judge } from '../engine/checks/mismatch.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { isUuid } from '../engine/checks/page.ts';
+import type { RequirementId } from '../engine/requirements.ts';
+import type { ClientName, Target } from '../engine/target/target.ts';
+import { refusedAs, sayToken } from '../engine/checks/token-error.ts';
+import { TargetLocked } from '../engine/errors.ts';
+import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
+type Form = [string, string][];
+
+const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'] as const;
+
+const BLANKS = [
+  ['', 'empty'],
+  ['  ', 'blank'],
+] as const;
+
+/** An empty parameter is a missing one (RFC 6749, 3.2); whoever takes it for a value must refuse that value. */
+const refusedAsBlank = (name: (typeof PARAMETERS)[number]): Judge => {
+  const other: Partial<Record<typeof name, [number, string]>> = {
+    grant_type: [400, 'unsupported_grant_type'],
+    client_id: [401, 'invalid_client'],
+    client_secret: [401, 'invalid_client'],
+    scope: [400, 'invalid_scope'],
+  };
+  const accepted = [[400, 'invalid_request'] as const, ...(other[name] ? [other[name]] : [])];
+  return (exchange) =>
+    accepted.some(([status, error]) => refusedAs(status, error)(exchange) === undefined)
+      ? undefined
+      : differs(accepted.map((pair) => pair.join(' ')).join(' or '), sayToken(exchange));
+};
+
+const replaced = (form: Form, name: string, value: string): Form =>
+  form.map(([key, old]) => [key, key === name ? value : old]);
+
+async function hold(kit: Kit, id: RequirementId, form: Form, judge: Judge, label: string): Promise<Exchange> {
+  const exchange = readable(await kit.send(kit.client.tokenRequest(form)));
+  kit.check(id, exchange, judge, label);
+  return exchange;
 }
+
+const BOUNDARY = 'conformance-kit';
+
+/** The same parameters in other bodies. */
+function noForms(form: readonly (readonly [string, string])[]): [type: string, body: string][] {
+  const parts = form.map(
+    ([name, value]) => `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+  );
+  return [
+    ['application/json', JSON.stringify(Object.fromEntries(form))],
+    [`multipart/form-data; boundary=${BOUNDARY}`, `${parts.join('')}--${BOUNDARY}--\r\n`],
+  ];
+}
+
+/** A wrong pair of credentials, and whose right one it stands for. */
+interface Guess {
+  readonly owner: ClientName;
+  readonly name: 'client_id' | 'client_secret';
+  readonly value: string;
+}
+
+const inOtherCase = (text: string): string =>
+  text.replace(/[a-z]/gi, (letter) =>
+    letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
+  );
+
+/** Secrets that are near the right one, in turn of every client there is: none is asked for many wrong ones. */
+function wrongSecrets({ clients }: Target): Guess[] {
+  const owners = (['primary', 'secondTenant', 'notOnboarded'] as const).filter((name) => clients[name]);
+  const kinds: ((secret: string) => string)[] = [
+    () => 'not-the-secret',
+    (secret) => `${secret}x`,
+    (secret) => secret.slice(0, -1),
+    inOtherCase,
+    (secret) => `${secret} `,
+  ];
+  const near = kinds.map((kind, index): Guess => {
+    const owner = owners[index % owners.length]!;
+    return { owner, name: 'client_secret', value: kind(clients[owner]!.clientSecret) };
+  });
+  const others = owners.slice(1).map((name) => clients[name]!.clientSecret);
+  return [
+    ...near,
+    ...others.map((value): Guess => ({ owner: 'primary', name: 'client_secret', value })),
+  ].filter(({ owner, value }) => value !== '' && value !== clients[owner]!.clientSecret);
+}
+
+/** A value with a blank behind it may be malformed as well. */
+const refusedGuess =
+  (value: string): Judge =>
+  (exchange) =>
+    value !== value.trim() && refusedAs(400, 'invalid_request')(exchange) === undefined
+      ? undefined
+      : refusedAs(401, 'invalid_client')(exchange);
+
+/** Each must be refused as invalid_client. Right credentials in between end the count of wrong ones in most guards. */
+async function refuseGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess[]): Promise<void> {
+  for (const [done, { owner, name, value }] of guesses.entries()) {
+    try {
+      const form = replaced(kit.client.validForm(owner), name, value);
+      challenge(kit, await hold(kit, id, form, refusedGuess(value), `a wrong ${name}`));
+      await kit.client.mint(owner);
+    } catch (error) {
+      // What was refused before it says enough.
+      if (!(error instanceof TargetLocked) || done === 0) throw error;
+      kit.ledger.observe('lockout', `after ${kit.client.wrongSecrets} wrong secrets`);
+      return;
+    }
+  }
+}
+
+/** A client that is provisioned for one error; what else it may be than the target's mistake is said too. */
+async function provisioned(
+  kit: Kit,
+  name: 'unauthorized' | 'invalidGrant',
+  id: RequirementId,
+  error: string,
+): Promise<void> {
+  const refusal = refusedAs(400, error);
+  const judge: Judge = (exchange) => {
+    const mismatch = refusal(exchange);
+    const unless = mismatch && suppliedWrongly(name, exchange);
+    return unless ? { ...mismatch, received: `${mismatch.received}${UNLESS}${unless}` } : mismatch;
+  };
+  await hold(kit, id, kit.client.validForm(name), judge, name);
+}
+
+/** What of the target file would give the same answer. */
+function suppliedWrongly(
+  name: 'unauthorized' | 'invalidGrant',
+  { status, json }: Exchange,
+): string | undefined {
+  const said = member(json, 'error');
+  if (status === 401 && said === 'invalid_client') return `clientId or clientSecret of clients.${name}`;
+  if (status === 200) return `clients.${name} may use the grant`;
+  const others = { unauthorized: 'invalid_grant', invalidGrant: 'unauthorized_client' };
+  return said === others[name]
+    ? 'clients.unauthorized and clients.invalidGrant in place of each other'
+    : undefined;
+}
+
+/** Values are case-sensitive (RFC 6749, 1.5), and compared whole. */
+const GRANTS = [
+  'password',
+  'authorization_code',
+  'refresh_token',
+  'nobody-knows-this-grant',
+  'CLIENT_CREDENTIALS',
+  'client_credentials_too',
+];
+const SCOPES = ['nobody.has.this.scope', 'screenings.write', 'SCREENINGS.READ', 'screenings.readers'];
+
+/** The client_id with its letters in the other case; nothing where that is another client's, or the same UUID. */
+function inAnotherCase(kit: Kit, clientId: string): string[] {
+  const swapped = inOtherCase(clientId);
+  const taken = Object.values(kit.target.clients).some((client) => client?.clientId === swapped);
+  return taken || isUuid(clientId) ? [] : [swapped];
+}
+
+test(
+  'each required parameter left out',
+  about(['7.1-invalid_request-missing', '7.1-body'], { needs: 'token' }),
+  async ({ kit }) => {
+    for (const name of PARAMETERS) {
+      const form = kit.client.validForm('primary').filter(([key]) => key !== name);
+      await hold(
+        kit,
+        '7.1-invalid_request-missing',
+        form,
+        refusedAs(400, 'invalid_request'),
+        `without ${name}`,
+      );
+    }
+  },
+);
+
+test(
+  'each required parameter empty, and blank',
+  about(['7.1-invalid_request-empty', '7.1-body'], { needs: 'token' }),
+  async ({ kit }) => {
+    for (const name of PARAMETERS) {
+      for (const [value, label] of BLANKS) {
+        const form = replaced(kit.client.validForm('primary'), name, value);
+        await hold(kit, '7.1-invalid_request-empty', form, refusedAsBlank(name), `${name} ${label}`);
+      }
+      // Enough attempts without the secret may lock the client out: each is followed by a good one.
+      if (name === 'client_secret') await kit.client.mint();
+    }
+  },
+);
+
+test(
+  'each required parameter sent twice',
+  about(['7.1-invalid_request-duplicated', '7.1-body'], { needs: 'token' }),
+  async ({ kit }) => {
+    for (const name of PARAMETERS) {
+      const form = kit.client
+        .validForm('primary')
+        .flatMap((pair) => (pair[0] === name ? [pair, pair] : [pair]));
+      await hold(
+        kit,
+        '7.1-invalid_request-duplicated',
+        form,
+        refusedAs(400, 'invalid_request'),
+        `${name} twice`,
+      );
+    }
+    // Whoever looks at the other value first may say what is wrong with it.
+    for (const [name, other] of [
+      ['grant_type', 'password'],
+      ['scope', 'kit.unknown'],
+    ] as const) {
+      const form = kit.client
+        .validForm('primary')
+        .flatMap((pair): Form => (pair[0] === name ? [pair, [name, other]] : [pair]));
+      const judge: Judge = (answer) =>
+        isClientError(answer) ? undefined : differs('400 invalid_request', sayToken(answer));
+      for (const pairs of [form, [...form].reverse()])
+        await hold(kit, '7.1-invalid_request-duplicated', pairs, judge, `${name} with two values`);
+    }
+  },
+);
+
+test(
+  'a body that is no form',
+  about('7.1-invalid_request-malformed', { needs: 'token' }),
+  async ({ kit }) => {
+    const { form, ...request } = kit.client.tokenRequest(kit.client.validForm('primary'));
+    for (const [type, body] of noForms(form!)) {
+      const exchange = await kit.send({
+        ...request,
+        headers: { ...request.headers, 'content-type': type },
+        body,
+      });
+      if (type === 'application/json') kit.ledger.observe('json-token-request', String(exchange.status));
+      kit.check(
+        '7.1-invalid_request-malformed',
+        exchange,
+        (answer) => (answer.status === 415 ? undefined : refusedAs(400, 'invalid_request')(answer)),
+        type.split(';')[0]!,
+      );
+    }
+  },
+);
+
+test(
+  'an unknown client_id',
+  about(['7.1-invalid_client-id', '7.1-invalid_client-challenge', '7.1-body'], {
+    needs: 'token',
+    access: 'guesses',
+  }),
+  ({ kit }) => {
+    const { clientId } = kit.target.clients.primary;
+    const ids = ['nobody-has-this-client-id', `${clientId}x`, ...inAnotherCase(kit, clientId)];
+    const guesses = ids.map((value): Guess => ({ owner: 'primary', name: 'client_id', value }));
+    return refuseGuesses(kit, '7.1-invalid_client-id', guesses);
+  },
+);
+
+test(
+  'a wrong secret',
+  about(['7.1-invalid_client-secret', '7.1-invalid_client-challenge', '7.1-body'], {
+    needs: 'token',
+    access: 'guesses',
+  }),
+  ({ kit }) => refuseGuesses(kit, '7.1-invalid_client-secret', wrongSecrets(kit.target)),
+);
+
+test(
+  'another grant_type',
+  about(['7.1-unsupported_grant_type', '7.1-body'], { needs: 'token' }),
+  async ({ kit }) => {
+    for (const grant of GRANTS) {
+      const form = replaced(kit.client.validForm('primary'), 'grant_type', grant);
+      await hold(kit, '7.1-unsupported_grant_type', form, refusedAs(400, 'unsupported_grant_type'), grant);
+    }
+  },
+);
+
+test(
+  'a scope that no client has',
+  about(['7.1-invalid_scope', '7.1-body'], { needs: 'token' }),
+  async ({ kit }) => {
+    for (const scope of SCOPES) {
+      const form = replaced(kit.client.validForm('primary'), 'scope', scope);
+      await hold(kit, '7.1-invalid_scope', form, refusedAs(400, 'invalid_scope'), scope);
+    }
+  },
+);
+
+test(
+  `${OFFERED_SCOPE} beside an unknown scope`,
+  about('7.1-scope-subset', { needs: 'token' }),
+  async ({ kit }) => {
+    for (const scope of [
+      `${OFFERED_SCOPE} nobody.has.this.scope`,
+      `nobody.has.this.scope ${OFFERED_SCOPE}`,
+    ]) {
+      const form = replaced(kit.client.validForm('primary'), 'scope', scope);
+      const exchange = await hold(kit, '7.1-scope-subset', form, subsetOrRefused, 'a scope too many');
+      kit.ledger.observe('scope-subset', sayToken(exchange));
+    }
+  },
+);
+
+test('a client that may not use the grant', about('7.1-unauthorized_client', { needs: 'token' }), ({ kit }) =>
+  provisioned(kit, 'unauthorized', '7.1-unauthorized_client', 'unauthorized_client'),
+);
+
+test('a client whose grant cannot be used', about('7.1-invalid_grant', { needs: 'token' }), ({ kit }) =>
+  provisioned(kit, 'invalidGrant', '7.1-invalid_grant', 'invalid_grant'),
+);
+
+function challenge(kit: Kit, exchange: Exchange): void {
+  if (exchange.status !== 401) return;
+  kit.check('7.1-invalid_client-challenge', exchange, (answer) =>
+    header(answer, 'www-authenticate') === undefined
+      ? differs('a 401 with WWW-Authenticate', 'none')
+      : undefined,
+  );
+}
+
+/** 200 with screenings.read alone, or 400 invalid_scope: the specification allows both (4.1, 7.1). */
+const subsetOrRefused: Judge = (exchange) => {
+  if (exchange.status !== 200) return refusedAs(400, 'invalid_scope')(exchange);
+  const scope = member(exchange.json, 'scope');
+  return scope === OFFERED_SCOPE
+    ? undefined
+    : differs(`scope: "${OFFERED_SCOPE}" alone, or 400 invalid_scope`, `200 with scope: ${excerpt(scope)}`);
+};

@@ -1,7 +1,5 @@
 /** Section 9: the version in the path. */
-import { details, test } from '../fixtures/test.ts';
-import { probes } from './9-versioning.ts';
+import { about, test } from '../fixtures/test.ts';
+import { walksOfSeveralPages } from '../engine/run/walk/standard-walks.ts';
 
-for (const probe of probes) {
-  test(probe.name, details(probe), ({ prove }) => prove(probe));
-}
+test('next stays under /v1', about('9-prefix', { access: 'reads' }), ({ kit }) => walksOfSeveralPages(kit));

@@ -3,7 +3,7 @@
  * They speak of what this worker saw: of the whole run, unless a test failed and Playwright began a new worker.
  */
 import { requirement } from '../engine/requirements.ts';
-import { failFor, test } from '../fixtures/test.ts';
+import { failFor, test } from '../fixtures/playwright.ts';
 
 test('the whole run: what every answer says of every other', async ({ kit }, testInfo) => {
   await failFor(kit, await kit.conclude(), testInfo);
@@ -11,7 +11,7 @@ test('the whole run: what every answer says of every other', async ({ kit }, tes
 
 test('the whole run: every core MUST was exercised', async ({ kit }) => {
   const open = kit.ledger.outcomes
-    .filter(({ state, supplement }) => state === 'untested' && !supplement)
+    .filter(({ state, isSupplement }) => state === 'untested' && !isSupplement)
     .flatMap(({ ids, reason }) => ids.map((id) => ({ ...requirement(id), reason })))
     .filter((row) => row.level === 'MUST' && row.class === 'core');
   if (open.length > 0)

@@ -9,7 +9,7 @@ import type { Database } from '../../reference-server/store/database.ts';
 import type { Provisioned } from '../../reference-server/run/provisioning.ts';
 import { startServer, type ReferenceServer } from '../../reference-server/run/start.ts';
 import { LAWS } from '../../properties/laws.ts';
-import { PROBES } from '../../specs/probes.ts';
+import { SPECS } from '../../specs/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 
 /** full: all that a target file can say. bare: addresses and primary's credentials. */
@@ -53,7 +53,7 @@ export function selectionOf(fault: Fault): RequirementId[] {
 const PATIENCE = 0.1;
 
 /** All that certify runs. How small a law's counterexample gets is proved elsewhere: here it would be most of the time. */
-const BRIEF = [...PROBES, ...LAWS.map(({ shrunkBy }) => shrunkBy(4))];
+const BRIEF = [...SPECS, ...LAWS.map(({ shrunkBy }) => shrunkBy(4))];
 
 /** A run that looks at the fault's own requirements alone ends when each has failed with its words. */
 export async function certifyFault(
@@ -72,7 +72,7 @@ export async function certifyFault(
     only,
     seed: 1,
     runs: 2,
-    probes: BRIEF,
+    checks: BRIEF,
     patience: PATIENCE,
     signal: proved.signal,
     onProgress: ({ findings }) => {

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { format } from 'prettier';
-import { sideBySide } from '../../engine/run/probe.ts';
+import { mapConcurrently } from '../../engine/run/concurrent.ts';
 import { DEGENERATE } from '../../reference-server/degenerate/servers.ts';
 import type { Address, Degenerate } from '../../reference-server/degenerate/tools.ts';
 import type { Report } from '../report.ts';
@@ -169,7 +169,7 @@ const cell = (text: string): string =>
     .slice(0, 160);
 
 const rows: Row[] = [];
-await sideBySide(
+await mapConcurrently(
   DEGENERATE.filter(({ name }) => name.includes(values.only)),
   async (one) => {
     const row = await measure(one);

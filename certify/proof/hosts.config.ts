@@ -1,6 +1,8 @@
 /** The specs under Playwright against many targets at once, a project each: what hosts.test.ts compares. */
 import { defineConfig } from '@playwright/test';
 
+process.env['SCREENINGS_HOST'] = 'playwright';
+
 export interface HostedTarget {
   readonly name: string;
   /** Target file. */

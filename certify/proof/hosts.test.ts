@@ -1,4 +1,4 @@
-/** The command line and Playwright are two hosts of the same probes: they find the same, and neither is green against nothing. */
+/** The command line and Playwright are two hosts of the same checks: they find the same, and neither is green against nothing. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -12,7 +12,7 @@ import { FAULTS } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 import { test } from '../../reference-server/faults/testing.ts';
 import { startServer } from '../../reference-server/run/start.ts';
-import { PROBES } from '../../specs/probes.ts';
+import { SPECS } from '../../specs/all.ts';
 import { certify } from '../certify.ts';
 import { needsWalks } from './faults.ts';
 import type { HostedTarget } from './hosts.config.ts';
@@ -98,7 +98,7 @@ test(`both hosts find the same on ${DRAWN} faults, and a closed port is red in b
         file,
         grep: `${own.map((id) => `@${id}( |$)`).join('|')}|the whole run: what`,
       });
-      const report = await certify(await loadTarget(file), { probes: PROBES, only: own, seed: SEED });
+      const report = await certify(await loadTarget(file), { checks: SPECS, only: own, seed: SEED });
       const broken = report.requirements.filter(({ status }) => status === 'fail' || status === 'warn');
       byCertify.set(fault.name, broken.map(({ id }) => id).sort());
     }

@@ -9,7 +9,7 @@ import type { Token } from '../client/token.ts';
 import { Oracle } from '../data/oracle.ts';
 import type { RequirementId } from '../requirements.ts';
 import type { ClientName, Target } from '../target/target.ts';
-import type { Judge, MismatchWithEvidence } from '../checks/mismatch.ts';
+import { sayMismatch, type Judge, type MismatchWithEvidence } from '../checks/mismatch.ts';
 import type { Ground } from './combinations/circumstances.ts';
 import { confirm, type ConfirmContext } from './attribution/confirmation.ts';
 import type { RunContext } from './state/context.ts';
@@ -66,6 +66,8 @@ export class Kit implements AsyncDisposable, RunContext {
   readonly knowledge = new Knowledge();
   /** What circumstances are made of, once a rule was asked in them. */
   ground: Ground | undefined;
+  /** Sees each explicit check: what it is held against, and the mismatch in words. */
+  onCheck: ((id: RequirementId, label: string, mismatch: string | undefined) => void) | undefined;
   private readonly watch: Watch;
   private readonly memory = new Map<string, Promise<unknown>>();
   /** Clients whose own path was served. */
@@ -259,6 +261,7 @@ export class Kit implements AsyncDisposable, RunContext {
   check(id: RequirementId, exchange: Exchange, judge: Judge, cause = 'probe'): boolean {
     this.ledger.check(id);
     const mismatch = judge(exchange);
+    this.onCheck?.(id, `${describe(exchange.request)} (${cause})`, mismatch && sayMismatch(mismatch));
     if (mismatch) this.ledger.add({ id, cause, mismatch, exchange, judge });
     return mismatch === undefined;
   }
@@ -275,6 +278,7 @@ export class Kit implements AsyncDisposable, RunContext {
   ): Promise<boolean> {
     this.ledger.check(id);
     const mismatch = await run();
+    this.onCheck?.(id, cause, mismatch && sayMismatch(mismatch));
     if (mismatch) {
       const { exchange, counterexample } = mismatch;
       this.ledger.add({ id, cause, mismatch, exchange, counterexample, again: run, needsAgain });

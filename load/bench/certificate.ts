@@ -47,8 +47,8 @@ async function row(name: string, goal: number, delayMs: number, tell: (line: str
     };
     const { requests, verdict } = await certify(target, {
       seed: 1,
-      onProgress: ({ done, probe, waitedMs }) => {
-        enter(!probe ? 'end' : done === 0 ? 'survey' : probe.name.startsWith('law: ') ? 'laws' : 'checks');
+      onProgress: ({ done, check, waitedMs }) => {
+        enter(!check ? 'end' : done === 0 ? 'survey' : check.title.startsWith('law: ') ? 'laws' : 'checks');
         spent.waiting = waitedMs() / 1000;
       },
     });

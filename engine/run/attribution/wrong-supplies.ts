@@ -89,7 +89,7 @@ function correct(
   change: Partial<Target>,
 ): void {
   Object.assign(target, change);
-  ledger.end({ name: reason, ids, state: 'untested', reason, unusable: true, supplement: false });
+  ledger.end({ title: reason, ids, state: 'untested', reason, unusable: true, isSupplement: false });
   ledger.reconsider(ids);
 }
 

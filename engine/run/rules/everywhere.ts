@@ -18,7 +18,8 @@ import {
 } from '../combinations/circumstances.ts';
 import { pairwise, sparing, streamOf, type Factors, type Row } from '../state/cover.ts';
 import type { Kit } from '../kit.ts';
-import { sideBySide, type Precondition, type Probe } from '../probe.ts';
+import type { Check, Precondition } from '../check.ts';
+import { mapConcurrently } from '../concurrent.ts';
 import { isClientError, isSuspicious, readable } from './raw-request.ts';
 import { densestSliceOf, sampleDataOf, WIDE_WINDOWS, windowOf } from '../walk/survey.ts';
 
@@ -191,7 +192,7 @@ export async function inEveryCircumstance(
   };
   const alone = turns.filter(({ row }) => row['company'] === ALONE);
   for (const turn of alone) await take(turn);
-  await sideBySide(
+  await mapConcurrently(
     turns.filter((turn) => !alone.includes(turn)),
     take,
   );
@@ -232,19 +233,19 @@ async function altered(
   );
 }
 
-/** What a probe is called in a half of the run, and when it runs: the second half behind everything else. */
-export const inMoment = (name: string, moment: Moment): Pick<Probe, 'name' | 'last'> =>
-  moment === MOMENTS[0] ? { name } : { name: `${name}, ${moment}`, last: true };
+/** What a check is called in each half of the run. */
+export const titleIn = (moment: Moment, title: string): string =>
+  moment === MOMENTS[0] ? title : `${title}, ${moment}`;
 
-/** A rule as two probes: one where its section stands, one behind everything else. */
-export function ruleProbes(rule: Rule): readonly Probe[] {
+/** A rule as two checks: one where its section stands, one after everything else. */
+export function checksOf(rule: Rule): readonly Check[] {
   const { id, alsoIds = [], name, precondition = 'page' } = rule;
   return MOMENTS.map((moment) => ({
     ids: [id, ...alsoIds],
-    ...inMoment(name, moment),
-    precondition,
-    supplement: moment !== MOMENTS[0],
-    quiet: true,
+    title: titleIn(moment, name),
+    needs: precondition,
+    access: moment === MOMENTS[0] ? 'reads' : 'reads late',
+    isSupplement: moment !== MOMENTS[0],
     run: (kit) => askRule(kit, rule, moment),
   }));
 }

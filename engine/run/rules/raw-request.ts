@@ -4,7 +4,7 @@ import { SOME_WINDOW } from '../../client/page.ts';
 import { refusedWith } from '../../checks/refusal.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Kit } from '../kit.ts';
-import { sideBySide } from '../probe.ts';
+import { mapConcurrently } from '../concurrent.ts';
 import { Untested } from '../../errors.ts';
 
 /** A tenant that nobody has. */
@@ -61,7 +61,7 @@ export async function checkRefusals(
   id: RequirementId,
   refusals: readonly Refusal[],
 ): Promise<void> {
-  await sideBySide(refusals, async ({ query, codes }) => {
+  await mapConcurrently(refusals, async ({ query, codes }) => {
     const exchange = await askRaw(kit, query);
     kit.check(id, exchange, refusedWith(kit.target.errorCodePointer, ...codes));
   });

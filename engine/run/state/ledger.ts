@@ -39,9 +39,9 @@ export interface Incident {
   readonly servedAtMs: number;
 }
 
-/** How a probe or law ended. */
+/** How a check ended. */
 export interface Outcome {
-  readonly name: string;
+  readonly title: string;
   readonly ids: readonly RequirementId[];
   readonly state: 'done' | 'untested' | 'error';
   readonly reason?: string;
@@ -54,8 +54,8 @@ export interface Outcome {
   /** It was under way when the run ended before its end. */
   readonly cut?: boolean;
   readonly durationMs?: number;
-  /** Does more than the requirement asks: its being untested leaves the requirement tested. */
-  readonly supplement: boolean;
+  /** It goes beyond what the requirements ask: while it is untested they still count as tested. */
+  readonly isSupplement: boolean;
 }
 
 export class Ledger {
@@ -120,9 +120,9 @@ export class Ledger {
     this.notLookedAt.set(rule, pairs);
   }
 
-  /** How a probe ended, the last time that it ran. */
+  /** How a check ended, the last time that it ran. */
   end(outcome: Outcome): void {
-    this.ended.set(outcome.name, outcome);
+    this.ended.set(outcome.title, outcome);
   }
 
   get outcomes(): readonly Outcome[] {
@@ -130,8 +130,8 @@ export class Ledger {
   }
 
   /** Its share of a budget was spent before all that it is there for had been looked at. */
-  isCutShort(name: string): boolean {
-    const { shareSpent = false, ids = [] } = this.ended.get(name) ?? {};
+  isCutShort(title: string): boolean {
+    const { shareSpent = false, ids = [] } = this.ended.get(title) ?? {};
     return shareSpent && ids.some((id) => !this.checks.has(id));
   }
 

@@ -4,7 +4,7 @@ import { compareInstants, formatInstant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
 import { differs } from '../../checks/mismatch.ts';
 import type { Kit } from '../kit.ts';
-import { sideBySide } from '../probe.ts';
+import { mapConcurrently } from '../concurrent.ts';
 import { sampleDataOf, windowOf, type SampleData } from './survey.ts';
 import { checkWalk, type Walk } from './walk.ts';
 import { PreconditionFailed, Untested } from '../../errors.ts';
@@ -24,7 +24,7 @@ export const walksOf = (kit: Kit): Promise<readonly Walk[]> => kit.once('walks',
 async function walkAll(kit: Kit): Promise<readonly Walk[]> {
   const sample = await sampleDataOf(kit);
   const plans = affordable(planWalks(sample), sample, kit.options.budget);
-  const walks = await sideBySide(
+  const walks = await mapConcurrently(
     plans,
     (query) => checkWalk(kit, query, { maxPages: LONGEST_WALK }),
     WALKS_AT_ONCE,

@@ -1,4 +1,4 @@
-/** Runs probes and laws over a kit, the basis first, and keeps the kit's own mistakes apart from the target's. */
+/** Runs checks over a kit, preconditions first, and keeps the kit's own mistakes apart from the target's. */
 import { readToken } from '../../client/token.ts';
 import { whyNoToken } from '../../client/token.ts';
 import { header, type Exchange, type RequestOut } from '../../client/exchange.ts';
@@ -10,7 +10,7 @@ import { differs } from '../../checks/mismatch.ts';
 import { describe, type Kit } from '../kit.ts';
 import { sayRefusal } from '../../checks/errors.ts';
 import type { Outcome } from '../state/ledger.ts';
-import type { Precondition, Probe } from '../probe.ts';
+import type { Check, Precondition } from '../check.ts';
 import { sampleDataOf } from '../walk/survey.ts';
 import { correctSupplies } from '../attribution/wrong-supplies.ts';
 import { PreconditionFailed, ShareSpent, SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
@@ -134,18 +134,15 @@ async function otherPrefix(kit: Kit, first: RequestOut, tenantId: string, query:
   }
 }
 
-/** Runs one probe; how it ended goes into the ledger. */
-export async function runProbe(
-  kit: Kit,
-  { ids, name, precondition, supplement = false, run }: Probe,
-): Promise<void> {
-  const outcome = { name, ids, supplement };
+/** Runs one check; how it ended goes into the ledger. */
+export async function runCheck(kit: Kit, { ids, title, needs, isSupplement, run }: Check): Promise<void> {
+  const outcome = { title, ids, isSupplement };
   const began = performance.now();
   const end = (fields: Pick<Outcome, 'state'> & Partial<Outcome>): void => {
     kit.ledger.end({ ...outcome, ...fields, durationMs: performance.now() - began });
   };
   try {
-    const missing = (await preconditionsOf(kit))[precondition];
+    const missing = (await preconditionsOf(kit))[needs];
     if (missing) throw new Untested(missing);
     if (kit.client.gone) throw new TargetGone(kit.client.gone);
     await run(kit);

@@ -1,0 +1,45 @@
+/** A check: one test of a spec or property, and what the scheduler must know about it. */
+import type { RequirementId } from '../requirements.ts';
+import type { Kit } from './kit.ts';
+
+/** What must work before a check can say anything: a token, a page of any window, or screenings. */
+export type Precondition = 'token' | 'page' | 'data';
+
+/**
+ * What a check does to the target, which decides its order and what runs beside it.
+ *
+ * - `reads`: it only reads, and runs beside others that read.
+ * - `reads late`: the same, after everything that does not disturb.
+ * - `scratch`: it writes to the scratch tenant alone; it runs beside readers, and beside no other of its kind.
+ * - `exclusive`: it runs while nothing else is in flight.
+ * - `disturbs`: exclusive, and after everything that it would disturb.
+ * - `guesses`: it sends wrong secrets, so it runs last: the target may lock the client out (RFC 6749, 2.3.1).
+ */
+export type Access = 'reads' | 'reads late' | 'scratch' | 'exclusive' | 'disturbs' | 'guesses';
+
+export interface Check {
+  readonly title: string;
+  /** The requirements that count as exercised once the check has run. */
+  readonly ids: readonly RequirementId[];
+  readonly needs: Precondition;
+  readonly access: Access;
+  /** It goes beyond what the requirements ask: while it is untested they still count as tested. */
+  readonly isSupplement: boolean;
+  /** Throws Untested where the target gives no means to exercise the requirements. */
+  readonly run: (kit: Kit) => Promise<unknown>;
+}
+
+const ORDER: Readonly<Record<Access, number>> = {
+  reads: 0,
+  scratch: 0,
+  exclusive: 0,
+  'reads late': 1,
+  disturbs: 1,
+  guesses: 2,
+};
+
+/** What would disturb other checks runs after them. */
+export const inOrder = (checks: readonly Check[]): readonly Check[] =>
+  [...checks].sort((a, b) => ORDER[a.access] - ORDER[b.access]);
+
+export const runsEarly = ({ access }: Check): boolean => ORDER[access] === 0;

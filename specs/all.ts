@@ -1,0 +1,29 @@
+/**
+ * Every test of the specs as a check, in the order in which they run: what is to be asked early as well as late stands
+ * before the walks, and tests that only read stand together where they can.
+ */
+import { takeCollected } from '../fixtures/test.ts';
+import './2.1-token-response.spec.ts';
+import './2.2-claims.spec.ts';
+import './4.1-token-request.spec.ts';
+import './1-service.spec.ts';
+import './5-circumstances.spec.ts';
+import './7.2-rest-errors.spec.ts';
+import './4.2-valid-windows.spec.ts';
+import './4.2-circumstances.spec.ts';
+import './2.3-screening.spec.ts';
+import './2.4-page.spec.ts';
+import './4.2-window.spec.ts';
+import './4.2-paging.spec.ts';
+import './4.2-next-again.spec.ts';
+import './4.2-one-tenant.spec.ts';
+import './5-authentication.spec.ts';
+import './6-events.spec.ts';
+import './9-versioning.spec.ts';
+import './5-tokens.spec.ts';
+import './5-forged.spec.ts';
+import './5-tenants.spec.ts';
+import './7.1-token-errors.spec.ts';
+import './7.2-limits-and-failure.spec.ts';
+
+export const SPECS = takeCollected();
