@@ -84,6 +84,7 @@ export function kitOptions({
   patience,
   signal,
   onExchange,
+  clock,
   concurrency = CONCURRENCY,
 }: Omit<CertifyOptions, 'only'>): KitOptions {
   return {
@@ -97,6 +98,7 @@ export function kitOptions({
     patience,
     signal,
     onExchange,
+    clock,
     concurrency: concurrency === 1 ? 1 : concurrency * REQUESTS_EACH,
   };
 }

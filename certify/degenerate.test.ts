@@ -5,6 +5,7 @@ import { SPELL } from '../reference-server/degenerate/bodies.ts';
 import { alwaysEmpty, DEGENERATE, dyingAfter } from '../reference-server/degenerate/servers.ts';
 import type { Address } from '../reference-server/degenerate/tools.ts';
 import { targetFor } from './proof/faults.ts';
+import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
@@ -20,7 +21,8 @@ const MOST_REQUESTS = 2_400;
 
 test.describe.configure({ mode: 'parallel' });
 
-const certified = (target: Target): Promise<Report> => certify(target, { seed: 1, runs: 4, timeoutMs: 500 });
+const certified = (target: Target): Promise<Report> =>
+  certify(target, { seed: 1, runs: 4, timeoutMs: 500, clock: fastClock() });
 
 function neverGreen(report: Report): void {
   expect(report.verdict).not.toBe('conformant');
@@ -40,7 +42,14 @@ async function read({ origin }: Address): Promise<Report> {
     authUrl: origin,
     clients: { primary: credentials },
   });
-  return certify(target, { seed: 1, runs: 1, timeoutMs: 1_000, maxRequests: 800, only: READING });
+  return certify(target, {
+    seed: 1,
+    runs: 1,
+    timeoutMs: 1_000,
+    maxRequests: 800,
+    only: READING,
+    clock: fastClock(),
+  });
 }
 
 // eslint-disable-next-line no-control-regex

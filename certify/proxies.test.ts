@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect } from '@playwright/test';
 import { resolveTarget, type Target } from '../engine/target/target.ts';
+import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer, type ReferenceServer } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
@@ -72,7 +73,13 @@ function elsewhere(server: ReferenceServer, scheme = 'http'): Promise<Target> {
 }
 
 const certified = (target: Target): Promise<Report> =>
-  certify(target, { seed: 1, runs: 1, timeoutMs: 2_000, only: selectIds(['2.1', '4.1', '4.2-success']) });
+  certify(target, {
+    seed: 1,
+    runs: 1,
+    timeoutMs: 2_000,
+    clock: fastClock(),
+    only: selectIds(['2.1', '4.1', '4.2-success']),
+  });
 
 const portOf = (server: ReferenceServer): number => Number(new URL(server.baseUrl).port);
 

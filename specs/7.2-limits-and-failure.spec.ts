@@ -1,8 +1,9 @@
-/** Section 7.2, behind everything else: the rate limit, where there is leave to provoke it, and a failing server. */
+/** Section 7.2, after everything else: the rate limit, where there is leave to provoke it, and a failing server. */
 import { about, test } from '../fixtures/test.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { header, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
 import { retryAfterMs } from '../engine/client/retry-after.ts';
-import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
+import { formatInstant, instant, shift } from '../engine/data/instant.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -12,39 +13,102 @@ import { sampleDataOf } from '../engine/run/walk/survey.ts';
 import { pageOf } from '../engine/client/page.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
-/** Side by side: enough for some hundred requests a second, however far away the target is. */
-const AT_ONCE = { least: 8, most: 32, eachMs: 2 } as const;
+/** Enough requests in flight for some hundred a second, however far away the target is. */
+const IN_FLIGHT = { least: 8, most: 32, eachMs: 2 } as const;
+/** A limit that answers 503 admits a similar number in each series of requests that are sent one at a time. */
+const SERIES = { count: 3, pauseMs: 2_000, spread: 3 } as const;
 const LONGEST_HONEST_WAIT_MS = 65_000;
 const FAULT_LAG_MS = 30_000;
 const FAULT_PAUSE_MS = 500;
 
-async function validRequest(kit: Kit): Promise<RequestOut> {
-  const query = rawQuery({ ...encoded(SOME_WINDOW), pageSize: '1' });
-  return kit.request(await kit.tenantOf(), query, { kind: 'client', client: 'primary' });
+/** Valid requests of distinct URLs: no cache answers them in place of the target. */
+async function distinctRequests(kit: Kit): Promise<() => RequestOut> {
+  const tenantId = await kit.tenantOf();
+  const to = instant(SOME_WINDOW.to);
+  let microseconds = BigInt(kit.clock.now());
+  return () => {
+    const from = formatInstant(shift(to, -(microseconds++ % 86_400_000_000n)), { digits: 6 });
+    const query = rawQuery({ ...encoded({ from, to: SOME_WINDOW.to }), pageSize: '1' });
+    const request = kit.request(tenantId, query, { kind: 'client', client: 'primary' });
+    return { ...request, provoked: true };
+  };
 }
 
-/** Asks as fast as it may until a 429, and no further. */
-async function provoke(kit: Kit): Promise<Exchange | undefined> {
+interface Provoked {
+  /** The first 429. */
+  readonly limited?: Exchange | undefined;
+  /** Why there is none. */
+  readonly why: string;
+}
+
+/** Sends as fast as it may until a 429, and no further. */
+async function provoke(kit: Kit): Promise<Provoked> {
   const { maxRequests, maxSeconds } = kit.target.rateLimit!;
-  const request = await validRequest(kit);
-  const until = Date.now() + maxSeconds * 1000;
+  const next = await distinctRequests(kit);
+  const untilMs = kit.clock.now() + maxSeconds * 1000;
   let sent = 0;
-  let limited: Exchange | undefined;
-  const ask = async (): Promise<Exchange> => {
+  const send = async (alone = false): Promise<Exchange> => {
     sent++;
-    const exchange = await kit.client.send(request, { keep429: true });
-    if (exchange.status === 429) limited ??= exchange;
-    return exchange;
+    return kit.client.send(next(), { keep429: true, ownBudget: true, alone });
   };
+  const seen: { limited?: Exchange; unavailable?: Exchange; cached?: boolean } = {};
+  const isOver = (): boolean =>
+    (seen.limited ?? seen.unavailable ?? seen.cached) !== undefined ||
+    sent >= maxRequests ||
+    kit.clock.now() >= untilMs;
+  const look = (exchange: Exchange): void => {
+    if (exchange.status === 429) seen.limited ??= exchange;
+    if (exchange.status === 503) seen.unavailable ??= exchange;
+    if (Number(header(exchange, 'age') ?? 0) > 0) seen.cached = true;
+  };
+  const first = await send();
+  look(first);
+  const { least, most, eachMs } = IN_FLIGHT;
+  const inFlight = Math.min(most, Math.max(least, Math.ceil(first.durationMs / eachMs)));
   const worker = async (): Promise<void> => {
-    while (!limited && sent < maxRequests && Date.now() < until) await ask();
+    while (!isOver()) look(await send());
   };
-  const { durationMs } = await ask();
-  const { least, most, eachMs } = AT_ONCE;
-  const atOnce = Math.min(most, Math.max(least, Math.ceil(durationMs / eachMs)));
-  await Promise.all(Array.from({ length: atOnce }, worker));
+  await Promise.all(Array.from({ length: inFlight }, worker));
   kit.ledger.atLeast('requestsToTheLimit', sent);
-  return limited;
+  const { limited, unavailable, cached } = seen;
+  if (limited) return { limited, why: '' };
+  if (unavailable) return { why: await limitedBy503(kit, unavailable, sent, () => send(true)) };
+  return {
+    why: cached
+      ? `after ${sent} requests a cache answered (Age) although each had another URL, so that nothing is counted: name an address without the cache`
+      : `no limit was met within ${sent} requests (rateLimit.maxRequests ${maxRequests}, maxSeconds ${maxSeconds}); raise rateLimit.maxRequests`,
+  };
+}
+
+/** Whether it is a rate limit that answers 503: requests one at a time are rejected as well, and admitted after a pause. */
+async function limitedBy503(
+  kit: Kit,
+  unavailable: Exchange,
+  sent: number,
+  send: () => Promise<Exchange>,
+): Promise<string> {
+  const said = sayRefusal(unavailable, kit.target.errorCodePointer);
+  const unclear = `${said} came before any 429 and not for requests one at a time: where that is the rate limit, 429 is due`;
+  const pauseMs = Math.max(retryAfterMs(unavailable) ?? 0, SERIES.pauseMs);
+  if (pauseMs > LONGEST_HONEST_WAIT_MS) return unclear;
+  const admitted: number[] = [];
+  while (admitted.length < SERIES.count) {
+    await kit.clock.sleep(pauseMs, kit.options.signal);
+    let count = 0;
+    while (count <= 2 * sent && (await send()).status === 200) count++;
+    if (count === 0 || count > 2 * sent) return unclear;
+    admitted.push(count);
+  }
+  if (Math.max(...admitted) > SERIES.spread * Math.min(...admitted)) return unclear;
+  const mismatch = differs(
+    '429 rate_limited past the rate limit, and no 5xx',
+    `${said} after ${admitted.join(', ')} requests one at a time, and 200 after ${pauseMs / 1000} s: a rate limiter that answers 503 (limit_req of nginx does, unless limit_req_status is 429)`,
+  );
+  for (const id of ['7.2-rate_limited', '7.2-no-unprovoked-5xx'] as const) {
+    kit.ledger.check(id);
+    kit.fail({ id, cause: 'a rate limiter that answers 503', mismatch, exchange: unavailable });
+  }
+  return `the rate limit answers ${said}, not 429`;
 }
 
 async function rateLimit(kit: Kit): Promise<void> {
@@ -52,25 +116,24 @@ async function rateLimit(kit: Kit): Promise<void> {
     if (kit.ledger.checks.has('7.2-rate_limited')) return;
     throw new Untested('supply rateLimit.probe: leave to provoke 429 (with maxRequests and maxSeconds)');
   }
-  const limited = await kit.once('provoked', () => provoke(kit));
-  if (!limited && !kit.ledger.checks.has('7.2-rate_limited')) {
-    const { maxRequests, maxSeconds } = kit.target.rateLimit;
-    throw new Untested(
-      `no limit was met within ${maxRequests} requests or ${maxSeconds} s; raise rateLimit.maxRequests`,
-    );
-  }
+  const { why } = await kit.once('provoked', () => provoke(kit));
+  if (why !== '' && !kit.ledger.checks.has('7.2-rate_limited')) throw new Untested(why);
 }
 
 async function honestWait(kit: Kit): Promise<void> {
   await rateLimit(kit);
-  const limited = kit.target.rateLimit && (await provoke(kit));
-  if (!limited) throw new Untested('supply rateLimit.probe: leave to provoke 429 and to wait as it says');
+  if (!kit.target.rateLimit)
+    throw new Untested('supply rateLimit.probe: leave to provoke 429 and to wait as it says');
+  const { why } = await kit.once('provoked', () => provoke(kit));
+  if (why !== '') throw new Untested(why);
+  const { limited, why: whyNot } = await provoke(kit);
+  if (!limited) throw new Untested(whyNot);
   const waitMs = retryAfterMs(limited);
   if (waitMs === undefined) throw new Untested('the 429 says no time to wait');
   if (waitMs > LONGEST_HONEST_WAIT_MS)
     throw new Untested(`the 429 asks to wait ${Math.round(waitMs / 1000)} s, longer than the kit does`);
-  await sleep(Math.max(0, limited.startedAtMs + limited.durationMs + waitMs - Date.now()) + 50);
-  const exchange = await kit.client.send(await validRequest(kit), { keep429: true });
+  await kit.clock.sleep(waitMs + 50, kit.options.signal);
+  const exchange = await kit.client.send((await distinctRequests(kit))(), { keep429: true });
   kit.ledger.check('7.2-retry-after-honest');
   if (exchange.status === 429) {
     kit.fail({
@@ -80,6 +143,10 @@ async function honestWait(kit: Kit): Promise<void> {
       exchange,
     });
   }
+}
+
+async function validRequest(kit: Kit): Promise<RequestOut> {
+  return (await distinctRequests(kit))();
 }
 
 /** Answered with a screening: an empty page may hide a failure. Of a tenant that has none, any valid request. */
@@ -173,18 +240,18 @@ async function within(
 
 test(
   'requests past the limit',
-  about(['7.2-rate_limited', '7.2-retry-after'], { needs: 'page', access: 'disturbs' }),
+  about(['7.2-rate_limited', '7.2-retry-after'], { needs: 'page', access: 'provokes' }),
   ({ kit }) => rateLimit(kit),
 );
 
 test(
   'a wait as long as Retry-After says',
-  about('7.2-retry-after-honest', { needs: 'page', access: 'disturbs' }),
+  about('7.2-retry-after-honest', { needs: 'page', access: 'provokes' }),
   ({ kit }) => honestWait(kit),
 );
 
 test(
   'a server that fails and heals',
-  about('7.2-server-error', { needs: 'page', access: 'disturbs' }),
+  about('7.2-server-error', { needs: 'page', access: 'provokes' }),
   ({ kit }) => failingServer(kit),
 );

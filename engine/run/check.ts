@@ -13,9 +13,10 @@ export type Precondition = 'token' | 'page' | 'data';
  * - `scratch`: it writes to the scratch tenant alone; it runs beside readers, and beside no other of its kind.
  * - `exclusive`: it runs while nothing else is in flight.
  * - `disturbs`: exclusive, and after everything that it would disturb.
- * - `guesses`: it sends wrong secrets, so it runs last: the target may lock the client out (RFC 6749, 2.3.1).
+ * - `guesses`: it sends wrong secrets, so it runs late: the target may lock the client out (RFC 6749, 2.3.1).
+ * - `provokes`: it provokes the rate limit or an outage, so it runs after even those.
  */
-export type Access = 'reads' | 'reads late' | 'scratch' | 'exclusive' | 'disturbs' | 'guesses';
+export type Access = 'reads' | 'reads late' | 'scratch' | 'exclusive' | 'disturbs' | 'guesses' | 'provokes';
 
 export interface Check {
   readonly title: string;
@@ -36,6 +37,7 @@ const ORDER: Readonly<Record<Access, number>> = {
   'reads late': 1,
   disturbs: 1,
   guesses: 2,
+  provokes: 3,
 };
 
 /** What would disturb other checks runs after them. */

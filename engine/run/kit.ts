@@ -2,6 +2,7 @@
  * What a probe or law works with: the target, a well-behaved client, and a ledger. Every exchange that
  * passes through here is held against everything that any exchange can break.
  */
+import { systemClock, type Clock } from '../clock.ts';
 import { Client, type SendOptions } from '../client/client.ts';
 import { isUnread, type Authorization, type Exchange, type RequestOut } from '../client/exchange.ts';
 import { pageUrl, screeningsUrl, type PageQuery } from '../client/page.ts';
@@ -34,7 +35,7 @@ export interface KitOptions {
   /** Requests of the whole run: the most telling ones first, a share for each check. */
   readonly budget?: number | undefined;
   readonly timeoutMs: number;
-  /** Requests under way at once, at most. */
+  /** Requests in flight, at most. */
   readonly concurrency?: number | undefined;
   /** Of fast-check: together with `seed`, the one case of a law that a report printed. */
   readonly path?: string | undefined;
@@ -46,6 +47,8 @@ export interface KitOptions {
   readonly patience?: number | undefined;
   /** Ends the run: nothing more is sent. Its reason is told. */
   readonly signal?: AbortSignal | undefined;
+  /** What waits are measured by. Default: the system's. */
+  readonly clock?: Clock | undefined;
 }
 
 export const DEFAULTS = { runs: 20, maxRequests: 6000, timeoutMs: 10_000 } as const;
@@ -77,22 +80,26 @@ export class Kit implements AsyncDisposable, RunContext {
 
   /** As its file says, but for members that turned out to be wrong. */
   readonly target: Target;
+  readonly clock: Clock;
 
   constructor(
     target: Target,
     readonly options: KitOptions,
   ) {
     this.target = { ...target };
-    const { maxRequests, budget, timeoutMs, concurrency, signal } = options;
+    const { maxRequests, budget, timeoutMs, concurrency, signal, clock = systemClock } = options;
+    this.clock = clock;
     this.client = new Client(this.target, {
       maxRequests,
       budget,
       timeoutMs,
       concurrency,
       signal,
+      clock,
       onExchange: (exchange) => this.watch.observe(exchange),
       onAnswer: options.onExchange,
-      onIncident: (failed) => this.ledger.incidents.push({ failed, servedAtMs: Date.now() }),
+      onIncident: (failed, inFlight) =>
+        this.ledger.incidents.push({ failed, inFlight, servedAtMs: Date.now() }),
     });
     this.watch = new Watch(this);
   }

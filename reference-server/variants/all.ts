@@ -1,5 +1,6 @@
 /** Every allowed variant; the ones of a group go well together in one server. */
 import * as accidents from './accidents.ts';
+import * as health from './health.ts';
 import * as pages from './pages.ts';
 import * as refusals from './refusals.ts';
 import * as stores from './stores.ts';
@@ -67,6 +68,8 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
     ...stores.clocks,
     ...accidents.redeployed,
   ],
+  'that serves two requests at a time': [...health.overloaded, ...health.lockedByOthers],
+  'that is restarted': health.restarted,
 };
 
 /** Nobody can have the dataset of these. */

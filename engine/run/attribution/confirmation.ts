@@ -46,7 +46,9 @@ export async function confirm(finding: Finding, context: ConfirmContext): Promis
   const keep5xx = exchange !== undefined && failedItself(exchange);
   const ask =
     again ??
-    (exchange && judge ? async () => judge(await context.send(exchange.request, { keep5xx })) : undefined);
+    (exchange && judge
+      ? async () => judge(await context.send(exchange.request, { keep5xx, alone: keep5xx }))
+      : undefined);
   if (!ask) return finding;
   let seen = 1;
   let asked = 1;

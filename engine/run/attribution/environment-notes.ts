@@ -1,12 +1,12 @@
 /** What is odd about the way to the target, and no breach of its own. */
-import type { Clock } from '../../client/clock.ts';
+import type { TargetClock } from '../../client/target-clock.ts';
 import type { Target } from '../../target/target.ts';
 
 const SKEW_WORTH_TELLING_MS = 30_000;
 
 export function environmentNotes(
   { baseUrl, authUrl }: Pick<Target, 'baseUrl' | 'authUrl'>,
-  { skewMs = 0 }: Pick<Clock, 'skewMs'>,
+  { skewMs = 0 }: Pick<TargetClock, 'skewMs'>,
 ): string[] {
   const origins = [...new Set([baseUrl, authUrl].map((url) => new URL(url).origin))];
   const open = origins

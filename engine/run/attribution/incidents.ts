@@ -2,7 +2,7 @@
 import { sayRefusal, serverFailed } from '../../checks/errors.ts';
 import type { Incident, NewFinding } from '../state/ledger.ts';
 
-/** So many are accidents; beyond, and in more than one request of so many, it is how the server is. */
+/** Episodes that are accidents: a deployment, a restart. More of them, and in more than one request of 200, are not. */
 const ACCIDENTS = 2;
 const ONE_IN = 200;
 
@@ -11,8 +11,10 @@ export function incidentsFinding(incidents: readonly Incident[], requests: numbe
   const failures = incidents.filter(({ failed }) => serverFailed(failed) !== undefined);
   const first = failures[0]?.failed;
   if (!first) return undefined;
-  const accidents = episodes(failures);
-  const often = accidents > ACCIDENTS && accidents * ONE_IN > requests;
+  // 503 beyond what the target takes at a time is what section 7.2 foresees.
+  const alone = failures.filter(({ failed, inFlight }) => failed.status !== 503 || inFlight === 1);
+  const count = episodes(alone);
+  const often = count > ACCIDENTS && count * ONE_IN > requests;
   const at = new Date(first.startedAtMs).toISOString();
   const more = failures.length > 1 ? `, and ${failures.length - 1} more like it in ${requests} requests` : '';
   return {
@@ -20,7 +22,7 @@ export function incidentsFinding(incidents: readonly Incident[], requests: numbe
     cause: 'served when tried again',
     mismatch: {
       expected: 'no 5xx and no broken connection',
-      received: `${sayRefusal(first)} at ${at}${more}; served when tried again`,
+      received: `${sayRefusal(first)} at ${at}${more}; served when tried again${likelyCause(failures, alone, often)}`,
     },
     exchange: first,
     warning: !often,
@@ -28,7 +30,21 @@ export function incidentsFinding(incidents: readonly Incident[], requests: numbe
   };
 }
 
-/** What was under way while a server failed met the same failure: together they are one. */
+/** What may be the cause without being the implementation's, and what decides. */
+function likelyCause(failures: readonly Incident[], alone: readonly Incident[], often: boolean): string {
+  const statuses = new Set(failures.map(({ failed }) => failed.status));
+  if (alone.length === 0) {
+    const least = Math.min(...failures.map(({ inFlight }) => inFlight));
+    return ` alone: it came only while ${least} or more requests were in flight, so the target takes fewer at a time`;
+  }
+  if (often && statuses.has(503))
+    return '. A rate limiter answers 429 with Retry-After (limit_req of nginx answers 503 unless limit_req_status is 429); its log tells whether it was one, or one instance of several that fails';
+  return often
+    ? ''
+    : '. A restart or deployment of an instance looks like this: the log of that moment decides';
+}
+
+/** What was in flight while a server failed met the same failure: together they are one. */
 function episodes(incidents: readonly Incident[]): number {
   const ordered = [...incidents].sort((a, b) => a.failed.startedAtMs - b.failed.startedAtMs);
   let count = 0;

@@ -35,6 +35,8 @@ export type NewFinding = Omit<Finding, 'count'>;
 /** A failure of the server that did not come again. */
 export interface Incident {
   readonly failed: Exchange;
+  /** The fewest requests in flight with which it failed. */
+  readonly inFlight: number;
   /** When the same request was served. */
   readonly servedAtMs: number;
 }

@@ -1,0 +1,79 @@
+/** Concurrency limit: halved when the target rejects or fails under load, raised step by step while it serves. */
+export type Access = 'shared' | 'exclusive' | 'unlimited';
+
+/** Served requests before the limit is raised by one; doubled each time that the target fails at the raised limit. */
+const SERVED_PER_STEP = 60;
+const LONGEST_STEP = 2_000;
+const SHARE_OF_TIMEOUT = 0.5;
+const ANSWERS_AVERAGED = 20;
+
+export class ConcurrencyLimit {
+  private open = 0;
+  private limit: number;
+  private step = SERVED_PER_STEP;
+  private servedSince = 0;
+  private averageMs = 0;
+  private readonly waiting: (() => void)[] = [];
+  /** Whether exclusive access is held, and which requests are queued for it. */
+  private held = false;
+  private readonly exclusive: (() => void)[] = [];
+
+  /** `timeoutMs`: no answer may take longer. */
+  constructor(
+    private readonly most: number,
+    private readonly timeoutMs = Infinity,
+  ) {
+    this.limit = most;
+  }
+
+  /** Runs a task as soon as its access allows. */
+  async run<T>(task: () => Promise<T>, access: Access): Promise<T> {
+    if (access === 'unlimited') return task();
+    const alone = access === 'exclusive';
+    const isBlocked = (): boolean =>
+      this.held || (alone ? this.open > 0 : this.exclusive.length > 0 || this.open >= this.room);
+    const queue = alone ? this.exclusive : this.waiting;
+    while (isBlocked()) await new Promise<void>((resolve) => queue.push(resolve));
+    this.held = alone;
+    this.open++;
+    try {
+      return await task();
+    } finally {
+      this.open--;
+      if (alone) this.held = false;
+      this.wake();
+    }
+  }
+
+  /** Halves the limit, since some targets count the requests in flight. */
+  reduce(): void {
+    const before = this.limit;
+    this.limit = Math.max(1, Math.ceil(Math.min(this.limit, this.open + 1) / 2));
+    this.servedSince = 0;
+    if (before < this.most) this.step = Math.min(2 * this.step, LONGEST_STEP);
+  }
+
+  served(durationMs: number): void {
+    this.averageMs += (durationMs - this.averageMs) / ANSWERS_AVERAGED;
+    if (this.limit >= this.most || ++this.servedSince < this.step) return;
+    this.servedSince = 0;
+    this.limit++;
+    this.wake();
+  }
+
+  /** Some targets serve one request after the other: the queue that the kit causes must stay far from a timeout. */
+  private get room(): number {
+    const inTime = Math.floor((SHARE_OF_TIMEOUT * this.timeoutMs) / this.averageMs);
+    return Math.max(1, Math.min(this.limit, inTime));
+  }
+
+  /** A task that finds no room queues again. Exclusive ones come first. */
+  private wake(): void {
+    if (this.held) return;
+    if (this.exclusive.length > 0) {
+      if (this.open === 0) this.exclusive.shift()!();
+      return;
+    }
+    for (const next of this.waiting.splice(0, Math.max(0, this.room - this.open))) next();
+  }
+}

@@ -1,0 +1,345 @@
+/**
+ * The state of the target, from its answers: serving, throttled (429), failing (5xx, broken connections), locked (right
+ * credentials are refused, RFC 6749, 2.3.1), or gone. It decides when a request may be sent, how many are in flight, and
+ * whether a request is sent again.
+ */
+import type { Clock } from '../clock.ts';
+import { TargetGone, TargetLocked, Untested } from '../errors.ts';
+import type { ClientName, Target } from '../target/target.ts';
+import { ConcurrencyLimit, type Access } from './concurrency.ts';
+import { isPlain, isUnread, type Exchange, type RequestOut } from './exchange.ts';
+import { failedItself, isGateways, isSame } from './failures.ts';
+import { retryAfterMs } from './retry-after.ts';
+import { readToken } from './token.ts';
+
+export type HealthState = 'serving' | 'throttled' | 'failing' | 'locked' | 'gone';
+
+export interface HealthOptions {
+  readonly target: Pick<Target, 'clients'>;
+  readonly timeoutMs: number;
+  /** Requests in flight, at most. */
+  readonly concurrency: number;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+  /** Sends a request once, whatever is answered: how recovery is noticed. */
+  readonly probe: (request: RequestOut) => Promise<Exchange>;
+  /** A valid token request. */
+  readonly tokenRequest: (name: ClientName) => RequestOut;
+  /** What the environment has to do with a target that is gone. */
+  readonly because?: string;
+}
+
+type Channel = RequestOut['channel'];
+
+/** How a request fares that is sent until it has an answer of its own. */
+export interface Attempt {
+  /** The first failure of the server, while none of its answers was another. */
+  failed?: Exchange;
+  /** The fewest requests in flight with which it failed. */
+  inFlight: number;
+  failures: number;
+  /** Others are served again: the next answer is the request's own. */
+  isLast: boolean;
+  throttles: number;
+  throttledMs: number;
+  lockouts: number;
+}
+
+export const newAttempt = (): Attempt => ({
+  inFlight: Infinity,
+  failures: 0,
+  isLast: false,
+  throttles: 0,
+  throttledMs: 0,
+  lockouts: 0,
+});
+
+/** Exponential backoff: 0.2, 0.4 … 6.4 s. */
+const BACKOFF_MS = 200;
+const BACKOFFS = 6;
+/** Where nothing was served yet: an address where nothing listens may be starting; a 500 is an answer. */
+const BACKOFFS_UNKNOWN = { broken: 4, failed: 1 };
+const LONGEST_BACKOFF_MS = 10_000;
+const LONGEST_WAIT_MS = 90_000;
+/** Without Retry-After: the window of a limit per minute comes to its end in it. */
+const LONGEST_GUESS_MS = 65_000;
+const MOST_THROTTLES = 40;
+/** Requests in a row that were answered 429 until their waits were used up; one, if nothing was served before. */
+const REJECTED_IN_A_ROW = 2;
+/** A locked client is tried after 0.5, 1, 2 … 16 s. */
+const LOCKOUT_PROBES = 6;
+const MOST_LOCKOUTS = 2;
+/** Answers that did not come, or were too large to read. */
+const UNREAD_IN_A_ROW = 2;
+const MOST_UNREAD = 8;
+
+const SHORTEN = 'the client is locked out, which says nothing; shorten the lockout for the run';
+
+export class TargetHealth {
+  /** Why nothing more is sent. */
+  gone: string | undefined;
+  /** For how long nothing was sent, since a 429 asked for it. */
+  waitedMs = 0;
+  /** Token requests without right credentials that were answered 401. */
+  wrongSecrets = 0;
+  private readonly limit: ConcurrencyLimit;
+  private readonly flights = new Set<{ most: number }>();
+  private readonly inFlightOf = new WeakMap<Exchange, number>();
+  /** The latest request of each channel that was served, and when it was sent. */
+  private readonly served = new Map<Channel, { readonly request: RequestOut; readonly sentAtMs: number }>();
+  /** Clients whose credentials have earned a token. */
+  private readonly earned = new Set<ClientName>();
+  private readonly rejectedInARow = new Map<Channel, number>();
+  private readonly recoveries = new Map<Channel, Promise<boolean>>();
+  private locked = 0;
+  private throttledUntilMs = 0;
+  private unread = { inARow: 0, total: 0, untilMs: 0 };
+
+  constructor(private readonly options: HealthOptions) {
+    this.limit = new ConcurrencyLimit(options.concurrency, options.timeoutMs);
+    const { signal } = options;
+    const abort = (): void => void (this.gone ??= String(signal?.reason));
+    if (signal?.aborted) abort();
+    signal?.addEventListener('abort', abort, { once: true });
+  }
+
+  get state(): HealthState {
+    if (this.gone !== undefined) return 'gone';
+    if (this.locked > 0) return 'locked';
+    if (this.throttledForMs > 0) return 'throttled';
+    return this.recoveries.size > 0 ? 'failing' : 'serving';
+  }
+
+  private get throttledForMs(): number {
+    return this.throttledUntilMs - this.options.clock.now();
+  }
+
+  /** The most requests that were in flight while this one was. */
+  private inFlight(exchange: Exchange): number {
+    return this.inFlightOf.get(exchange) ?? 1;
+  }
+
+  // -- sending ---------------------------------------------------------------------------------
+
+  /** Sends when the state and the concurrency limit allow it. Throws TargetGone. */
+  admit(send: () => Promise<Exchange>, access: Access): Promise<Exchange> {
+    return this.limit.run(async () => {
+      while (this.gone === undefined && this.throttledForMs > 0) await this.pause(this.throttledForMs);
+      if (this.gone !== undefined) throw new TargetGone(this.gone);
+      const flight = { most: 0 };
+      this.flights.add(flight);
+      for (const other of this.flights) other.most = Math.max(other.most, this.flights.size);
+      try {
+        const exchange = await send();
+        this.inFlightOf.set(exchange, flight.most);
+        return exchange;
+      } finally {
+        this.flights.delete(flight);
+      }
+    }, access);
+  }
+
+  /** What any answer tells of the target. Throws TargetGone where it tells that nothing more will come. */
+  note(exchange: Exchange): void {
+    const { request, status, transportError, durationMs, startedAtMs } = exchange;
+    const { channel } = request;
+    if (status >= 200 && status < 300) {
+      this.limit.served(durationMs);
+      if (!request.offPath) this.served.set(channel, { request, sentAtMs: startedAtMs });
+      if (readToken(exchange) && this.isRight(request)) this.earned.add(this.ownerOf(request));
+    }
+    if (status > 0 && status !== 429) this.rejectedInARow.delete(channel);
+    if (request.provoked) return;
+    const { origin } = new URL(request.url);
+    if (transportError?.kind === 'tls') this.leave(`${origin}: ${transportError.message}`);
+    this.noteUnread(exchange, origin);
+  }
+
+  /** After several in a row that can't be read nothing more is sent. */
+  private noteUnread(exchange: Exchange, origin: string): void {
+    const { unread } = this;
+    if (!isUnread(exchange)) unread.inARow = 0;
+    // What was in flight at the same time met the same trouble.
+    else if (exchange.startedAtMs >= unread.untilMs) {
+      unread.untilMs = exchange.startedAtMs + exchange.durationMs;
+      unread.total++;
+      if (this.served.size > 0 && ++unread.inARow < UNREAD_IN_A_ROW && unread.total < MOST_UNREAD) return;
+      const times = `${unread.total} ${unread.total === 1 ? 'request' : 'requests'}`;
+      const { kind, message } = exchange.transportError!;
+      this.leave(
+        kind === 'timeout'
+          ? `${origin} does not answer within ${this.options.timeoutMs / 1000} s (${times}; --timeout gives it longer)`
+          : `${origin}: ${message} (${times})`,
+      );
+    }
+  }
+
+  // -- failing ---------------------------------------------------------------------------------
+
+  /** The target failed or rejected under load: fewer requests are in flight from now on. */
+  reduceLoad(): void {
+    this.limit.reduce();
+  }
+
+  /**
+   * Backs off from a failure of the server; true where the request is to be sent again, alone. What still fails while
+   * another request of its channel is served fails by itself: a failure of the whole server may have ended in between,
+   * so it is sent once more. Throws TargetGone where nothing is served any more.
+   */
+  async isToRetry(failed: Exchange, attempt: Attempt): Promise<boolean> {
+    if (attempt.isLast) return false;
+    const isCrowded = failed.status === 503 && !attempt.failed && this.inFlight(failed) > 1;
+    const first = (attempt.failed ??= failed);
+    attempt.inFlight = Math.min(attempt.inFlight, this.inFlight(failed));
+    // Too many at a time is over at once; too many in a second is not.
+    if (isCrowded && retryAfterMs(failed) === undefined) return true;
+    const { channel } = failed.request;
+    const known = this.served.get(channel);
+    const other = known && !isSame(known.request, failed.request) ? known : undefined;
+    const hangs = failed.transportError?.kind === 'timeout';
+    const isFirst = attempt.failures++ === 0;
+    if (!isFirst && known && known.sentAtMs > first.startedAtMs + first.durationMs) attempt.isLast = true;
+    else if (other && (!isFirst || hangs) && !failedItself(await this.options.probe(other.request)))
+      attempt.isLast = true;
+    else if (isFirst) await this.backOff(failed, 0);
+    else return (attempt.isLast = await this.recover(failed, known?.request));
+    return true;
+  }
+
+  /** Whether the target serves again; one look for all requests of a channel that failed together. */
+  private recover(failed: Exchange, known: RequestOut | undefined): Promise<boolean> {
+    const { channel } = failed.request;
+    const running =
+      this.recoveries.get(channel) ??
+      this.awaitRecovery(failed, known).finally(() => this.recoveries.delete(channel));
+    this.recoveries.set(channel, running);
+    return running;
+  }
+
+  private async awaitRecovery(failed: Exchange, known: RequestOut | undefined): Promise<boolean> {
+    const { broken, failed: answered } = BACKOFFS_UNKNOWN;
+    const most = known || isGateways(failed.status) ? BACKOFFS : failed.transportError ? broken : answered;
+    let last = failed;
+    for (let backoff = 1; backoff < most; backoff++) {
+      await this.backOff(last, backoff);
+      last = await this.options.probe(known ?? failed.request);
+      if (!failedItself(last)) return true;
+    }
+    const { request, status, transportError } = last;
+    const { origin } = new URL(request.url);
+    if (transportError?.kind === 'refused')
+      this.leave(`no connection to ${origin} (${transportError.message})`);
+    if (transportError) this.leave(`every connection to ${origin} breaks (${transportError.message})`);
+    if (isGateways(status)) this.leave(`${origin} answers ${status} to everything`);
+    return false;
+  }
+
+  private backOff(failed: Exchange, times: number): Promise<void> {
+    const askedMs = Math.min(retryAfterMs(failed) ?? 0, LONGEST_BACKOFF_MS);
+    return this.pause(Math.max(askedMs, BACKOFF_MS * 2 ** times));
+  }
+
+  // -- throttled -------------------------------------------------------------------------------
+
+  /**
+   * A 429: nothing is sent until its wait is over; false where a suspicious request is rejected for itself. Throws
+   * Untested where the waits are used up; TargetGone where nothing else is served either.
+   * `isJudged`: the rejection is held against the requirements, so that the end of the run has its evidence.
+   */
+  isThrottled(exchange: Exchange, attempt: Attempt, isJudged: boolean): boolean {
+    this.limit.reduce();
+    const { request } = exchange;
+    const askedMs = retryAfterMs(exchange) ?? 0;
+    const guessMs = Math.min(BACKOFF_MS * 2 ** attempt.throttles, LONGEST_BACKOFF_MS);
+    const waitMs = Math.max(askedMs, guessMs);
+    attempt.throttledMs += waitMs;
+    const longestMs = askedMs > guessMs ? LONGEST_WAIT_MS : LONGEST_GUESS_MS;
+    if (attempt.throttles++ >= MOST_THROTTLES || attempt.throttledMs > longestMs) {
+      if (request.suspicious) return false;
+      throw this.keepsRejecting(request, attempt.throttledMs, waitMs, isJudged && isPlain(request));
+    }
+    const nowMs = this.options.clock.now();
+    this.waitedMs += Math.max(0, nowMs + waitMs - Math.max(this.throttledUntilMs, nowMs));
+    this.throttledUntilMs = Math.max(this.throttledUntilMs, nowMs + waitMs);
+    return true;
+  }
+
+  private keepsRejecting(
+    { channel }: RequestOut,
+    waitedMs: number,
+    lastMs: number,
+    isJudged: boolean,
+  ): Untested {
+    const asked = lastMs > LONGEST_WAIT_MS;
+    const waited = `${asked ? 'with a Retry-After of' : 'for'} ${Math.round((asked ? lastMs : waitedMs) / 1000)} s`;
+    if (channel === 'token' && this.wrongSecrets > 0)
+      return new TargetLocked(`429 ${waited} after ${this.wrongSecrets} wrong secrets: ${SHORTEN}`);
+    const why = `the target ${asked ? 'answers' : 'kept answering'} 429 ${waited}; raise its rate limit for the run`;
+    if (!isJudged) return new Untested(why);
+    const rejected = (this.rejectedInARow.get(channel) ?? 0) + 1;
+    this.rejectedInARow.set(channel, rejected);
+    if (this.served.has(channel) && rejected < REJECTED_IN_A_ROW) return new Untested(why);
+    this.gone ??= why;
+    return new TargetGone(why);
+  }
+
+  // -- locked ----------------------------------------------------------------------------------
+
+  /**
+   * Waits out a lockout; true where the request is to be sent again. Wrong secrets lock a client out, those of another
+   * user of the client as well: right credentials that earned a token before are refused. Throws TargetLocked.
+   */
+  async isUnlocked(refused: Exchange, attempt: Attempt): Promise<boolean> {
+    const { request, status } = refused;
+    if (request.channel !== 'token' || ![401, 403].includes(status)) return false;
+    const isRight = this.isRight(request);
+    const owner = this.ownerOf(request);
+    const guessed = this.wrongSecrets > 0;
+    if (status === 401 && !isRight) this.wrongSecrets++;
+    const mayBeLocked = guessed ? isRight || status === 403 : isRight && this.earned.has(owner);
+    if (!mayBeLocked || attempt.lockouts++ >= MOST_LOCKOUTS) return false;
+    const valid = this.options.tokenRequest(this.earned.has(owner) ? owner : 'primary');
+    this.locked++;
+    try {
+      for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
+        // A lockout lasts: what is served immediately was refused for another reason.
+        if (readToken(await this.options.probe(valid))) return guessed || probes > 0;
+        await this.pause(500 * 2 ** probes);
+      }
+    } finally {
+      this.locked--;
+    }
+    const after = guessed ? ` after ${this.wrongSecrets} wrong secrets` : ', which earned a token before';
+    throw new TargetLocked(`right credentials are answered ${status}${after}: ${SHORTEN}`);
+  }
+
+  /** Whose client_id it is. */
+  private ownerOf({ form }: RequestOut): ClientName {
+    const { clients } = this.options.target;
+    const id = valueOf(form, 'client_id');
+    const names = Object.keys(clients) as ClientName[];
+    return names.find((name) => clients[name]?.clientId === id) ?? 'primary';
+  }
+
+  private isRight({ form }: RequestOut): boolean {
+    return Object.values(this.options.target.clients).some(
+      ({ clientId, clientSecret }) =>
+        clientId === valueOf(form, 'client_id') && clientSecret === valueOf(form, 'client_secret'),
+    );
+  }
+
+  // -- gone ------------------------------------------------------------------------------------
+
+  private leave(why: string): never {
+    this.gone = `${this.served.size > 0 ? 'the target stopped answering: ' : ''}${why}${this.options.because ?? ''}`;
+    throw new TargetGone(this.gone);
+  }
+
+  /** Aborted, the next request tells why. */
+  private pause(ms: number): Promise<void> {
+    return this.options.clock.sleep(ms, this.options.signal);
+  }
+}
+
+const valueOf = (form: RequestOut['form'], name: string): string | undefined =>
+  form?.find(([key]) => key === name)?.[1];
