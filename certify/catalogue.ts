@@ -6,7 +6,6 @@ import { LAWS } from '../properties/laws.ts';
 import { SPECS } from '../specs/all.ts';
 import { MISTAKES, mistakeOf } from './diagnosis/mistakes/all.ts';
 import type { Mistake } from './diagnosis/mistakes/mistake.ts';
-import { SIGNATURES } from './diagnosis/signatures.ts';
 import { sectionTitle } from './render/facts.ts';
 import { wrap } from './render/text.ts';
 
@@ -70,16 +69,15 @@ const partOf =
       .flatMap((text) => wrap(text, Math.min(110, columns) - 12))
       .map((line, index) => `  ${(index ? '' : label).padEnd(10)}${line}`);
 
-function explainMistake({ name, what, why, fix, right, faults }: Mistake, columns: number): string {
+function explainMistake({ name, what, why, fix, right, breaks, faults }: Mistake, columns: number): string {
   const part = partOf(columns);
-  const broken = SIGNATURES.filter((signature) => faults.includes(signature.name)).flatMap(({ own }) => own);
   return [
     name,
     ...part('what', [what]),
     ...part('why', [why]),
     ...part('mend', [fix]),
     ...right.split('\n').map((line, index) => `  ${(index ? '' : 'right').padEnd(10)}${line}`),
-    ...part('breaks', [[...new Set(broken)].join(' ')]),
+    ...part('breaks', [breaks]),
     ...part('such as', faults),
     '',
   ].join('\n');

@@ -38,8 +38,7 @@ const observationSchema = z.object({
 });
 
 const likenessSchema = z.object({
-  name: text.describe('a known mistake, in words'),
-  likelihood: z.number().describe('0 to 1: against every other known mistake, and one that nobody knows'),
+  name: text.describe('a kind of mistake, in words'),
   why: text,
   remedy: text,
 });
@@ -48,7 +47,9 @@ const diagnosisSchema = z
   .object({
     root: text.describe('the requirement that is broken most directly'),
     findings: z.array(text).describe('every requirement of the group, the root first'),
-    behavesLike: z.array(likenessSchema),
+    behavesLike: z
+      .array(likenessSchema)
+      .describe('kinds of mistake that break the root, the most frequent first'),
   })
   .describe('findings of one cause');
 
@@ -116,7 +117,7 @@ export type Verdict = z.infer<typeof verdictSchema>;
 export type RequirementResult = DeepReadonly<z.infer<typeof requirementSchema>>;
 /** What was seen of a behaviour that the specification leaves open. */
 export type Observation = DeepReadonly<z.infer<typeof observationSchema>>;
-/** A known mistake that the target behaves like. */
+/** A kind of mistake that breaks a requirement. */
 export type Likeness = DeepReadonly<z.infer<typeof likenessSchema>>;
 /** Findings of one cause. */
 export type Diagnosis = DeepReadonly<z.infer<typeof diagnosisSchema>>;

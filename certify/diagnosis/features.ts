@@ -9,8 +9,9 @@ import type { WalkPicture } from '../../engine/checks/walk-picture.ts';
 import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import type { RequirementResult } from '../report.ts';
 
+export type Features = ReadonlySet<string>;
 /** What is broken, each requirement with its features. */
-export type Evidence = ReadonlyMap<string, ReadonlySet<string>>;
+export type Evidence = ReadonlyMap<string, Features>;
 
 /** What is wrong is a member of an answer, or a part of its next: not what it selects. */
 export const OF_MEMBER = 'a member of the answer';
@@ -86,6 +87,8 @@ export function featuresOf(failure: Failure): string[] {
     ...(picture ? pictureFeatures(picture) : []),
     ...only.map((circumstance) => `only ${plain(circumstance)}`),
     ...(counterexample ? [`law: ${plain(String(counterexample['law'] ?? ''))}`] : []),
+    ...bodyFeatures(failure.response),
+    isFine(failure) ? FINER : 'shows with microseconds',
     ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
     ...requestFeatures(failure.request),
     ...[...failure.curl.matchAll(/Content-Type: ([\w/+-]+)/g)].map(
@@ -137,11 +140,20 @@ function answerFeatures(status: string, rest: string, expected: string): string[
   return [`answered ${status}${right}`, code ? `code ${code}${spelt}${nested}` : 'no documented code'];
 }
 
-/** Both were refused with the same status and code, wrong as these are. */
-export function isSameRefusal(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
-  const status = [...a].filter((feature) => /^answered [45]\d\d/.test(feature));
-  const code = [...a].filter((feature) => /^(code |no documented code$)/.test(feature));
-  return status.length > 0 && [...status, ...code].every((feature) => b.has(feature));
+/** Whether finer times than a microsecond were asked for, or came. */
+const isFine = ({ message, request }: Failure): boolean =>
+  /\.\d{7}/.test(`${message} ${request}`.replaceAll(/(\.\d{6})0+(?!\d)/g, '$1'));
+const FINER = 'shows below a microsecond';
+
+/** What made the body of a refusal, where its form tells. */
+function bodyFeatures(response: string): string[] {
+  if (!/^[45]\d\d /.test(response)) return [];
+  const body = response.slice(4);
+  if (/^<(!doctype|html|h1|center)/i.test(body)) return ['an HTML page'];
+  if (/^\{.*"(type|title)":.*"(title|status)":/.test(body)) return ['problem details'];
+  return /^\{("detail":|"timestamp":|"statusCode":|"message":"Cannot )/.test(body)
+    ? ['the body of a framework']
+    : [];
 }
 
 /** The kind of a value: its JSON type, and the word itself where it is one. */

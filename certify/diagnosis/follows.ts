@@ -1,86 +1,214 @@
 /**
- * What follows from what by the nature of the requirements: where a server does the one wrong, it can hardly do the
- * other right. Read from the specification, not learned from runs.
+ * Which broken requirement follows from which other: where one answer is wrong in the same way for both, or where
+ * whatever breaks the cause makes the other impossible. Read from the specification. What is in doubt is a cause of
+ * its own: one cause too many costs less than a mistake that stands under another's name.
  */
-import { HAPPENED, SAME_ANSWER, WANTED, type Evidence } from './features.ts';
+import { HAPPENED, SAME_ANSWER, WANTED, type Evidence, type Features } from './features.ts';
 
 interface Consequence {
-  readonly cause: string;
+  readonly cause: RegExp;
+  readonly follow: RegExp;
   /** What the cause has to be broken in: its own probes, and not what is only seen on the way. */
   readonly said?: readonly RegExp[];
-  readonly follow: RegExp;
-  /** What does not follow. */
+  /** What the features of the cause, and of the follower, have to show. */
+  readonly has?: RegExp;
+  readonly shows?: RegExp;
+  /** What does not follow: where this was expected, or shows. */
   readonly but?: RegExp;
-  /** Only where one answer breaks both. */
-  readonly inOneAnswer?: true;
+  readonly except?: RegExp;
 }
 
 const ITEM = /^item # at TIME$/;
 const NOT_ITEM = /^not item # at TIME$/;
+const LATE = /^no item at or after/;
+/** What a walk or a window returns, which is wrong wherever the pages are. */
+const RETURNED =
+  /^(2\.4-(next|full-pages|next-no-empty-page)|4\.2-(from-inclusive|to-exclusive|window|offsets|fractions|fractions-finer|lowercase|from_id|r1-.*|r5-.*))$/;
+const WALKED = /^(2\.4-(next|full-pages|next-no-empty-page)|4\.2-(window|from_id|r5-.*))$/;
+
+const SERVED = /^answered 2/;
 
 const CONSEQUENCES: readonly Consequence[] = [
-  // What is another answer each time breaks whatever is asked of one answer.
-  { cause: '4.2-repeatable', follow: /^(2\.4|4\.2)-/ },
-  { cause: '9-prefix', follow: /^4\.2-r6-next-target$/ },
+  { cause: /^1-read-only$/, follow: /^1-read-only-refused$/ },
+  { cause: /^2\.1-access_token$/, follow: /^(2\.2-|4\.1-success)/ },
+  { cause: /^2\.1-expires_in$/, follow: /^2\.1-expires_in-3600$/ },
+  { cause: /^2\.2-(exp|iat)$/, follow: /^2\.1-expires_in/ },
+  { cause: /^2\.1-scope$/, follow: /^2\.2-scope$/ },
+  { cause: /^2\.2-sub$/, follow: /^2\.2-sub-client$/ },
+  // Another answer each time breaks whatever is asked of one answer.
+  { cause: /^4\.2-repeatable$/, follow: RETURNED },
+  { cause: /^4\.2-repeatable$/, follow: /^(2\.4-items|4\.2-(r4-order|pageSize-default))$/ },
+  // An item that cannot be recognised is missing wherever it is expected.
+  { cause: /^2\.3-(id|testTime)$/, follow: RETURNED, shows: /is missing at the beginning/ },
+  { cause: /^2\.3-id-stable$/, follow: RETURNED },
+  { cause: /^2\.3-id-stable$/, follow: /^(2\.3-object-stable|4\.2-(r[34]-.*|r6-next-from_id))$/ },
+  { cause: /^2\.3-tenantId$/, follow: /^4\.2-r3-one-tenant$/ },
+  { cause: /^(4\.2-r3-one-tenant|2\.3-tenantId)$/, follow: RETURNED },
+  { cause: /^2\.4-utf8$/, follow: /^2\.3-object-stable$/ },
+  { cause: /^2\.4-items$/, follow: RETURNED },
+  { cause: /^2\.4-links$/, follow: /^(2\.4-next|4\.2-(r5-exactly-once|window))$/ },
+  { cause: /^2\.4-items$/, follow: /^4\.2-(pageSize-default|r6-next-pageSize)$/ },
+  { cause: /^2\.4-links$/, follow: /^4\.2-r7-link-absent$/ },
+  { cause: /^2\.4-next-absent$/, follow: /^4\.2-r1-zero-width$/ },
+  { cause: /^9-prefix$/, follow: /^4\.2-r6-next-target$/ },
+  // A wrong order or a wrong next breaks every walk.
+  { cause: /^4\.2-r4-order$/, follow: RETURNED, has: /^misplaced: (within a page|inside a tie)/ },
+  { cause: /^4\.2-r4-order$/, follow: /^4\.2-r6-next-(from|from_id)$/, has: /^not each time/ },
+  // Where pages overlap, or go back, the order breaks from page to page.
+  {
+    cause: /^4\.2-(r5-exactly-once|from_id|offsets|r6-next-(from|from_id|to))$/,
+    follow: /^4\.2-r4-order$/,
+    shows: /^(repeated|misplaced): first of a page/,
+  },
+  { cause: /^(9-prefix|2\.4-next|4\.2-r6-next-(target|from|from_id))$/, follow: WALKED },
+  { cause: /^4\.2-r6-next-from_id$/, follow: /^4\.2-r6-next-from$/ },
+  { cause: /^4\.2-r6-next-to$/, follow: WALKED },
+  { cause: /^4\.2-r6-next-to$/, follow: /^4\.2-to-exclusive$/ },
+  { cause: /^4\.2-r6-next-pageSize$/, follow: /^(2\.4-(full-pages|items)|4\.2-pageSize-default)$/ },
+  { cause: /^4\.2-r5-exactly-once$/, follow: /^(2\.4-(full-pages|next-no-empty-page)|4\.2-window)$/ },
   // A window that begins too late loses items however its edges are spelt, and one that ends too late gains some.
   {
-    cause: '4.2-from-inclusive',
+    cause: /^4\.2-from-inclusive$/,
     said: [ITEM],
-    follow: /^4\.2-(fractions|offsets|lowercase|window)$/,
+    follow: /^4\.2-(fractions|fractions-finer|offsets|lowercase|window)$/,
     but: NOT_ITEM,
   },
   {
-    cause: '4.2-to-exclusive',
-    said: [/^no item at or after/],
-    follow: /^4\.2-(fractions|offsets|r1-.*|window)$/,
+    cause: /^4\.2-to-exclusive$/,
+    said: [LATE],
+    follow: /^4\.2-(fractions|fractions-finer|offsets|r1-.*|window)$/,
     but: ITEM,
   },
   // An offset that is misread moves both edges, and a fraction errs both ways.
-  { cause: '4.2-offsets', said: [ITEM], follow: /^4\.2-(from-inclusive|to-exclusive|r1-.*|window)$/ },
-  { cause: '4.2-fractions', said: [ITEM, NOT_ITEM], follow: /^4\.2-(from-inclusive|to-exclusive|window)$/ },
   {
-    cause: '4.2-r1-zero-width',
+    cause: /^4\.2-offsets$/,
+    said: [ITEM],
+    follow: /^4\.2-(from-inclusive|to-exclusive|from_id|r1-.*|window)$/,
+  },
+  {
+    cause: /^4\.2-fractions$/,
+    said: [ITEM, NOT_ITEM],
+    follow: /^4\.2-(from-inclusive|to-exclusive|from_id|window)$/,
+  },
+  { cause: /^4\.2-fractions$/, follow: /^4\.2-fractions-finer$/ },
+  // Where the data is finer than what a recommendation asks for, not following it breaks more.
+  {
+    cause: /^4\.2-fractions-finer$/,
+    follow: /^4\.2-(window|from-inclusive|to-exclusive|offsets|from_id|r4-.*|r5-.*)$/,
+    shows: /below a microsecond/,
+    except: /with microseconds/,
+  },
+  {
+    cause: /^4\.2-r1-zero-width$/,
     follow: /^4\.2-(to-exclusive|window)$/,
     but: /^(no item at or after|item # )/,
-    inOneAnswer: true,
   },
-  // No item lies in a window that ends before it begins.
-  { cause: '4.2-r2-inverted', follow: /^4\.2-window$/, but: /^(item #|both)/ },
-  // Who begins behind a pair wrongly walks wrongly.
+  // Bounds that are compared as text pass inverted windows, and refuse others as inverted.
   {
-    cause: '4.2-from_id',
-    said: [/^(# items, number|only items strictly)/],
-    follow: /^(4\.2-(r5-.*|window)|2\.4-next)$/,
-    but: /^(all # screenings|item # at TIME)/,
+    cause: /^4\.2-r2-inverted$/,
+    follow: /^4\.2-(offsets|fractions|fractions-finer|r1-zero-width)$/,
+    has: /^answered 2/,
+    shows: /^code invalid_time_range/,
   },
-  // Who asks for no token looks at none, who takes any string for one takes any token.
-  { cause: '5-missing', follow: /^5-(scheme|garbage|tampered|forged|expired|query-token)$/ },
-  { cause: '5-garbage', follow: /^5-(tampered|forged|expired)$/ },
-  { cause: '5-forbidden-unknown', follow: /^5-forbidden$/ },
+  // What a page of a window lacks, whatever its edges are, is the window's.
+  { cause: /^4\.2-window$/, follow: /^4\.2-from-inclusive$/, but: ITEM },
+  // No item lies in a window that ends before it begins.
+  { cause: /^4\.2-r2-inverted$/, follow: /^4\.2-window$/, but: /^(item #|both)/ },
+  // A wrong comparison with the cursor breaks traversal as well.
+  {
+    cause: /^4\.2-from_id$/,
+    said: [/^(# items, number|only items strictly|item # at TIME and # more)/],
+    follow: /^(2\.4-next-no-empty-page|4\.2-(r5-.*|window))$/,
+    but: /^(all # screenings|item # at TIME$)/,
+  },
+  // A token in the query is no header, a server that accepts any string verifies nothing, one that accepts an altered
+  // payload no signature.
+  { cause: /^5-missing$/, follow: /^5-(scheme|garbage|query-token)$/, has: SERVED, shows: SERVED },
+  { cause: /^5-garbage$/, follow: /^5-(tampered|forged|expired)$/, has: SERVED, shows: SERVED },
+  { cause: /^5-tampered$/, follow: /^5-forged$/, has: /payload altered/, shows: SERVED },
+  { cause: /^5-forbidden-unknown$/, follow: /^5-forbidden$/ },
+  // An error body of another form has no code anywhere.
+  {
+    cause: /^7\.[12]-body$/,
+    follow: /^7\.[12]-/,
+    shows: /the status that is wanted/,
+    except: /^answered \d+$|^answered 2/,
+  },
+  // An empty value is a wrong one too.
+  {
+    cause: /^7\.1-(invalid_client-id|unsupported_grant_type|invalid_scope|invalid_client-secret)$/,
+    follow: /^7\.1-invalid_request-empty$/,
+  },
+  {
+    cause: /^7\.2-no-unprovoked-5xx$/,
+    follow: /^7\.[12]-invalid_/,
+    shows: /^answered 5|^got: a broken connection/,
+  },
+  { cause: /^6-complete$/, follow: /^6-envelope$/, has: /only events of/, shows: /of a source and id/ },
 ];
+
+const BODY = '7.2-body';
 
 /** Whether one follows from another that is broken too, and the other not from it. */
 export const followsFrom = (id: string, cause: string, evidence: Evidence): boolean =>
   canCause(cause, id, evidence) && !canCause(id, cause, evidence);
 
 function canCause(cause: string, id: string, evidence: Evidence): boolean {
-  const [behind, features] = [evidence.get(cause)!, evidence.get(id)!];
-  if (id === cause || (isLimited(cause, behind) && !isLimited(id, features))) return false;
+  const [before, features] = [evidence.get(cause)!, evidence.get(id)!];
   const inOneAnswer = features.has(`${SAME_ANSWER}${cause}`);
+  if (id === cause || (!inOneAnswer && isLimited(cause, before) && !isLimited(id, features))) return false;
+  if (/^7\.2-/.test(id) && /^7\.2-/.test(cause) && isOfOneCode(evidence) && (id === BODY || cause === BODY))
+    return id === BODY;
   return (
     isRefusedAs(cause, id, evidence) ||
     (inOneAnswer && isOddlyAsked(features) && isOfAnswers(id) && !isOfAnswers(cause)) ||
     CONSEQUENCES.some(
       (one) =>
-        one.cause === cause &&
+        one.cause.test(cause) &&
         one.follow.test(id) &&
-        (inOneAnswer || !one.inOneAnswer) &&
-        (one.said ?? []).every((words) => says(behind, words)) &&
-        !(one.but && says(features, one.but)),
+        (one.said ?? []).every((words) => says(before, words)) &&
+        (!one.has || shows(before, one.has)) &&
+        (!one.shows || shows(features, one.shows)) &&
+        !(one.but && says(features, one.but)) &&
+        !(one.except && shows(features, one.except)),
     )
   );
 }
 
+/** An error of its own form under one requirement alone is that one's. */
+const isOfOneCode = (evidence: Evidence): boolean =>
+  [...evidence].filter(([id, features]) => /^7\.2-(?!body)/.test(id) && shows(features, BARE)).length === 1;
+const BARE = /the status that is wanted|^no documented code|^code /;
+
+const shows = (features: Features, words: RegExp): boolean =>
+  [...features].some((feature) => words.test(feature));
+
+/** Whether two are one: the same answer is wrong in the same way, or requests of one kind are refused alike. */
+export function areOne(id: string, other: string, evidence: Evidence): boolean {
+  const [a, b] = [evidence.get(id)!, evidence.get(other)!];
+  if (a.has(`${SAME_ANSWER}${other}`))
+    return [...a].some((feature) => /^(got|answered|another|cut to)/.test(feature) && b.has(feature));
+  const refusals = refusalsOf(id, a);
+  return refusalsOf(other, b).some((refusal) => refusals.includes(refusal));
+}
+
+/** How what kind of request was refused, wrong as that is: as `parameters: 422, no documented code`. */
+function refusalsOf(id: string, features: Features): string[] {
+  const all = [...features];
+  const how = all.filter((feature) => /^(code |no documented code$)/.test(feature)).sort();
+  const kinds = new Set(all.flatMap((feature) => (feature.startsWith(WANTED) ? kindOf(id, feature) : [])));
+  return all
+    .filter((feature) => /^answered [45]\d\d/.test(feature))
+    .flatMap((answered) => [...kinds].map((kind) => `${kind}: ${answered}, ${how.join(', ')}`));
+}
+
+function kindOf(id: string, wanted: string): string[] {
+  if (/^(2\.[12]|4\.1|7\.1)/.test(id)) return [`token ${wanted}`];
+  if (/unauthenticated/.test(wanted)) return ['authentication'];
+  if (/# (invalid_|page_size)/.test(wanted)) return ['parameters'];
+  if (/: #( without items)?$/.test(wanted)) return ['valid'];
+  return [wanted];
+}
 /**
  * Valid requests that are all refused alike: where they have one particular requirement in common, it is that one;
  * where they have several, it is that valid requests are refused.

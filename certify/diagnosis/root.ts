@@ -2,11 +2,7 @@
 import { requirement, type RequirementId } from '../../engine/requirements.ts';
 import { isOfMember, WANTED, type Evidence } from './features.ts';
 import { followsFrom, hasSeveralEdgesWrong, isLimited, refusalOfValid } from './follows.ts';
-import type { Model } from './model.ts';
-import type { Signature } from './signature.ts';
 
-/** What the likely mistakes count, beside what leads elsewhere. */
-const KNOWN = 1.5;
 /** What it counts against a requirement that it follows from another. */
 const FOLLOWS = 2;
 /** That it shows over items and pages, where a member of one answer is wrong. */
@@ -15,15 +11,8 @@ const INDIRECT = 1;
 const PARTIAL = 0.5;
 const RECOMMENDED = 10;
 
-/**
- * The root is what the likeliest mistakes have for theirs, what leads where it is broken with the others, what is named
- * for what came, and what follows from no other. A MUST goes before a SHOULD.
- */
-export function rootFirst(
-  part: Evidence,
-  ranked: readonly { readonly signature: Signature; readonly likelihood: number }[],
-  model: Model,
-): string[] {
+/** The root is what is named for what came and follows from no other. A MUST goes before a SHOULD that explains none. */
+export function rootFirst(part: Evidence): string[] {
   const members = [...part.keys()];
   const isWindow = hasSeveralEdgesWrong(part);
   const follows = (id: string): boolean =>
@@ -35,22 +24,16 @@ export function rootFirst(
   const refused = (id: string): boolean => refusalOfValid(part.get(id)!) !== undefined;
   const partly = (is: (id: string) => boolean, id: string): number =>
     is(id) && !members.every(is) ? PARTIAL : 0;
+  const others = (id: string): string[] => members.filter((other) => other !== id);
   const weight = (id: string): number => {
-    const others = members.filter((other) => other !== id);
-    const votes = ranked
-      .slice(0, 10)
-      .reduce((sum, { signature, likelihood }) => sum + (signature.own.includes(id) ? likelihood : 0), 0);
-    const leads = others.reduce((sum, other) => sum + model.leads(id, other) / others.length, 0);
     const indirect = ofMembers && !isOfMember(part.get(id)!) && id !== '4.2-repeatable';
     return (
-      KNOWN * votes +
-      leads +
       named(id, part) -
       (follows(id) ? FOLLOWS : 0) -
       (indirect ? INDIRECT : 0) -
       partly(limited, id) -
       partly(refused, id) -
-      (isRecommended(id) ? RECOMMENDED : 0)
+      (isRecommended(id) && !others(id).some((other) => followsFrom(other, id, part)) ? RECOMMENDED : 0)
     );
   };
   const weights = new Map(members.map((id) => [id, weight(id)]));

@@ -1,4 +1,4 @@
-/** What failed, by cause: the root with what it was seen by, what follows from it, and the mistakes that it is like. */
+/** What failed, by cause: the root with what it was seen by, what follows from it, and the kinds of mistake that break it. */
 import type { Diagnosis, Report } from '../report.ts';
 import { messageLines, type EvidenceLine } from './facts.ts';
 
@@ -29,11 +29,8 @@ function causeOf({ requirements }: Report, { root, findings, behavesLike }: Diag
     { label: 'sent', texts: [full ? (failure?.request ?? '') : ''], kind: 'exchange' },
     ...(failure && full ? messageLines(failure) : []),
     words('and so', findings.slice(1).join(' ')),
-    words(
-      'like',
-      likest ? likeText(likest) : '',
-      ...(full ? others.map((other) => `or ${likeText(other)}`) : []),
-    ),
+    words('most often', likest ? `“${likest.name}”` : ''),
+    words('otherwise', ...(full ? others.map(({ name }) => `“${name}”`) : [])),
     ...(likest && full
       ? [
           words('why', likest.why),
@@ -51,9 +48,6 @@ function causeOf({ requirements }: Report, { root, findings, behavesLike }: Diag
       .filter(({ texts }) => texts.length > 0),
   };
 }
-
-const likeText = ({ name, likelihood }: Diagnosis['behavesLike'][number]): string =>
-  `“${name}” (${Math.round(100 * likelihood)} %)`;
 
 const explainCommand = (name: string): string =>
   `npm run certify -- --explain '${name.replaceAll("'", `'\\''`)}'`;

@@ -251,7 +251,7 @@ test('a failure reads as sent, expected, received, look at, replay, curl', () =>
     'replay',
     'curl',
   ]);
-  expect(block).toContain('  received  item 4711 at 2026-03-29T01:30:00+01:00 (the same instant)\n');
+  expect(block).toContain('  received    item 4711 at 2026-03-29T01:30:00+01:00 (the same instant)\n');
 });
 
 test('colour is used where asked for, and never with NO_COLOR', async () => {

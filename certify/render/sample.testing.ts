@@ -139,7 +139,6 @@ export function sampleReport(outcomes: Outcomes = BROKEN, changes: Partial<Repor
         behavesLike: [
           {
             name: 'to compared with <=',
-            likelihood: 0.71,
             why: 'it breaks 4.2-to-exclusive with the same words',
             remedy: 'look at the comparison with `to`: < and not <=',
           },
@@ -248,7 +247,7 @@ export function hostileReport(text: string): Report {
         {
           root: '4.2-window',
           findings: ['4.2-window'],
-          behavesLike: [{ name: text, likelihood: 1, why: text, remedy: text }],
+          behavesLike: [{ name: text, why: text, remedy: text }],
         },
       ],
     },

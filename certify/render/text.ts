@@ -27,7 +27,7 @@ export const commandLine = (text: string): string =>
     : text;
 
 const INDENT = '  ';
-const LABEL_WIDTH = 10;
+const LABEL_WIDTH = 12;
 const LONGEST_EXCHANGE = 600;
 const MOST_SCRIPT_LINES = 20;
 

@@ -1,6 +1,8 @@
 /** Every kind of mistake that is known, and which fault is of which. */
 import { access } from './access.ts';
 import { answers } from './answers.ts';
+import { environment } from './environment.ts';
+import type { Features } from '../features.ts';
 import type { Mistake } from './mistake.ts';
 import { paging } from './paging.ts';
 import { refusals } from './refusals.ts';
@@ -14,6 +16,7 @@ export const MISTAKES: readonly Mistake[] = [
   ...access,
   ...tokenEndpoint,
   ...refusals,
+  ...environment,
 ];
 
 const byFault = new Map(
@@ -22,3 +25,20 @@ const byFault = new Map(
 
 /** The kind of mistake that a fault is. */
 export const mistakeOf = (fault: string): Mistake | undefined => byFault.get(fault);
+
+/**
+ * The kinds of mistake that break a requirement, the most frequent first; what its failures show decides between them.
+ * Causes in the environment come after those that fit, and only where something shows them.
+ */
+export function kindsOf(id: string, features: Features): readonly Mistake[] {
+  const shown = [...features].join('\n');
+  return MISTAKES.flatMap((mistake) => {
+    const place = mistake.breaks.split(' ').indexOf(id);
+    const fits = mistake.when?.test(shown);
+    const isOutside = environment.includes(mistake);
+    if (place < 0 || (isOutside && fits === false)) return [];
+    return [{ mistake, rank: place + (isOutside ? 50 : fits === undefined ? 0 : fits ? -100 : 100) }];
+  })
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ mistake }) => mistake);
+}

@@ -1,4 +1,4 @@
-/** One kind of mistake, as told to those who have to mend it. */
+/** One kind of mistake: of an implementation, or in its environment. */
 export interface Mistake {
   /** What is wrong, in a few words. */
   readonly name: string;
@@ -10,6 +10,10 @@ export interface Mistake {
   readonly fix: string;
   /** A query or a snippet of the right way. */
   readonly right: string;
+  /** The requirements that it breaks, the most typical first. */
+  readonly breaks: string;
+  /** What the failures of such a requirement show where it is rather this kind than another: see features.ts. */
+  readonly when?: RegExp;
   /** The faults of the reference server that are of this kind, by name. */
   readonly faults: readonly string[];
 }

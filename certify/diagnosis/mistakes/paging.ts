@@ -9,6 +9,8 @@ export const paging: readonly Mistake[] = [
     fix: 'Compare the pair (testTime, id) as a row, and put both parts into next.',
     right: `WHERE tenant_id = $1 AND (test_time, id) > ($from, $from_id) AND test_time < $to
 ORDER BY test_time, id LIMIT $page_size + 1`,
+    breaks: '4.2-r6-next-from_id 4.2-r5-exactly-once 4.2-from_id',
+    when: /no from_id|inside a tie/m,
     faults: [
       'the cursor is the testTime alone, compared with >: ties are lost',
       'from_id is ignored: ties are repeated',
@@ -23,6 +25,7 @@ ORDER BY test_time, id LIMIT $page_size + 1`,
     why: 'A row comparison was taken apart into two conditions joined by AND, or uses >=; or the item of the cursor is looked up first, and may have been deleted.',
     fix: 'Use one row comparison, strictly greater; where the store has none, write it out. The id of the cursor need not exist.',
     right: `WHERE test_time > $from OR (test_time = $from AND id > $from_id)   -- and never: test_time >= $from AND id > $from_id`,
+    breaks: '4.2-from_id 4.2-r5-exactly-once',
     faults: [
       'the cursor compares the id with >=: its item comes twice',
       'the pair compared as two conditions: later instants with smaller ids are lost',
@@ -37,6 +40,8 @@ ORDER BY test_time, id LIMIT $page_size + 1`,
     fix: 'Format the cursor from the stored value itself with all its digits, or pass the stored text on.',
     right: `Go: t.Format(time.RFC3339Nano) · Java: DateTimeFormatter.ISO_INSTANT on an Instant
 SQL: to_char(test_time, 'YYYY-MM-DD"T"HH24:MI:SS.USTZH:TZM') · never new Date(text).toISOString()`,
+    breaks: '4.2-r6-next-from 4.2-r6-next-to',
+    when: /^cut to/m,
     faults: ['to of next printed with milliseconds only', 'from of next printed with milliseconds only'],
   },
   {
@@ -46,6 +51,8 @@ SQL: to_char(test_time, 'YYYY-MM-DD"T"HH24:MI:SS.USTZH:TZM') · never new Date(t
     fix: 'Cut the page first, then make next of its last item.',
     right: `const page = rows.slice(0, pageSize); const last = page.at(-1);
 const next = rows.length > pageSize ? nextOf(last.testTime, last.id) : undefined;`,
+    breaks: '4.2-r6-next-from 4.2-r6-next-from_id 4.2-r5-exactly-once',
+    when: /^another instant|another fraction/m,
     faults: [
       'from of next stays the from of the first page',
       'next is made of the first item',
@@ -59,6 +66,7 @@ const next = rows.length > pageSize ? nextOf(last.testTime, last.id) : undefined
     fix: 'Start from the request’s own query and replace from and from_id alone.',
     right: `const next = new URL(request.url); next.searchParams.set('from', last.testTime);
 next.searchParams.set('from_id', String(last.id)); // to and pageSize stay as they came`,
+    breaks: '4.2-r6-next-to 4.2-r6-next-pageSize 4.2-r6-next-from',
     faults: [
       'a to in the future is now in next',
       'next without to',
@@ -75,6 +83,8 @@ next.searchParams.set('from_id', String(last.id)); // to and pageSize stay as th
     why: 'URLs are put together as strings, or by an encoder for paths, which leaves + alone.',
     fix: 'Build queries with an encoder for form values, and refuse a time with a blank in it.',
     right: `new URLSearchParams({ from }) · Java: URLEncoder.encode(from, UTF_8) · Python: urlencode({"from": from_}) — all give %2B`,
+    breaks: '4.2-r6-next-from 4.2-r6-next-to',
+    when: /T\S* \d\d:\d\d|without its offset/m,
     faults: ['the + of an offset stands raw in next', 'a raw + that became a space is mended'],
   },
   {
@@ -84,6 +94,7 @@ next.searchParams.set('from_id', String(last.id)); // to and pageSize stay as th
     fix: 'Build URLs from a configured public base URL, or trust the proxy’s Forwarded headers explicitly.',
     right: `const next = new URL(\`\${config.publicBaseUrl}/v1/tenants/\${tenantId}/screenings?\${query}\`);
 Spring: server.forward-headers-strategy=framework · Express: app.set('trust proxy', …)`,
+    breaks: '4.2-r6-next-target 9-prefix 2.4-next-absolute',
     faults: [
       'next leads to an internal host',
       'next is https behind a proxy that is not',
@@ -101,6 +112,8 @@ Spring: server.forward-headers-strategy=framework · Express: app.set('trust pro
     fix: 'Make the URL once and write it into both.',
     right: `Link: <https://api.example/v1/tenants/…/screenings?from=…&from_id=…>; rel="next"
 {"items": […], "links": {"next": "https://api.example/v1/tenants/…/screenings?from=…&from_id=…"}}`,
+    breaks: '4.2-r7-link 2.4-next',
+    when: /next (an object|null)|^got: (no )?Link/m,
     faults: [
       'next is an object with href',
       'a second rel="next" leads to the next page but one',
@@ -120,6 +133,8 @@ Spring: server.forward-headers-strategy=framework · Express: app.set('trust pro
     why: 'Whether more follow is told by a count, a cap on pages, or a short page, in place of a look at one row more.',
     fix: 'Fetch pageSize + 1 rows: more follow if and only if the extra one came.',
     right: `SELECT … ORDER BY test_time, id LIMIT $page_size + 1   -- the extra row is never shown`,
+    breaks: '2.4-next 4.2-r5-exactly-once',
+    when: /^no next behind it|is missing, which/m,
     faults: [
       'next is left out from the third page on',
       'a full page is taken for the last one',
@@ -133,6 +148,7 @@ Spring: server.forward-headers-strategy=framework · Express: app.set('trust pro
     why: 'The serializer writes members without a value, or next is set whenever a page is full.',
     fix: 'Leave the member and the header out where no further row came.',
     right: `Jackson: @JsonInclude(NON_NULL) · Go: Next string \`json:"next,omitempty"\` · next only if rows.length > pageSize`,
+    breaks: '2.4-next-absent 4.2-r7-link-absent 2.4-next-no-empty-page 4.2-r5-exactly-once',
     faults: [
       'next is null on the last page',
       'next is an empty string on the last page',
@@ -147,6 +163,7 @@ Spring: server.forward-headers-strategy=framework · Express: app.set('trust pro
     why: 'The cursor is state on the server (an open result set, an OFFSET, a session) in place of a place in the order.',
     fix: 'Make next hold the whole place, (from, from_id), to and pageSize, and answer each request from it alone.',
     right: `GET …/screenings?from=<last testTime>&from_id=<last id>&to=…&pageSize=…   -- no OFFSET, no cursor table`,
+    breaks: '4.2-r5-exactly-once 4.2-repeatable',
     faults: [
       'the page behind the sixth at page size 3 loses its first item',
       'pages by OFFSET, one too many from the second on',
@@ -164,6 +181,7 @@ Spring: server.forward-headers-strategy=framework · Express: app.set('trust pro
     fix: 'Sort by both columns ascending in the query itself, over an index of the same columns.',
     right: `CREATE INDEX ON screening (tenant_id, test_time, id);
 … ORDER BY test_time ASC, id ASC`,
+    breaks: '4.2-r4-order 4.2-repeatable',
     faults: [
       'ties in descending order of id',
       'ties in the order of storage',
@@ -180,6 +198,7 @@ Spring: server.forward-headers-strategy=framework · Express: app.set('trust pro
     why: 'The column, or the value in a document store, is a string; "10" < "9", and 01:30+01:00 sorts behind 00:45Z although it is earlier.',
     fix: 'Keep a column of instants (and one of integers) beside the text, and compare and sort by that.',
     right: `ALTER TABLE screening ADD at timestamptz GENERATED ALWAYS AS (…) STORED;  ORDER BY at, id  -- id bigint`,
+    breaks: '4.2-r4-order 4.2-r2-inverted 4.2-window',
     faults: [
       'timestamps compared as text',
       'from and to compared as text to see which is earlier',
@@ -194,6 +213,7 @@ Spring: server.forward-headers-strategy=framework · Express: app.set('trust pro
     why: 'A library’s own default or maximum is in force, bounds are compared with < for <=, or the extra row that tells whether more follow stays on the page.',
     fix: 'Read pageSize yourself (1 to 1000, default 100), fetch one more, show pageSize.',
     right: `const size = query.has('pageSize') ? integerWithin(query.get('pageSize'), 1, 1000) : 100;`,
+    breaks: '4.2-pageSize-default 4.2-pageSize-bounds 2.4-items 2.4-full-pages',
     faults: [
       'the extra row that tells whether more follow stays on the page',
       'pageSize is ignored',

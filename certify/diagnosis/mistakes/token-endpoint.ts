@@ -8,6 +8,7 @@ export const tokenEndpoint: readonly Mistake[] = [
     why: 'Names in the house style (camel case), a generic login endpoint behind a new path, an identity provider’s defaults.',
     fix: 'Answer with the four members by their names, status 200.',
     right: `200 {"access_token": "<jwt>", "token_type": "Bearer", "expires_in": 3600, "scope": "screenings.read"}`,
+    breaks: '2.1-access_token 2.1-token_type 2.1-scope 5-no-refresh-token 4.1-success',
     faults: [
       'an opaque access token',
       'the access token under the name accessToken',
@@ -25,6 +26,7 @@ export const tokenEndpoint: readonly Mistake[] = [
     why: 'A configuration value is printed in place of what is left of this token.',
     fix: 'Compute it from exp when the token is handed out.',
     right: `expires_in: Math.floor(claims.exp - Date.now() / 1000)`,
+    breaks: '2.1-expires_in 2.1-expires_in-3600',
     faults: [
       'expires_in is a string',
       'expires_in in milliseconds',
@@ -41,6 +43,7 @@ export const tokenEndpoint: readonly Mistake[] = [
     fix: 'Map claims explicitly in the provider; times are integers of seconds.',
     right: `{"iss": "<auth_url>", "aud": "<api>", "sub": "<client_id>", "iat": 1767225600, "exp": 1767229200,
  "scope": "screenings.read", "tenant_id": "<uuid>"}`,
+    breaks: '2.2-aud 2.2-iss 2.2-exp 2.2-iat 2.2-sub 2.2-sub-client 2.2-tenant_id 2.2-scope',
     faults: [
       'iss is an internal host',
       'iss is the address of the token path',
@@ -67,6 +70,7 @@ export const tokenEndpoint: readonly Mistake[] = [
     why: 'The endpoint was written as a plain handler; security headers of a framework say no-cache, which still allows storing.',
     fix: 'Set them on every answer of the endpoint.',
     right: `Content-Type: application/json · Cache-Control: no-store · with 401: WWW-Authenticate: Basic realm="token"`,
+    breaks: '4.1-no-store 4.1-content-type 7.1-invalid_client-challenge',
     faults: [
       'tokens are text/html',
       'tokens may be stored',
@@ -80,6 +84,9 @@ export const tokenEndpoint: readonly Mistake[] = [
     why: 'Collations of the database that ignore case (MySQL, SQL Server) or trailing blanks, truncated columns or hashes (bcrypt beyond 72 bytes), trimming input filters.',
     fix: 'Compare exactly, byte by byte; secrets in constant time against a hash of the whole.',
     right: `crypto.timingSafeEqual(sha256(given), sha256(stored)) · MySQL: WHERE client_id = BINARY ?`,
+    breaks:
+      '7.1-invalid_client-secret 7.1-invalid_client-id 7.1-unsupported_grant_type 7.1-invalid_scope 7.1-invalid_request-empty',
+    when: /^answered 200/m,
     faults: [
       'client_ids compared without regard to case',
       'grant types compared without regard to case',
@@ -101,6 +108,7 @@ export const tokenEndpoint: readonly Mistake[] = [
     why: 'Defaults for scope and grant_type, form parsers that keep the first or the last value, checks in the order in which the code needs them.',
     fix: 'Before anything else require each of the four exactly once and not empty: else 400 invalid_request.',
     right: `for (const name of REQUIRED) if (form.getAll(name).filter(Boolean).length !== 1) throw invalidRequest(name);`,
+    breaks: '7.1-invalid_request-missing 7.1-invalid_request-duplicated 7.1-invalid_request-empty',
     faults: [
       'a missing scope is the default scope',
       'a missing grant_type is unsupported',
@@ -118,6 +126,7 @@ export const tokenEndpoint: readonly Mistake[] = [
     why: 'One body parser for all types, request.getParameter (which mixes query and form), Content-Type compared as a whole.',
     fix: 'Take POST with application/x-www-form-urlencoded alone, by its media type without parameters.',
     right: `if (mediaType(request) !== 'application/x-www-form-urlencoded') throw invalidRequest(); // query is never read`,
+    breaks: '7.1-invalid_request-malformed 4.1-no-query-credentials 4.1-post-only 4.1-success',
     faults: [
       'a JSON body is read like a form',
       'a JSON body is a crash: 500',
@@ -135,6 +144,9 @@ export const tokenEndpoint: readonly Mistake[] = [
     fix: 'Follow the table: invalid_client is 401, all others are 400.',
     right: `secret wrong, client unknown: 401 invalid_client · grant not allowed: 400 unauthorized_client
 grant unusable: 400 invalid_grant · other grant_type: 400 unsupported_grant_type · scope not granted: 400 invalid_scope`,
+    breaks:
+      '7.1-invalid_client-secret 7.1-invalid_client-id 7.1-unauthorized_client 7.1-invalid_grant 7.1-invalid_scope 7.1-unsupported_grant_type 7.1-scope-subset',
+    when: /^answered 4/m,
     faults: [
       'a wrong secret is 400',
       'a wrong secret is access_denied',
@@ -154,6 +166,7 @@ grant unusable: 400 invalid_grant · other grant_type: 400 unsupported_grant_typ
     why: 'The API’s own error format (problem details, envelopes) or the server’s default page is used.',
     fix: 'Write the two members at the top level on every refusal.',
     right: `400 {"error": "invalid_scope", "error_description": "not granted to this client"}`,
+    breaks: '7.1-body',
     faults: [
       'token errors as plain text',
       'token errors without error_description',
@@ -168,6 +181,9 @@ grant unusable: 400 invalid_grant · other grant_type: 400 unsupported_grant_typ
     fix: 'Intersect what is requested with what the client has; an empty result is a refusal.',
     right: `const granted = requested.filter((scope) => client.scopes.includes(scope));
 if (granted.length === 0) throw invalidScope(); // and before that: if (!client.grants.includes(grant)) throw unauthorizedClient()`,
+    breaks:
+      '2.1-scope 7.1-scope-subset 2.2-scope 7.1-invalid_grant 7.1-unauthorized_client 7.1-invalid_scope',
+    when: /^answered 200/m,
     faults: [
       'more scopes than requested',
       'the token holds more scopes than the response says',
@@ -184,6 +200,7 @@ if (granted.length === 0) throw invalidScope(); // and before that: if (!client.
     why: 'Strict validation of input, or half support of RFC 8707.',
     fix: 'Ignore what is not known.',
     right: `const { grant_type, client_id, client_secret, scope } = form; // the rest is not looked at`,
+    breaks: '4.1-unknown-parameters',
     faults: ['a resource that nobody knows is invalid_target', 'an audience of another API is 403'],
   },
 ];

@@ -8,6 +8,7 @@ export const windows: readonly Mistake[] = [
     why: 'BETWEEN takes both ends in; a to that is moved by a millisecond to make < of <= loses what is finer.',
     fix: 'Write the two comparisons out, the same on every page.',
     right: `WHERE test_time >= $from AND test_time < $to   -- never BETWEEN`,
+    breaks: '4.2-from-inclusive 4.2-to-exclusive 4.2-r1-zero-width 4.2-window',
     faults: [
       'from compared with >',
       'from compared with > where it has a fraction',
@@ -22,8 +23,10 @@ export const windows: readonly Mistake[] = [
     name: 'times are cut before they are compared',
     what: 'Fraction digits of from, to or the stored instants are dropped or rounded: items between the cut value and the true one are selected wrongly.',
     why: 'A type of milliseconds (JavaScript’s Date, BSON dates, datetime of MySQL without (6), SQL Server’s datetime) stands between the request and the comparison, or in the store.',
-    fix: 'Parse into a type of microseconds or finer and store as finely as the data is.',
-    right: `PostgreSQL timestamptz · MySQL DATETIME(6) · SQL Server datetime2(7) · Java Instant · Python datetime.fromisoformat (3.11+)`,
+    fix: 'Find out how many fraction digits the data has, then parse, compare and store with at least as many.',
+    right: `microseconds: PostgreSQL timestamptz, MySQL DATETIME(6), SQL Server datetime2(7), Java Instant, Python datetime
+nanoseconds: a bigint or numeric of nanoseconds beside the text -- PostgreSQL’s timestamptz and Python’s datetime end at microseconds`,
+    breaks: '4.2-fractions 4.2-fractions-finer 4.2-from-inclusive 4.2-r4-order',
     faults: [
       'from and to cut to milliseconds',
       'from and to cut to seconds',
@@ -43,6 +46,7 @@ export const windows: readonly Mistake[] = [
     fix: 'Parse with the platform’s own RFC 3339 parser into an instant and compare instants.',
     right: `OffsetDateTime.parse(from).toInstant() · datetime.fromisoformat(from).astimezone(UTC) · time.Parse(time.RFC3339Nano, from)
 -- in SQL: timestamptz, never timestamp`,
+    breaks: '4.2-offsets 4.2-window',
     faults: [
       'local time of the device printed as if it were UTC',
       'the sign of hour 00 is lost',
@@ -61,6 +65,8 @@ export const windows: readonly Mistake[] = [
     why: 'Extra rules of a validator or a gateway, a parser with a fixed pattern, or a framework that takes emptiness for absence.',
     fix: 'Refuse only to < from and what is not RFC 3339; answer an empty window with 200 and items: [].',
     right: `{"items": [], "links": {}}   -- for from = to, for the year 3000, and for a window of decades`,
+    breaks: '4.2-success 4.2-r1-zero-width 4.2-lowercase 4.2-fractions',
+    when: /^answered/m,
     faults: [
       'an empty window is 204',
       'a page with next is 206 Partial Content',
@@ -82,6 +88,8 @@ export const windows: readonly Mistake[] = [
     why: 'Nanoseconds in 64 bits end in 1677 and 2262, seconds in 32 bits in 1901 and 2038; two-digit years are read as 19xx; fractions are read as integers.',
     fix: 'Count in a type that spans the years 0001 to 9999, and read a fraction as a fraction.',
     right: `".5" is 500000 µs: pad to six digits before parsing · Go: compare time.Time, not UnixNano()`,
+    breaks: '4.2-window 4.2-fractions 7.2-no-unprovoked-5xx',
+    when: /^many are missing|^asked with the year/m,
     faults: [
       'instants are counted in 64 bits of nanoseconds',
       'instants are counted in 32 bits of seconds',
@@ -96,6 +104,7 @@ export const windows: readonly Mistake[] = [
     why: 'The store answers such a window with nothing by itself, so nobody looks; or the bounds are compared as text, with their offsets in it.',
     fix: 'Compare the two instants before the store is asked, on every kind of request.',
     right: `if (to.isBefore(from)) throw badRequest("invalid_time_range");`,
+    breaks: '4.2-r2-inverted',
     faults: [
       'to earlier than from is an empty page behind a pair',
       'to earlier than from is an empty page',
@@ -110,6 +119,7 @@ export const windows: readonly Mistake[] = [
     why: 'The parameter is declared optional or has a default in the framework.',
     fix: 'Declare both required.',
     right: `OpenAPI: required: true · Spring: @RequestParam OffsetDateTime from (no defaultValue) · FastAPI: from_: datetime = Query(alias="from")`,
+    breaks: '4.2-from-required 4.2-to-required',
     faults: [
       'from defaults to the epoch',
       'to defaults to now',
@@ -123,6 +133,7 @@ export const windows: readonly Mistake[] = [
     why: 'Replicas lag or have lost a row, a second cache holds old pages, a join or a filter drops rows, deleted rows are not told apart.',
     fix: 'Read pages from one source, or pin a walk to a replica that has caught up; compare counts with the primary.',
     right: `SELECT count(*), max(id) FROM screening WHERE tenant_id = $1   -- on each replica, and compare`,
+    breaks: '4.2-repeatable 4.2-window',
     faults: [
       'compressed pages come from a cache of their own, which lacks an item',
       'the screening in the middle of a page of more than ten is left out',
@@ -137,6 +148,8 @@ export const windows: readonly Mistake[] = [
     why: 'JSON.parse of JavaScript, a Number or double column, interface{} in Go, or int4 in between.',
     fix: 'Use 64-bit integers throughout and a JSON library that keeps them.',
     right: `Go: json.Decoder.UseNumber() · Node: ids as BigInt, printed without quotes · SQL: bigint · C#: long`,
+    breaks: '2.3-id 2.3-id-stable 6-same-object 4.2-r6-next-from_id',
+    when: /(id|from_id|data.id:?) (an integer of 1[5-9]|a string|\d)/m,
     faults: [
       'ids as JSON strings',
       'ids beyond 2^53 as strings, the others as numbers',
@@ -152,6 +165,8 @@ export const windows: readonly Mistake[] = [
     why: 'The key is made of part of the query, or of a normalised one, or the cache stands in front of the authentication.',
     fix: 'Key by tenant and the whole query, behind authentication; send Cache-Control: no-store or private.',
     right: `key = [token.tenantId, path, sortedQuery(url)].join('\\n')   -- after the token was verified`,
+    breaks:
+      '5-not-shared-cache 4.2-from_id 5-missing 4.2-r3-one-tenant 4.2-r6-next-pageSize 4.2-offsets 4.2-r6-next-to',
     faults: [
       'pages are public for a minute',
       'later pages are kept by shared caches',
