@@ -72,7 +72,7 @@ async function provoke(kit: Kit): Promise<Provoked> {
   kit.ledger.atLeast('requestsToTheLimit', sent);
   const { limited, unavailable, cached } = seen;
   if (limited) return { limited, why: '' };
-  if (unavailable) return { why: await limitedBy503(kit, unavailable, sent, () => send(true)) };
+  if (unavailable) return { why: await limitedBy503(kit, unavailable, maxRequests - sent, () => send(true)) };
   return {
     why: cached
       ? `after ${sent} requests a cache answered (Age) although each had another URL, so that nothing is counted: name an address without the cache`
@@ -84,19 +84,20 @@ async function provoke(kit: Kit): Promise<Provoked> {
 async function limitedBy503(
   kit: Kit,
   unavailable: Exchange,
-  sent: number,
+  allowed: number,
   send: () => Promise<Exchange>,
 ): Promise<string> {
   const said = sayRefusal(unavailable, kit.target.errorCodePointer);
   const unclear = `${said} came before any 429 and not for requests one at a time: where that is the rate limit, 429 is due`;
   const pauseMs = Math.max(retryAfterMs(unavailable) ?? 0, SERIES.pauseMs);
   if (pauseMs > LONGEST_HONEST_WAIT_MS) return unclear;
+  const most = allowed / SERIES.count;
   const admitted: number[] = [];
   while (admitted.length < SERIES.count) {
     await kit.clock.sleep(pauseMs, kit.options.signal);
     let count = 0;
-    while (count <= 2 * sent && (await send()).status === 200) count++;
-    if (count === 0 || count > 2 * sent) return unclear;
+    while (count < most && (await send()).status === 200) count++;
+    if (count === 0 || count >= most) return unclear;
     admitted.push(count);
   }
   if (Math.max(...admitted) > SERIES.spread * Math.min(...admitted)) return unclear;
