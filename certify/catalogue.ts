@@ -2,7 +2,7 @@
 import { UsageError } from '../engine/errors.ts';
 import { REQUIREMENTS, type Requirement } from '../engine/requirements.ts';
 import { nearest } from '../engine/target/usage.ts';
-import { LAWS } from '../properties/laws.ts';
+import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
 import { MISTAKES, mistakeOf } from './diagnosis/mistakes/all.ts';
 import type { Mistake } from './diagnosis/mistakes/mistake.ts';
@@ -49,7 +49,7 @@ export function explain(name: string, columns = 80): string {
       `--explain: no requirement and no known mistake "${name}"; did you mean "${nearest(name, known)}"?`,
     );
   }
-  const tried = [...SPECS, ...LAWS].filter(({ ids }) => ids.includes(found.id)).map(({ title }) => title);
+  const tried = [...SPECS, ...PROPERTIES].filter(({ ids }) => ids.includes(found.id)).map(({ title }) => title);
   const part = partOf(columns);
   return [
     `${found.id}  ${found.level}  §${found.section} ${sectionTitle(found.section)}`,

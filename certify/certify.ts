@@ -14,7 +14,7 @@ import {
   type RequirementId,
 } from '../engine/requirements.ts';
 import type { Target } from '../engine/target/target.ts';
-import { LAWS } from '../properties/laws.ts';
+import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
 import { buildReport } from './build-report.ts';
 import type { Report } from './report.ts';
@@ -80,6 +80,7 @@ export function kitOptions({
   budget,
   timeoutMs,
   path,
+  shrink,
   waitForExpiry,
   patience,
   signal,
@@ -94,6 +95,7 @@ export function kitOptions({
     budget,
     timeoutMs: timeoutMs ?? DEFAULTS.timeoutMs,
     path,
+    shrink,
     waitForExpiry,
     patience,
     signal,
@@ -118,7 +120,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   const began = performance.now();
   const { budget } = options;
   const concurrency = budget === undefined ? (options.concurrency ?? CONCURRENCY) : 1;
-  const selected = selectChecks(options.checks ?? [...SPECS, ...LAWS], options.only);
+  const selected = selectChecks(options.checks ?? [...SPECS, ...PROPERTIES], options.only);
   const checks = options.first ? beginningWith(options.first, selected) : selected;
   const requests = (): number => kit.client.requests;
   const tell = (done: number, findings: readonly Finding[], check?: Check): void =>

@@ -1,5 +1,235 @@
-/** Laws of arrivals. */
+/** Laws that store screenings: on generated data, and while data arrives. They need `ingest` and clients.scratch. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
-import { ARRIVAL_LAWS } from './arrivals.ts';
+import { isOrdered, MAX_PAGE_SIZE, pageOf, pageUrl } from '../engine/client/page.ts';
+import { formatInstant, instant, offsetMinutesOf, shift } from '../engine/data/instant.ts';
+import { compareKeys, Oracle } from '../engine/data/oracle.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { asServed } from '../engine/run/observers/served-dataset.ts';
+import { Shrinking } from './cases.ts';
+import {
+  datasets,
+  freshStretch,
+  GAPS,
+  lineOf,
+  screeningsOf,
+  uniqueIds,
+  type Dataset,
+  type Step,
+} from './generated-data.ts';
+import { Law, ORDERING, over, type Entry } from './law.ts';
+import { storedBeforeComesOnce, walkIsExact } from './paging-laws.ts';
+import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
-for (const law of ARRIVAL_LAWS) test(law.title, about(law.ids, law), ({ kit }) => law.run(kit));
+interface Scratch {
+  readonly tenantId: string;
+  /** Stores screenings; they may show later. */
+  readonly store: (entries: readonly Entry[]) => Promise<void>;
+  /** Waits, for a while, until all of them show; they, as finely as the store keeps them. Throws Untested where none ever does. */
+  readonly shown: (entries: readonly Entry[]) => Promise<readonly Entry[]>;
+}
+
+async function scratch(kit: Kit): Promise<Scratch> {
+  const { ingest } = kit.target;
+  if (!ingest || !kit.target.clients.scratch) {
+    throw new Untested(
+      'supply ingest (a command that stores dataset lines) and clients.scratch (a tenant to fill)',
+    );
+  }
+  const tenantId = await kit.tenantOf('scratch');
+  const store = (entries: readonly Entry[]): Promise<void> =>
+    ingest(entries.map((entry) => lineOf(tenantId, entry))).catch((error: Error) => {
+      throw new SupplyUnusable(`ingest: ${error.message}`);
+    });
+  return { tenantId, store, shown: (entries) => untilShown(kit, tenantId, entries) };
+}
+
+const LONGEST_LAG_MS = 10_000;
+const LAG_POLL_MS = 100;
+/** Where something never showed, waiting again would be in vain. */
+const impatient = new WeakSet<Kit>();
+/** Where something that ingest stored has shown: it works. */
+const working = new WeakSet<Kit>();
+
+const nothingShows = (kit: Kit): SupplyUnusable =>
+  new SupplyUnusable(
+    `ingest: nothing that it stored shows within ${kit.patienceMs(LONGEST_LAG_MS) / 1000} s`,
+  );
+
+/** Ingest may be asynchronous: data shows late behind a writer. */
+async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[]): Promise<readonly Entry[]> {
+  const query = { ...around([...entries].sort(compareKeys)), pageSize: MAX_PAGE_SIZE };
+  const request = {
+    ...kit.request(tenantId, '', { kind: 'client', client: 'scratch' }),
+    url: pageUrl(kit.target.baseUrl, tenantId, query),
+  };
+  const began = Date.now();
+  for (let looks = 0; ; looks++) {
+    const exchange = await kit.client.send(request, { unjudged: true });
+    const items = (pageOf(exchange).items ?? []).filter(isOrdered);
+    const ids = new Set(items.map(({ id }) => id));
+    const missing = entries.filter(({ id }) => !ids.has(id)).length;
+    if (missing < entries.length) working.add(kit);
+    const inVain = impatient.has(kit) && exchange.status === 200;
+    if (inVain && !working.has(kit)) throw nothingShows(kit);
+    // A short page and an error are for the walk to answer.
+    if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl || impatient.has(kit)) {
+      if (missing === 0 && looks > 0) kit.ledger.atLeast('ingestLagMs', Date.now() - began);
+      return asServed(entries, items);
+    }
+    if (Date.now() - began > kit.patienceMs(LONGEST_LAG_MS)) {
+      impatient.add(kit);
+      if (missing < entries.length) return asServed(entries, items);
+      throw nothingShows(kit);
+    }
+    await sleep(LAG_POLL_MS);
+  }
+}
+
+test(
+  'walks over generated data return it once and in order',
+  about('4.2-r5-exactly-once', { access: 'scratch', isSupplement: true }),
+  async ({ kit, title }) => {
+    await scratch(kit);
+    const cases = datasets.filter(uniqueIds);
+    const law = new Law(kit, cases, {
+      id: '4.2-r5-exactly-once',
+      title,
+      share: 0.35,
+      script: (dataset) => [sayDataset(dataset), `pageSize ${dataset.pageSize}`],
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        cases,
+        law.predicate(async (dataset) => {
+          const { tenantId, store, shown } = await scratch(kit);
+          const stored = screeningsOf(dataset, freshStretch());
+          await store(stored);
+          const entries = await shown(stored);
+          kit.learn(tenantId, oracleOf(entries));
+          const expected = [...entries].sort(compareKeys);
+          const query = { ...around(expected), pageSize: dataset.pageSize };
+          return over(
+            kit,
+            `the ${expected.length} screenings that were stored, once and in order`,
+            (fetchPage) => walkIsExact(fetchPage, query, expected, ORDERING),
+            'scratch',
+          );
+        }),
+      ),
+      law.parameters,
+    );
+  },
+);
+
+interface Late {
+  /** It is stored when the walk has seen so many pages. */
+  readonly page: number;
+  /** Beside an item that the walk has passed by then, or beside any. */
+  readonly passed: boolean;
+  readonly place: number;
+  readonly gap: Step['gap'];
+}
+
+const lates: fc.Arbitrary<Late> = fc.record({
+  page: fc.integer({ min: 1, max: 4 }),
+  passed: fc.boolean(),
+  place: fc.nat({ max: 100 }),
+  gap: fc.constantFrom('tie', 'microsecond', 'second'),
+});
+
+/** Any of them may be the one that matters; behind an earlier page it takes fewer screenings. */
+function* simplerLates(all: readonly Late[]): Generator<Late[]> {
+  for (let i = 0; i < all.length && all.length > 1; i++) yield all.filter((_, place) => place !== i);
+  for (const [i, late] of all.entries()) {
+    if (late.page > 1) yield all.map((other, place) => (place === i ? { ...late, page: 1 } : other));
+  }
+}
+
+test(
+  'what was stored before a walk comes once, whatever arrives meanwhile',
+  about('4.2-r5-exactly-once', { access: 'scratch', isSupplement: true }),
+  async ({ kit, title }) => {
+    await scratch(kit);
+    const cases = fc
+      .tuple(
+        new Shrinking(fc.array(lates, { minLength: 1, maxLength: 3, size: 'max' }), simplerLates),
+        datasets.filter((dataset) => dataset.steps.length >= 3 && uniqueIds(dataset)),
+      )
+      .map(([late, dataset]) => ({ ...dataset, pageSize: Math.min(4, dataset.pageSize), late }));
+    const law = new Law(kit, cases, {
+      id: '4.2-r5-exactly-once',
+      title,
+      share: 0.3,
+      script: (example) => [
+        sayDataset(example),
+        `pageSize ${example.pageSize}`,
+        ...example.late.map(
+          (late) =>
+            `behind page ${late.page} one more arrives, ${late.gap === 'tie' ? 'at the instant of' : `a ${late.gap} behind`} item number ${placeOf(late, example) + 1}`,
+        ),
+      ],
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        cases,
+        law.predicate(async (example) => {
+          const { tenantId, store, shown } = await scratch(kit);
+          const from = freshStretch();
+          const before = screeningsOf(example, from);
+          await store(before);
+          const ordered = [...(await shown(before))].sort(compareKeys);
+          kit.learn(tenantId, new Oracle(false));
+          const arrive = async (page: number): Promise<void> => {
+            const now = example.late.filter((late) => late.page === page);
+            if (now.length === 0) return;
+            await store(
+              now.map((late, i) =>
+                beside(ordered[placeOf(late, example)]!, late.gap, from.id + 4_000n + BigInt(page * 10 + i)),
+              ),
+            );
+          };
+          return over(
+            kit,
+            `the ${ordered.length} screenings that were there before the walk, once and in order`,
+            (fetchPage) =>
+              storedBeforeComesOnce(
+                fetchPage,
+                { ...around(ordered), pageSize: example.pageSize },
+                ordered,
+                arrive,
+                ORDERING,
+              ),
+            'scratch',
+          );
+        }),
+      ),
+      law.parameters,
+    );
+  },
+);
+
+function placeOf({ page, passed, place }: Late, { steps, pageSize }: Dataset): number {
+  return place % Math.min(steps.length, passed ? page * pageSize : Infinity);
+}
+
+function beside({ at, testTime }: Entry, gap: Step['gap'], id: bigint): Entry {
+  const moved = formatInstant(shift(at, GAPS[gap], 9), { offsetMinutes: offsetMinutesOf(testTime!) });
+  return { id, testTime: moved, at: instant(moved) };
+}
+
+function oracleOf(entries: readonly Entry[]): Oracle {
+  const known = new Oracle(true);
+  for (const entry of entries) known.add({ ...entry, testTime: entry.testTime! }, 0);
+  return known;
+}
+
+/** A window with a second to spare on both sides. */
+const around = (ordered: readonly Entry[]): { from: string; to: string } => ({
+  from: formatInstant(shift(ordered[0]!.at, -1n, 0)),
+  to: formatInstant(shift(ordered.at(-1)!.at, 2n, 0)),
+});
+
+const sayDataset = ({ steps }: Dataset): string =>
+  `${steps.length} screenings, each behind the one before by: ${steps.map(({ gap }) => gap).join(', ')}`;

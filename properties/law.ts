@@ -1,4 +1,4 @@
-/** A law on a target: fast-check draws the cases, the kit asks, the smallest failing case is reported. */
+/** A property over a target: fast-check draws the cases, the kit sends the requests, the smallest failing case is reported. */
 import fc from 'fast-check';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { isOrdered, pageOf, type PageQuery } from '../engine/client/page.ts';
@@ -12,7 +12,6 @@ import { amongThese, returnedAs } from '../engine/checks/returned-as.ts';
 import { streamOf } from '../engine/run/state/cover.ts';
 import { tokenVariable } from '../engine/run/evidence/evidence.ts';
 import { quote } from '../engine/run/evidence/shell.ts';
-import type { Check, Precondition } from '../engine/run/check.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import type { FetchPage, Ordering } from './paging-laws.ts';
@@ -28,106 +27,103 @@ export interface Violation {
   readonly client?: ClientName | undefined;
 }
 
-export interface Law<Case> {
+export interface Statement<Case> {
+  /** The requirement that a counterexample breaks. */
   readonly id: RequirementId;
-  /** A sentence: what holds on any data. */
-  readonly name: string;
-  readonly precondition?: Precondition;
-  /** Asked what the cases are drawn from, on the target at hand. Throws Untested where it shows nothing. */
-  readonly cases: (kit: Kit) => Promise<fc.Arbitrary<Case>>;
-  readonly holds: (kit: Kit, example: Case) => Promise<Violation | undefined>;
+  /** The test's title, which names the law in reports and seeds its random cases. */
+  readonly title: string;
   /** The case as a short script. */
   readonly script: (example: Case) => readonly string[];
-  /** Of the cases that a run asks for, this share: a costly law has fewer. */
+  /** Cases to try, as a share of what a run asks for: a costly law has fewer. */
   readonly share?: number;
-  /** Sends wrong secrets: see Access. */
-  readonly guesses?: boolean;
-  /** Puts screenings into the scratch tenant. */
-  readonly onScratch?: boolean;
-  /** What the target may do between two answers explains a single failure. */
+  /** A single failure can be explained by what the target may do between two answers. */
   readonly needsAgain?: boolean;
 }
 
-/** Evaluations that shrinking may take, and how long: a target may be slow, and a smaller case is no other failure. */
-const SHRINKS_AT_MOST = 120;
-const SHRINKING_AT_MOST_MS = 5_000;
+/** A smaller case is no other failure, and the target may be slow. */
+const SHRINK = { evaluations: 120, timeMs: 5_000 } as const;
 
-export interface LawCheck extends Check {
-  /** The law's name, as counterexamples carry it. */
-  readonly law: string;
-  /** The same law, whose counterexamples are shrunk with so many cases at most, and for so long. */
-  readonly shrunkBy: (cases: number, atMostMs?: number) => Check;
-}
+/**
+ * What a property over a target needs beyond fast-check: a counterexample becomes a finding, which is confirmed and
+ * reported; a request budget and a target that is gone end the run without a counterexample.
+ *
+ *     await fc.assert(fc.asyncProperty(cases, law.predicate(async (example) => …)), law.parameters);
+ */
+export class Law<Case> {
+  private last: { readonly example: Case; readonly violation: Violation } | undefined;
+  private stopped: { readonly error: unknown } | undefined;
+  private shrinks = 0;
+  private shrinkUntilMs = Infinity;
+  private attempt: (example: Case) => Promise<Violation | undefined> = async () => undefined;
 
-/** The law as a check: its requirement is tested without it too. */
-export function lawCheck<Case>(law: Law<Case>): LawCheck {
-  const shrunkBy = (cases: number, atMostMs = SHRINKING_AT_MOST_MS): Check => ({
-    ids: [law.id],
-    title: `law: ${law.name}`,
-    needs: law.precondition ?? 'data',
-    access: law.guesses ? 'guesses' : law.onScratch ? 'scratch' : 'reads',
-    isSupplement: true,
-    run: (kit) => check(kit, law, cases, atMostMs),
-  });
-  return { ...shrunkBy(SHRINKS_AT_MOST), law: law.name, shrunkBy };
-}
+  constructor(
+    private readonly kit: Kit,
+    _cases: fc.Arbitrary<Case>,
+    private readonly statement: Statement<Case>,
+  ) {}
 
-async function check<Case>(kit: Kit, law: Law<Case>, shrinks: number, atMostMs: number): Promise<void> {
-  const arbitrary = await law.cases(kit);
-  const seed = streamOf(kit.options.seed, law.name);
-  const numRuns = Math.max(1, Math.round(kit.options.runs * (law.share ?? 1)));
-  let last: { example: Case; violation: Violation } | undefined;
-  let stopped: { error: unknown } | undefined;
-  let evaluations = 0;
-  let shrinkUntilMs = Infinity;
-  const details = await fc.check(
-    fc.asyncProperty(arbitrary, async (example) => {
-      if (stopped || (last && (++evaluations > shrinks || Date.now() > shrinkUntilMs))) return true;
-      kit.ledger.laws.set(law.name, (kit.ledger.laws.get(law.name) ?? 0) + 1);
-      kit.ledger.check(law.id);
+  /** @param holds resolves to how a case fails; undefined where it holds. */
+  predicate(holds: (example: Case) => Promise<Violation | undefined>): (example: Case) => Promise<boolean> {
+    const { kit, statement } = this;
+    const { evaluations, timeMs } = { ...SHRINK, ...kit.options.shrink };
+    this.attempt = (example) =>
+      holds(example).catch((error: unknown) => {
+        // A page that could not be had is reported under its own requirement: it says nothing about the law.
+        if (error instanceof PreconditionFailed) return undefined;
+        throw error;
+      });
+    return async (example) => {
+      if (this.stopped || (this.last && (++this.shrinks > evaluations || Date.now() > this.shrinkUntilMs)))
+        return true;
+      kit.ledger.laws.set(statement.title, (kit.ledger.laws.get(statement.title) ?? 0) + 1);
+      kit.ledger.check(statement.id);
       try {
-        const violation = await attempt(kit, law, example);
+        const violation = await this.attempt(example);
         if (violation) {
-          last = { example, violation };
-          shrinkUntilMs = Math.min(shrinkUntilMs, Date.now() + atMostMs);
+          this.last = { example, violation };
+          this.shrinkUntilMs = Math.min(this.shrinkUntilMs, Date.now() + timeMs);
         }
         return violation === undefined;
       } catch (error) {
         // No counterexample, so nothing to shrink: the target is gone, the budget spent, or the kit wrong.
-        stopped = { error };
+        this.stopped = { error };
         return true;
       }
-    }),
-    { seed, numRuns, ...(kit.options.path ? { path: kit.options.path } : {}) },
-  );
-  if (stopped && !(last && stopped.error instanceof Untested)) throw stopped.error;
-  if (!last) return;
-  const { example, violation } = last;
-  kit.fail({
-    id: law.id,
-    cause: law.name,
-    mismatch: violation.mismatch,
-    exchange: violation.exchange,
-    again: async () => (await attempt(kit, law, example))?.mismatch,
-    needsAgain: law.needsAgain,
-    counterexample: {
-      law: law.name,
-      script: [...law.script(example), violation.mismatch.received],
-      seed: kit.options.seed,
-      path: details.counterexamplePath ?? '',
-      shrinks: details.numShrinks,
-      ...(violation.firstUrl ? { walk: curlWalk(violation.firstUrl, violation.client) } : {}),
-    },
-  });
-}
+    };
+  }
 
-/** A page that could not be had is reported under its own requirement: it says nothing about the law. */
-async function attempt<Case>(kit: Kit, law: Law<Case>, example: Case): Promise<Violation | undefined> {
-  try {
-    return await law.holds(kit, example);
-  } catch (error) {
-    if (error instanceof PreconditionFailed) return undefined;
-    throw error;
+  /** Seed, number of cases and path of the run; the reporter turns the smallest counterexample into a finding. */
+  get parameters(): fc.Parameters<[Case]> {
+    const { options } = this.kit;
+    return {
+      seed: streamOf(options.seed, this.statement.title),
+      numRuns: Math.max(1, Math.round(options.runs * (this.statement.share ?? 1))),
+      ...(options.path ? { path: options.path } : {}),
+      asyncReporter: async (details) => this.report(details),
+    };
+  }
+
+  private report({ counterexamplePath, numShrinks }: fc.RunDetails<[Case]>): void {
+    const { kit, statement, last, stopped, attempt } = this;
+    if (stopped && !(last && stopped.error instanceof Untested)) throw stopped.error;
+    if (!last) return;
+    const { example, violation } = last;
+    kit.fail({
+      id: statement.id,
+      cause: statement.title,
+      mismatch: violation.mismatch,
+      exchange: violation.exchange,
+      again: async () => (await attempt(example))?.mismatch,
+      needsAgain: statement.needsAgain,
+      counterexample: {
+        law: statement.title,
+        script: [...statement.script(example), violation.mismatch.received],
+        seed: kit.options.seed,
+        path: counterexamplePath ?? '',
+        shrinks: numShrinks,
+        ...(violation.firstUrl ? { walk: curlWalk(violation.firstUrl, violation.client) } : {}),
+      },
+    });
   }
 }
 

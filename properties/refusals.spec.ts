@@ -1,5 +1,355 @@
-/** Laws of refusals. */
+/** Laws of refusal: whatever is malformed gets the documented code of that mistake, and no 5xx. */
+import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
-import { REFUSAL_LAWS } from './refusals.ts';
+import { BASE64URL, bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
+import type { Authorization } from '../engine/client/exchange.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { parseInstant } from '../engine/data/instant.ts';
+import type { Mismatch } from '../engine/checks/mismatch.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
+import { refusedWith } from '../engine/checks/refusal.ts';
+import { refusedAs } from '../engine/checks/token-error.ts';
+import { askRaw, encoded, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { Law, type Violation } from './law.ts';
+import { Untested } from '../engine/errors.ts';
 
-for (const law of REFUSAL_LAWS) test(law.title, about(law.ids, law), ({ kit }) => law.run(kit));
+// -- near misses ---------------------------------------------------------------------------------
+
+const TIMES = [
+  '2026-03-01T00:00:00Z',
+  '2026-03-01T08:30:15.123456+05:30',
+  '2024-02-29T23:59:59-08:00',
+] as const;
+const LETTERS = [...'0123456789:-.TZ+xW/'];
+
+type Edit = { readonly kind: 'drop' | 'insert' | 'put'; readonly at: number; readonly letter: string };
+
+const edits: fc.Arbitrary<Edit> = fc.record({
+  kind: fc.constantFrom('drop', 'insert', 'put'),
+  at: fc.nat({ max: 31 }),
+  letter: fc.constantFrom(...LETTERS),
+});
+
+function apply(text: string, { kind, at, letter }: Edit): string {
+  const place = at % text.length;
+  const rest = text.slice(kind === 'insert' ? place : place + 1);
+  return `${text.slice(0, place)}${kind === 'drop' ? '' : letter}${rest}`;
+}
+
+/** RFC 3339 in shape, but refused by many parsers: either answer is allowed. */
+const isTolerated = (text: string): boolean =>
+  /[+-](1[89]|2\d):\d{2}$/.test(text) ||
+  /-00:00$/.test(text) ||
+  /^0000/.test(text) ||
+  /:60(\.\d+)?(Z|[+-])/.test(text) ||
+  !/^.{10}T/.test(text.slice(0, 11));
+
+const malformedTimes = fc
+  .tuple(fc.constantFrom(...TIMES), fc.array(edits, { minLength: 1, maxLength: 2 }))
+  .map(([text, changes]) => changes.reduce(apply, text))
+  .filter((text) => text !== '' && parseInstant(text) === undefined && !isTolerated(text));
+
+/** No integer by any reading: at least one letter or point that no integer has. */
+const malformedIntegers = fc
+  .tuple(
+    fc.nat({ max: 999 }),
+    fc.constantFrom('a', '.5', 'x1', ',000', '/2', 'e', 'O', 'px', 'L', '_'),
+    fc.boolean(),
+  )
+  .map(([number, junk, before]) => (before ? `${junk}${number}` : `${number}${junk}`));
+
+const fine = (kit: Kit, query: string, ...codes: string[]): Promise<Violation | undefined> =>
+  askRaw(kit, query).then((exchange) => {
+    const mismatch = refusedWith(kit.target.errorCodePointer, ...codes)(exchange);
+    return mismatch && { mismatch, exchange };
+  });
+
+test(
+  'what is nearly RFC 3339 is refused',
+  about('7.2-invalid_time_range', { needs: 'page', access: 'reads', isSupplement: true }),
+  async ({ kit, title }) => {
+    const cases = fc.record({ name: fc.constantFrom('from', 'to'), text: malformedTimes });
+    const law = new Law(kit, cases, {
+      id: '7.2-invalid_time_range',
+      title,
+      share: 2,
+      script: ({ name, text }) => [`${name}=${text}`],
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        cases,
+        law.predicate(({ name, text }) =>
+          fine(kit, rawQuery(encoded({ ...SOME_WINDOW, [name]: text })), 'invalid_time_range'),
+        ),
+      ),
+      law.parameters,
+    );
+  },
+);
+
+test(
+  'what is nearly an integer is refused',
+  about('7.2-invalid_request', { needs: 'page', access: 'reads', isSupplement: true }),
+  async ({ kit, title }) => {
+    const cases = fc.record({ name: fc.constantFrom('pageSize', 'from_id'), text: malformedIntegers });
+    const law = new Law(kit, cases, {
+      id: '7.2-invalid_request',
+      title,
+      script: ({ name, text }) => [`${name}=${text}`],
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        cases,
+        law.predicate(({ name, text }) =>
+          fine(
+            kit,
+            rawQuery(encoded({ ...SOME_WINDOW, [name]: text })),
+            'invalid_request',
+            ...(name === 'pageSize' ? ['page_size_out_of_range'] : []),
+          ),
+        ),
+      ),
+      law.parameters,
+    );
+  },
+);
+
+test(
+  'a page size beyond the bounds is refused',
+  about('7.2-page_size_out_of_range', { needs: 'page', access: 'reads', isSupplement: true }),
+  async ({ kit, title }) => {
+    const cases = fc.oneof(
+      fc.integer({ min: 1001, max: 2 ** 31 - 1 }),
+      fc.integer({ min: -(2 ** 31), max: 0 }),
+    );
+    const law = new Law(kit, cases, {
+      id: '7.2-page_size_out_of_range',
+      title,
+      share: 0.5,
+      script: (size) => [`pageSize=${size}`],
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        cases,
+        law.predicate((size) =>
+          fine(kit, rawQuery({ ...encoded(SOME_WINDOW), pageSize: String(size) }), 'page_size_out_of_range'),
+        ),
+      ),
+      law.parameters,
+    );
+  },
+);
+
+// -- anything at all -----------------------------------------------------------------------------
+
+const hostile = fc.oneof(
+  fc.string({ maxLength: 60 }),
+  fc.string({
+    unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
+    maxLength: 30,
+  }),
+  fc.constantFrom(
+    '%',
+    '%zz',
+    '%00',
+    '%ff',
+    '%c0%ae',
+    '\u0000',
+    '../..',
+    "' OR 1=1 --",
+    '${jndi:x}',
+    '9'.repeat(300),
+  ),
+  fc.integer({ min: 500, max: 3_000 }).map((length) => 'A'.repeat(length)),
+);
+
+test(
+  'no query, however odd, makes the server fail',
+  about('7.2-no-unprovoked-5xx', { needs: 'page', access: 'reads', isSupplement: true }),
+  async ({ kit, title }) => {
+    const cases = fc.array(
+      fc.tuple(
+        fc.oneof(
+          fc.constantFrom('from', 'to', 'pageSize', 'from_id'),
+          fc.string({ minLength: 1, maxLength: 12 }),
+        ),
+        fc.oneof(hostile, fc.constantFrom(...TIMES)),
+        fc.boolean(),
+      ),
+      { maxLength: 5 },
+    );
+    const law = new Law(kit, cases, {
+      id: '7.2-no-unprovoked-5xx',
+      title,
+      script: (pairs) => [`?${sayPairs(pairs)}`],
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        cases,
+        law.predicate(async (pairs) => {
+          const query = `?${sayPairs(pairs)}`;
+          const exchange = await askRaw(kit, query, { suspicious: isSuspicious(query) });
+          const failed =
+            exchange.status >= 500 || ['reset', 'protocol'].includes(exchange.transportError?.kind ?? '');
+          return failed
+            ? {
+                mismatch: { expected: 'no 5xx and no broken connection', received: sayRefusal(exchange) },
+                exchange,
+              }
+            : undefined;
+        }),
+      ),
+      law.parameters,
+    );
+  },
+);
+
+/** Encoded whole, or as raw as a request line allows. */
+function sayPairs(pairs: readonly (readonly [string, string, boolean])[]): string {
+  const raw = (text: string): string =>
+    text.replace(/[^\x21-\x7e]|[#&=?"<>\\^`{|}[\]]/gu, (char) => encodeWhole(char));
+  return pairs
+    .map(([name, value, plain]) => `${encodeWhole(name)}=${plain ? raw(value) : encodeWhole(value)}`)
+    .join('&');
+}
+
+/** Lone surrogates have no encoding: they become the replacement character. */
+const encodeWhole = (text: string): string => encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\ufffd'));
+
+// -- the token endpoint --------------------------------------------------------------------------
+
+interface TokenCase {
+  readonly name: 'grant_type' | 'client_id' | 'client_secret' | 'scope';
+  readonly value: string;
+}
+
+const word = (letters: string): fc.Arbitrary<string> =>
+  fc.string({ unit: fc.constantFrom(...letters), minLength: 3, maxLength: 24 });
+const LOWER = 'abcdefghijklmnopqrstuvwxyz';
+
+const tokenCases: fc.Arbitrary<TokenCase> = fc.oneof(
+  fc.record({
+    name: fc.constant('grant_type' as const),
+    value: word(`${LOWER}_`).map((text) => `x_${text}`),
+  }),
+  fc.record({ name: fc.constant('scope' as const), value: word(`${LOWER}.:`).map((text) => `x.${text}`) }),
+  fc.record({
+    name: fc.constantFrom('client_id' as const, 'client_secret' as const),
+    value: word(`${LOWER}0123456789-_~%&=+ é`).map((text) => `x${text}x`),
+  }),
+);
+
+const ERRORS = {
+  grant_type: [400, 'unsupported_grant_type'],
+  scope: [400, 'invalid_scope'],
+  client_id: [401, 'invalid_client'],
+  client_secret: [401, 'invalid_client'],
+} as const;
+
+const LAW_IDS = {
+  grant_type: '7.1-unsupported_grant_type',
+  scope: '7.1-invalid_scope',
+  client_id: '7.1-invalid_client-id',
+  client_secret: '7.1-invalid_client-secret',
+} as const;
+
+for (const name of ['grant_type', 'scope', 'client_id', 'client_secret'] as const) {
+  // Wrong credentials are kept few: a guard against guessing may lock the client out (RFC 6749, 2.3.1).
+  const guesses = name.startsWith('client_');
+  test(
+    `a token request with any other ${name} is refused`,
+    about(LAW_IDS[name], { needs: 'token', access: guesses ? 'guesses' : 'reads', isSupplement: true }),
+    async ({ kit, title }) => {
+      if (name === 'client_secret' && !kit.target.clients.secondTenant)
+        throw new Untested('supply clients.secondTenant: primary alone would be sent too many wrong secrets');
+      const cases = tokenCases.filter((example) => example.name === name);
+      const law = new Law(kit, cases, {
+        id: LAW_IDS[name],
+        title,
+        share: guesses ? 0.1 : 0.3,
+        script: (example) => [
+          `${example.name}=${name === 'client_secret' ? '(some other secret)' : example.value}`,
+        ],
+      });
+      await fc.assert(
+        fc.asyncProperty(
+          cases,
+          law.predicate(async ({ value }) => {
+            const owner = name === 'client_secret' ? 'secondTenant' : 'primary';
+            const form = kit.client
+              .validForm(owner)
+              .map(([key, old]): [string, string] => [key, key === name ? value : old]);
+            const exchange = await kit.send(kit.client.tokenRequest(form));
+            const [status, error] = ERRORS[name];
+            const mismatch = refusedAs(status, error)(exchange);
+            if (guesses) await kit.client.mint(owner);
+            return mismatch && { mismatch, exchange };
+          }),
+        ),
+        law.parameters,
+      );
+    },
+  );
+}
+
+// -- altered tokens ------------------------------------------------------------------------------
+
+const PARTS = ['header', 'payload', 'signature'] as const;
+
+interface Alteration {
+  readonly part: 0 | 1 | 2;
+  readonly place: number;
+  readonly letter: string;
+}
+
+/** One letter of one part changed; not the last, which may hold bits that mean nothing. */
+function alter(token: string, { part, place, letter }: Alteration): Authorization | undefined {
+  const parts = partsOf(token);
+  const { length } = parts[part].text;
+  if (length < 2) return undefined;
+  const altered = withLetter(parts[part], place % (length - 1), letter);
+  const [header, payload, signature] = parts.map((old, index) => (index === part ? altered : old));
+  return bearerOf([header!, payload!, signature!], `one letter of its ${PARTS[part]} changed`);
+}
+
+test(
+  'a token with any letter changed is refused',
+  about('5-tampered', { needs: 'page', access: 'reads', isSupplement: true }),
+  async ({ kit, title }) => {
+    const cases = fc.record({
+      part: fc.constantFrom(0, 1, 2, 2),
+      place: fc.noBias(fc.nat({ max: 2_000 })),
+      letter: fc.constantFrom(...BASE64URL),
+    });
+    const law = new Law(kit, cases, {
+      id: '5-tampered',
+      title,
+      script: ({ part, place, letter }) => [
+        `${PARTS[part]} with letter ${place} (modulo its length) changed to ${letter}`,
+      ],
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        cases,
+        law.predicate(async (alteration) => {
+          const { text, claims } = await kit.token();
+          if (!claims) throw new Untested('the access token is no JWT, so no part of it can be altered');
+          const altered = alter(text, alteration);
+          if (altered === undefined) return undefined;
+          const query = rawQuery(encoded(SOME_WINDOW));
+          const exchange = await kit.send(kit.request(await kit.tenantOf(), query, altered));
+          const refused =
+            exchange.status === 401 &&
+            codesOf(exchange, kit.target.errorCodePointer).includes('unauthenticated');
+          const mismatch: Mismatch = {
+            expected: '401 unauthenticated',
+            received: sayRefusal(exchange, kit.target.errorCodePointer),
+          };
+          return refused ? undefined : { mismatch, exchange };
+        }),
+      ),
+      law.parameters,
+    );
+  },
+);

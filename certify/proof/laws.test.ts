@@ -11,11 +11,9 @@ import { FAULTS } from '../../reference-server/faults/all.ts';
 import { middleware } from '../../reference-server/run/alter.ts';
 import { test as base } from '../../reference-server/faults/testing.ts';
 import { startServer, type ReferenceServer, type ServerOptions } from '../../reference-server/run/start.ts';
-import { datasets, lineOf, screeningsOf, uniqueIds } from '../../properties/arrivals.ts';
+import { datasets, lineOf, screeningsOf, uniqueIds } from '../../properties/generated-data.ts';
 import { LAW_FAULTS } from './law-faults.ts';
-import type { Check } from '../../engine/run/check.ts';
-import { lawNamed, LAWS } from '../../properties/laws.ts';
-import { PAGING_LAWS } from '../../properties/paging.ts';
+import { PROPERTIES, propertyTitled } from '../../properties/all.ts';
 import {
   blamed,
   counterexampleOf,
@@ -54,11 +52,11 @@ test.describe('finds', () => {
   for (const { law, name, server: options, mode } of LAW_FAULTS) {
     test(`${name}: ${law}`, async ({ serve }) => {
       const { target } = await serve(mode, options);
-      const check = lawNamed(law).shrunkBy(0);
+      const check = propertyTitled(law);
       // A law that guesses at credentials has few cases a run, for the sake of guards against guessing.
       const runs = DEFAULTS.runs * (GUESSING.test(law) ? 10 : 1);
       for (const seed of [SEED, SEED + 1]) {
-        const report = await certify(target, { checks: [check], seed, runs });
+        const report = await certify(target, { checks: [check], shrink: { evaluations: 0 }, seed, runs });
         expect(counterexampleOf(report, law), `seed ${seed}`).toBeDefined();
       }
     });
@@ -66,7 +64,7 @@ test.describe('finds', () => {
 
   test('for every law there is a fault', () => {
     const covered = new Set(LAW_FAULTS.map(({ law }) => law));
-    expect(LAWS.map(({ law }) => law).filter((law) => !covered.has(law))).toEqual([]);
+    expect(PROPERTIES.map(({ title }) => title).filter((title) => !covered.has(title))).toEqual([]);
   });
 });
 
@@ -129,14 +127,18 @@ function readScript({ script }: Counterexample) {
   };
 }
 
-/** As small as it gets, on whatever machine. */
-const patient = (law: string): Check => lawNamed(law).shrunkBy(120, 60_000);
+/** As small as it gets, on a slow machine as well. */
+const LONG_SHRINK = { evaluations: 120, timeMs: 60_000 };
 
 test.describe('shows it small', () => {
   for (const { fault: name, pageSize, itemsAtMost, words } of MINIMAL) {
     test(`${name}: page size ${pageSize}, at most ${itemsAtMost} items`, async ({ serve }) => {
       const { target } = await serve('full', FAULTS.find((fault) => fault.name === name)!.server);
-      const report = await certify(target, { checks: [patient(EXACT)], seed: SEED });
+      const report = await certify(target, {
+        checks: [propertyTitled(EXACT)],
+        shrink: LONG_SHRINK,
+        seed: SEED,
+      });
       const shown = counterexampleOf(report, EXACT)!;
       const read = readScript(shown);
       const known = new Oracle(true);
@@ -152,7 +154,11 @@ test.describe('shows it small', () => {
       'bare',
       FAULTS.find(({ name }) => name.startsWith('an offset of five'))!.server,
     );
-    const report = await certify(target, { checks: [patient(SPELLED)], seed: SEED });
+    const report = await certify(target, {
+      checks: [propertyTitled(SPELLED)],
+      shrink: LONG_SHRINK,
+      seed: SEED,
+    });
     const { script } = counterexampleOf(report, SPELLED)!;
     expect(script, script.join('\n')).toHaveLength(3);
     expect(script[0]).not.toContain('+');
@@ -162,7 +168,11 @@ test.describe('shows it small', () => {
   test('pages by OFFSET: a few screenings and one that arrives', async ({ serve }) => {
     const { server: options } = LAW_FAULTS.find(({ law }) => law === ARRIVING)!;
     const { target } = await serve('filled', options);
-    const report = await certify(target, { checks: [patient(ARRIVING)], seed: SEED });
+    const report = await certify(target, {
+      checks: [propertyTitled(ARRIVING)],
+      shrink: LONG_SHRINK,
+      seed: SEED,
+    });
     const { script } = counterexampleOf(report, ARRIVING)!;
     expect(script, script.join('\n')).toHaveLength(4);
     expect(script[0]).toMatch(/^[3-6] screenings/);
@@ -183,7 +193,7 @@ test.describe('a seed', () => {
       return next(request);
     });
     const { target } = await serve('full', listening);
-    await certify(target, { checks: LAWS, seed, runs: 6 });
+    await certify(target, { checks: PROPERTIES, seed, runs: 6 });
     return sent.sort();
   }
 
@@ -200,7 +210,7 @@ test.describe('a seed', () => {
       FAULTS.find(({ name }) => name === 'from compared with >')!.server,
     );
     const shown = async () =>
-      counterexampleOf(await certify(target, { checks: [lawNamed(EXACT)], seed: SEED }), EXACT);
+      counterexampleOf(await certify(target, { checks: [propertyTitled(EXACT)], seed: SEED }), EXACT);
     const first = await shown();
     expect(first).toMatchObject({ law: EXACT, seed: SEED, path: expect.stringMatching(/^\d+(:\d+)*$/) });
     expect(await shown()).toEqual(first);
@@ -214,24 +224,26 @@ test.describe('the reference server holds every law', () => {
 
   test(`on its own data, in at most ${REQUESTS_AT_MOST} requests`, async ({ serve }) => {
     const { target } = await serve('filled');
-    const report = await certify(target, { checks: LAWS, seed: SEED });
+    const report = await certify(target, { checks: PROPERTIES, seed: SEED });
     expect(blamed(report), `seed ${SEED}`).toEqual([]);
-    expect(LAWS.map(({ law }) => law).filter((law) => !report.evidence.laws[law])).toEqual([]);
+    expect(PROPERTIES.map(({ title }) => title).filter((title) => !report.evidence.laws[title])).toEqual([]);
     expect(report.requests).toBeLessThanOrEqual(REQUESTS_AT_MOST);
   });
 
   test('with nothing but its address and one pair of credentials', async ({ serve }) => {
     const { target } = await serve('bare');
-    expect(blamed(await certify(target, { checks: LAWS, seed: SEED })), `seed ${SEED}`).toEqual([]);
+    expect(blamed(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
   });
 
   test('where it allows 200 requests a second', async ({ serve }) => {
     const rateLimit = { limit: 200, windowMs: 1_000, algorithm: 'fixed-window' } as const;
     const { target } = await serve('bare', { rateLimit });
-    expect(blamed(await certify(target, { checks: LAWS, seed: SEED })), `seed ${SEED}`).toEqual([]);
+    expect(blamed(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
   });
 
   const DATASETS = 100;
+  /** Those that draw their cases from the screenings, and only read. */
+  const PAGING = PROPERTIES.filter(({ needs, access }) => needs === 'data' && access === 'reads');
 
   test(`on ${DATASETS} random datasets`, async ({ serve }) => {
     const { server, target } = await serve('full');
@@ -248,9 +260,9 @@ test.describe('the reference server holds every law', () => {
         dataset: lines.map((line) => parseScreening(line)),
         window: { from: shift(start.at, -1n, 0), to: shift(start.at, 1_000_000n, 0) },
       };
-      const report = await certify(own, { checks: PAGING_LAWS, seed: SEED + number, runs: 1 });
+      const report = await certify(own, { checks: PAGING, seed: SEED + number, runs: 1 });
       expect(blamed(report), `seed ${SEED}, dataset ${number}: ${JSON.stringify(dataset)}`).toEqual([]);
-      expect(report.evidence.executed).toBe(PAGING_LAWS.length);
+      expect(report.evidence.executed).toBe(PAGING.length);
     }
     await server.clear(scratch.tenantId!);
   });
@@ -259,9 +271,9 @@ test.describe('the reference server holds every law', () => {
     const { target } = await serve('filled');
     // The share of the law that has the fewest cases makes a hundred of them.
     const runs = Math.ceil(DATASETS / 0.3);
-    const filling = LAWS.filter(({ law }) => law === ARRIVING || law.includes('generated'));
+    const filling = PROPERTIES.filter(({ title }) => title === ARRIVING || title.includes('generated'));
     const report = await certify(target, { checks: filling, seed: SEED, runs, maxRequests: 50_000 });
     expect(blamed(report), `seed ${SEED}`).toEqual([]);
-    for (const { law } of filling) expect(report.evidence.laws[law]).toBeGreaterThanOrEqual(DATASETS);
+    for (const { title } of filling) expect(report.evidence.laws[title]).toBeGreaterThanOrEqual(DATASETS);
   });
 });

@@ -39,6 +39,8 @@ export interface KitOptions {
   readonly concurrency?: number | undefined;
   /** Of fast-check: together with `seed`, the one case of a law that a report printed. */
   readonly path?: string | undefined;
+  /** Limits of shrinking a counterexample: evaluations, and milliseconds. */
+  readonly shrink?: { readonly evaluations?: number; readonly timeMs?: number } | undefined;
   /** Sees every exchange of the run, those of retries and confirmations too. */
   readonly onExchange?: ((exchange: Exchange) => void) | undefined;
   /** Wait until a token of the run has expired, where none is supplied (class expiry). */

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { PROPERTIES } from '../../properties/all.ts';
 import { certify } from '../../certify/certify.ts';
 import { startReference } from '../../certify/reference.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
@@ -48,7 +49,7 @@ async function row(name: string, goal: number, delayMs: number, tell: (line: str
     const { requests, verdict } = await certify(target, {
       seed: 1,
       onProgress: ({ done, check, waitedMs }) => {
-        enter(!check ? 'end' : done === 0 ? 'survey' : check.title.startsWith('law: ') ? 'laws' : 'checks');
+        enter(!check ? 'end' : done === 0 ? 'survey' : PROPERTIES.includes(check) ? 'laws' : 'checks');
         spent.waiting = waitedMs() / 1000;
       },
     });
