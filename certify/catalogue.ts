@@ -49,7 +49,9 @@ export function explain(name: string, columns = 80): string {
       `--explain: no requirement and no known mistake "${name}"; did you mean "${nearest(name, known)}"?`,
     );
   }
-  const tried = [...SPECS, ...PROPERTIES].filter(({ ids }) => ids.includes(found.id)).map(({ title }) => title);
+  const tried = [...SPECS, ...PROPERTIES]
+    .filter(({ ids }) => ids.includes(found.id))
+    .map(({ title }) => title);
   const part = partOf(columns);
   return [
     `${found.id}  ${found.level}  §${found.section} ${sectionTitle(found.section)}`,
