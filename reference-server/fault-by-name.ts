@@ -35,7 +35,13 @@ export function faultByName(name: string): Behaviour {
   throw new UsageError(`there is no fault "${name}"; did you mean "${near}"? --list-faults prints all`);
 }
 
-/** All names, each with what it is. */
-export const NAMES: readonly { readonly heading: string; readonly names: readonly string[] }[] = LISTS.map(
-  ([heading, all]) => ({ heading, names: all.map(({ name }) => name) }),
-);
+/** All names by heading; with an id, those of the faults that break it. */
+export const namesOf = (
+  id?: string,
+): readonly { readonly heading: string; readonly names: readonly string[] }[] =>
+  LISTS.map(([heading, all]) => ({
+    heading,
+    names: all
+      .filter((behaviour) => id === undefined || ('trips' in behaviour && id in behaviour.trips))
+      .map(({ name }) => name),
+  })).filter(({ names }) => names.length > 0);

@@ -39,7 +39,7 @@ export interface Flags {
   readonly signingKey?: string;
   readonly tokenLifetime: number;
   readonly fault?: string;
-  readonly listFaults?: boolean;
+  readonly listFaults?: true | string;
 }
 
 /** Ends the process where the flags are wrong (status 2) or help is asked for. */
@@ -89,7 +89,10 @@ export function readFlags(): Flags {
     .option('--signing-key <file>', 'private key of the tokens, PEM', privateKey)
     .option('--token-lifetime <seconds>', 'of access tokens', whole(1, 86_400), 3_600)
     .option('--fault <name>', 'with this mistake put in, or this unusual but allowed behaviour')
-    .option('--list-faults', 'print the names for --fault, and end')
+    .option(
+      '--list-faults [ID]',
+      'print the names for --fault, or of those that break a requirement, and end',
+    )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
     .parse();
   const vain = ofNoEffect(command.opts<Flags>(), (name) => command.getOptionValueSource(name) === 'cli');

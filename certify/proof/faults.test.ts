@@ -22,7 +22,7 @@ function looksAt(fault: Fault): (readonly [Mode, readonly RequirementId[]])[] {
   const turn = (createHash('sha256').update(fault.name).digest()[0]! + SEED) % 4;
   const looks = (mode: Mode, at: number) =>
     [mode, fault.needsNeighbours || turn === at ? near : own] as const;
-  return fault.bare ? [looks('full', 0), looks('bare', 2)] : [['full', near]];
+  return fault.bare !== false ? [looks('full', 0), looks('bare', 2)] : [['full', near]];
 }
 
 /** Faults whose own requirement is not the first cause, at most one of twenty. */

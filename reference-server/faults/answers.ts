@@ -33,7 +33,6 @@ export const answered: readonly Fault[] = [
   {
     name: 'two versions side by side, one of which adds a member',
     trips: { '2.3-object-stable': /as another answer showed it/ },
-    bare: true,
     server: pages((page, _, number) => {
       if (number % 2 === 0) page.items = page.items.map((item) => item.replace(/\}$/, ',"schema":2}'));
     }),
@@ -41,7 +40,6 @@ export const answered: readonly Fault[] = [
   {
     name: 'small pages leave out members that are null elsewhere',
     trips: { '2.3-object-stable': /as another answer showed it/ },
-    bare: true,
     server: pages((page, query) => {
       if (Number(query.get('pageSize') ?? 100) > 10)
         page.items = page.items.map((item) => item.replace(/\}$/, ',"note":null}'));
@@ -69,19 +67,16 @@ export const answered: readonly Fault[] = [
     name: 'pages in Latin-1',
     trips: { '2.4-utf8': /JSON in UTF-8.*no UTF-8/ },
     mayTrip: ['2.4-links'],
-    bare: true,
     server: octets((text) => Buffer.from(withStation(text).replace(/[^\0-\xff]/g, '?'), 'latin1')),
   },
   {
     name: 'a byte order mark before every page',
     trips: { '2.4-utf8': /byte order mark/ },
-    bare: true,
     server: octets((text) => Buffer.from(`\uFEFF${text}`)),
   },
   {
     name: 'a name cut in the middle of a character',
     trips: { '2.4-utf8': /no UTF-8/ },
-    bare: true,
     server: octets((text) => {
       const whole = Buffer.from(withStation(text));
       const at = whole.indexOf('ü');
@@ -91,7 +86,6 @@ export const answered: readonly Fault[] = [
   {
     name: 'a second rel="next" leads to the next page but one',
     trips: { '4.2-r7-link': /every Link rel="next"/ },
-    bare: true,
     server: pages((page) => {
       const { next } = page.links as { next?: string };
       if (next) page.headers.push(['link', `<${next.replace(/from_id=(\d+)/, 'from_id=$10')}>; rel="next"`]);
@@ -100,7 +94,6 @@ export const answered: readonly Fault[] = [
   {
     name: 'compressed pages come from a cache of their own, which lacks an item',
     trips: { '4.2-repeatable': /item number \d+ again/ },
-    bare: true,
     server: pages((page, _, __, { headers }) => {
       if (headers['accept-encoding']?.includes('gzip')) page.items.splice(1, 1);
     }),
@@ -117,7 +110,6 @@ export const answered: readonly Fault[] = [
     name: 'compressed pages are cut short',
     trips: { '4.2-repeatable': /the same page for Accept-Encoding: gzip/ },
     mayTrip: ['2.4-items', '2.4-links'],
-    bare: true,
     server: answers((answer, request) =>
       isScreenings(request) && answer.status === 200 && request.headers['accept-encoding']?.includes('gzip')
         ? withHeader(
@@ -131,7 +123,6 @@ export const answered: readonly Fault[] = [
   {
     name: 'token errors quote the form that they are about',
     trips: { '5-no-echo': /no answer with the client_secret.*the body/ },
-    bare: true,
     server: middleware(() => async (request, next) => {
       const answer = await next(request);
       if (answer.status !== 400 || !request.path.includes('/oauth/token')) return answer;
@@ -143,7 +134,6 @@ export const answered: readonly Fault[] = [
   {
     name: 'a 403 shows the headers of its request',
     trips: { '5-no-echo': /no token outside of the token response.*the body/ },
-    bare: true,
     server: refusals([403], (answer, { headers }): ServiceAnswer => {
       const { body } = errorAnswer(403, 'forbidden', JSON.stringify(headers));
       return { ...answer, body };
@@ -152,13 +142,11 @@ export const answered: readonly Fault[] = [
   {
     name: 'the client_secret is a claim of the token',
     trips: { '5-no-echo': /no answer with the client_secret.*claims/ },
-    bare: true,
     server: secretInClaims(),
   },
   {
     name: 'the token comes back in a cookie',
     trips: { '5-no-echo': /no token outside of the token response.*set-cookie/ },
-    bare: true,
     server: answers((answer, request) =>
       isScreenings(request) && answer.status === 200
         ? withHeader(
@@ -172,13 +160,11 @@ export const answered: readonly Fault[] = [
   {
     name: 'pages are public for a minute',
     trips: { '5-not-shared-cache': /public, max-age=60/ },
-    bare: true,
     server: caching('public, max-age=60'),
   },
   {
     name: 'later pages are kept by shared caches',
     trips: { '5-not-shared-cache': /s-maxage=30/ },
-    bare: true,
     server: middleware(() => async (request, next) => {
       const answer = await next(request);
       return isScreenings(request) && answer.status === 200 && queryOf(request).has('from_id')

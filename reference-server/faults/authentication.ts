@@ -89,26 +89,22 @@ export const authentication: readonly Fault[] = [
     name: 'no Authorization header is served an empty page',
     trips: { '5-missing': /401 unauthenticated.*200/ },
     mayTrip: ['5-query-token'],
-    bare: true,
     server: instead((request) => (authorizationOf(request) === '' ? emptyPage() : undefined)),
   },
   {
     name: 'a token in a cookie is accepted',
     trips: { '5-missing': /401 unauthenticated.*200/ },
-    bare: true,
     server: elsewhere(({ headers }) => /\btoken=([^;]+)/.exec(headers['cookie'] ?? '')?.[1]),
   },
   {
     name: 'a token in X-Access-Token is accepted',
     trips: { '5-missing': /401 unauthenticated.*200/ },
-    bare: true,
     server: elsewhere(({ headers }) => headers['x-access-token']),
   },
   {
     name: 'no Authorization header is 403',
     trips: { '5-missing': /401 unauthenticated.*403/ },
     mayTrip: ['5-query-token'],
-    bare: true,
     server: instead((request) =>
       authorizationOf(request) === '' ? errorAnswer(403, 'forbidden', 'no token') : undefined,
     ),
@@ -117,7 +113,6 @@ export const authentication: readonly Fault[] = [
     name: 'no Authorization header is 400',
     trips: { '5-missing': /401 unauthenticated.*400/ },
     mayTrip: ['5-query-token'],
-    bare: true,
     server: instead((request) =>
       authorizationOf(request) === '' ? errorAnswer(400, 'invalid_request', 'no token') : undefined,
     ),
@@ -125,25 +120,21 @@ export const authentication: readonly Fault[] = [
   {
     name: 'a token without a scheme is accepted',
     trips: { '5-scheme': /401 unauthenticated.*200/ },
-    bare: true,
     server: as((value) => (/^\S+\.\S+\.\S+$/.test(value) ? `Bearer ${value}` : value)),
   },
   {
     name: 'the scheme is not looked at',
     trips: { '5-scheme': /401 unauthenticated.*200/ },
-    bare: true,
     server: as((value) => value.replace(/^\S+ (?=\S+\.\S+\.\S+$)/, 'Bearer ')),
   },
   {
     name: 'any scheme that begins with Bearer is accepted',
     trips: { '5-scheme': /401 unauthenticated.*200/ },
-    bare: true,
     server: as((value) => value.replace(/^Bearer\S+ /, 'Bearer ')),
   },
   {
     name: 'client credentials by Basic are accepted in place of a token',
     trips: { '5-scheme': /401 unauthenticated.*200/ },
-    bare: true,
     server: instead((request) => {
       const basic = /^Basic (\S+)$/.exec(authorizationOf(request))?.[1] ?? '';
       return Buffer.from(basic, 'base64').toString().startsWith('primary-client:') ? emptyPage() : undefined;
@@ -152,7 +143,6 @@ export const authentication: readonly Fault[] = [
   {
     name: 'an empty bearer is 400',
     trips: { '5-scheme': /401 unauthenticated.*400/ },
-    bare: true,
     server: instead((request) =>
       /^Bearer ?$/.test(authorizationOf(request))
         ? errorAnswer(400, 'invalid_request', 'empty token')
@@ -163,7 +153,6 @@ export const authentication: readonly Fault[] = [
     name: 'a string that is no token is a crash: 500',
     trips: { '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ },
     mayTrip: [...OTHERS],
-    bare: true,
     server: instead((request) =>
       /^Bearer [^.]+$/.test(authorizationOf(request))
         ? errorAnswer(500, 'internal_error', 'jwt malformed')
@@ -174,7 +163,6 @@ export const authentication: readonly Fault[] = [
     name: 'a string that is no token is 403',
     trips: { '5-garbage': /401 unauthenticated.*403/ },
     mayTrip: ['5-tampered'],
-    bare: true,
     server: verifiedElse(
       errorAnswer(403, 'forbidden', 'invalid token'),
       /^Bearer [\w-]*(\.[\w-]?\.[\w-]?)?$/,
@@ -184,7 +172,6 @@ export const authentication: readonly Fault[] = [
     name: 'the claims are read, the signature is not',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
     mayTrip: ['5-forged', '5-garbage', '5-forbidden'],
-    bare: true,
     server: verifying(() => async (token, nowSeconds) => {
       const claims = payloadOf(token);
       return claims && claims.exp > nowSeconds ? claims : undefined;
@@ -193,7 +180,6 @@ export const authentication: readonly Fault[] = [
   {
     name: 'alg none is accepted',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    bare: true,
     server: verifying(
       () => async (token, nowSeconds, real) =>
         headerOf(token).alg === 'none' ? payloadOf(token) : real(token, nowSeconds),
@@ -202,7 +188,6 @@ export const authentication: readonly Fault[] = [
   {
     name: 'alg none is accepted where it is spelt None',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    bare: true,
     server: verifying(
       () => async (token, nowSeconds, real) =>
         headerOf(token).alg === 'None' ? payloadOf(token) : real(token, nowSeconds),
@@ -211,7 +196,6 @@ export const authentication: readonly Fault[] = [
   {
     name: 'a token without signature is accepted',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    bare: true,
     server: verifying(
       () => async (token, nowSeconds, real) =>
         token.endsWith('.') && headerOf(token).alg !== 'none' ? payloadOf(token) : real(token, nowSeconds),
@@ -220,26 +204,22 @@ export const authentication: readonly Fault[] = [
   {
     name: 'verified tokens are kept by their signature alone',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    bare: true,
     server: keptBy((token) => token.split('.')[2] ?? ''),
   },
   {
     name: 'verified tokens are kept by their header and payload',
     mayTrip: ['5-forged'],
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    bare: true,
     server: keptBy((token) => token.split('.').slice(0, 2).join('.')),
   },
   {
     name: 'verified tokens are kept by their payload and signature',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    bare: true,
     server: keptBy((token) => token.split('.').slice(1).join('.')),
   },
   {
     name: 'the signature covers who may see what until when, and nothing else',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    bare: true,
     server: keptBy((token) => {
       const { tenant_id, sub, exp } = payloadOf(token) ?? {};
       return JSON.stringify([token.split('.')[2], tenant_id, sub, exp]);
@@ -255,26 +235,22 @@ export const authentication: readonly Fault[] = [
   {
     name: 'signatures compared without regard to case',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    bare: true,
     server: keptBy((token) => token.replace(/[^.]*$/, (signature) => signature.toLowerCase())),
   },
   {
     name: 'what stands behind a signature is not read',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    bare: true,
     server: keptBy((token) => token.replace(/^([^.]*\.[^.]*\.[^.]{86})[^.]*$/, '$1')),
   },
   {
     name: 'signatures are compared as far as they are given',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    bare: true,
     server: keptBy((token) => token.replace(/^([^.]*\.[^.]*\.[^.]{20})[^.]*$/, '$1')),
   },
   {
     name: 'later pages ask for no token',
     trips: { '5-missing': /401 unauthenticated.*200/ },
     mayTrip: ['5-query-token'],
-    bare: true,
     server: instead((request) =>
       queryOf(request).has('from_id') && authorizationOf(request) === '' ? emptyPage() : undefined,
     ),
@@ -321,13 +297,11 @@ export const authentication: readonly Fault[] = [
   {
     name: 'access_token in the query is accepted',
     trips: { '5-query-token': /401 unauthenticated.*200/ },
-    bare: true,
     server: fromQuery('access_token'),
   },
   {
     name: 'token in the query is accepted',
     trips: { '5-query-token': /401 unauthenticated.*200/ },
-    bare: true,
     server: fromQuery('token'),
   },
 ];

@@ -75,21 +75,18 @@ export const cached: readonly Fault[] = [
     name: 'a cache key without pageSize',
     trips: { '4.2-r6-next-pageSize': /next with/ },
     mayTrip: WALK,
-    bare: true,
     server: cache(keyWithout('pageSize')),
   },
   {
     name: 'a cache key without from_id',
     trips: { '4.2-from_id': /strictly after|items/ },
     mayTrip: WALK,
-    bare: true,
     server: cache(keyWithout('from_id')),
   },
   {
     name: 'a cache key without to',
     trips: { '4.2-r6-next-to': /next with the request's to/ },
     mayTrip: [...WALK, '4.2-success'],
-    bare: true,
     server: cache(keyWithout('to')),
   },
   {
@@ -103,28 +100,24 @@ export const cached: readonly Fault[] = [
     name: 'a cache key that drops the offsets',
     trips: { '4.2-offsets': /items|item \d+/ },
     mayTrip: WALK,
-    bare: true,
     server: cache(respelt((text) => text.replace(/(Z|[+-]\d\d:\d\d)$/i, ''))),
   },
   {
     name: 'a cache key that drops the fractions',
     trips: { '4.2-fractions': /item \d+/ },
     mayTrip: WALK,
-    bare: true,
     server: cache(respelt((text) => text.replace(/\.\d+/, ''))),
   },
   {
     name: 'a cache in front of the authentication',
     trips: { '5-missing': /401 unauthenticated.*200/ },
     mayTrip: UNGUARDED,
-    bare: true,
     server: cache(keyWithout(), false),
   },
   {
     name: 'a cache in front of the authentication keeps later pages of 1000',
     trips: { '5-missing': /401 unauthenticated.*200/ },
     mayTrip: UNGUARDED,
-    bare: true,
     server: cache(
       (request, query) =>
         query.has('from_id') && query.get('pageSize') === '1000'

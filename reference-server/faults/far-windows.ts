@@ -47,14 +47,12 @@ export const farWindows: readonly Fault[] = [
     name: 'instants are counted in 64 bits of nanoseconds',
     trips: { '4.2-window': /items in \[|on the page/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({ read: wrapped(64n, 9) }),
   },
   {
     name: 'a to in the last year that can be written is a crash: 500',
     trips: { '7.2-no-unprovoked-5xx': /no 5xx/ },
     mayTrip: [...WINDOW, '7.2-body'],
-    bare: true,
     server: instead((request) =>
       queryOf(request).get('to')?.startsWith('9999') ? errorAnswer(500, 'internal_error', 'oops') : undefined,
     ),
@@ -63,7 +61,6 @@ export const farWindows: readonly Fault[] = [
     name: 'instants are counted in 32 bits of seconds',
     trips: { '4.2-window': /items in \[|on the page/ },
     mayTrip: [...WINDOW, '4.2-fractions', '4.2-offsets', '4.2-from_id'],
-    bare: true,
     server: rows({
       read: (text) => ({ ...wrapped(32n, 0)(text), fraction: (parseInstant(text) as Instant).fraction }),
     }),
@@ -72,7 +69,6 @@ export const farWindows: readonly Fault[] = [
     name: 'years below 100 are years of our time',
     trips: { '4.2-window': /items in \[/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({ read: (text) => instant(text.replace(/^00(?=\d\d-)/, '20')) }),
   },
   {
@@ -86,14 +82,12 @@ export const farWindows: readonly Fault[] = [
     name: 'years before 1678 are refused',
     trips: { '4.2-success': /200.*400/ },
     mayTrip: WINDOW,
-    bare: true,
     server: refusedWhere((from) => from.seconds < instant('1678-01-01T00:00:00Z').seconds),
   },
   {
     name: 'a year of a whole century never has a 29 February',
     trips: { '4.2-success': /200.*400/ },
     mayTrip: WINDOW,
-    bare: true,
     server: instead((request) =>
       /[?&](from|to)=\d\d00-02-29/.test(request.path)
         ? jsonAnswer(400, { code: 'invalid_time_range' })
@@ -104,7 +98,6 @@ export const farWindows: readonly Fault[] = [
     name: 'a window that lies in the future is 404',
     trips: { '4.2-success': /200.*404/ },
     mayTrip: ['4.2-r1-zero-width'],
-    bare: true,
     server: instead((request) => {
       const [from, to] = windowOf(queryOf(request));
       const future = from && to && from.seconds > BigInt(Math.floor(Date.now() / 1000));
@@ -117,7 +110,6 @@ export const farWindows: readonly Fault[] = [
     name: 'a to in the future is now in next',
     trips: { '4.2-r6-next-to': /next with the request's to=/ },
     mayTrip: ['4.2-window'],
-    bare: true,
     server: nextUrls((next) => {
       const to = parseInstant(next.searchParams.get('to') ?? '');
       if (to && to.seconds > BigInt(Math.floor(Date.now() / 1000)))
@@ -129,7 +121,6 @@ export const farWindows: readonly Fault[] = [
     name: 'the default page size is 99',
     trips: { '4.2-pageSize-default': /the 100 items that pageSize=100 gives.*99 items/ },
     mayTrip: ['4.2-r6-next-pageSize', '2.4-full-pages'],
-    bare: true,
     server: middleware(
       () => (request, next) =>
         next(
@@ -142,7 +133,6 @@ export const farWindows: readonly Fault[] = [
   {
     name: 'times of more than nine digits are refused',
     trips: { '4.2-fractions': /200.*400/ },
-    bare: true,
     server: instead((request) =>
       digitsOf(queryOf(request)) > 9 ? jsonAnswer(400, { code: 'invalid_time_range' }) : undefined,
     ),
@@ -151,7 +141,6 @@ export const farWindows: readonly Fault[] = [
     name: 'times of two digits are refused',
     trips: { '4.2-fractions': /200.*400/ },
     mayTrip: WINDOW,
-    bare: true,
     server: instead((request) =>
       ['from', 'to'].some((name) => /\.\d\d(Z|[+-])/.test(queryOf(request).get(name) ?? ''))
         ? jsonAnswer(400, { code: 'invalid_time_range' })
@@ -162,7 +151,6 @@ export const farWindows: readonly Fault[] = [
     name: 'a fraction is a number of microseconds, however many digits it has',
     trips: { '4.2-fractions': /item \d+/ },
     mayTrip: [...WINDOW, '4.2-offsets', '4.2-from_id', '4.2-repeatable', '4.2-r4-order'],
-    bare: true,
     server: rows({
       read: (text) => {
         const at = parseInstant(text) as Instant;

@@ -10,8 +10,8 @@ export interface Fault {
   readonly trips: Partial<Readonly<Record<RequirementId, RegExp>>>;
   /** What may be blamed beside it, because the same answers break it too. */
   readonly mayTrip?: readonly RequirementId[];
-  /** Whether it shows without a dataset and with primary's credentials alone. */
-  readonly bare: boolean;
+  /** Whether it shows without a dataset and with primary's credentials alone. Default: true. */
+  readonly bare?: boolean;
   readonly server?: ServerOptions;
   /** Changes what the kit is told of the target: captured events, leave to provoke 429 … */
   readonly target?: (target: Target) => Target;

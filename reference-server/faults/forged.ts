@@ -47,13 +47,11 @@ export const forged: readonly Fault[] = [
   {
     name: 'a key in the header of the token is believed',
     trips: BELIEVED,
-    bare: true,
     server: trusting(({ jwk, alg }) => (jwk ? (importJWK(jwk, alg) as Promise<CryptoKey>) : undefined)),
   },
   {
     name: 'a key set that the header of the token names is fetched and believed',
     trips: BELIEVED,
-    bare: true,
     server: trusting(async ({ jku, alg }) => {
       if (!jku) return undefined;
       const { keys } = (await (await fetch(jku)).json()) as { keys: JWK[] };
@@ -63,7 +61,6 @@ export const forged: readonly Fault[] = [
   {
     name: 'a certificate in the header of the token is believed',
     trips: BELIEVED,
-    bare: true,
     server: trusting(({ x5c }) =>
       x5c ? new X509Certificate(Buffer.from(x5c[0]!, 'base64')).publicKey : undefined,
     ),
@@ -71,25 +68,21 @@ export const forged: readonly Fault[] = [
   {
     name: 'tokens signed with an empty secret are believed where kid names no key',
     trips: BELIEVED,
-    bare: true,
     server: sharing((_, { kid }) => (kid === undefined ? undefined : '')),
   },
   {
     name: 'tokens signed with the client_id are believed',
     trips: BELIEVED,
-    bare: true,
     server: sharing(({ sub }) => sub),
   },
   {
     name: 'kid stands as it is in the query for the secret',
     trips: BELIEVED,
-    bare: true,
     server: sharing((_, { kid = '' }) => /' UNION SELECT '(.*)$/i.exec(kid)?.[1]),
   },
   {
     name: 'a signature of zeros is right for any elliptic key',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
-    bare: true,
     server: verifying(
       () => async (token, nowSeconds, real) =>
         headerOf(token).alg === 'ES256' && /^A{86}$/.test(token.split('.')[2] ?? '')
@@ -100,7 +93,6 @@ export const forged: readonly Fault[] = [
   {
     name: 'an RSA signature is not looked at where the keys are elliptic',
     trips: BELIEVED,
-    bare: true,
     server: verifying(
       () => async (token, nowSeconds, real) =>
         headerOf(token).alg?.startsWith('RS') ? payloadOf(token) : real(token, nowSeconds),
@@ -109,7 +101,6 @@ export const forged: readonly Fault[] = [
   {
     name: 'a forged token is 403',
     trips: { '5-forged': /401 unauthenticated.*403/ },
-    bare: true,
     server: instead((request) => {
       const { jwk } = headerOf((request.headers['authorization'] ?? '').slice('Bearer '.length)) as Header;
       return jwk ? errorAnswer(403, 'forbidden', 'unknown key') : undefined;
@@ -118,21 +109,18 @@ export const forged: readonly Fault[] = [
   {
     name: 'a later mint ends the tokens before it',
     trips: { '5-valid-token': /401 unauthenticated, after a later one had been minted/ },
-    bare: true,
     server: lastOnly(),
   },
   {
     name: 'a token is good for thirty requests',
     trips: { '5-valid-token': /200: the token lasts \d+ s more.*401/ },
     mayTrip: ['5-scheme-case'],
-    bare: true,
     server: limitedUses(30),
   },
   {
     name: 'one valid request in twenty-five is 401',
     trips: { '5-valid-token': /200: the token lasts \d+ s more.*401/ },
     mayTrip: ['5-forbidden', '5-scheme-case'],
-    bare: true,
     server: middleware(() => {
       let served = 0;
       return async (request, next) => {

@@ -30,7 +30,6 @@ export const intermittent: readonly Fault[] = [
     name: 'one page in fifty with its first two items changed round',
     trips: { '4.2-r4-order': /ascending/ },
     mayTrip: WALK,
-    bare: true,
     server: pages((page, _, number) => {
       const [first, second] = page.items;
       if (number % 50 === 17 && first && second) page.items.splice(0, 2, second, first);
@@ -40,7 +39,6 @@ export const intermittent: readonly Fault[] = [
     name: 'one page in fifty without its Link header',
     trips: { '4.2-r7-link': /Link header/ },
     mayTrip: WALK,
-    bare: true,
     server: everyFiftieth(
       (page) => (page.headers = page.headers.filter(([name]) => name !== 'link')),
       (items) => items > 0,
@@ -50,7 +48,6 @@ export const intermittent: readonly Fault[] = [
     name: 'one answer in twenty-five is 503',
     trips: { '7.2-no-unprovoked-5xx': /no 5xx.*503/ },
     mayTrip: WALK,
-    bare: true,
     needsNeighbours: true,
     server: middleware(() => {
       let asked = 0;
@@ -64,7 +61,6 @@ export const intermittent: readonly Fault[] = [
     name: 'one answer in twenty-five breaks off in its middle',
     trips: { '7.2-no-unprovoked-5xx': /broken connection/ },
     mayTrip: WALK,
-    bare: true,
     needsNeighbours: true,
     server: middleware(() => {
       let asked = 0;

@@ -34,7 +34,7 @@ const limited = (
 ): Fault => ({
   name,
   trips,
-  bare: true,
+
   server: { rateLimit, ...server },
   target: probing(),
   ...(mayTrip ? { mayTrip } : {}),

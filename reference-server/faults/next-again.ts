@@ -27,7 +27,6 @@ export const nextAgain: readonly Fault[] = [
     name: 'a next is good for one request',
     trips: { '4.2-r5-exactly-once': /200.*400/ },
     mayTrip: WALK,
-    bare: true,
     server: (() => {
       let number = 0;
       return marked(
@@ -48,7 +47,6 @@ export const nextAgain: readonly Fault[] = [
     name: 'a next that was asked before gives the page behind it',
     trips: { '4.2-repeatable': /again item|items behind the same next/ },
     mayTrip: ['4.2-r4-order', '4.2-r5-exactly-once', '4.2-window', '4.2-from_id', '2.4-next'],
-    bare: true,
     server: (() => {
       let number = 0;
       return marked(
@@ -74,7 +72,6 @@ export const nextAgain: readonly Fault[] = [
     name: 'a next is gone after sixty further requests',
     trips: { '4.2-r5-exactly-once': /200.*400/ },
     mayTrip: WALK,
-    bare: true,
     server: (() => {
       let number = 0;
       return marked(
@@ -88,7 +85,6 @@ export const nextAgain: readonly Fault[] = [
     name: 'a next is bound to the token that it was given to',
     trips: { '4.2-r5-exactly-once': /200.*400/ },
     mayTrip: WALK,
-    bare: true,
     server: {
       wrapHandler: (handler) => {
         const holders = new Map<string, string>();
@@ -119,7 +115,6 @@ export const nextAgain: readonly Fault[] = [
     name: 'walks end behind three pages of 1000',
     trips: { '2.4-next': /no next/ },
     mayTrip: ['4.2-window', '4.2-r5-exactly-once', '4.2-from_id', '4.2-r7-link'],
-    bare: true,
     large: true,
     server: deepPages(
       (page) => page,

@@ -40,28 +40,24 @@ export const paging: readonly Fault[] = [
     name: 'ties in descending order of id',
     trips: { '4.2-r4-order': /smaller id comes first/ },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({ order: (a, b) => byInstant(a, b) || byId(b, a) }),
   },
   {
     name: 'ties in the order of storage',
     trips: { '4.2-r4-order': /smaller id comes first/ },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({ order: (a, b) => byInstant(a, b) || mixed(a.id, 1) - mixed(b.id, 1) }),
   },
   {
     name: 'ids of a tie sorted as text',
     trips: { '4.2-r4-order': /smaller id comes first/ },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({ order: (a, b) => byInstant(a, b) || byIdText(a, b) }),
   },
   {
     name: 'ids of a tie sorted and compared as text',
     trips: { '4.2-r4-order': /smaller id comes first/, '4.2-from_id': /items|item \d+/ },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({
       order: (a, b) => byInstant(a, b) || byIdText(a, b),
       begins: (row, { from, fromId }) => {
@@ -74,21 +70,18 @@ export const paging: readonly Fault[] = [
     name: 'newest first',
     trips: { '4.2-r4-order': /testTime ascending/ },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({ order: (a, b) => byInstant(b, a) || byId(b, a) }),
   },
   {
     name: 'items sorted by id alone',
     trips: { '4.2-r4-order': /testTime ascending/ },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({ order: byId }),
   },
   {
     name: 'timestamps sorted as text',
     trips: { '4.2-r4-order': /testTime ascending/ },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({
       order: (a, b) => (a.testTime < b.testTime ? -1 : a.testTime > b.testTime ? 1 : byId(a, b)),
     }),
@@ -97,7 +90,6 @@ export const paging: readonly Fault[] = [
     name: 'timestamps sorted by millisecond, the finer digits ignored',
     trips: { '4.2-r4-order': /testTime ascending/ },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({
       order: (a, b) => {
         const milli = ({ at }: Row): string => at.fraction.slice(0, 3).padEnd(3, '0');
@@ -110,21 +102,18 @@ export const paging: readonly Fault[] = [
     name: 'two neighbours change places at page size 7 behind the fifth page',
     trips: { '4.2-r4-order': /behind item/ },
     mayTrip: CURSOR,
-    bare: true,
     server: deep(7, 5, (items) => swapAt(items, 2)),
   },
   {
     name: 'the page behind the sixth at page size 3 loses its first item',
     trips: { '4.2-r5-exactly-once': /is missing/ },
     mayTrip: CURSOR,
-    bare: true,
     server: deep(3, 6, (items) => items.slice(1)),
   },
   {
     name: 'the cursor is the testTime alone, compared with >: ties are lost',
     trips: { '4.2-r5-exactly-once': /is missing/, '4.2-from_id': /items|item \d+/ },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({
       begins: (row, asked) =>
         asked.fromId === undefined ? RULES.begins(row, asked) : compareInstants(row.at, asked.from) > 0,
@@ -137,7 +126,6 @@ export const paging: readonly Fault[] = [
       '4.2-r5-exactly-once': /each screening once|leads back|repeats/,
     },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({ begins: (row, asked) => compareInstants(row.at, asked.from) >= 0 }),
   },
   {
@@ -147,7 +135,6 @@ export const paging: readonly Fault[] = [
       '4.2-r5-exactly-once': /each screening once|leads back|repeats/,
     },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({
       begins: (row, { from, fromId }) => {
         const side = compareInstants(row.at, from);
@@ -159,7 +146,6 @@ export const paging: readonly Fault[] = [
     name: 'the pair compared as two conditions: later instants with smaller ids are lost',
     trips: { '4.2-from_id': /items/ },
     mayTrip: CURSOR,
-    bare: true,
     server: rows({
       begins: (row, { from, fromId }) =>
         compareInstants(row.at, from) >= 0 && (fromId === undefined || row.id > fromId),
@@ -169,21 +155,18 @@ export const paging: readonly Fault[] = [
     name: 'the cursor looks its item up and begins anew where there is none',
     trips: { '4.2-from_id': /strictly after|items/ },
     mayTrip: CURSOR,
-    bare: true,
     server: lookedUp(),
   },
   {
     name: 'from_id of an id that does not exist is refused',
     trips: { '4.2-from_id': /200.*400/ },
     mayTrip: ['4.2-success', '4.2-r1-zero-width'],
-    bare: true,
     server: unknownIdRefused(),
   },
   {
     name: 'where three screenings tie across a boundary the second is lost',
     trips: { '4.2-r5-exactly-once': /is missing/ },
     mayTrip: CURSOR,
-    bare: true,
     server: onTheirWay((page, query) => {
       if (query.fromId === undefined) return page;
       const tied = page.items.filter((item) => sameAsFrom(item.testTime, query.from));
@@ -194,7 +177,6 @@ export const paging: readonly Fault[] = [
     name: 'pages by OFFSET, one too many from the second on',
     trips: { '4.2-r5-exactly-once': /is missing/ },
     mayTrip: CURSOR,
-    bare: true,
     server: storedPages(() => async (query, ask) => {
       if (query.fromId === undefined || query.pageSize < 4) return ask(query);
       const page = await ask({ ...query, pageSize: query.pageSize + 1 });
@@ -205,14 +187,12 @@ export const paging: readonly Fault[] = [
     name: 'the walk ends behind ten pages',
     trips: { '2.4-next': /on the page.*no next/ },
     mayTrip: CURSOR,
-    bare: true,
     server: counted(10),
   },
   {
     name: 'pageSize defaults to 1000',
     trips: { '4.2-pageSize-default': /at most 100 items/ },
     mayTrip: ['4.2-r6-next-pageSize'],
-    bare: true,
     server: requests((request) =>
       isScreenings(request) && !queryOf(request).has('pageSize') && queryOf(request).has('from')
         ? withQuery(request, (query) => query.set('pageSize', '1000'))
@@ -223,7 +203,6 @@ export const paging: readonly Fault[] = [
     name: 'pageSize 1000 is refused',
     trips: { '4.2-pageSize-bounds': /200.*page_size_out_of_range/ },
     mayTrip: ['4.2-success'],
-    bare: true,
     server: instead((request) =>
       queryOf(request).get('pageSize') === '1000'
         ? jsonAnswer(400, { code: 'page_size_out_of_range' })
@@ -234,7 +213,6 @@ export const paging: readonly Fault[] = [
     name: 'pageSize 1 is refused',
     trips: { '4.2-pageSize-bounds': /200.*page_size_out_of_range/ },
     mayTrip: ['4.2-success', '4.2-r5-exactly-once'],
-    bare: true,
     server: instead((request) =>
       queryOf(request).get('pageSize') === '1'
         ? jsonAnswer(400, { code: 'page_size_out_of_range' })
@@ -245,14 +223,12 @@ export const paging: readonly Fault[] = [
     name: 'a tie comes in another order each time',
     trips: { '4.2-repeatable': /again item \d+/ },
     mayTrip: CURSOR,
-    bare: true,
     server: shuffledTies(),
   },
   {
     name: 'one of two replicas lacks a screening of seven',
     trips: { '4.2-repeatable': /again item \d+|behind the same next/ },
     mayTrip: [...CURSOR, '4.2-pageSize-default'],
-    bare: true,
     server: replicas(),
   },
 ];

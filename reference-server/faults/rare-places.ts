@@ -41,13 +41,11 @@ export const rarePlaces: readonly Fault[] = [
   {
     name: 'pageSize is not looked at behind a pair',
     trips: { '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ },
-    bare: true,
     server: unnoticed('page_size_out_of_range', (_, query) => query.has('from_id')),
   },
   {
     name: 'pageSize is not looked at once the server is warm',
     trips: { '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ },
-    bare: true,
     server: later(
       15,
       unnoticed('page_size_out_of_range', () => true),
@@ -56,14 +54,12 @@ export const rarePlaces: readonly Fault[] = [
   {
     name: 'a pageSize that is no integer is the default in windows of years',
     trips: { '7.2-invalid_request': /invalid_request.*200/ },
-    bare: true,
     server: unnoticed('invalid_request', (_, query) => yearsOf(query) > 1 && query.has('pageSize')),
   },
   {
     name: 'a from_id that is no integer is ignored where pageSize is 1000',
     trips: { '7.2-invalid_request': /invalid_request.*200/ },
     mayTrip: ['7.2-invalid_time_range'],
-    bare: true,
     server: unnoticed(
       'invalid_request',
       (_, query) => query.get('pageSize') === '1000' && query.has('from_id'),
@@ -73,14 +69,12 @@ export const rarePlaces: readonly Fault[] = [
     name: 'what is no RFC 3339 is an empty page behind a pair, without pageSize',
     trips: { '7.2-invalid_time_range': /invalid_time_range.*200/ },
     mayTrip: ['4.2-r2-inverted'],
-    bare: true,
     server: unnoticed('invalid_time_range', (_, query) => query.has('from_id') && !query.has('pageSize')),
   },
   {
     name: 'what is no RFC 3339 is invalid_request in a path in upper case',
     trips: { '7.2-invalid_time_range': /invalid_time_range.*invalid_request/ },
     mayTrip: ['4.2-r2-inverted'],
-    bare: true,
     server: answers((answer, request) =>
       String(answer.body).includes('invalid_time_range') && isUpperCase(request, queryOf(request))
         ? jsonAnswer(400, { code: 'invalid_request' })
@@ -97,7 +91,6 @@ export const rarePlaces: readonly Fault[] = [
     name: 'to earlier than from is an empty page where the window lies in the future',
     trips: { '4.2-r2-inverted': /invalid_time_range.*200/ },
     mayTrip: ['7.2-invalid_time_range'],
-    bare: true,
     server: unnoticed(
       'invalid_time_range',
       (request, query) => isFuture(request, query) && parseInstant(query.get('from') ?? '') !== undefined,
@@ -107,7 +100,6 @@ export const rarePlaces: readonly Fault[] = [
     name: 'to earlier than from is an empty page where both have nine digits and pageSize is 1000',
     trips: { '4.2-r2-inverted': /invalid_time_range.*200/ },
     mayTrip: ['7.2-invalid_time_range'],
-    bare: true,
     server: unnoticed(
       'invalid_time_range',
       (_, query) =>
@@ -118,13 +110,11 @@ export const rarePlaces: readonly Fault[] = [
   {
     name: 'from defaults to the epoch behind a pair',
     trips: { '4.2-from-required': /400.*200/ },
-    bare: true,
     server: unnoticed('invalid_request', (_, query) => !query.has('from') && query.has('from_id')),
   },
   {
     name: 'to defaults to now where from has an offset',
     trips: { '4.2-to-required': /400.*200/ },
-    bare: true,
     server: unnoticed(
       'invalid_request',
       (_, query) => !query.has('to') && !/Z$/.test(query.get('from') ?? ''),
@@ -134,7 +124,6 @@ export const rarePlaces: readonly Fault[] = [
     name: 'from equal to to is refused behind a pair',
     trips: { '4.2-r1-zero-width': /200.*400/ },
     mayTrip: ['4.2-from_id'],
-    bare: true,
     server: middleware(() => (request, next) => {
       const query = queryOf(request);
       const [from, to] = ['from', 'to'].map((name) => parseInstant(query.get(name) ?? ''));
@@ -156,7 +145,6 @@ export const rarePlaces: readonly Fault[] = [
       '5-expired',
       '7.2-unauthenticated',
     ],
-    bare: true,
     server: unnoticed('unauthenticated', isUpperCase),
   },
   {
@@ -171,7 +159,6 @@ export const rarePlaces: readonly Fault[] = [
       '5-expired',
       '7.2-unauthenticated',
     ],
-    bare: true,
     server: middleware(() => {
       let underWay = 0;
       return async (request, next) => {
@@ -192,7 +179,6 @@ export const rarePlaces: readonly Fault[] = [
     name: 'the signature is not looked at where pageSize is 1000',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
     mayTrip: ['5-garbage', '5-forged', '5-expired', '7.2-unauthenticated'],
-    bare: true,
     server: answers((answer, request) =>
       isScreenings(request) &&
       answer.status === 401 &&
@@ -213,13 +199,11 @@ export const rarePlaces: readonly Fault[] = [
     name: 'a tenant that nobody has is an empty page without pageSize behind a pair',
     trips: { '5-forbidden-unknown': /403 forbidden.*200/ },
     mayTrip: ['5-forbidden', '7.2-forbidden'],
-    bare: true,
     server: unnoticed('forbidden', (_, query) => query.has('from_id') && !query.has('pageSize')),
   },
   {
     name: 'no Link header without pageSize behind a pair',
     trips: { '4.2-r7-link': /Link header/ },
-    bare: true,
     server: pages((page, query) => {
       if (query.has('from_id') && !query.has('pageSize'))
         page.headers = page.headers.filter(([name]) => name !== 'link');
@@ -228,7 +212,6 @@ export const rarePlaces: readonly Fault[] = [
   {
     name: 'links is missing on an empty page of nine digits',
     trips: { '2.4-links': /links: an object/ },
-    bare: true,
     server: pages((page, query) => {
       if (page.items.length === 0 && /\.\d{9}/.test(query.get('from') ?? '')) page.links = undefined;
     }),
@@ -236,7 +219,6 @@ export const rarePlaces: readonly Fault[] = [
   {
     name: 'a page in the future is text/plain',
     trips: { '4.2-content-type': /application\/json.*text\/plain/ },
-    bare: true,
     server: answers((answer, request) =>
       isScreenings(request) && answer.status === 200 && isFuture(request, queryOf(request))
         ? withHeader(answer, 'content-type', 'text/plain')
@@ -247,7 +229,6 @@ export const rarePlaces: readonly Fault[] = [
     name: 'the default page size is 50 in a path in upper case',
     trips: { '4.2-pageSize-default': /the 100 items that pageSize=100 gives.*50 items/ },
     mayTrip: ['4.2-r6-next-pageSize', '2.4-full-pages'],
-    bare: true,
     server: middleware(
       () => (request, next) =>
         next(

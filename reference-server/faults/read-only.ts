@@ -82,13 +82,11 @@ export const readOnly: readonly Fault[] = [
   {
     name: "PATCH of any id touches every screening of the token's tenant",
     trips: { '1-read-only': /with other values/ },
-    bare: true,
     server: touched(),
   },
   {
     name: 'PUT and PATCH are 204, and do nothing',
     trips: { '1-read-only-refused': /a 4xx or 501.*204/ },
-    bare: true,
     server: middleware(
       () => (request, next) => (isWriting(request, 'PUT', 'PATCH') ? nothingToSay() : next(request)),
     ),

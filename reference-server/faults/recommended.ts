@@ -28,13 +28,11 @@ export const recommended: readonly Fault[] = [
   {
     name: 'tokens of half an hour less a margin: expires_in 3597',
     trips: { '2.1-expires_in-3600': /3600 for a new token/ },
-    bare: true,
     server: tokenBody((body) => ({ ...body, expires_in: 3_597 })),
   },
   {
     name: 'new tokens are backdated by a minute: expires_in 3540',
     trips: { '2.1-expires_in-3600': /3600 for a new token/ },
-    bare: true,
     server: {
       ...claims(({ iat, exp, ...original }) => ({
         ...original,
@@ -47,44 +45,37 @@ export const recommended: readonly Fault[] = [
   {
     name: 'sub with a suffix of the identity provider',
     trips: { '2.2-sub-client': /the client_id/ },
-    bare: true,
     server: claims((original) => ({ ...original, sub: `${String(original['sub'])}@clients` })),
   },
   {
     name: 'next is a relative reference',
     trips: { '2.4-next-absolute': /an absolute URL/ },
-    bare: true,
     server: nextUrls((url) => `${url.pathname}${url.search}`),
   },
   {
     name: 'a full page has next, even if nothing follows',
     trips: { '2.4-next-no-empty-page': /an empty page/ },
-    bare: true,
     server: onTheirWay((page, query) => ({ ...page, more: page.items.length === query.pageSize })),
   },
   {
     name: 'pages of at most five hundred items',
     trips: { '2.4-full-pages': /items on a page with next/ },
-    bare: true,
     large: true,
     server: storedPages(() => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 500) })),
   },
   {
     name: 'GET mints a token',
     trips: { '4.1-post-only': /no token/ },
-    bare: true,
     server: fromTokenQuery('GET'),
   },
   {
     name: 'credentials in the query mint a token',
     trips: { '4.1-no-query-credentials': /no token/ },
-    bare: true,
     server: fromTokenQuery('POST'),
   },
   {
     name: 'nanoseconds of from and to are cut off',
     trips: { '4.2-fractions-finer': /item \d+/ },
-    bare: true,
     server: rows({
       exists: ({ at }) => at.fraction.length <= 6,
       read: (text) => cutTo(always(text), 6),
@@ -94,7 +85,6 @@ export const recommended: readonly Fault[] = [
   {
     name: 'lower-case t and z are refused',
     trips: { '4.2-lowercase': /200.*invalid_time_range/ },
-    bare: true,
     server: instead((request) =>
       ['from', 'to'].some((name) => /[tz]/.test(queryOf(request).get(name) ?? '')) &&
       parseInstant(queryOf(request).get('from') ?? '')
@@ -105,7 +95,6 @@ export const recommended: readonly Fault[] = [
   {
     name: 'the scheme must be Bearer with its capital',
     trips: { '5-scheme-case': /200.*401/ },
-    bare: true,
     server: requests((request) =>
       isScreenings(request) && isOtherwiseSpelled(request.headers['authorization'] ?? '')
         ? { ...request, headers: { ...request.headers, authorization: 'Unknown x' } }
@@ -115,13 +104,11 @@ export const recommended: readonly Fault[] = [
   {
     name: 'a 401 of the REST API without WWW-Authenticate',
     trips: { '5-challenge': /WWW-Authenticate/ },
-    bare: true,
     server: refusals([401], (answer) => withHeader(answer, 'www-authenticate', undefined)),
   },
   {
     name: 'Retry-After is a second and the limit lasts four',
     trips: { '7.2-retry-after-honest': /served after the 1 s/ },
-    bare: true,
     server: {
       rateLimit: { limit: 150, windowMs: 4_000, algorithm: 'sliding-window' },
       ...refusals([429], (answer) => withHeader(answer, 'retry-after', '1')),

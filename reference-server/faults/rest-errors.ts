@@ -51,7 +51,6 @@ export const restErrors: readonly Fault[] = [
     name: 'REST errors as plain text',
     trips: { '7.2-body': /a JSON body with/ },
     mayTrip: REFUSALS,
-    bare: true,
     server: refusals([400, 401, 403, 404], (answer) =>
       withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
     ),
@@ -60,7 +59,6 @@ export const restErrors: readonly Fault[] = [
     name: 'REST errors without a code, the status alone',
     trips: { '7.2-body': /a JSON body with/ },
     mayTrip: REFUSALS,
-    bare: true,
     server: refusals([400, 401, 403, 404], (answer) => ({
       ...answer,
       body: JSON.stringify({ status: answer.status, message: 'refused' }),
@@ -70,7 +68,6 @@ export const restErrors: readonly Fault[] = [
     name: 'codes in capitals',
     trips: { '7.2-body': /a JSON body with/ },
     mayTrip: REFUSALS,
-    bare: true,
     server: refusals([400, 401, 403, 404], (answer) => ({
       ...answer,
       body: String(answer.body).replace(
@@ -93,20 +90,17 @@ export const restErrors: readonly Fault[] = [
     name: 'a 401 carries another code',
     trips: { '7.2-unauthenticated': /401 unauthenticated/ },
     mayTrip: REFUSALS,
-    bare: true,
     server: refusals([401], (answer) => ({ ...answer, body: '{"code":"invalid_token"}' })),
   },
   {
     name: 'a 403 carries another code',
     trips: { '7.2-forbidden': /403 forbidden/ },
     mayTrip: REFUSALS,
-    bare: true,
     server: refusals([403], (answer) => ({ ...answer, body: '{"code":"access_denied"}' })),
   },
   {
     name: 'a pageSize that is no integer is the default',
     trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
-    bare: true,
     server: requests((request) =>
       isScreenings(request) && /^[a-z]/.test(text(request, 'pageSize'))
         ? withQuery(request, (query) => query.delete('pageSize'))
@@ -116,7 +110,6 @@ export const restErrors: readonly Fault[] = [
   {
     name: 'pageSize read up to the first letter',
     trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
-    bare: true,
     server: requests((request) =>
       isScreenings(request) && /^\d+[a-z]+$/.test(text(request, 'pageSize'))
         ? withQuery(request, (query) =>
@@ -128,7 +121,6 @@ export const restErrors: readonly Fault[] = [
   {
     name: 'a from_id of null is as if absent',
     trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
-    bare: true,
     server: requests((request) =>
       isScreenings(request) && text(request, 'from_id') === 'null'
         ? withQuery(request, (query) => query.delete('from_id'))
@@ -138,7 +130,6 @@ export const restErrors: readonly Fault[] = [
   {
     name: 'a from_id that is no integer is ignored',
     trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
-    bare: true,
     server: requests((request) =>
       isScreenings(request) && /[^\d-]/.test(text(request, 'from_id'))
         ? withQuery(request, (query) => query.delete('from_id'))
@@ -151,13 +142,11 @@ export const restErrors: readonly Fault[] = [
     name: 'a malformed parameter is 422',
     trips: { '7.2-invalid_request': /400 invalid_request.*422/ },
     mayTrip: ['4.2-from-required', '4.2-to-required', '7.2-invalid_time_range'],
-    bare: true,
     server: of('invalid_request', (answer) => ({ ...answer, status: 422 })),
   },
   {
     name: 'a malformed pageSize is out of range',
     trips: { '7.2-invalid_request': /400 invalid_request.*page_size_out_of_range/ },
-    bare: true,
     server: instead((request) =>
       /^[a-z]/.test(text(request, 'pageSize')) ? refusal('page_size_out_of_range') : undefined,
     ),
@@ -166,7 +155,6 @@ export const restErrors: readonly Fault[] = [
     name: 'a malformed time is invalid_request',
     trips: { '7.2-invalid_time_range': /400 invalid_time_range.*invalid_request/ },
     mayTrip: ['4.2-r2-inverted'],
-    bare: true,
     server: of('invalid_time_range', recoded('invalid_request')),
   },
   ...lenient('a time without offset is taken for UTC', /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)()$/),
@@ -190,7 +178,6 @@ export const restErrors: readonly Fault[] = [
     name: 'minute 60 of an offset is a crash: 500',
     trips: { '7.2-invalid_time_range': /400 invalid_time_range.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ },
     mayTrip: ['7.2-body'],
-    bare: true,
     server: instead((request) =>
       /[+-]\d\d:[6-9]\d$/.test(text(request, 'from')) ? refusal('internal_error', 500) : undefined,
     ),
@@ -198,7 +185,6 @@ export const restErrors: readonly Fault[] = [
   {
     name: 'a pageSize is cut to 32 bits',
     trips: { '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ },
-    bare: true,
     server: requests((request) =>
       isScreenings(request) && /^\d{10,}$/.test(text(request, 'pageSize'))
         ? withQuery(request, (query) =>
@@ -210,7 +196,6 @@ export const restErrors: readonly Fault[] = [
   {
     name: 'an Accept header without JSON is a crash: 500',
     trips: { '7.2-no-unprovoked-5xx': /no 5xx/ },
-    bare: true,
     server: instead((request) =>
       /html/.test(request.headers['accept'] ?? '') ? refusal('internal_error', 500) : undefined,
     ),
@@ -218,7 +203,6 @@ export const restErrors: readonly Fault[] = [
   {
     name: 'a pageSize beyond 1000 is cut down to it',
     trips: { '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ },
-    bare: true,
     server: requests((request) =>
       isScreenings(request) &&
       /^\d{4,19}$/.test(text(request, 'pageSize')) &&
@@ -230,7 +214,6 @@ export const restErrors: readonly Fault[] = [
   {
     name: 'a pageSize of 0 is the default',
     trips: { '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ },
-    bare: true,
     server: requests((request) =>
       isScreenings(request) && text(request, 'pageSize') === '0'
         ? withQuery(request, (query) => query.delete('pageSize'))
@@ -240,7 +223,6 @@ export const restErrors: readonly Fault[] = [
   {
     name: 'a negative pageSize is invalid_request',
     trips: { '7.2-page_size_out_of_range': /400 page_size_out_of_range.*invalid_request/ },
-    bare: true,
     server: instead((request) =>
       text(request, 'pageSize').startsWith('-') ? refusal('invalid_request') : undefined,
     ),
@@ -248,13 +230,11 @@ export const restErrors: readonly Fault[] = [
   {
     name: 'page sizes out of range are invalid_request',
     trips: { '7.2-page_size_out_of_range': /400 page_size_out_of_range.*invalid_request/ },
-    bare: true,
     server: of('page_size_out_of_range', recoded('invalid_request')),
   },
   {
     name: 'a path of a tenant that nobody has is an empty page',
     trips: { '5-forbidden-unknown': /403 forbidden.*200/ },
-    bare: true,
     server: middleware(() => async (request, next) => {
       const answer = await next(request);
       const onboarded = /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/i.test(request.path);
@@ -277,14 +257,12 @@ export const restErrors: readonly Fault[] = [
     name: 'a NUL in a parameter reaches the database: 500',
     trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
     mayTrip: ['7.2-body'],
-    bare: true,
     server: instead((request) => (request.path.includes('%00') ? refusal('internal_error', 500) : undefined)),
   },
   {
     name: 'a NUL in the client_id reaches the database: 500',
     trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
     mayTrip: ['7.2-body'],
-    bare: true,
     server: answers((answer, { body }) =>
       /client_id=[^&]*%00/.test(String(body)) ? jsonAnswer(500, { error: 'server_error' }) : answer,
     ),
@@ -293,7 +271,6 @@ export const restErrors: readonly Fault[] = [
     name: 'a huge from_id overflows: 500',
     trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
     mayTrip: ['7.2-body'],
-    bare: true,
     server: instead((request) =>
       /^\d{19,}$/.test(text(request, 'from_id')) ? refusal('internal_error', 500) : undefined,
     ),
@@ -302,7 +279,6 @@ export const restErrors: readonly Fault[] = [
     name: 'the year 0000 overflows: 500',
     trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
     mayTrip: ['7.2-body'],
-    bare: true,
     server: instead((request) =>
       text(request, 'from').startsWith('0000') ? refusal('internal_error', 500) : undefined,
     ),
@@ -311,7 +287,6 @@ export const restErrors: readonly Fault[] = [
     name: 'broken percent-encoding resets the connection',
     trips: { '7.2-no-unprovoked-5xx': /broken connection/ },
     mayTrip: ['7.2-invalid_time_range', '7.2-body'],
-    bare: true,
     server: instead((request) =>
       /%(?![0-9a-f]{2})/i.test(request.path) ? { status: 200, headers: [], body: dying() } : undefined,
     ),
@@ -319,7 +294,6 @@ export const restErrors: readonly Fault[] = [
   {
     name: 'an unknown parameter is a crash: 500',
     trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
-    bare: true,
     server: answers((answer, request) =>
       isScreenings(request) && queryOf(request).has('unknown') ? refusal('internal_error', 500) : answer,
     ),
@@ -332,7 +306,7 @@ function lenientInteger(name: string, parameter: string, spelling: RegExp, value
     {
       name,
       trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
-      bare: true,
+
       server: requests((request) => {
         const shown = queryOf(request).get(parameter);
         if (!isScreenings(request) || shown === null || !spelling.test(shown) || /^\d+$/.test(shown))
@@ -351,7 +325,7 @@ function lenient(name: string, spelling: RegExp, ending = 'Z'): Fault[] {
     {
       name,
       trips: { '7.2-invalid_time_range': /400 invalid_time_range.*200/ },
-      bare: true,
+
       server: requests((request) => {
         if (!isScreenings(request)) return request;
         const odd = ['from', 'to'].filter((key) => spelling.test(text(request, key)));

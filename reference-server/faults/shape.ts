@@ -16,14 +16,12 @@ export const shape: readonly Fault[] = [
     name: 'ids as JSON strings',
     trips: { '2.3-id': /id: a JSON integer/ },
     mayTrip: ['4.2-window', '4.2-r4-order', '4.2-r5-exactly-once', '4.2-from-inclusive', '4.2-from_id'],
-    bare: true,
     server: eachItem((item) => ({ ...item, json: item.json.replace(/"id":(\d+)/, '"id":"$1"') })),
   },
   {
     name: 'ids beyond 2^53 as strings, the others as numbers',
     trips: { '2.3-id': /id: a JSON integer/ },
     mayTrip: ['4.2-window', '4.2-r4-order', '4.2-r5-exactly-once', '4.2-from-inclusive', '4.2-from_id'],
-    bare: true,
     server: eachItem((item) => ({ ...item, json: item.json.replace(/"id":(\d{16,})/, '"id":"$1"') })),
   },
   {
@@ -42,7 +40,6 @@ export const shape: readonly Fault[] = [
       '4.2-r6-next-from_id',
       '4.2-r3-one-tenant',
     ],
-    bare: true,
     server: eachItem((item, index) => ({
       ...item,
       json: item.json.replace(/"id":\d+/, `"id":${index + 1}`),
@@ -63,7 +60,6 @@ export const shape: readonly Fault[] = [
       '4.2-fractions',
       '4.2-repeatable',
     ],
-    bare: true,
     server: eachItem((item) => ({
       ...item,
       json: item.json.replace(/"id":(\d+)/, (_, id: string) => `"id":${Number(id)}`),
@@ -73,14 +69,12 @@ export const shape: readonly Fault[] = [
     name: 'tenantId left out of the items',
     trips: { '2.3-tenantId': /tenantId: .*as in the path/ },
     mayTrip: ['4.2-r3-one-tenant'],
-    bare: true,
     server: eachItem((item) => ({ ...item, json: item.json.replace(/"tenantId":"[^"]*",/, '') })),
   },
   {
     name: 'one item of thirty names another tenant',
     trips: { '2.3-tenantId': /as in the path.*ffffffff/ },
     mayTrip: ['4.2-r3-one-tenant', '4.2-window'],
-    bare: true,
     server: eachItem((item) =>
       item.id % 30n === 7n
         ? {
@@ -97,7 +91,6 @@ export const shape: readonly Fault[] = [
     name: 'testTime in UTC without Z',
     trips: { '2.3-testTime': /RFC 3339 date-time with offset/ },
     mayTrip: ['4.2-window', '4.2-r5-exactly-once', '4.2-from-inclusive', '4.2-from_id', '4.2-r6-next-from'],
-    bare: true,
     server: eachItem((item) => ({
       ...item,
       json: item.json.replace(
@@ -110,7 +103,6 @@ export const shape: readonly Fault[] = [
     name: 'testTime with a space for the T, as databases print it',
     trips: { '2.3-testTime': /RFC 3339 date-time with offset/ },
     mayTrip: ['4.2-window', '4.2-r5-exactly-once', '4.2-from-inclusive', '4.2-from_id', '4.2-r6-next-from'],
-    bare: true,
     server: eachItem((item) => ({
       ...item,
       json: item.json.replace(/("testTime":"\d{4}-\d\d-\d\d)T/, '$1 '),
@@ -120,7 +112,6 @@ export const shape: readonly Fault[] = [
     name: 'testTime in epoch milliseconds',
     trips: { '2.3-testTime': /RFC 3339 date-time with offset/ },
     mayTrip: ['4.2-window', '4.2-r5-exactly-once', '4.2-from-inclusive', '4.2-from_id', '4.2-r6-next-from'],
-    bare: true,
     server: eachItem((item) => ({
       ...item,
       json: item.json.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":${Date.parse(at)}`),
@@ -144,7 +135,6 @@ export const shape: readonly Fault[] = [
       '2.4-next',
       '4.2-r6-next-from',
     ],
-    bare: true,
     server: eachItem((item) =>
       offsetMinutesOf(item.testTime) === 0
         ? item
@@ -155,7 +145,6 @@ export const shape: readonly Fault[] = [
     name: 'items is null on an empty page',
     trips: { '2.4-items': /items: an array.*null/ },
     mayTrip: ['4.2-r1-zero-width'],
-    bare: true,
     server: inBody('"items":[]', '"items":null'),
   },
   {
@@ -171,40 +160,34 @@ export const shape: readonly Fault[] = [
       '4.2-repeatable',
       '2.4-next',
     ],
-    bare: true,
     server: pagesOfOne(),
   },
   {
     name: 'the extra row that tells whether more follow stays on the page',
     trips: { '2.4-items': /at most pageSize=\d+ items/ },
     mayTrip: ['4.2-r5-exactly-once', '4.2-r6-next-from', '4.2-r6-next-from_id', '4.2-pageSize-default'],
-    bare: true,
     server: withExtraRow(),
   },
   {
     name: 'pageSize is ignored',
     trips: { '2.4-items': /at most pageSize=\d+ items/ },
     mayTrip: ['4.2-r6-next-from', '4.2-r6-next-from_id', '4.2-pageSize-default', '4.2-pageSize-bounds'],
-    bare: true,
     server: onAllPages(250),
   },
   {
     name: 'links is missing on the last page',
     trips: { '2.4-links': /links: an object/ },
-    bare: true,
     server: inBody(/,"links":\{\}\}$/, '}'),
   },
   {
     name: 'links is null on an empty page',
     trips: { '2.4-links': /links: an object.*null/ },
-    bare: true,
     server: inBody('"items":[],"links":{}', '"items":[],"links":null'),
   },
   {
     name: 'links is an array of relations',
     trips: { '2.4-links': /links: an object/ },
     mayTrip: ['4.2-from_id', '2.4-next', '4.2-r5-exactly-once', '4.2-window', '4.2-r7-link-absent'],
-    bare: true,
     server: pages((page) => {
       const { next } = page.links as { next?: string };
       page.links = next ? [{ rel: 'next', href: next }] : [];
@@ -214,21 +197,18 @@ export const shape: readonly Fault[] = [
     name: 'next is left out from the third page on',
     trips: { '2.4-next': /on the page.*no next/ },
     mayTrip: ['4.2-r5-exactly-once', '4.2-window', '4.2-from_id'],
-    bare: true,
     server: lostNext((query) => query.has('from_id') && Number(query.get('from_id')) % 2 === 0),
   },
   {
     name: 'a full page is taken for the last one',
     trips: { '2.4-next': /on the page.*no next/ },
     mayTrip: ['4.2-r5-exactly-once', '4.2-window', '4.2-from_id'],
-    bare: true,
     server: lostNext((query) => query.get('pageSize') === '10'),
   },
   {
     name: 'next is an object with href',
     trips: { '2.4-next': /next: a URL/ },
     mayTrip: ['4.2-from_id', '4.2-r5-exactly-once', '4.2-window', '4.2-r7-link', '4.2-r7-link-absent'],
-    bare: true,
     server: pages((page) => {
       const { next } = page.links as { next?: string };
       if (next) page.links = { next: { href: next } };
@@ -238,7 +218,6 @@ export const shape: readonly Fault[] = [
     name: 'next is null on the last page',
     trips: { '2.4-next-absent': /next: null/ },
     mayTrip: ['4.2-r1-zero-width'],
-    bare: true,
     server: pages((page) => {
       if (!(page.links as { next?: string }).next) page.links = { next: null };
     }),
@@ -247,7 +226,6 @@ export const shape: readonly Fault[] = [
     name: 'next is an empty string on the last page',
     trips: { '2.4-next-absent': /next: ""/ },
     mayTrip: ['4.2-r1-zero-width'],
-    bare: true,
     server: pages((page) => {
       if (!(page.links as { next?: string }).next) page.links = { next: '' };
     }),
@@ -267,7 +245,6 @@ export const shape: readonly Fault[] = [
       '4.2-r7-link-absent',
       '4.2-r1-zero-width',
     ],
-    bare: true,
     server: pages((page, query, _, request) => {
       if ((page.links as { next?: string }).next) return;
       query.delete('from_id');

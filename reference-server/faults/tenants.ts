@@ -30,7 +30,6 @@ export const tenants: readonly Fault[] = [
     name: "another tenant's path is an empty page",
     trips: { '5-forbidden-unknown': /403 forbidden.*200/ },
     mayTrip: ['5-forbidden'],
-    bare: true,
     server: refusals([403], emptyPage),
   },
   {
@@ -43,7 +42,6 @@ export const tenants: readonly Fault[] = [
     name: "another tenant's path is 401",
     trips: { '5-forbidden-unknown': /403 forbidden.*401/ },
     mayTrip: ['5-forbidden'],
-    bare: true,
     server: refusals([403], () => errorAnswer(401, 'unauthenticated', 'wrong tenant')),
   },
   {

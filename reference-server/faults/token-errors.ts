@@ -63,7 +63,6 @@ export const tokenErrorFaults: readonly Fault[] = [
     name: 'token errors as plain text',
     trips: { '7.1-body': /JSON with error and error_description.*no JSON/ },
     mayTrip: ['7.1-invalid_request-empty', ...OTHERS, '7.1-body'],
-    bare: true,
     server: tokenErrors(ALL, (answer) =>
       withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
     ),
@@ -71,7 +70,6 @@ export const tokenErrorFaults: readonly Fault[] = [
   {
     name: 'token errors without error_description',
     trips: { '7.1-body': /JSON with error and error_description/ },
-    bare: true,
     server: tokenErrors(
       ALL,
       body(({ error }) => ({ error })),
@@ -84,14 +82,12 @@ export const tokenErrorFaults: readonly Fault[] = [
       '7.1-invalid_client-secret': /401 invalid_client/,
     },
     mayTrip: [...OTHERS],
-    bare: true,
     server: tokenErrors(['invalid_client'], (answer) => ({ ...answer, body: '<html>401</html>' })),
   },
   {
     name: 'token errors one level down, in problem details',
     trips: { '7.1-body': /JSON with error and error_description/ },
     mayTrip: ['7.1-invalid_request-empty', ...OTHERS],
-    bare: true,
     server: tokenErrors(
       ALL,
       body((inner) => ({ status: 400, detail: inner })),
@@ -100,25 +96,21 @@ export const tokenErrorFaults: readonly Fault[] = [
   {
     name: 'a missing scope is the default scope',
     trips: { '7.1-invalid_request-missing': /400 invalid_request.*200/ },
-    bare: true,
     server: forms((form) => form.set('scope', form.get('scope') ?? ['screenings.read'])),
   },
   {
     name: 'a missing grant_type is unsupported',
     trips: { '7.1-invalid_request-missing': /400 invalid_request.*unsupported_grant_type/ },
-    bare: true,
     server: forms((form) => form.set('grant_type', form.get('grant_type') ?? ['none'])),
   },
   {
     name: 'a missing client_secret is an invalid client',
     trips: { '7.1-invalid_request-missing': /400 invalid_request.*invalid_client/ },
-    bare: true,
     server: forms((form) => form.set('client_secret', form.get('client_secret') ?? ['none'])),
   },
   {
     name: 'the first of two values counts',
     trips: { '7.1-invalid_request-duplicated': /400 invalid_request.*200/ },
-    bare: true,
     server: forms((form) => {
       for (const [name, values] of form) form.set(name, values.slice(0, 1));
     }),
@@ -126,7 +118,6 @@ export const tokenErrorFaults: readonly Fault[] = [
   {
     name: 'the last of two values counts where they differ',
     trips: { '7.1-invalid_request-duplicated': /400 invalid_request.*200/ },
-    bare: true,
     server: forms((form) => {
       for (const [name, values] of form) if (new Set(values).size > 1) form.set(name, values.slice(-1));
     }),
@@ -134,13 +125,11 @@ export const tokenErrorFaults: readonly Fault[] = [
   {
     name: 'two scopes are joined',
     trips: { '7.1-invalid_request-duplicated': /400 invalid_request.*200/ },
-    bare: true,
     server: forms((form) => form.has('scope') && form.set('scope', [form.get('scope')!.join(' ')])),
   },
   {
     name: 'a JSON body is read like a form',
     trips: { '7.1-invalid_request-malformed': /400 invalid_request.*200/ },
-    bare: true,
     server: requests((request) => {
       if (!isTokenRequest(request) || !request.headers['content-type']?.includes('json')) return request;
       const fields = JSON.parse(request.body.toString()) as Record<string, string>;
@@ -151,7 +140,6 @@ export const tokenErrorFaults: readonly Fault[] = [
   {
     name: 'a JSON body is a crash: 500',
     trips: { '7.1-invalid_request-malformed': /400 invalid_request.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ },
-    bare: true,
     server: middleware(
       () => (request, next) =>
         isTokenRequest(request) && request.headers['content-type']?.includes('json')
@@ -163,14 +151,12 @@ export const tokenErrorFaults: readonly Fault[] = [
     name: 'a wrong secret is 400',
     trips: { '7.1-invalid_client-secret': /401 invalid_client.*400/ },
     mayTrip: ['7.1-invalid_client-id', '7.1-invalid_client-challenge'],
-    bare: true,
     server: tokenErrors(['invalid_client'], (answer) => ({ ...answer, status: 400 })),
   },
   {
     name: 'a wrong secret is access_denied',
     trips: { '7.1-invalid_client-secret': /401 invalid_client.*access_denied/ },
     mayTrip: ['7.1-invalid_client-id'],
-    bare: true,
     server: tokenErrors(
       ['invalid_client'],
       body((inner) => ({ ...inner, error: 'access_denied' })),
@@ -179,69 +165,58 @@ export const tokenErrorFaults: readonly Fault[] = [
   {
     name: 'client_ids compared without regard to case',
     trips: { '7.1-invalid_client-id': /401 invalid_client.*200/ },
-    bare: true,
     server: oneOf('client_id', 'primary-client', (shown, real) => shown.toLowerCase() === real),
   },
   {
     name: 'grant types compared without regard to case',
     trips: { '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ },
-    bare: true,
     server: oneOf('grant_type', 'client_credentials', (shown, real) => shown.toLowerCase() === real),
   },
   {
     name: 'grant types compared by their beginning',
     trips: { '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ },
-    bare: true,
     server: oneOf('grant_type', 'client_credentials', (shown, real) => shown.startsWith(real)),
   },
   {
     name: 'scopes compared without regard to case',
     trips: { '7.1-invalid_scope': /400 invalid_scope.*200/ },
-    bare: true,
     server: oneOf('scope', 'screenings.read', (shown, real) => shown.toLowerCase() === real),
   },
   {
     name: 'scopes compared by their beginning',
     trips: { '7.1-invalid_scope': /400 invalid_scope.*200/ },
-    bare: true,
     server: oneOf('scope', 'screenings.read', (shown, real) => /^\S+$/.test(shown) && shown.startsWith(real)),
   },
   {
     name: 'secrets compared by their first sixteen characters',
     trips: { '7.1-invalid_client-secret': /401 invalid_client.*200/ },
-    bare: true,
     server: anySecret((shown, real) => shown.slice(0, 16) === real.slice(0, 16)),
   },
   {
     name: 'secrets compared without regard to case',
     trips: { '7.1-invalid_client-secret': /401 invalid_client.*200/ },
-    bare: true,
     server: anySecret((shown, real) => shown.toLowerCase() === real.toLowerCase()),
   },
   {
     name: 'any secret will do',
     trips: { '7.1-invalid_client-secret': /401 invalid_client.*200/ },
-    bare: true,
     server: anySecret(() => true),
   },
   {
     name: 'an unknown client_id is unauthorized_client',
     mayTrip: ['7.1-invalid_request-empty'],
     trips: { '7.1-invalid_client-id': /401 invalid_client.*unauthorized_client/ },
-    bare: true,
     server: unknownClient(() => oauthError(400, 'unauthorized_client')),
   },
   {
     name: 'an unknown client_id is 404',
     mayTrip: ['7.1-invalid_request-empty'],
     trips: { '7.1-invalid_client-id': /401 invalid_client.*404/ },
-    bare: true,
     server: unknownClient(() => oauthError(404, 'not_found')),
   },
   {
     name: 'a prefix of the client_id will do',
     trips: { '7.1-invalid_client-id': /401 invalid_client.*200/ },
-    bare: true,
     server: forms((form) => {
       const [id] = form.get('client_id') ?? [];
       if (id?.startsWith('primary-client'))
@@ -254,13 +229,11 @@ export const tokenErrorFaults: readonly Fault[] = [
   {
     name: 'invalid_client without WWW-Authenticate',
     trips: { '7.1-invalid_client-challenge': /WWW-Authenticate/ },
-    bare: true,
     server: tokenErrors(['invalid_client'], (answer) => withHeader(answer, 'www-authenticate', undefined)),
   },
   {
     name: 'another grant_type is invalid_grant',
     trips: { '7.1-unsupported_grant_type': /400 unsupported_grant_type.*invalid_grant/ },
-    bare: true,
     server: tokenErrors(
       ['unsupported_grant_type'],
       body((inner) => ({ ...inner, error: 'invalid_grant' })),
@@ -270,7 +243,6 @@ export const tokenErrorFaults: readonly Fault[] = [
     name: 'grant_type is not looked at',
     mayTrip: ['7.1-invalid_request-empty'],
     trips: { '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ },
-    bare: true,
     server: forms((form) => {
       if (form.get('grant_type')?.length === 1) form.set('grant_type', ['client_credentials']);
     }),
@@ -279,7 +251,6 @@ export const tokenErrorFaults: readonly Fault[] = [
     name: 'an unknown scope is granted nothing, with a token',
     trips: { '7.1-invalid_scope': /400 invalid_scope.*200/ },
     mayTrip: ['7.1-invalid_request-empty', '2.1-scope', '2.2-scope'],
-    bare: true,
     server: forms((form) => {
       if (form.get('scope')?.length === 1) form.set('scope', ['screenings.read']);
     }),
@@ -287,7 +258,6 @@ export const tokenErrorFaults: readonly Fault[] = [
   {
     name: 'an unknown scope is invalid_request',
     trips: { '7.1-invalid_scope': /400 invalid_scope.*invalid_request/ },
-    bare: true,
     server: tokenErrors(
       ['invalid_scope'],
       body((inner) => ({ ...inner, error: 'invalid_request' })),
@@ -297,13 +267,11 @@ export const tokenErrorFaults: readonly Fault[] = [
     name: 'an unknown scope beside the right one is granted too',
     trips: { '7.1-scope-subset': /screenings.read|invalid_scope/ },
     mayTrip: ['2.2-scope', '2.1-scope'],
-    bare: true,
     server: everyScope(),
   },
   {
     name: 'an unknown scope beside the right one is invalid_request',
     trips: { '7.1-scope-subset': /invalid_scope/ },
-    bare: true,
     server: middleware(() => (request, next) => {
       const scope = isTokenRequest(request) ? formOf(request).get('scope') : undefined;
       return scope?.length === 1 && scope[0]?.includes(' ') && scope[0].includes('screenings.read')

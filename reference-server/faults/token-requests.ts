@@ -18,7 +18,6 @@ export const tokenRequests: readonly Fault[] = [
   {
     name: 'a resource that nobody knows is invalid_target',
     trips: { '4.1-unknown-parameters': /as without the parameter.*invalid_target/ },
-    bare: true,
     server: middleware(
       () => (request, next) =>
         isTokenRequest(request) && formOf(request).has('resource')
@@ -29,7 +28,6 @@ export const tokenRequests: readonly Fault[] = [
   {
     name: 'an audience of another API is 403',
     trips: { '4.1-unknown-parameters': /as without the parameter.*403/ },
-    bare: true,
     server: middleware(
       () => (request, next) =>
         isTokenRequest(request) && formOf(request).has('audience')
@@ -41,13 +39,11 @@ export const tokenRequests: readonly Fault[] = [
     name: 'a parameter chooses the tenant of the token',
     trips: { '5-one-tenant': /whatever tenant_id asks for/ },
     mayTrip: ['2.2-tenant_id'],
-    bare: true,
     server: tenantByParameter(),
   },
   {
     name: 'a content type with a charset is no form',
     trips: { '4.1-success': /200 with Content-Type: .*charset/ },
-    bare: true,
     server: middleware(
       () => (request, next) =>
         isTokenRequest(request) && request.headers['content-type']?.includes('charset')
@@ -58,7 +54,6 @@ export const tokenRequests: readonly Fault[] = [
   {
     name: 'aud is the client_id',
     trips: { '2.2-aud': /the identifier of the API.*the client_id/ },
-    bare: true,
     server: claims((original) => ({ ...original, aud: original['sub'] })),
   },
   {
@@ -71,13 +66,11 @@ export const tokenRequests: readonly Fault[] = [
     name: 'a scope of nothing is granted',
     trips: { '2.1-scope': /a string that names one/ },
     mayTrip: ['2.2-scope', '7.1-scope-subset'],
-    bare: true,
     server: tokenBody((body) => ({ ...body, scope: '' })),
   },
   {
     name: 'a multipart body is read like a form',
     trips: { '7.1-invalid_request-malformed': /400 invalid_request.*200/ },
-    bare: true,
     server: requests((request) => {
       if (!isTokenRequest(request) || !request.headers['content-type']?.startsWith('multipart/'))
         return request;
@@ -92,7 +85,6 @@ export const tokenRequests: readonly Fault[] = [
   {
     name: 'a client_secret in the query is as good as one in the form',
     trips: { '4.1-no-query-credentials': /no token.*200 with access_token/ },
-    bare: true,
     server: requests((request) => {
       const secret = queryOf(request).get('client_secret');
       if (!isTokenRequest(request) || secret === null || request.body.length === 0) return request;
@@ -104,7 +96,6 @@ export const tokenRequests: readonly Fault[] = [
     name: 'blanks round a client_secret are cut off',
     trips: { '7.1-invalid_client-secret': /401 invalid_client.*200/ },
     mayTrip: ['7.1-invalid_request-empty'],
-    bare: true,
     server: forms((form) => {
       const [secret] = form.get('client_secret') ?? [];
       if (secret !== undefined && form.get('client_secret')?.length === 1)
@@ -114,7 +105,6 @@ export const tokenRequests: readonly Fault[] = [
   {
     name: 'an empty scope is the default scope',
     trips: { '7.1-invalid_request-empty': /400 invalid_request or 400 invalid_scope.*200/ },
-    bare: true,
     server: forms((form) => {
       if (form.get('scope')?.[0] === '') form.set('scope', ['screenings.read']);
     }),
@@ -122,7 +112,6 @@ export const tokenRequests: readonly Fault[] = [
   {
     name: 'an empty grant_type is the only grant there is',
     trips: { '7.1-invalid_request-empty': /400 invalid_request or 400 unsupported_grant_type.*200/ },
-    bare: true,
     server: forms((form) => {
       if (form.get('grant_type')?.[0] === '') form.set('grant_type', ['client_credentials']);
     }),
@@ -130,7 +119,6 @@ export const tokenRequests: readonly Fault[] = [
   {
     name: 'a blank client_secret is not compared',
     trips: { '7.1-invalid_request-empty': /400 invalid_request or 401 invalid_client.*200/ },
-    bare: true,
     server: middleware(() => {
       let right: readonly string[] = [];
       return async (request, next) => {

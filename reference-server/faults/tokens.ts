@@ -18,7 +18,6 @@ export const tokens: readonly Fault[] = [
   {
     name: 'an opaque access token',
     trips: { '2.1-access_token': /a JWT in compact form/ },
-    bare: true,
     server: middleware(() => {
       const real = new Map<string, string>();
       return async (request, next) => {
@@ -41,39 +40,33 @@ export const tokens: readonly Fault[] = [
     name: 'the access token under the name accessToken',
     trips: { '2.1-access_token': /a JWT in compact form/ },
     mayTrip: ['4.1-success'],
-    bare: true,
     server: tokenBody(({ access_token, ...body }) => ({ accessToken: access_token, ...body })),
   },
   {
     name: 'token_type in lower case',
     trips: { '2.1-token_type': /"Bearer".*bearer/ },
-    bare: true,
     server: tokenBody((body) => ({ ...body, token_type: 'bearer' })),
   },
   {
     name: 'token_type is JWT',
     trips: { '2.1-token_type': /"Bearer".*JWT/ },
-    bare: true,
     server: tokenBody((body) => ({ ...body, token_type: 'JWT' })),
   },
   {
     name: 'expires_in is a string',
     trips: { '2.1-expires_in': /an integer from 1 to 3600/ },
     mayTrip: ['2.1-expires_in-3600'],
-    bare: true,
     server: tokenBody((body) => ({ ...body, expires_in: String(body['expires_in']) })),
   },
   {
     name: 'expires_in in milliseconds',
     trips: { '2.1-expires_in': /an integer from 1 to 3600/ },
     mayTrip: ['2.1-expires_in-3600'],
-    bare: true,
     server: tokenBody((body) => ({ ...body, expires_in: 3_600_000 })),
   },
   {
     name: 'a kept token handed out with its whole lifetime although half of it is over',
     trips: { '2.1-expires_in': /the seconds until exp/ },
-    bare: true,
     server: claims((original) => ({
       ...original,
       iat: Number(original['iat']) - HALF_AN_HOUR,
@@ -84,72 +77,61 @@ export const tokens: readonly Fault[] = [
     name: 'expires_in says 60 for an hour',
     trips: { '2.1-expires_in': /the seconds until exp/ },
     mayTrip: ['2.1-expires_in-3600'],
-    bare: true,
     server: tokenBody((body) => ({ ...body, expires_in: 60 })),
   },
   {
     name: 'scope is an array',
     trips: { '2.1-scope': /scope: a string/ },
     mayTrip: ['2.2-scope'],
-    bare: true,
     server: tokenBody((body) => ({ ...body, scope: [body['scope']] })),
   },
   {
     name: 'more scopes than requested',
     trips: { '2.1-scope': /nothing beyond/ },
     mayTrip: ['2.2-scope', '7.1-scope-subset'],
-    bare: true,
     server: tokenBody((body) => ({ ...body, scope: `${String(body['scope'])} offline_access` })),
   },
   {
     name: 'the response without scope',
     trips: { '2.1-scope': /scope: a string/ },
-    bare: true,
     server: tokenBody(({ scope: _, ...body }) => body),
   },
   {
     name: 'iss is an internal host',
     trips: { '2.2-iss': /iss: http/ },
-    bare: true,
     server: claims((original) => ({ ...original, iss: 'http://token-service.internal:8080' })),
   },
   {
     name: 'iss is the address of the token path',
     trips: { '2.2-iss': /oauth\/token/ },
-    bare: true,
     server: claims((original) => ({ ...original, iss: `${String(original['iss'])}/oauth/token` })),
   },
   {
     name: 'aud is missing',
     trips: { '2.2-aud': /aud: a non-empty string/ },
-    bare: true,
     server: claims(({ aud: _, ...original }) => original),
   },
   {
     name: 'aud is an array',
     trips: { '2.2-aud': /aud: a non-empty string/ },
-    bare: true,
     server: claims((original) => ({ ...original, aud: [original['aud']] })),
   },
   {
     name: 'sub is the number of the client in the database',
     trips: { '2.2-sub': /sub: a non-empty string/ },
     mayTrip: ['2.2-sub-client'],
-    bare: true,
     server: claims((original) => ({ ...original, sub: 42 })),
   },
   {
     name: 'sub is empty, since there is no user',
     trips: { '2.2-sub': /sub: a non-empty string/ },
     mayTrip: ['2.2-sub-client'],
-    bare: true,
     server: claims((original) => ({ ...original, sub: '' })),
   },
   {
     name: 'iat and exp in milliseconds',
     trips: { '2.2-iat': /epoch seconds/, '2.2-exp': /iat \+ 3600/ },
     mayTrip: ['2.1-expires_in'],
-    bare: true,
     server: claims((original) => ({
       ...original,
       iat: Number(original['iat']) * 1000,
@@ -160,14 +142,12 @@ export const tokens: readonly Fault[] = [
     name: 'iat with a fraction',
     trips: { '2.2-iat': /epoch seconds/ },
     mayTrip: ['2.2-exp'],
-    bare: true,
     server: claims((original) => ({ ...original, iat: Number(original['iat']) + 0.123 })),
   },
   {
     name: 'iat in local time',
     trips: { '2.2-iat': /of the last hour/ },
     mayTrip: ['2.2-exp', '2.1-expires_in'],
-    bare: true,
     server: claims((original) => ({
       ...original,
       iat: Number(original['iat']) + 7_200,
@@ -178,39 +158,33 @@ export const tokens: readonly Fault[] = [
     name: 'tokens last a day',
     trips: { '2.2-exp': /exp: iat \+ 3600, got exp: iat \+ 86400/ },
     mayTrip: ['2.1-expires_in', '2.1-expires_in-3600'],
-    bare: true,
     server: { tokenLifetimeSeconds: 86_400 },
   },
   {
     name: 'exp is missing',
     trips: { '2.2-exp': /exp: integer epoch seconds/ },
-    bare: true,
     server: claims(({ exp: _, ...original }) => original),
   },
   {
     name: 'scope of the token is an array called scp',
     trips: { '2.2-scope': /scope: a string/ },
-    bare: true,
     server: claims(({ scope, ...original }) => ({ ...original, scp: [scope] })),
   },
   {
     name: 'the token holds more scopes than the response says',
     trips: { '2.2-scope': /as in the response/ },
-    bare: true,
     server: claims((original) => ({ ...original, scope: `${String(original['scope'])} admin` })),
   },
   {
     name: 'the tenant claim is called tenantId',
     trips: { '2.2-tenant_id': /tenant_id: / },
     mayTrip: ['5-one-tenant'],
-    bare: true,
     server: claims(({ tenant_id, ...original }) => ({ ...original, tenantId: tenant_id })),
   },
   {
     name: 'the tenant claim is a name',
     trips: { '2.2-tenant_id': /tenant_id: .*acme/ },
     mayTrip: ['5-one-tenant'],
-    bare: true,
     server: claims((original) => ({ ...original, tenant_id: 'acme' })),
   },
   {
@@ -223,7 +197,6 @@ export const tokens: readonly Fault[] = [
   {
     name: 'a token is created: 201',
     trips: { '4.1-success': /200.*201/ },
-    bare: true,
     server: tokenAnswers((answer) => ({ ...answer, status: 201 })),
   },
   {
@@ -237,7 +210,6 @@ export const tokens: readonly Fault[] = [
       '7.1-unsupported_grant_type',
       '7.1-invalid_scope',
     ],
-    bare: true,
     server: middleware(() => {
       let asked = 0;
       return async (request, next) => {
@@ -251,25 +223,21 @@ export const tokens: readonly Fault[] = [
   {
     name: 'tokens are text/html',
     trips: { '4.1-content-type': /application\/json.*text\/html/ },
-    bare: true,
     server: tokenAnswers((answer) => withHeader(answer, 'content-type', 'text/html')),
   },
   {
     name: 'tokens may be stored',
     trips: { '4.1-no-store': /no-store.*none/ },
-    bare: true,
     server: tokenAnswers((answer) => withHeader(answer, 'cache-control', undefined)),
   },
   {
     name: 'tokens are no-cache and private but not no-store',
     trips: { '4.1-no-store': /no-store.*no-cache/ },
-    bare: true,
     server: tokenAnswers((answer) => withHeader(answer, 'cache-control', 'no-cache, private')),
   },
   {
     name: 'a refresh token',
     trips: { '5-no-refresh-token': /no member refresh_token/ },
-    bare: true,
     server: tokenBody((body) => ({ ...body, refresh_token: randomBytes(16).toString('hex') })),
   },
 ];

@@ -31,7 +31,6 @@ export const window: readonly Fault[] = [
   {
     name: 'to earlier than from is an empty page behind a pair',
     trips: { '4.2-r2-inverted': /400 invalid_time_range.*200/ },
-    bare: true,
     server: answers((answer, request) =>
       isScreenings(request) &&
       String(answer.body).includes('invalid_time_range') &&
@@ -44,14 +43,12 @@ export const window: readonly Fault[] = [
     name: 'the sign of hour 00 is lost',
     trips: { '4.2-offsets': /item/ },
     mayTrip: WINDOW,
-    bare: true,
     server: respelt((text) => text.replace(/-(00:\d\d)$/, '+$1')),
   },
   {
     name: 'an empty window is 204',
     trips: { '4.2-success': /200.*204/ },
     mayTrip: ['4.2-r1-zero-width', '4.2-fractions', '4.2-window', '4.2-from_id'],
-    bare: true,
     server: answers((answer, request) =>
       isScreenings(request) && String(answer.body).startsWith('{"items":[]')
         ? { ...answer, status: 204, body: '' }
@@ -62,7 +59,6 @@ export const window: readonly Fault[] = [
     name: 'a page with next is 206 Partial Content',
     trips: { '4.2-success': /200.*206/ },
     mayTrip: ['4.2-r5-exactly-once', '4.2-pageSize-bounds', '4.2-pageSize-default'],
-    bare: true,
     large: true,
     server: answers((answer, request) =>
       isScreenings(request) && answer.headers.some(([name]) => name === 'link')
@@ -73,7 +69,6 @@ export const window: readonly Fault[] = [
   {
     name: 'pages are text/plain',
     trips: { '4.2-content-type': /application\/json.*text\/plain/ },
-    bare: true,
     server: answers((answer, request) =>
       isScreenings(request) && answer.status === 200
         ? withHeader(answer, 'content-type', 'text/plain; charset=utf-8')
@@ -83,7 +78,6 @@ export const window: readonly Fault[] = [
   {
     name: 'pages without a Content-Type',
     trips: { '4.2-content-type': /application\/json.*no Content-Type/ },
-    bare: true,
     server: answers((answer, request) =>
       isScreenings(request) && answer.status === 200 ? withHeader(answer, 'content-type', undefined) : answer,
     ),
@@ -91,7 +85,6 @@ export const window: readonly Fault[] = [
   {
     name: 'from defaults to the epoch',
     trips: { '4.2-from-required': /400/ },
-    bare: true,
     server: requests((request) =>
       isScreenings(request) && !queryOf(request).has('from')
         ? withQuery(request, (query) => query.set('from', '1970-01-01T00:00:00Z'))
@@ -101,7 +94,6 @@ export const window: readonly Fault[] = [
   {
     name: 'to defaults to now',
     trips: { '4.2-to-required': /400/ },
-    bare: true,
     server: requests((request) =>
       isScreenings(request) && !queryOf(request).has('to')
         ? withQuery(request, (query) => query.set('to', new Date().toISOString()))
@@ -112,7 +104,6 @@ export const window: readonly Fault[] = [
     name: 'from compared with >',
     trips: { '4.2-from-inclusive': /item \d+ at/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({
       begins: (row, asked) =>
         asked.fromId === undefined ? compareInstants(row.at, asked.from) > 0 : RULES.begins(row, asked),
@@ -122,7 +113,6 @@ export const window: readonly Fault[] = [
     name: 'from compared with > where it has a fraction',
     trips: { '4.2-from-inclusive': /item \d+ at/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({
       begins: (row, asked) =>
         asked.fromId === undefined && asked.from.fraction !== ''
@@ -134,14 +124,12 @@ export const window: readonly Fault[] = [
     name: 'to compared with <=',
     trips: { '4.2-to-exclusive': /no item at or after/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({ ends: (row, { to }) => compareInstants(row.at, to) <= 0 }),
   },
   {
     name: 'to compared with <= on the pages behind the first',
     trips: { '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({
       ends: (row, { to, fromId }) => compareInstants(row.at, to) <= (fromId === undefined ? -1 : 0),
     }),
@@ -150,21 +138,18 @@ export const window: readonly Fault[] = [
     name: 'to is a millisecond early, as a way to make <= out of <',
     trips: { '4.2-window': /on the page|number \d+/, '4.2-fractions': /item/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({ ends: (row, { to }) => compareInstants(row.at, shift(to, -1n, 3)) <= 0 }),
   },
   {
     name: 'to is ignored',
     trips: { '4.2-to-exclusive': /no item at or after/, '4.2-window': /only items in \[/ },
     mayTrip: [...WINDOW, '4.2-success'],
-    bare: true,
     server: rows({ ends: () => true }),
   },
   {
     name: 'only the date of from counts',
     trips: { '4.2-window': /only items in \[|on the page/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({
       read: (text, name) => (name === 'from' ? instant(`${text.slice(0, 10)}T00:00:00Z`) : always(text)),
     }),
@@ -173,7 +158,6 @@ export const window: readonly Fault[] = [
     name: 'the screening in the middle of a page of more than ten is left out',
     trips: { '4.2-window': /on the page|invented/ },
     mayTrip: [...WINDOW, '2.4-items'],
-    bare: true,
     server: onTheirWay((page) => ({
       ...page,
       items: page.items.filter((_, i) => i === 0 || page.items.length < 11 || i !== page.items.length >> 1),
@@ -206,28 +190,24 @@ export const window: readonly Fault[] = [
     name: 'the offset of from and to is ignored',
     trips: { '4.2-offsets': /items|item \d+/ },
     mayTrip: WINDOW,
-    bare: true,
     server: respelt((text) => text.replace(/[+-]\d\d:\d\d$/, 'Z')),
   },
   {
     name: 'the sign of an offset is turned round',
     trips: { '4.2-offsets': /items|item \d+/ },
     mayTrip: WINDOW,
-    bare: true,
     server: respelt((text) => text.replace(/[+-](?=\d\d:\d\d$)/, (sign) => (sign === '+' ? '-' : '+'))),
   },
   {
     name: 'the minutes of an offset are ignored',
     trips: { '4.2-offsets': /items|item \d+/ },
     mayTrip: WINDOW,
-    bare: true,
     server: respelt((text) => text.replace(/([+-]\d\d):\d\d$/, '$1:00')),
   },
   {
     name: 'the minutes of a negative offset are added instead of taken away',
     trips: { '4.2-offsets': /items|item \d+/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({
       read: (text) => {
         const minutes = /-\d\d:(\d\d)$/.exec(text)?.[1];
@@ -239,14 +219,12 @@ export const window: readonly Fault[] = [
     name: 'an offset of five hours is taken for four',
     trips: { '4.2-offsets': /items|item \d+/ },
     mayTrip: WINDOW,
-    bare: true,
     server: respelt((text) => text.replace(/\+05:(\d\d)$/, '+04:$1')),
   },
   {
     name: 'offsets beyond twelve hours are refused',
     trips: { '4.2-offsets': /200.*400/ },
     mayTrip: [...WINDOW, '4.2-r2-inverted'],
-    bare: true,
     server: instead((request) =>
       [queryOf(request).get('from'), queryOf(request).get('to')].some((text) =>
         /\+1[34]:\d\d$/.test(text ?? ''),
@@ -259,7 +237,6 @@ export const window: readonly Fault[] = [
     name: 'timestamps compared as text',
     trips: { '4.2-window': /items in \[|on the page/ },
     mayTrip: [...WINDOW, '4.2-r4-order', '4.2-r6-next-from'],
-    bare: true,
     server: rows({
       begins: (row, asked) =>
         asked.fromId === undefined ? row.testTime >= (asked.raw.get('from') ?? '') : RULES.begins(row, asked),
@@ -270,28 +247,24 @@ export const window: readonly Fault[] = [
     name: 'from and to cut to milliseconds',
     trips: { '4.2-fractions': /not item|item \d+/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({ read: (text) => cutTo(always(text), 3) }),
   },
   {
     name: 'from and to cut to seconds',
     trips: { '4.2-fractions': /not item|item \d+/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({ read: (text) => cutTo(always(text), 0) }),
   },
   {
     name: 'only to is cut to milliseconds',
     trips: { '4.2-fractions': /item \d+/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({ read: (text, name) => (name === 'to' ? cutTo(always(text), 3) : always(text)) }),
   },
   {
     name: 'from and to rounded to milliseconds',
     trips: { '4.2-fractions': /item \d+/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({
       read: (text) => {
         const at = always(text);
@@ -303,21 +276,18 @@ export const window: readonly Fault[] = [
     name: 'stored instants cut to milliseconds',
     trips: { '4.2-from-inclusive': /item \d+/ },
     mayTrip: [...WINDOW, '4.2-r4-order'],
-    bare: true,
     server: rows({ at: (text) => cutTo(instant(text), 3) }),
   },
   {
     name: 'stored instants and parameters cut to milliseconds',
     trips: { '4.2-fractions': /item \d+/ },
     mayTrip: [...WINDOW, '4.2-r4-order'],
-    bare: true,
     server: rows({ at: (text) => cutTo(instant(text), 3), read: (text) => cutTo(always(text), 3) }),
   },
   {
     name: 'a window that begins on a fraction of a millisecond begins a millisecond late',
     trips: { '4.2-from-inclusive': /item \d+/ },
     mayTrip: WINDOW,
-    bare: true,
     server: rows({
       read: (text, name) => {
         const at = always(text);
@@ -329,7 +299,6 @@ export const window: readonly Fault[] = [
     name: 'from equal to to is refused',
     mayTrip: ['4.2-success'],
     trips: { '4.2-r1-zero-width': /200.*400 invalid_time_range/ },
-    bare: true,
     server: instead((request) => {
       const [from, to] = ['from', 'to'].map((name) => before(queryOf(request).get(name)));
       return from && to && compareInstants(from, to) === 0
@@ -341,7 +310,6 @@ export const window: readonly Fault[] = [
     name: 'a window of no width holds the items of its instant',
     trips: { '4.2-r1-zero-width': /no items and no next/ },
     mayTrip: ['4.2-window', '4.2-to-exclusive'],
-    bare: true,
     server: rows({
       ends: (row, asked) =>
         compareInstants(asked.from, asked.to) === 0
@@ -352,7 +320,6 @@ export const window: readonly Fault[] = [
   {
     name: 'to earlier than from is an empty page',
     trips: { '4.2-r2-inverted': /400 invalid_time_range/ },
-    bare: true,
     server: instead((request) => {
       const [from, to] = ['from', 'to'].map((name) => before(queryOf(request).get(name)));
       return from && to && compareInstants(from, to) > 0 ? emptyPage() : undefined;
@@ -361,7 +328,6 @@ export const window: readonly Fault[] = [
   {
     name: 'to earlier than from is invalid_request',
     trips: { '4.2-r2-inverted': /400 invalid_time_range.*invalid_request/ },
-    bare: true,
     server: instead((request) => {
       const [from, to] = ['from', 'to'].map((name) => before(queryOf(request).get(name)));
       return from && to && compareInstants(from, to) > 0
@@ -373,7 +339,6 @@ export const window: readonly Fault[] = [
     name: 'from and to compared as text to see which is earlier',
     trips: { '4.2-r2-inverted': /400 invalid_time_range/ },
     mayTrip: ['4.2-success', '4.2-r1-zero-width', '4.2-offsets', '4.2-fractions'],
-    bare: true,
     server: instead((request) => {
       const [from, to] = ['from', 'to'].map((name) => queryOf(request).get(name));
       if (!before(from ?? null) || !before(to ?? null)) return undefined;
