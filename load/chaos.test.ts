@@ -10,7 +10,7 @@ import { startServer, type ServerOptions } from '../reference-server/run/start.t
 import { instantKey } from './k6/lib/instant.ts';
 import type { LoadResult } from './result.ts';
 import { changes, wrongStretch } from './run/stored.ts';
-import { load, test } from './setting.ts';
+import { load, test } from './zoo/setting.ts';
 
 test.describe.configure({ mode: 'parallel' });
 

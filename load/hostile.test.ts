@@ -13,8 +13,8 @@ import {
   tokenAnswer,
 } from '../reference-server/degenerate/tools.ts';
 import { serve } from '../reference-server/http/http.ts';
-import { load, setting, test } from './setting.ts';
-import type { SimulatedSettings } from './simulated/server.ts';
+import { load, setting, test } from './zoo/setting.ts';
+import type { SimulatedSettings } from './zoo/server.ts';
 
 test.describe.configure({ mode: 'parallel' });
 

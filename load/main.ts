@@ -1,4 +1,4 @@
-/** `npm run load`: scenarios, planning, merging, and the checks of the load kit against known truths. */
+/** `npm run load`: scenarios, planning, merging, and the accuracy of the estimators. */
 import { Command, CommanderError } from 'commander';
 import { calledFrom } from '../engine/called-from.ts';
 import { visible } from '../certify/render/markup.ts';
@@ -6,7 +6,6 @@ import { above0, COMMON, duration, from0, pageSize, share, whole } from './scena
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand } from './commands/plan.ts';
 import { scenarioCommand, type ScenarioFlags } from './commands/scenario.ts';
-import { verifyCommand, VERIFICATIONS, type VerifyFlags, type Verification } from './commands/verify.ts';
 import { EXIT } from './result.ts';
 import { ensureK6, installK6 } from './run/find-k6.ts';
 import { Unreachable } from './run/ask.ts';
@@ -84,21 +83,22 @@ program
   });
 
 program
-  .command('verify')
-  .description(`the load kit against known truths: ${VERIFICATIONS.join(', ')}`)
-  .addArgument(program.createArgument('<what>', 'which truth').choices(VERIFICATIONS))
-  .option('--servers <n>', 'of capacity and of what is simulated of it', whole, 12)
-  .option('--limiters <n>', 'of limiters and rate-limit', whole, 20)
-  .option('--clean-runs <n>', 'of paging', whole, 30)
-  .option('--screenings <n>', 'of paging', whole, 200_000)
-  .option('--parallel <n>', 'servers measured at the same time', whole, 2)
-  .option('--thoroughness <n>', "scales the length of capacity's steps", above0, 1)
+  .command('accuracy')
+  .description('the estimators against simulated servers whose truth is known, in virtual time: the accuracy table')
+  .argument('[families...]', 'of the zoo; default all')
+  .option('--servers <n>', 'of each family', whole, 24)
   .option('--seed <n>', 'draws the servers', whole, 1)
-  .action(async (what: Verification, flags: VerifyFlags) => {
-    process.exitCode = await unlessAborted(
-      signal,
-      verifyCommand(what, flags, () => ensureK6(tell), tell),
-    );
+  .option('--all', 'tells those that were right one by one as well')
+  .action(async (given: string[], flags: { servers: number; seed: number; all?: boolean }) => {
+    const { accuracyTable, FAMILIES, visit } = await import('./zoo/accuracy.ts');
+    const unknown = given.find((name) => !(FAMILIES as string[]).includes(name));
+    if (unknown) throw new UsageError(`${unknown} is no family of the zoo: ${FAMILIES.join(', ')}`);
+    const rows = [];
+    for (const family of given.length > 0 ? (given as typeof FAMILIES) : FAMILIES)
+      rows.push(...(await visit(family, flags.servers, flags.seed)));
+    const { text, ok } = accuracyTable(rows, flags.all ?? false);
+    console.log(text);
+    process.exitCode = ok ? EXIT.held : EXIT.broken;
   });
 
 program

@@ -14,6 +14,7 @@ for (const [argv, words] of [
   ['load/main.ts soak --chaos --duration 5s', /--chaos needs room for outages: --duration 15s or more/],
   ['load/main.ts soak --chaos --kubernetes x --target t.json', /--chaos .* goes without --kubernetes/],
   ['load/main.ts capacity --start-rate 50 --max-rate 10', /--start-rate 50 lies above --max-rate 10/],
+  ['load/main.ts accuracy unicorns', /unicorns is no family of the zoo: queues, sharing/],
   ['load/bench.ts --rounds x', /--rounds.*a whole number above 0 is expected/],
   ['load/bench.ts --report-dir package.json', /can't be written to package.json .*--report-dir/],
   ['load/bench.ts nope', /Allowed choices are service, certify/],

@@ -2,11 +2,11 @@
 import { pageUrl } from '../../engine/client/page.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
-import { median } from '../estimate/depth.ts';
+import { median } from '../estimate/numbers.ts';
 import { mint } from '../run/ask.ts';
 import { runK6, type K6Run } from '../run/k6-run.ts';
 import { startReference } from '../run/reference.ts';
-import { openSession } from '../verify/session.ts';
+import { openSession } from '../zoo/setting.ts';
 import type { Row } from './pages.ts';
 
 const SCREENINGS = 10_000;

@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { PAGE } from '../../reference-server/store/store.ts';
-import { median } from '../estimate/depth.ts';
+import { median } from '../estimate/numbers.ts';
 import { drive, get, post } from './drive.ts';
 import { pgbench, startContender, type Place } from './peers.ts';
 

@@ -7,7 +7,7 @@ import { Kit } from '../../engine/run/kit.ts';
 import { walk } from '../../engine/run/walk/walk.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
-import { median } from '../estimate/depth.ts';
+import { median } from '../estimate/numbers.ts';
 import { mint } from '../run/ask.ts';
 import { startReference } from '../run/reference.ts';
 import type { Row } from './pages.ts';

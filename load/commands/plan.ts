@@ -1,7 +1,7 @@
 /** `npm run load -- plan`: from a measured capacity to requests, utilisation, waiting, replicas and cost. */
 import { readFile, writeFile, mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { median } from '../estimate/depth.ts';
+import { median } from '../estimate/numbers.ts';
 import { planHtml } from '../plan/html.ts';
 import { plan, type Measured } from '../plan/plan.ts';
 import { EXIT, type CapacityFigure, type LoadResult } from '../result.ts';
@@ -114,14 +114,14 @@ function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number
   const steps = all.steps.filter((step) => !step.void && step.p50Ms > 0);
   const quiet = [...steps].sort((a, b) => a.offered - b.offered)[0];
   const busy = steps.flatMap((step) => step.saturatedAt ?? []).sort((a, b) => b - a)[0];
-  const saturation = all.model?.saturation ?? Math.max(busy ?? 0, all.requestsPerSecond);
+  const saturation = Math.max(busy ?? 0, all.requestsPerSecond);
   const { limit, windowSeconds } = figure.quota ?? {};
   return {
     perSecond: all.interval[0],
     limitedBy: all.limitedBy,
     server,
     saturation,
-    workers: all.model?.workers ?? Math.max(1, Math.round((saturation * (quiet?.p50Ms ?? 0)) / 1000)),
+    workers: Math.max(1, Math.round((saturation * (quiet?.p50Ms ?? 0)) / 1000)),
     ...(quota && server !== 'quota'
       ? {
           clientQuota: {

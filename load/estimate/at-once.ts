@@ -2,7 +2,7 @@
  * A limit of requests at once answers 429 as a quota does, and is none: what it lets through depends on how long answers
  * take. Where refusals follow from how many requests are under way, they do not follow from how many were let through.
  */
-import { quantile } from './queue.ts';
+import { quantile, smallest } from './numbers.ts';
 import type { Sample } from './step.ts';
 
 /** Fewer tell nothing of arrivals by chance. */
@@ -37,7 +37,7 @@ export function mostAtOnce(sent: readonly Sent[], leastRefused: number): number 
   const refusals = sent.flatMap(({ ok, rttMs }) => (ok ? [] : [rttMs]));
   if (refusals.length < leastRefused || sent.length - refusals.length < LEAST_PASSED) return undefined;
   // On its way a request is not at the target; a refusal takes no longer than the way, and maybe some work.
-  const mostMs = Math.min(...refusals);
+  const mostMs = smallest(refusals);
   return [mostMs, mostMs / 2, 0].map((wayMs) => separating(sent, wayMs)).find((limit) => limit !== undefined);
 }
 

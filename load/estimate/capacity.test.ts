@@ -1,44 +1,15 @@
 /** The search for a capacity against simulated targets, whose truth is known and whose time costs nothing. */
 import { expect, test } from '@playwright/test';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
-import { CAPACITY_CLASSES, verifySimulations } from '../verify/simulations.ts';
-import { inOrder, limited, queueing, stepsAgainst, warming } from '../simulated/targets.ts';
+import { inOrder, limited, queueing, stepsAgainst, warming } from '../zoo/targets.ts';
+import { SLO } from '../zoo/capacities.ts';
 import { atOnceOf } from './at-once.ts';
 import { searchCapacity } from './capacity.ts';
 import { LIMITER_KINDS } from './limiter-models.ts';
-import type { StepRun } from './search.ts';
-import { median } from './depth.ts';
+import { SEARCH_DEFAULTS, type StepRun } from './search.ts';
 import { shareVerdict } from './verdict.ts';
 
-const SETTINGS = {
-  slo: { p99Ms: 500, errorRate: 0.001 },
-  startRate: 20,
-  maxRate: 3000,
-  bracketSeconds: 4,
-  overloadSeconds: 15,
-  stepSeconds: 12,
-  confirmSeconds: 30,
-  maxSeconds: 900,
-  seed: SEED,
-};
-
-for (const which of CAPACITY_CLASSES) {
-  test(`capacity: ${which}: right, or honestly undecided`, async () => {
-    const rows = await verifySimulations(which, which === 'refusals' ? 5 : 3, SEED % 1000);
-    for (const { found, server, truth, verdict } of rows) {
-      const [low, high] = found.interval;
-      const said = `${server}: truth ${truth}, found ${found.requestsPerSecond} of ${low} to ${high}`;
-      expect(verdict, said).not.toBe('wrong');
-      expect(low, said).toBeLessThanOrEqual(found.requestsPerSecond);
-      expect(high, said).toBeGreaterThanOrEqual(found.requestsPerSecond);
-      expect(found.confirmed ? undefined : found.unconfirmed, said).toBe(found.unconfirmed);
-    }
-    if (which === 'queues') expect(median(rows.map(({ error }) => Math.abs(error!)))).toBeLessThan(0.05);
-    if (which === 'overload') expect(rows.some(({ found }) => found.collapse)).toBe(true);
-    if (which === 'quotas') expect(rows.map(({ found }) => found.limitedBy)).toEqual(rows.map(() => 'quota'));
-    if (which === 'warming') expect(rows.some(({ found }) => found.gotFaster)).toBe(true);
-  });
-}
+const SETTINGS = { ...SEARCH_DEFAULTS, slo: SLO, startRate: 20 };
 
 test('capacity: a quota whose window is longer than anyone watches is not confirmed', async () => {
   const hourly = limited({ kind: 'fixed-window', limit: 400, windowMs: 3_600_000 });

@@ -1,65 +1,73 @@
 /**
- * The search for a capacity: independent steps of Poisson arrivals, a bracket, a bisection, a long confirmation, a look
- * above. Knows nothing of k6: a step is a function, so that the search is tried on simulated servers.
+ * The search for a capacity: independent steps of Poisson arrivals, doubling, bisection, a minute that the figure has
+ * to predict, a look above. Knows nothing of k6: a step is a function, so that the search is tried on simulated servers.
  */
 import { atOnceOf } from './at-once.ts';
 import { bracketOf, pooled, totals, type Bracket } from './bracket.ts';
-import { fitQueue, type MeasuredStep, type QueueFit } from './queue-fit.ts';
-import {
-  atNoRate,
-  checked,
-  collapseOf,
-  highest,
-  openEnded,
-  ordered,
-  saturationOf,
-  UNSETTLED,
-  type Figure,
-} from './figures.ts';
-import { searchQuota } from './quota-search.ts';
-import type { Found, RunStep, SearchSettings } from './search.ts';
-import { judgeStep, type Step } from './step.ts';
+import { atNoRate, checked, collapseOf, openEnded, ordered, saturationOf, UNSETTLED, type Figure } from './figures.ts';
+import { largest, smallest, sum } from './numbers.ts';
+import { predictedRejections, searchQuota } from './quota-search.ts';
+import type { Found, HowToRun, Prediction, RunStep, SearchSettings } from './search.ts';
+import { judgeStep, type Sample, type Step } from './step.ts';
 import { LEAST_SAMPLES } from './verdict.ts';
 
 const OVERLOAD = 1.5;
 /** The bracket is narrow enough. */
-const NARROW = 1.04;
+const NARROW = 1.06;
+/** So much higher a rate is worth a minute of its own. */
+const RAISED = 1.05;
+/** Beyond the lowest rate that broke the interval goes on by so much. */
+const ROUNDED_UP = 1.03;
 /** How far above the interval it has to break, and how often a target may turn out faster than it was. */
 const ABOVE = 1.06;
 const REOPENINGS = 3;
-const MOST_STEPS = 45;
 /** How often an undecided step goes on. */
-const EXTENSIONS = 2;
+const EXTENSIONS = 1;
+/** Requests that show a backlog. */
+const LEAST_DOUBLING = 60;
 const LONGEST_BRACKET_SECONDS = 40;
 /** So many failures have to be due at the SLO's share before it is told from twice as many. */
 const ENOUGH_FAILURES = 6;
-const LONGEST_CONFIRMATION = 4;
-/** The last look is so many confirmations long: what happens once a minute, and collapses by chance, is in it. */
-const EVERY_MINUTE = 2;
 /** An interval whose ends lie further apart than this says too little to be confirmed. */
 const WIDE = 1.5;
-/** Just below a quota. */
+/** A queue keeps a p99 up to about this part of what it can answer: where the bisection begins. */
+const OF_SATURATION = 0.95;
+/** Just below a quota, and as far above it as a limiter that counts rejected requests shows. */
 const BELOW = 0.95;
+const BEYOND = 1.5;
+/** The share of requests that may become of otherwise than a quota predicts. */
+const UNPREDICTED = 0.04;
+/** What a limiter remembers is waited for, at most so long. */
+const LONGEST_PAUSE_SECONDS = 45;
 
-class BudgetSpent extends Error {}
+class TimeOver extends Error {}
 
-/** Finds the capacity of whatever runStep runs against. It comes to an end in maxSeconds and a step. */
-export async function searchCapacity(runStep: RunStep, settings: SearchSettings): Promise<Found> {
-  return new Search(runStep, settings).find();
-}
+/** Finds the capacity of whatever runStep runs against. It comes to an end in maxSeconds. */
+export const searchCapacity = async (runStep: RunStep, settings: SearchSettings): Promise<Found> =>
+  new Search(runStep, settings).find();
+
+/** Whether the SLO holds at one rate: yes (the rate), no (0), or undecided (not confirmed). */
+export const checkRate = async (
+  runStep: RunStep,
+  settings: SearchSettings,
+  rate: number,
+  seconds: number,
+): Promise<Found> => new Search(runStep, settings).check(rate, seconds);
 
 class Search {
   readonly #runStep: RunStep;
   readonly #settings: SearchSettings;
   readonly #steps: Step[] = [];
-  readonly #runs: MeasuredStep[] = [];
+  #samples: readonly Sample[] = [];
   /** Steps before this one speak of the target as it was before it got faster. */
   #since = 0;
   #gotFaster = false;
-  /** 429 is no quota's here: refusals are failures as any other. */
+  /** 429 is treated as an error: this target has no quota. */
   #noQuota = false;
   #atOnce: number | undefined;
+  #predicted: Prediction | undefined;
   #seconds = 0;
+  #load = 0;
 
   constructor(runStep: RunStep, settings: SearchSettings) {
     this.#runStep = runStep;
@@ -70,38 +78,40 @@ class Search {
     try {
       return this.#found(await this.#search());
     } catch (error) {
-      if (!(error instanceof BudgetSpent)) throw error;
-      return this.#found(
-        openEnded(
-          this.#evidence(),
-          this.#settings.slo,
-          'the steps or the time that a search may take were spent',
-        ),
-      );
+      if (!(error instanceof TimeOver)) throw error;
+      return this.#found(this.#atTheEnd());
     }
+  }
+
+  async check(rate: number, seconds: number): Promise<Found> {
+    const step = await this.#run(rate, seconds);
+    const { verdict } = step;
+    this.#predict(step, seconds);
+    const [low, high] = verdict === 'holds' ? [rate, Infinity] : verdict === 'breaks' ? [0, rate] : [0, Infinity];
+    return this.#found({
+      ...ordered(low, low, high),
+      basis: 'one-rate',
+      limitedBy: verdict === 'holds' ? 'none-found' : step.limitedRate > step.errorRate / 2 ? 'quota' : 'saturation',
+      confirmed: verdict !== 'undecided',
+      ...(verdict === 'undecided' ? { unconfirmed: step.void ?? `${step.counted} answers do not decide` } : {}),
+    });
   }
 
   async #search(): Promise<Figure> {
     let from = this.#settings.startRate;
     let figure: Figure | undefined;
     for (let round = 0; round <= REOPENINGS; round += 1) {
-      figure = (await this.#climb(from)) ?? (await this.#narrow());
-      if (figure.basis !== 'queue-model' && figure.basis !== 'bisection') return figure;
-      // Nothing broke: there is nothing to look above of, and no rate that is known to be kind.
-      if (!Number.isFinite(figure.interval[1])) return figure;
-      let above = 0;
-      for (;;) {
-        above = Math.min(this.#settings.maxRate, figure.interval[1] * ABOVE);
-        const broke = this.#bracket().high;
-        const { verdict } = await this.#run(above, this.#settings.stepSeconds);
-        // By itself: what broke at this rate before was another target, if it got faster.
-        const last = this.#steps.at(-1)!;
-        const heldNow = last.verdict === 'holds' && !last.void && !last.growing;
-        if (verdict !== 'holds' && !heldNow) return figure;
-        if (above >= broke * 0.97 || figure.basis !== 'queue-model') break;
-        // Nothing got faster: the queue was another than it looked.
-        figure = await this.#bisect();
-      }
+      figure = (await this.#double(from)) ?? (await this.#bisect());
+      if (figure.basis !== 'bisection' || !Number.isFinite(figure.interval[1])) return figure;
+      const above = Math.min(this.#settings.maxRate, figure.interval[1] * ABOVE);
+      const seconds = Math.max(this.#settings.stepSeconds, (LEAST_SAMPLES * 1.4) / above);
+      if (this.#left() < seconds)
+        return { ...figure, confirmed: false, unconfirmed: 'its time was over before a higher rate was seen to break' };
+      const { verdict } = await this.#run(above, seconds);
+      // By itself: what broke at this rate before was another target, if it got faster.
+      const last = this.#steps.at(-1)!;
+      if (verdict !== 'holds' && !(last.verdict === 'holds' && !last.void && !last.growing))
+        return figure.confirmed || this.#predicted ? this.#raise(figure) : figure;
       this.#reopen();
       from = above;
     }
@@ -110,29 +120,33 @@ class Search {
 
   #evidence = (): Step[] => this.#steps.slice(this.#since);
   #bracket = (): Bracket => bracketOf(this.#evidence(), this.#settings.slo);
-
-  #isSpent = (): boolean => this.#steps.length >= MOST_STEPS || this.#seconds >= this.#settings.maxSeconds;
+  #left = (): number => this.#settings.maxSeconds - this.#seconds;
 
   /** What broke before, the target carries by now: only the last step and those to come count. */
   #reopen(): void {
     this.#gotFaster = true;
+    this.#predicted = undefined;
     this.#since = this.#steps.length - 1;
   }
 
-  /** Runs a step; where it is undecided, it goes on for so many times its length. */
-  async #run(offered: number, seconds: number, extensions = 0, countsOnly = false): Promise<Step> {
+  /** Runs a step; where it is undecided, it goes on for so many times its length. Throws TimeOver. */
+  async #run(offered: number, seconds: number, extensions = 0, how: HowToRun = {}): Promise<Step> {
+    if (!Number.isFinite(offered) || offered <= 0) throw new RangeError(`no rate to run at: ${offered}`);
     for (let extension = 0; ; extension += 1) {
-      if (this.#isSpent()) throw new BudgetSpent();
-      if (!Number.isFinite(offered) || offered <= 0) throw new RangeError(`no rate to run at: ${offered}`);
-      const run = await this.#runStep(offered, seconds, countsOnly);
+      // What a limiter or a ban remembers of the step before is no answer to this one.
+      const wait = this.#samples.reduce((longest, one) => Math.max(longest, one.retryAfterSeconds ?? 0), 0);
+      const pauseSeconds = how.pauseSeconds ?? (this.#noQuota && wait <= LONGEST_PAUSE_SECONDS ? wait : 0);
+      if (seconds + pauseSeconds > this.#left()) throw new TimeOver();
+      const run = await this.#runStep(offered, seconds, { ...how, pauseSeconds });
       const judged = judgeStep(offered, seconds, run.samples, this.#settings.slo);
-      this.#seconds += seconds;
-      this.#steps.push(run.void ? { ...judged, void: run.void } : judged);
-      this.#runs.push({ offered, seconds, samples: run.samples });
-      const step = this.#steps.at(-1)!;
+      this.#seconds += seconds + pauseSeconds;
+      this.#load += seconds;
+      this.#samples = run.samples;
+      const step = run.void && judged.verdict !== 'holds' ? { ...judged, void: run.void } : judged;
+      this.#steps.push(step);
+      this.#settings.tell?.(`${Math.round(this.#seconds)} of at most ${this.#settings.maxSeconds} s of load`);
       // A step that held in spite of its machine held.
-      if (step.void && step.verdict === 'holds') this.#steps[this.#steps.length - 1] = judged;
-      else if (step.void) return { ...step, verdict: 'undecided' };
+      if (step.void) return { ...step, verdict: 'undecided' };
       const pool = pooled(this.#evidence(), offered, offered, this.#settings.slo);
       const verdict = pool === 'holds' && judged.growing ? 'undecided' : pool;
       if (verdict !== 'undecided' || extension >= extensions) return { ...judged, verdict };
@@ -140,28 +154,25 @@ class Search {
   }
 
   /** Doubles the rate until the SLO breaks, and goes beyond. A figure where that says all, else none. */
-  async #climb(from: number): Promise<Figure | undefined> {
+  async #double(from: number): Promise<Figure | undefined> {
     const { slo, bracketSeconds, overloadSeconds, maxRate } = this.#settings;
     let voids = 0;
     for (let rate = Math.min(from, maxRate); ; rate = Math.min(rate * 2, maxRate)) {
-      const enough = Math.min(LONGEST_BRACKET_SECONDS, (LEAST_SAMPLES * 1.3) / rate);
-      const step = await this.#run(rate, Math.max(bracketSeconds, enough), rate >= maxRate ? EXTENSIONS : 0);
+      const enough = Math.min(LONGEST_BRACKET_SECONDS, LEAST_DOUBLING / rate);
+      const step = await this.#run(rate, Math.max(bracketSeconds, enough));
       if (step.void) {
         voids += 1;
-        if (voids > 1 || rate >= maxRate) return openEnded(this.#evidence(), this.#settings.slo, step.void);
+        if (voids > 1 || rate >= maxRate) return openEnded(this.#evidence(), slo, step.void);
         continue;
       }
-      if (step.limitedRate > slo.errorRate && step.verdict !== 'holds' && !this.#noQuota) {
-        const quota = await this.#quota(step);
-        if (quota) return quota;
-        this.#noQuota = true;
-      }
+      const quota = await this.#quotaIn(step);
+      if (quota) return quota;
       if (step.verdict !== 'breaks') {
-        if (rate >= maxRate) return highest(this.#evidence(), slo, step.offered);
-        continue;
+        if (rate < maxRate) continue;
+        return this.#highest(rate);
       }
       const { low } = this.#bracket();
-      if (low === 0 && !(await this.#descend(rate))) return atNoRate(this.#evidence(), this.#settings.slo);
+      if (low === 0 && rate <= from && !(await this.#descend(rate))) return atNoRate(this.#evidence(), slo);
       // Far beyond: there has to be a backlog throughout, or the rate of answers is not yet the target's limit.
       const atLeast = this.#bracket().low * 1.2;
       const beyond = Math.min(maxRate, Math.max(atLeast, (step.saturatedAt ?? rate) * OVERLOAD));
@@ -170,9 +181,23 @@ class Search {
         overload = await this.#run(Math.min(maxRate, rate * OVERLOAD), overloadSeconds);
       if (overload.verdict !== 'holds') return undefined;
       this.#reopen();
-      if (overload.offered >= maxRate) return highest(this.#evidence(), slo, overload.offered);
+      if (overload.offered >= maxRate) return this.#highest(overload.offered);
       rate = overload.offered;
     }
+  }
+
+  /** Nothing stopped it up to the highest rate, if a minute there says so as well. */
+  async #highest(rate: number): Promise<Figure | undefined> {
+    const confirmed = await this.#confirm(rate);
+    const quota = await this.#quotaIn(this.#steps.at(-1)!);
+    if (quota || !confirmed) return quota;
+    return {
+      requestsPerSecond: rate,
+      interval: [rate, Infinity],
+      limitedBy: 'none-found',
+      basis: 'highest-tried',
+      confirmed: true,
+    };
   }
 
   /** Below a first rate that broke: whether the SLO may hold at a lower one. */
@@ -186,172 +211,225 @@ class Search {
     return false;
   }
 
-  async #narrow(): Promise<Figure> {
-    const { slo, stepSeconds, seed } = this.#settings;
-    const start = this.#bracket();
-    const saturated = saturationOf(this.#evidence(), this.#settings.slo);
-    if (start.low === 0 && !(await this.#holdsLow())) return atNoRate(this.#evidence(), this.#settings.slo);
-    const fastest = Math.max(...this.#evidence().map((step) => step.offered));
-    const ceiling = Math.min(start.high, fastest, saturated === undefined ? Infinity : saturated * 1.02);
-    await this.#run(ceiling * 0.25, Math.min(stepSeconds, 12));
-
-    const fit = (): QueueFit | undefined => {
-      const runs = this.#runs.filter((_, index) => index >= this.#since && !this.#steps[index]!.void);
-      // What is slow at times whatever the rate is may hold a worker meanwhile, or not: no queue is known then.
-      const { low } = this.#bracket();
-      const tail = this.#evidence().some((step) => !step.void && step.late > 0 && step.offered < low * 0.6);
-      const fitted =
-        collapseOf(this.#evidence(), this.#settings.slo) || tail ? undefined : fitQueue(runs, slo, seed);
-      return fitted && fitted.interval[0] > 0 ? fitted : undefined;
-    };
-    const model = fit();
-    const guess = model?.requestsPerSecond ?? (start.low + ceiling) / 2;
-    for (const rate of [guess * 0.93, guess * 1.03]) {
-      const { low, high } = this.#bracket();
-      if (rate > low && rate < high) await this.#run(rate, stepSeconds);
-    }
-    const refined = model && fit();
-    if (refined?.explains) {
-      // A long run is chance too: where it does not hold, one a little below has to.
-      let confirmed = false;
-      let lowest = refined.interval[0];
-      for (const rate of [lowest, lowest * 0.95, lowest * 0.9]) {
-        if (confirmed) break;
-        lowest = rate;
-        confirmed = await this.#confirm(rate);
-      }
-      const final = fit() ?? refined;
-      const { low, high } = this.#bracket();
-      const inside = final.requestsPerSecond >= low * 0.97 && final.requestsPerSecond <= high * 1.03;
-      if (final.explains && confirmed && inside && final.interval[1] <= WIDE * final.interval[0]) {
-        const { workers, discipline, serviceMs, saturation } = final;
-        return {
-          ...ordered(final.requestsPerSecond, Math.min(lowest, final.interval[0]), final.interval[1]),
-          basis: 'queue-model',
-          confirmed,
-          model: { workers, discipline, serviceMs, saturation },
-        };
-      }
-    }
-    return this.#bisect();
-  }
-
-  /** Whether a long run holds; where errors are what broke the SLO above, with as many answers as their share takes. */
+  /** A minute at a rate, which has to hold by itself; undecided, and where errors broke the SLO above, it goes on. */
   async #confirm(rate: number): Promise<boolean> {
-    const seconds = EVERY_MINUTE * this.#settings.confirmSeconds;
-    let { verdict } = await this.#run(rate, seconds, EXTENSIONS - 1);
+    const { confirmSeconds, slo } = this.#settings;
+    const seconds = Math.max(confirmSeconds, Math.min((LEAST_SAMPLES * 1.3) / rate, this.#left()));
+    const from = this.#steps.length;
+    await this.#run(rate, seconds);
+    const own = (): Step[] => this.#steps.slice(from);
+    const verdict = () => {
+      const pool = pooled(own(), rate, rate, slo);
+      return pool === 'holds' && own().at(-1)!.growing ? 'undecided' : pool;
+    };
     const broke = this.#evidence().some(
       (step) => step.verdict === 'breaks' && step.failures > 0 && step.late === step.failures,
     );
-    const enough = ENOUGH_FAILURES / this.#settings.slo.errorRate;
-    const counted = (): number => totals(this.#evidence().filter(({ offered }) => offered === rate)).counted;
-    const goesOn = (): boolean => broke && verdict === 'holds' && counted() < enough;
-    for (let more = 0; more < LONGEST_CONFIRMATION && goesOn(); more += 1)
-      ({ verdict } = await this.#run(rate, seconds));
-    return verdict === 'holds';
+    const enough = ENOUGH_FAILURES / slo.errorRate;
+    const goesOn = (): boolean => {
+      if (this.#left() < seconds || own().at(-1)!.limitedRate > slo.errorRate) return false;
+      if (verdict() === 'undecided') return own().length <= EXTENSIONS;
+      return broke && verdict() === 'holds' && totals(own()).counted < enough;
+    };
+    while (goesOn()) await this.#run(rate, seconds);
+    const holds = verdict() === 'holds';
+    if (holds) this.#predict(own().at(-1)!, seconds);
+    return holds;
+  }
+
+  #predict(step: Step, seconds: number): void {
+    const { slo } = this.#settings;
+    this.#predicted = {
+      requestsPerSecond: step.offered,
+      seconds: Math.round(seconds),
+      what: `answered without an error within ${slo.p99Ms} ms`,
+      asPredicted: step.counted - step.late,
+      requests: step.counted,
+    };
   }
 
   async #bisect(): Promise<Figure> {
-    const { stepSeconds } = this.#settings;
-    let undecided: number | undefined;
-    for (let voids = 0; ;) {
-      const { low, high } = this.#bracket();
-      if (low >= high || high / Math.max(low, 1e-9) <= NARROW) break;
-      const rate = low < high / 4 ? high / 2 : (low + high) / 2;
-      const step = await this.#run(rate, stepSeconds, EXTENSIONS);
-      if (step.void) {
-        voids += 1;
-        if (voids > 1) break;
-      } else if (step.verdict === 'undecided') {
-        undecided = rate;
-        break;
+    const { slo, stepSeconds, confirmSeconds } = this.#settings;
+    const { low: least, high: most } = this.#bracket();
+    const lower = this.#evidence().some((step) => step.offered < most && step.verdict !== 'breaks');
+    if (least === 0 && !lower && !(await this.#descend(most))) return atNoRate(this.#evidence(), slo);
+    if (this.#bracket().low === 0 && !(await this.#holdsLow())) return atNoRate(this.#evidence(), slo);
+    let tooHigh = Infinity;
+    let guess = (saturationOf(this.#evidence(), slo) ?? Infinity) * OF_SATURATION;
+    for (;;) {
+      // Steps are short: a queue near its limit has not settled. A minute decides, and what it says stands above them.
+      let undecided = Infinity;
+      for (let voids = 0; voids < 2 && this.#left() > stepSeconds + confirmSeconds; ) {
+        const bracket = this.#bracket();
+        const high = Math.min(bracket.high, tooHigh);
+        const { low } = bracket;
+        if (low >= high || high / Math.max(low, 1e-9) <= NARROW) break;
+        const middle = low < high / 4 ? high / 2 : (low + high) / 2;
+        const rate = guess > low && guess < high ? guess : middle;
+        guess = Infinity;
+        const step = await this.#run(rate, stepSeconds, EXTENSIONS);
+        const quota = await this.#quotaIn(step);
+        if (quota) return quota;
+        if (step.void) voids += 1;
+        else if (step.verdict === 'undecided') {
+          undecided = rate;
+          break;
+        }
       }
+      const { low, high } = this.#bracket();
+      const top = Math.min(high, tooHigh);
+      const between = Math.min(undecided, top) * (undecided < top ? 1 : UNSETTLED);
+      const rate = low > 0 && low < top && !(undecided < top) ? low : between;
+      if (await this.#confirm(rate)) return this.#bisected(rate, Math.min(this.#bracket().high, tooHigh));
+      const quota = await this.#quotaIn(this.#steps.at(-1)!);
+      if (quota) return quota;
+      tooHigh = rate;
+      // A short step held what a minute did not: the next minute is a little below.
+      const { failures, late, limitedRate } = this.#steps.at(-1)!;
+      const byErrors = failures * 2 > late && limitedRate <= slo.errorRate;
+      for (const lower of byErrors ? [0.25] : low >= rate * 0.999 ? (collapseOf(this.#evidence(), slo) ? [0.85, 0.75] : [0.93, 0.85]) : []) {
+        if (await this.#confirm(rate * lower)) return this.#bisected(rate * lower, tooHigh);
+        tooHigh = rate * lower;
+      }
+      if (byErrors) return atNoRate(this.#evidence(), slo);
+      if (tooHigh < rate) return { ...this.#open(), unconfirmed: `it held ${low.toFixed(1)}/s once and not again` };
+      guess = rate * UNSETTLED;
+      if (this.#left() < confirmSeconds) return this.#open();
     }
-    const { low, high } = this.#bracket();
-    let rate = low > 0 && low < high ? low : (undecided ?? high) * 0.93;
-    const collapse = collapseOf(this.#evidence(), this.#settings.slo) !== undefined;
-    let confirmed = false;
-    for (let retry = 0; retry < 4 && !confirmed; retry += 1) {
-      if (retry > 0) rate *= 0.94;
-      confirmed = await this.#confirm(rate);
-    }
-    // Rates below one that held are carried: where a long run there breaks, the target is not steady.
-    const long = this.#evidence().filter((step) => step.seconds >= stepSeconds);
-    const unsteady = rate < bracketOf(long, this.#settings.slo).low * 0.9;
-    const top = Number.isFinite(high) ? Math.max(high, rate) : rate;
-    // Beyond a rate that stayed undecided, and where overload lowers the throughput, nothing is promised.
-    const nothingAbove = undecided !== undefined || collapse;
-    const figure = confirmed && !nothingAbove && rate >= low * 0.99 ? (Math.max(rate, low) + top) / 2 : rate;
-    const bounds = ordered(figure, Math.min(rate, low || rate) * UNSETTLED, Math.max(top, low) * 1.03);
-    const why = unsteady
-      ? `it held ${low.toFixed(1)}/s once and not again`
-      : !confirmed
-        ? 'no long run held'
-        : bounds.interval[1] > WIDE * bounds.interval[0]
-          ? 'too few answers came to decide between the ends of its interval'
-          : undefined;
+  }
+
+  /** A minute held; where much lies between it and what broke, there is one more at a higher rate. */
+  async #raise(figure: Figure): Promise<Figure> {
+    const rate = figure.requestsPerSecond;
+    const top = figure.interval[1] / ROUNDED_UP;
+    const higher = rate + (top - rate) * 0.6;
+    if (higher < rate * RAISED || this.#left() < this.#settings.confirmSeconds) return figure;
+    const predicted = this.#predicted;
+    if (await this.#confirm(higher)) return this.#raise(this.#bisected(higher, top));
+    this.#predicted = predicted;
+    return this.#bisected(rate, higher);
+  }
+
+  #bisected(rate: number, top: number): Figure {
+    const high = Number.isFinite(top) ? Math.max(top, rate) : rate;
+    const { low, high: broke } = this.#bracket();
+    const bounds = ordered(rate, rate * UNSETTLED, Math.max(high, Math.min(low, broke)) * ROUNDED_UP);
+    const wide = bounds.interval[1] > WIDE * bounds.interval[0];
     return {
       ...bounds,
       basis: 'bisection',
-      confirmed: why === undefined,
-      ...(why === undefined ? {} : { unconfirmed: why }),
+      confirmed: !wide,
+      ...(wide ? { unconfirmed: 'too few answers came to decide between the ends of its interval' } : {}),
     };
+  }
+
+  #open = (): Figure =>
+    openEnded(this.#evidence(), this.#settings.slo, 'no minute was answered as the steps predicted');
+
+  /** Its time is over: what was confirmed until then stands, and what is open is said. */
+  #atTheEnd(): Figure {
+    const { low, high } = this.#bracket();
+    const held = this.#predicted?.requestsPerSecond;
+    if (held !== undefined && held <= high) return this.#bisected(held, high);
+    const rates = Number.isFinite(high) ? `${low.toFixed(1)} and ${high.toFixed(1)}/s` : `${low.toFixed(1)}/s and any more`;
+    const { maxSeconds } = this.#settings;
+    return openEnded(
+      this.#evidence(),
+      this.#settings.slo,
+      `its ${Math.round(maxSeconds)} s are over; open is which rate between ${rates} a minute holds`,
+    );
   }
 
   /** Whether the SLO holds at rates far below those that broke, as far as long steps can tell. */
   async #holdsLow(): Promise<boolean> {
-    const { slo, confirmSeconds } = this.#settings;
+    const { slo, stepSeconds } = this.#settings;
     const { high } = this.#bracket();
-    const lowest = Math.min(...this.#evidence().map((step) => step.offered));
+    const lowest = smallest(this.#evidence().map((step) => step.offered));
     const rate = Math.max(lowest, Math.min(lowest * 8, high / 4));
-    for (let attempt = 0; attempt <= EXTENSIONS; attempt += 1) {
+    for (let attempt = 0; attempt <= 2; attempt += 1) {
       const verdict = pooled(this.#evidence(), 0, rate, slo);
       if (verdict !== 'undecided') return verdict === 'holds';
-      await this.#run(rate, confirmSeconds);
+      await this.#run(rate, 2 * stepSeconds);
     }
     return pooled(this.#evidence(), 0, rate, slo) === 'holds';
   }
 
+  /** A quota, where 429 is what broke a step. */
+  async #quotaIn(step: Step): Promise<Figure | undefined> {
+    if (this.#noQuota || step.limitedRate <= this.#settings.slo.errorRate || step.verdict === 'holds') return undefined;
+    const quota = await this.#quota(step);
+    if (!quota) {
+      this.#noQuota = true;
+      // Rejections that a quota's watch met on purpose say nothing of lower rates.
+      this.#predicted = undefined;
+    }
+    return quota;
+  }
+
   /** Asks for about twice of what passed so far. Nothing where no quota is what stops it first. */
   async #quota(first: Step): Promise<Figure | undefined> {
-    const { slo, maxRate, stepSeconds } = this.#settings;
+    const { maxRate, confirmSeconds, slo } = this.#settings;
     const evidence = this.#evidence();
-    const accepted = evidence.reduce((sum, step) => sum + step.accepted * step.seconds, 0);
-    const asked = Math.max((2 * accepted) / evidence.reduce((sum, one) => sum + one.seconds, 0), 4);
+    const accepted = sum(evidence.map((step) => step.accepted * step.seconds)) / sum(evidence.map(({ seconds }) => seconds));
+    const asked = Math.max(2 * accepted, 4);
     const rate = Math.max(asked, Math.min(first.offered, first.accepted * 1.5));
     const figure = await searchQuota(
       async (offered, seconds) => {
-        const step = await this.#run(offered, seconds, 0, true);
-        return { step, samples: this.#runs.at(-1)!.samples };
+        const step = await this.#run(offered, Math.min(seconds, this.#left()), 0, { countsOnly: true, pauseSeconds: 0 });
+        return { step, samples: this.#samples };
       },
       this.#settings,
-      { rate: Math.min(maxRate, rate), samples: this.#runs.at(-1)!.samples },
+      { rate: Math.min(maxRate, rate), samples: this.#samples },
     );
     if (!figure) {
-      this.#atOnce = atOnceOf(this.#runs.at(-1)!.samples);
+      this.#atOnce = atOnceOf(this.#samples);
       return undefined;
     }
     if (!figure.confirmed) return figure;
     // Two windows' requests may pass in one, and as many a second as it says.
     const { perSecond, limit } = figure.quota!;
-    const most = (step: Step): number => (2 * (limit ?? Infinity) + perSecond * step.seconds) * ABOVE;
-    const more = evidence.find((step) => step.accepted * step.seconds > most(step));
+    const bound = (step: Step): number => (2 * (limit ?? Infinity) + perSecond * step.seconds) * ABOVE;
+    const more = evidence.find((step) => step.accepted * step.seconds > bound(step));
+    const unsure = (unconfirmed: string): Figure => ({ ...figure, confirmed: false, unconfirmed });
     if (more)
-      return {
-        ...figure,
-        confirmed: false,
-        unconfirmed: `${more.accepted.toFixed(1)}/s were let through for ${more.seconds.toFixed(0)} s before: refused requests may count against it`,
-      };
-    // What it lets through has to be answered in time as well; a figure is not lost for want of this look.
-    if (this.#isSpent()) return figure;
+      return unsure(
+        `${more.accepted.toFixed(1)}/s were admitted for ${more.seconds.toFixed(0)} s before: rejected requests may count against it`,
+      );
+    // A minute that is not asked for more than the figure, from rest; then one that is.
     const below = figure.requestsPerSecond * BELOW;
-    const { void: spoiled } = await this.#run(below, stepSeconds);
-    if (spoiled) return figure;
-    const { samples } = this.#runs.at(-1)!;
-    const passed = samples.filter(({ status }) => status !== 429);
-    if (judgeStep(below, stepSeconds, passed, slo).verdict === 'breaks') return undefined;
-    const refusedBelow = 1 - passed.length / Math.max(1, samples.length);
-    return { ...figure, quota: { ...figure.quota!, refusedBelow } };
+    const settle = Math.min(LONGEST_PAUSE_SECONDS, largest(this.#samples.map((one) => one.retryAfterSeconds ?? 0), 0));
+    if (this.#left() < confirmSeconds + settle) return unsure('its time was over before a minute was predicted');
+    const under = await this.#run(below, confirmSeconds, 0, { pauseSeconds: settle });
+    if (under.void) return unsure(under.void);
+    const waits = this.#samples.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? []);
+    if (figure.quota!.declared && smallest(waits) > confirmSeconds) {
+      const asPredicted = this.#samples.filter(({ status }) => status === 429).length;
+      const requests = this.#samples.length;
+      const what = 'rejected, as Retry-After said and its RateLimit headers declare';
+      this.#predicted = { requestsPerSecond: below, seconds: confirmSeconds, what, asPredicted, requests };
+      return asPredicted === requests ? figure : unsure('some were admitted before the wait that it named was over');
+    }
+    const admitted = this.#samples.filter(({ status }) => status !== 429);
+    if (judgeStep(below, confirmSeconds, admitted, slo).verdict === 'breaks') return undefined;
+    const rejected = this.#samples.length - admitted.length;
+    const expected = predictedRejections(figure.quota!, this.#samples);
+    const off = Math.round(largest([rejected - expected.most, expected.least - rejected, 0]));
+    this.#predicted = {
+      requestsPerSecond: below,
+      seconds: confirmSeconds,
+      what: `${Math.round(expected.least)} to ${Math.round(expected.most)} rejected, the others admitted`,
+      asPredicted: this.#samples.length - off,
+      requests: this.#samples.length,
+    };
+    if (off > UNPREDICTED * this.#samples.length) return undefined;
+    const quota = { ...figure.quota!, refusedBelow: rejected / Math.max(1, this.#samples.length) };
+    // Beyond it, a part has to be rejected: what is banned for a rejection is not, while none was.
+    const { windowSeconds = 0 } = quota;
+    const beyondSeconds = Math.max(24 + 2 * settle, Math.min(1.2 * windowSeconds, 80));
+    if (this.#left() < beyondSeconds) return { ...figure, quota };
+    const over = await this.#run(figure.requestsPerSecond * BEYOND, beyondSeconds, 0, { countsOnly: true, pauseSeconds: settle });
+    const rejections = over.limitedRate > slo.errorRate || beyondSeconds * over.offered < (limit ?? 0) * 1.1;
+    return rejections ? { ...figure, quota } : undefined;
   }
 
   #found(unchecked: Figure): Found {
@@ -360,11 +438,12 @@ class Search {
     return {
       limitedBy: 'saturation',
       ...figure,
+      ...(this.#predicted ? { prediction: this.#predicted } : {}),
       ...(collapse ? { collapse } : {}),
       ...(this.#atOnce === undefined ? {} : { atOnce: this.#atOnce, limitedBy: 'quota' as const }),
       gotFaster: this.#gotFaster,
-      watchedSeconds: Math.round(this.#seconds),
-      samples: this.#steps.reduce((sum, step) => sum + step.counted, 0),
+      watchedSeconds: Math.round(this.#load),
+      samples: sum(this.#steps.map((step) => step.counted)),
       steps: this.#steps,
     };
   }

@@ -1,5 +1,5 @@
 /** What latency does with depth and with the window's length: the shape that a mistake in the page query leaves. */
-import { theilSen, type Slope } from './slope.ts';
+import { largest, median, theilSen, type Slope } from './numbers.ts';
 
 /** One page that was read while walking. */
 export interface PageSample {
@@ -35,13 +35,6 @@ export interface DepthFinding {
 const FACTOR = 2.5;
 const LEAST_MS = 5;
 const BINS = 20;
-
-export const median = (values: readonly number[]): number => {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  if (sorted.length === 0) return NaN;
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
-};
 
 /**
  * Names the shape. Samples labelled `fresh`, `short` and `warm` are needed; `empty` ones, of windows of zero width, say
@@ -118,7 +111,7 @@ export function depthShape(samples: readonly PageSample[]): DepthFinding {
 
 /** Median latency over depth, in bins. */
 function curve(pages: readonly PageSample[]): { depth: number; p50Ms: number }[] {
-  const deepest = Math.max(0, ...pages.map(({ depth }) => depth));
+  const deepest = largest(pages.map(({ depth }) => depth), 0);
   const width = Math.max(1, Math.ceil((deepest + 1) / BINS));
   const bins = new Map<number, number[]>();
   for (const { depth, ms } of pages) {

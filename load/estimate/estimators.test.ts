@@ -2,14 +2,14 @@
 import { expect, test } from '@playwright/test';
 import { countOf, bucketOf, histogramOf, mergeHistograms, quantileBucket } from '../k6/lib/histogram.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
-import { drawLimiters } from '../verify/rate-limit.ts';
+import { drawLimiter } from '../zoo/limiters.ts';
 import { depthShape, type PageSample } from './depth.ts';
 import { identifyLimiter } from './limiter-fit.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterSettings } from './limiter-models.ts';
 import { type Probed } from './limiter-probe.ts';
-import { probeVirtually } from '../simulated/probe.ts';
+import { probeVirtually } from '../zoo/probe.ts';
 import { mergeParts } from './merge.ts';
-import { simulate, WorkQueue } from './queue.ts';
+import { simulate, WorkQueue } from '../zoo/queue.ts';
 import { judgeStep, saturation } from './step.ts';
 
 const SLO = { p99Ms: 500, errorRate: 0.001 };
@@ -34,7 +34,8 @@ function probe(settings: LimiterSettings, seed: number, lieSeconds = 0, maxSecon
 
 for (const kind of LIMITER_KINDS) {
   test(`limiter: a ${kind} is named, with its figures, at any round trip`, () => {
-    const drawn = drawLimiters(12, 7).filter((settings) => settings.kind === kind);
+    const random = randomSource(7);
+    const drawn = Array.from({ length: 12 }, (_, index) => drawLimiter(index, random)).filter((settings) => settings.kind === kind);
     for (const [index, settings] of drawn.entries()) {
       const found = identifyLimiter(probe(settings, index, 0, 120, [1, 20, 80][index]));
       expect(found.kind).toBe(kind);

@@ -1,11 +1,12 @@
 /** What steps say in the end: figures with their intervals, and what stands beside them. */
+import { largest, smallest } from './numbers.ts';
 import { bracketOf, pooled, totals } from './bracket.ts';
 import type { Found } from './search.ts';
 import type { Slo, Step } from './step.ts';
 import { binomialAtMost, LEAST_SAMPLES, moreThanChance, shareVerdict } from './verdict.ts';
 
 export type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
-  Partial<Pick<Found, 'unconfirmed' | 'model' | 'limitedBy' | 'quota'>>;
+  Partial<Pick<Found, 'unconfirmed' | 'limitedBy' | 'quota'>>;
 
 /** Steps end before a queue near its limit has settled, so what held may hold by some percent too much. */
 export const UNSETTLED = 0.94;
@@ -33,22 +34,8 @@ export function collapseOf(evidence: readonly Step[], slo: Slo): Found['collapse
   const collapsed = evidence
     .filter((step) => !step.void && step.saturatedAt !== undefined && step.saturatedAt < COLLAPSED * low)
     .sort((a, b) => a.offered - b.offered);
-  const answersPerSecond = Math.min(...collapsed.map((step) => step.saturatedAt!));
+  const answersPerSecond = smallest(collapsed.map((step) => step.saturatedAt!));
   return collapsed[0] && { from: collapsed[0].offered, answersPerSecond };
-}
-
-/** Nothing stopped it up to the highest rate. */
-export function highest(evidence: readonly Step[], slo: Slo, offered: number): Figure {
-  const holds = pooled(evidence, offered, offered, slo) === 'holds';
-  const figure = holds ? offered : bracketOf(evidence, slo).low;
-  return {
-    requestsPerSecond: figure,
-    interval: [figure, Infinity],
-    limitedBy: 'none-found',
-    basis: 'highest-tried',
-    confirmed: holds,
-    ...(holds ? {} : { unconfirmed: 'at the highest rate too few answers decide' }),
-  };
 }
 
 /** Ends where more can't be asked: what surely held stands. */
@@ -73,11 +60,12 @@ const SLIGHT = 0.3;
 /** The SLO holds at none of the rates. */
 export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
   const rates = evidence.map((step) => step.offered);
-  const lowest = Math.min(...rates);
-  const high = Math.min(bracketOf(evidence, slo).high, Math.max(...rates));
+  const lowest = smallest(rates);
+  const high = Math.min(bracketOf(evidence, slo).high, largest(rates));
   // Where the load shows, late answers may be its doing, and there may be fewer at a lower rate.
-  const quietMs = Math.min(...evidence.filter(({ offered }) => offered === lowest).map(({ p75Ms }) => p75Ms));
+  const quietMs = smallest(evidence.filter(({ offered }) => offered === lowest).map(({ p75Ms }) => p75Ms));
   const quiet = evidence.filter(({ p75Ms }) => p75Ms <= quietMs * NO_QUEUE + 2);
+  const limited = evidence.some(({ limitedRate }) => limitedRate > slo.errorRate);
   const slight = lowest <= SLIGHT * (saturationOf(evidence, slo) ?? Infinity);
   const sure = [1, 2, 4, 8].some((times) => {
     const upTo = quiet.filter(({ offered }) => offered <= lowest * times);
@@ -86,10 +74,12 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
   return {
     ...ordered(0, 0, high),
     basis: 'no-rate',
-    confirmed: sure && slight,
-    ...(sure && slight
-      ? {}
-      : { unconfirmed: 'the SLO surely held at no rate, and surely broke at none so low' }),
+    confirmed: sure && slight && !limited,
+    ...(limited
+      ? { unconfirmed: 'it answers 429 at every rate that was tried, and no quota predicts when' }
+      : sure && slight
+        ? {}
+        : { unconfirmed: 'the SLO surely held at no rate, and surely broke at none so low' }),
   };
 }
 
@@ -99,7 +89,7 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
  */
 export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Figure {
   const { requestsPerSecond: rate, basis, confirmed } = figure;
-  if (!confirmed || (basis !== 'queue-model' && basis !== 'bisection')) return figure;
+  if (!confirmed || basis !== 'bisection') return figure;
   const unsure = (unconfirmed: string): Figure => ({ ...figure, confirmed: false, unconfirmed });
   if (pooled(evidence, 0, rate * FAR_BELOW, slo) !== 'holds')
     return unsure('answers are late or fail at rates far below it as well');
@@ -110,7 +100,7 @@ export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Fi
     .filter((step) => step.offered > rate)
     .map((step) => totals([step]))
     .filter(({ failures, counted }) => shareVerdict(failures, counted, slo.errorRate) === 'breaks');
-  const share = Math.min(...above.map(({ failures, counted }) => failures / counted));
+  const share = smallest(above.map(({ failures, counted }) => failures / counted));
   if (above.length > 0 && binomialAtMost(below.failures, below.counted, share) > NO_FEWER)
     return unsure(`${said}, and it is not sure that they are fewer than above it`);
   return figure;

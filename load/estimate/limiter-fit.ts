@@ -3,6 +3,7 @@
  * answers; kinds that contradict none (almost) remain. The moments of the answers are known give or take a little.
  * A probe that was cut short did not ask all that tells the kinds apart: none is named then.
  */
+import { smallest } from './numbers.ts';
 import { mostAtOnce } from './at-once.ts';
 import { fitAll } from './limiter-candidates.ts';
 import { SLACK_MS } from './limiter-evidence.ts';
@@ -62,7 +63,7 @@ export function identifyLimiter({ seen, cutBy }: Probed): LimiterFinding {
 
   const fits = fitAll(seen);
   const explained = Object.fromEntries(fits.map((fit) => [fit.best.kind, 1 - fit.misses / requests]));
-  const least = Math.min(...fits.map((fit) => fit.misses));
+  const least = smallest(fits.map((fit) => fit.misses));
   // Within a few answers of the best: noise can make one kind miss an answer that it did give.
   const remaining = fits
     .filter((fit) => fit.misses <= TOLERATED * requests + 1 && fit.misses <= least + 2)

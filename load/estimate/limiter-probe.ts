@@ -2,6 +2,7 @@
  * The plan of questions that tells rate limiters apart in few requests. A generator: it yields what to send when, and
  * is given back what came; so k6 runs it against a target, and tests run it against a simulated limiter.
  */
+import { largest, smallest } from './numbers.ts';
 
 /** One request's outcome. Times in milliseconds since the probe began. */
 export interface Observation {
@@ -40,7 +41,7 @@ const CLOCK_MS = 0.5;
  */
 export function placeReplies(replies: readonly Reply[]): Observation[] {
   const least = (ok: boolean): number =>
-    Math.min(...replies.filter((one) => one.ok === ok).map(({ rttMs }) => rttMs));
+    smallest(replies.filter((one) => one.ok === ok).map(({ rttMs }) => rttMs));
   const bases = { ok: least(true), refused: least(false) };
   const wayMs = Math.min(bases.ok, bases.refused) / 2;
   const placed = replies.map(({ sentMs, rttMs, ok, retryAfterSeconds }) => {
@@ -67,8 +68,8 @@ const NEXT_MS = 1;
 /** Of requests sent at once the order is unknown: one moment for all, and those let through were the earlier ones. */
 function asOneMoment(group: readonly Observation[]): Observation[] {
   if (group.length === 1) return [...group];
-  const first = Math.min(...group.map((one) => one.atMs - one.slackMs));
-  const last = Math.max(...group.map((one) => one.atMs + one.slackMs));
+  const first = smallest(group.map((one) => one.atMs - one.slackMs));
+  const last = largest(group.map((one) => one.atMs + one.slackMs));
   // Half of them within half of the span: the edges are what a few were held up by.
   const atMs = group.reduce((sum, one) => sum + one.atMs, 0) / group.length;
   const slackMs = Math.max(1, Math.min((last - first) / 2, 2 * spread(group.map((one) => one.atMs))));
@@ -172,7 +173,7 @@ function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
       passed += admitted;
       if (admitted === got.length) {
         batch = Math.min(LARGEST_BATCH, batch * 2);
-        const slowest = Math.max(...got.map(({ rttMs }) => rttMs));
+        const slowest = largest(got.map(({ rttMs }) => rttMs));
         shaped = slowest > quickestMs + SHAPED_MS ? shaped + 1 : 0;
         if (shaped >= SHAPED_BATCHES) return passed;
         continue;

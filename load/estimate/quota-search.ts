@@ -1,12 +1,14 @@
 /** A quota needs no queue: what it lets through in the long run is the figure. */
 import { atOnceOf } from './at-once.ts';
 import { ordered, type Figure } from './figures.ts';
+import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
+import { largest, smallest, sum } from './numbers.ts';
 import { quotaOf, type Quota } from './quota.ts';
 import type { SearchSettings } from './search.ts';
 import type { Sample, Step } from './step.ts';
 
 /** A quota's windows are watched for so long at most, in confirmations. */
-const LONGEST_QUOTA = 8;
+const LONGEST_QUOTA = 3;
 const ATTEMPTS = 4;
 /** As many waits hold two releases: a wait is a window's rest, when its requests are used up. */
 const WAITS = 3;
@@ -29,14 +31,15 @@ export async function searchQuota(
   first: { readonly rate: number; readonly samples: readonly Sample[] },
 ): Promise<Figure | undefined> {
   const { confirmSeconds, stepSeconds, maxRate } = settings;
-  const most = LONGEST_QUOTA * confirmSeconds;
+  const longest = LONGEST_QUOTA * confirmSeconds;
   let samples = [...first.samples];
   const longEnough = (): number => {
     const wait = samples.reduce((longest, one) => Math.max(longest, one.retryAfterSeconds ?? 0), 0);
     const window = declaredBy(samples)?.windowSeconds ?? 0;
-    const needed = Math.max(window <= most / 2.2 ? 2.2 * window : 0, wait > stepSeconds ? WAITS * wait : 0);
-    return Math.min(most, Math.max(confirmSeconds, needed + (needed > 0 ? stepSeconds : 0)));
+    const needed = Math.max(window <= longest / 2.2 ? 2.2 * window : 0, wait > stepSeconds ? WAITS * wait : 0);
+    return Math.min(longest, Math.max(confirmSeconds, needed + (needed > 0 ? stepSeconds : 0)));
   };
+  let overloaded: Watched | undefined;
   let { rate } = first;
   let seconds = longEnough();
   let quota: Quota = { perSecond: 0, error: 1, settled: false, releases: 0 };
@@ -50,21 +53,25 @@ export async function searchQuota(
     if (atOnceOf(run.samples) !== undefined) return undefined;
     samples = [...samples, ...run.samples];
     quota = quotaOf(run.samples, seconds);
+    if (run.step.limitedRate >= OVERLOADED) overloaded = { samples: run.samples, seconds };
     if (!quota.settled) quota = declared(samples, run.samples, seconds) ?? quota;
-    seconds = Math.min(most, Math.max(longEnough(), seconds * 1.3));
+    seconds = Math.min(longest, Math.max(longEnough(), seconds * 1.3));
   }
+  // What it admits is known from windows, or has to be regular.
   let grew = 1;
   for (let more = 0; more < DOUBLINGS && paced(quota) && rate < maxRate; more += 1) {
     rate = Math.min(maxRate, rate * 2);
     const run = await watch(rate, stepSeconds);
     if (atOnceOf(run.samples) !== undefined) return undefined;
     const again = quotaOf(run.samples, stepSeconds);
+    if (run.step.limitedRate >= OVERLOADED) overloaded ??= { samples: run.samples, seconds: stepSeconds };
     if (!again.settled) break;
     grew = again.perSecond / quota.perSecond;
     quota = again;
     if (grew < GROWS) break;
   }
   if (grew > A_SHARE) return undefined;
+  if (paced(quota) && overloaded && irregular(overloaded)) return undefined;
   const { perSecond, error, settled } = quota;
   return {
     ...ordered(perSecond, perSecond * (1 - error), perSecond * (1 + error)),
@@ -104,4 +111,64 @@ function declared(all: readonly Sample[], run: readonly Sample[], seconds: numbe
     windowSeconds,
     declared: true,
   };
+}
+
+/** A quota admits the same again and again; what depends on how long answers take varies as those do. */
+const IRREGULAR = 0.3;
+const WIDTHS_SECONDS = Array.from({ length: 75 }, (_, index) => 0.4 * 1.05 ** index);
+const LEAST_WIDTHS = 6;
+const ENOUGH_ADMITTED = 10;
+const OVERLOADED = 0.4;
+
+/** Whether the numbers admitted under overload vary, in stretches of any length, about as much as independent events do. */
+function irregular({ samples, seconds }: Watched): boolean {
+  const from = samples.find(({ status }) => status === 429)?.dueMs ?? Infinity;
+  const admitted = samples.flatMap(({ status, dueMs }) => (status !== 429 && dueMs > from ? [dueMs] : []));
+  const span = seconds * 1000 - from;
+  const spreads = WIDTHS_SECONDS.flatMap((width) => {
+    const mean = (admitted.length * width * 1000) / span;
+    const steps = Math.floor(((span / 1000 / width) - 1) * 4);
+    if (span < LEAST_WIDTHS * width * 1000 || mean < ENOUGH_ADMITTED) return [];
+    const counts = Array.from({ length: steps + 1 }, (_, step) => {
+      const start = from + step * width * 250;
+      return admitted.filter((dueMs) => dueMs >= start && dueMs < start + width * 1000).length;
+    });
+    const own = sum(counts) / counts.length;
+    return [sum(counts.map((count) => (count - own) ** 2)) / counts.length / own];
+  });
+  return spreads.length > 0 && smallest(spreads) > IRREGULAR;
+}
+
+interface Watched {
+  readonly samples: readonly Sample[];
+  readonly seconds: number;
+}
+
+const PHASES = 12;
+
+/**
+ * How many of a run from rest such a quota rejects, at least and at most: of windows neither kind nor phase is known,
+ * and of a burst not more than about how many.
+ */
+export function predictedRejections(
+  { perSecond, limit, windowSeconds, burst = 1 }: Quota,
+  samples: readonly Sample[],
+): { readonly least: number; readonly most: number } {
+  const sentMs = samples.map((one) => one.dueMs + one.latencyMs - one.serviceMs).sort((a, b) => a - b);
+  const windowMs = (windowSeconds ?? 0) * 1000;
+  const limiters =
+    limit === undefined || windowMs === 0
+      ? [burst * 2 + 2, burst, Math.max(1, burst / 2)].flatMap((held) => [
+          createLimiter({ kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst: held }),
+          createLimiter({ kind: 'sliding-log', limit: Math.round(held), windowMs: (held * 1000) / perSecond }),
+        ])
+      : LIMITER_KINDS.flatMap((kind) =>
+          Array.from({ length: PHASES }, (_, phase) =>
+            createLimiter({ kind, limit, windowMs, phaseMs: (phase * windowMs) / PHASES }),
+          ),
+        );
+  const rejected = limiters.map(
+    (limiter) => sentMs.filter((atMs) => limiter.ask(1e7 * windowMs + atMs) > 0).length,
+  );
+  return { least: smallest(rejected), most: largest(rejected) };
 }

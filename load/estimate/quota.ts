@@ -2,6 +2,7 @@
  * What a quota lets through in the long run, read from one run that asks for more than that. Where it lets through in
  * windows, only whole ones count: from one release to another. How the phase lay to the run then doesn't matter.
  */
+import { largest } from './numbers.ts';
 import type { Sample } from './step.ts';
 
 export interface Quota {
@@ -14,6 +15,8 @@ export interface Quota {
   readonly releases: number;
   readonly limit?: number;
   readonly windowSeconds?: number;
+  /** Admitted from rest at a time, beyond what it admits in the long run. */
+  readonly burst?: number;
   /** The share of Poisson arrivals that it refuses at a rate just below it. */
   readonly refusedBelow?: number;
   /** By its headers, as its window is too long to watch. */
@@ -42,9 +45,8 @@ export function quotaOf(samples: readonly Sample[], seconds: number): Quota {
   const firstRefusedMs = sent.find(({ ok }) => !ok)?.atMs ?? seconds * 1000;
   // A refusal that the run's end cut short is a long one too.
   const endMs = seconds * 1000;
-  const longest = Math.max(
-    0,
-    ...waits.map((one) => one.atMs - one.fromMs),
+  const longest = largest(
+    waits.map((one) => one.atMs - one.fromMs),
     since === undefined ? 0 : endMs - since,
   );
   const passed = (fromMs: number, toMs: number): number =>
@@ -59,6 +61,7 @@ export function quotaOf(samples: readonly Sample[], seconds: number): Quota {
       perSecond,
       error: 0.03 + 1 / Math.sqrt(Math.max(1, count)) / 4,
       settled,
+      burst: Math.max(1, passed(0, firstRefusedMs) - (perSecond * firstRefusedMs) / 1000),
       releases: waits.length,
     };
   }
@@ -77,7 +80,7 @@ export function quotaOf(samples: readonly Sample[], seconds: number): Quota {
   const perSecond = (count * 1000) / (last - first);
   // Arrivals are a pace apart: a release is seen so much late, at either end.
   const paceMs = endMs / Math.max(1, sent.length);
-  const unequal = Math.max(...spans.map((one) => Math.abs((one.count * 1000) / one.ms / perSecond - 1)));
+  const unequal = largest(spans.map((one) => Math.abs((one.count * 1000) / one.ms / perSecond - 1)));
   return {
     perSecond,
     error: 0.01 + (2 * paceMs) / (last - first) + unequal / 2,

@@ -1,4 +1,5 @@
 /** Limiters that delay instead of refusing: what they hold back comes out at an even pace. */
+import { largest, smallest } from './numbers.ts';
 import type { Observation } from './limiter-probe.ts';
 
 export interface Shaper {
@@ -21,7 +22,7 @@ export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
   const times = seen.flatMap(({ ok, rttMs, sentMs }) =>
     ok && rttMs !== undefined && sentMs !== undefined ? [{ rttMs, sentMs, doneMs: sentMs + rttMs }] : [],
   );
-  const quickest = Math.min(...times.map(({ rttMs }) => rttMs));
+  const quickest = smallest(times.map(({ rttMs }) => rttMs));
   const left = times
     .filter(({ rttMs }) => rttMs > quickest + HELD_MS)
     .map(({ doneMs }) => doneMs)
@@ -44,6 +45,6 @@ export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
     .slice(0, 3);
   const soon = apart.some((ms) => Math.abs(ms / paceMs - 1) < EVEN);
   const orOneWorker = quickest >= paceMs * 0.95 && (quickest > paceMs * 1.15 && soon ? true : 'rather');
-  const held = Math.max(...times.map(({ rttMs }) => (rttMs - quickest) / paceMs));
+  const held = largest(times.map(({ rttMs }) => (rttMs - quickest) / paceMs));
   return { ratePerSecond: Number((1000 / paceMs).toPrecision(3)), heldBack: Math.round(held), orOneWorker };
 }

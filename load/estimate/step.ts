@@ -1,5 +1,5 @@
 /** One step of a capacity search: what its requests say about the target, and whether the generator was up to it. */
-import { quantile } from './queue.ts';
+import { quantile } from './numbers.ts';
 import { moreThanChance, shareVerdict, type Verdict } from './verdict.ts';
 
 /** What became of one request that was due at dueMs after the step's start. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import type { ClientReport } from '../../certify/client/report.ts';
-import { test } from '../setting.ts';
+import { test } from '../zoo/setting.ts';
 
 /** Where the ways of clients part; by hand all of them: npm run certify-client -- --command "sh load/k6/collect.sh". */
 const TELLING = [

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { baseEnvironment, K6_OFFLINE, runK6, scriptPath } from '../run/k6-run.ts';
-import { load, setting, test } from '../setting.ts';
-import { openSession } from '../verify/session.ts';
+import { load, setting, test } from '../zoo/setting.ts';
+import { openSession } from '../zoo/setting.ts';
 
 const run = promisify(execFile);
 const SCRIPTS = ['arrivals', 'poll', 'ramp', 'rate-limit', 'smoke', 'soak', 'spike', 'token', 'walks'];

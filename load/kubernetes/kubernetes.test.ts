@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import type { Merged } from '../estimate/merge.ts';
 import { K6_OFFLINE } from '../run/k6-run.ts';
-import { load, setting, test } from '../setting.ts';
-import { openSession, OPTIONS } from '../verify/session.ts';
+import { load, setting, test } from '../zoo/setting.ts';
+import { openSession, OPTIONS } from '../zoo/setting.ts';
 import type { TestRun } from './testrun.ts';
 import { writeKubernetes } from './write.ts';
 

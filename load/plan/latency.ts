@@ -2,7 +2,6 @@
  * What polls wait, by formula. Polls that are spread over their whole interval are independent callers: Erlang's
  * queue. Polls that come within a part of it are a burst: work piles up while it comes faster than it is done.
  */
-import { lateShare } from '../estimate/erlang.ts';
 import type { Pages } from './pages.ts';
 
 export interface Servers {
@@ -108,3 +107,17 @@ function normalBelow(z: number): number {
 
 const logNormalBelow = (z: number): number =>
   z > -6 ? Math.log(normalBelow(z)) : (-z * z) / 2 - 0.9189385332 - Math.log(-z);
+
+/**
+ * Erlang's queue: the share of requests that take longer than t seconds; mu: what one worker does a second, rate: below
+ * workers × mu.
+ */
+export function lateShare(workers: number, mu: number, rate: number, t: number): number {
+  const load = rate / mu;
+  let blocked = 1;
+  for (let k = 1; k <= workers; k += 1) blocked = (load * blocked) / (k + load * blocked);
+  const waits = blocked / (1 - (load / workers) * (1 - blocked));
+  const spare = (workers - 1) * mu - rate;
+  const both = Math.abs(spare) < 1e-9 ? mu * t : (mu / spare) * (1 - Math.exp(-spare * t));
+  return Math.exp(-mu * t) * (1 + waits * both);
+}

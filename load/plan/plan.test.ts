@@ -1,6 +1,7 @@
 /** The plan against a discrete simulation of the same tenants: utilisation within 10 %, p99 within 25 %. */
 import { expect, test } from '@playwright/test';
-import { quantile, WorkQueue } from '../estimate/queue.ts';
+import { quantile } from '../estimate/numbers.ts';
+import { WorkQueue } from '../zoo/queue.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
 import type { Habits } from './demand.ts';
 import { plan, type Measured } from './plan.ts';

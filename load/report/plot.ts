@@ -1,4 +1,5 @@
 /** Plots as inline SVG: no script, colours from the page's own sheet. */
+import { largest, smallest } from '../estimate/numbers.ts';
 import { Markup, markup } from '../../certify/render/markup.ts';
 
 export interface Series {
@@ -63,8 +64,8 @@ export function plot({ title, x, y, series, level, figure, logY }: Plot): Markup
   const within = figure ? [figure.from, figure.at, figure.to].filter(Number.isFinite) : [];
   const xs = [0, ...all.map(([a]) => a), ...within];
   const ys = [...all.map(([, b]) => (logY ? Math.max(b, 0.1) : b)), ...(level ? [level.at] : [])];
-  const [low, high] = [Math.min(...ys), Math.max(...ys)];
-  const xTicks = linearTicks(Math.min(...xs), Math.max(...xs) || 1, 6);
+  const [low, high] = [smallest(ys), largest(ys)];
+  const xTicks = linearTicks(smallest(xs), largest(xs) || 1, 6);
   const yTicks = logY
     ? logTicks(low, high > low ? high : low * 2)
     : linearTicks(Math.min(0, low), high || 1, 5);

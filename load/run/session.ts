@@ -1,6 +1,6 @@
 /** What every scenario runs with: k6, the prepared target, the settings, and a place to tell progress to. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { quantile } from '../estimate/queue.ts';
+import { quantile } from '../estimate/numbers.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';

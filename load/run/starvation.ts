@@ -1,5 +1,5 @@
 /** Whether the generator or its machine, and not the target, shaped what a run shows. */
-import { quantile } from '../estimate/queue.ts';
+import { quantile } from '../estimate/numbers.ts';
 import { failed, WARM_UP, type Slo } from '../estimate/step.ts';
 import type { Arrival, K6Run } from './k6-run.ts';
 import type { Pressure } from './machine.ts';

@@ -1,16 +1,14 @@
 /** capacity: the highest arrival rate at which the SLO holds and answers stay right. */
+import { setTimeout } from 'node:timers/promises';
 import { searchCapacity } from '../estimate/capacity.ts';
 import type { Quota } from '../estimate/quota.ts';
-import type { Found } from '../estimate/search.ts';
+import { SEARCH_DEFAULTS, type Found } from '../estimate/search.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import type { Session } from '../run/session.ts';
 import { FLAGS } from './flags.ts';
 import type { Scenario, ScenarioOptions } from './scenario.ts';
 import { perSecond, quantiles } from './words.ts';
-
-/** Of load in one search, at thoroughness 1. */
-const LONGEST_SECONDS = 900;
 
 export const capacity: Scenario = {
   about: 'the highest arrival rate at which the SLO holds',
@@ -59,9 +57,10 @@ async function search(
   { startRate, maxRate, thoroughness }: ScenarioOptions,
   clients: LoadConfig['clients'],
 ): Promise<CapacityFigure> {
-  const { slo, seed } = session.settings;
+  const { slo } = session.settings;
   const found = await searchCapacity(
-    async (rate, seconds, countsOnly) => {
+    async (rate, seconds, { countsOnly, pauseSeconds = 0 } = {}) => {
+      if (pauseSeconds > 0) await setTimeout(pauseSeconds * 1000, undefined, { signal: session.signal });
       // Where answers are only counted, nothing is repeated for how late they were.
       const vus = Math.min(session.settings.maxVUs, Math.ceil(rate) + 20);
       const run = countsOnly
@@ -76,14 +75,14 @@ async function search(
     },
     {
       slo,
-      seed,
       startRate,
       maxRate,
-      bracketSeconds: 4 * thoroughness,
-      overloadSeconds: 15 * thoroughness,
-      stepSeconds: 12 * thoroughness,
-      confirmSeconds: 30 * thoroughness,
-      maxSeconds: LONGEST_SECONDS * thoroughness,
+      bracketSeconds: SEARCH_DEFAULTS.bracketSeconds * thoroughness,
+      overloadSeconds: SEARCH_DEFAULTS.overloadSeconds * thoroughness,
+      stepSeconds: SEARCH_DEFAULTS.stepSeconds * thoroughness,
+      confirmSeconds: SEARCH_DEFAULTS.confirmSeconds * thoroughness,
+      maxSeconds: SEARCH_DEFAULTS.maxSeconds * thoroughness,
+      tell: (line) => session.tell(`  ${line}`),
     },
   );
   return { ...found, clients: clients.length, slo };

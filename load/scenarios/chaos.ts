@@ -1,6 +1,6 @@
 /** Open arrivals while the target fails and heals again and again: what it refuses, serves and forgets meanwhile. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { median } from '../estimate/depth.ts';
+import { largest, median, smallest } from '../estimate/numbers.ts';
 import { failed } from '../estimate/step.ts';
 import { watchMetrics, type Reading } from '../run/metrics.ts';
 import { Unreachable } from '../run/ask.ts';
@@ -119,12 +119,12 @@ function sayOutages(
 ): string {
   const seconds = (ms: number): string => (ms / 1000).toFixed(1);
   const lengths = outages.map(({ beganAtMs, endedAtMs }) => endedAtMs - beganAtMs);
-  const slowest = Math.max(...outages.map(({ endedAtMs, servedMs = endedAtMs }) => servedMs - endedAtMs));
+  const slowest = largest(outages.map(({ endedAtMs, servedMs = endedAtMs }) => servedMs - endedAtMs));
   const counts = new Map<number, number>();
   for (const { status } of refused) counts.set(status, (counts.get(status) ?? 0) + 1);
   const answers = [...counts].map(([status, count]) => `${status || 'no answer'} × ${count}`);
   return [
-    `${outages.length} outages of ${seconds(Math.min(...lengths))} to ${seconds(Math.max(...lengths))} s: ${answers.join(', ')}`,
+    `${outages.length} outages of ${seconds(smallest(lengths))} to ${seconds(largest(lengths))} s: ${answers.join(', ')}`,
     `served again after ${seconds(slowest)} s at most`,
   ].join('; ');
 }

@@ -1,5 +1,5 @@
 /** What runs of open arrivals show: latency over time, and thresholds that broke. */
-import { quantile } from '../estimate/queue.ts';
+import { quantile } from '../estimate/numbers.ts';
 import { failed, type Sample } from '../estimate/step.ts';
 
 const BINS = 40;

@@ -1,6 +1,7 @@
 /** paging: what a page costs by depth, page size and window, and which mistake would cost so. */
 import { formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
-import { depthShape, median, type DepthFinding, type PageSample } from '../estimate/depth.ts';
+import { depthShape, type DepthFinding, type PageSample } from '../estimate/depth.ts';
+import { median } from '../estimate/numbers.ts';
 import type { Walk } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
 import { VoidRun, type Session } from '../run/session.ts';

@@ -1,5 +1,5 @@
 /** soak: even load for a long time. What drifts, leaks, freezes or expires shows here; arrivals wait for nobody. */
-import { median } from '../estimate/depth.ts';
+import { median } from '../estimate/numbers.ts';
 import { judgeStep } from '../estimate/step.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
 import { FLAGS } from './flags.ts';

@@ -1,5 +1,5 @@
 /** spike: as many times the rate for a third of the run; the last part has to be as good as the SLO again. */
-import { quantile } from '../estimate/queue.ts';
+import { quantile } from '../estimate/numbers.ts';
 import { failed } from '../estimate/step.ts';
 import { FLAGS } from './flags.ts';
 import { overTime } from './over-time.ts';

@@ -1,5 +1,5 @@
 /** token: the token endpoint by itself. */
-import { quantile } from '../estimate/queue.ts';
+import { quantile } from '../estimate/numbers.ts';
 import { judgeStep } from '../estimate/step.ts';
 import { arrivalsOf } from '../run/k6-run.ts';
 import { VoidRun } from '../run/session.ts';

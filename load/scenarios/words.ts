@@ -1,5 +1,5 @@
 /** Figures as people read them. */
-import { quantile } from '../estimate/queue.ts';
+import { quantile } from '../estimate/numbers.ts';
 import { VoidRun } from '../run/session.ts';
 
 export const perSecond = (rate: number): string => `${rate >= 100 ? rate.toFixed(0) : rate.toFixed(1)}/s`;

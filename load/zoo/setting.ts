@@ -1,14 +1,18 @@
-/** What the tests with k6 share: k6, the command line as a user runs it, a simulated server with a place for results. */
+/** What the tests with k6 share: k6, the command line as a user runs it, a simulated server with a place for results, a session. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test as base } from '@playwright/test';
-import { findK6 } from './run/find-k6.ts';
-import { startSimulatedServer, type SimulatedServer } from './simulated/start.ts';
-import type { SimulatedSettings } from './simulated/server.ts';
-import type { LoadResult } from './result.ts';
+import { resolveTarget } from '../../engine/target/target.ts';
+import type { LoadResult } from '../result.ts';
+import { findK6 } from '../run/find-k6.ts';
+import { prepare } from '../run/prepare.ts';
+import { Session, type LoadSettings } from '../run/session.ts';
+import type { Scenario, ScenarioOptions } from '../scenarios/scenario.ts';
+import type { SimulatedSettings } from './server.ts';
+import { startSimulatedServer, type SimulatedServer } from './start.ts';
 
 const MISSING = 'k6 is not there: npm run load -- install-k6';
 
@@ -25,7 +29,7 @@ export const test = base.extend<{ readonly k6: string }>({
   ],
 });
 
-const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
 /** Runs the command line as a user does; `meanwhile` may end it. */
 export async function load(
@@ -61,3 +65,38 @@ export async function setting(settings: SimulatedSettings) {
     },
   };
 }
+
+export const DEFAULTS: LoadSettings = {
+  slo: { p99Ms: 500, errorRate: 0.001 },
+  pageSize: 100,
+  seed: 1,
+  judgeEvery: 10,
+  timeoutSeconds: 10,
+  maxVUs: 2000,
+};
+
+export async function openSession(
+  k6: string,
+  target: unknown,
+  settings: Partial<LoadSettings> = {},
+  { window }: Pick<Scenario, 'window'> = {},
+): Promise<Session> {
+  const prepared = await prepare(await resolveTarget(target), window);
+  return new Session(k6, prepared, { ...DEFAULTS, ...settings }, () => {});
+}
+
+/** What scenarios run with here, where a test does not say otherwise. */
+export const OPTIONS: ScenarioOptions = {
+  startRate: 20,
+  maxRate: 1000,
+  thoroughness: 0.3,
+  pageSize: 10,
+  maxPages: 10,
+  tables: false,
+  maxRequests: 100,
+  maxSeconds: 10,
+  requestsPerSecond: 100,
+  seconds: 4,
+  spikeFactor: 2,
+  headSeconds: 300,
+};

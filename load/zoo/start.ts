@@ -15,7 +15,7 @@ export interface SimulatedServer extends AsyncDisposable {
 }
 
 export async function startSimulatedServer(settings: SimulatedSettings): Promise<SimulatedServer> {
-  const main = fileURLToPath(new URL('./main.ts', import.meta.url));
+  const main = fileURLToPath(new URL('./server.ts', import.meta.url));
   const child = spawn(
     process.execPath,
     ['--import', import.meta.resolve('tsx'), main, JSON.stringify(settings)],

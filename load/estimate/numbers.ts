@@ -1,4 +1,32 @@
-/** Theil–Sen: the median of the slopes between pairs, which no few odd points move, and what surely holds it. */
+/** What numbers have in common: quantiles, medians, extremes of lists of any length, slopes. */
+
+/** The nearest-rank quantile of sorted numbers; NaN for none. */
+export function quantile(sorted: ArrayLike<number>, share: number): number {
+  return sorted[Math.max(0, Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1))] ?? NaN;
+}
+
+export const median = (values: readonly number[]): number => {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  if (sorted.length === 0) return NaN;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+};
+
+export const sum = (values: Iterable<number>): number => {
+  let all = 0;
+  for (const value of values) all += value;
+  return all;
+};
+
+/** Of lists of any length: a spread into Math.min exceeds the call stack beyond some 100,000 values. */
+export const smallest = (values: Iterable<number>, from = Infinity): number => {
+  for (const value of values) if (value < from) from = value;
+  return from;
+};
+export const largest = (values: Iterable<number>, from = -Infinity): number => {
+  for (const value of values) if (value > from) from = value;
+  return from;
+};
 
 export interface Slope {
   readonly slope: number;

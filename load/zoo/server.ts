@@ -3,8 +3,10 @@
  * Speaks the token endpoint and the screenings endpoint as far as load needs them; it is no reference.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { performance } from 'node:perf_hooks';
-import { serviceTimes, WorkQueue, type ServiceSettings } from '../estimate/queue.ts';
+import { fileURLToPath } from 'node:url';
+import { serviceTimes, WorkQueue, type ServiceSettings } from './queue.ts';
 import { createLimiter, type Limiter, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { randomSource } from '../k6/lib/random.ts';
 import { pageCost, type PagingDefect } from './paging-defects.ts';
@@ -223,4 +225,15 @@ function send(
 ): void {
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers });
   response.end(JSON.stringify(body));
+}
+
+/** In a process of its own: settings as JSON in the argument, `{"port":N}` when it listens. */
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const own = createSimulatedServer(JSON.parse(process.argv[2] ?? '{}') as SimulatedSettings);
+  own.keepAliveTimeout = 60_000;
+  own.listen(0, '127.0.0.1', 4096, () => {
+    console.log(JSON.stringify({ port: (own.address() as AddressInfo).port }));
+  });
+  // The parent's end closes standard input: never outlive it.
+  process.stdin.on('end', () => process.exit(0)).resume();
 }

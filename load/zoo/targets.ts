@@ -4,14 +4,9 @@
  */
 import type { RunStep } from '../estimate/search.ts';
 import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
-import {
-  quantile,
-  serviceTimes,
-  sharedLatencies,
-  WorkQueue,
-  type ServiceSettings,
-} from '../estimate/queue.ts';
+import { quantile } from '../estimate/numbers.ts';
 import { failed, type Sample, type Slo } from '../estimate/step.ts';
+import { serviceTimes, sharedLatencies, WorkQueue, type ServiceSettings } from './queue.ts';
 import { exponential, poissonArrivals, randomSource } from '../k6/lib/random.ts';
 
 export interface Answer {
@@ -38,8 +33,8 @@ export const inOrder =
 export function stepsAgainst(target: VirtualRuns, seed: number): RunStep {
   let nowMs = 0;
   let step = seed * 1000;
-  return async (requestsPerSecond, seconds) => {
-    const startMs = nowMs;
+  return async (requestsPerSecond, seconds, { pauseSeconds = 0 } = {}) => {
+    const startMs = nowMs + pauseSeconds * 1000;
     let endMs = startMs + seconds * 1000;
     const due = poissonArrivals((step += 1), requestsPerSecond, seconds);
     const answers = target(due.map((dueMs) => startMs + dueMs));
@@ -124,6 +119,44 @@ export function collapsing(settings: OverloadSettings, seed: number): VirtualTar
     while (place > 0 && open[place - 1]! > doneMs) place -= 1;
     open.splice(place, 0, doneMs);
     return { latencyMs: doneMs - atMs, status: 200 };
+  };
+}
+
+/** For some seconds no connection is had. */
+export function stopping(
+  { fromSeconds, forSeconds }: { readonly fromSeconds: number; readonly forSeconds: number },
+  rest: VirtualTarget,
+): VirtualTarget {
+  return (atMs) =>
+    atMs >= fromSeconds * 1000 && atMs < (fromSeconds + forSeconds) * 1000
+      ? { latencyMs: 1, status: 0 }
+      : rest(atMs);
+}
+
+/** Admits so many at the same time as keeps answers quick: one more for each quick answer, a tenth fewer for a slow one. */
+export function adaptive(service: ServiceSettings, { slowMs }: { readonly slowMs: number }, seed: number): VirtualTarget {
+  const rest = queueing(service, seed);
+  let most = service.workers * 4;
+  let open: { doneMs: number; latencyMs: number }[] = [];
+  return (atMs) => {
+    for (const { doneMs, latencyMs } of open)
+      if (doneMs <= atMs) most = latencyMs > slowMs ? Math.max(service.workers, most * 0.9) : Math.min(200, most + 1 / most);
+    open = open.filter(({ doneMs }) => doneMs > atMs);
+    if (open.length >= Math.floor(most)) return { latencyMs: 1, status: 429, retryAfterSeconds: 1 };
+    const { latencyMs } = rest(atMs);
+    open.push({ doneMs: atMs + latencyMs, latencyMs });
+    return { latencyMs, status: 200 };
+  };
+}
+
+/** A rejection begins a time in which all is rejected. */
+export function banning(settings: { readonly limit: number; readonly windowMs: number; readonly outMs: number }): VirtualTarget {
+  const limiter = createLimiter({ kind: 'sliding-log', ...settings });
+  let untilMs = -Infinity;
+  return (atMs) => {
+    if (atMs >= untilMs && limiter.ask(atMs) === 0) return { latencyMs: 5, status: 200 };
+    if (atMs >= untilMs) untilMs = atMs + settings.outMs;
+    return { latencyMs: 1, status: 429, retryAfterSeconds: Math.ceil((untilMs - atMs) / 1000) };
   };
 }
 

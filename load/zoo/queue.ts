@@ -53,36 +53,6 @@ export function simulate(
   }));
 }
 
-/** Workers that take requests one after the other, or that all requests under way share evenly. */
-export interface Workers {
-  readonly workers: number;
-  readonly discipline: 'in-turn' | 'shared';
-}
-
-/** The nearest-rank quantile of sorted numbers; NaN for none. */
-export function quantile(sorted: ArrayLike<number>, share: number): number {
-  return sorted[Math.max(0, Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1))] ?? NaN;
-}
-
-/** Latencies of a queue over a run, in order of arrival, for any draw of service times. */
-export function latencies(
-  { workers, discipline }: Workers,
-  draw: () => number,
-  requestsPerSecond: number,
-  requests: number,
-  random: () => number,
-): Float64Array {
-  const arrivals = new Float64Array(requests);
-  let atMs = 0;
-  for (let index = 0; index < requests; index += 1) {
-    atMs += exponential(random, 1000 / requestsPerSecond);
-    arrivals[index] = atMs;
-  }
-  if (discipline === 'shared') return sharedLatencies(workers, draw, arrivals);
-  const queue = new WorkQueue(workers);
-  return arrivals.map((arrivedMs) => queue.finishAt(arrivedMs, draw()) - arrivedMs);
-}
-
 /**
  * Latencies where all requests share the workers evenly. Each gets the same work done in the same time, so they end in
  * the order of the work at which they do: what was done for each until they came, and their own.
@@ -121,26 +91,4 @@ export function sharedLatencies(
   }
   workUntil(Infinity);
   return found;
-}
-
-/**
- * The highest arrival rate, per second, at which the long run's p99 stays below p99Ms: bisection over simulations.
- * saturationPerSecond bounds it from above; 0 where even a rare request is too slow.
- */
-export function sustainedRate(
-  workers: Workers,
-  draw: () => number,
-  saturationPerSecond: number,
-  p99Ms: number,
-  requests: number,
-  random: () => number,
-): number {
-  let [held, broken] = [0, saturationPerSecond];
-  for (let round = 0; round < 9; round += 1) {
-    const rate = round === 0 ? saturationPerSecond * 0.9 : (held + broken) / 2;
-    const sorted = latencies(workers, draw, rate, requests, random).sort();
-    if (quantile(sorted, 0.99) < p99Ms) held = rate;
-    else broken = rate;
-  }
-  return (held + broken) / 2;
 }

@@ -1,0 +1,13 @@
+/** A few servers of each family of the zoo: what is said with confidence is right. */
+import { expect, test } from '@playwright/test';
+import { FAMILIES, visit } from './accuracy.ts';
+
+/** One in fifty may be wrong: more seeds are for the command that prints the table. */
+const DRAWN = 1;
+
+for (const family of FAMILIES) {
+  test(`zoo: ${family}: right, or undecided and says so`, async () => {
+    for (const { name, truth, found, verdict } of await visit(family, 5, DRAWN))
+      expect(verdict, `${name}: truth ${truth}, found ${found}`).not.toBe('wrong');
+  });
+}

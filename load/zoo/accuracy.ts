@@ -1,0 +1,94 @@
+/**
+ * The zoo: simulated servers whose truth is known, drawn by a seed, and one runner that holds the estimators against
+ * them in virtual time. `npm run load -- accuracy` prints the table; a few of each are in every run of the tests.
+ */
+import { randomSource } from '../k6/lib/random.ts';
+import { textTable } from '../scenarios/words.ts';
+import { CAPACITY_SERVERS } from './capacities.ts';
+import { DEPTH_SERVERS } from './depths.ts';
+import { LIMITER_SERVERS } from './limiters.ts';
+
+export interface Judged {
+  /** In words. */
+  readonly found: string;
+  /** Of the figure, as a share; absent where the truth is no figure. */
+  readonly error?: number | undefined;
+  /** Wrong is what was said with confidence; what is open, or says that it is not confirmed, is undecided. */
+  readonly verdict: 'right' | 'undecided' | 'wrong';
+  /** Seconds on the simulated clock. */
+  readonly seconds?: number;
+}
+
+export interface ZooServer {
+  readonly name: string;
+  readonly truth: string;
+  readonly judge: () => Judged | Promise<Judged>;
+}
+
+/** Draws the server of an index: the same seed draws the same. */
+export type Draw = (index: number, random: () => number, seed: number) => ZooServer;
+
+export const ZOO = { ...CAPACITY_SERVERS, ...LIMITER_SERVERS, ...DEPTH_SERVERS } satisfies Record<string, Draw>;
+export type Family = keyof typeof ZOO;
+export const FAMILIES = Object.keys(ZOO) as Family[];
+
+export interface Row extends Omit<ZooServer, 'judge'>, Judged {
+  readonly family: Family;
+}
+
+export async function visit(family: Family, servers: number, seed: number): Promise<Row[]> {
+  const random = randomSource(seed * 7919 + FAMILIES.indexOf(family));
+  const rows: Row[] = [];
+  for (let index = 0; index < servers; index += 1) {
+    const { judge, ...named } = ZOO[family](index, random, seed * 100 + index);
+    rows.push({ family, ...named, ...(await judge()) });
+  }
+  return rows;
+}
+
+const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
+const MOST_WRONG = 0.02;
+const MOST_UNDECIDED = 0.25;
+
+/** A row a server where they are few or not right, a row a family, and whether the zoo is known well enough. */
+export function accuracyTable(rows: readonly Row[], all: boolean): { text: string; ok: boolean } {
+  const shown = rows.filter(({ verdict }) => all || verdict !== 'right');
+  const details = textTable(
+    ['family', 'server', 'truth', 'found', 'error', 's', 'verdict'],
+    shown.map(({ family, name, truth, found, error, seconds, verdict }) => [
+      family,
+      name,
+      truth,
+      found,
+      error === undefined ? '' : percent(error),
+      seconds ?? '',
+      verdict,
+    ]),
+  );
+  const families = [...new Set(rows.map(({ family }) => family))].map((family) => rows.filter((row) => row.family === family));
+  const summary = textTable(
+    ['family', 'servers', 'right', 'undecided', 'wrong', 'median error', 'worst of the right', 'longest s'],
+    [...families, ...(families.length > 1 ? [rows] : [])].map((some) => {
+      const count = (verdict: Judged['verdict']): number => some.filter((row) => row.verdict === verdict).length;
+      const errors = some
+        .filter(({ verdict, error }) => verdict === 'right' && error !== undefined)
+        .map(({ error }) => Math.abs(error!))
+        .sort((a, b) => a - b);
+      return [
+        some === rows ? 'all' : some[0]!.family,
+        some.length,
+        count('right'),
+        count('undecided'),
+        count('wrong'),
+        errors.length === 0 ? '' : percent(errors[errors.length >> 1]!),
+        errors.length === 0 ? '' : percent(errors.at(-1)!),
+        Math.max(...some.map(({ seconds = 0 }) => seconds)) || '',
+      ];
+    }),
+  );
+  const share = (verdict: Judged['verdict']): number => rows.filter((row) => row.verdict === verdict).length / rows.length;
+  return {
+    text: `${shown.length > 0 ? `${details}\n\n` : ''}${summary}`,
+    ok: share('wrong') <= MOST_WRONG && share('undecided') <= MOST_UNDECIDED,
+  };
+}

@@ -1,0 +1,280 @@
+/** Servers of the zoo whose capacity is known: what real ones do under load, and the search for it. */
+import { searchCapacity } from '../estimate/capacity.ts';
+import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
+import { SEARCH_DEFAULTS, type Found, type SearchSettings } from '../estimate/search.ts';
+import { lateShare } from '../plan/latency.ts';
+import type { Draw } from './accuracy.ts';
+import type { ServiceSettings } from './queue.ts';
+import {
+  adaptive,
+  banning,
+  collapsing,
+  failingAtTimes,
+  inOrder,
+  limited,
+  queueing,
+  refusing,
+  sharing,
+  simulatedCapacity,
+  slowAtTimes,
+  stepsAgainst,
+  stopping,
+  warming,
+  type VirtualRuns,
+} from './targets.ts';
+
+interface Simulated {
+  readonly name: string;
+  /** Requests a second; 0 where the SLO holds at no rate. */
+  readonly truth: number;
+  readonly target: VirtualRuns;
+  /** A target whose truth shows only after so long may be seen as it was until then. */
+  readonly truthFromSeconds?: number;
+  readonly settings?: Partial<SearchSettings>;
+}
+
+export const SLO = { p99Ms: 500, errorRate: 0.001 };
+/** A figure so far from the truth is wrong. */
+const NEAR = 0.12;
+
+/** 1 to 8 workers, 120 to 400 requests a second, two thirds with random service. */
+function drawService(random: () => number): ServiceSettings {
+  const saturation = 120 * (400 / 120) ** random();
+  const workers = 1 + Math.floor(random() * 8);
+  const distribution = random() < 1 / 3 ? 'deterministic' : 'exponential';
+  return { workers, serviceMs: (workers * 1000) / saturation, distribution };
+}
+
+const saturationOf = ({ workers, serviceMs }: ServiceSettings): number => (workers * 1000) / serviceMs;
+const exponentialService = (perSecond: number, workers: number): ServiceSettings => ({
+  workers,
+  serviceMs: (workers * 1000) / perSecond,
+  distribution: 'exponential',
+});
+
+/** The long run's capacity, per second: by Erlang's formula for random service, by a long simulation otherwise. */
+function trueCapacity(service: ServiceSettings): number {
+  const saturation = saturationOf(service);
+  if (service.distribution === 'deterministic')
+    return simulatedCapacity((seed) => inOrder(queueing(service, seed)), saturation, SLO, 300, 3);
+  let [low, high] = [0, saturation];
+  for (let round = 0; round < 40; round += 1) {
+    const rate = (low + high) / 2;
+    if (lateShare(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000) < 0.01) low = rate;
+    else high = rate;
+  }
+  return low;
+}
+
+const described = ({ workers, serviceMs, distribution }: ServiceSettings): string =>
+  `${workers} × ${serviceMs.toFixed(1)} ms ${distribution}`;
+
+type DrawCapacity = (index: number, random: () => number) => Simulated;
+
+const CLASSES = {
+  queues: (index, random) => {
+    const service = drawService(random);
+    return { name: described(service), truth: trueCapacity(service), target: inOrder(queueing(service, index)) };
+  },
+  sharing: (index, random) => {
+    const service = drawService(random);
+    const create = (seed: number) => sharing(service, seed);
+    return {
+      name: `${described(service)}, shared`,
+      truth: simulatedCapacity(create, saturationOf(service), SLO),
+      target: create(index),
+    };
+  },
+  overload: (index, random) => {
+    const saturation = 60 + 340 * random();
+    const service = exponentialService(saturation, 1 + Math.floor(8 * random()));
+    const growth = 0.002 + 0.048 * random();
+    const create = (seed: number) => inOrder(collapsing({ ...service, growth }, seed));
+    return {
+      name: `${described(service)}, ${percent(growth)} more work for each in the queue`,
+      truth: simulatedCapacity(create, saturation, SLO),
+      target: create(index),
+    };
+  },
+  quotas: (index, random) => {
+    const [limit, windowSeconds] = QUOTAS[index % QUOTAS.length]!;
+    const kind: LimiterKind = index < QUOTAS.length ? 'fixed-window' : LIMITER_KINDS[index % LIMITER_KINDS.length]!;
+    const windowMs = windowSeconds * 1000;
+    const declares = windowSeconds > 300;
+    const target = limited({ kind, limit, windowMs, phaseMs: random() * windowMs }, declares);
+    return {
+      name: `${kind}, ${limit} in ${windowSeconds} s${declares ? ', declared' : ''}`,
+      truth: limit / windowSeconds,
+      target: inOrder(target),
+    };
+  },
+  refusals: (index, random) => REFUSALS[index % REFUSALS.length]!(index, random),
+  errors: (index, random) => {
+    const share = FAILING_SHARES[index % FAILING_SHARES.length]!;
+    const service = exponentialService(100 + 200 * random(), 4);
+    return {
+      name: `500 to ${percent(share)} at any rate`,
+      truth: share > SLO.errorRate ? 0 : trueCapacity(service),
+      target: inOrder(failingAtTimes(share, 500, queueing(service, index), index)),
+    };
+  },
+  tails: (index, random) => {
+    const share = SLOW_SHARES[index % SLOW_SHARES.length]!;
+    const saturation = 100 + 300 * random();
+    const service = exponentialService(saturation, 4);
+    const create = (seed: number) => inOrder(slowAtTimes({ share, slowMs: 900 }, service, seed));
+    const truth = share > 0.01 ? 0 : simulatedCapacity(create, saturation, SLO);
+    return { name: `${percent(share)} slow at any rate`, truth, target: create(index) };
+  },
+  warming: (index, random) => {
+    const before = 60 + 90 * random();
+    const after = before * (2 + 2 * random());
+    const fromSeconds = 20 + 180 * random();
+    const untilSeconds = fromSeconds + (index % 2) * 100 * random();
+    const phases = { before: exponentialService(before, 2), after: exponentialService(after, 2) };
+    return {
+      name: `${before.toFixed(0)}/s, from ${fromSeconds.toFixed(0)} to ${untilSeconds.toFixed(0)} s up to ${after.toFixed(0)}/s`,
+      truth: trueCapacity(phases.after),
+      target: inOrder(warming({ ...phases, fromSeconds, untilSeconds }, index)),
+      truthFromSeconds: untilSeconds,
+    };
+  },
+  /** What a short step at the highest rate does not show. */
+  ceilings: (index, random) => {
+    if (index % 2 === 0) {
+      const saturation = 70 + 30 * random();
+      const service = exponentialService(saturation, 2);
+      const maxRate = saturation * (1.08 + 0.3 * random());
+      return {
+        name: `${saturation.toFixed(0)}/s, asked for at most ${maxRate.toFixed(0)}/s`,
+        truth: trueCapacity(service),
+        target: inOrder(queueing(service, index)),
+        settings: { maxRate, startRate: maxRate },
+      };
+    }
+    const limit = [9000, 36_000, 24_000][(index >> 1) % 3]!;
+    const target = limited({ kind: 'fixed-window', limit, windowMs: 60_000, phaseMs: 60_000 * random() });
+    return { name: `${limit} in 60 s`, truth: limit / 60, target: inOrder(target), settings: { startRate: 100 } };
+  },
+  /** It restarts, and refuses connections for seconds, in the middle of the search. */
+  restarts: (index, random) => {
+    const service = exponentialService(100 + 200 * random(), 3);
+    const atSeconds = 10 + 60 * random();
+    return {
+      name: `${described(service)}, down for 3 s from ${atSeconds.toFixed(0)} s on`,
+      truth: trueCapacity(service),
+      target: inOrder(stopping({ fromSeconds: atSeconds, forSeconds: 3 }, queueing(service, index))),
+    };
+  },
+  /** 429 of what has no quota: a limit of requests under way that follows the latency, a ban that a rejection begins. */
+  feedback: (index, random) => {
+    if (index % 2 === 0) {
+      const saturation = 80 + 160 * random();
+      const service = exponentialService(saturation, 2 + Math.floor(6 * random()));
+      const slowMs = 100 + 150 * random();
+      const create = (seed: number) => inOrder(adaptive(service, { slowMs }, seed));
+      return {
+        name: `adaptive concurrency, ${described(service)}, backs off from ${slowMs.toFixed(0)} ms`,
+        truth: simulatedCapacity(create, saturation, SLO, 120),
+        target: create(index),
+      };
+    }
+    const [limit, windowSeconds, outSeconds] = [[100, 10, 30], [200, 10, 30], [60, 5, 20]][(index >> 1) % 3]! as [number, number, number];
+    const settings = { limit, windowMs: windowSeconds * 1000, outMs: outSeconds * 1000 };
+    return {
+      name: `${limit} in ${windowSeconds} s, then out for ${outSeconds} s`,
+      truth: simulatedCapacity(() => inOrder(banning(settings)), limit / windowSeconds, SLO, 300),
+      target: inOrder(banning(settings)),
+    };
+  },
+} satisfies Record<string, DrawCapacity>;
+
+/** What answers 429 or 503, and has no quota of the kind that has a window. */
+const REFUSALS: readonly DrawCapacity[] = [
+  (index, random) => {
+    const atOnce = 10 + Math.floor(30 * random());
+    const service = { workers: atOnce, serviceMs: 20 + 80 * random(), distribution: 'exponential' } as const;
+    const create = (seed: number) => inOrder(refusing(service, { atOnce, status: 429 }, seed));
+    return {
+      name: `429 beyond ${atOnce} at the same time, ${service.serviceMs.toFixed(0)} ms`,
+      truth: simulatedCapacity(create, saturationOf(service), SLO, 120),
+      target: create(index),
+    };
+  },
+  (index, random) => {
+    const share = 0.01 + 0.14 * random();
+    const target = failingAtTimes(share, 429, () => ({ latencyMs: 5, status: 200 }), index);
+    return { name: `429 to ${percent(share)} at any rate`, truth: 0, target: inOrder(target) };
+  },
+  (_, random) => {
+    const [limit, burst] = [10 + 50 * random(), 1 + Math.floor(4 * random())];
+    const target = limited({ kind: 'token-bucket', limit, windowMs: 1000, burst });
+    return { name: `${limit.toFixed(1)}/s, burst ${burst}`, truth: limit, target: inOrder(target) };
+  },
+  (index, random) => {
+    const saturation = 80 + 200 * random();
+    const limit = Math.round(saturation * (0.6 + 0.8 * random()));
+    const service = exponentialService(saturation, 2);
+    const bucket = { kind: 'token-bucket', limit, windowMs: 1000 } as const;
+    return {
+      name: `a quota of ${limit}/s for a queue of ${saturation.toFixed(0)}/s`,
+      truth: Math.min(limit, trueCapacity(service)),
+      target: inOrder(limited(bucket, false, queueing(service, index))),
+    };
+  },
+  (index, random) => {
+    const saturation = 80 + 200 * random();
+    const service = exponentialService(saturation, 1 + Math.floor(6 * random()));
+    const atOnce = service.workers + 10 + Math.floor(40 * random());
+    const create = (seed: number) => inOrder(refusing(service, { atOnce, status: 503 }, seed));
+    return {
+      name: `503 beyond ${atOnce} at the same time, ${saturation.toFixed(0)}/s`,
+      truth: simulatedCapacity(create, saturation, SLO, 120),
+      target: create(index),
+    };
+  },
+];
+
+const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
+const FAILING_SHARES = [0.004, 0.0003, 0.01, 0.0005, 0.006, 0.0002];
+const QUOTAS = [
+  [600, 60],
+  [3000, 60],
+  [100, 10],
+  [60, 1],
+  [300, 30],
+  [20, 1],
+  [1800, 3600],
+] as const;
+const SLOW_SHARES = [0.015, 0.005, 0.03, 0.002, 0.02, 0.012];
+
+export const CAPACITY_SERVERS = Object.fromEntries(
+  Object.entries<DrawCapacity>(CLASSES).map(([family, draw]) => [
+    family,
+    (index, random, seed) => {
+      const { name, truth, target, truthFromSeconds = 0, settings } = draw(index, random);
+      return {
+        name,
+        truth: `${truth.toFixed(1)}/s`,
+        judge: async () => {
+          const found = await searchCapacity(stepsAgainst(target, seed), { ...SEARCH_DEFAULTS, slo: SLO, ...settings });
+          return judged(found, truth, truthFromSeconds);
+        },
+      };
+    },
+  ]),
+) as Record<keyof typeof CLASSES, Draw>;
+
+function judged(found: Found, truth: number, truthFromSeconds: number) {
+  const { requestsPerSecond, interval, confirmed, unconfirmed, watchedSeconds, limitedBy, collapse, gotFaster } = found;
+  const error = truth === 0 ? undefined : requestsPerSecond / truth - 1;
+  const near = error === undefined ? requestsPerSecond === 0 : Math.abs(error) <= NEAR;
+  const undecided = !confirmed || watchedSeconds < truthFromSeconds;
+  const noticed = [limitedBy, collapse && 'collapse', gotFaster && 'got faster', confirmed ? 'confirmed' : unconfirmed];
+  return {
+    found: `${requestsPerSecond.toFixed(1)}/s (${interval.map((end) => end.toFixed(1)).join('…')}), ${noticed.filter(Boolean).join(', ')}`,
+    error,
+    seconds: watchedSeconds,
+    verdict: near ? ('right' as const) : undecided ? ('undecided' as const) : ('wrong' as const),
+  };
+}

@@ -1,0 +1,160 @@
+/** Servers of the zoo that have a limiter: its kind and figures are known, and the probe asks them in virtual time. */
+import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
+import { createLimiter, LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
+import type { Draw, Judged } from './accuracy.ts';
+import { probeVirtually, type Decide } from './probe.ts';
+
+const LIMITS = { maxRequests: 5000, maxSeconds: 360 };
+const NEAR = 0.05;
+
+/** Limits of 20 to 150 in 1 to 4 s, a quarter of each kind; a bucket's burst is a third to twice its limit. */
+export function drawLimiter(index: number, random: () => number): LimiterSettings {
+  const kind = LIMITER_KINDS[index % LIMITER_KINDS.length]!;
+  const limit = 20 + Math.floor(random() * 130);
+  const windowMs = Math.round(1000 + random() * 3000);
+  const burst = Math.max(5, Math.floor(limit * (0.33 + random() * 1.6)));
+  const phaseMs = Math.floor(random() * windowMs);
+  return { kind, limit, windowMs, ...(kind === 'token-bucket' ? { burst } : { phaseMs }) };
+}
+
+const openOr = (found: LimiterFinding, right: boolean): Judged['verdict'] =>
+  right ? 'right' : found.kind === 'cannot-tell' && !found.shaper ? 'undecided' : 'wrong';
+
+/** How far the figures are from the truth, and whether they and the kind are right, open, or wrong. */
+export function judgeLimiter(truth: LimiterSettings, found: LimiterFinding): Judged {
+  const bucket = truth.kind === 'token-bucket';
+  const paced = bucket ? (truth.limit * 1000) / truth.windowMs : truth.windowMs / 1000;
+  const limitError = (found.limit ?? found.burst ?? NaN) / (bucket ? truth.burst! : truth.limit) - 1;
+  const windowError = ((bucket ? found.ratePerSecond : found.windowSeconds) ?? NaN) / paced - 1;
+  const right = found.kind === truth.kind && Math.abs(limitError) <= NEAR && Math.abs(windowError) <= NEAR;
+  const error = Math.abs(limitError) > Math.abs(windowError) ? limitError : windowError;
+  return {
+    found: said(found),
+    error: Number.isNaN(error) ? undefined : error,
+    verdict: openOr(found, right),
+    seconds: found.watchedSeconds,
+  };
+}
+
+interface Drawn {
+  readonly name: string;
+  readonly truth: string;
+  readonly decide: Decide;
+  /** The error of the figure; undefined where none is told. */
+  readonly error?: (found: LimiterFinding) => number | undefined;
+  readonly right: (found: LimiterFinding) => boolean;
+}
+
+const HOUR = { kind: 'fixed-window', windowMs: 3_600_000, limit: 1000 } as const;
+
+const OTHERS: readonly ((random: () => number) => Drawn)[] = [
+  (random) => {
+    const limit = 20 + Math.floor(40 * random());
+    const windowMs = 2000 + Math.round(3000 * random());
+    const fast = createLimiter({ kind: 'fixed-window', limit, windowMs, phaseMs: windowMs * random() });
+    const slow = createLimiter(HOUR);
+    return {
+      name: 'stacked: a fast one, and 1,000 an hour',
+      truth: `${limit} in ${(windowMs / 1000).toFixed(2)} s`,
+      decide: (atMs) => ({ waitMs: fast.ask(atMs) || slow.ask(atMs) }),
+      error: (found) => found.limit && found.limit / limit - 1,
+      right: ({ kind }) => kind === 'fixed-window',
+    };
+  },
+  (random) => {
+    const perSecond = 8 + 20 * random();
+    const burst = 10 + Math.floor(30 * random());
+    const fast = createLimiter({ kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst });
+    const slow = createLimiter(HOUR);
+    return {
+      name: 'stacked: a bucket, and 1,000 an hour',
+      truth: `${perSecond.toFixed(1)}/s, burst ${burst}`,
+      decide: (atMs) => ({ waitMs: fast.ask(atMs) || slow.ask(atMs) }),
+      error: (found) => found.ratePerSecond && found.ratePerSecond / perSecond - 1,
+      right: ({ kind }) => kind === 'token-bucket',
+    };
+  },
+  (random) => {
+    const perSecond = 10 + 60 * random();
+    let freeAtMs = 0;
+    return {
+      name: 'a shaper that delays',
+      truth: `${perSecond.toFixed(1)}/s`,
+      decide: (atMs) => {
+        freeAtMs = Math.max(freeAtMs, atMs) + 1000 / perSecond;
+        return { waitMs: 0, delayMs: freeAtMs - 1000 / perSecond - atMs };
+      },
+      error: ({ shaper }) => shaper && shaper.ratePerSecond / perSecond - 1,
+      right: ({ shaper }) => shaper !== undefined,
+    };
+  },
+  (random) => {
+    const limit = 15 + Math.floor(30 * random());
+    const windowMs = 1500 + 1500 * random();
+    const times: number[] = [];
+    return {
+      name: 'rejected requests count',
+      truth: `${limit} in ${(windowMs / 1000).toFixed(2)} s, Retry-After long enough`,
+      decide: (atMs) => {
+        while (times.length > 0 && times[0]! <= atMs - windowMs) times.shift();
+        times.push(atMs);
+        return { waitMs: times.length > limit ? windowMs : 0 };
+      },
+      right: ({ retryAfterHonest }) => retryAfterHonest !== false,
+    };
+  },
+  (random) => {
+    const limit = 30 + Math.floor(30 * random());
+    const shared = createLimiter({ kind: 'fixed-window', limit, windowMs: 2000 });
+    let lastMs = 0;
+    return {
+      name: 'a neighbour on the same quota',
+      truth: `${limit} in 2.00 s for both, Retry-After long enough`,
+      decide: (atMs) => {
+        for (let at = lastMs; lastMs > 0 && at < atMs; at += 100) if (random() < 0.9) shared.ask(at);
+        lastMs = atMs;
+        return { waitMs: shared.ask(atMs) };
+      },
+      right: ({ retryAfterHonest }) => retryAfterHonest !== false,
+    };
+  },
+];
+
+export const LIMITER_SERVERS = {
+  limiters: (index, random, seed) => {
+    const settings = drawLimiter(index, random);
+    const rttMs = Math.round(80 * random());
+    const way = { rttMs, jitterMs: 0.2 + random() * (0.3 + rttMs / 60) };
+    const bucket = settings.kind === 'token-bucket';
+    const paced = bucket ? `burst ${settings.burst}, ${((settings.limit * 1000) / settings.windowMs).toFixed(1)}/s` : `${settings.limit} in ${(settings.windowMs / 1000).toFixed(2)} s`;
+    return {
+      name: `${settings.kind}, ${rttMs} ms away`,
+      truth: paced,
+      judge: () => {
+        const limiter = createLimiter(settings);
+        return judgeLimiter(settings, identifyLimiter(probeVirtually((atMs) => ({ waitMs: limiter.ask(atMs) }), way, LIMITS, seed)));
+      },
+    };
+  },
+  'more-limiters': (index, random, seed) => {
+    const { name, truth, decide, error: errorOf, right } = OTHERS[index % OTHERS.length]!(random);
+    const rttMs = Math.round(60 * random());
+    const way = { rttMs, jitterMs: 0.2 + 0.5 * random() };
+    return {
+      name: `${name}, ${rttMs} ms away`,
+      truth,
+      judge: () => {
+        const found = identifyLimiter(probeVirtually(decide, way, LIMITS, seed));
+        const error = errorOf?.(found);
+        const verdict = openOr(found, right(found) && Math.abs(error ?? 0) <= NEAR);
+        return { found: said(found), error, verdict, seconds: found.watchedSeconds };
+      },
+    };
+  },
+} satisfies Record<string, Draw>;
+
+function said({ kind, shaper, limit, windowSeconds, burst, ratePerSecond, retryAfterHonest, alternatives }: LimiterFinding) {
+  if (shaper) return `shaper, ${shaper.ratePerSecond}/s`;
+  const figures = limit === undefined ? `burst ${burst}, ${ratePerSecond}/s` : `${limit} in ${windowSeconds} s`;
+  return `${kind}${(limit ?? burst) ? `, ${figures}` : ''}${alternatives.length > 0 ? `, or ${alternatives.join(', ')}` : ''}${retryAfterHonest === false ? ', Retry-After too short' : ''}`;
+}
