@@ -154,12 +154,16 @@ test('three segments ask exactly what one generator asks', async ({ k6 }) => {
   const seconds = 2;
   const config = session.config('arrivals', { requestsPerSecond: 60, seconds, vus: 60, records: false });
   const run = async (startAtMs: number, segment?: string) => {
-    const args = segment ? ['--execution-segment', segment, '--execution-segment-sequence', '0,1/3,2/3,1'] : [];
+    const args = segment
+      ? ['--execution-segment', segment, '--execution-segment-sequence', '0,1/3,2/3,1']
+      : [];
     return { ...(await session.run('arrivals', { ...config, startAtMs }, args)).summary!, seconds };
   };
   const whole = mergeParts([await run(Date.now() + 1500)]);
   const startAtMs = Date.now() + 1500;
-  const three = mergeParts(await Promise.all(['0:1/3', '1/3:2/3', '2/3:1'].map((one) => run(startAtMs, one))));
+  const three = mergeParts(
+    await Promise.all(['0:1/3', '1/3:2/3', '2/3:1'].map((one) => run(startAtMs, one))),
+  );
   expect(three.requests).toBe(whole.requests);
 });
 

@@ -84,7 +84,9 @@ program
 
 program
   .command('accuracy')
-  .description('the estimators against simulated servers whose truth is known, in virtual time: the accuracy table')
+  .description(
+    'the estimators against simulated servers whose truth is known, in virtual time: the accuracy table',
+  )
   .argument('[families...]', 'of the zoo; default all')
   .option('--servers <n>', 'of each family', whole, 24)
   .option('--seed <n>', 'draws the servers', whole, 1)

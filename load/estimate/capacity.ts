@@ -4,7 +4,16 @@
  */
 import { atOnceOf } from './at-once.ts';
 import { bracketOf, pooled, totals, type Bracket } from './bracket.ts';
-import { atNoRate, checked, collapseOf, openEnded, ordered, saturationOf, UNSETTLED, type Figure } from './figures.ts';
+import {
+  atNoRate,
+  checked,
+  collapseOf,
+  openEnded,
+  ordered,
+  saturationOf,
+  UNSETTLED,
+  type Figure,
+} from './figures.ts';
 import { largest, smallest, sum } from './numbers.ts';
 import { predictedRejections, searchQuota } from './quota-search.ts';
 import type { Found, HowToRun, Prediction, RunStep, SearchSettings } from './search.ts';
@@ -87,13 +96,17 @@ class Search {
     const step = await this.#run(rate, seconds);
     const { verdict } = step;
     this.#predict(step, seconds);
-    const [low, high] = verdict === 'holds' ? [rate, Infinity] : verdict === 'breaks' ? [0, rate] : [0, Infinity];
+    const [low, high] =
+      verdict === 'holds' ? [rate, Infinity] : verdict === 'breaks' ? [0, rate] : [0, Infinity];
     return this.#found({
       ...ordered(low, low, high),
       basis: 'one-rate',
-      limitedBy: verdict === 'holds' ? 'none-found' : step.limitedRate > step.errorRate / 2 ? 'quota' : 'saturation',
+      limitedBy:
+        verdict === 'holds' ? 'none-found' : step.limitedRate > step.errorRate / 2 ? 'quota' : 'saturation',
       confirmed: verdict !== 'undecided',
-      ...(verdict === 'undecided' ? { unconfirmed: step.void ?? `${step.counted} answers do not decide` } : {}),
+      ...(verdict === 'undecided'
+        ? { unconfirmed: step.void ?? `${step.counted} answers do not decide` }
+        : {}),
     });
   }
 
@@ -106,7 +119,11 @@ class Search {
       const above = Math.min(this.#settings.maxRate, figure.interval[1] * ABOVE);
       const seconds = Math.max(this.#settings.stepSeconds, (LEAST_SAMPLES * 1.4) / above);
       if (this.#left() < seconds)
-        return { ...figure, confirmed: false, unconfirmed: 'its time was over before a higher rate was seen to break' };
+        return {
+          ...figure,
+          confirmed: false,
+          unconfirmed: 'its time was over before a higher rate was seen to break',
+        };
       const { verdict } = await this.#run(above, seconds);
       // By itself: what broke at this rate before was another target, if it got faster.
       const last = this.#steps.at(-1)!;
@@ -259,7 +276,7 @@ class Search {
     for (;;) {
       // Steps are short: a queue near its limit has not settled. A minute decides, and what it says stands above them.
       let undecided = Infinity;
-      for (let voids = 0; voids < 2 && this.#left() > stepSeconds + confirmSeconds; ) {
+      for (let voids = 0; voids < 2 && this.#left() > stepSeconds + confirmSeconds;) {
         const bracket = this.#bracket();
         const high = Math.min(bracket.high, tooHigh);
         const { low } = bracket;
@@ -287,12 +304,19 @@ class Search {
       // A short step held what a minute did not: the next minute is a little below.
       const { failures, late, limitedRate } = this.#steps.at(-1)!;
       const byErrors = failures * 2 > late && limitedRate <= slo.errorRate;
-      for (const lower of byErrors ? [0.25] : low >= rate * 0.999 ? (collapseOf(this.#evidence(), slo) ? [0.85, 0.75] : [0.93, 0.85]) : []) {
+      for (const lower of byErrors
+        ? [0.25]
+        : low >= rate * 0.999
+          ? collapseOf(this.#evidence(), slo)
+            ? [0.85, 0.75]
+            : [0.93, 0.85]
+          : []) {
         if (await this.#confirm(rate * lower)) return this.#bisected(rate * lower, tooHigh);
         tooHigh = rate * lower;
       }
       if (byErrors) return atNoRate(this.#evidence(), slo);
-      if (tooHigh < rate) return { ...this.#open(), unconfirmed: `it held ${low.toFixed(1)}/s once and not again` };
+      if (tooHigh < rate)
+        return { ...this.#open(), unconfirmed: `it held ${low.toFixed(1)}/s once and not again` };
       guess = rate * UNSETTLED;
       if (this.#left() < confirmSeconds) return this.#open();
     }
@@ -331,7 +355,9 @@ class Search {
     const { low, high } = this.#bracket();
     const held = this.#predicted?.requestsPerSecond;
     if (held !== undefined && held <= high) return this.#bisected(held, high);
-    const rates = Number.isFinite(high) ? `${low.toFixed(1)} and ${high.toFixed(1)}/s` : `${low.toFixed(1)}/s and any more`;
+    const rates = Number.isFinite(high)
+      ? `${low.toFixed(1)} and ${high.toFixed(1)}/s`
+      : `${low.toFixed(1)}/s and any more`;
     const { maxSeconds } = this.#settings;
     return openEnded(
       this.#evidence(),
@@ -356,7 +382,8 @@ class Search {
 
   /** A quota, where 429 is what broke a step. */
   async #quotaIn(step: Step): Promise<Figure | undefined> {
-    if (this.#noQuota || step.limitedRate <= this.#settings.slo.errorRate || step.verdict === 'holds') return undefined;
+    if (this.#noQuota || step.limitedRate <= this.#settings.slo.errorRate || step.verdict === 'holds')
+      return undefined;
     const quota = await this.#quota(step);
     if (!quota) {
       this.#noQuota = true;
@@ -370,12 +397,16 @@ class Search {
   async #quota(first: Step): Promise<Figure | undefined> {
     const { maxRate, confirmSeconds, slo } = this.#settings;
     const evidence = this.#evidence();
-    const accepted = sum(evidence.map((step) => step.accepted * step.seconds)) / sum(evidence.map(({ seconds }) => seconds));
+    const accepted =
+      sum(evidence.map((step) => step.accepted * step.seconds)) / sum(evidence.map(({ seconds }) => seconds));
     const asked = Math.max(2 * accepted, 4);
     const rate = Math.max(asked, Math.min(first.offered, first.accepted * 1.5));
     const figure = await searchQuota(
       async (offered, seconds) => {
-        const step = await this.#run(offered, Math.min(seconds, this.#left()), 0, { countsOnly: true, pauseSeconds: 0 });
+        const step = await this.#run(offered, Math.min(seconds, this.#left()), 0, {
+          countsOnly: true,
+          pauseSeconds: 0,
+        });
         return { step, samples: this.#samples };
       },
       this.#settings,
@@ -397,8 +428,15 @@ class Search {
       );
     // A minute that is not asked for more than the figure, from rest; then one that is.
     const below = figure.requestsPerSecond * BELOW;
-    const settle = Math.min(LONGEST_PAUSE_SECONDS, largest(this.#samples.map((one) => one.retryAfterSeconds ?? 0), 0));
-    if (this.#left() < confirmSeconds + settle) return unsure('its time was over before a minute was predicted');
+    const settle = Math.min(
+      LONGEST_PAUSE_SECONDS,
+      largest(
+        this.#samples.map((one) => one.retryAfterSeconds ?? 0),
+        0,
+      ),
+    );
+    if (this.#left() < confirmSeconds + settle)
+      return unsure('its time was over before a minute was predicted');
     const under = await this.#run(below, confirmSeconds, 0, { pauseSeconds: settle });
     if (under.void) return unsure(under.void);
     const waits = this.#samples.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? []);
@@ -407,7 +445,9 @@ class Search {
       const requests = this.#samples.length;
       const what = 'rejected, as Retry-After said and its RateLimit headers declare';
       this.#predicted = { requestsPerSecond: below, seconds: confirmSeconds, what, asPredicted, requests };
-      return asPredicted === requests ? figure : unsure('some were admitted before the wait that it named was over');
+      return asPredicted === requests
+        ? figure
+        : unsure('some were admitted before the wait that it named was over');
     }
     const admitted = this.#samples.filter(({ status }) => status !== 429);
     if (judgeStep(below, confirmSeconds, admitted, slo).verdict === 'breaks') return undefined;
@@ -427,7 +467,10 @@ class Search {
     const { windowSeconds = 0 } = quota;
     const beyondSeconds = Math.max(24 + 2 * settle, Math.min(1.2 * windowSeconds, 80));
     if (this.#left() < beyondSeconds) return { ...figure, quota };
-    const over = await this.#run(figure.requestsPerSecond * BEYOND, beyondSeconds, 0, { countsOnly: true, pauseSeconds: settle });
+    const over = await this.#run(figure.requestsPerSecond * BEYOND, beyondSeconds, 0, {
+      countsOnly: true,
+      pauseSeconds: settle,
+    });
     const rejections = over.limitedRate > slo.errorRate || beyondSeconds * over.offered < (limit ?? 0) * 1.1;
     return rejections ? { ...figure, quota } : undefined;
   }

@@ -111,7 +111,10 @@ export function depthShape(samples: readonly PageSample[]): DepthFinding {
 
 /** Median latency over depth, in bins. */
 function curve(pages: readonly PageSample[]): { depth: number; p50Ms: number }[] {
-  const deepest = largest(pages.map(({ depth }) => depth), 0);
+  const deepest = largest(
+    pages.map(({ depth }) => depth),
+    0,
+  );
   const width = Math.max(1, Math.ceil((deepest + 1) / BINS));
   const bins = new Map<number, number[]>();
   for (const { depth, ms } of pages) {

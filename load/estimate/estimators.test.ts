@@ -35,7 +35,9 @@ function probe(settings: LimiterSettings, seed: number, lieSeconds = 0, maxSecon
 for (const kind of LIMITER_KINDS) {
   test(`limiter: a ${kind} is named, with its figures, at any round trip`, () => {
     const random = randomSource(7);
-    const drawn = Array.from({ length: 12 }, (_, index) => drawLimiter(index, random)).filter((settings) => settings.kind === kind);
+    const drawn = Array.from({ length: 12 }, (_, index) => drawLimiter(index, random)).filter(
+      (settings) => settings.kind === kind,
+    );
     for (const [index, settings] of drawn.entries()) {
       const found = identifyLimiter(probe(settings, index, 0, 120, [1, 20, 80][index]));
       expect(found.kind).toBe(kind);

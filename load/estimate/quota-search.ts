@@ -36,7 +36,10 @@ export async function searchQuota(
   const longEnough = (): number => {
     const wait = samples.reduce((longest, one) => Math.max(longest, one.retryAfterSeconds ?? 0), 0);
     const window = declaredBy(samples)?.windowSeconds ?? 0;
-    const needed = Math.max(window <= longest / 2.2 ? 2.2 * window : 0, wait > stepSeconds ? WAITS * wait : 0);
+    const needed = Math.max(
+      window <= longest / 2.2 ? 2.2 * window : 0,
+      wait > stepSeconds ? WAITS * wait : 0,
+    );
     return Math.min(longest, Math.max(confirmSeconds, needed + (needed > 0 ? stepSeconds : 0)));
   };
   let overloaded: Watched | undefined;
@@ -127,7 +130,7 @@ function irregular({ samples, seconds }: Watched): boolean {
   const span = seconds * 1000 - from;
   const spreads = WIDTHS_SECONDS.flatMap((width) => {
     const mean = (admitted.length * width * 1000) / span;
-    const steps = Math.floor(((span / 1000 / width) - 1) * 4);
+    const steps = Math.floor((span / 1000 / width - 1) * 4);
     if (span < LEAST_WIDTHS * width * 1000 || mean < ENOUGH_ADMITTED) return [];
     const counts = Array.from({ length: steps + 1 }, (_, step) => {
       const start = from + step * width * 250;
@@ -160,7 +163,11 @@ export function predictedRejections(
     limit === undefined || windowMs === 0
       ? [burst * 2 + 2, burst, Math.max(1, burst / 2)].flatMap((held) => [
           createLimiter({ kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst: held }),
-          createLimiter({ kind: 'sliding-log', limit: Math.round(held), windowMs: (held * 1000) / perSecond }),
+          createLimiter({
+            kind: 'sliding-log',
+            limit: Math.round(held),
+            windowMs: (held * 1000) / perSecond,
+          }),
         ])
       : LIMITER_KINDS.flatMap((kind) =>
           Array.from({ length: PHASES }, (_, phase) =>

@@ -28,7 +28,10 @@ export interface ZooServer {
 /** Draws the server of an index: the same seed draws the same. */
 export type Draw = (index: number, random: () => number, seed: number) => ZooServer;
 
-export const ZOO = { ...CAPACITY_SERVERS, ...LIMITER_SERVERS, ...DEPTH_SERVERS } satisfies Record<string, Draw>;
+export const ZOO = { ...CAPACITY_SERVERS, ...LIMITER_SERVERS, ...DEPTH_SERVERS } satisfies Record<
+  string,
+  Draw
+>;
 export type Family = keyof typeof ZOO;
 export const FAMILIES = Object.keys(ZOO) as Family[];
 
@@ -65,11 +68,14 @@ export function accuracyTable(rows: readonly Row[], all: boolean): { text: strin
       verdict,
     ]),
   );
-  const families = [...new Set(rows.map(({ family }) => family))].map((family) => rows.filter((row) => row.family === family));
+  const families = [...new Set(rows.map(({ family }) => family))].map((family) =>
+    rows.filter((row) => row.family === family),
+  );
   const summary = textTable(
     ['family', 'servers', 'right', 'undecided', 'wrong', 'median error', 'worst of the right', 'longest s'],
     [...families, ...(families.length > 1 ? [rows] : [])].map((some) => {
-      const count = (verdict: Judged['verdict']): number => some.filter((row) => row.verdict === verdict).length;
+      const count = (verdict: Judged['verdict']): number =>
+        some.filter((row) => row.verdict === verdict).length;
       const errors = some
         .filter(({ verdict, error }) => verdict === 'right' && error !== undefined)
         .map(({ error }) => Math.abs(error!))
@@ -86,7 +92,8 @@ export function accuracyTable(rows: readonly Row[], all: boolean): { text: strin
       ];
     }),
   );
-  const share = (verdict: Judged['verdict']): number => rows.filter((row) => row.verdict === verdict).length / rows.length;
+  const share = (verdict: Judged['verdict']): number =>
+    rows.filter((row) => row.verdict === verdict).length / rows.length;
   return {
     text: `${shown.length > 0 ? `${details}\n\n` : ''}${summary}`,
     ok: share('wrong') <= MOST_WRONG && share('undecided') <= MOST_UNDECIDED,

@@ -74,7 +74,11 @@ type DrawCapacity = (index: number, random: () => number) => Simulated;
 const CLASSES = {
   queues: (index, random) => {
     const service = drawService(random);
-    return { name: described(service), truth: trueCapacity(service), target: inOrder(queueing(service, index)) };
+    return {
+      name: described(service),
+      truth: trueCapacity(service),
+      target: inOrder(queueing(service, index)),
+    };
   },
   sharing: (index, random) => {
     const service = drawService(random);
@@ -98,7 +102,8 @@ const CLASSES = {
   },
   quotas: (index, random) => {
     const [limit, windowSeconds] = QUOTAS[index % QUOTAS.length]!;
-    const kind: LimiterKind = index < QUOTAS.length ? 'fixed-window' : LIMITER_KINDS[index % LIMITER_KINDS.length]!;
+    const kind: LimiterKind =
+      index < QUOTAS.length ? 'fixed-window' : LIMITER_KINDS[index % LIMITER_KINDS.length]!;
     const windowMs = windowSeconds * 1000;
     const declares = windowSeconds > 300;
     const target = limited({ kind, limit, windowMs, phaseMs: random() * windowMs }, declares);
@@ -154,7 +159,12 @@ const CLASSES = {
     }
     const limit = [9000, 36_000, 24_000][(index >> 1) % 3]!;
     const target = limited({ kind: 'fixed-window', limit, windowMs: 60_000, phaseMs: 60_000 * random() });
-    return { name: `${limit} in 60 s`, truth: limit / 60, target: inOrder(target), settings: { startRate: 100 } };
+    return {
+      name: `${limit} in 60 s`,
+      truth: limit / 60,
+      target: inOrder(target),
+      settings: { startRate: 100 },
+    };
   },
   /** It restarts, and refuses connections for seconds, in the middle of the search. */
   restarts: (index, random) => {
@@ -179,7 +189,11 @@ const CLASSES = {
         target: create(index),
       };
     }
-    const [limit, windowSeconds, outSeconds] = [[100, 10, 30], [200, 10, 30], [60, 5, 20]][(index >> 1) % 3]! as [number, number, number];
+    const [limit, windowSeconds, outSeconds] = [
+      [100, 10, 30],
+      [200, 10, 30],
+      [60, 5, 20],
+    ][(index >> 1) % 3]! as [number, number, number];
     const settings = { limit, windowMs: windowSeconds * 1000, outMs: outSeconds * 1000 };
     return {
       name: `${limit} in ${windowSeconds} s, then out for ${outSeconds} s`,
@@ -257,7 +271,11 @@ export const CAPACITY_SERVERS = Object.fromEntries(
         name,
         truth: `${truth.toFixed(1)}/s`,
         judge: async () => {
-          const found = await searchCapacity(stepsAgainst(target, seed), { ...SEARCH_DEFAULTS, slo: SLO, ...settings });
+          const found = await searchCapacity(stepsAgainst(target, seed), {
+            ...SEARCH_DEFAULTS,
+            slo: SLO,
+            ...settings,
+          });
           return judged(found, truth, truthFromSeconds);
         },
       };
@@ -266,11 +284,25 @@ export const CAPACITY_SERVERS = Object.fromEntries(
 ) as Record<keyof typeof CLASSES, Draw>;
 
 function judged(found: Found, truth: number, truthFromSeconds: number) {
-  const { requestsPerSecond, interval, confirmed, unconfirmed, watchedSeconds, limitedBy, collapse, gotFaster } = found;
+  const {
+    requestsPerSecond,
+    interval,
+    confirmed,
+    unconfirmed,
+    watchedSeconds,
+    limitedBy,
+    collapse,
+    gotFaster,
+  } = found;
   const error = truth === 0 ? undefined : requestsPerSecond / truth - 1;
   const near = error === undefined ? requestsPerSecond === 0 : Math.abs(error) <= NEAR;
   const undecided = !confirmed || watchedSeconds < truthFromSeconds;
-  const noticed = [limitedBy, collapse && 'collapse', gotFaster && 'got faster', confirmed ? 'confirmed' : unconfirmed];
+  const noticed = [
+    limitedBy,
+    collapse && 'collapse',
+    gotFaster && 'got faster',
+    confirmed ? 'confirmed' : unconfirmed,
+  ];
   return {
     found: `${requestsPerSecond.toFixed(1)}/s (${interval.map((end) => end.toFixed(1)).join('…')}), ${noticed.filter(Boolean).join(', ')}`,
     error,

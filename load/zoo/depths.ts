@@ -16,7 +16,12 @@ export const DEPTH_SERVERS = {
   depths: (index, random, seed) => {
     const rttMs = 80 * random();
     const walkPages = 100 + Math.floor(200 * random());
-    const { shape, workMs, msPerThousandRows } = draw(index, 1 + 3 * random(), 40 + 80 * random(), (walkPages * PAGE_SIZE) / 1000);
+    const { shape, workMs, msPerThousandRows } = draw(
+      index,
+      1 + 3 * random(),
+      40 + 80 * random(),
+      (walkPages * PAGE_SIZE) / 1000,
+    );
     const grows = shape === 'grows-with-depth';
     return {
       name: `${rttMs.toFixed(0)} ms away, ${walkPages * PAGE_SIZE} rows`,
@@ -53,12 +58,24 @@ function draw(index: number, baseMs: number, slowMs: number, thousands: number):
   const flat = { msPerThousandRows: 0 };
   switch (index % 4) {
     case 0:
-      return { shape: 'grows-with-depth', workMs: (_, part) => baseMs + slowMs * part, msPerThousandRows: slowMs / thousands };
+      return {
+        shape: 'grows-with-depth',
+        workMs: (_, part) => baseMs + slowMs * part,
+        msPerThousandRows: slowMs / thousands,
+      };
     case 1:
       return { shape: 'flat', workMs: () => baseMs, ...flat };
     case 2:
-      return { shape: 'slow-first-page', workMs: (label, part) => baseMs + (label === 'short' ? 0 : slowMs * (1 - part)), ...flat };
+      return {
+        shape: 'slow-first-page',
+        workMs: (label, part) => baseMs + (label === 'short' ? 0 : slowMs * (1 - part)),
+        ...flat,
+      };
     default:
-      return { shape: 'slow-on-long-windows', workMs: (label) => baseMs + (label === 'warm' ? slowMs : 0), ...flat };
+      return {
+        shape: 'slow-on-long-windows',
+        workMs: (label) => baseMs + (label === 'warm' ? slowMs : 0),
+        ...flat,
+      };
   }
 }

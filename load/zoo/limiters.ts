@@ -126,13 +126,18 @@ export const LIMITER_SERVERS = {
     const rttMs = Math.round(80 * random());
     const way = { rttMs, jitterMs: 0.2 + random() * (0.3 + rttMs / 60) };
     const bucket = settings.kind === 'token-bucket';
-    const paced = bucket ? `burst ${settings.burst}, ${((settings.limit * 1000) / settings.windowMs).toFixed(1)}/s` : `${settings.limit} in ${(settings.windowMs / 1000).toFixed(2)} s`;
+    const paced = bucket
+      ? `burst ${settings.burst}, ${((settings.limit * 1000) / settings.windowMs).toFixed(1)}/s`
+      : `${settings.limit} in ${(settings.windowMs / 1000).toFixed(2)} s`;
     return {
       name: `${settings.kind}, ${rttMs} ms away`,
       truth: paced,
       judge: () => {
         const limiter = createLimiter(settings);
-        return judgeLimiter(settings, identifyLimiter(probeVirtually((atMs) => ({ waitMs: limiter.ask(atMs) }), way, LIMITS, seed)));
+        return judgeLimiter(
+          settings,
+          identifyLimiter(probeVirtually((atMs) => ({ waitMs: limiter.ask(atMs) }), way, LIMITS, seed)),
+        );
       },
     };
   },
@@ -153,8 +158,18 @@ export const LIMITER_SERVERS = {
   },
 } satisfies Record<string, Draw>;
 
-function said({ kind, shaper, limit, windowSeconds, burst, ratePerSecond, retryAfterHonest, alternatives }: LimiterFinding) {
+function said({
+  kind,
+  shaper,
+  limit,
+  windowSeconds,
+  burst,
+  ratePerSecond,
+  retryAfterHonest,
+  alternatives,
+}: LimiterFinding) {
   if (shaper) return `shaper, ${shaper.ratePerSecond}/s`;
-  const figures = limit === undefined ? `burst ${burst}, ${ratePerSecond}/s` : `${limit} in ${windowSeconds} s`;
+  const figures =
+    limit === undefined ? `burst ${burst}, ${ratePerSecond}/s` : `${limit} in ${windowSeconds} s`;
   return `${kind}${(limit ?? burst) ? `, ${figures}` : ''}${alternatives.length > 0 ? `, or ${alternatives.join(', ')}` : ''}${retryAfterHonest === false ? ', Retry-After too short' : ''}`;
 }

@@ -134,13 +134,18 @@ export function stopping(
 }
 
 /** Admits so many at the same time as keeps answers quick: one more for each quick answer, a tenth fewer for a slow one. */
-export function adaptive(service: ServiceSettings, { slowMs }: { readonly slowMs: number }, seed: number): VirtualTarget {
+export function adaptive(
+  service: ServiceSettings,
+  { slowMs }: { readonly slowMs: number },
+  seed: number,
+): VirtualTarget {
   const rest = queueing(service, seed);
   let most = service.workers * 4;
   let open: { doneMs: number; latencyMs: number }[] = [];
   return (atMs) => {
     for (const { doneMs, latencyMs } of open)
-      if (doneMs <= atMs) most = latencyMs > slowMs ? Math.max(service.workers, most * 0.9) : Math.min(200, most + 1 / most);
+      if (doneMs <= atMs)
+        most = latencyMs > slowMs ? Math.max(service.workers, most * 0.9) : Math.min(200, most + 1 / most);
     open = open.filter(({ doneMs }) => doneMs > atMs);
     if (open.length >= Math.floor(most)) return { latencyMs: 1, status: 429, retryAfterSeconds: 1 };
     const { latencyMs } = rest(atMs);
@@ -150,7 +155,11 @@ export function adaptive(service: ServiceSettings, { slowMs }: { readonly slowMs
 }
 
 /** A rejection begins a time in which all is rejected. */
-export function banning(settings: { readonly limit: number; readonly windowMs: number; readonly outMs: number }): VirtualTarget {
+export function banning(settings: {
+  readonly limit: number;
+  readonly windowMs: number;
+  readonly outMs: number;
+}): VirtualTarget {
   const limiter = createLimiter({ kind: 'sliding-log', ...settings });
   let untilMs = -Infinity;
   return (atMs) => {
