@@ -15,6 +15,7 @@ import { secretsOf } from '../engine/target/target.ts';
 import { failureOf, tokenCommands, type Wording } from '../engine/run/evidence/evidence.ts';
 import { diagnose } from './diagnosis/diagnose.ts';
 import { observationsOf } from './observations.ts';
+import { sameAnswerBefore } from '../engine/run/evidence/same-answer.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { redactReport } from './redact-report.ts';
 import type { Report, RequirementResult, Verdict } from './report.ts';
@@ -42,7 +43,7 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
   const redactor = createRedactor([...secretsOf(target), ...opaque]);
   const words: Wording = { target, redact: redactor.redact };
   const results = becauseOfOthers(
-    REQUIREMENTS.map((requirement) => resultOf(requirement, ledger, words, facts)),
+    REQUIREMENTS.map((requirement) => resultOf(requirement, { ledger, knowledge }, words, facts)),
     ledger,
   );
   const selected = facts.selection ? results.filter(({ id }) => facts.selection!.includes(id)) : results;
@@ -111,7 +112,7 @@ const notesText = ({ notes }: Ledger): { notes?: readonly string[] } =>
 
 function resultOf(
   requirement: Requirement,
-  ledger: Ledger,
+  { ledger, knowledge: { pages } }: Pick<Kit, 'ledger' | 'knowledge'>,
   words: Wording,
   facts: RunFacts,
 ): RequirementResult {
@@ -126,7 +127,9 @@ function resultOf(
   const rank = ({ warning, varied }: Finding): number => (warning ? 2 : 0) + (varied ? 1 : 0);
   const found = ledger.findings.filter((finding) => finding.id === id).sort((a, b) => rank(a) - rank(b));
   if (found.length > 0) {
-    const failures = found.slice(0, FAILURES_AT_MOST).map((finding) => failureOf(finding, words));
+    const failures = found
+      .slice(0, FAILURES_AT_MOST)
+      .map((finding) => failureOf(finding, words, sameAnswerBefore(finding.exchange, pages)));
     const broken = level === 'MUST' && found.some(({ warning }) => !warning);
     return { ...common, status: broken ? 'fail' : 'warn', failures };
   }

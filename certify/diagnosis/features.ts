@@ -88,6 +88,7 @@ export function featuresOf(failure: Failure): string[] {
     ...only.map((circumstance) => `only ${plain(circumstance)}`),
     ...(counterexample ? [`law: ${plain(String(counterexample['law'] ?? ''))}`] : []),
     ...bodyFeatures(failure.response),
+    ...(failure.sameAs === undefined ? [] : ['the octets of an answer to another request']),
     isFine(failure) ? FINER : 'shows with microseconds',
     ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
     ...requestFeatures(failure.request),
@@ -250,7 +251,10 @@ const FORM = ['grant_type', 'client_id', 'client_secret', 'scope'];
 function requestFeatures(request: string): string[] {
   const [, method = '', rest = ''] = /^(\S+) (.*)$/s.exec(request) ?? [];
   const as = /, (Authorization: .*|no Authorization)$/s.exec(rest)?.[1];
-  const [target = '', form] = rest.replace(/, (Authorization: .*|no Authorization)$/s, '').split(' with ');
+  const [target = '', type, body] = rest
+    .replace(/, (Authorization: .*|no Authorization)$/s, '')
+    .split(/ with ([^:]*): (.*)/s);
+  const form = type?.startsWith('application/x-www-form-urlencoded') ? body : undefined;
   const url = URL.canParse(target) ? new URL(target) : undefined;
   const fields = form === undefined ? undefined : form.split('&').map((field) => field.split('='));
   return [

@@ -271,6 +271,7 @@ export function evidence(
     { label: 'sent', texts: [failure.request], kind: 'exchange' },
     ...messageLines(failure),
     { label: 'answer', texts: [failure.response], kind: 'exchange' },
+    { label: 'given to', texts: [failure.sameAs ?? ''], kind: 'exchange' },
     { label: 'logged as', texts: [failure.requestId ?? ''], kind: 'words' },
     { label: 'only', texts: [(failure.only ?? []).join(', ')], kind: 'words' },
     { label: 'case', texts: scriptLines(failure.counterexample ?? {}), kind: 'words' },

@@ -1,35 +1,45 @@
 /** What a failure shows of a long answer: its beginning, and no half of a secret. */
 import { expect, test } from '@playwright/test';
-import type { Exchange } from '../../client/exchange.ts';
+import { pageObservers } from '../../checks/page.ts';
+import type { Exchange, RequestOut } from '../../client/exchange.ts';
+import { parseJson } from '../../client/json.ts';
 import type { Target } from '../../target/target.ts';
-import { failureOf } from './evidence.ts';
+import { failureOf, type Failure } from './evidence.ts';
 import { createRedactor } from './redact.ts';
+import { sameAnswerBefore } from './same-answer.ts';
 
 const SECRET = 'correct-horse-battery-staple';
 
-function shownOf(text: string): string {
-  const request = {
+function exchangeOf(text: string, more: Partial<RequestOut> = {}, startedAtMs = 0): Exchange {
+  const request: RequestOut = {
     channel: 'rest',
     method: 'GET',
     url: 'http://127.0.0.1/',
     headers: {},
     authorization: { kind: 'none' },
-  } as const;
-  const exchange: Exchange = {
+    ...more,
+  };
+  return {
     seq: 1,
     request,
     status: 200,
     headers: [],
     text,
-    json: undefined,
-    startedAtMs: 0,
+    json: parseJson(text),
+    startedAtMs,
     durationMs: 1,
   };
-  const target = { headers: {}, clients: {} } as unknown as Target;
+}
+
+function failureIn(exchange: Exchange): Failure {
+  const primary = { clientId: 'a', clientSecret: SECRET };
+  const target = { headers: {}, clients: { primary } } as unknown as Target;
   const mismatch = { expected: 'a', received: 'b' };
   const { redact } = createRedactor([SECRET]);
-  return failureOf({ id: '2.4-items', cause: '', mismatch, exchange, count: 1 }, { target, redact }).response;
+  return failureOf({ id: '2.4-items', cause: '', mismatch, exchange, count: 1 }, { target, redact });
 }
+
+const shownOf = (text: string): string => failureIn(exchangeOf(text)).response;
 
 test('wherever a long answer is cut, no part of a secret is left', () => {
   for (let length = 4_900; length < 5_100; length++) {
@@ -44,4 +54,43 @@ test('an answer is shown whole, or cut with an ellipsis', () => {
   expect(shownOf('x'.repeat(600))).toBe(`200 ${'x'.repeat(600)}`);
   for (const length of [601, 5_000, 5_001, 100_000])
     expect(shownOf('x'.repeat(length))).toBe(`200 ${'x'.repeat(600)}…`);
+});
+
+test('a token request shows the type and the body that were sent, without the secret', () => {
+  const sentBy = (more: Partial<RequestOut>): string =>
+    failureIn(exchangeOf('', { channel: 'token', method: 'POST', ...more })).request;
+  const form = [
+    ['client_id', 'a'],
+    ['client_secret', SECRET],
+  ] as const;
+  expect(sentBy({ headers: { 'content-type': 'application/x-www-form-urlencoded' }, form })).toBe(
+    'POST http://127.0.0.1/ with application/x-www-form-urlencoded: client_id=a&client_secret=…',
+  );
+  const body = JSON.stringify(Object.fromEntries(form));
+  const sent = sentBy({ headers: { 'content-type': 'application/json' }, body });
+  expect(sent).toContain(' with application/json: {"client_id":"a","client_secret":"');
+  expect(sent).not.toContain(SECRET);
+});
+
+const URL_OF = 'http://127.0.0.1/v1/tenants/a/screenings?from=2026-01-01T00:00:00Z&to=2026-02-01T00:00:00Z';
+
+test('a page that is no JSON says where it stops being JSON', () => {
+  const judged = (text: string): string[] =>
+    pageObservers(() => undefined)
+      .filter(({ id }) => id === '2.4-items')
+      .flatMap(({ judge }) => judge(exchangeOf(text, { url: URL_OF }))?.received ?? []);
+  expect(judged('{"items":[1,],"links":{}}')).toEqual([
+    expect.stringMatching(/^no JSON: .* at position 12 of 25$/),
+  ]);
+  expect(judged('')).toEqual(['no JSON: an empty body']);
+  expect(judged('{"items":null}')).toEqual(['items: null']);
+});
+
+test('an answer that an earlier request was given too names that request, where one parameter differs', () => {
+  const pages = ['1', '2', '3'].map((id, at) =>
+    exchangeOf(`page ${id === '3' ? 1 : id}`, { url: `${URL_OF}&from_id=${id}` }, 10 * at),
+  );
+  expect(sameAnswerBefore(pages[2], pages)).toBe(pages[0]);
+  expect(sameAnswerBefore(pages[1], pages)).toBeUndefined();
+  expect(sameAnswerBefore(pages[0], pages)).toBeUndefined();
 });

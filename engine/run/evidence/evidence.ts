@@ -23,6 +23,10 @@ export const failureSchema = z.object({
     .describe('the smallest case that shows it, for laws: a script in words, seed and path'),
   picture: walkPictureSchema.optional().describe('the two pages around the break of a walk'),
   only: z.array(z.string()).optional().describe('the circumstances without which it does not show'),
+  sameAs: z
+    .string()
+    .optional()
+    .describe('an earlier request that asked for something else and was given the same octets'),
   requestId: z.string().optional().describe('what went out as x-request-id, and when'),
   confirmed: z.string().optional().describe('how often it was seen when asked again: 3 of 3, flaky, 1 of 3'),
   count: z
@@ -45,17 +49,19 @@ export interface Wording {
   readonly redact: (text: string) => string;
 }
 
-export function failureOf(finding: Finding, { target, redact }: Wording): Failure {
+/** `before`: the exchange that the answer of this one repeats. */
+export function failureOf(finding: Finding, { target, redact }: Wording, before?: Exchange): Failure {
   const { mismatch, exchange, counterexample, only = [], confirmed, count } = finding;
   return {
     message: sayMismatch(mismatch),
     expected: mismatch.expected,
     received: mismatch.received,
-    request: exchange ? requestLine(exchange.request, target) : '',
+    request: exchange ? requestLine(exchange.request, { target, redact }) : '',
     response: exchange ? responseLine(exchange, redact) : '',
     curl: exchange ? curlOf(exchange.request, { target, redact }) : '',
     ...(counterexample ? { counterexample } : {}),
     ...(mismatch.picture ? { picture: mismatch.picture } : {}),
+    ...(before ? { sameAs: requestLine(before.request, { target, redact }) } : {}),
     ...(exchange?.requestId ? { requestId: loggedAs(exchange) } : {}),
     ...(only.length > 0 ? { only } : {}),
     ...(confirmed ? { confirmed } : {}),
@@ -76,19 +82,21 @@ const furtherHeaders = ({ headers }: RequestOut, target: Target): [string, strin
       !(name in target.headers),
   );
 
-function requestLine(request: RequestOut, target: Target): string {
+function requestLine(request: RequestOut, { target, redact }: Wording): string {
   const as =
     request.authorization.kind === 'header'
       ? `, Authorization: ${request.authorization.label}`
       : request.channel === 'rest' && request.authorization.kind === 'none'
         ? ', no Authorization'
         : '';
-  const form = request.form
-    ? ` with ${request.form.map(([name, value]) => `${name}=${name === 'client_secret' ? '…' : value}`).join('&')}`
-    : '';
+  const form = request.form?.map(([name, value]) => `${name}=${name === 'client_secret' ? '…' : value}`);
+  const body = form?.join('&') ?? (request.body === undefined ? undefined : cut(redact(request.body)));
+  const sent = body === undefined ? '' : ` with ${request.headers['content-type'] ?? 'no type'}: ${body}`;
   const more = furtherHeaders(request, target).map(([name, value]) => `, ${name}: ${value}`);
-  return `${request.method} ${request.url}${form}${as}${more.join('')}`;
+  return `${request.method} ${request.url}${sent}${as}${more.join('')}`;
 }
+
+const cut = (text: string): string => (text.length > BODY_EXCERPT ? `${text.slice(0, BODY_EXCERPT)}…` : text);
 
 function responseLine({ status, transportError, text }: Exchange, redact: Wording['redact']): string {
   if (transportError) return transportError.message;
@@ -96,8 +104,7 @@ function responseLine({ status, transportError, text }: Exchange, redact: Wordin
   // The end of what is looked at may hold half a secret.
   const looked = redact(text.slice(0, LONGEST_BODY));
   const body = (isCut ? looked.slice(0, -LONGEST_SPELT) : looked).replace(/\s+/g, ' ').trim();
-  const isShort = !isCut && body.length <= BODY_EXCERPT;
-  return `${status} ${isShort ? body : `${body.slice(0, BODY_EXCERPT)}…`}`.trim();
+  return `${status} ${isCut && body.length <= BODY_EXCERPT ? `${body}…` : cut(body)}`.trim();
 }
 
 /** The environment variable that holds a client's secret in the commands of a report: the target file's own. */
