@@ -163,72 +163,83 @@ function inAnotherCase(kit: Kit, clientId: string): string[] {
   return taken || isUuid(clientId) ? [] : [swapped];
 }
 
-test(
-  'each required parameter left out',
-  about(['7.1-invalid_request-missing', '7.1-body'], { needs: 'token' }),
-  async ({ kit }) => {
-    for (const name of PARAMETERS) {
-      const form = kit.client.validForm('primary').filter(([key]) => key !== name);
-      await hold(
-        kit,
-        '7.1-invalid_request-missing',
-        form,
-        refusedAs(400, 'invalid_request'),
-        `without ${name}`,
-      );
-    }
-  },
-);
+/** A form that must be refused: with which documented error, and what is wrong with it. */
+interface ErrorRow {
+  readonly error: 'invalid_request' | 'unsupported_grant_type' | 'invalid_scope';
+  readonly id: RequirementId;
+  readonly what: string;
+  readonly form: (valid: Form) => Form;
+  /** Where other answers are accepted beside 400 with that error. */
+  readonly judge?: Judge;
+}
+
+const duplicate = (form: Form, name: string, other?: string): Form =>
+  form.flatMap((pair): Form => (pair[0] === name ? [pair, [name, other ?? pair[1]]] : [pair]));
+
+/** Looking at the other value first, a server may say what is wrong with that. */
+const anyClientError: Judge = (answer) =>
+  isClientError(answer) ? undefined : differs('400 invalid_request', sayToken(answer));
+
+const ROWS: readonly ErrorRow[] = [
+  ...PARAMETERS.map((name): ErrorRow => ({
+    error: 'invalid_request',
+    id: '7.1-invalid_request-missing',
+    what: `${name} is missing`,
+    form: (valid) => valid.filter(([key]) => key !== name),
+  })),
+  ...PARAMETERS.flatMap((name) =>
+    BLANKS.map(([value, label]): ErrorRow => ({
+      error: 'invalid_request',
+      id: '7.1-invalid_request-empty',
+      what: `${name} is ${label}`,
+      form: (valid) => replaced(valid, name, value),
+      judge: refusedAsBlank(name),
+    })),
+  ),
+  ...PARAMETERS.map((name): ErrorRow => ({
+    error: 'invalid_request',
+    id: '7.1-invalid_request-duplicated',
+    what: `${name} is sent twice`,
+    form: (valid) => duplicate(valid, name),
+  })),
+  ...[
+    ['grant_type', 'password'],
+    ['scope', 'kit.unknown'],
+  ].flatMap(([name, other]) =>
+    ['after', 'before'].map((place): ErrorRow => ({
+      error: 'invalid_request',
+      id: '7.1-invalid_request-duplicated',
+      what: `${name} is sent twice, with ${other} ${place} the right value`,
+      form: (valid) => {
+        const twice = duplicate(valid, name!, other);
+        return place === 'after' ? twice : twice.reverse();
+      },
+      judge: anyClientError,
+    })),
+  ),
+  ...GRANTS.map((grant): ErrorRow => ({
+    error: 'unsupported_grant_type',
+    id: '7.1-unsupported_grant_type',
+    what: `grant_type=${grant}`,
+    form: (valid) => replaced(valid, 'grant_type', grant),
+  })),
+  ...SCOPES.map((scope): ErrorRow => ({
+    error: 'invalid_scope',
+    id: '7.1-invalid_scope',
+    what: `scope=${scope}, which no client has`,
+    form: (valid) => replaced(valid, 'scope', scope),
+  })),
+];
+
+for (const { error, id, what, form, judge = refusedAs(400, error) } of ROWS)
+  test(`${error}: ${what}`, about([id, '7.1-body'], { needs: 'token' }), async ({ kit }) => {
+    await hold(kit, id, form(kit.client.validForm('primary')), judge, what);
+    // Several attempts without the secret may lock the client out: a right one follows.
+    if (id === '7.1-invalid_request-empty' && what.startsWith('client_secret')) await kit.client.mint();
+  });
 
 test(
-  'each required parameter empty, and blank',
-  about(['7.1-invalid_request-empty', '7.1-body'], { needs: 'token' }),
-  async ({ kit }) => {
-    for (const name of PARAMETERS) {
-      for (const [value, label] of BLANKS) {
-        const form = replaced(kit.client.validForm('primary'), name, value);
-        await hold(kit, '7.1-invalid_request-empty', form, refusedAsBlank(name), `${name} ${label}`);
-      }
-      // Enough attempts without the secret may lock the client out: each is followed by a good one.
-      if (name === 'client_secret') await kit.client.mint();
-    }
-  },
-);
-
-test(
-  'each required parameter sent twice',
-  about(['7.1-invalid_request-duplicated', '7.1-body'], { needs: 'token' }),
-  async ({ kit }) => {
-    for (const name of PARAMETERS) {
-      const form = kit.client
-        .validForm('primary')
-        .flatMap((pair) => (pair[0] === name ? [pair, pair] : [pair]));
-      await hold(
-        kit,
-        '7.1-invalid_request-duplicated',
-        form,
-        refusedAs(400, 'invalid_request'),
-        `${name} twice`,
-      );
-    }
-    // Whoever looks at the other value first may say what is wrong with it.
-    for (const [name, other] of [
-      ['grant_type', 'password'],
-      ['scope', 'kit.unknown'],
-    ] as const) {
-      const form = kit.client
-        .validForm('primary')
-        .flatMap((pair): Form => (pair[0] === name ? [pair, [name, other]] : [pair]));
-      const judge: Judge = (answer) =>
-        isClientError(answer) ? undefined : differs('400 invalid_request', sayToken(answer));
-      for (const pairs of [form, [...form].reverse()])
-        await hold(kit, '7.1-invalid_request-duplicated', pairs, judge, `${name} with two values`);
-    }
-  },
-);
-
-test(
-  'a body that is no form',
+  'invalid_request: a body that is no form',
   about('7.1-invalid_request-malformed', { needs: 'token' }),
   async ({ kit }) => {
     const { form, ...request } = kit.client.tokenRequest(kit.client.validForm('primary'));
@@ -250,7 +261,7 @@ test(
 );
 
 test(
-  'an unknown client_id',
+  'invalid_client: an unknown client_id',
   about(['7.1-invalid_client-id', '7.1-invalid_client-challenge', '7.1-body'], {
     needs: 'token',
     access: 'guesses',
@@ -264,7 +275,7 @@ test(
 );
 
 test(
-  'a wrong secret',
+  'invalid_client: a wrong client_secret',
   about(['7.1-invalid_client-secret', '7.1-invalid_client-challenge', '7.1-body'], {
     needs: 'token',
     access: 'guesses',
@@ -273,29 +284,7 @@ test(
 );
 
 test(
-  'another grant_type',
-  about(['7.1-unsupported_grant_type', '7.1-body'], { needs: 'token' }),
-  async ({ kit }) => {
-    for (const grant of GRANTS) {
-      const form = replaced(kit.client.validForm('primary'), 'grant_type', grant);
-      await hold(kit, '7.1-unsupported_grant_type', form, refusedAs(400, 'unsupported_grant_type'), grant);
-    }
-  },
-);
-
-test(
-  'a scope that no client has',
-  about(['7.1-invalid_scope', '7.1-body'], { needs: 'token' }),
-  async ({ kit }) => {
-    for (const scope of SCOPES) {
-      const form = replaced(kit.client.validForm('primary'), 'scope', scope);
-      await hold(kit, '7.1-invalid_scope', form, refusedAs(400, 'invalid_scope'), scope);
-    }
-  },
-);
-
-test(
-  `${OFFERED_SCOPE} beside an unknown scope`,
+  `invalid_scope, or granted without it: an unknown scope beside ${OFFERED_SCOPE}`,
   about('7.1-scope-subset', { needs: 'token' }),
   async ({ kit }) => {
     for (const scope of [
@@ -309,12 +298,16 @@ test(
   },
 );
 
-test('a client that may not use the grant', about('7.1-unauthorized_client', { needs: 'token' }), ({ kit }) =>
-  provisioned(kit, 'unauthorized', '7.1-unauthorized_client', 'unauthorized_client'),
+test(
+  'unauthorized_client: a client that may not use the grant',
+  about('7.1-unauthorized_client', { needs: 'token' }),
+  ({ kit }) => provisioned(kit, 'unauthorized', '7.1-unauthorized_client', 'unauthorized_client'),
 );
 
-test('a client whose grant cannot be used', about('7.1-invalid_grant', { needs: 'token' }), ({ kit }) =>
-  provisioned(kit, 'invalidGrant', '7.1-invalid_grant', 'invalid_grant'),
+test(
+  'invalid_grant: a client whose grant cannot be used',
+  about('7.1-invalid_grant', { needs: 'token' }),
+  ({ kit }) => provisioned(kit, 'invalidGrant', '7.1-invalid_grant', 'invalid_grant'),
 );
 
 function challenge(kit: Kit, exchange: Exchange): void {

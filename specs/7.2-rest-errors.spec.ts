@@ -117,7 +117,7 @@ const RULES: readonly Rule[] = [
   {
     id: '7.2-invalid_request',
     alsoIds: ['7.2-body'],
-    name: 'a pageSize that is no integer',
+    name: 'invalid_request: a pageSize that is no integer',
     telling: 2,
     inPlaceOf: 'page size',
     ways: refusals([
@@ -132,7 +132,7 @@ const RULES: readonly Rule[] = [
   {
     id: '7.2-invalid_request',
     alsoIds: ['7.2-body'],
-    name: 'a from_id that is no integer',
+    name: 'invalid_request: a from_id that is no integer',
     telling: 2,
     inPlaceOf: 'beginning',
     ways: refusals([
@@ -145,14 +145,14 @@ const RULES: readonly Rule[] = [
   {
     id: '7.2-invalid_time_range',
     alsoIds: ['7.2-body'],
-    name: 'instants that are not RFC 3339',
+    name: 'invalid_time_range: a from or to that is not RFC 3339',
     telling: EDGES.length * TELLING_TIMES.length,
     ways: refusals([...timeWays(TELLING_TIMES), ...timeWays(MALFORMED_TIMES), ...rawTimeWays]),
   },
   {
     id: '7.2-page_size_out_of_range',
     alsoIds: ['7.2-body'],
-    name: 'page sizes beyond the bounds',
+    name: 'page_size_out_of_range: a pageSize beyond 1 to 1000',
     telling: 3,
     inPlaceOf: 'page size',
     ways: refusals([
@@ -215,7 +215,7 @@ function sendForm(kit: Kit, body: string): Promise<Exchange> {
 for (const check of RULES.flatMap(checksOf))
   test(check.title, about(check.ids, check), ({ kit }) => check.run(kit));
 
-test('odd requests', about('7.2-no-unprovoked-5xx', { needs: 'page' }), async ({ kit }) => {
+test('no 5xx: requests that are malformed in many ways', about('7.2-no-unprovoked-5xx', { needs: 'page' }), async ({ kit }) => {
   const tenantId = await kit.tenantOf();
   const queries = oddQueries();
   await mapConcurrently(queries, async (query) => {
@@ -276,7 +276,7 @@ test('odd requests', about('7.2-no-unprovoked-5xx', { needs: 'page' }), async ({
 });
 
 test(
-  'a client_id that is no text',
+  'no 5xx: a client_id that is no text',
   about('7.2-no-unprovoked-5xx', { needs: 'token', access: 'guesses', isSupplement: true }),
   async ({ kit }) => {
     for (const body of oddForms(kit, 'client_id', ['a%00b', '%ff%fe'])) {
@@ -287,7 +287,7 @@ test(
 );
 
 test(
-  'a tenant that is not onboarded, on its own path',
+  'not_found: a tenant that is not onboarded, on its own path',
   about('7.2-not_found', { needs: 'page' }),
   async ({ kit }) => {
     if (!kit.target.clients.notOnboarded)
