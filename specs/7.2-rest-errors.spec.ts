@@ -215,65 +215,70 @@ function sendForm(kit: Kit, body: string): Promise<Exchange> {
 for (const check of RULES.flatMap(checksOf))
   test(check.title, about(check.ids, check), ({ kit }) => check.run(kit));
 
-test('no 5xx: requests that are malformed in many ways', about('7.2-no-unprovoked-5xx', { needs: 'page' }), async ({ kit }) => {
-  const tenantId = await kit.tenantOf();
-  const queries = oddQueries();
-  await mapConcurrently(queries, async (query) => {
-    const exchange = await askRaw(kit, query, { suspicious: isSuspicious(query) });
-    if (query.includes('from_id=-1'))
-      kit.ledger.observe('negative-from_id', sayRefusal(exchange).slice(0, 3));
-    if (query.includes('pageSize=10&pageSize=20')) {
-      kit.ledger.observe('repeated-parameter', sayRefusal(exchange).slice(0, 3));
-    }
-    if (query.includes('unknown=x'))
-      kit.ledger.observe('unknown-parameter', sayRefusal(exchange).slice(0, 3));
-    if (query.includes(':60Z')) kit.ledger.observe('leap-second', sayRefusal(exchange).slice(0, 3));
-  });
-  const valid = kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), {
-    kind: 'client',
-    client: 'primary',
-  });
-  const observed = (topic: string, request: RequestOut) => async (): Promise<void> => {
-    const exchange = await kit.send({ ...request, offPath: true });
-    kit.ledger.observe(topic, sayRefusal(exchange).slice(0, 3));
-  };
-  const sent = (request: RequestOut) => async (): Promise<unknown> => kit.send({ ...request, offPath: true });
-  const [path, query] = valid.url.split('?') as [string, string];
-  const onPath = (path: string): RequestOut => ({
-    ...valid,
-    url: valid.url.replace(tenantId, path),
-    suspicious: isSuspicious(path),
-  });
-  const header = {
-    kind: 'header',
-    value: `Bearer ${'x'.repeat(4_000)}`,
-    label: 'Bearer x…',
-    shell: "Bearer $(head -c 4000 /dev/zero | tr '\\0' x)",
-  } as const;
-  const scopes = oddForms(kit, 'scope', ['%00', 'a%00b', '%ff%fe', '%ED%A0%80']);
-  const asks = [
-    observed('head', { ...valid, method: 'HEAD' }),
-    observed('options', { ...valid, method: 'OPTIONS' }),
-    observed('trailing-slash', { ...valid, url: `${path}/?${query}` }),
-    observed('encoded-path', {
+test(
+  'no 5xx: requests that are malformed in many ways',
+  about('7.2-no-unprovoked-5xx', { needs: 'page' }),
+  async ({ kit }) => {
+    const tenantId = await kit.tenantOf();
+    const queries = oddQueries();
+    await mapConcurrently(queries, async (query) => {
+      const exchange = await askRaw(kit, query, { suspicious: isSuspicious(query) });
+      if (query.includes('from_id=-1'))
+        kit.ledger.observe('negative-from_id', sayRefusal(exchange).slice(0, 3));
+      if (query.includes('pageSize=10&pageSize=20')) {
+        kit.ledger.observe('repeated-parameter', sayRefusal(exchange).slice(0, 3));
+      }
+      if (query.includes('unknown=x'))
+        kit.ledger.observe('unknown-parameter', sayRefusal(exchange).slice(0, 3));
+      if (query.includes(':60Z')) kit.ledger.observe('leap-second', sayRefusal(exchange).slice(0, 3));
+    });
+    const valid = kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), {
+      kind: 'client',
+      client: 'primary',
+    });
+    const observed = (topic: string, request: RequestOut) => async (): Promise<void> => {
+      const exchange = await kit.send({ ...request, offPath: true });
+      kit.ledger.observe(topic, sayRefusal(exchange).slice(0, 3));
+    };
+    const sent = (request: RequestOut) => async (): Promise<unknown> =>
+      kit.send({ ...request, offPath: true });
+    const [path, query] = valid.url.split('?') as [string, string];
+    const onPath = (path: string): RequestOut => ({
       ...valid,
-      url: `${path.replace(/screenings$/, '%73creenings')}?${query}`,
-    }),
-    async () =>
-      kit.ledger.observe(
-        'path-not-a-uuid',
-        sayRefusal(await kit.send({ ...onPath('not-a-uuid'), offPath: true })),
+      url: valid.url.replace(tenantId, path),
+      suspicious: isSuspicious(path),
+    });
+    const header = {
+      kind: 'header',
+      value: `Bearer ${'x'.repeat(4_000)}`,
+      label: 'Bearer x…',
+      shell: "Bearer $(head -c 4000 /dev/zero | tr '\\0' x)",
+    } as const;
+    const scopes = oddForms(kit, 'scope', ['%00', 'a%00b', '%ff%fe', '%ED%A0%80']);
+    const asks = [
+      observed('head', { ...valid, method: 'HEAD' }),
+      observed('options', { ...valid, method: 'OPTIONS' }),
+      observed('trailing-slash', { ...valid, url: `${path}/?${query}` }),
+      observed('encoded-path', {
+        ...valid,
+        url: `${path.replace(/screenings$/, '%73creenings')}?${query}`,
+      }),
+      async () =>
+        kit.ledger.observe(
+          'path-not-a-uuid',
+          sayRefusal(await kit.send({ ...onPath('not-a-uuid'), offPath: true })),
+        ),
+      ...['%00', '%zz', `${tenantId}%2F..`, 'x'.repeat(1_000)].map((odd) => sent(onPath(odd))),
+      ...['text/html', 'application/xml;q=0.9', '*/*;q=0', 'nothing'].map((accept) =>
+        sent({ ...valid, headers: { ...valid.headers, accept } }),
       ),
-    ...['%00', '%zz', `${tenantId}%2F..`, 'x'.repeat(1_000)].map((odd) => sent(onPath(odd))),
-    ...['text/html', 'application/xml;q=0.9', '*/*;q=0', 'nothing'].map((accept) =>
-      sent({ ...valid, headers: { ...valid.headers, accept } }),
-    ),
-    async () => kit.send({ ...valid, authorization: header }),
-    sent(kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]])),
-    ...['', '%zz=%zz&&==', '\u0000', '{', ...scopes].map((body) => async () => sendForm(kit, body)),
-  ];
-  await mapConcurrently<() => Promise<unknown>, unknown>(asks, (ask) => ask());
-});
+      async () => kit.send({ ...valid, authorization: header }),
+      sent(kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]])),
+      ...['', '%zz=%zz&&==', '\u0000', '{', ...scopes].map((body) => async () => sendForm(kit, body)),
+    ];
+    await mapConcurrently<() => Promise<unknown>, unknown>(asks, (ask) => ask());
+  },
+);
 
 test(
   'no 5xx: a client_id that is no text',
