@@ -24,6 +24,7 @@ import './5-tokens.spec.ts';
 import './5-forged.spec.ts';
 import './5-tenants.spec.ts';
 import './7.1-token-errors.spec.ts';
-import './7.2-limits-and-failure.spec.ts';
+import './7.2-rate-limit.spec.ts';
+import './7.2-outage.spec.ts';
 
 export const SPECS = takeCollected();

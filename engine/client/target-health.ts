@@ -291,7 +291,7 @@ export class TargetHealth {
    */
   async isUnlocked(refused: Exchange, attempt: Attempt): Promise<boolean> {
     const { request, status } = refused;
-    if (request.channel !== 'token' || ![401, 403].includes(status)) return false;
+    if (request.channel !== 'token' || request.provoked || ![401, 403].includes(status)) return false;
     const isRight = this.isRight(request);
     const owner = this.ownerOf(request);
     const guessed = this.wrongSecrets > 0;

@@ -8,6 +8,7 @@ import { events } from './events.ts';
 import { forged } from './forged.ts';
 import { intermittent } from './intermittent.ts';
 import { limits } from './limits.ts';
+import { outages } from './outage.ts';
 import { nextAgain } from './next-again.ts';
 import { next } from './next.ts';
 import { paging } from './paging.ts';
@@ -41,7 +42,8 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   'token errors': tokenErrorFaults,
   'token requests': tokenRequests,
   'REST errors': restErrors,
-  'limits and failure': limits,
+  'rate limit': limits,
+  outage: outages,
   events,
   'rare places': rarePlaces,
   recommendations: recommended,

@@ -1,9 +1,9 @@
-/** Sections 7.2 and 8: the rate limit, and a server that fails. */
+/** Sections 7.2 and 8: the rate limit. */
 import type { Target } from '../../engine/target/target.ts';
-import { errorAnswer, jsonAnswer } from '../http/http.ts';
+import { errorAnswer } from '../http/http.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { isScreenings, middleware, refusals, withHeader } from '../run/alter.ts';
+import { refusals, withHeader } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 /** What a refused valid request breaks, whatever it was made for. */
@@ -39,21 +39,6 @@ const limited = (
   target: probing(),
   ...(mayTrip ? { mayTrip } : {}),
 });
-
-/** The screenings path answers so while the switch is on. */
-function failing(answer: () => ReturnType<typeof errorAnswer>): Pick<Fault, 'server' | 'target'> {
-  let on = false;
-  return {
-    server: middleware(() => (request, next) => (on && isScreenings(request) ? answer() : next(request))),
-    target: (target) => ({
-      ...target,
-      fault: {
-        start: async () => void (on = true),
-        stop: async () => void (on = false),
-      },
-    }),
-  };
-}
 
 export const limits: readonly Fault[] = [
   limited(
@@ -111,18 +96,5 @@ export const limits: readonly Fault[] = [
     ),
     target: probing(300),
     needsNeighbours: true,
-  },
-  {
-    name: 'a failing server answers without a documented code',
-    trips: { '7.2-server-error': /5xx with internal_error or service_unavailable/ },
-    mayTrip: ['7.2-body'],
-    bare: false,
-    ...failing(() => errorAnswer(500, 'database_down', 'oops')),
-  },
-  {
-    name: 'a failing server answers an empty page',
-    trips: { '7.2-server-error': /5xx with internal_error or service_unavailable.*200/ },
-    bare: false,
-    ...failing(() => jsonAnswer(200, { items: [], links: {} })),
   },
 ];

@@ -1,6 +1,7 @@
 /** Requests for screenings whose query stands on the wire as it is given: what refusals are asked with. */
 import { isUnread, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
+import { formatInstant, instant, shift } from '../../data/instant.ts';
 import { refusedWith } from '../../checks/refusal.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Kit } from '../kit.ts';
@@ -65,4 +66,16 @@ export async function checkRefusals(
     const exchange = await askRaw(kit, query);
     kit.check(id, exchange, refusedWith(kit.target.errorCodePointer, ...codes));
   });
+}
+
+/** Valid requests of distinct URLs, for what is asked often: no cache answers them in place of the target. */
+export async function distinctRequests(kit: Kit): Promise<() => RequestOut> {
+  const tenantId = await kit.tenantOf();
+  const to = instant(SOME_WINDOW.to);
+  let microseconds = BigInt(kit.clock.now());
+  return () => {
+    const from = formatInstant(shift(to, -(microseconds++ % 86_400_000_000n)), { digits: 6 });
+    const query = rawQuery({ ...encoded({ from, to: SOME_WINDOW.to }), pageSize: '1' });
+    return { ...kit.request(tenantId, query, { kind: 'client', client: 'primary' }), provoked: true };
+  };
 }

@@ -1,38 +1,18 @@
-/** Section 7.2, after everything else: the rate limit, where there is leave to provoke it, and a failing server. */
+/** Section 7.2, after everything else: the rate limit, where there is leave to provoke it. */
 import { about, test } from '../fixtures/test.ts';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { header, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
+import { header, type Exchange } from '../engine/client/exchange.ts';
 import { retryAfterMs } from '../engine/client/retry-after.ts';
-import { formatInstant, instant, shift } from '../engine/data/instant.ts';
-import { SOME_WINDOW } from '../engine/client/page.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
-import { rawQuery, encoded } from '../engine/run/rules/raw-request.ts';
-import { sampleDataOf } from '../engine/run/walk/survey.ts';
-import { pageOf } from '../engine/client/page.ts';
-import { SupplyUnusable, Untested } from '../engine/errors.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { distinctRequests } from '../engine/run/rules/raw-request.ts';
+import { Untested } from '../engine/errors.ts';
 
 /** Enough requests in flight for some hundred a second, however far away the target is. */
 const IN_FLIGHT = { least: 8, most: 32, eachMs: 2 } as const;
 /** A limit that answers 503 admits a similar number in each series of requests that are sent one at a time. */
 const SERIES = { count: 3, pauseMs: 2_000, spread: 3 } as const;
 const LONGEST_HONEST_WAIT_MS = 65_000;
-const FAULT_LAG_MS = 30_000;
-const FAULT_PAUSE_MS = 500;
-
-/** Valid requests of distinct URLs: no cache answers them in place of the target. */
-async function distinctRequests(kit: Kit): Promise<() => RequestOut> {
-  const tenantId = await kit.tenantOf();
-  const to = instant(SOME_WINDOW.to);
-  let microseconds = BigInt(kit.clock.now());
-  return () => {
-    const from = formatInstant(shift(to, -(microseconds++ % 86_400_000_000n)), { digits: 6 });
-    const query = rawQuery({ ...encoded({ from, to: SOME_WINDOW.to }), pageSize: '1' });
-    const request = kit.request(tenantId, query, { kind: 'client', client: 'primary' });
-    return { ...request, provoked: true };
-  };
-}
 
 interface Provoked {
   /** The first 429. */
@@ -146,99 +126,6 @@ async function honestWait(kit: Kit): Promise<void> {
   }
 }
 
-async function validRequest(kit: Kit): Promise<RequestOut> {
-  return (await distinctRequests(kit))();
-}
-
-/** Answered with a screening: an empty page may hide a failure. Of a tenant that has none, any valid request. */
-async function telling(kit: Kit): Promise<RequestOut> {
-  try {
-    const { from, to } = (await sampleDataOf(kit)).window;
-    const query = rawQuery({ ...encoded({ from, to }), pageSize: '1' });
-    return kit.request(await kit.tenantOf(), query, { kind: 'client', client: 'primary' });
-  } catch (error) {
-    if (!(error instanceof Untested)) throw error;
-    return validRequest(kit);
-  }
-}
-
-/** The screenings of a page, to tell whether another shows the same ones; undefined where it is no page. */
-const idsOn = (exchange: Exchange): string | undefined =>
-  exchange.status === 200
-    ? pageOf(exchange)
-        .items?.map(({ id }) => id)
-        .join()
-    : undefined;
-
-async function failingServer(kit: Kit): Promise<void> {
-  const { fault } = kit.target;
-  if (!fault)
-    throw new Untested('supply fault.start and fault.stop: commands that make the server fail, and heal it');
-  const seconds = kit.patienceMs(FAULT_LAG_MS) / 1000;
-  const request: RequestOut = { ...(await telling(kit)), provoked: true };
-  const isFailure = (exchange: Exchange): boolean =>
-    exchange.status >= 500 &&
-    codesOf(exchange, kit.target.errorCodePointer).some((code) =>
-      ['internal_error', 'service_unavailable'].includes(code),
-    );
-  const before = await kit.client.send(request);
-  try {
-    await fault.start().catch((error: Error) => {
-      throw new SupplyUnusable(`fault.start: ${error.message}`);
-    });
-    const last = await within(
-      kit,
-      request,
-      isFailure,
-      '5xx with internal_error or service_unavailable while the fault is on',
-      // As if nothing were wrong: then nothing is.
-      (exchange) => idsOn(exchange) !== undefined && idsOn(exchange) === idsOn(before),
-    );
-    if (last === 'pardoned')
-      throw new SupplyUnusable(
-        `fault.start: the server still answers as before after ${seconds} s: it does not fail`,
-      );
-  } finally {
-    await fault.stop().catch((error: Error) => {
-      throw new SupplyUnusable(`fault.stop: ${error.message}`);
-    });
-  }
-  await within(
-    kit,
-    request,
-    ({ status }) => status === 200,
-    `200 within ${seconds} s of the end of the fault`,
-  );
-}
-
-/** Asks now and then until the answer is as it must be, for half a minute; what is pardoned then is no failure. */
-async function within(
-  kit: Kit,
-  request: RequestOut,
-  good: (exchange: Exchange) => boolean,
-  expected: string,
-  pardoned: (exchange: Exchange) => boolean = () => false,
-): Promise<'good' | 'bad' | 'pardoned'> {
-  const until = Date.now() + kit.patienceMs(FAULT_LAG_MS);
-  for (;;) {
-    const exchange = await kit.client.send(request);
-    const over = Date.now() > until;
-    if (pardoned(exchange)) {
-      if (over) return 'pardoned';
-      await sleep(FAULT_PAUSE_MS);
-      continue;
-    }
-    kit.ledger.check('7.2-server-error');
-    if (good(exchange)) return 'good';
-    if (over) {
-      const mismatch = differs(expected, sayRefusal(exchange, kit.target.errorCodePointer));
-      kit.fail({ id: '7.2-server-error', cause: expected, mismatch, exchange });
-      return 'bad';
-    }
-    await sleep(FAULT_PAUSE_MS);
-  }
-}
-
 test(
   'requests past the limit',
   about(['7.2-rate_limited', '7.2-retry-after'], { needs: 'page', access: 'provokes' }),
@@ -249,10 +136,4 @@ test(
   'a wait as long as Retry-After says',
   about('7.2-retry-after-honest', { needs: 'page', access: 'provokes' }),
   ({ kit }) => honestWait(kit),
-);
-
-test(
-  'a server that fails and heals',
-  about('7.2-server-error', { needs: 'page', access: 'provokes' }),
-  ({ kit }) => failingServer(kit),
 );

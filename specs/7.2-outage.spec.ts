@@ -1,0 +1,221 @@
+/** Section 7.2, after everything else: a server that fails while the target's fault command is on, and after it. */
+import { about, test } from '../fixtures/test.ts';
+import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
+import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
+import { isTrusted } from '../engine/checks/next.ts';
+import { isUnread, type Authorization, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
+import { pageOf } from '../engine/client/page.ts';
+import { readToken } from '../engine/client/token.ts';
+import { formatInstant, instant, shift } from '../engine/data/instant.ts';
+import { SupplyUnusable, Untested } from '../engine/errors.ts';
+import type { RequirementId } from '../engine/requirements.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { distinctRequests, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { sampleDataOf } from '../engine/run/walk/survey.ts';
+
+/** The server has so long to notice that it fails, and that it serves again. */
+const LAG_MS = 30_000;
+/** As long as a connection pool or a proxy waits before it answers 503; --timeout gives it longer. */
+const LONGEST_ANSWER_MS = 60_000;
+const PAUSE_MS = 500;
+/** Requests without an answer after which no more are sent: the first may hang on a connection that the fault cut. */
+const MOST_UNREAD = 2;
+
+/** A mismatch stands at once; what is `not yet` right has until the lag is over. */
+type Verdict = 'right' | 'as before' | 'not yet' | Mismatch;
+
+/** One request that is sent while the fault is on and after it. */
+interface Question {
+  readonly name: string;
+  readonly id: RequirementId;
+  readonly request: () => RequestOut;
+  readonly during: (exchange: Exchange) => Verdict;
+  readonly duringExpected: string;
+  readonly after: (exchange: Exchange) => Verdict;
+  readonly afterExpected: string;
+}
+
+const PRIMARY: Authorization = { kind: 'client', client: 'primary' };
+
+async function failingServer(kit: Kit): Promise<void> {
+  const { fault } = kit.target;
+  if (!fault)
+    throw new Untested('supply fault.start and fault.stop: commands that make the server fail, and heal it');
+  const questions = await questionsOf(kit);
+  let unanswered: Untested | undefined;
+  try {
+    await fault.start().catch((error: Error) => {
+      throw new SupplyUnusable(`fault.start: ${error.message}`);
+    });
+    await whileFailing(kit, questions);
+  } catch (error) {
+    if (!(error instanceof Untested) || error instanceof SupplyUnusable) throw error;
+    unanswered = error;
+  } finally {
+    await fault.stop().catch((error: Error) => {
+      throw new SupplyUnusable(`fault.stop: ${error.message}`);
+    });
+  }
+  const untilMs = kit.clock.now() + kit.patienceMs(LAG_MS);
+  for (const { after, afterExpected, ...question } of questions)
+    await settled(kit, question, afterExpected, after, untilMs);
+  if (unanswered) throw unanswered;
+}
+
+async function whileFailing(kit: Kit, questions: readonly Question[]): Promise<void> {
+  const untilMs = kit.clock.now() + kit.patienceMs(LAG_MS);
+  for (const [index, { during, duringExpected, ...question }] of questions.entries()) {
+    const verdict = await settled(kit, question, duringExpected, during, untilMs);
+    if (verdict === 'as before')
+      throw new SupplyUnusable(
+        `fault.start: the server still answers as before after ${kit.patienceMs(LAG_MS) / 1000} s: it does not fail`,
+      );
+    // What a server that does not fail as it must answers to the rest is the same failure.
+    if (index === 0 && verdict !== 'right') return;
+  }
+}
+
+/** Sends now and then until the answer is right, or wrong for good. Throws Untested where none comes. */
+async function settled(
+  kit: Kit,
+  { id, name, request }: Pick<Question, 'id' | 'name' | 'request'>,
+  expected: string,
+  judge: (exchange: Exchange) => Verdict,
+  untilMs: number,
+): Promise<Verdict> {
+  for (let unread = 0; ;) {
+    const isLast = kit.clock.now() > untilMs;
+    const timeoutMs = Math.max(kit.options.timeoutMs, kit.patienceMs(LONGEST_ANSWER_MS));
+    const exchange = await kit.client.send({ ...request(), provoked: true, timeoutMs });
+    if (isUnread(exchange) && ++unread === MOST_UNREAD)
+      throw new Untested(
+        `${name}: ${exchange.transportError!.message}, ${unread} times; --timeout gives an answer longer`,
+      );
+    const verdict = isUnread(exchange) ? 'not yet' : judge(exchange);
+    const isOver = typeof verdict === 'object' || (isLast && verdict === 'not yet');
+    if (verdict !== 'as before') kit.ledger.check(id);
+    if (isOver) {
+      const received = sayRefusal(exchange, kit.target.errorCodePointer);
+      const mismatch = typeof verdict === 'object' ? verdict : differs(`${name}: ${expected}`, received);
+      kit.fail({ id, cause: `${name}: ${expected}`, mismatch, exchange });
+    }
+    if (isOver || isLast || verdict === 'right') return verdict;
+    await kit.clock.sleep(PAUSE_MS, kit.options.signal);
+  }
+}
+
+// -- what is asked -------------------------------------------------------------------------------
+
+/** A page, the next of it and the next of that, a token, and a page without a token: all are right before the fault. */
+async function questionsOf(kit: Kit): Promise<Question[]> {
+  const id = '7.2-server-error';
+  const seconds = kit.patienceMs(LAG_MS) / 1000;
+  const fails = '5xx with internal_error or service_unavailable while the fault is on';
+  const heals = (what: string): string => `${what} within ${seconds} s of the end of the fault`;
+  const isFailure = (exchange: Exchange): boolean =>
+    exchange.status >= 500 &&
+    codesOf(exchange, kit.target.errorCodePointer).some((code) =>
+      ['internal_error', 'service_unavailable'].includes(code),
+    );
+  const page = await pageRequests(kit);
+  const first = await kit.client.send(page());
+  const traversal: [string, Exchange][] = [];
+  for (const name of ['a next of before', 'a page in the middle of a traversal']) {
+    const { nextUrl } = pageOf(traversal.at(-1)?.[1] ?? first);
+    if (nextUrl === undefined || !isTrusted(nextUrl, kit.target)) break;
+    traversal.push([name, await kit.follow(nextUrl)]);
+  }
+  await kit.client.mint();
+  const anonymous: Question['during'] = (exchange) =>
+    exchange.status === 200
+      ? differs('401 unauthenticated for a request without a token', sayRefusal(exchange))
+      : 'right';
+  return [
+    {
+      ...{ name: 'a page', id, request: page, duringExpected: fails, afterExpected: heals('200') },
+      during: (exchange) =>
+        isFailure(exchange) ? 'right' : isSamePage(exchange, first) ? 'as before' : 'not yet',
+      after: ({ status }) => (status === 200 ? 'right' : 'not yet'),
+    },
+    ...traversal.map(([name, before]): Question => {
+      const ended = (exchange: Exchange): Mismatch | undefined => endsTraversal(name, exchange, before);
+      return {
+        ...{ name, id, duringExpected: fails, afterExpected: heals('200') },
+        request: () => before.request,
+        during: (exchange) =>
+          ended(exchange) ?? (isFailure(exchange) || exchange.status === 200 ? 'right' : 'not yet'),
+        after: (exchange) => ended(exchange) ?? (exchange.status === 200 ? 'right' : 'not yet'),
+      };
+    }),
+    {
+      ...{ name: 'a token request', id, duringExpected: '', afterExpected: heals('200 with a token') },
+      request: () => kit.client.tokenRequest(kit.client.validForm('primary')),
+      // The token endpoint may fail too, or not; a refusal breaks 4.1-success.
+      during: () => 'right',
+      after: (exchange) => (readToken(exchange) ? 'right' : 'not yet'),
+    },
+    {
+      ...{
+        name: 'a request without a token',
+        id: '5-missing',
+        duringExpected: '',
+        afterExpected: heals('401'),
+      },
+      request: () => ({ ...page(), authorization: { kind: 'none' } }),
+      during: anonymous,
+      after: (exchange) =>
+        exchange.status === 401 ? 'right' : exchange.status === 200 ? anonymous(exchange) : 'not yet',
+    },
+  ];
+}
+
+/** Requests answered with a screening, since an empty page may hide a failure; without screenings, any valid ones. */
+async function pageRequests(kit: Kit): Promise<() => RequestOut> {
+  try {
+    const { from, to } = (await sampleDataOf(kit)).window;
+    const tenantId = await kit.tenantOf();
+    let sent = 0n;
+    return () => {
+      // Another URL each time: no cache answers in place of the target.
+      const until = formatInstant(shift(instant(to), sent++), { digits: 6 });
+      const query = rawQuery({ ...encoded({ from, to: until }), pageSize: '1' });
+      return kit.request(tenantId, query, PRIMARY);
+    };
+  } catch (error) {
+    if (!(error instanceof Untested)) throw error;
+    return distinctRequests(kit);
+  }
+}
+
+const isSamePage = (a: Exchange, b: Exchange): boolean => {
+  const [idsOfA, idsOfB] = [a, b].map((page) =>
+    pageOf(page)
+      .items?.map(({ id }) => id)
+      .join(),
+  );
+  return a.status === 200 && idsOfA !== undefined && idsOfA === idsOfB;
+};
+
+/** A client takes a page without items or without next for the end, and loses the rest. */
+function endsTraversal(name: string, exchange: Exchange, before: Exchange): Mismatch | undefined {
+  if (exchange.status !== 200) return undefined;
+  const { items = [], nextUrl } = pageOf(exchange);
+  const hadItems = (pageOf(before).items ?? []).length > 0;
+  if ((items.length > 0 || !hadItems) && (nextUrl !== undefined || pageOf(before).nextUrl === undefined))
+    return undefined;
+  return differs(
+    `${name}: 5xx or the page of before, and no page that ends the traversal`,
+    `200 with ${items.length} items and ${nextUrl === undefined ? 'no next' : 'a next'}`,
+  );
+}
+
+const OUTAGE = { needs: 'page', access: 'provokes' } as const;
+const once = ({ kit }: { kit: Kit }): Promise<void> => kit.once('outage', () => failingServer(kit));
+
+test('a server that fails and heals', about('7.2-server-error', OUTAGE), once);
+
+test(
+  'credentials, and requests without a token, while the server fails and after it',
+  about(['4.1-success', '5-missing'], { ...OUTAGE, isSupplement: true }),
+  once,
+);
