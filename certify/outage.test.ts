@@ -1,0 +1,33 @@
+/** Answers of a failing server that come late are waited for; what does not come at all is untested. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from '@playwright/test';
+import { outage } from '../reference-server/faults/outage.ts';
+import { test } from '../reference-server/faults/testing.ts';
+import { errorAnswer } from '../reference-server/http/http.ts';
+import { isScreenings } from '../reference-server/run/alter.ts';
+import { startServer } from '../reference-server/run/start.ts';
+import { certify } from './certify.ts';
+import { targetFor } from './proof/faults.ts';
+
+/** A scale of 1:50: 30 s of a connection pool are 600 ms, the 60 s that an answer may take 1.2 s. */
+const SCALE = 0.02;
+
+for (const [name, lateMs, status, reason] of [
+  ['after half of what a connection pool waits', 15_000, 'pass', undefined],
+  ['after 45 s', 45_000, 'pass', undefined],
+  ['not within a minute', 90_000, 'untested', /a page: no complete answer within 1.2 s, 2 times; --timeout/],
+] as const)
+  test(`a failing server that answers 503 ${name}`, async ({ small: { database, provisioned } }) => {
+    const late = outage(async (request, stage, next) => {
+      if (stage !== 'on' || !isScreenings(request)) return next(request);
+      await sleep(SCALE * lateMs);
+      return errorAnswer(503, 'service_unavailable', 'no connection within 30 s');
+    });
+    await using server = await startServer(database, provisioned, late.server);
+    const target = late.target!(await targetFor(server, 'full'));
+    const only = ['7.2-server-error', '7.2-no-unprovoked-5xx'] as const;
+    const report = await certify(target, { seed: 1, runs: 1, only, timeoutMs: 400, patience: SCALE });
+    const result = report.requirements.find(({ id }) => id === '7.2-server-error')!;
+    expect([result.status, result.failures]).toEqual([status, []]);
+    if (reason) expect(result.reason).toMatch(reason);
+  });
