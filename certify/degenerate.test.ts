@@ -33,7 +33,7 @@ function neverGreen(report: Report): void {
 
 const credentials = { clientId: 'primary-client', clientSecret: 'a secret of nobody' };
 
-/** What reads all that a server says; the table of `proof/hostile-table.ts` holds whole runs. */
+/** What reads all that a server says. */
 const READING = selectIds(['2.1', '2.2', '2.3', '2.4', '4.2-success', '4.2-r5-exactly-once', '7.2']);
 
 async function read({ origin }: Address): Promise<Report> {

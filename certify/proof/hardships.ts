@@ -1,4 +1,4 @@
-/** What happens to the kit's own runs: Ctrl-C at any moment, a deadline, no room on the disk, outages under load. */
+/** What happens to the kit's own runs: Ctrl-C at any moment, a deadline, no room on the disk. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,12 +6,7 @@ import { measuredRun, type Circumstances, type MeasuredRun } from './measured-ru
 import type { Report } from '../report.ts';
 
 export interface Hardship {
-  readonly name: string;
   readonly run: MeasuredRun;
-  /** The verdict of the report, or that there is none. */
-  readonly verdict: string;
-  /** The words by which it is told. */
-  readonly told: string;
   readonly wrong: readonly string[];
 }
 
@@ -77,34 +72,7 @@ export const CASES: readonly Case[] = [
   },
 ];
 
-/** `soak`: how long the outages under load last. `tell` gets each when it is done. */
-export async function measureHardships(
-  soak: string,
-  tell: (hardship: Hardship) => void,
-): Promise<readonly Hardship[]> {
-  const done: Hardship[] = [];
-  for (const one of [...CASES, chaos(soak)]) {
-    const hardship = await measure(one);
-    tell(hardship);
-    done.push(hardship);
-  }
-  return done;
-}
-
-const chaos = (duration: string): Case => ({
-  name: `${duration} of load with an outage every few seconds`,
-  main: 'load/main.ts',
-  args: (directory) => [
-    ...['soak', '--chaos', '--duration', duration, '--rate', '30', '--slo-p99', '2000'],
-    ...['--screenings', '20000', '--report-dir', directory],
-  ],
-  status: 0,
-  words: /(\d+ outages of [^\n]*\n[^\n]*pages held against[^\n]*)/,
-  verdicts: [NONE],
-});
-
 export async function measure({
-  name,
   main,
   args,
   circumstances,
@@ -128,10 +96,7 @@ export async function measure({
     );
     const told = words.exec(run.output.replace(/\n {4,}/g, ' '));
     return {
-      name,
       run,
-      verdict,
-      told: told?.[1] ?? told?.[0] ?? run.output.slice(-200),
       wrong: [
         ...(run.status === status ? [] : [`exit status ${run.status}`]),
         ...(told ? [] : [`does not say ${words}`]),
