@@ -5,7 +5,7 @@ import { expect } from '@playwright/test';
 import { SPELL } from '../reference-server/degenerate/bodies.ts';
 import { DEGENERATE } from '../reference-server/degenerate/servers.ts';
 import {
-  behindTokens,
+  withTokenEndpoint,
   isTokenPath,
   ITEMS,
   page,
@@ -46,7 +46,7 @@ for (const [name, settings] of Object.entries(turning))
   });
 
 const TELLING = [
-  'nobody listens',
+  'nothing listens',
   'resets every connection',
   'tokens for everybody, and a static copy of one good page',
   'a body of 500 MB',
@@ -83,7 +83,7 @@ for (const [kind, issued] of [
 ] as const)
   test(`what a target repeats of its token (${kind}) and its secret, and terminal codes, reach no output`, async ({}, info) => {
     const secret = 'a "secret" <of> nobody';
-    const echo = behindTokens(({ headers }) => {
+    const echo = withTokenEndpoint(({ headers }) => {
       const said = `${headers['authorization']} ${Buffer.from(secret).toString('base64')} ${secret} ${SPELL}`;
       return page([{ ...ITEMS[0], testTime: said, tenantId: said }, ...ITEMS.slice(1)], said);
     });

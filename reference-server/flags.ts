@@ -75,7 +75,7 @@ export function readFlags(): Flags {
       (path: string, before: readonly string[]) => [...before, readable(path)],
       [],
     )
-    .option('--screenings <number>', 'generate so many for primary', whole(0, 100_000_000))
+    .option('--screenings <number>', 'number of screenings to generate for primary', whole(0, 100_000_000))
     .option('--empty', 'hold no screenings')
     .option('--rate-limit <rate>', 'per client, such as 100/10s', rate)
     .addOption(

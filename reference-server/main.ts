@@ -9,7 +9,7 @@ process.chdir(calledFrom('reference-server')('.'));
 const flags = readFlags();
 
 try {
-  // Loaded only here: the package leaves the database to whoever wants it.
+  // Loaded only here: the database is an optional dependency of the package.
   const { serve } = await import('./serve.ts');
   await serve(flags);
 } catch (error) {

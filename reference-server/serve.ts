@@ -98,7 +98,7 @@ async function listFaults(id?: string): Promise<void> {
   }
 }
 
-/** DATABASE_URL goes first, whatever `--postgres` says. */
+/** DATABASE_URL takes precedence over `--postgres`. */
 function openDatabaseAsAsked(flags: Flags): Promise<Database> {
   return openDatabase(process.env['DATABASE_URL'] ? 'auto' : (flags.postgres ?? 'auto'), flags.keep);
 }

@@ -94,7 +94,7 @@ export async function pageRows(subject: Subject, size: number, plan: Plan): Prom
     {
       own: asks(port, () => own(pick(places))),
       pgbench: () =>
-        pgbench(databaseUrl, PAGE.behindScreening, tenantId, places.slice(0, 64), { size, seconds }),
+        pgbench(databaseUrl, PAGE.afterScreening, tenantId, places.slice(0, 64), { size, seconds }),
       bare: asks(bare.port, () => other(pick(places))),
       offset: asks(offset.port, () => other(pick(places))),
       first: asks(first.port, () => other(pick(places))),

@@ -35,7 +35,7 @@ export async function hashSecret(secret: string, cost = HASH_COST): Promise<Hash
  * A slow hash makes guessing dear, and would make every mint dear too. So a secret that was right once is
  * recognised by a keyed digest afterwards (the key lives as long as this process); a wrong one pays every time. One
  * at a time, which keeps guessing from slowing the rest of the service; few may wait, and clients take turns, so that
- * a flood of guesses holds up nobody but the client that is guessed at. All unknown clients are one there.
+ * a flood of guesses delays only the client that is guessed at. All unknown clients are one there.
  */
 export async function createClientRegistry(clients: readonly RegisteredClient[]): Promise<ClientRegistry> {
   const byId = new Map(clients.map((client) => [client.clientId, client]));
@@ -46,7 +46,7 @@ export async function createClientRegistry(clients: readonly RegisteredClient[])
       .digest();
   const recognised = new Map<string, Buffer>();
   // What an unknown client is compared with, for the same time.
-  const nobody = await hashSecret(randomBytes(16).toString('hex'), clients[0]?.secret.cost);
+  const decoy = await hashSecret(randomBytes(16).toString('hex'), clients[0]?.secret.cost);
 
   const checks = new FairQueue(WAITING_PER_CLIENT);
   const matches = (lane: string, secret: string, { salt, hash, cost }: HashedSecret): Promise<boolean> => {
@@ -63,7 +63,7 @@ export async function createClientRegistry(clients: readonly RegisteredClient[])
       const shown = digest(clientId, clientSecret);
       const known = recognised.get(clientId);
       if (client && known && timingSafeEqual(known, shown)) return client;
-      const right = await matches(client?.clientId ?? UNKNOWN, clientSecret, client?.secret ?? nobody);
+      const right = await matches(client?.clientId ?? UNKNOWN, clientSecret, client?.secret ?? decoy);
       if (!right || !client) return undefined;
       recognised.set(clientId, shown);
       return client;

@@ -1,4 +1,4 @@
-/** Work that is done one after the other; whoever asks for much waits behind whoever asks for little. */
+/** A fair queue: work runs one after the other, and a key with much work waits for keys with little. */
 export class FairQueue {
   readonly #lanes = new Map<string, (() => Promise<void>)[]>();
   readonly #perLane: number;
@@ -32,7 +32,7 @@ export class FairQueue {
     if (!first) return undefined;
     const [lane, waiting] = first;
     const work = waiting.shift();
-    // Behind all the others.
+    // After all the others.
     this.#lanes.delete(lane);
     if (waiting.length > 0) this.#lanes.set(lane, waiting);
     return work;

@@ -1,7 +1,7 @@
-/** Bodies that no page has, and pages that a careless reader stumbles over; behind a token endpoint that works. */
+/** Bodies that no page has, and pages that a careless reader stumbles over; the token endpoint works. */
 import type { ServiceAnswer } from '../http/http.ts';
 import {
-  behindTokens,
+  withTokenEndpoint,
   type Degenerate,
   http,
   ITEMS,
@@ -95,7 +95,7 @@ const tokens: Readonly<Record<string, () => ServiceAnswer>> = {
 };
 
 export const BODIES: readonly Degenerate[] = [
-  ...Object.entries(pages).map(([name, answer]) => http(name, behindTokens(answer))),
+  ...Object.entries(pages).map(([name, answer]) => http(name, withTokenEndpoint(answer))),
   ...Object.entries(tokens).map(([name, answer]) =>
     http(name, async ({ path }) => (path.endsWith('/oauth/token') ? answer() : page())),
   ),

@@ -1,5 +1,5 @@
-/** Answers that are almost more than the kit reads, each of another shape; behind a token endpoint that works. */
-import { behindTokens, type Degenerate, http, json, TENANT } from './tools.ts';
+/** Answers that are almost more than the kit reads, each of another shape; the token endpoint works. */
+import { withTokenEndpoint, type Degenerate, http, json, TENANT } from './tools.ts';
 
 /** A screening a second from the first of March 2026 on. */
 function screenings(count: number, more: object = {}): object[] {
@@ -40,11 +40,11 @@ export const BULK: readonly Degenerate[] = [
     let text: string | undefined;
     return http(
       name,
-      behindTokens(() => json(200, (text ??= JSON.stringify(page())))),
+      withTokenEndpoint(() => json(200, (text ??= JSON.stringify(page())))),
       { slow: true },
     );
   }),
-  http('a refusal of 15 MB for everything', behindTokens(json(400, { code: 'x'.repeat(15_000_000) })), {
+  http('a refusal of 15 MB for everything', withTokenEndpoint(json(400, { code: 'x'.repeat(15_000_000) })), {
     slow: true,
   }),
 ];

@@ -1,4 +1,4 @@
-/** A key and its certificates for tests, which nobody trusts. */
+/** A key and its certificates for tests, which no certificate store trusts. */
 import { createPrivateKey } from 'node:crypto';
 
 /** For this alone, and for localhost: one certificate until 2120, and one that expired in 2020. */

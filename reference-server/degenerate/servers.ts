@@ -1,11 +1,20 @@
-/** Servers that are none: whatever answers something, or nothing, must never be called conformant. */
+/** Non-implementations: no server here may ever be called conformant. */
 import { isScreenings, middleware } from '../run/alter.ts';
 import { dying } from '../faults/rest-errors.ts';
 import { type Handler, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { BODIES } from './bodies.ts';
 import { BULK } from './bulk.ts';
-import { behindTokens, type Degenerate, http, json, nobody, page, sockets, tokenAnswer } from './tools.ts';
+import {
+  withTokenEndpoint,
+  type Degenerate,
+  http,
+  json,
+  closedPort,
+  page,
+  sockets,
+  tokenAnswer,
+} from './tools.ts';
 import { WAYS } from './ways.ts';
 import { WIRE } from './wire.ts';
 
@@ -39,11 +48,23 @@ export const DEGENERATE: readonly Degenerate[] = [
     'a web page for everything',
     always({ status: 200, headers: [['content-type', 'text/html']], body: '<html></html>' }),
   ),
-  http('tokens for everybody, and always an empty page', behindTokens(json(200, { items: [], links: {} }))),
-  http('tokens for everybody, and a static copy of one good page', behindTokens(page())),
-  http('tokens for everybody, and 401 to every page', behindTokens(json(401, { code: 'unauthenticated' }))),
-  http('tokens for everybody, and 500 to every page', behindTokens(json(500, { code: 'internal_error' }))),
-  http('tokens for everybody, and 204 to every page', behindTokens({ status: 204, headers: [], body: '' })),
+  http(
+    'tokens for everybody, and always an empty page',
+    withTokenEndpoint(json(200, { items: [], links: {} })),
+  ),
+  http('tokens for everybody, and a static copy of one good page', withTokenEndpoint(page())),
+  http(
+    'tokens for everybody, and 401 to every page',
+    withTokenEndpoint(json(401, { code: 'unauthenticated' })),
+  ),
+  http(
+    'tokens for everybody, and 500 to every page',
+    withTokenEndpoint(json(500, { code: 'internal_error' })),
+  ),
+  http(
+    'tokens for everybody, and 204 to every page',
+    withTokenEndpoint({ status: 204, headers: [], body: '' }),
+  ),
   http('half an answer to everything', async () => ({
     status: 200,
     headers: [['content-type', 'application/json']],
@@ -52,7 +73,7 @@ export const DEGENERATE: readonly Degenerate[] = [
   { name: 'accepts the connection and never answers', start: () => sockets(() => undefined) },
   { name: 'resets every connection', start: () => sockets((socket) => socket.resetAndDestroy()) },
   {
-    name: 'closes every connection behind the request',
+    name: 'closes every connection after the request',
     start: () => sockets((socket) => void socket.once('data', () => socket.end())),
   },
   {
@@ -60,7 +81,7 @@ export const DEGENERATE: readonly Degenerate[] = [
     start: () =>
       sockets((socket) => void socket.once('data', () => socket.end('220 mail.example.com ESMTP\r\n'))),
   },
-  { name: 'nobody listens', start: nobody },
+  { name: 'nothing listens', start: closedPort },
   ...WIRE,
   ...BULK,
   ...BODIES,

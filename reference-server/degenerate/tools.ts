@@ -27,7 +27,7 @@ export const http = (name: string, handler: Handler, more: { slow?: boolean } = 
 export const json = (status: number, body: object | string): ServiceAnswer =>
   jsonAnswer(status, typeof body === 'string' ? body : { ...body });
 
-/** A token that looks right, and lasts; nobody signed it. */
+/** A token that looks right and is not expired; its signature is random. */
 export function token(altered: object = {}): string {
   const iat = Math.floor(Date.now() / 1000);
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -52,7 +52,7 @@ export const tokenAnswer = (access_token = token()): ServiceAnswer =>
 export const isTokenPath = ({ path }: Pick<ServiceRequest, 'path'>): boolean => path.endsWith('/oauth/token');
 
 /** Hands out a token to everybody, and answers everything else so. */
-export const behindTokens =
+export const withTokenEndpoint =
   (answer: ServiceAnswer | ((request: ServiceRequest) => ServiceAnswer | Promise<ServiceAnswer>)): Handler =>
   async (request) =>
     isTokenPath(request) ? tokenAnswer() : typeof answer === 'function' ? answer(request) : answer;
@@ -66,7 +66,7 @@ export const ITEMS: readonly object[] = [
 export const page = (items: readonly unknown[] = ITEMS, next?: unknown): ServiceAnswer =>
   json(200, { items, links: next === undefined ? {} : { next } });
 
-/** The socket behind a token endpoint that works: what a page is answered with goes out as it is. */
+/** Raw sockets for pages, beside a token endpoint that works: the octets are sent as given. */
 export function raw(
   name: string,
   answer: (socket: Socket) => void,
@@ -103,7 +103,7 @@ export async function listening(server: Server, scheme = 'http'): Promise<Addres
 }
 
 /** An address that was free a moment ago. */
-export async function nobody(): Promise<Address> {
+export async function closedPort(): Promise<Address> {
   const { origin, ...address } = await sockets(() => undefined);
   await address[Symbol.asyncDispose]();
   return { origin, async [Symbol.asyncDispose]() {} };

@@ -1,8 +1,8 @@
-/** Where a server leads its clients, and how long it makes them wait; behind a token endpoint that works. */
+/** Where a server leads its clients, and how long it makes them wait; the token endpoint works. */
 import { createServer } from 'node:http';
 import { jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import {
-  behindTokens,
+  withTokenEndpoint,
   type Degenerate,
   http,
   isTokenPath,
@@ -23,7 +23,7 @@ const leading = (
 ): Degenerate =>
   http(
     name,
-    behindTokens((request) => page(items, next(request))),
+    withTokenEndpoint((request) => page(items, next(request))),
   );
 
 /** Leads to another server, which tells of every request that reaches it. */
@@ -62,7 +62,7 @@ const redirect = (location: string, status = 302): ServiceAnswer => ({
 const refusing = (name: string, retryAfter: string | undefined, more: { slow?: boolean } = {}): Degenerate =>
   http(
     name,
-    behindTokens(
+    withTokenEndpoint(
       jsonAnswer(
         429,
         { code: 'rate_limited' },
@@ -89,7 +89,7 @@ export const WAYS: readonly Degenerate[] = [
   leading('next leads ever forward, without items', (request) => `${here(request)}0`, []),
   http(
     'next leads ever forward, an item a page',
-    behindTokens((request) => page([another()], `${here(request).replace(/&n=.*/, '')}&n=${counter}`)),
+    withTokenEndpoint((request) => page([another()], `${here(request).replace(/&n=.*/, '')}&n=${counter}`)),
   ),
   leading('next is file:', () => 'file:///etc/passwd'),
   leading('next leads to a private address', () => 'http://169.254.169.254/latest/meta-data/'),
@@ -107,7 +107,7 @@ export const WAYS: readonly Degenerate[] = [
   ),
   http(
     'redirects in a loop',
-    behindTokens(({ path }) => redirect(path.endsWith('&again') ? path.slice(0, -6) : `${path}&again`)),
+    withTokenEndpoint(({ path }) => redirect(path.endsWith('&again') ? path.slice(0, -6) : `${path}&again`)),
   ),
   refusing('429, with Retry-After of a year', '31536000'),
   refusing('429, with Retry-After of 300 digits', '9'.repeat(300)),

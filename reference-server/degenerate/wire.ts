@@ -1,4 +1,4 @@
-/** Answers that are wrong, slow or endless on the wire, behind a token endpoint that works. */
+/** Answers that are wrong, slow or endless on the wire; the token endpoint works. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer as createHttp } from 'node:http';
 import { createServer as createTls } from 'node:https';
@@ -50,10 +50,10 @@ function slower(): Degenerate {
   });
 }
 
-/** One of its first answers is its last: then nobody listens there any more. */
+/** It stops listening after one of its first answers. */
 function refusing(requests: number): Degenerate {
   return {
-    name: `nobody listens any more behind ${requests} requests`,
+    name: `stops listening after ${requests} requests`,
     async start() {
       let asked = 0;
       const server = createHttp((request, response) => {
@@ -76,7 +76,7 @@ function refusing(requests: number): Degenerate {
 /** Its first pages are whole. */
 function pouring(pages: number): Degenerate {
   let asked = 0;
-  return raw(`bodies that never end, behind ${pages} pages`, (socket) => {
+  return raw(`bodies that never end, after ${pages} pages`, (socket) => {
     if (++asked > pages) pour(socket, `${OK}\r\n`, spaces, Infinity);
     else socket.write(`${OK}Content-Length: ${BODY.length}\r\n\r\n${BODY}`);
   });
@@ -114,7 +114,7 @@ export const WIRE: readonly Degenerate[] = [
   ),
   slower(),
   {
-    name: 'TLS with a certificate that nobody knows',
+    name: 'TLS with an unknown certificate',
     start: () =>
       listening(
         createTls({ key: KEY, cert: SELF_SIGNED }, (_, response) => void response.end(BODY)),

@@ -1,6 +1,6 @@
 /**
  * The ways out of the outbox. Each is delivered every tenant's events in their order, and a place is taken note of
- * when its event was acknowledged: whatever happens in between, an event comes again and none is left out.
+ * when its event was acknowledged: after any failure in between an event is delivered again and none is lost.
  */
 import type { Connections } from '../store/connections.ts';
 import { readEvents, type StoredEvent } from './events.ts';
@@ -9,7 +9,7 @@ import { readEvents, type StoredEvent } from './events.ts';
 export interface Sink {
   /** Names it in the database, so that a later process goes on where an earlier one ended. */
   readonly name: string;
-  /** Events that it takes at once. */
+  /** Events per batch. */
   readonly batch: number;
   /** Before the first delivery of a tenant's events. `resumed`: an earlier process delivered some. */
   prepare?(tenantId: string, resumed: boolean): Promise<void>;

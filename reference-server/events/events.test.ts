@@ -80,7 +80,7 @@ test('what is stored later is appended to the event file, wherever it comes from
   await expect.poll(() => linesOf(eventsFile)).toHaveLength(42);
 });
 
-test('a screening that is deleted leaves its event behind', async ({ begin, directory }) => {
+test('the event of a deleted screening stays', async ({ begin, directory }) => {
   const server = await begin();
   await server.clear(TENANTS.primary);
   expect(await walkOf(server)).toEqual([]);

@@ -24,7 +24,7 @@ export function envelope({ tenantId, id, testTime, json }: Omit<StoredEvent, 'se
   return `${attributes.slice(0, -1)},"data":${json}}`;
 }
 
-/** The next events of a tenant's outbox behind a sequence number, oldest first; none where there is no next. */
+/** The next events of a tenant's outbox after a sequence number, oldest first; none where there is no next. */
 export async function readEvents(
   connections: Connections,
   tenantId: string,

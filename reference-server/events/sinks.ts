@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Sink } from './delivery.ts';
 import { envelope, linesOf } from './events.ts';
 
-/** One NDJSON file. Begun anew, unless an earlier process delivered to it. */
+/** One NDJSON file. It is truncated, unless an earlier process delivered to it. */
 export const fileSink = (file: string): Sink => filesSink(file, () => file);
 
 /** TENANT.ndjson in a directory, for each tenant. */

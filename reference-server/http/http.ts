@@ -1,6 +1,6 @@
 /**
  * Between node:http and the service: requests come in as plain values, answers leave as plain values.
- * Whatever is wrong with a request as HTTP is answered here, with a clear 4xx and never a reset.
+ * Malformed HTTP is answered here, with a clear 4xx and never a reset.
  */
 import {
   createServer,
@@ -110,7 +110,7 @@ export async function serve(handler: Handler, options: ListenOptions = {}): Prom
   return listener;
 }
 
-/** Binds a port. For whoever must know the address before the handler can be made. */
+/** Binds a port, where the address must be known before the handler can be made. */
 export async function listen({ port = 0, host = '127.0.0.1' }: ListenOptions = {}): Promise<Listener> {
   let provide: (service: Service) => void;
   const provided = new Promise<Service>((resolve) => (provide = resolve));
@@ -120,7 +120,7 @@ export async function listen({ port = 0, host = '127.0.0.1' }: ListenOptions = {
     // Node's own refusal has no body.
     requireHostHeader: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    // A connection without a request counts too: whoever opens many and says nothing is cut off.
+    // A connection without a request counts too: a client that opens many and sends nothing is cut off.
     headersTimeout: HEADERS_TIMEOUT_MS,
     connectionsCheckingInterval: 2_000,
     keepAliveTimeout: 30_000,

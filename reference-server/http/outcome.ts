@@ -1,4 +1,4 @@
-/** What came of a request, for whoever keeps logs and counts. */
+/** The outcome of a request, for access logs and metrics. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 

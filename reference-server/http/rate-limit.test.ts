@@ -15,7 +15,7 @@ const LIMIT: RateLimit = { limit: 3, windowMs: 10_000 };
 
 const CASES: [title: string, rate: RateLimit, momentsMs: number[], expected: (number | 'ok')[]][] = [
   ['counts up to the limit', LIMIT, [0, 1, 2, 3], ['ok', 'ok', 'ok', 10]],
-  ['begins anew with the clock', LIMIT, [9_000, 9_001, 9_002, 9_003, 10_000], ['ok', 'ok', 'ok', 1, 'ok']],
+  ['resets with the clock', LIMIT, [9_000, 9_001, 9_002, 9_003, 10_000], ['ok', 'ok', 'ok', 1, 'ok']],
   [
     'lets twice the limit pass around its border',
     LIMIT,
@@ -67,7 +67,7 @@ for (const algorithm of RATE_ALGORITHMS) {
     expect(answers(limiter, [0, 0, 0], 'b')).toEqual(['ok', 'ok', 'ok']);
   });
 
-  test(`${algorithm}: whoever waits as Retry-After says is served, from any moment on`, () => {
+  test(`${algorithm}: a request after the wait of Retry-After is served, from any moment on`, () => {
     for (let startMs = 0; startMs < 12_000; startMs += 137) {
       const limiter = createRateLimiter({ limit: 3, windowMs: 7_000, algorithm });
       let nowMs = startMs;

@@ -37,13 +37,13 @@ export function createRateLimiter(rate: RateLimit): RateLimiter {
 
 const ADMITTED: Admission = { admitted: true };
 
-/** Whole seconds, rounded up, so that whoever waits so long is served. */
+/** Whole seconds, rounded up, so that a request after that wait is served. */
 const refused = (waitMs: number): Admission => ({
   admitted: false,
   retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
 });
 
-/** Windows lie side by side on the clock, each with a count of its own. */
+/** Fixed windows, aligned to the clock, each with its own counter. */
 function fixedWindow({ limit, windowMs }: RateLimit): RateLimiter {
   const counts = new Map<string, { window: number; count: number }>();
   return {

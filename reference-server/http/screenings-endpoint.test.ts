@@ -17,7 +17,7 @@ async function ask(server: ReferenceServer, query: string): Promise<Received> {
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-01T00:00:00Z';
 
 /** What a window must return, by the dataset alone. */
-function expected(dataset: readonly Screening[], from: string, to: string, behind?: bigint): string[] {
+function expected(dataset: readonly Screening[], from: string, to: string, afterId?: bigint): string[] {
   const [start, end] = [instant(from), instant(to)];
   const order = (a: Screening, b: Screening): number =>
     compareInstants(instant(a.testTime), instant(b.testTime)) || (a.id < b.id ? -1 : 1);
@@ -26,7 +26,8 @@ function expected(dataset: readonly Screening[], from: string, to: string, behin
       const at = instant(testTime);
       const begun = compareInstants(at, start);
       return (
-        compareInstants(at, end) < 0 && (begun > 0 || (begun === 0 && (behind === undefined || id > behind)))
+        compareInstants(at, end) < 0 &&
+        (begun > 0 || (begun === 0 && (afterId === undefined || id > afterId)))
       );
     })
     .sort(order)
@@ -58,10 +59,10 @@ const WINDOWS: [title: string, from: string, to: string, fromId?: bigint][] = [
   ['from one picosecond later', '2024-07-07T07:07:07.123456101001Z', '2024-07-07T07:07:08Z'],
   ['offsets at both ends', '2024-06-15T14:00:00+02:00', '2024-06-15T05:30:00-07:00'],
   ['lower case', '2024-06-15t12:00:00z', '2024-06-15t13:00:00z'],
-  ['behind no id', '2024-06-15T12:00:00Z', '2024-06-15T13:00:00Z', -1n],
-  ['behind the largest id', '2024-06-15T12:00:00Z', '2024-06-15T13:00:00Z', 2n ** 63n - 1n],
-  ['behind an id in the middle of a tie', '2024-08-10T08:00:00.25Z', '2024-08-10T09:00:00Z', 10_000_700n],
-  ['behind an id beyond 2^53', '2024-08-10T08:00:00.25Z', '2024-08-10T09:00:00Z', 9_007_199_254_741_001n],
+  ['after no id', '2024-06-15T12:00:00Z', '2024-06-15T13:00:00Z', -1n],
+  ['after the largest id', '2024-06-15T12:00:00Z', '2024-06-15T13:00:00Z', 2n ** 63n - 1n],
+  ['after an id in the middle of a tie', '2024-08-10T08:00:00.25Z', '2024-08-10T09:00:00Z', 10_000_700n],
+  ['after an id beyond 2^53', '2024-08-10T08:00:00.25Z', '2024-08-10T09:00:00Z', 9_007_199_254_741_001n],
   ['before the year 1970', '0000-01-01T00:00:00Z', '1970-01-01T00:00:00.5Z'],
 ];
 for (const [title, from, to, fromId] of WINDOWS) {
@@ -266,7 +267,7 @@ const PATHS: [
 ][] = [
   ['its own in capitals', (own) => own.toUpperCase(), 200],
   ['of the second tenant', (_, other) => other, 403, 'forbidden'],
-  ['that nobody has', () => 'ffffffff-ffff-4fff-8fff-ffffffffffff', 403, 'forbidden'],
+  ['of an unknown tenant', () => 'ffffffff-ffff-4fff-8fff-ffffffffffff', 403, 'forbidden'],
   ['that is no UUID', () => 'me', 403, 'forbidden'],
   ['of broken encoding', () => '%zz', 403, 'forbidden'],
 ];

@@ -1,4 +1,4 @@
-/** The Screenings Retrieval Service: the token endpoint (4.1) and the REST API (4.2) behind one handler. */
+/** The Screenings Retrieval Service: the token endpoint (4.1) and the REST API (4.2) in one handler. */
 import { errorAnswer, type Handler, type ServiceAnswer } from './http.ts';
 import type { ServiceParts } from '../parts.ts';
 import { answerScreenings } from './screenings-endpoint.ts';

@@ -64,7 +64,7 @@ const REFUSALS: [title: string, change: Change, status: number, error: string][]
   ['of another grant', withValue('grant_type', 'password'), 400, 'unsupported_grant_type'],
   ['with a wrong secret', withValue('client_secret', 'wrong'), 401, 'invalid_client'],
   ['of an unknown client', withValue('client_id', 'nobody'), 401, 'invalid_client'],
-  ['for a scope that nobody has', withValue('scope', 'screenings.write'), 400, 'invalid_scope'],
+  ['for a scope that no client has', withValue('scope', 'screenings.write'), 400, 'invalid_scope'],
 ];
 
 for (const [title, change, status, error] of REFUSALS) {

@@ -10,7 +10,7 @@ export const isTokenRequest = ({ path }: ServiceRequest): boolean => /\/oauth\/t
 export const queryOf = ({ path }: ServiceRequest): URLSearchParams =>
   new URLSearchParams(path.includes('?') ? path.slice(path.indexOf('?') + 1) : '');
 
-/** The same request with its parameters changed; they are encoded anew. */
+/** The same request with its parameters changed; they are encoded again. */
 export function withQuery(request: ServiceRequest, change: (query: URLSearchParams) => void): ServiceRequest {
   const query = queryOf(request);
   change(query);
@@ -138,7 +138,7 @@ export interface PageText {
   items: string[];
   links: unknown;
   headers: (readonly [string, string])[];
-  /** Members behind links. */
+  /** Members after `links`. */
   further: string;
 }
 

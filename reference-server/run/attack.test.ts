@@ -106,13 +106,13 @@ const CONNECTIONS = 10_000;
 const openHere = (): number =>
   process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 
-test('10,000 connections that say nothing, or drip, are in nobody’s way and are cut off', async ({
+test('10,000 connections that say nothing, or drip, delay no other client and are cut off', async ({
   start,
 }) => {
   const server = await start();
   const target = server.target();
   const before = openHere();
-  // A process may have only so many of them.
+  // A process has a limit of open files.
   const children = [0, 1].map(() =>
     spawn(process.execPath, ['-e', DRIP, new URL(server.baseUrl).port, String(CONNECTIONS / 2)]),
   );
@@ -144,9 +144,7 @@ test('a hundred requests in one piece are answered one after the other', async (
   expect(answer.match(/HTTP\/1\.1 404 /g)).toHaveLength(100);
 });
 
-test('whatever stands in a request, no log and no metric holds a secret, a token, or a line of its own', async ({
-  start,
-}) => {
+test('no log and no metric holds a secret of a request, a token, or a line of its own', async ({ start }) => {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
   const file = join(directory, 'access.log');
   const log = accessLog(file);

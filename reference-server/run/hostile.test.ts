@@ -53,7 +53,7 @@ const REQUESTS: [title: string, request: string, status: number][] = [
     413,
   ],
   [
-    'an expectation nobody knows',
+    'an unknown expectation',
     `POST /oauth/token HTTP/1.1\r\n${CLOSE}Expect: wonders\r\nContent-Length: 1\r\n\r\n`,
     417,
   ],

@@ -7,7 +7,7 @@ import type { Observer } from '../http/outcome.ts';
 
 /**
  * A JSON object a line, to a file or to standard error. Only what is known to be harmless is written: a path or a
- * query may hold a token or a secret, put there by mistake, and whatever else a client sends.
+ * query may hold a token or a secret, put there by mistake, and anything else that a client sends.
  */
 export function accessLog(destination: string | undefined): Observer {
   const log = pino({ base: null }, pino.destination({ dest: destination ?? 2, mkdir: true }));

@@ -68,7 +68,7 @@ export interface DefaultSetOptions {
   readonly bigIds?: boolean;
 }
 
-/** Two tenants whose screenings interleave in time, and a client for every error; secrets are made anew each time. */
+/** Two tenants whose screenings interleave in time, and a client for every error; secrets are new each time. */
 export function defaultProvisioning(options: DefaultSetOptions = {}): ProvisioningSet {
   const { count = 3_500, secondCount = 300, seed = 1, bigIds = true } = options;
   const generated = (generate: Omit<GeneratorOptions, 'tenantId'>): Partial<ProvisionedTenant> =>

@@ -37,7 +37,7 @@ export interface ServerOptions {
   readonly signingKeyPem?: string;
   /** Milliseconds since the epoch. Default: the clock. */
   readonly now?: () => number;
-  /** NDJSON file for primary's events, begun anew; those of the future are appended. */
+  /** NDJSON file for primary's events, truncated at the start; later events are appended. */
   readonly eventsFile?: string;
   /** The same for every tenant: TENANT.ndjson in this directory. */
   readonly eventsDirectory?: string;
@@ -229,7 +229,7 @@ function onlyWhere(served: (path: string) => boolean, handler: Handler): Handler
     served(request.path) ? handler(request) : errorAnswer(404, 'not_found', 'there is nothing at this path');
 }
 
-/** The nearest to an outage where the database is somebody else's: this server's connections to it. */
+/** The nearest to an outage where the database is not this server's own: this server's connections to it. */
 function cutOff(connections: Connections): Outage {
   return { begin: () => connections.interrupt(), end: async () => connections.restore() };
 }

@@ -90,10 +90,7 @@ test('a database that goes: 503 service_unavailable, and service again when it i
   expect(await request()).toMatchObject({ status: 200, text: before.text });
 });
 
-test('connections broken behind the back of the server: no request after the break is lost', async ({
-  start,
-  database,
-}) => {
+test('connections that the database breaks: no later request is lost', async ({ start, database }) => {
   const server = await start();
   const target = server.target();
   const { primary } = target.clients;

@@ -14,7 +14,7 @@ export interface Database extends AsyncDisposable {
   readonly url: string;
   readonly description: string;
   readonly outage?: Outage;
-  /** A pool of its own for whoever asks. */
+  /** A new pool for each caller. */
   connect(): Connections;
   stop(): Promise<void>;
 }

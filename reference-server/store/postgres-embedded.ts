@@ -101,7 +101,7 @@ class PostgresProcess {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
-  /** SIGINT: every session is told to go. SIGQUIT: at once, as in a crash; the next start recovers. */
+  /** SIGINT: every session is told to go. SIGQUIT: immediately, as in a crash; the next start recovers. */
   async end(signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
     this.#child.kill(signal);
     await this.#exit;
@@ -109,7 +109,7 @@ class PostgresProcess {
 }
 
 /**
- * A shell that outlives this process, however that ends: its standard input then closes, and it stops whatever
+ * A shell that outlives this process, however that ends: its standard input then closes, and it stops what
  * database runs in the directory and removes its data. In a group of its own, so that a Ctrl-C does not reach it.
  */
 function watch(databaseDir: string): ChildProcess {

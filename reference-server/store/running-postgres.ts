@@ -11,7 +11,7 @@ export interface RunningPostgres {
   readonly url: string;
   /** For people: what it is and why it was taken. */
   readonly description: string;
-  /** Absent where the server is somebody else's. */
+  /** Absent where the server was not started here. */
   readonly outage?: Outage;
   stop(): Promise<void>;
 }

@@ -20,7 +20,7 @@ const pageQuery = (begin: string): string =>
          ORDER BY at, screening.id LIMIT $4) page`;
 export const PAGE = {
   fromInstant: pageQuery('at >= $2'),
-  behindScreening: pageQuery('(at, screening.id) > ($2, $5)'),
+  afterScreening: pageQuery('(at, screening.id) > ($2, $5)'),
 } as const;
 
 /** `onboarded` holds the tenants of the Sessions API, in lower case. */
@@ -37,7 +37,7 @@ export function createScreeningStore(
       const [row] = await connections.query<Record<'ids' | 'times' | 'texts', string | null>>({
         ...(fromId === undefined
           ? { name: 'page', text: PAGE.fromInstant, values }
-          : { name: 'page-behind', text: PAGE.behindScreening, values: [...values, String(fromId)] }),
+          : { name: 'page-after', text: PAGE.afterScreening, values: [...values, String(fromId)] }),
       });
       const [ids, times, texts] = [row?.ids, row?.times, row?.texts].map(
         (all) => all?.split(SEPARATOR) ?? [],
