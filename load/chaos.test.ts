@@ -144,7 +144,7 @@ test('a page is held against what is stored behind its beginning', () => {
   );
   expect(page(2, 3, 2)).toMatch(/item 2 came first, and item 1 is stored there/);
   expect(page(5, 5, 1, true, 3)).toMatch(/item 5 came first, and item 4 is stored there/);
-  expect(page(1, 3, 3, true)).toMatch(/behind item 3 no page follows, and 2 items are stored/);
+  expect(page(1, 3, 3, true)).toMatch(/after item 3 no page follows, and 2 items are stored/);
   expect(wrongStretch({ from, items: 0, final: true }, stored)).toMatch(/no item came, and 5 are stored/);
 });
 

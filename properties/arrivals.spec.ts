@@ -57,7 +57,7 @@ const nothingShows = (kit: Kit): SupplyUnusable =>
     `ingest: nothing that it stored shows within ${kit.patienceMs(LONGEST_LAG_MS) / 1000} s`,
   );
 
-/** Ingest may be asynchronous: data shows late behind a writer. */
+/** Ingest may be asynchronous: data appears some time after it was written. */
 async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[]): Promise<readonly Entry[]> {
   const query = { ...around([...entries].sort(compareKeys)), pageSize: MAX_PAGE_SIZE };
   const request = {
@@ -124,7 +124,7 @@ test(
 );
 
 interface Late {
-  /** It is stored when the walk has seen so many pages. */
+  /** It is stored after this number of pages. */
   readonly page: number;
   /** Beside an item that the walk has passed by then, or beside any. */
   readonly passed: boolean;
@@ -139,7 +139,7 @@ const lates: fc.Arbitrary<Late> = fc.record({
   gap: fc.constantFrom('tie', 'microsecond', 'second'),
 });
 
-/** Any of them may be the one that matters; behind an earlier page it takes fewer screenings. */
+/** Any of them may be the one that matters; after an earlier page it takes fewer screenings. */
 function* simplerLates(all: readonly Late[]): Generator<Late[]> {
   for (let i = 0; i < all.length && all.length > 1; i++) yield all.filter((_, place) => place !== i);
   for (const [i, late] of all.entries()) {
@@ -148,7 +148,7 @@ function* simplerLates(all: readonly Late[]): Generator<Late[]> {
 }
 
 test(
-  'what was stored before a walk comes once, whatever arrives meanwhile',
+  'a traversal returns what was stored before it once, while more data arrives',
   about('4.2-r5-exactly-once', { access: 'scratch', isSupplement: true }),
   async ({ kit, title }) => {
     await scratch(kit);
@@ -167,7 +167,7 @@ test(
         `pageSize ${example.pageSize}`,
         ...example.late.map(
           (late) =>
-            `behind page ${late.page} one more arrives, ${late.gap === 'tie' ? 'at the instant of' : `a ${late.gap} behind`} item number ${placeOf(late, example) + 1}`,
+            `after page ${late.page} one more arrives, ${late.gap === 'tie' ? 'at the instant of' : `a ${late.gap} after`} item number ${placeOf(late, example) + 1}`,
         ),
       ],
     });
@@ -232,4 +232,4 @@ const around = (ordered: readonly Entry[]): { from: string; to: string } => ({
 });
 
 const sayDataset = ({ steps }: Dataset): string =>
-  `${steps.length} screenings, each behind the one before by: ${steps.map(({ gap }) => gap).join(', ')}`;
+  `${steps.length} screenings, each after the one before by: ${steps.map(({ gap }) => gap).join(', ')}`;

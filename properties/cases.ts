@@ -74,22 +74,22 @@ interface Shape {
   readonly start: number;
   readonly length: number;
   readonly size: number;
-  /** -1: one unit before the item's instant, 0: at it, 1: one unit behind. */
+  /** -1: one unit before the item's instant, 0: at it, 1: one unit after it. */
   readonly before: number;
-  readonly behind: number;
-  /** Begins behind a pair: the first item's own, or one that no item has. */
-  readonly pair: 'none' | 'item' | 'nobody';
+  readonly after: number;
+  /** Begins after a cursor (from, from_id): the first item's own, or one that no item has. */
+  readonly pair: 'none' | 'item' | 'absent';
   readonly fromSpelling: Spelling;
   readonly toSpelling: Spelling;
 }
 
 const ITEMS_AT_MOST = 400;
-/** So many more than were drawn may lie in a window, since it holds the ties at its ends whole. */
+/** How many more items than were drawn a window may hold, since it holds the ties at its ends whole. */
 const SLACK = 8;
 
 export interface WindowOptions {
   readonly sizes?: fc.Arbitrary<number>;
-  /** Some begin behind a pair (from, from_id); without, a window may hold far more items than were drawn. */
+  /** Some begin after a cursor (from, from_id); without, a window may hold far more items than were drawn. */
   readonly pairs?: boolean;
 }
 
@@ -107,8 +107,8 @@ export function windows(
       over: fc.integer({ min: 1, max: 9 }),
       size: sizes,
       before: beside,
-      behind: beside,
-      pair: pairs ? fc.constantFrom('none', 'none', 'none', 'item', 'nobody') : fc.constant('none' as const),
+      after: beside,
+      pair: pairs ? fc.constantFrom('none', 'none', 'none', 'item', 'absent') : fc.constant('none' as const),
       fromSpelling: spellings,
       toSpelling: spellings,
     })
@@ -121,18 +121,18 @@ export function windows(
 
 function windowOf(
   items: readonly OracleItem[],
-  { start, length, size, before, behind, pair, fromSpelling, toSpelling }: Shape,
+  { start, length, size, before, after, pair, fromSpelling, toSpelling }: Shape,
   digits: number,
   pairs: boolean,
 ): WindowCase {
   const [first, last] = [items[start]!, items[Math.min(items.length, start + length) - 1]!];
-  // Behind the last item, unless its instant is to be the window's end.
-  const end = shift(last.at, BigInt(behind + 1), digits);
+  // After the last item, unless its instant is to be the window's end.
+  const end = shift(last.at, BigInt(after + 1), digits);
   const edge = pair === 'none' ? shift(first.at, BigInt(before), digits) : first.at;
   const to = compareInstants(end, edge) < 0 ? edge : end;
   const past = countBefore(items, to);
   const held = past - countBefore(items, edge);
-  const behindPair = (item: OracleItem, id: bigint): WindowCase => ({
+  const afterPair = (item: OracleItem, id: bigint): WindowCase => ({
     from: item.at,
     to,
     query: {
@@ -147,9 +147,9 @@ function windowOf(
   // A tie that is far longer than the window was meant to be is entered in its middle.
   if (pairs && held > length + SLACK) {
     const entry = items[past - length - 1]!;
-    return { ...behindPair(entry, entry.id), count: length };
+    return { ...afterPair(entry, entry.id), count: length };
   }
-  if (pair !== 'none') return behindPair(first, pair === 'item' ? first.id : first.id - 1n);
+  if (pair !== 'none') return afterPair(first, pair === 'item' ? first.id : first.id - 1n);
   const query = {
     from: formatInstant(edge, fromSpelling),
     to: formatInstant(to, toSpelling),
@@ -172,7 +172,7 @@ function countBefore(items: readonly OracleItem[], at: Instant): number {
 
 /** Fewer items first, then smaller pages, then plainer edges. */
 function* simpler(shape: Shape): Generator<Shape> {
-  const { start, length, size, before, behind, pair, fromSpelling, toSpelling } = shape;
+  const { start, length, size, before, after, pair, fromSpelling, toSpelling } = shape;
   for (let cut = length >> 1; cut >= 1; cut >>= 1) {
     yield { ...shape, length: length - cut };
     yield { ...shape, start: start + cut, length: length - cut };
@@ -182,7 +182,7 @@ function* simpler(shape: Shape): Generator<Shape> {
   }
   if (pair !== 'none') yield { ...shape, pair: 'none' };
   if (before !== 0) yield { ...shape, before: 0 };
-  if (behind !== 0) yield { ...shape, behind: 0 };
+  if (after !== 0) yield { ...shape, after: 0 };
   for (const name of ['fromSpelling', 'toSpelling'] as const) {
     const spelling = { fromSpelling, toSpelling }[name];
     if (Object.keys(spelling).length > 0) yield { ...shape, [name]: {} };
@@ -214,7 +214,7 @@ export class Shrinking<T> extends fc.Arbitrary<T> {
   }
 }
 
-/** A page size at which so many items take some pages, not hundreds. */
+/** A page size at which that many items take some pages, not hundreds. */
 export const atLeastFor = (size: number, count: number): number =>
   Math.min(MAX_PAGE_SIZE, Math.max(size, Math.ceil(count / 10)));
 

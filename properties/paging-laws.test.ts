@@ -17,7 +17,7 @@ interface Entry {
   readonly id: number;
 }
 
-/** Entries of [from, to), or strictly behind a pair. */
+/** Entries of [from, to), or strictly after a cursor. */
 interface Query {
   readonly from: number;
   readonly to: number;
@@ -32,25 +32,25 @@ const ORDERING: Ordering<Entry> = {
 
 interface Rules {
   readonly order: (a: Entry, b: Entry) => number;
-  readonly behind: (entry: Entry, at: number, id: number) => boolean;
+  readonly isAfter: (entry: Entry, at: number, id: number) => boolean;
   /** The page out of all that follow. */
   readonly cut: (found: readonly Entry[], query: Query) => readonly Entry[];
 }
 
 const RIGHT: Rules = {
   order: ORDERING.compare,
-  behind: (entry, at, id) => entry.at > at || (entry.at === at && entry.id > id),
+  isAfter: (entry, at, id) => entry.at > at || (entry.at === at && entry.id > id),
   cut: (found, { size }) => found.slice(0, size),
 };
 
-/** A list API in memory, whose `next` is the query of the page behind. */
+/** A list API in memory, whose `next` is the query of the page after it. */
 function listApi(list: readonly Entry[], broken: Partial<Rules> = {}): FetchPage<Query, Entry> {
-  const { order, behind, cut } = { ...RIGHT, ...broken };
+  const { order, isAfter, cut } = { ...RIGHT, ...broken };
   return async (ask) => {
     const query = 'next' in ask ? (JSON.parse(ask.next) as Query) : ask;
     const { from, to, after } = query;
     const found = list
-      .filter((entry) => (after === undefined ? entry.at >= from : behind(entry, from, after)))
+      .filter((entry) => (after === undefined ? entry.at >= from : isAfter(entry, from, after)))
       .filter(({ at }) => at < to)
       .sort(order);
     const items = cut(found, query);
@@ -118,7 +118,7 @@ test.describe('a right list keeps', () => {
         one.place,
         ORDERING,
       ),
-    'side by side as alone': (one) =>
+    'concurrently as alone': (one) =>
       sideBySideAsAlone(listApi(one.list), [asked(one), { ...asked(one), size: one.other }], ORDERING),
     'what was stored before comes once': (one) => {
       const list = [...one.list];
@@ -142,23 +142,23 @@ test.describe('a right list keeps', () => {
 const BROKEN: readonly [name: string, rules: Partial<Rules>, words: string][] = [
   [
     'a cursor that drops the rest of a tie',
-    { behind: (entry, at) => entry.at > at },
-    'entry 30 at 10 is missing behind entry 9 at 10',
+    { isAfter: (entry, at) => entry.at > at },
+    'entry 30 at 10 is missing after entry 9 at 10',
   ],
   [
     'a cursor that repeats its own entry',
-    { behind: (entry, at, id) => entry.at > at || (entry.at === at && entry.id >= id) },
+    { isAfter: (entry, at, id) => entry.at > at || (entry.at === at && entry.id >= id) },
     'page 2 repeats entry 9 at 10',
   ],
   [
     'ties in any order',
     { order: (a, b) => a.at - b.at || b.id - a.id },
-    'page 1 has entry 9 at 10 behind entry 30 at 10',
+    'page 1 has entry 9 at 10 after entry 30 at 10',
   ],
   [
     'an entry too few on later pages',
     { cut: (found, { size, after }) => (after === undefined ? found.slice(0, size) : found.slice(1, size)) },
-    'entry 30 at 10 is missing behind entry 9 at 10',
+    'entry 30 at 10 is missing after entry 9 at 10',
   ],
   ['a walk that never begins', { cut: () => [] }, 'entry 4 at 10 is missing at the beginning'],
 ];
@@ -168,18 +168,18 @@ for (const [name, rules, words] of BROKEN) {
   });
 }
 
-test('a list that gives what nobody asked for says which entry', async () => {
+test('names the entry that was not asked for', async () => {
   const generous = listApi(LIST, { cut: (_, { size }) => LIST.slice(0, Math.max(size, 6)) });
   expect(await walkIsExact(generous, { ...QUERY, from: 20 }, LIST.slice(3), ORDERING)).toBe(
     'entry 4 at 10 is not expected in place 1',
   );
 });
 
-const DROPPING: Partial<Rules> = { behind: (entry, at) => entry.at > at };
+const DROPPING: Partial<Rules> = { isAfter: (entry, at) => entry.at > at };
 
 test('two page sizes, the cut in a tie in one of them', async () => {
   expect(await sameItems(listApi(LIST, DROPPING), { ...QUERY, size: 6 }, QUERY, ORDERING)).toBe(
-    'entry 30 at 10 is missing behind entry 9 at 10',
+    'entry 30 at 10 is missing after entry 9 at 10',
   );
 });
 
@@ -215,7 +215,7 @@ test('walks that share one cursor', async () => {
   };
   const narrow = { ...QUERY, to: 20 };
   expect(await sideBySideAsAlone(shared, [QUERY, narrow], ORDERING)).toBe(
-    'walk 1 of 2 side by side: entry 2 at 20 is missing behind entry 30 at 10',
+    'traversal 1 of 2 at the same time: entry 2 at 20 is missing after entry 30 at 10',
   );
 });
 

@@ -5,7 +5,7 @@
 
 export interface PageOf<Item> {
   readonly items: readonly Item[];
-  /** What `fetchPage` takes for the page behind this one; absent on the last. */
+  /** What `fetchPage` takes for the page after this one; absent on the last. */
   readonly next?: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export async function walkPages<Query, Item>(
   return { pages, items: pages.flatMap(({ items }) => items) };
 }
 
-/** Each item once, in order: true of a walk whatever the data. */
+/** Each item once, in order: true of a traversal of any data. */
 export function onceAndInOrder<Item>(
   { pages }: Walked<Item>,
   { compare, say }: Ordering<Item>,
@@ -61,7 +61,7 @@ export function onceAndInOrder<Item>(
       if (last !== undefined && compare(last, item) >= 0) {
         return before.some((seen) => compare(seen, item) === 0)
           ? `page ${index + 1} repeats ${say(item)}`
-          : `page ${index + 1} has ${say(item)} behind ${say(last)}`;
+          : `page ${index + 1} has ${say(item)} after ${say(last)}`;
       }
       before.push(item);
     }
@@ -82,7 +82,7 @@ export function exactly<Item>(
     const instead = missing ? returnedAs?.(want, items, expected) : undefined;
     if (instead) return instead;
     if (missing)
-      return `${say(want)} is missing${i > 0 ? ` behind ${say(expected[i - 1]!)}` : ' at the beginning'}`;
+      return `${say(want)} is missing${i > 0 ? ` after ${say(expected[i - 1]!)}` : ' at the beginning'}`;
     return got === undefined
       ? `${say(want!)} is missing at the end`
       : `${say(got)} is not expected in place ${i + 1}`;
@@ -125,7 +125,7 @@ export async function partsMakeTheWhole<Query, Item>(
   return exactly(pieces, all.items, ordering);
 }
 
-/** Beginning behind any item of a walk gives the rest of it. */
+/** A traversal that begins after any item of another returns the rest of it. */
 export async function resumingGivesTheRest<Query, Item>(
   fetchPage: FetchPage<Query, Item>,
   query: Query,
@@ -140,7 +140,7 @@ export async function resumingGivesTheRest<Query, Item>(
   return exactly(rest.items, items.slice(index + 1), ordering);
 }
 
-/** Walks side by side give what each gives alone. */
+/** Concurrent traversals return what each returns alone. */
 export async function sideBySideAsAlone<Query, Item>(
   fetchPage: FetchPage<Query, Item>,
   queries: readonly Query[],
@@ -150,12 +150,12 @@ export async function sideBySideAsAlone<Query, Item>(
   for (const [index, query] of queries.entries()) {
     const alone = await walkPages(fetchPage, query);
     const wrong = exactly(together[index]!.items, alone.items, ordering);
-    if (wrong) return `walk ${index + 1} of ${queries.length} side by side: ${wrong}`;
+    if (wrong) return `traversal ${index + 1} of ${queries.length} at the same time: ${wrong}`;
   }
   return undefined;
 }
 
-/** Whatever is stored during a walk, what was there before comes once and in order. */
+/** A traversal returns what was stored before it once and in order, while more data arrives. */
 export async function storedBeforeComesOnce<Query, Item>(
   fetchPage: FetchPage<Query, Item>,
   query: Query,

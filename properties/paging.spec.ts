@@ -69,7 +69,7 @@ const splits = async (kit: Kit): Promise<fc.Arbitrary<Split>> => {
 const WALKS_AT_MOST = 3;
 
 test(
-  'a walk of any window at any page size returns what is known of it, once and in order',
+  'a traversal of any window at any page size returns what is known of it, once and in order',
   about('4.2-r5-exactly-once', { access: 'reads', isSupplement: true }),
   async ({ kit, title }) => {
     const cases = await windowsOf(kit);
@@ -100,7 +100,7 @@ test(
                     const page = await fetchPage(ask);
                     const items = page.items.filter(inside);
                     for (const { id } of items) held.add(id);
-                    // Without a dataset, what nobody has seen before may be there as well.
+                    // Without a dataset, screenings that no answer has shown yet may be there as well.
                     return known.authoritative ? { ...page, items } : knownOnly({ ...page, items }, expected);
                   },
                   query,
@@ -131,7 +131,7 @@ function knownOnly<P extends { readonly items: readonly Entry[] }>(page: P, know
 }
 
 test(
-  'two page sizes give the same walk',
+  'two page sizes give the same traversal',
   about('4.2-r5-exactly-once', { access: 'reads', isSupplement: true }),
   async ({ kit, title }) => {
     const items = await itemsOf(kit);
@@ -195,7 +195,7 @@ test(
 
 /** The walk to compare with is one page where that can be: what a cursor loses, it can't lose. */
 test(
-  'beginning behind any item of a walk gives the rest of it',
+  'a traversal that begins after any item of another returns the rest of it',
   about('4.2-from_id', { access: 'reads', isSupplement: true }),
   async ({ kit, title }) => {
     const cases = fc.record({ window: await windowsOf(kit), place: fc.noBias(fc.nat({ max: 1_000 })) });
@@ -205,7 +205,7 @@ test(
       needsAgain: true,
       script: ({ window: { query }, place }) => [
         sayQuery({ ...query, pageSize: 1000 }),
-        `resumed behind item number ${place} (modulo their number), pageSize ${query.pageSize}`,
+        `resumed after item number ${place} (modulo their number), pageSize ${query.pageSize}`,
       ],
     });
     await fc.assert(
@@ -388,7 +388,7 @@ test(
 );
 
 test(
-  'walks side by side give what each gives alone',
+  'concurrent traversals return what each returns alone',
   about('4.2-r5-exactly-once', { access: 'reads', isSupplement: true }),
   async ({ kit, title }) => {
     const cases = fc.array(windows(await itemsOf(kit), { sizes: fc.integer({ min: 7, max: 100 }) }), {
@@ -406,7 +406,7 @@ test(
       fc.asyncProperty(
         cases,
         law.predicate((cases) =>
-          over(kit, 'the same screenings side by side as alone', (fetchPage) =>
+          over(kit, 'the same screenings concurrently as alone', (fetchPage) =>
             sideBySideAsAlone(
               fetchPage,
               cases.map(({ query }) => query),

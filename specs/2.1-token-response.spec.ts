@@ -14,7 +14,7 @@ const ANEW_MS = 3_000;
 
 const issuedAtOf = (exchange: Exchange): number => secondsOf(member(readToken(exchange)?.claims, 'iat'));
 
-/** An iat that moved on with the clock, whatever it says, is a new token's. */
+/** An iat that moved on with the clock belongs to a new token, also where the clock is wrong. */
 const mintedAnew = (early: Exchange, late: Exchange): boolean =>
   Math.abs(issuedAtOf(late) - issuedAtOf(early) - (late.startedAtMs - early.startedAtMs) / 1000) < 1.5;
 

@@ -13,9 +13,9 @@ import { Untested } from '../engine/errors.ts';
 
 const PAGES_AT_MOST = 6;
 
-/** Pages behind a next: of several sizes, some near the beginning of their walk and some deep in it. */
-const pagesBehindNext = (kit: Kit): Promise<readonly Exchange[]> =>
-  kit.once('pages behind next', async () => {
+/** Pages that a next led to: of several sizes, some near the beginning of their traversal and some deep in it. */
+const pagesOfNext = (kit: Kit): Promise<readonly Exchange[]> =>
+  kit.once('pages of next', async () => {
     const walks = (await walksOfSeveralPages(kit)).filter(({ exchanges }) => exchanges.length > 2);
     const bySize = new Map(walks.map((walked) => [walked.query.pageSize, walked]));
     const chosen = [...bySize.values()];
@@ -54,12 +54,12 @@ async function sameAgain(
 function emptied(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {
   const [was, is] = [first, second].map((page) => pageOf(page).items?.length ?? 0);
   return was! > 0 && is === 0
-    ? { expected: `${was} items behind the same next`, received: 'no items', exchange: second }
+    ? { expected: `${was} items of the same next`, received: 'no items', exchange: second }
     : undefined;
 }
 
 async function askAgain(kit: Kit, cause: string, authorization?: Authorization): Promise<void> {
-  for (const page of await pagesBehindNext(kit)) {
+  for (const page of await pagesOfNext(kit)) {
     await kit.checkAll(
       '4.2-repeatable',
       cause,
@@ -70,14 +70,14 @@ async function askAgain(kit: Kit, cause: string, authorization?: Authorization):
 }
 
 test(
-  'the same next twice at once',
+  'the same next, twice at the same time',
   about(['4.2-repeatable', '4.2-r5-exactly-once'], { access: 'reads', isSupplement: true }),
   async ({ kit }) => {
-    for (const page of await pagesBehindNext(kit)) {
+    for (const page of await pagesOfNext(kit)) {
       const { url } = page.request;
       await kit.checkAll(
         '4.2-repeatable',
-        'the same next at once',
+        'the same next at the same time',
         async () => {
           const both = await Promise.all([kit.follow(url), kit.follow(url)]);
           return (await sameAgain(kit, page, both[0])) ?? (await sameAgain(kit, page, both[1]));

@@ -32,7 +32,7 @@ function sharedBy(primary: Walk, second: Walk): number {
   return second.items.filter((item) => held.has(content(item))).length;
 }
 
-/** Two tenants may hold the same, each for its own; then nobody can tell them apart by what they hold. */
+/** Two tenants may hold equal screenings; then what they hold does not tell them apart. */
 function warnOfEqualData(kit: Kit, primary: Walk, second: Walk): void {
   const shared = sharedBy(primary, second);
   if (shared === 0) return;
@@ -70,7 +70,7 @@ test('another tenant, named beside the path', about('4.2-r3-one-tenant', { acces
   namedBeside(kit),
 );
 
-/** Whatever else names a tenant, the path alone says whose screenings come: or nobody's, it may be refused. */
+/** The path alone selects the tenant, whichever other part of a request names one; such a request may be refused. */
 async function namedBeside(kit: Kit): Promise<void> {
   requireSecondTenant(kit);
   const [own, other] = [await kit.tenantOf(), await kit.tenantOf('secondTenant')];
@@ -102,7 +102,7 @@ const holdsIt = (oracle: Oracle, { id, at }: OrderedItem): boolean => {
   return known !== undefined && sameInstant(known.at, at);
 };
 
-/** With both datasets: a screening that the other tenant's dataset holds, whatever tenantId it claims. */
+/** With both datasets: a screening that the other tenant's dataset holds, with any tenantId. */
 async function foreign(
   kit: Kit,
   walked: Walk,

@@ -81,7 +81,7 @@ const INVERTED: Rule = {
   },
 };
 
-/** Behind so many seconds 64-bit nanoseconds, and 32-bit seconds, begin anew. */
+/** Offsets at which a 64-bit nanosecond or a 32-bit second counter wraps around. */
 const WRAPS = [2n ** 64n / 10n ** 9n, 2n ** 32n];
 
 /** A day within the first and the last year: any offset can write it. */

@@ -55,7 +55,7 @@ async function fractions(
   kit.check(id, await page({ from: sooner(item.at), to: before }), holdsNot(item), 'to one unit earlier');
 }
 
-/** The instant cut to so many digits. */
+/** The instant, cut to a number of fraction digits. */
 const cut = ({ seconds, fraction }: Instant, digits: number): Instant => ({
   seconds,
   fraction: fraction.slice(0, digits).replace(/0+$/, ''),
@@ -175,7 +175,7 @@ test('windows that end at an item', about('4.2-to-exclusive', { access: 'reads' 
       kit.ledger.count('itemsAtTo');
     }
   }
-  // On the pages behind the first as well.
+  // On the pages after the first as well.
   const last = sample.densestSlice.at(-1)!;
   const [from, to] = [formatInstant(sample.densestSlice[0]!.at), formatInstant(last.at)];
   const { exchanges } = await walk(kit, { from, to, pageSize: 9 }, { maxPages: 10 });
@@ -241,11 +241,11 @@ test('pages that begin inside a tie', about('4.2-from_id', { access: 'reads' }),
   if (single) starts.push([single, single.id], [single, single.id + 1n], [single, single.id - 1n]);
   await mapConcurrently(
     starts.filter(([, fromId]) => fromId >= 0n && fromId <= LARGEST_ID),
-    ([item, fromId]) => beginBehind(kit, sample, item, fromId),
+    ([item, fromId]) => beginAfter(kit, sample, item, fromId),
   );
 });
 
-/** Every place in a tie to begin behind, and ids that need not exist. */
+/** Every cursor within a tie, and ids that need not exist. */
 function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {
   const [first, last] = [tie[0]!, tie.at(-1)!];
   return [
@@ -257,7 +257,7 @@ function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {
   ];
 }
 
-async function beginBehind(kit: Kit, sample: SampleData, item: OracleItem, fromId: bigint): Promise<void> {
+async function beginAfter(kit: Kit, sample: SampleData, item: OracleItem, fromId: bigint): Promise<void> {
   const end =
     sample.items
       .filter((other) => compareInstants(other.at, item.at) > 0)

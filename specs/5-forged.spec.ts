@@ -1,4 +1,4 @@
-/** Section 5: tokens that somebody else signed. */
+/** Section 5: tokens that another key signed. */
 import { about, test } from '../fixtures/test.ts';
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import {

@@ -28,7 +28,7 @@ import { Untested } from '../engine/errors.ts';
 /** Both numbers of the signature are 0: some verifiers find that right for any key. */
 const ES256_ZEROS = constantPart(Buffer.alloc(64).toString('base64url'));
 
-/** Asked for one by one: whoever signs some of the claims only has forgotten one of these. */
+/** Altered one by one: a signature over some of the claims only leaves one of these unsigned. */
 const CLAIMS_AT_MOST = 8;
 
 /** Another value for each further claim. The tenant's is altered on that tenant's own path. */

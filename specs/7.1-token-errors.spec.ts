@@ -21,7 +21,7 @@ const BLANKS = [
   ['  ', 'blank'],
 ] as const;
 
-/** An empty parameter is a missing one (RFC 6749, 3.2); whoever takes it for a value must refuse that value. */
+/** An empty parameter is a missing one (RFC 6749, 3.2); a server that reads it as a value must refuse that value. */
 const refusedAsBlank = (name: (typeof PARAMETERS)[number]): Judge => {
   const other: Partial<Record<typeof name, [number, string]>> = {
     grant_type: [400, 'unsupported_grant_type'],
@@ -91,7 +91,7 @@ function wrongSecrets({ clients }: Target): Guess[] {
   ].filter(({ owner, value }) => value !== '' && value !== clients[owner]!.clientSecret);
 }
 
-/** A value with a blank behind it may be malformed as well. */
+/** A value with a blank at its end may be malformed as well. */
 const refusedGuess =
   (value: string): Judge =>
   (exchange) =>

@@ -131,7 +131,7 @@ const form = (name: string, change: (value: string) => string | undefined): Serv
     return next({ ...request, body: Buffer.from(fields.toString()) });
   });
 
-const EXACT = 'a walk of any window at any page size returns what is known of it, once and in order';
+const EXACT = 'a traversal of any window at any page size returns what is known of it, once and in order';
 
 export const LAW_FAULTS: readonly LawFault[] = [
   {
@@ -160,7 +160,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     ...collected('a window that begins on a fraction of a millisecond begins a millisecond late'),
   },
   {
-    law: 'two page sizes give the same walk',
+    law: 'two page sizes give the same traversal',
     mode: 'bare',
     name: 'pages behind the first lose their first item, at page sizes from 21 on that nobody picks',
     server: deep(odd, 1, (page) => without(page, 0)),
@@ -176,7 +176,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     }),
   },
   {
-    law: 'beginning behind any item of a walk gives the rest of it',
+    law: 'a traversal that begins after any item of another returns the rest of it',
     mode: 'bare',
     name: 'the cursor compares with >= at page sizes that nobody picks',
     server: storedPages(
@@ -245,7 +245,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     server: forgetful(),
   },
   {
-    law: 'walks side by side give what each gives alone',
+    law: 'concurrent traversals return what each returns alone',
     mode: 'bare',
     name: 'a later page loses an item while another request is answered, at page sizes that nobody picks',
     server: sharedState(),
@@ -352,7 +352,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     }),
   },
   {
-    law: 'what was stored before a walk comes once, whatever arrives meanwhile',
+    law: 'a traversal returns what was stored before it once, while more data arrives',
     mode: 'filled',
     name: 'pages by OFFSET',
     server: byPosition(),

@@ -24,9 +24,9 @@ import {
 } from './law-testing.ts';
 
 const GUESSING = /other client_(id|secret)/;
-const EXACT = 'a walk of any window at any page size returns what is known of it, once and in order';
+const EXACT = 'a traversal of any window at any page size returns what is known of it, once and in order';
 const SPELLED = 'another spelling of the same instants gives the same screenings';
-const ARRIVING = 'what was stored before a walk comes once, whatever arrives meanwhile';
+const ARRIVING = 'a traversal returns what was stored before it once, while more data arrives';
 
 interface Started {
   readonly server: ReferenceServer;
@@ -83,7 +83,7 @@ const MINIMAL: readonly Minimal[] = [
     fault: 'the cursor is the testTime alone, compared with >: ties are lost',
     pageSize: 1,
     itemsAtMost: 5,
-    words: /^item \d+ at .* is missing (behind item \d+|at the beginning)/,
+    words: /^item \d+ at .* is missing (after item \d+|at the beginning)/,
   },
   {
     fault: 'the cursor compares the id with >=: its item comes twice',
@@ -102,14 +102,14 @@ const MINIMAL: readonly Minimal[] = [
     fault: 'ties in descending order of id',
     pageSize: 1,
     itemsAtMost: 5,
-    words: /has item \d+ .* behind item|is missing/,
+    words: /has item \d+ .* after item|is missing/,
   },
   {
     // Five pages of seven, and two neighbours behind them; the server counts a cursor that it saw before as deep.
     fault: 'two neighbours change places at page size 7 behind the fifth page',
     pageSize: 7,
     itemsAtMost: 39,
-    words: /^page \d has item \d+ .* behind item/,
+    words: /^page \d has item \d+ .* after item/,
   },
 ];
 
@@ -177,7 +177,7 @@ test.describe('shows it small', () => {
     expect(script, script.join('\n')).toHaveLength(4);
     expect(script[0]).toMatch(/^[3-6] screenings/);
     expect(script[1]).toMatch(/^pageSize [1-4]$/);
-    expect(script[2]).toMatch(/^behind page \d one more arrives, .* item number \d$/);
+    expect(script[2]).toMatch(/^after page \d one more arrives, .* item number \d$/);
     expect(script[3]).toMatch(/^page \d repeats item \d+/);
   });
 });

@@ -71,7 +71,7 @@ export function wrongStretch(stretch: Stretch, stored: readonly Cursor[]): strin
   const from = after ?? { key: instantKey(stretch.from) ?? '', id: '' };
   const begin = lowerBound(stored, (one) => (after ? compareCursors(one, after) > 0 : one.key >= from.key));
   const expected = stored.slice(begin, begin + items);
-  const behind = after ? `behind item ${after.id}` : `from ${stretch.from} on`;
+  const behind = after ? `after item ${after.id}` : `from ${stretch.from} on`;
   if (items === 0)
     return final && begin < stored.length
       ? `${behind} no item came, and ${stored.length - begin} are stored`
@@ -82,7 +82,7 @@ export function wrongStretch(stretch: Stretch, stored: readonly Cursor[]): strin
   if (!last || !end || compareCursors(last, end) !== 0)
     return `${behind} ${items} items came up to ${say(last)}, and the last of so many that are stored is ${say(end)}`;
   return final && begin + items < stored.length
-    ? `behind item ${last.id} no page follows, and ${stored.length - begin - items} items are stored`
+    ? `after item ${last.id} no page follows, and ${stored.length - begin - items} items are stored`
     : undefined;
 }
 

@@ -45,7 +45,7 @@ export const nextAgain: readonly Fault[] = [
   },
   {
     name: 'a next that was asked before gives the page behind it',
-    trips: { '4.2-repeatable': /again item|items behind the same next/ },
+    trips: { '4.2-repeatable': /again item|items of the same next/ },
     mayTrip: ['4.2-r4-order', '4.2-r5-exactly-once', '4.2-window', '4.2-from_id', '2.4-next'],
     server: (() => {
       let number = 0;

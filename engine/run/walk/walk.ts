@@ -175,7 +175,7 @@ export function walkMismatch(
     orderedItemsOf(page).some((item) => compareKeys(item, first) < 0),
   );
   const behind = exchange && orderedItemsOf(exchange).findLast((item) => compareKeys(item, first) < 0);
-  const place = behind ? `, which comes behind item ${behind.id}` : '';
+  const place = behind ? `, which comes after item ${behind.id}` : '';
   const instead = returnedAs(first, walked.items, amongThese(expected));
   const more = lost.length > 1 ? `, and ${lost.length - 1} more` : '';
   return {
