@@ -86,6 +86,7 @@ export function kitOptions({
   signal,
   onExchange,
   clock,
+  dispatcher,
   concurrency = CONCURRENCY,
 }: Omit<CertifyOptions, 'only'>): KitOptions {
   return {
@@ -101,6 +102,7 @@ export function kitOptions({
     signal,
     onExchange,
     clock,
+    dispatcher,
     concurrency: concurrency === 1 ? 1 : concurrency * REQUESTS_EACH,
   };
 }

@@ -1,29 +1,20 @@
 /**
  * Every fault is failed at the right requirement, with the right words: with everything that a target file can say, and
- * with an address and credentials alone. That nothing else is blamed is looked at for every second fault that
- * shows in both, in one of the modes: four seeds in a row look at every fault in both. Where neighbours are looked at,
- * the first cause is the fault's own requirement.
+ * with an address and credentials alone. A second test looks at its neighbours: nothing else is blamed, and the first
+ * cause is the fault's own requirement. One theme a seed is proved over sockets and PostgreSQL, all others in process.
  */
-import { createHash } from 'node:crypto';
 import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
+import { FULL, turnOf } from '../../fixtures/own-tests/tiers.ts';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
-import { certifyFault, selectionOf, verdictErrors, type Mode } from './faults.ts';
-import { test } from '../../reference-server/faults/testing.ts';
+import { certifyFault, selectionOf, verdictErrors, type Mode, type Stack } from './faults.ts';
+import { test, type World } from '../../reference-server/faults/testing.ts';
 
 test.describe.configure({ mode: 'parallel' });
 
-/** What is looked at in each mode: its own requirements, and where it is its turn their neighbours too. */
-function looksAt(fault: Fault): (readonly [Mode, readonly RequirementId[]])[] {
-  const own = tripped(fault);
-  const near = selectionOf(fault);
-  const turn = (createHash('sha256').update(fault.name).digest()[0]! + SEED) % 4;
-  const looks = (mode: Mode, at: number) =>
-    [mode, fault.needsNeighbours || turn === at ? near : own] as const;
-  return fault.bare !== false ? [looks('full', 0), looks('bare', 2)] : [['full', near]];
-}
+const modesOf = ({ bare }: Fault): readonly Mode[] => (bare === false ? ['full'] : ['full', 'bare']);
 
 /** Faults whose own requirement is not the first cause, at most one of twenty. */
 const ANOTHER_ROOT = [
@@ -49,18 +40,33 @@ test('at most one fault of twenty has another requirement than its own as the fi
   expect(ANOTHER_ROOT.length).toBeLessThanOrEqual(names.length / 20);
 });
 
+const themes = Object.keys(THEMES);
+const real = themes[SEED % themes.length];
+
 for (const [theme, faults] of Object.entries(THEMES)) {
+  const stack: Stack = theme === real ? 'real' : 'in process';
   test.describe(theme, () => {
     for (const fault of faults) {
-      test(fault.name, async ({ small, large }) => {
-        const { database, provisioned } = fault.large ? large : small;
-        for (const [mode, only] of looksAt(fault)) {
-          const report = await certifyFault(database, provisioned, fault, mode, only);
-          expect(verdictErrors(fault, report), mode).toEqual([]);
+      const { name } = fault;
+      const own = tripped(fault);
+      for (const [at, mode] of modesOf(fault).entries()) {
+        const prove = async (world: World, only: readonly RequirementId[]): Promise<void> => {
+          const report = await certifyFault(world, fault, mode, only, stack);
+          expect(verdictErrors(fault, report), stack).toEqual([]);
           const [cause] = report.diagnosis;
-          if (cause && !ANOTHER_ROOT.includes(fault.name)) expect(tripped(fault), mode).toContain(cause.root);
-        }
-      });
+          if (cause && !ANOTHER_ROOT.includes(name)) expect(own).toContain(cause.root);
+        };
+        const worldOf = (worlds: Record<'small' | 'large', World>): World =>
+          fault.large ? worlds.large : worlds.small;
+        if (!fault.needsNeighbours)
+          test(`${name}, ${mode}`, async ({ small, large }) => prove(worldOf({ small, large }), own));
+        const tier = turnOf(name, 4) === 2 * at ? {} : FULL;
+        test(
+          `${name}, ${mode}, with its neighbours`,
+          fault.needsNeighbours ? {} : tier,
+          async ({ small, large }) => prove(worldOf({ small, large }), selectionOf(fault)),
+        );
+      }
     }
   });
 }

@@ -5,8 +5,8 @@ import { requirement, type RequirementId } from '../../engine/requirements.ts';
 import { WENT_WRONG } from '../../engine/run/attribution/confirmation.ts';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
-import type { Database } from '../../reference-server/store/database.ts';
-import type { Provisioned } from '../../reference-server/run/provisioning.ts';
+import type { World } from '../../reference-server/faults/testing.ts';
+import { InProcess } from '../../reference-server/http/in-process.ts';
 import { startServer, type ReferenceServer } from '../../reference-server/run/start.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 
@@ -53,15 +53,20 @@ const PATIENCE = 0.1;
 /** How small a counterexample gets is proved elsewhere: here it would take most of the time. */
 const SHRINK = { evaluations: 4 };
 
+/** Whether requests go over sockets and pages come out of PostgreSQL, or straight to the handler over a store in memory. */
+export type Stack = 'in process' | 'real';
+
 /** A run that looks at the fault's own requirements alone ends when each has failed with its words. */
 export async function certifyFault(
-  database: Database,
-  provisioned: Provisioned,
+  { database, provisioned, store }: World,
   fault: Fault,
   mode: Mode,
   only: readonly RequirementId[] | undefined = selectionOf(fault),
+  stack: Stack = 'in process',
 ): Promise<Report> {
-  await using server = await startServer(database, provisioned, fault.server);
+  const inProcess = stack === 'in process' ? new InProcess() : undefined;
+  const inside = inProcess && { inProcess, store };
+  await using server = await startServer(database, provisioned, { ...fault.server, ...inside });
   const target = await targetFor(server, mode);
   const left = new Map(Object.entries(fault.trips));
   const neighbours = only?.some((id) => !left.has(id)) ?? true;
@@ -73,6 +78,7 @@ export async function certifyFault(
     shrink: SHRINK,
     patience: PATIENCE,
     signal: proved.signal,
+    dispatcher: inProcess,
     onProgress: ({ findings }) => {
       for (const { id, mismatch } of findings) if (left.get(id)?.test(sayMismatch(mismatch))) left.delete(id);
       if (left.size === 0 && !neighbours) proved.abort('proved');

@@ -1,4 +1,4 @@
-/** The specs under Playwright against many targets at once, a project each: what hosts.test.ts compares. */
+/** The specs under Playwright against many targets at once, a project each: what hosts.process.test.ts compares. */
 import { defineConfig } from '@playwright/test';
 
 process.env['SCREENINGS_HOST'] = 'playwright';

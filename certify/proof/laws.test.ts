@@ -2,6 +2,7 @@
 import { expect } from '@playwright/test';
 import { certify } from '../certify.ts';
 import { fc, SEED } from '../../fixtures/own-tests/seeded.ts';
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { DEFAULTS } from '../../engine/run/kit.ts';
 import { instant, shift } from '../../engine/data/instant.ts';
 import { Oracle } from '../../engine/data/oracle.ts';
@@ -50,7 +51,7 @@ test.describe.configure({ mode: 'parallel' });
 
 test.describe('finds', () => {
   for (const { law, name, server: options, mode } of LAW_FAULTS) {
-    test(`${name}: ${law}`, async ({ serve }) => {
+    test(`${name}: ${law}`, byTurns(name), async ({ serve }) => {
       const { target } = await serve(mode, options);
       const check = propertyTitled(law);
       // A law that guesses at credentials has few cases a run, for the sake of guards against guessing.
@@ -132,7 +133,7 @@ const LONG_SHRINK = { evaluations: 120, timeMs: 60_000 };
 
 test.describe('shows it small', () => {
   for (const { fault: name, pageSize, itemsAtMost, words } of MINIMAL) {
-    test(`${name}: page size ${pageSize}, at most ${itemsAtMost} items`, async ({ serve }) => {
+    test(`${name}: page size ${pageSize}, at most ${itemsAtMost} items`, byTurns(name), async ({ serve }) => {
       const { target } = await serve('full', FAULTS.find((fault) => fault.name === name)!.server);
       const report = await certify(target, {
         checks: [propertyTitled(EXACT)],
@@ -149,23 +150,27 @@ test.describe('shows it small', () => {
     });
   }
 
-  test('an offset of five hours is taken for four: one spelling beside the plain one', async ({ serve }) => {
-    const { target } = await serve(
-      'bare',
-      FAULTS.find(({ name }) => name.startsWith('an offset of five'))!.server,
-    );
-    const report = await certify(target, {
-      checks: [propertyTitled(SPELLED)],
-      shrink: LONG_SHRINK,
-      seed: SEED,
-    });
-    const { script } = counterexampleOf(report, SPELLED)!;
-    expect(script, script.join('\n')).toHaveLength(3);
-    expect(script[0]).not.toContain('+');
-    expect(script[1]).toMatch(/^and as window .*\+05:00/);
-  });
+  test(
+    'an offset of five hours is taken for four: one spelling beside the plain one',
+    FULL,
+    async ({ serve }) => {
+      const { target } = await serve(
+        'bare',
+        FAULTS.find(({ name }) => name.startsWith('an offset of five'))!.server,
+      );
+      const report = await certify(target, {
+        checks: [propertyTitled(SPELLED)],
+        shrink: LONG_SHRINK,
+        seed: SEED,
+      });
+      const { script } = counterexampleOf(report, SPELLED)!;
+      expect(script, script.join('\n')).toHaveLength(3);
+      expect(script[0]).not.toContain('+');
+      expect(script[1]).toMatch(/^and as window .*\+05:00/);
+    },
+  );
 
-  test('pages by OFFSET: a few screenings and one that arrives', async ({ serve }) => {
+  test('pages by OFFSET: a few screenings and one that arrives', FULL, async ({ serve }) => {
     const { server: options } = LAW_FAULTS.find(({ law }) => law === ARRIVING)!;
     const { target } = await serve('filled', options);
     const report = await certify(target, {
@@ -197,14 +202,14 @@ test.describe('a seed', () => {
     return sent.sort();
   }
 
-  test('replays the same requests, another seed sends others', async ({ serve }) => {
+  test('replays the same requests, another seed sends others', FULL, async ({ serve }) => {
     const first = await requestsOf(serve, SEED);
     expect(first.length).toBeGreaterThan(100);
     expect(await requestsOf(serve, SEED)).toEqual(first);
     expect(await requestsOf(serve, SEED + 1)).not.toEqual(first);
   });
 
-  test('replays the same counterexample', async ({ serve }) => {
+  test('replays the same counterexample', FULL, async ({ serve }) => {
     const { target } = await serve(
       'full',
       FAULTS.find(({ name }) => name === 'from compared with >')!.server,
@@ -222,7 +227,7 @@ test.describe('a seed', () => {
 test.describe('the reference server holds every law', () => {
   const REQUESTS_AT_MOST = 1_500;
 
-  test(`on its own data, in at most ${REQUESTS_AT_MOST} requests`, async ({ serve }) => {
+  test(`on its own data, in at most ${REQUESTS_AT_MOST} requests`, FULL, async ({ serve }) => {
     const { target } = await serve('filled');
     const report = await certify(target, { checks: PROPERTIES, seed: SEED });
     expect(blamed(report), `seed ${SEED}`).toEqual([]);
@@ -230,12 +235,12 @@ test.describe('the reference server holds every law', () => {
     expect(report.requests).toBeLessThanOrEqual(REQUESTS_AT_MOST);
   });
 
-  test('with nothing but its address and one pair of credentials', async ({ serve }) => {
+  test('with nothing but its address and one pair of credentials', FULL, async ({ serve }) => {
     const { target } = await serve('bare');
     expect(blamed(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
   });
 
-  test('where it allows 200 requests a second', async ({ serve }) => {
+  test('where it allows 200 requests a second', FULL, async ({ serve }) => {
     const rateLimit = { limit: 200, windowMs: 1_000, algorithm: 'fixed-window' } as const;
     const { target } = await serve('bare', { rateLimit });
     expect(blamed(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
@@ -245,7 +250,7 @@ test.describe('the reference server holds every law', () => {
   /** Those that draw their cases from the screenings, and only read. */
   const PAGING = PROPERTIES.filter(({ needs, access }) => needs === 'data' && access === 'reads');
 
-  test(`on ${DATASETS} random datasets`, async ({ serve }) => {
+  test(`on ${DATASETS} random datasets`, FULL, async ({ serve }) => {
     const { server, target } = await serve('full');
     const scratch = target.clients.scratch!;
     const start = { at: instant('2024-02-29T23:59:58Z'), id: 2n ** 53n - 50n };
@@ -267,7 +272,7 @@ test.describe('the reference server holds every law', () => {
     await server.clear(scratch.tenantId!);
   });
 
-  test(`while screenings arrive, on ${DATASETS} random datasets`, async ({ serve }) => {
+  test(`while screenings arrive, on ${DATASETS} random datasets`, FULL, async ({ serve }) => {
     const { target } = await serve('filled');
     // The share of the law that has the fewest cases makes a hundred of them.
     const runs = Math.ceil(DATASETS / 0.3);

@@ -1,4 +1,5 @@
 /** Mistakes hide one another less than they might: a server with one of many kinds at once fails at all of them. */
+import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
@@ -35,13 +36,12 @@ const named = (name: string): Fault => {
   return found;
 };
 
-test('one mistake of each kind at once', async ({ large: { database, provisioned } }) => {
+test('one mistake of each kind at once', FULL, async ({ large }) => {
   const faults = NAMES.map(named);
   const { server, target } = combined(faults);
   const all: Fault = { name: 'all of them', trips: {}, bare: false, server: server!, target: target! };
   const report = await certifyFault(
-    database,
-    provisioned,
+    large,
     all,
     'full',
     REQUIREMENTS.map(({ id }) => id),

@@ -1,6 +1,7 @@
 /** Allowed variants are conformant, with everything that a target file can say and with next to nothing. */
 import { expect } from '@playwright/test';
 import { test } from '../../reference-server/faults/testing.ts';
+import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { BARE, GROUPS } from '../../reference-server/variants/all.ts';
 import { certifyVariant, blamesOf } from './variants.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
@@ -19,8 +20,12 @@ const MODES = [
 ];
 
 for (const { name, variants, mode } of MODES) {
-  test(`a server ${name}, ${mode}`, async ({ small: { database, provisioned } }) => {
-    const report = await certifyVariant(database, provisioned, combined(variants), mode, RUNS);
-    expect(blamesOf(report)).toEqual([]);
-  });
+  test(
+    `a server ${name}, ${mode}`,
+    byTurns(`${name}, ${mode}`),
+    async ({ small: { database, provisioned } }) => {
+      const report = await certifyVariant(database, provisioned, combined(variants), mode, RUNS);
+      expect(blamesOf(report)).toEqual([]);
+    },
+  );
 }

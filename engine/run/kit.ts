@@ -3,7 +3,7 @@
  * passes through here is held against everything that any exchange can break.
  */
 import { systemClock, type Clock } from '../clock.ts';
-import { Client, type SendOptions } from '../client/client.ts';
+import { Client, type ClientOptions, type SendOptions } from '../client/client.ts';
 import { isUnread, type Authorization, type Exchange, type RequestOut } from '../client/exchange.ts';
 import { pageUrl, screeningsUrl, type PageQuery } from '../client/page.ts';
 import type { Token } from '../client/token.ts';
@@ -51,6 +51,8 @@ export interface KitOptions {
   readonly signal?: AbortSignal | undefined;
   /** What waits are measured by. Default: the system's. */
   readonly clock?: Clock | undefined;
+  /** Takes the requests in place of the network. */
+  readonly dispatcher?: ClientOptions['dispatcher'];
 }
 
 export const DEFAULTS = { runs: 20, maxRequests: 6000, timeoutMs: 10_000 } as const;
@@ -98,6 +100,7 @@ export class Kit implements AsyncDisposable, RunContext {
       concurrency,
       signal,
       clock,
+      dispatcher: options.dispatcher,
       onExchange: (exchange) => this.watch.observe(exchange),
       onAnswer: options.onExchange,
       onIncident: (failed, inFlight) =>

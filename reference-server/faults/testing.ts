@@ -1,7 +1,15 @@
 /** What the tests of faults and variants share: a database a worker, with screenings enough to show a mistake. */
 import { Connections } from '../store/connections.ts';
 import { openDatabase, type Database } from '../store/database.ts';
-import { defaultProvisioning, loadProvisioning, type Provisioned } from '../run/provisioning.ts';
+import {
+  defaultProvisioning,
+  loadProvisioning,
+  type Provisioned,
+  type ProvisioningSet,
+} from '../run/provisioning.ts';
+import type { ScreeningStore } from '../parts.ts';
+import { createMemoryStore } from '../store/memory.ts';
+import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { test as base } from '../testing.ts';
 
 /** Enough for every shape of screening, ties across boundaries and a dozen pages; few enough for hundreds of runs. */
@@ -12,6 +20,8 @@ const CHEAP_HASH = 1_024;
 export interface World {
   readonly database: Database;
   readonly provisioned: Provisioned;
+  /** The same screenings without the database. */
+  readonly store: ScreeningStore;
 }
 
 /** Shared by all servers of a worker, which would make new ones each: they outlive whoever stops them. */
@@ -23,6 +33,20 @@ class KeptConnections extends Connections {
   }
 }
 
+const storeOf = ({ tenants }: ProvisioningSet): ScreeningStore =>
+  createMemoryStore(
+    new Map(
+      tenants
+        .filter(({ onboarded }) => onboarded)
+        .map(({ tenantId, screenings }) => [
+          tenantId,
+          screenings && 'generate' in screenings
+            ? generateScreenings({ tenantId, ...screenings.generate })
+            : [],
+        ]),
+    ),
+  );
+
 export const test = base.extend<object, { readonly small: World; readonly large: World }>({
   small: [
     async ({ database: server }, use) => {
@@ -30,10 +54,13 @@ export const test = base.extend<object, { readonly small: World; readonly large:
       const set = defaultProvisioning({ count: COUNT });
       await using provisioned = await loadProvisioning(database, set, { hashCost: CHEAP_HASH });
       const kept = new KeptConnections(database.url);
-      await use({ database: { ...database, connect: () => kept }, provisioned });
+      await use({ database: { ...database, connect: () => kept }, provisioned, store: storeOf(set) });
       await kept.end();
     },
     { scope: 'worker' },
   ],
-  large: [async ({ database, provisioned }, use) => use({ database, provisioned }), { scope: 'worker' }],
+  large: [
+    async ({ database, provisioned }, use) => use({ database, provisioned, store: storeOf(provisioned.set) }),
+    { scope: 'worker' },
+  ],
 });

@@ -162,10 +162,9 @@ function reachable(host: string): string {
 async function exchange(request: IncomingMessage, response: ServerResponse, provided: Promise<Service>) {
   const startedAt = performance.now();
   const { handler, observer } = await provided;
-  const target = request.url ?? '/';
-  const path = normalized(originForm(target));
-  if (observer) observe(observer, request, response, path, startedAt);
-  if (Buffer.byteLength(target) > MAX_TARGET_OCTETS) return refuse(request, response, refused.target);
+  const { method = 'GET', url: target = '/' } = request;
+  if (observer) observe(observer, request, response, pathOf(target), startedAt);
+  if (isTooLong(target)) return refuse(request, response, refused.target);
   if (request.httpVersion === '1.1' && request.headers.host === undefined) {
     return refuse(request, response, refused.host);
   }
@@ -176,15 +175,26 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
     return response.destroy(); // the client went away in the middle of its own request
   }
   if (!body) return refuse(request, response, refused.body);
-  let answer: ServiceAnswer;
+  const headers = request.headers as Record<string, string>;
+  await send(response, await answerTo(handler, { method, target, headers, body }));
+}
+
+const pathOf = (target: string): string => normalized(originForm(target));
+const isTooLong = (target: string): boolean => Buffer.byteLength(target) > MAX_TARGET_OCTETS;
+
+/** The answer to a request that was read to its end. Never rejects. */
+export async function answerTo(
+  handler: Handler,
+  { target, ...request }: Omit<ServiceRequest, 'path'> & { readonly target: string },
+): Promise<ServiceAnswer> {
+  if (isTooLong(target)) return refused.target;
+  if (request.body.length > MAX_BODY_OCTETS) return refused.body;
   try {
-    const { method = 'GET' } = request;
-    answer = await handler({ method, path, headers: request.headers as Record<string, string>, body });
+    return await handler({ ...request, path: pathOf(target) });
   } catch (error) {
     console.error('reference server:', error);
-    answer = errorAnswer(500, 'internal_error', 'the server failed to answer this request');
+    return errorAnswer(500, 'internal_error', 'the server failed to answer this request');
   }
-  await send(response, answer);
 }
 
 const NO_BODY = Buffer.alloc(0);
@@ -210,16 +220,21 @@ async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   });
 }
 
-async function send(response: ServerResponse, { status, headers, body }: ServiceAnswer): Promise<void> {
+/** Content-Length is added to a text or Buffer, unless the answer has its own framing. */
+export function withLength(answer: ServiceAnswer): ServiceAnswer {
+  const { headers, body } = answer;
+  if (typeof body !== 'string' && !Buffer.isBuffer(body)) return answer;
+  if (headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name))) return answer;
+  return { ...answer, headers: [...headers, ['content-length', String(Buffer.byteLength(body))]] };
+}
+
+async function send(response: ServerResponse, answer: ServiceAnswer): Promise<void> {
   if (response.destroyed) return;
+  const { status, headers, body } = withLength(answer);
   const raw = headers.flat();
   if (typeof body === 'string' || Buffer.isBuffer(body)) {
-    const octets = typeof body === 'string' ? Buffer.from(body) : body;
-    if (!headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name))) {
-      raw.push('content-length', String(octets.length));
-    }
     response.writeHead(status, raw);
-    response.end(octets);
+    response.end(body);
     return;
   }
   try {

@@ -6,7 +6,9 @@ import { type Database, type DatabaseChoice, openDatabase } from '../store/datab
 import { Disposal } from './disposal.ts';
 import { type Delivery, type Sink, startDelivery } from '../events/delivery.ts';
 import { errorAnswer, type Handler, listen, type Listener } from '../http/http.ts';
+import type { InProcess } from '../http/in-process.ts';
 import type { Observer } from '../http/outcome.ts';
+import type { ScreeningStore } from '../parts.ts';
 import { openOperations } from './operations.ts';
 import {
   defaultProvisioning,
@@ -51,6 +53,10 @@ export interface ServerOptions {
   readonly faultCommands?: boolean;
   /** Is told of every request; given how to count the connections to the database. */
   readonly observe?: (counts: () => Connections['counts']) => Observation;
+  /** Listens there instead of on ports. */
+  readonly inProcess?: InProcess;
+  /** Where pages come from. Default: the database. */
+  readonly store?: ScreeningStore;
   /** Replaces parts of the service: where a fault of the inside goes. */
   readonly wrapParts?: (parts: ServiceParts) => ServiceParts;
   /** Stands before the whole service: where a fault of requests and answers goes. */
@@ -127,7 +133,9 @@ export async function startServer(
     const connections = opened.use(database.connect());
     const listeners: Listener[] = [];
     const open = async (port = 0): Promise<Listener> => {
-      const listener = opened.use(await listen({ port, ...(host ? { host } : {}) }));
+      const listener = opened.use(
+        options.inProcess?.listen() ?? (await listen({ port, ...(host ? { host } : {}) })),
+      );
       listeners.push(listener);
       return listener;
     };
@@ -143,7 +151,7 @@ export async function startServer(
       issuer: authUrl,
       audience: baseUrl,
       tokenLifetimeSeconds,
-      store: createScreeningStore(connections, provisioned.onboarded),
+      store: options.store ?? createScreeningStore(connections, provisioned.onboarded),
       tokens: createTokenIssuer({
         issuer: authUrl,
         audience: baseUrl,

@@ -1,4 +1,5 @@
 /** The package as a stranger has it: packed, installed into an empty folder, without a database and without TypeScript. */
+import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,7 +12,7 @@ import type { Report } from '../report.ts';
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 
-test('installed from its tarball it certifies, signs and verifies', async ({ server }) => {
+test('installed from its tarball it certifies, signs and verifies', FULL, async ({ server }) => {
   test.setTimeout(300_000);
   const directory = await mkdtemp(join(tmpdir(), 'package-'));
   try {

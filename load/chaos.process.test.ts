@@ -1,4 +1,5 @@
 /** soak --chaos: outages while k6 loads, every page held against what is stored. No assertion on timing. */
+import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -52,7 +53,7 @@ const failing = (isFailing: () => Promise<boolean>, body: string): ServerOptions
     return { status: 503, headers: [['content-type', 'application/json']], body };
   });
 
-test('a server that fails as documented and heals holds', async () => {
+test('a server that fails as documented and heals holds', FULL, async () => {
   test.slow();
   const { status, output, result, failsStill } = await chaos((isFailing) =>
     failing(isFailing, '{"code":"service_unavailable"}'),
@@ -63,7 +64,7 @@ test('a server that fails as documented and heals holds', async () => {
   expect([status, failsStill]).toEqual([0, false]);
 });
 
-test('a server that has lost a screening, and says its failure in HTML, does not', async () => {
+test('a server that has lost a screening, and says its failure in HTML, does not', FULL, async () => {
   test.slow();
   const { status, result } = await chaos((isFailing) => {
     let hasFailed = false;
@@ -84,7 +85,7 @@ test('a server that has lost a screening, and says its failure in HTML, does not
   expect(status).toBe(1);
 });
 
-test('a server that does not heal breaks 7.2-server-error', async () => {
+test('a server that does not heal breaks 7.2-server-error', FULL, async () => {
   test.slow();
   let hasFailed = false;
   const { status, result } = await chaos((isFailing) =>
@@ -95,7 +96,7 @@ test('a server that does not heal breaks 7.2-server-error', async () => {
   expect(status).toBe(1);
 });
 
-test('interrupted in an outage, the target is healed', async () => {
+test('interrupted in an outage, the target is healed', FULL, async () => {
   test.slow();
   let failed = false;
   const { status, failsStill } = await chaos(
@@ -114,7 +115,7 @@ test('interrupted in an outage, the target is healed', async () => {
   expect([status, failsStill]).toEqual([130, false]);
 });
 
-test('commands that make nothing fail say nothing: void', async () => {
+test('commands that make nothing fail say nothing: void', FULL, async () => {
   test.slow();
   const { status, result } = await chaos(() => ({}));
   expect(result.void).toContain('made no request fail');

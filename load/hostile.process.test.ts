@@ -1,4 +1,5 @@
 /** Targets that are none, or end to be one in the middle of a run: k6 ends, the result is void or broken, never held. */
+import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
@@ -27,7 +28,7 @@ const turning: Readonly<Record<string, SimulatedSettings>> = {
 };
 
 for (const [name, settings] of Object.entries(turning))
-  test(`a target that ${name}`, async () => {
+  test(`a target that ${name}`, FULL, async () => {
     await using at = await setting(settings);
     const running = load([...SMOKE, ...at.flags], { TMPDIR: at.directory });
     if (name === 'is gone in the middle') {
@@ -58,7 +59,7 @@ const TELLING = [
 ];
 
 for (const { name, start } of DEGENERATE.filter((one) => TELLING.includes(one.name)))
-  test(name, async ({}, info) => {
+  test(name, FULL, async ({}, info) => {
     await using server = await start();
     const addresses = [
       '--base-url',
@@ -81,32 +82,39 @@ for (const [kind, issued] of [
   ['a JWT', undefined],
   ['opaque', 'opaque+token/of=nobody'],
 ] as const)
-  test(`what a target repeats of its token (${kind}) and its secret, and terminal codes, reach no output`, async ({}, info) => {
-    const secret = 'a "secret" <of> nobody';
-    const echo = withTokenEndpoint(({ headers }) => {
-      const said = `${headers['authorization']} ${Buffer.from(secret).toString('base64')} ${secret} ${SPELL}`;
-      return page([{ ...ITEMS[0], testTime: said, tenantId: said }, ...ITEMS.slice(1)], said);
-    });
-    await using server = await serve(async (request) =>
-      issued && isTokenPath(request) ? tokenAnswer(issued) : echo(request),
-    );
-    const file = info.outputPath('target.json');
-    const primary = { clientId: 'primary-client', clientSecret: secret, tenantId: TENANT };
-    const window = { from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' };
-    const { origin } = server;
-    await writeFile(file, JSON.stringify({ baseUrl: origin, authUrl: origin, clients: { primary }, window }));
-    const directory = info.outputPath('result');
-    const { status, output } = await load([...SMOKE, '--target', file, '--report-dir', directory]);
-    expect(status).toBe(1);
-    const [json, html] = await Promise.all(
-      ['json', 'html'].map((kind) => readFile(`${directory}/load-smoke.${kind}`, 'utf8')),
-    );
-    for (const text of [output, json, html])
-      expect(text).not.toMatch(
-        /eyJ|opaque.{1,3}token|secret" <of>|secret\\+" <of>|secret&quot; &lt;of|YSAic2Vj/,
+  test(
+    `what a target repeats of its token (${kind}) and its secret, and terminal codes, reach no output`,
+    FULL,
+    async ({}, info) => {
+      const secret = 'a "secret" <of> nobody';
+      const echo = withTokenEndpoint(({ headers }) => {
+        const said = `${headers['authorization']} ${Buffer.from(secret).toString('base64')} ${secret} ${SPELL}`;
+        return page([{ ...ITEMS[0], testTime: said, tenantId: said }, ...ITEMS.slice(1)], said);
+      });
+      await using server = await serve(async (request) =>
+        issued && isTokenPath(request) ? tokenAnswer(issued) : echo(request),
       );
-    for (const text of [output, html]) expect(text).not.toMatch(CONTROL);
-  });
+      const file = info.outputPath('target.json');
+      const primary = { clientId: 'primary-client', clientSecret: secret, tenantId: TENANT };
+      const window = { from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' };
+      const { origin } = server;
+      await writeFile(
+        file,
+        JSON.stringify({ baseUrl: origin, authUrl: origin, clients: { primary }, window }),
+      );
+      const directory = info.outputPath('result');
+      const { status, output } = await load([...SMOKE, '--target', file, '--report-dir', directory]);
+      expect(status).toBe(1);
+      const [json, html] = await Promise.all(
+        ['json', 'html'].map((kind) => readFile(`${directory}/load-smoke.${kind}`, 'utf8')),
+      );
+      for (const text of [output, json, html])
+        expect(text).not.toMatch(
+          /eyJ|opaque.{1,3}token|secret" <of>|secret\\+" <of>|secret&quot; &lt;of|YSAic2Vj/,
+        );
+      for (const text of [output, html]) expect(text).not.toMatch(CONTROL);
+    },
+  );
 
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;

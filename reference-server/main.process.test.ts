@@ -1,4 +1,5 @@
 /** The command `npm run reference-server`, in processes of its own. */
+import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
@@ -88,56 +89,66 @@ test('ready lines, a private target file, an outage by its commands, a clean end
   expect(await ended).toBe(0);
 });
 
-test('the whole address of a proxy: next, iss and aud follow it, on every interface', async ({ run }) => {
-  const { target, output } = await run(process.execPath, [
-    ...MAIN,
-    ...SMALL,
-    ...['--host', '0.0.0.0', '--public-url', 'https://api.example.com/screenings/'],
-    ...['--public-auth-url', 'https://auth.example.com'],
-  ]);
-  expect(target).toMatchObject({
-    baseUrl: 'https://api.example.com/screenings',
-    authUrl: 'https://auth.example.com',
-  });
-  const port = /listening on \S+:(\d+)/.exec(output())?.[1];
-  const here = `http://127.0.0.1:${port}`;
-  const token = await mintToken({ authUrl: here }, target.clients.primary);
-  expect(decodeJwt(token)).toMatchObject({ iss: target.authUrl, aud: target.baseUrl });
-  const { json, headers } = await send(
-    `${screeningsUrl({ baseUrl: here }, TENANTS.primary)}?${WINDOW}&pageSize=5`,
-    { headers: { authorization: `Bearer ${token}` } },
-  );
-  const { next } = (json as { links: { next: string } }).links;
-  expect(next).toContain('https://api.example.com/screenings/v1/tenants/');
-  expect(headers.get('link')).toContain(next);
-});
+test(
+  'the whole address of a proxy: next, iss and aud follow it, on every interface',
+  FULL,
+  async ({ run }) => {
+    const { target, output } = await run(process.execPath, [
+      ...MAIN,
+      ...SMALL,
+      ...['--host', '0.0.0.0', '--public-url', 'https://api.example.com/screenings/'],
+      ...['--public-auth-url', 'https://auth.example.com'],
+    ]);
+    expect(target).toMatchObject({
+      baseUrl: 'https://api.example.com/screenings',
+      authUrl: 'https://auth.example.com',
+    });
+    const port = /listening on \S+:(\d+)/.exec(output())?.[1];
+    const here = `http://127.0.0.1:${port}`;
+    const token = await mintToken({ authUrl: here }, target.clients.primary);
+    expect(decodeJwt(token)).toMatchObject({ iss: target.authUrl, aud: target.baseUrl });
+    const { json, headers } = await send(
+      `${screeningsUrl({ baseUrl: here }, TENANTS.primary)}?${WINDOW}&pageSize=5`,
+      { headers: { authorization: `Bearer ${token}` } },
+    );
+    const { next } = (json as { links: { next: string } }).links;
+    expect(next).toContain('https://api.example.com/screenings/v1/tenants/');
+    expect(headers.get('link')).toContain(next);
+  },
+);
 
-test('with a fault by its name: the mistake is there, and the target file is whole', async ({ run }) => {
-  const { target, directory } = await run(process.execPath, [
-    ...MAIN,
-    ...SMALL,
-    '--fault',
-    'specversion 0.3',
-  ]);
-  expect(target.events).toBe('target.events-of-fault.ndjson');
-  expect(await readFile(join(directory, target.events ?? ''), 'utf8')).toContain('"specversion":"0.3"');
-  expect(await statusOf(target).then((status) => status())).toBe(200);
-});
+test(
+  'with a fault by its name: the mistake is there, and the target file is whole',
+  FULL,
+  async ({ run }) => {
+    const { target, directory } = await run(process.execPath, [
+      ...MAIN,
+      ...SMALL,
+      '--fault',
+      'specversion 0.3',
+    ]);
+    expect(target.events).toBe('target.events-of-fault.ndjson');
+    expect(await readFile(join(directory, target.events ?? ''), 'utf8')).toContain('"specversion":"0.3"');
+    expect(await statusOf(target).then((status) => status())).toBe(200);
+  },
+);
 
-test('with a fault that has a switch of its own: the commands of the target file turn it', async ({
-  run,
-}) => {
-  const name = 'a failing server answers without a documented code';
-  const { target } = await run(process.execPath, [...MAIN, ...SMALL, '--fault', name]);
-  const status = await statusOf(target);
-  await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
-  // The database's outage would be a 503.
-  expect(await status()).toBe(500);
-  await promisify(execFile)('sh', ['-c', target.fault?.stop ?? '']);
-  expect(await status()).toBe(200);
-});
+test(
+  'with a fault that has a switch of its own: the commands of the target file turn it',
+  FULL,
+  async ({ run }) => {
+    const name = 'a failing server answers without a documented code';
+    const { target } = await run(process.execPath, [...MAIN, ...SMALL, '--fault', name]);
+    const status = await statusOf(target);
+    await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
+    // The database's outage would be a 503.
+    expect(await status()).toBe(500);
+    await promisify(execFile)('sh', ['-c', target.fault?.stop ?? '']);
+    expect(await status()).toBe(200);
+  },
+);
 
-test('--list-faults: a name a line, each taken by --fault', async () => {
+test('--list-faults: a name a line, each taken by --fault', FULL, async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [...MAIN, '--list-faults']);
   const names = stdout.trimEnd().split('\n');
   expect(names.length).toBeGreaterThan(300);
@@ -154,7 +165,7 @@ const alive = (pid: number): boolean => {
 };
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
-  test(`${signal} to npm run alone: the server and its database end too`, async ({ run }) => {
+  test(`${signal} to npm run alone: the server and its database end too`, FULL, async ({ run }) => {
     const { child, pid, directory } = await run('npm', ['run', 'reference-server', '--', ...SMALL]);
     const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=,comm=', '--ppid', String(pid)]);
     const postgres = Number(/(\d+) postgres/.exec(stdout)?.[1]);
@@ -164,7 +175,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
   });
 }
 
-test('the command on a port that is taken: status 2, and one line that says so', async ({ server }) => {
+test('the command on a port that is taken: status 2, and one line that says so', FULL, async ({ server }) => {
   const { port } = new URL(server.baseUrl);
   const failure = (await promisify(execFile)(process.execPath, [
     ...['--import', 'tsx', 'reference-server/main.ts'],
@@ -191,7 +202,7 @@ const WRONG_FLAGS: [args: string[], message: string][] = [
   [['--public-url', 'api.example.com'], 'a URL such as'],
 ];
 for (const [args, message] of WRONG_FLAGS) {
-  test(`the command with ${args.join(' ')}: status 2, ${message}`, async () => {
+  test(`the command with ${args.join(' ')}: status 2, ${message}`, FULL, async () => {
     const failure = (await promisify(execFile)(process.execPath, [
       ...['--import', 'tsx', 'reference-server/main.ts'],
       ...args,

@@ -1,4 +1,5 @@
 /** The command as a stranger runs it: exit status, words, and the files it leaves. */
+import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -68,7 +69,7 @@ test('a selection on a target file: 0, and a report that lists every requirement
   expect(report.requirements.find(({ id }) => id === '4.2-window')).toMatchObject({ status: 'untested' });
 });
 
-test('a fault: 1, with what was sent, expected and received', async ({ start }) => {
+test('a fault: 1, with what was sent, expected and received', FULL, async ({ start }) => {
   const faulty = await start({
     wrapHandler: (handler) => async (request) => {
       const answer = await handler(request);
@@ -90,7 +91,7 @@ test('a fault: 1, with what was sent, expected and received', async ({ start }) 
   expect(output).not.toContain(clientSecret);
 });
 
-test('nothing listens: 3, one clear line, and a report all the same', async () => {
+test('nothing listens: 3, one clear line, and a report all the same', FULL, async () => {
   const target = join(directory, 'target.json');
   const client = { clientId: 'a', clientSecret: 'b-secret' };
   const nowhere = 'http://127.0.0.1:1';
@@ -104,7 +105,7 @@ test('nothing listens: 3, one clear line, and a report all the same', async () =
   expect((await reportOf(directory)).verdict).toBe('incomplete');
 });
 
-test('a wrong secret: 3, and it says to check it', async ({ server }) => {
+test('a wrong secret: 3, and it says to check it', FULL, async ({ server }) => {
   const { baseUrl, authUrl, clients } = server.target();
   const flags = ['--base-url', baseUrl, '--auth-url', authUrl, '--client-id', clients.primary.clientId];
   const { status, output } = await run([...flags, '--report-dir', directory], {
@@ -114,7 +115,7 @@ test('a wrong secret: 3, and it says to check it', async ({ server }) => {
   expect(output.replace(/\s+/g, ' ')).toContain('check clientId and clientSecret');
 });
 
-test('wrong usage: 2, one line, nothing written', async () => {
+test('wrong usage: 2, one line, nothing written', FULL, async () => {
   const { status, output } = await run(['--only', 'nothing-like-it', '--report-dir', directory]);
   expect(status).toBe(2);
   expect(output.trim().split('\n')).toHaveLength(1);
@@ -133,7 +134,7 @@ for (const [member, value, dropped] of [
   ['baseUrl', 'http://127.0.0.1:1/v1/tenants/7d0c/screenings', '/v1/tenants/7d0c/screenings'],
   ['authUrl', 'http://127.0.0.1:1/oauth/token', '/oauth/token'],
 ] as const) {
-  test(`${member} that carries ${dropped}: 2, drop it`, async () => {
+  test(`${member} that carries ${dropped}: 2, drop it`, FULL, async () => {
     const addresses = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', [member]: value };
     const clients = { primary: { clientId: 'a', clientSecret: 'b' } };
     const { status, output } = await run(['--target', await written({ ...addresses, clients })]);
@@ -142,7 +143,7 @@ for (const [member, value, dropped] of [
   });
 }
 
-test('a report directory that cannot be written: 2, before anything is sent', async ({ server }) => {
+test('a report directory that cannot be written: 2, before anything is sent', FULL, async ({ server }) => {
   const target = await written(server.target());
   const { status, output } = await run(['--target', target, '--report-dir', join(target, 'reports')]);
   expect(output).toMatch(
@@ -151,7 +152,7 @@ test('a report directory that cannot be written: 2, before anything is sent', as
   expect(status).toBe(2);
 });
 
-test('a secret of the second tenant that was rotated: 3, and it says which', async ({ server }) => {
+test('a secret of the second tenant that was rotated: 3, and it says which', FULL, async ({ server }) => {
   const { clients, ...rest } = server.target();
   const secondTenant = { ...clients.secondTenant!, clientSecret: 'the one of last month' };
   const target = await written({ $schema: 'any', ...rest, clients: { ...clients, secondTenant } });
@@ -167,7 +168,7 @@ test('a secret of the second tenant that was rotated: 3, and it says which', asy
   expect(status).toBe(3);
 });
 
-test('a class that is required and not exercised: 3', async ({ server }) => {
+test('a class that is required and not exercised: 3', FULL, async ({ server }) => {
   const { baseUrl, authUrl, clients } = server.target();
   const target = await written({
     baseUrl,
@@ -180,21 +181,23 @@ test('a class that is required and not exercised: 3', async ({ server }) => {
   expect(status).toBe(3);
 });
 
-test('told to end: what was done is reported, nothing is left running, no colours in a file', async ({
-  server,
-}) => {
-  const args = ['--target', await written(server.target()), '--report-dir', directory];
-  const { status, output } = await run(args, { CI: 'true', NO_COLOR: undefined }, /^certifying /m);
-  expect(output).toMatch(/interrupted after \d+ of \d+ checks/);
-  expect(output).not.toContain('no probe was executed');
-  expect(output).not.toContain('\u001b');
-  expect(status).toBe(143);
-  const report = await reportOf(directory);
-  expect(report.verdict).toBe('incomplete');
-  expect(report.basis).toMatch(/^interrupted after \d+ of \d+ checks$/);
-});
+test(
+  'told to end: what was done is reported, nothing is left running, no colours in a file',
+  FULL,
+  async ({ server }) => {
+    const args = ['--target', await written(server.target()), '--report-dir', directory];
+    const { status, output } = await run(args, { CI: 'true', NO_COLOR: undefined }, /^certifying /m);
+    expect(output).toMatch(/interrupted after \d+ of \d+ checks/);
+    expect(output).not.toContain('no probe was executed');
+    expect(output).not.toContain('\u001b');
+    expect(status).toBe(143);
+    const report = await reportOf(directory);
+    expect(report.verdict).toBe('incomplete');
+    expect(report.basis).toMatch(/^interrupted after \d+ of \d+ checks$/);
+  },
+);
 
-test('at its deadline a run reports what it has: 3', async ({ server }) => {
+test('at its deadline a run reports what it has: 3', FULL, async ({ server }) => {
   const target = await written(server.target());
   const flags = ['--target', target, '--deadline', '1.5', '--report-dir', directory];
   const { status, output } = await run(flags);
@@ -205,29 +208,31 @@ test('at its deadline a run reports what it has: 3', async ({ server }) => {
   expect(report.requirements.filter(({ status }) => ['fail', 'error'].includes(status))).toEqual([]);
 });
 
-test('a recording that the command wrote is judged by the command: nothing is sent, 3', async ({
-  server,
-}) => {
-  const target = await written(server.target());
-  const har = join(directory, 'run.har');
-  const flags = ['--only', '2.4,4.2-r1-zero-width', '--report-dir', directory];
-  expect((await run(['--target', target, '--har', directory, ...flags])).status).toBe(2);
-  expect((await run(['--target', target, '--har', har, ...flags])).status).toBe(0);
-  for (const more of [[], ['--target', target]]) {
-    const { status, output } = await run(['--from-har', har, ...more, ...flags]);
-    expect(output).toContain('nothing is sent');
-    expect(status).toBe(3);
-    const { requests, requirements } = await reportOf(directory);
-    expect(requests).toBe(0);
-    expect(requirements.find(({ id }) => id === '2.4-items')).toMatchObject({ status: 'pass' });
-  }
-});
+test(
+  'a recording that the command wrote is judged by the command: nothing is sent, 3',
+  FULL,
+  async ({ server }) => {
+    const target = await written(server.target());
+    const har = join(directory, 'run.har');
+    const flags = ['--only', '2.4,4.2-r1-zero-width', '--report-dir', directory];
+    expect((await run(['--target', target, '--har', directory, ...flags])).status).toBe(2);
+    expect((await run(['--target', target, '--har', har, ...flags])).status).toBe(0);
+    for (const more of [[], ['--target', target]]) {
+      const { status, output } = await run(['--from-har', har, ...more, ...flags]);
+      expect(output).toContain('nothing is sent');
+      expect(status).toBe(3);
+      const { requests, requirements } = await reportOf(directory);
+      expect(requests).toBe(0);
+      expect(requirements.find(({ id }) => id === '2.4-items')).toMatchObject({ status: 'pass' });
+    }
+  },
+);
 
-test('--version', async () => {
+test('--version', FULL, async () => {
   expect((await run(['--version'])).output).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
-test('over PostgreSQL in a container the reference server is as right', async () => {
+test('over PostgreSQL in a container the reference server is as right', FULL, async () => {
   test.setTimeout(300_000);
   await skipWithoutEngine();
   await using database = await openDatabase('testcontainers');

@@ -1,4 +1,5 @@
 /** The command as a consumer team runs it, with clients in three languages and the kit's own. */
+import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -59,7 +60,7 @@ for (const [name, command] of [
   ['Python, with its standard library', `python3 ${CLIENTS}/client.py`],
   ['the kit’s own', `node --import tsx ${CLIENTS}/kit-client.ts`],
 ] as const) {
-  test(`a client in ${name} is conformant`, async () => {
+  test(`a client in ${name} is conformant`, FULL, async () => {
     const { status, output, of } = await certified(command);
     expect([of('fail'), of('warn'), of('error')], output).toEqual([[], [], []]);
     expect(status).toBe(0);
@@ -76,7 +77,7 @@ test('a client in shell shows what it lacks', async () => {
   expect(status).toBe(1);
 });
 
-test('a client that trusts anybody gives its secret away', async () => {
+test('a client that trusts anybody gives its secret away', FULL, async () => {
   const trusting = join(directory, 'trusting.sh');
   await writeFile(trusting, `curl() { command curl -k "$@"; }\n. ${join(ROOT, CLIENTS, 'client.sh')}\n`);
   const { of, output } = await certified(`sh ${trusting}`, ['tls-trusted', 'tls-another-name']);
@@ -84,18 +85,25 @@ test('a client that trusts anybody gives its secret away', async () => {
   expect(output).toMatch(/no request to a server whose certificate is in another name/);
 });
 
-test('a command that can’t be started is wrong usage; one that asks nothing has shown nothing', async () => {
-  const missing = await run('--command', 'no-such-client', '--report-dir', directory);
-  expect(missing.status).toBe(2);
-  expect(missing.output).toContain('certify-client: --command: ');
-  const { status, report } = await certified('echo no configuration >&2; exit 3', ['plain-walk', '500-once']);
-  expect(status).toBe(3);
-  expect(report.summary).toContain(
-    'the client sent no request, and ended with exit status 3: no configuration',
-  );
-});
+test(
+  'a command that can’t be started is wrong usage; one that asks nothing has shown nothing',
+  FULL,
+  async () => {
+    const missing = await run('--command', 'no-such-client', '--report-dir', directory);
+    expect(missing.status).toBe(2);
+    expect(missing.output).toContain('certify-client: --command: ');
+    const { status, report } = await certified('echo no configuration >&2; exit 3', [
+      'plain-walk',
+      '500-once',
+    ]);
+    expect(status).toBe(3);
+    expect(report.summary).toContain(
+      'the client sent no request, and ended with exit status 3: no configuration',
+    );
+  },
+);
 
-test('a client that hangs is stopped, and told so', async () => {
+test('a client that hangs is stopped, and told so', FULL, async () => {
   const walk = `${CLIENTS}/client.py && sleep 1000`;
   const ended = await run(
     ...['--command', `python3 ${walk}`, '--only', 'plain-walk', '--timeout', '5', '--report-dir', directory],
@@ -112,7 +120,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test('--listen: a client that is started by hand with what is printed', async () => {
+test('--listen: a client that is started by hand with what is printed', FULL, async () => {
   const child = spawn(
     process.execPath,
     [

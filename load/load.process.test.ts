@@ -1,4 +1,5 @@
 /** k6 itself against simulated servers: exit statuses, thresholds, judging, tokens, secrets. No assertion on timing. */
+import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,7 +41,7 @@ test('smoke: a right target holds, exit status 0, and no secret is in any output
   expect(output).not.toContain(SECRET);
 });
 
-test('smoke: fast but wrong fails, exit status 1', async () => {
+test('smoke: fast but wrong fails, exit status 1', FULL, async () => {
   await using at = await setting({ disorderEvery: 3 });
   const { status } = await load([
     'smoke',
@@ -59,7 +60,7 @@ test('smoke: fast but wrong fails, exit status 1', async () => {
   expect(result.thresholds).toMatchObject({ 'findings count<1': false });
 });
 
-test('interrupted, a scenario ends at once and says what it has: void, exit status 130', async () => {
+test('interrupted, a scenario ends at once and says what it has: void, exit status 130', FULL, async () => {
   await using at = await setting({});
   const { status, output } = await load(
     ['soak', '--duration', '10m', '--rate', '20', ...at.flags],
@@ -76,26 +77,30 @@ test('interrupted, a scenario ends at once and says what it has: void, exit stat
   expect(result.requests).toBeGreaterThan(0);
 });
 
-test('smoke: a slow target breaks the SLO, exit status 1; a machine that is busy otherwise blames nobody', async () => {
-  const service = { workers: 64, serviceMs: 120, distribution: 'deterministic' } as const;
-  await using at = await setting({ service });
-  const { status } = await load([
-    'smoke',
-    '--duration',
-    '3s',
-    '--rate',
-    '10',
-    '--slo-p99',
-    '100',
-    ...at.flags,
-  ]);
-  const result = await at.result('smoke');
-  expect(result).toMatchObject({ conformant: true, held: false });
-  if (result.void === false) expect(status).toBe(1);
-  else expect([status, result.void]).toEqual([3, expect.stringMatching(/busy|processor|fell behind/)]);
-});
+test(
+  'smoke: a slow target breaks the SLO, exit status 1; a machine that is busy otherwise blames nobody',
+  FULL,
+  async () => {
+    const service = { workers: 64, serviceMs: 120, distribution: 'deterministic' } as const;
+    await using at = await setting({ service });
+    const { status } = await load([
+      'smoke',
+      '--duration',
+      '3s',
+      '--rate',
+      '10',
+      '--slo-p99',
+      '100',
+      ...at.flags,
+    ]);
+    const result = await at.result('smoke');
+    expect(result).toMatchObject({ conformant: true, held: false });
+    if (result.void === false) expect(status).toBe(1);
+    else expect([status, result.void]).toEqual([3, expect.stringMatching(/busy|processor|fell behind/)]);
+  },
+);
 
-test('smoke: a starved generator is void, exit status 3', async () => {
+test('smoke: a starved generator is void, exit status 3', FULL, async () => {
   test.slow();
   const service = { workers: 64, serviceMs: 150, distribution: 'deterministic' } as const;
   await using at = await setting({ service });
@@ -106,7 +111,7 @@ test('smoke: a starved generator is void, exit status 3', async () => {
   expect((await at.result('smoke')).void).toContain('VU');
 });
 
-test('usage is exit status 2, a target that is not there 3', async () => {
+test('usage is exit status 2, a target that is not there 3', FULL, async () => {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
   try {
     const unknown = join(directory, 'unknown.json');
@@ -134,7 +139,7 @@ test('usage is exit status 2, a target that is not there 3', async () => {
   }
 });
 
-test('tokens that live 4 s over 10 s: no 401, and few token calls', async ({ k6 }) => {
+test('tokens that live 4 s over 10 s: no 401, and few token calls', FULL, async ({ k6 }) => {
   await using server = await startSimulatedServer({ tokenLifetimeSeconds: 4 });
   const session = await openSession(k6, server.target(), { pageSize: 10 });
   const [seconds, vus] = [10, 3];
@@ -148,7 +153,7 @@ test('tokens that live 4 s over 10 s: no 401, and few token calls', async ({ k6 
   expect(tokens).toBeGreaterThan(4);
 });
 
-test('three segments ask exactly what one generator asks', async ({ k6 }) => {
+test('three segments ask exactly what one generator asks', FULL, async ({ k6 }) => {
   await using server = await startSimulatedServer({});
   const session = await openSession(k6, server.target(), { pageSize: 10 });
   const seconds = 2;
@@ -167,27 +172,29 @@ test('three segments ask exactly what one generator asks', async ({ k6 }) => {
   expect(three.requests).toBe(whole.requests);
 });
 
-test('rate-limit: a target with a limiter is asked few times, one without as often as was said', async ({
-  k6,
-}) => {
-  await using none = await startSimulatedServer({});
-  const free = await rateLimit.run(await openSession(k6, none.target()), {
-    ...OPTIONS,
-    maxRequests: 60,
-    maxSeconds: 20,
-  });
-  expect(free.limiter).toMatchObject({ kind: 'none-found', requests: 60 });
-  await using limited = await startSimulatedServer({
-    limiter: { kind: 'token-bucket', limit: 20, windowMs: 2000, burst: 30 },
-  });
-  const session = await openSession(k6, limited.target());
-  const found = (await rateLimit.run(session, { ...OPTIONS, maxRequests: 400, maxSeconds: 30 })).limiter!;
-  expect(found.requests).toBeLessThanOrEqual(400);
-  // What else fits depends on how busy this machine is; the bucket itself always fits.
-  expect([found.kind, ...found.alternatives]).toContain('token-bucket');
-});
+test(
+  'rate-limit: a target with a limiter is asked few times, one without as often as was said',
+  FULL,
+  async ({ k6 }) => {
+    await using none = await startSimulatedServer({});
+    const free = await rateLimit.run(await openSession(k6, none.target()), {
+      ...OPTIONS,
+      maxRequests: 60,
+      maxSeconds: 20,
+    });
+    expect(free.limiter).toMatchObject({ kind: 'none-found', requests: 60 });
+    await using limited = await startSimulatedServer({
+      limiter: { kind: 'token-bucket', limit: 20, windowMs: 2000, burst: 30 },
+    });
+    const session = await openSession(k6, limited.target());
+    const found = (await rateLimit.run(session, { ...OPTIONS, maxRequests: 400, maxSeconds: 30 })).limiter!;
+    expect(found.requests).toBeLessThanOrEqual(400);
+    // What else fits depends on how busy this machine is; the bucket itself always fits.
+    expect([found.kind, ...found.alternatives]).toContain('token-bucket');
+  },
+);
 
-test('rate-limit: what is asked before the probe uses nothing up', async ({ k6 }) => {
+test('rate-limit: what is asked before the probe uses nothing up', FULL, async ({ k6 }) => {
   await using server = await startSimulatedServer({
     limiter: { kind: 'sliding-log', limit: 40, windowMs: 60_000 },
   });
@@ -196,7 +203,7 @@ test('rate-limit: what is asked before the probe uses nothing up', async ({ k6 }
   expect(tables!['answers']!.findIndex(({ ok }) => ok === 0)).toBe(40);
 });
 
-test('rate-limit: a limit of requests at once is none of requests in time', async ({ k6 }) => {
+test('rate-limit: a limit of requests at once is none of requests in time', FULL, async ({ k6 }) => {
   const service = { workers: 12, serviceMs: 80, distribution: 'deterministic' } as const;
   await using server = await startSimulatedServer({ service, atOnce: 12 });
   const session = await openSession(k6, server.target());
@@ -210,18 +217,20 @@ for (const [shared, scope] of [
   [false, 'client'],
   [true, 'shared'],
 ] as const) {
-  test(`rate-limit: a second client tells a limit that is ${shared ? 'shared' : "each client's own"}`, async ({
-    k6,
-  }) => {
-    await using server = await startSimulatedServer({
-      limiter: { kind: 'fixed-window', limit: 30, windowMs: 2000 },
-      sharedLimiter: shared,
-      clients: 2,
-    });
-    const session = await openSession(k6, server.target());
-    const found = await rateLimit.run(session, { ...OPTIONS, maxRequests: 600, maxSeconds: 30 });
-    expect(found.limiter).toMatchObject({ scope });
-  });
+  test(
+    `rate-limit: a second client tells a limit that is ${shared ? 'shared' : "each client's own"}`,
+    FULL,
+    async ({ k6 }) => {
+      await using server = await startSimulatedServer({
+        limiter: { kind: 'fixed-window', limit: 30, windowMs: 2000 },
+        sharedLimiter: shared,
+        clients: 2,
+      });
+      const session = await openSession(k6, server.target());
+      const found = await rateLimit.run(session, { ...OPTIONS, maxRequests: 600, maxSeconds: 30 });
+      expect(found.limiter).toMatchObject({ scope });
+    },
+  );
 }
 
 test("the target's own certificates are trusted, and nobody else's", async () => {
@@ -252,7 +261,7 @@ test("the target's own certificates are trusted, and nobody else's", async () =>
   expect((await load(flags)).status).toBe(3);
 });
 
-test('rate-limit: a Retry-After that lies is a finding', async ({ k6 }) => {
+test('rate-limit: a Retry-After that lies is a finding', FULL, async ({ k6 }) => {
   const limiter = { kind: 'fixed-window', limit: 30, windowMs: 3000 } as const;
   await using server = await startSimulatedServer({ limiter, retryAfterLie: -3 });
   const session = await openSession(k6, server.target());
@@ -260,7 +269,7 @@ test('rate-limit: a Retry-After that lies is a finding', async ({ k6 }) => {
   expect(session.findings.map(({ id }) => id)).toContain('7.2-retry-after-honest');
 });
 
-test('paging: OFFSET is named, and a cut cursor is a finding', async ({ k6 }) => {
+test('paging: OFFSET is named, and a cut cursor is a finding', FULL, async ({ k6 }) => {
   await using slow = await startSimulatedServer({ paging: 'offset', screenings: 30_000, pagingCost: 12 });
   const options = { ...OPTIONS, pageSize: 1000, maxPages: 100 };
   const { depth } = await paging.run(await openSession(k6, slow.target()), options);
@@ -271,7 +280,7 @@ test('paging: OFFSET is named, and a cut cursor is a finding', async ({ k6 }) =>
   expect(session.findings.map(({ id }) => id)).toContain('4.2-r6-next-from');
 });
 
-test('an unreachable token endpoint half-way is void, not a verdict', async ({ k6 }) => {
+test('an unreachable token endpoint half-way is void, not a verdict', FULL, async ({ k6 }) => {
   const server = await startSimulatedServer({});
   const session = await openSession(k6, server.target());
   await server[Symbol.asyncDispose]();

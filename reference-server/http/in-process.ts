@@ -1,0 +1,84 @@
+/** The service without sockets: requests of this process go straight to its handler, with what node:http would make of them. */
+import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
+import type { Dispatcher } from 'undici';
+import { answerTo, withLength, type Handler, type Listener, type ServiceAnswer } from './http.ts';
+
+type Answered = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
+
+/** Listens on addresses that exist in this process alone, and takes requests to them in place of an undici dispatcher. */
+export class InProcess {
+  private readonly handlers = new Map<string, Handler>();
+
+  listen(): Listener {
+    const port = this.handlers.size + 1;
+    const origin = `http://127.0.0.1:${port}`;
+    this.handlers.set(origin, () => Promise.reject(new Error('no handler yet')));
+    const stop = async (): Promise<void> => void this.handlers.delete(origin);
+    return {
+      ...{ port, origin, stop },
+      handle: (handler) => void this.handlers.set(origin, handler),
+      [Symbol.asyncDispose]: stop,
+    };
+  }
+
+  /** Raw headers, as undici gives them with `responseHeaders: 'raw'`. */
+  async request(options: Dispatcher.RequestOptions & { readonly origin: string }): Promise<Answered> {
+    const { origin, path, method, body, signal } = options;
+    // Timers and other requests have their turn, as they have while a socket is waited for.
+    await setImmediate();
+    const handler = this.handlers.get(origin);
+    if (!handler) throw Object.assign(new Error(`connect ECONNREFUSED ${origin}`), { code: 'ECONNREFUSED' });
+    const octets = Buffer.from((body ?? '') as string | Buffer);
+    const headers = {
+      host: new URL(origin).host,
+      connection: 'keep-alive',
+      ...(body === null ? {} : { 'content-length': String(octets.length) }),
+      ...Object.fromEntries(
+        Object.entries(options.headers as Record<string, string>).map(([name, value]) => [
+          name.toLowerCase(),
+          value.trim(),
+        ]),
+      ),
+    };
+    const answer = withLength(await answerTo(handler, { method, target: path, headers, body: octets }));
+    return {
+      statusCode: answer.status,
+      headers: rawHeaders(answer) as unknown as Answered['headers'],
+      body: bodyOf(answer, method, signal as AbortSignal) as unknown as Answered['body'],
+    };
+  }
+}
+
+function rawHeaders({ headers, body }: ServiceAnswer): Buffer[] {
+  const named = new Set(headers.map(([name]) => name.toLowerCase()));
+  const added: (readonly [string, string])[] = [
+    ['Date', new Date().toUTCString()],
+    ['Connection', 'keep-alive'],
+    ...(typeof body === 'string' || Buffer.isBuffer(body) ? [] : [['Transfer-Encoding', 'chunked'] as const]),
+  ];
+  return [...headers, ...added.filter(([name]) => !named.has(name.toLowerCase()))]
+    .flat()
+    .map((text) => Buffer.from(text, 'latin1'));
+}
+
+async function* bodyOf(
+  { status, body }: ServiceAnswer,
+  method: string,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  if (method === 'HEAD' || status === 204 || status === 304) return;
+  if (typeof body === 'string' || Buffer.isBuffer(body)) return yield Buffer.from(body as string);
+  const chunks = body[Symbol.asyncIterator]();
+  const aborted = once(signal, 'abort').then(() => Promise.reject(signal.reason as Error));
+  aborted.catch(() => undefined);
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([chunks.next(), aborted]);
+      if (done) return;
+      yield value;
+    }
+  } catch (error) {
+    throw signal.aborted ? error : Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
+  }
+}

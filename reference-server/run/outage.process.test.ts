@@ -1,0 +1,237 @@
+/** What becomes of requests, walks and stored screenings when a database or a process goes. */
+import { FULL } from '../../fixtures/own-tests/tiers.ts';
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { expect } from '@playwright/test';
+import pg from 'pg';
+import { openDatabase } from '../store/database.ts';
+import { defaultProvisioning, TENANTS } from './provisioning.ts';
+import { startReferenceServer } from './start.ts';
+import type { ReferenceTarget } from './target.ts';
+import { mintToken, type Received, screeningsUrl, send, skipWithoutEngine, test, walk } from '../testing.ts';
+
+const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
+
+interface Page {
+  readonly items: unknown[];
+  readonly links: { readonly next?: string };
+}
+
+/** Walks, and asks again where the answer is 503; gives the texts of the pages, and how often it had to. */
+async function persistentWalk(url: string, token: string): Promise<{ pages: string[]; refusals: number }> {
+  const pages: string[] = [];
+  let refusals = 0;
+  for (let at: string | undefined = url; at !== undefined;) {
+    const { status, json, text } = await send(at, { headers: { authorization: `Bearer ${token}` } });
+    if (status === 503) {
+      expect(json).toMatchObject({ code: 'service_unavailable' });
+      refusals += 1;
+      await sleep(30);
+      continue;
+    }
+    expect(status).toBe(200);
+    pages.push(text);
+    at = (json as Page).links.next;
+  }
+  return { pages, refusals };
+}
+
+for (const way of ['embedded', 'testcontainers'] as const) {
+  test(
+    `a PostgreSQL (${way}) that is killed and comes back while clients walk: no walk loses or repeats an item`,
+    FULL,
+    async () => {
+      test.setTimeout(300_000);
+      if (way === 'testcontainers') await skipWithoutEngine();
+      await using database = await openDatabase(way);
+      const provisioning = defaultProvisioning({ count: 600, secondCount: 0 });
+      await using server = await startReferenceServer({ database: { url: database.url }, provisioning });
+      const target = server.target();
+      const { primary } = target.clients;
+      const token = await mintToken(target, primary);
+      const url = `${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=7`;
+      const { pages: expected } = await persistentWalk(url, token);
+
+      let over = false;
+      let refusals = 0;
+      let walks = 0;
+      const walker = async (): Promise<void> => {
+        while (!over) {
+          const seen = await persistentWalk(url, token);
+          expect(seen.pages).toEqual(expected);
+          refusals += seen.refusals;
+          walks += 1;
+        }
+      };
+      const walkers = Promise.all(Array.from({ length: 4 }, walker));
+      for (let time = 0; time < 2; time += 1) {
+        await sleep(300);
+        await database.outage?.begin();
+        await sleep(300);
+        expect((await send(url, { headers: { authorization: `Bearer ${token}` } })).status).toBe(503);
+        await database.outage?.end();
+      }
+      await sleep(300);
+      over = true;
+      await walkers;
+      expect(refusals).toBeGreaterThan(0);
+      expect(walks).toBeGreaterThanOrEqual(4);
+    },
+  );
+}
+
+test.describe('a query that gets no further', () => {
+  /** Holds the table so that no page can be read, and asks for some. */
+  const held = async (
+    start: Parameters<Parameters<typeof test>[2]>[0]['start'],
+    url: string,
+    then: (ask: () => Promise<Received>) => Promise<void>,
+  ): Promise<void> => {
+    const server = await start();
+    const target = server.target();
+    const { primary } = target.clients;
+    const headers = { authorization: `Bearer ${await mintToken(target, primary)}` };
+    const ask = (): Promise<Received> =>
+      send(`${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=3`, { headers });
+    const blocker = new pg.Client({ connectionString: url });
+    await blocker.connect();
+    try {
+      await blocker.query('BEGIN; LOCK TABLE screening IN ACCESS EXCLUSIVE MODE');
+      await then(ask);
+      await blocker.query('ROLLBACK');
+    } finally {
+      await blocker.end();
+    }
+    expect((await ask()).status).toBe(200);
+  };
+
+  test(
+    'is given up by the database, and so is the wait for a connection: 503',
+    FULL,
+    async ({ start, database }) => {
+      await held(start, database.url, async (ask) => {
+        const answers = await Promise.all(Array.from({ length: 25 }, ask));
+        for (const { status, json } of answers) {
+          expect(status).toBe(503);
+          expect(json).toMatchObject({ code: 'service_unavailable' });
+        }
+      });
+    },
+  );
+
+  test('and loses its connection: 503', FULL, async ({ start, database }) => {
+    await held(start, database.url, async (ask) => {
+      const answer = ask();
+      const killer = new pg.Client({ connectionString: database.url });
+      await killer.connect();
+      const kill = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND query LIKE '%FROM screening%'`;
+      await expect.poll(async () => (await killer.query(kill)).rows.length).toBe(1);
+      await killer.end();
+      expect((await answer).status).toBe(503);
+    });
+  });
+});
+
+test('a server that is to end answers what is under way, and takes no more', FULL, async ({ start }) => {
+  let begun = 0;
+  const server = await start({
+    wrapHandler: (handler) => async (request) => {
+      begun += 1;
+      await sleep(500);
+      return handler(request);
+    },
+  });
+  const answers = Promise.all([1, 2, 3].map((n) => send(`${server.baseUrl}/${n}`)));
+  await expect.poll(() => begun).toBe(3);
+  const stopped = server.stop(10_000);
+  await expect(send(server.baseUrl)).rejects.toThrow();
+  expect((await answers).map(({ status }) => status)).toEqual([404, 404, 404]);
+  await stopped;
+});
+
+test(
+  'a server that is killed has lost nothing that it acknowledged, nor any event',
+  FULL,
+  async ({ database }) => {
+    const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
+    const url = new URL(database.url);
+    url.search = '';
+    const schema = `kept_${process.pid}`;
+    // The clients' secrets have to be the same before and after.
+    const { tenants, clients } = defaultProvisioning();
+    const provisioning = join(directory, 'provisioning.json');
+    await writeFile(
+      provisioning,
+      JSON.stringify({
+        tenants: tenants.map(({ tenantId, onboarded }) => ({ tenantId, onboarded })),
+        clients,
+      }),
+    );
+    const begin = async (): Promise<{ kill: () => Promise<void>; target: ReferenceTarget }> => {
+      const file = join(directory, 'target.json');
+      await rm(file, { force: true });
+      const child = spawn(
+        process.execPath,
+        [
+          ...['--import', 'tsx', 'reference-server/main.ts', '--port', '0', '--keep', schema],
+          ...['--provisioning', provisioning, '--events-dir', directory, '--write-target', file],
+        ],
+        { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, DATABASE_URL: url.href } },
+      );
+      const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+      let output = '';
+      child.stdout.on('data', (chunk) => (output += String(chunk)));
+      await expect.poll(() => output, { timeout: 60_000 }).toMatch(/^pid \d+$/m);
+      return {
+        target: JSON.parse(await readFile(file, 'utf8')) as ReferenceTarget,
+        async kill() {
+          child.kill('SIGKILL');
+          await ended;
+        },
+      };
+    };
+    const store = async ({ ingest }: ReferenceTarget, first: number): Promise<string[]> => {
+      const lines = Array.from(
+        { length: 20 },
+        (_, n) =>
+          `{"id":${first + n},"tenantId":"${TENANTS.primary}","testTime":"2024-06-01T00:00:00.${first + n}Z"}`,
+      );
+      const command = promisify(execFile)('sh', ['-c', ingest]);
+      command.child.stdin?.end(lines.map((line) => `${line}\n`).join(''));
+      await command;
+      return lines;
+    };
+    try {
+      const acknowledged: string[] = [];
+      for (const first of [100, 200, 300]) {
+        const { target, kill } = await begin();
+        try {
+          acknowledged.push(...(await store(target, first)));
+          const token = await mintToken(target, target.clients.primary);
+          const { items } = await walk(`${screeningsUrl(target, TENANTS.primary)}?${WINDOW}`, token);
+          expect(JSON.parse(`[${items.join(',')}]`)).toEqual(
+            acknowledged.map((line) => JSON.parse(line) as unknown),
+          );
+        } finally {
+          await kill();
+        }
+      }
+      const events = (await readFile(join(directory, `${TENANTS.primary}.ndjson`), 'utf8'))
+        .trimEnd()
+        .split('\n');
+      const data = events.map((line) => /"data":(.*)\}$/.exec(line)?.[1]);
+      expect([...new Set(data)]).toEqual(acknowledged);
+    } finally {
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+      await client.end();
+      await rm(directory, { recursive: true });
+    }
+  },
+);
