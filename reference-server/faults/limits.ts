@@ -73,7 +73,7 @@ export const limits: readonly Fault[] = [
   ).map(([name, value]) =>
     limited(
       `Retry-After is ${name}`,
-      { '7.2-retry-after': /of at most a day/ },
+      { '7.2-retry-after': /of at most a month/ },
       refusals([429], (answer) => withHeader(answer, 'retry-after', value())),
       [...PAGES, '4.2-success', '4.2-r5-exactly-once'],
     ),

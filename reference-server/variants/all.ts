@@ -69,7 +69,10 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
     ...accidents.redeployed,
   ],
   'that serves two requests at a time': [...health.overloaded, ...health.lockedByOthers],
-  'that is restarted': health.restarted,
+  'that is restarted': [...health.restarted, ...health.datedBehind],
+  'with a quota and a wrong Date': [...health.dailyQuota, ...health.datedAhead],
+  'with a cache': health.cached,
+  'with a cache that says Age': health.cachedWithAge,
 };
 
 /** Nobody can have the dataset of these. */

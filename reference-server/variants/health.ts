@@ -1,7 +1,7 @@
 /** Right servers under strain: more load than they take, restarts, a client that another user has locked out. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isScreenings, isTokenRequest, middleware, oauthError, withHeader } from '../run/alter.ts';
-import { errorAnswer, type ServiceAnswer } from '../http/http.ts';
+import { answers, isScreenings, isTokenRequest, middleware, oauthError, withHeader } from '../run/alter.ts';
+import { errorAnswer, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { Variant } from './variant.ts';
 
 const unavailable = (): ServiceAnswer =>
@@ -59,3 +59,52 @@ export const lockedByOthers: readonly Variant[] = [
     }),
   },
 ];
+
+const dated = (name: string, offMs: number): Variant => ({
+  name: `a proxy whose Date is ${name}, with tokens that are right`,
+  server: answers((answer) => withHeader(answer, 'date', new Date(Date.now() + offMs).toUTCString())),
+});
+
+export const datedAhead: readonly Variant[] = [dated('ten minutes ahead', 600_000)];
+export const datedBehind: readonly Variant[] = [dated('ten minutes late', -600_000)];
+
+export const dailyQuota: readonly Variant[] = [
+  {
+    name: 'a quota of 150 requests for pages of one item that asks to wait two days',
+    server: middleware(() => {
+      let bucket = { tokens: 150, atMs: Date.now() };
+      return (request, next) => {
+        if (!isScreenings(request) || !/pageSize=1(&|$)/.test(request.path)) return next(request);
+        const nowMs = Date.now();
+        bucket = { tokens: Math.min(150, bucket.tokens + (nowMs - bucket.atMs) / 20) - 1, atMs: nowMs };
+        if (bucket.tokens >= 0) return next(request);
+        bucket.tokens += 1;
+        return jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '172800']]);
+      };
+    }),
+    target: (target) => ({ ...target, rateLimit: { maxRequests: 600, maxSeconds: 20 } }),
+  },
+];
+
+/** Keeps pages for two seconds by URL and token; whether it says how old they are. */
+const cache = (name: string, saysAge: boolean): Variant => ({
+  name: `a cache of two seconds by URL and token ${name}`,
+  server: middleware(() => {
+    const kept = new Map<string, { readonly answer: ServiceAnswer; readonly atMs: number }>();
+    return async (request, next) => {
+      if (!isScreenings(request) || request.method !== 'GET') return next(request);
+      const key = `${request.path} ${request.headers['authorization']} ${request.headers['accept-encoding']}`;
+      const held = kept.get(key);
+      const ageMs = held ? Date.now() - held.atMs : Infinity;
+      if (ageMs < 2_000)
+        return saysAge ? withHeader(held!.answer, 'age', String(Math.ceil(ageMs / 1000))) : held!.answer;
+      const answer = await next(request);
+      if (answer.status === 200) kept.set(key, { answer, atMs: Date.now() });
+      return answer;
+    };
+  }),
+  target: (target) => ({ ...target, rateLimit: { maxRequests: 600, maxSeconds: 20 } }),
+});
+
+export const cached: readonly Variant[] = [cache('that says no Age', false)];
+export const cachedWithAge: readonly Variant[] = [cache('that says its Age', true)];

@@ -6,7 +6,7 @@ const SKEW_WORTH_TELLING_MS = 30_000;
 
 export function environmentNotes(
   { baseUrl, authUrl }: Pick<Target, 'baseUrl' | 'authUrl'>,
-  { skewMs = 0 }: Pick<TargetClock, 'skewMs'>,
+  { skewMs = 0, wrongDateMs }: Pick<TargetClock, 'skewMs' | 'wrongDateMs'>,
 ): string[] {
   const origins = [...new Set([baseUrl, authUrl].map((url) => new URL(url).origin))];
   const open = origins
@@ -22,7 +22,13 @@ export function environmentNotes(
           `the clock of this machine is ${Math.round(Math.abs(skewMs) / 1000)} s ${side} the target's, which decides`,
         ]
       : [];
-  return [...open, ...skewed];
+  const dated =
+    wrongDateMs === undefined
+      ? []
+      : [
+          `Date is ${Math.round(wrongDateMs / 1000)} s off, while iat and exp of tokens are right by the clock of this machine, which decides: the log of the service tells whether it sends that Date or a proxy sets it`,
+        ];
+  return [...open, ...skewed, ...dated];
 }
 
 /** Plain http beyond this machine. */
