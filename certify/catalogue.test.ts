@@ -32,11 +32,10 @@ test('--explain says how every requirement is tried, within its columns', () => 
   expect(() => explain('4.2-windw')).toThrow('did you mean "4.2-window"?');
 });
 
-test('--explain tells every known mistake, by the name of its kind and by that of each form', () => {
-  for (const { name, what, fix, faults } of MISTAKES) {
+test('--explain describes every known kind of mistake', () => {
+  for (const { name, what, fix } of MISTAKES) {
     const text = explain(name, 80).replace(/\s+/g, ' ');
     for (const part of [name, what, fix]) expect(text).toContain(part.replace(/\s+/g, ' '));
-    for (const fault of faults) expect(explain(fault, 80)).toBe(explain(name, 80));
   }
 });
 

@@ -4,7 +4,7 @@ import { REQUIREMENTS, type Requirement } from '../engine/requirements.ts';
 import { nearest } from '../engine/target/usage.ts';
 import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
-import { MISTAKES, mistakeOf } from './diagnosis/mistakes/all.ts';
+import { MISTAKES } from './diagnosis/mistakes/all.ts';
 import type { Mistake } from './diagnosis/mistakes/mistake.ts';
 import { sectionTitle } from './render/facts.ts';
 import { wrap } from './render/text.ts';
@@ -37,14 +37,11 @@ const NEEDS: Readonly<Record<Requirement['class'], string>> = {
  * and how it is mended. Throws a UsageError.
  */
 export function explain(name: string, columns = 80): string {
-  const mistake = mistakeOf(name) ?? MISTAKES.find((one) => one.name === name);
+  const mistake = MISTAKES.find((one) => one.name === name);
   if (mistake) return explainMistake(mistake, columns);
   const found = REQUIREMENTS.find((requirement) => requirement.id === name);
   if (!found) {
-    const known = [
-      ...REQUIREMENTS.map(({ id }) => id),
-      ...MISTAKES.flatMap((one) => [one.name, ...one.faults]),
-    ];
+    const known = [...REQUIREMENTS.map(({ id }) => id), ...MISTAKES.map((one) => one.name)];
     throw new UsageError(
       `--explain: no requirement and no known mistake "${name}"; did you mean "${nearest(name, known)}"?`,
     );
@@ -71,7 +68,7 @@ const partOf =
       .flatMap((text) => wrap(text, Math.min(110, columns) - 12))
       .map((line, index) => `  ${(index ? '' : label).padEnd(10)}${line}`);
 
-function explainMistake({ name, what, why, fix, right, breaks, faults }: Mistake, columns: number): string {
+function explainMistake({ name, what, why, fix, right, breaks }: Mistake, columns: number): string {
   const part = partOf(columns);
   return [
     name,
@@ -80,7 +77,6 @@ function explainMistake({ name, what, why, fix, right, breaks, faults }: Mistake
     ...part('mend', [fix]),
     ...right.split('\n').map((line, index) => `  ${(index ? '' : 'right').padEnd(10)}${line}`),
     ...part('breaks', [breaks]),
-    ...part('such as', faults),
     '',
   ].join('\n');
 }

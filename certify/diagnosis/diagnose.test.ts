@@ -1,6 +1,5 @@
 /** One cause, one group; independent mistakes stay apart; each cause names the kinds of mistake that break its root. */
 import { expect, test } from '@playwright/test';
-import { FAULTS } from '../../reference-server/faults/all.ts';
 import { REQUIREMENTS, requirement, type RequirementId } from '../../engine/requirements.ts';
 import type { RequirementResult } from '../report.ts';
 import { diagnose } from './diagnose.ts';
@@ -171,11 +170,6 @@ for (const [title, result, name] of [
     expect(cause!.behavesLike[0]!.remedy).toMatch(/\S\n\S/);
   });
 }
-
-test('every fault is of one kind of mistake, and no kind names another', () => {
-  const named = MISTAKES.flatMap(({ faults }) => faults);
-  expect([...named].sort()).toEqual(FAULTS.map(({ name }) => name).sort());
-});
 
 test('every requirement has a kind of mistake, and no kind names another requirement', () => {
   const broken = new Set(MISTAKES.flatMap(({ breaks }) => breaks.split(' ')));

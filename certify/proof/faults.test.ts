@@ -30,6 +30,7 @@ const ANOTHER_ROOT = [
   'whoever asks beside others is not asked for a token',
   'stored instants cut to milliseconds',
   'a cache key without pageSize',
+  'a cache in front of the authentication',
 ];
 
 test('at most one fault of twenty has another requirement than its own as the first cause', () => {

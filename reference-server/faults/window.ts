@@ -169,13 +169,13 @@ export const window: readonly Fault[] = [
     mayTrip: ['4.2-r5-exactly-once', '4.2-from_id', '4.2-offsets', '4.2-repeatable', '6-same-object'],
     bare: false,
     server: onTheirWay((page, { pageSize }) => {
-      const [only] = page.items;
-      const id = (only?.id ?? 0n) + 1n;
-      // Ids of this kind have gaps between them.
-      if (!only || page.items.length > 1 || pageSize === 1 || id < 2_147_483_647n) return page;
+      const last = page.items.at(-1);
+      // Far from every id that the dataset gives.
+      const id = (last?.id ?? 0n) + 3_000_000_000_000n;
+      if (!last || page.items.length > 3 || page.items.length === pageSize) return page;
       return {
         ...page,
-        items: [only, { ...only, id, json: only.json.replace(/"id":\d+/, `"id":${id}`) }],
+        items: [...page.items, { ...last, id, json: last.json.replace(/"id":\d+/, `"id":${id}`) }],
       };
     }),
   },

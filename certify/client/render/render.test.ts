@@ -60,8 +60,8 @@ const report: ClientReport = {
 test('the terminal: 80 columns, what was expected and received, where to look', () => {
   const text = terminal(report, { columns: 80, color: false, reportPath: 'reports/client.html' });
   expect(text.split('\n').filter((line) => line.length > 80)).toEqual([]);
-  expect(text).toContain('expected  an end');
-  expect(text).toContain('look at   the number of retries: bounded');
+  expect(text).toContain('expected    an end');
+  expect(text).toContain('look at     the number of retries: bounded');
   expect(text).toContain('1 failed, 1 untested (of 2 situations)');
 });
 

@@ -37,7 +37,7 @@ const paint = (colors: Colors, status: Status): ((text: string) => string) =>
 /** A request on one line; the whole of it stands in the report. */
 const shortened = (one: EvidenceLine, width: number): EvidenceLine =>
   one.kind === 'exchange'
-    ? { ...one, kind: 'command', texts: one.texts.map((text) => cut(brief(text), width - 12)) }
+    ? { ...one, kind: 'command', texts: one.texts.map((text) => cut(brief(text), width - 14)) }
     : one;
 
 const brief = (text: string): string => text.replace(/ \/\S*\/tenants\/[^/\s]+\//, ' …/');

@@ -1,4 +1,4 @@
-/** Every kind of mistake that is known, and which fault is of which. */
+/** Every known kind of mistake, and the kinds that break a requirement. */
 import { access } from './access.ts';
 import { answers } from './answers.ts';
 import { environment } from './environment.ts';
@@ -18,13 +18,6 @@ export const MISTAKES: readonly Mistake[] = [
   ...refusals,
   ...environment,
 ];
-
-const byFault = new Map(
-  MISTAKES.flatMap((mistake) => mistake.faults.map((name) => [name, mistake] as const)),
-);
-
-/** The kind of mistake that a fault is. */
-export const mistakeOf = (fault: string): Mistake | undefined => byFault.get(fault);
 
 /**
  * The kinds of mistake that break a requirement, the most frequent first; what its failures show decides between them.

@@ -10,7 +10,6 @@ export const environment: readonly Mistake[] = [
     right: `curl -sI $AUTH_URL; date -u   -- and in Varnish or nginx: no Date of its own, no stored token response`,
     breaks: '2.2-iat 2.1-expires_in 2.2-exp',
     when: /^got: iat \d{10}\b(?!\d)|^got: iat an integer of 10 digits|by the clock of/m,
-    faults: [],
   },
   {
     name: 'the dataset of the target file is not what the tenant holds',
@@ -20,7 +19,6 @@ export const environment: readonly Mistake[] = [
     right: `SELECT count(*), min(test_time), max(test_time) FROM screening WHERE tenant_id = $1   -- and: wc -l dataset.ndjson`,
     breaks: '2.3-object-stable 4.2-from-inclusive 4.2-window 6-same-object 4.2-r5-exactly-once',
     when: /the dataset (holds|says|has)/m,
-    faults: [],
   },
   {
     name: 'the tenant holds screenings of an earlier run, or is written to during this one',
@@ -29,7 +27,6 @@ export const environment: readonly Mistake[] = [
     fix: 'Give the kit a tenant of its own, emptied before the ingest, with no feed.',
     right: `DELETE FROM screening WHERE tenant_id = $scratch   -- before each run, and no two runs on one tenant`,
     breaks: '1-read-only 2.3-id-stable 4.2-repeatable',
-    faults: [],
   },
   {
     name: 'a gateway before the service refuses the request',
@@ -40,7 +37,6 @@ export const environment: readonly Mistake[] = [
     breaks:
       '7.2-body 7.2-rate_limited 7.2-retry-after 7.2-no-unprovoked-5xx 7.2-invalid_request 7.2-invalid_time_range 7.2-page_size_out_of_range 7.2-unauthenticated 7.2-forbidden 7.2-not_found 5-missing 5-scheme 5-garbage 5-forbidden 5-forbidden-unknown 4.2-success 4.2-offsets 4.2-fractions 4.1-success 7.1-body 7.1-invalid_request-malformed 7.1-invalid_client-secret',
     when: /^an HTML page$/m,
-    faults: [],
   },
   {
     name: 'the service was deployed or restarted during the run',
@@ -50,7 +46,6 @@ export const environment: readonly Mistake[] = [
     right: `kubectl rollout history deployment/screenings   -- preStop: sleep, readiness probe, keys shared by all instances`,
     breaks: '7.2-no-unprovoked-5xx 4.2-success 4.1-success 5-valid-token 2.3-object-stable',
     when: /^not each time$|broken connection/m,
-    faults: [],
   },
   {
     name: 'something else uses the same client',
@@ -59,6 +54,5 @@ export const environment: readonly Mistake[] = [
     fix: 'Give the kit a client of its own, and run again while nothing else uses it.',
     right: `SELECT count(*) FROM access_log WHERE client_id = $1 AND at BETWEEN $start AND $end   -- against requests of the report`,
     breaks: '7.2-retry-after-honest 5-valid-token 7.2-rate_limited',
-    faults: [],
   },
 ];

@@ -14,6 +14,4 @@ export interface Mistake {
   readonly breaks: string;
   /** What the failures of such a requirement show where it is rather this kind than another: see features.ts. */
   readonly when?: RegExp;
-  /** The faults of the reference server that are of this kind, by name. */
-  readonly faults: readonly string[];
 }
