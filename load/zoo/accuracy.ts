@@ -7,26 +7,7 @@ import { textTable } from '../scenarios/words.ts';
 import { CAPACITY_SERVERS } from './capacities.ts';
 import { DEPTH_SERVERS } from './depths.ts';
 import { LIMITER_SERVERS } from './limiters.ts';
-
-export interface Judged {
-  /** In words. */
-  readonly found: string;
-  /** Of the figure, as a share; absent where the truth is no figure. */
-  readonly error?: number | undefined;
-  /** Wrong is what was said with confidence; what is open, or says that it is not confirmed, is undecided. */
-  readonly verdict: 'right' | 'undecided' | 'wrong';
-  /** Seconds on the simulated clock. */
-  readonly seconds?: number;
-}
-
-export interface ZooServer {
-  readonly name: string;
-  readonly truth: string;
-  readonly judge: () => Judged | Promise<Judged>;
-}
-
-/** Draws the server of an index: the same seed draws the same. */
-export type Draw = (index: number, random: () => number, seed: number) => ZooServer;
+import type { Draw, Judged, ZooServer } from './zoo-server.ts';
 
 export const ZOO = { ...CAPACITY_SERVERS, ...LIMITER_SERVERS, ...DEPTH_SERVERS } satisfies Record<
   string,

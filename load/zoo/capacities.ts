@@ -3,7 +3,7 @@ import { searchCapacity } from '../estimate/capacity.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { SEARCH_DEFAULTS, type Found, type SearchSettings } from '../estimate/search.ts';
 import { lateShare } from '../plan/latency.ts';
-import type { Draw } from './accuracy.ts';
+import type { Draw } from './zoo-server.ts';
 import type { ServiceSettings } from './queue.ts';
 import {
   adaptive,

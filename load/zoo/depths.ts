@@ -1,7 +1,7 @@
 /** Servers of the zoo whose pages cost by a known shape, behind round trips of 0 to 80 ms. */
 import { depthShape, type PageSample, type Shape } from '../estimate/depth.ts';
 import { randomSource } from '../k6/lib/random.ts';
-import type { Draw } from './accuracy.ts';
+import type { Draw } from './zoo-server.ts';
 
 const PAGE_SIZE = 500;
 

@@ -1,7 +1,7 @@
 /** Servers of the zoo that have a limiter: its kind and figures are known, and the probe asks them in virtual time. */
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
-import type { Draw, Judged } from './accuracy.ts';
+import type { Draw, Judged } from './zoo-server.ts';
 import { probeVirtually, type Decide } from './probe.ts';
 
 const LIMITS = { maxRequests: 5000, maxSeconds: 360 };
