@@ -227,7 +227,7 @@ function defined<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
-/** Flags before the `--` are npm's: it keeps them, and passes on what stood behind them. */
+/** Flags before the `--` are npm's: it keeps them, and passes on what stood after them. */
 function refuseLost(words: readonly string[], flags: Record<string, unknown>, env: NodeJS.ProcessEnv): void {
   const { npm_config_target: target, npm_config_base_url: baseUrl } = env;
   const kept = env['npm_lifecycle_event'] === 'certify' && (target?.endsWith('.json') || baseUrl);

@@ -106,7 +106,7 @@ for (const mode of ['full', 'bare'] as const) {
 
   for (const how of ['resets', 'hangs', '503'] as const) {
     for (const requests of [1, 40, 200]) {
-      test(`${how} behind ${requests} requests, ${mode}`, async ({ small: { database, provisioned } }) => {
+      test(`${how} after ${requests} requests, ${mode}`, async ({ small: { database, provisioned } }) => {
         await using server = await startServer(database, provisioned, dyingAfter(requests, how));
         neverGreen(await certified(await targetFor(server, mode)));
       });

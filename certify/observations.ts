@@ -15,7 +15,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   'json-token-request': 'How is a token request in JSON answered?',
   head: 'How is HEAD answered?',
   options: 'How is OPTIONS answered?',
-  'trailing-slash': 'How is a slash behind the path answered?',
+  'trailing-slash': 'How is a slash after the path answered?',
   'encoded-path': 'How is a path with letters percent-encoded answered?',
   'path-in-upper-case': 'How is a tenant in upper case answered?',
   'unknown-parameter': 'How is an unknown query parameter answered?',

@@ -63,7 +63,7 @@ test('what is guarded ends with a parent that was killed', async () => {
   await expect.poll(() => isRunning(pid)).toBe(false);
 });
 
-test('what is guarded ends by itself, and what it left behind may still write', async () => {
+test('what is guarded ends by itself, and what it left running may still write', async () => {
   const parent = guarded('(sleep 0.3; echo later) & echo first; exit 7');
   let output = '';
   parent.stdout.on('data', (piece: Buffer) => (output += piece.toString()));

@@ -102,7 +102,7 @@ async function changedAgain(
 
 // -- the scratch tenant --------------------------------------------------------------------------
 
-/** Whatever is stored for a law comes behind it. */
+/** Whatever is stored for a law comes after it. */
 const OWN_YEAR: PageQuery = { from: '1970-01-01T00:00:00Z', to: '1971-01-01T00:00:00Z' };
 const ANY_TIME: PageQuery = { from: '1970-01-01T00:00:00Z', to: CENTURY_END };
 

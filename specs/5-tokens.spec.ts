@@ -70,7 +70,7 @@ function alteredBearers(token: string): Authorization[] {
     // The last letter can hold bits that mean nothing.
     ['signature altered near its end', head, payload, withLetter(signature, signature.text.length - 4, 'A')],
     ['signature in the other case', head, payload, inOtherCase(signature)],
-    ['four more letters behind the signature', head, payload, followedBy(signature, 'AAAA')],
+    ['four more letters after the signature', head, payload, followedBy(signature, 'AAAA')],
     ['signature cut short', head, payload, cutTo(signature, signature.text.length >> 1)],
     ['signature removed', head, payload, none],
     ['signature of zeros', head, payload, constantPart('A'.repeat(signature.text.length))],

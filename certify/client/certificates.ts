@@ -43,7 +43,7 @@ export async function makeCertificates(directory: string): Promise<Record<Certif
   return { ours, another };
 }
 
-/** The same listener behind TLS. */
+/** The same listener with TLS. */
 export async function secured(inner: Listener, { key, cert }: Certificate, port = 0): Promise<Listener> {
   const server = createServer({ key, cert }, (socket) => {
     const onward = connect(inner.port, '127.0.0.1');

@@ -155,7 +155,7 @@ const decodeSafely = (text: string): string => {
   }
 };
 
-/** Whether a request begins a walk: it names no place behind a screening. */
+/** Whether a request begins a walk: it names no place after a screening. */
 export const isStart = ({ request }: Recorded): boolean => !queryOf(request).has('from_id');
 
 /** `at 1.204 s  429 (token 1)  GET /v1/…`: a request as a line of evidence. */

@@ -177,7 +177,7 @@ function lossFeatures(received: string, expected: string): string[] {
   return [
     ...(more === undefined ? [] : [Number(more) < 5 ? 'a few are missing' : 'many are missing']),
     ...(/^(0|no) items\b/.test(received) ? ['nothing came'] : []),
-    ...(/\band no next\b/.test(received) ? ['no next behind it'] : []),
+    ...(/\band no next\b/.test(received) ? ['no next after it'] : []),
   ];
 }
 

@@ -28,7 +28,7 @@ const certify = { main: 'certify/main.ts', args: (directory: string) => ['--repo
 export const CASES: readonly Case[] = [
   ...[0, 0.5, 1, 2, 4, 8].map((seconds) => ({
     ...certify,
-    name: `Ctrl-C ${seconds} s behind the first word of certify with its own server`,
+    name: `Ctrl-C ${seconds} s after the first word of certify with its own server`,
     circumstances: { interruptedAfterMs: seconds * 1000 },
     status: 130,
     words: /interrupted/,

@@ -40,7 +40,7 @@ const without = (page: StoredPage, index: number): StoredPage => ({
   items: page.items.filter((_, i) => i !== index),
 });
 
-/** Pages behind the `depth`th of a walk at some page sizes. The last item stays, and so does next. */
+/** Pages after the `depth`th of a walk at some page sizes. The last item stays, and so does next. */
 const deep = (
   concerns: (pageSize: number) => boolean,
   depth: number,
@@ -137,7 +137,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
   {
     law: EXACT,
     mode: 'full',
-    ...collected('two neighbours change places at page size 7 behind the fifth page'),
+    ...collected('two neighbours change places at page size 7 after the fifth page'),
   },
   {
     law: EXACT,
@@ -147,7 +147,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
   {
     law: EXACT,
     mode: 'full',
-    name: 'pages behind the fourth lose their second item, at page sizes from 21 to 46',
+    name: 'pages after the fourth lose their second item, at page sizes from 21 to 46',
     server: deep(
       (size) => size > 20 && size < 47,
       4,
@@ -162,7 +162,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
   {
     law: 'two page sizes give the same traversal',
     mode: 'bare',
-    name: 'pages behind the first lose their first item, at page sizes from 21 on that nobody picks',
+    name: 'pages after the first lose their first item, at page sizes from 21 on that nobody picks',
     server: deep(odd, 1, (page) => without(page, 0)),
   },
   {

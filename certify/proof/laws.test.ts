@@ -106,8 +106,8 @@ const MINIMAL: readonly Minimal[] = [
     words: /has item \d+ .* after item|is missing/,
   },
   {
-    // Five pages of seven, and two neighbours behind them; the server counts a cursor that it saw before as deep.
-    fault: 'two neighbours change places at page size 7 behind the fifth page',
+    // Five pages of seven, and two neighbours after them; the server counts a cursor that it saw before as deep.
+    fault: 'two neighbours change places at page size 7 after the fifth page',
     pageSize: 7,
     itemsAtMost: 39,
     words: /^page \d has item \d+ .* after item/,

@@ -10,12 +10,12 @@ import { certifyFault } from './faults.ts';
 
 /** The first innermost: what changes tokens stands before what looks at them. */
 const NAMES = [
-  'walks end behind three pages of 1000',
+  'walks end after three pages of 1000',
   'two versions side by side, one of which adds a member',
   'the default page size is 99',
   'a window that lies in the future is 404',
   'times of two digits are refused',
-  'pageSize is not looked at behind a pair',
+  'pageSize is not looked at after a cursor',
   'a next is gone after sixty further requests',
   'a star stands for the own tenant',
   'aud is the client_id',

@@ -6,7 +6,7 @@ import type { Failure, Report, RequirementResult, Status, Verdict } from '../rep
 /** In the order in which a reader wants them. */
 export const STATUSES = ['fail', 'error', 'warn', 'untested', 'pass'] as const satisfies readonly Status[];
 
-/** A status as a word behind a number: `3 failed`. */
+/** A status as a word after a number: `3 failed`. */
 const STATUS_WORD: Readonly<Record<Status, string>> = {
   pass: 'passed',
   fail: 'failed',

@@ -118,7 +118,7 @@ export interface Page {
   readonly title: string;
   /** What stands in `<body>`. */
   readonly body: Markup;
-  /** CSS behind the shared sheet. */
+  /** CSS after the shared sheet. */
   readonly style?: string;
   /** Inline JavaScript, run when the body is there. The page has to be usable without it. */
   readonly script?: string;

@@ -11,9 +11,9 @@ const MARK_WORD = { repeated: 'comes again', missing: 'is missing', misplaced: '
 const said = ({ id, testTime, mark }: PictureItem): string =>
   `${id} at ${testTime || 'no time'}${mark ? `, which ${mark === 'misplaced' ? 'is out of order' : MARK_WORD[mark]}` : ''}`;
 
-function saidPage({ page, items, before, behind }: PicturePage): string {
+function saidPage({ page, items, before, after }: PicturePage): string {
   const more = (count: number): string[] => (count > 0 ? [`${count} more`] : []);
-  return `Page ${page}: ${[...more(before), ...items.map(said), ...more(behind)].join('; ') || 'no items'}.`;
+  return `Page ${page}: ${[...more(before), ...items.map(said), ...more(after)].join('; ') || 'no items'}.`;
 }
 
 /** The same in words: for those who do not see it, and for formats without pictures. */
@@ -52,7 +52,7 @@ export function walkPictureSvg(picture: WalkPicture, id: string): Markup {
     parts.push(text(content, 40, y + LINE_PX / 2 + 4, 'note'));
     y += LINE_PX;
   };
-  for (const [index, { page, items, before, behind }] of picture.pages.entries()) {
+  for (const [index, { page, items, before, after }] of picture.pages.entries()) {
     if (index > 0) {
       const top = y;
       y += 6;
@@ -67,7 +67,7 @@ export function walkPictureSvg(picture: WalkPicture, id: string): Markup {
     if (before > 0) note(`… ${before} more`);
     items.forEach(mark);
     if (items.length === 0) note('no items');
-    if (behind > 0) note(`… ${behind} more`);
+    if (after > 0) note(`… ${after} more`);
     y += 4;
     parts.push(
       markup`<rect class="sheet" x="1" y="${top + 1}" width="${WIDTH_PX - 2}" height="${y - top - 2}" rx="6"/>`,

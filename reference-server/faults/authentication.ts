@@ -238,7 +238,7 @@ export const authentication: readonly Fault[] = [
     server: keptBy((token) => token.replace(/[^.]*$/, (signature) => signature.toLowerCase())),
   },
   {
-    name: 'what stands behind a signature is not read',
+    name: 'what stands after a signature is not read',
     trips: { '5-tampered': /401 unauthenticated.*200/ },
     server: keptBy((token) => token.replace(/^([^.]*\.[^.]*\.[^.]{86})[^.]*$/, '$1')),
   },

@@ -44,7 +44,7 @@ export const nextAgain: readonly Fault[] = [
     })(),
   },
   {
-    name: 'a next that was asked before gives the page behind it',
+    name: 'a next that was asked before gives the page after it',
     trips: { '4.2-repeatable': /again item|items of the same next/ },
     mayTrip: ['4.2-r4-order', '4.2-r5-exactly-once', '4.2-window', '4.2-from_id', '2.4-next'],
     server: (() => {
@@ -112,7 +112,7 @@ export const nextAgain: readonly Fault[] = [
     server: deepPages((page) => ({ ...page, items: page.items.slice(1) })),
   },
   {
-    name: 'walks end behind three pages of 1000',
+    name: 'walks end after three pages of 1000',
     trips: { '2.4-next': /no next/ },
     mayTrip: ['4.2-window', '4.2-r5-exactly-once', '4.2-from_id', '4.2-r7-link'],
     large: true,
@@ -126,7 +126,7 @@ export const nextAgain: readonly Fault[] = [
 
 type Alter = <P extends { readonly items: readonly unknown[]; readonly more: boolean }>(page: P) => P;
 
-/** Alters pages of the largest size behind so many of their walk; `last` alters the one before. */
+/** Alters pages of the largest size after so many of their walk; `last` alters the one before. */
 function deepPages(alter: Alter, depth = 3, last: Alter = (page) => page): NonNullable<Fault['server']> {
   return storedPages(() => {
     const depths = new Map<string, number>();

@@ -156,7 +156,7 @@ export const next: readonly Fault[] = [
     server: nextUrls((url) => url.href.replace(url.host, 'screenings.internal.example:8080')),
   },
   {
-    name: 'next is https behind a proxy that is not',
+    name: 'next is https, and the proxy is not',
     trips: { '4.2-r6-next-target': /next at https:/ },
     mayTrip: WALK,
     server: nextUrls((url) => url.href.replace('http:', 'https:')),

@@ -99,13 +99,13 @@ export const paging: readonly Fault[] = [
     }),
   },
   {
-    name: 'two neighbours change places at page size 7 behind the fifth page',
+    name: 'two neighbours change places at page size 7 after the fifth page',
     trips: { '4.2-r4-order': /after item/ },
     mayTrip: CURSOR,
     server: deep(7, 5, (items) => swapAt(items, 2)),
   },
   {
-    name: 'the page behind the sixth at page size 3 loses its first item',
+    name: 'the page after the sixth at page size 3 loses its first item',
     trips: { '4.2-r5-exactly-once': /is missing/ },
     mayTrip: CURSOR,
     server: deep(3, 6, (items) => items.slice(1)),
@@ -184,7 +184,7 @@ export const paging: readonly Fault[] = [
     }),
   },
   {
-    name: 'the walk ends behind ten pages',
+    name: 'the walk ends after ten pages',
     trips: { '2.4-next': /on the page.*no next/ },
     mayTrip: CURSOR,
     server: counted(10),
@@ -242,7 +242,7 @@ function swapAt<T>(items: readonly T[], at: number): T[] {
   return a && b ? [...items.slice(0, at), b, a, ...items.slice(at + 2)] : [...items];
 }
 
-/** Alters the pages behind the `depth`th of a walk with one page size. The last item stays: so does next. */
+/** Alters the pages after the `depth`th of a walk with one page size. The last item stays: so does next. */
 function deep(
   pageSize: number,
   depth: number,
@@ -301,7 +301,7 @@ function unknownIdRefused(): NonNullable<Fault['server']> {
     const query = queryOf(request);
     const id = query.get('from_id');
     if (!isScreenings(request) || id === null) return next(request);
-    // The item behind the id before it, at the same instant.
+    // The item after the id before it, at the same instant.
     const around = await next(
       withQuery(request, (changed) => {
         changed.set('from_id', String(BigInt(/^-?\d{1,18}$/.test(id) ? id : '0') - 1n));

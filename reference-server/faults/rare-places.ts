@@ -39,7 +39,7 @@ function later(requests: number, broken: NonNullable<Fault['server']>): NonNulla
 
 export const rarePlaces: readonly Fault[] = [
   {
-    name: 'pageSize is not looked at behind a pair',
+    name: 'pageSize is not looked at after a cursor',
     trips: { '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ },
     server: unnoticed('page_size_out_of_range', (_, query) => query.has('from_id')),
   },
@@ -66,7 +66,7 @@ export const rarePlaces: readonly Fault[] = [
     ),
   },
   {
-    name: 'what is no RFC 3339 is an empty page behind a pair, without pageSize',
+    name: 'what is no RFC 3339 is an empty page after a cursor, without pageSize',
     trips: { '7.2-invalid_time_range': /invalid_time_range.*200/ },
     mayTrip: ['4.2-r2-inverted'],
     server: unnoticed('invalid_time_range', (_, query) => query.has('from_id') && !query.has('pageSize')),
@@ -108,7 +108,7 @@ export const rarePlaces: readonly Fault[] = [
     ),
   },
   {
-    name: 'from defaults to the epoch behind a pair',
+    name: 'from defaults to the epoch after a cursor',
     trips: { '4.2-from-required': /400.*200/ },
     server: unnoticed('invalid_request', (_, query) => !query.has('from') && query.has('from_id')),
   },
@@ -121,7 +121,7 @@ export const rarePlaces: readonly Fault[] = [
     ),
   },
   {
-    name: 'from equal to to is refused behind a pair',
+    name: 'from equal to to is refused after a cursor',
     trips: { '4.2-r1-zero-width': /200.*400/ },
     mayTrip: ['4.2-from_id'],
     server: middleware(() => (request, next) => {
@@ -196,13 +196,13 @@ export const rarePlaces: readonly Fault[] = [
     server: unnoticed('forbidden', (_, query) => yearsOf(query) > 1),
   },
   {
-    name: 'a tenant that nobody has is an empty page without pageSize behind a pair',
+    name: 'a tenant that nobody has is an empty page without pageSize after a cursor',
     trips: { '5-forbidden-unknown': /403 forbidden.*200/ },
     mayTrip: ['5-forbidden', '7.2-forbidden'],
     server: unnoticed('forbidden', (_, query) => query.has('from_id') && !query.has('pageSize')),
   },
   {
-    name: 'no Link header without pageSize behind a pair',
+    name: 'no Link header without pageSize after a cursor',
     trips: { '4.2-r7-link': /Link header/ },
     server: pages((page, query) => {
       if (query.has('from_id') && !query.has('pageSize'))

@@ -24,7 +24,7 @@ export interface Rules {
   /** How a stored testTime is read. */
   readonly at: (testTime: string) => Instant;
   readonly order: (a: Row, b: Row) => number;
-  /** Whether a row is at or behind the beginning. */
+  /** Whether a row is at or after the beginning. */
   readonly begins: (row: Row, asked: Asked) => boolean;
   /** Whether a row is before the end. */
   readonly ends: (row: Row, asked: Asked) => boolean;

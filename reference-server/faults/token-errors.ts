@@ -301,7 +301,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     name: 'whoever may not use the grant is invalid_client, and so is an empty secret',
     trips: { '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ },
     bare: false,
-    // An empty secret is the first 401: whatever is refused behind it may look like a lockout.
+    // An empty secret is the first 401: whatever is refused after it may look like a lockout.
     server: middleware(() => async (request, next) => {
       const answer = await next(request);
       const isRefused =

@@ -29,7 +29,7 @@ const respelt = (change: (text: string) => string): NonNullable<Fault['server']>
 
 export const window: readonly Fault[] = [
   {
-    name: 'to earlier than from is an empty page behind a pair',
+    name: 'to earlier than from is an empty page after a cursor',
     trips: { '4.2-r2-inverted': /400 invalid_time_range.*200/ },
     server: answers((answer, request) =>
       isScreenings(request) &&
@@ -127,7 +127,7 @@ export const window: readonly Fault[] = [
     server: rows({ ends: (row, { to }) => compareInstants(row.at, to) <= 0 }),
   },
   {
-    name: 'to compared with <= on the pages behind the first',
+    name: 'to compared with <= on the pages after the first',
     trips: { '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ },
     mayTrip: WINDOW,
     server: rows({

@@ -213,7 +213,7 @@ test(
 );
 
 test(
-  'health is told outside of the API’s path, behind a prefix and with a fault too',
+  'health is told outside of the API’s path, under a prefix and with a fault too',
   FULL,
   async ({ start }) => {
     const server = await start({

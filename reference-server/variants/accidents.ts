@@ -43,7 +43,7 @@ export const failures: readonly Variant[] = [
   },
 ];
 
-/** Whoever asks meanwhile is answered so; asked again behind it, each is served. */
+/** Whoever asks meanwhile is answered so; asked again after it, each is served. */
 const awhile = (number: number, forMs: number, answer: () => ServiceAnswer): ServerOptions =>
   middleware(() => {
     let asked = 0;

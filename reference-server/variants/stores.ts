@@ -129,8 +129,8 @@ function arriving(): ServerOptions {
       const { from, to, fromId, tenantId, pageSize } = query;
       const inside = arrived(tenantId).filter(({ testTime, id }) => {
         const at = instant(testTime);
-        const behind = compareInstants(at, from) || (fromId === undefined || id > fromId ? 1 : -1);
-        return behind > 0 && compareInstants(at, to) < 0;
+        const after = compareInstants(at, from) || (fromId === undefined || id > fromId ? 1 : -1);
+        return after > 0 && compareInstants(at, to) < 0;
       });
       const all = [...items, ...inside];
       return { items: all.slice(0, pageSize), more: all.length > pageSize };

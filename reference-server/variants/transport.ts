@@ -38,7 +38,7 @@ export const encodings: readonly Variant[] = [
     }),
   },
   {
-    name: 'parameters behind application/json',
+    name: 'parameters after application/json',
     server: answers((answer) =>
       answer.headers.some(([name, value]) => name === 'content-type' && value === 'application/json')
         ? withHeader(answer, 'Content-Type', 'application/json; charset=UTF-8')

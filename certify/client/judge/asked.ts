@@ -56,10 +56,10 @@ function restart(request: Recorded, before: Recorded | undefined): ClientFailure
   const from = parseInstant(queryOf(request.request).get('from') ?? '');
   const last = parseInstant(before?.page?.lastTestTime ?? '');
   if (!from || !last || !before?.page?.next) return undefined;
-  const behind = compareInstants(from, last) >= 0;
+  const after = compareInstants(from, last) >= 0;
   // A window of its own that happens to begin further on, is another walk.
   const near = Number(from.seconds - last.seconds) <= 1;
-  if (!behind || !near) return undefined;
+  if (!after || !near) return undefined;
   return finding(
     `next to be followed as given: ${pathOf(before.page.next)}`,
     `a new query from the last testTime without from_id, which loses or repeats ties`,

@@ -60,7 +60,7 @@ function lost({ requests, expected, printed }: Play, missing: readonly Screening
   const place = expected.indexOf(first);
   const before = expected[place - 1];
   const tie = before && sameInstant(parseInstant(before.testTime)!, parseInstant(first.testTime)!);
-  const behind = before ? `, which follows ${before.id}${tie ? ' at the same testTime' : ''}` : '';
+  const after = before ? `, which follows ${before.id}${tie ? ' at the same testTime' : ''}` : '';
   const double = BigInt(Number(first.id));
   const rounding =
     double !== first.id && printed.screenings.some(({ id }) => id === double)
@@ -70,7 +70,7 @@ function lost({ requests, expected, printed }: Play, missing: readonly Screening
   const unfollowed = last?.page?.next !== undefined && printed.screenings.length < expected.length;
   return finding(
     `all ${several(expected.length, 'screening')} of the window`,
-    `${expected.length - missing.length}, and exit status 0: ${first.id} is missing${behind}` +
+    `${expected.length - missing.length}, and exit status 0: ${first.id} is missing${after}` +
       `${missing.length > 1 ? `, and ${missing.length - 1} more` : ''}${rounding}` +
       `${unfollowed ? `; the last page asked for had ${several(last.page!.items, 'item')} and a next` : ''}`,
   );

@@ -78,7 +78,7 @@ export const PAGE_MISTAKES: readonly Mistake[] = [
     also: [...NEXT, 'empty-page-with-next', 'large-ids', 'comes-to-an-end'],
   },
   {
-    name: 'skips ties: asks from a millisecond behind the last testTime',
+    name: 'skips ties: asks from a millisecond after the last testTime',
     habits: {
       onward: (page) =>
         page.next && page.items.length > 0

@@ -67,7 +67,7 @@ PyJWT: jwt.decode(token, key, algorithms=["ES256"], audience=AUD)`,
   },
   {
     name: 'secrets or tokens come back in answers',
-    what: 'An error body, a header or a cookie repeats the client_secret or the token, and so do the logs behind it.',
+    what: 'An error body, a header or a cookie repeats the client_secret or the token, and so do the logs.',
     why: 'Debug error pages, request dumps, session cookies of a framework.',
     fix: 'Turn debug output off, and build errors from fixed texts.',
     right: `{"error": "invalid_client", "error_description": "the client is unknown or its secret is wrong"}`,

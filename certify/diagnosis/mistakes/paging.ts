@@ -4,7 +4,7 @@ import type { Mistake } from './mistake.ts';
 export const paging: readonly Mistake[] = [
   {
     name: 'the cursor forgets the id',
-    what: 'The next page begins behind an instant and not behind a pair, so screenings of one instant that a page boundary cuts apart are lost, or come again.',
+    what: 'The next page begins after an instant and not after a cursor, so screenings of one instant that a page boundary cuts apart are lost, or come again.',
     why: 'A keyset cursor over one column is right only where that column is unique. Timestamps are not, above all after a bulk import; page libraries that take a single sort key do this by default.',
     fix: 'Compare the pair (testTime, id) as a row, and put both parts into next.',
     right: `WHERE tenant_id = $1 AND (test_time, id) > ($from, $from_id) AND test_time < $to
@@ -14,7 +14,7 @@ ORDER BY test_time, id LIMIT $page_size + 1`,
   },
   {
     name: 'the pair of the cursor is compared in the wrong way',
-    what: 'from_id is read, but what is behind (from, from_id) is not what comes: the cursor’s own item again, later instants with smaller ids left out, or a refusal where the id does not exist.',
+    what: 'from_id is read, but what is after (from, from_id) is not what comes: the cursor’s own item again, later instants with smaller ids left out, or a refusal where the id does not exist.',
     why: 'A row comparison was taken apart into two conditions joined by AND, or uses >=; or the item of the cursor is looked up first, and may have been deleted.',
     fix: 'Use one row comparison, strictly greater; where the store has none, write it out. The id of the cursor need not exist.',
     right: `WHERE test_time > $from OR (test_time = $from AND id > $from_id)   -- and never: test_time >= $from AND id > $from_id`,
@@ -84,7 +84,7 @@ Spring: server.forward-headers-strategy=framework · Express: app.set('trust pro
     fix: 'Fetch pageSize + 1 rows: more follow if and only if the extra one came.',
     right: `SELECT … ORDER BY test_time, id LIMIT $page_size + 1   -- the extra row is never shown`,
     breaks: '2.4-next 4.2-r5-exactly-once',
-    when: /^no next behind it|is missing, which/m,
+    when: /^no next after it|is missing, which/m,
   },
   {
     name: 'the final page still has a next',
@@ -114,7 +114,7 @@ Spring: server.forward-headers-strategy=framework · Express: app.set('trust pro
   {
     name: 'times or ids are sorted as text',
     what: 'Instants with other offsets or other numbers of digits, or ids of another length, stand in the wrong place or are taken for outside of the window.',
-    why: 'The column, or the value in a document store, is a string; "10" < "9", and 01:30+01:00 sorts behind 00:45Z although it is earlier.',
+    why: 'The column, or the value in a document store, is a string; "10" < "9", and 01:30+01:00 sorts after 00:45Z although it is earlier.',
     fix: 'Keep a column of instants (and one of integers) beside the text, and compare and sort by that.',
     right: `ALTER TABLE screening ADD at timestamptz GENERATED ALWAYS AS (…) STORED;  ORDER BY at, id  -- id bigint`,
     breaks: '4.2-r4-order 4.2-r2-inverted 4.2-window',

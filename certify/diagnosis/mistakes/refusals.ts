@@ -15,7 +15,7 @@ Express: app.use((error, req, res, next) => …) as the last · ASP.NET: Invalid
   },
   {
     name: 'errors do not carry the documented code',
-    what: 'An error of the REST API has no JSON body, no code, or a code in another spelling or place than the documented one, or a failure is hidden behind an empty page; clients cannot tell the causes apart.',
+    what: 'An error of the REST API has no JSON body, no code, or a code in another spelling or place than the documented one, or a failure is reported as an empty page; clients cannot tell the causes apart.',
     why: 'The framework’s or a gateway’s default error page answers, enums are printed by their constant’s name.',
     fix: 'One error writer for the whole API, also for what filters and the router refuse.',
     right: `{"code": "invalid_time_range", "message": "to is earlier than from"}   -- exactly these values, in lower case`,
@@ -43,7 +43,7 @@ tenant not onboarded: 404 not_found`,
   },
   {
     name: 'what is no RFC 3339 is read as a time',
-    what: 'Times without offset, seconds or date, with impossible days or hours, with text behind, or words such as now are accepted.',
+    what: 'Times without offset, seconds or date, with impossible days or hours, with text after the time, or words such as now are accepted.',
     why: 'Lenient parsers: new Date(), dateutil, strtotime, PostgreSQL’s own cast (which knows now, infinity, zones by name).',
     fix: 'Match the grammar first, then parse, and check that day and hour exist.',
     right: `/^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]\\d\\d:\\d\\d)$/i   -- then ResolverStyle.STRICT or the like`,

@@ -5,7 +5,7 @@ export const tokenEndpoint: readonly Mistake[] = [
   {
     name: 'a member of the token response has another name, type or value',
     what: 'access_token, token_type, scope or the status differ from what OAuth clients read, or a member is there that should not be (refresh_token).',
-    why: 'Names in the house style (camel case), a generic login endpoint behind a new path, an identity provider’s defaults.',
+    why: 'Names in the house style (camel case), a generic login endpoint on a new path, an identity provider’s defaults.',
     fix: 'Answer with the four members by their names, status 200.',
     right: `200 {"access_token": "<jwt>", "token_type": "Bearer", "expires_in": 3600, "scope": "screenings.read"}`,
     breaks: '2.1-access_token 2.1-token_type 2.1-scope 5-no-refresh-token 4.1-success',

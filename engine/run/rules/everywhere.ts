@@ -68,7 +68,7 @@ export interface Occasion {
 const [[WIDE_FROM, WIDE_TO]] = WIDE_WINDOWS;
 const ITEMS_OF_NARROW = 3;
 
-/** Some screenings, and the instant of the one behind them, where it can be: that one is not of the window. */
+/** Some screenings, and the instant of the one after them, where it can be: that one is not of the window. */
 function narrowWindow(items: readonly OracleItem[]): NarrowWindow {
   const id = items[0]!.id;
   const end = items.find(
@@ -217,7 +217,7 @@ async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
   });
 }
 
-/** The rule's own part stands in the place of a circumstance, where it has one: what comes behind is made of it. */
+/** The rule's own part stands in the place of a circumstance, where it has one: what comes after is made of it. */
 async function altered(
   { inPlaceOf }: Rule,
   row: Row,

@@ -11,7 +11,7 @@ import { walk } from './walk.ts';
 
 export interface Reading {
   readonly items: readonly OrderedItem[];
-  /** Nothing of the window comes behind its items. */
+  /** Nothing of the window comes after its items. */
   readonly complete: boolean;
   readonly exchange: Exchange;
 }

@@ -101,7 +101,7 @@ function noteEmptyPages(kit: Kit, { exchanges }: Walk): void {
     if (!before) continue;
     kit.check('2.4-next-no-empty-page', exchange, (page) =>
       pageOf(page).items?.length === 0
-        ? differs('items behind a page with next', 'an empty page')
+        ? differs('items after a page with next', 'an empty page')
         : undefined,
     );
   }

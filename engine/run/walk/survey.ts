@@ -22,7 +22,7 @@ import { Untested } from '../../errors.ts';
 export interface SampleData {
   /** In order; no tie is cut at either end. */
   readonly items: readonly OracleItem[];
-  /** From the first item to just behind the last one. */
+  /** From the first item to just after the last one. */
   readonly window: PageQuery;
   /** Groups of items that share their instant. */
   readonly ties: readonly (readonly OracleItem[])[];
@@ -122,7 +122,7 @@ async function look(kit: Kit): Promise<Found> {
     if (!last) continue;
     // The wider windows before it showed nothing: now it is known that they should have.
     for (const [from, to] of windows.slice(0, index)) await kit.ask({ from, to, pageSize: 100 });
-    // Whether the walk's end is the window's: what comes behind its last item.
+    // Whether the walk's end is the window's: what comes after its last item.
     if (walked.end === 'complete')
       await kit.page({ from: last.testTime, to, fromId: last.id, pageSize: 100 });
     const complete = walked.end === 'complete';

@@ -118,7 +118,7 @@ export class Course {
     if (!items?.every(isOrdered)) this.readable = false;
     const ordered = orderedItemsOf(exchange);
     this.count += ordered.length;
-    // Behind all that came before it is another screening, whose id is wrong (2.3-id-stable).
+    // After all that came before it is another screening, whose id is wrong (2.3-id-stable).
     const { highest } = this;
     const again = ordered.find((item) => this.ids.has(item.id) && highest && compareKeys(item, highest) <= 0);
     for (const item of ordered) {
@@ -174,8 +174,8 @@ export function walkMismatch(
   const exchange = walked.exchanges.findLast((page) =>
     orderedItemsOf(page).some((item) => compareKeys(item, first) < 0),
   );
-  const behind = exchange && orderedItemsOf(exchange).findLast((item) => compareKeys(item, first) < 0);
-  const place = behind ? `, which comes after item ${behind.id}` : '';
+  const after = exchange && orderedItemsOf(exchange).findLast((item) => compareKeys(item, first) < 0);
+  const place = after ? `, which comes after item ${after.id}` : '';
   const instead = returnedAs(first, walked.items, amongThese(expected));
   const more = lost.length > 1 ? `, and ${lost.length - 1} more` : '';
   return {
