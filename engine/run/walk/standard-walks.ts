@@ -100,9 +100,7 @@ function noteEmptyPages(kit: Kit, { exchanges }: Walk): void {
     const before = exchanges[index - 1];
     if (!before) continue;
     kit.check('2.4-next-no-empty-page', exchange, (page) =>
-      pageOf(page).items?.length === 0
-        ? differs('items after a page with next', 'an empty page')
-        : undefined,
+      pageOf(page).items?.length === 0 ? differs('items after a page with next', 'an empty page') : undefined,
     );
   }
 }
