@@ -11,7 +11,7 @@ const MARK_WORD = { repeated: 'comes again', missing: 'is missing', misplaced: '
 const said = ({ id, testTime, mark }: PictureItem): string =>
   `${id} at ${testTime || 'no time'}${mark ? `, which ${mark === 'misplaced' ? 'is out of order' : MARK_WORD[mark]}` : ''}`;
 
-function saidPage({ page, items, before, after }: PicturePage): string {
+function saidPage({ page, items, before, behind: after }: PicturePage): string {
   const more = (count: number): string[] => (count > 0 ? [`${count} more`] : []);
   return `Page ${page}: ${[...more(before), ...items.map(said), ...more(after)].join('; ') || 'no items'}.`;
 }
@@ -52,7 +52,7 @@ export function walkPictureSvg(picture: WalkPicture, id: string): Markup {
     parts.push(text(content, 40, y + LINE_PX / 2 + 4, 'note'));
     y += LINE_PX;
   };
-  for (const [index, { page, items, before, after }] of picture.pages.entries()) {
+  for (const [index, { page, items, before, behind: after }] of picture.pages.entries()) {
     if (index > 0) {
       const top = y;
       y += 6;
