@@ -29,6 +29,7 @@ export interface ScenarioFlags {
   readonly out?: readonly string[];
   readonly startRate?: number;
   readonly maxRate?: number;
+  readonly at?: number;
   readonly thoroughness?: number;
   readonly sloP99?: number;
   readonly sloErrors?: number;
@@ -97,6 +98,7 @@ export async function scenarioCommand(
     startRate: flags.startRate ?? 10,
     maxRate: flags.maxRate ?? 3000,
     thoroughness: flags.thoroughness ?? 1,
+    at: flags.at,
     pageSize: session.settings.pageSize,
     maxPages: DEEPEST,
     tables: true,
@@ -140,6 +142,8 @@ function refuseContradictions(flags: ScenarioFlags, isGiven: (flag: keyof Scenar
     throw new UsageError('--rate-algorithm goes with --rate-limit');
   if (flags.startRate !== undefined && flags.maxRate !== undefined && flags.startRate > flags.maxRate)
     throw new UsageError(`--start-rate ${flags.startRate} lies above --max-rate ${flags.maxRate}`);
+  if (flags.at !== undefined && (isGiven('startRate') || isGiven('maxRate')))
+    throw new UsageError('--at asks at one rate: it goes without --start-rate and --max-rate');
   if (flags.chaos && flags.kubernetes)
     throw new UsageError('--chaos runs the fault commands on this machine: it goes without --kubernetes');
   if (flags.chaos && flags.duration! < LEAST_SECONDS)

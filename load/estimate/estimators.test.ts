@@ -248,3 +248,23 @@ test('histograms add up', () => {
   const sum = mergeParts(parts.map((histogram) => ({ seconds: 10, histogram, counts: { pages: 1000 } })));
   expect(sum).toMatchObject({ requests: 3000, requestsPerSecond: 300, counts: { pages: 3000 } });
 });
+
+test('merge: what was due and never sent failed, and the SLO is held against late requests, not against buckets', () => {
+  const shared = { runId: 'a', scenario: 'smoke', parts: 1, segment: '0:1', seconds: 10, p99Ms: 500 };
+  const of = (latencies: readonly number[], due: number, late: number) =>
+    mergeParts([
+      {
+        seconds: 10,
+        histogram: histogramOf(latencies),
+        counts: { pages: latencies.length, late },
+        shared: { ...shared, due, errorRate: 0.001 },
+      },
+    ]);
+  const quick = Array.from({ length: 100 }, () => 20);
+  expect(of(quick, 100, 0)).toMatchObject({ held: true, errorRate: 0 });
+  expect(of(quick.slice(0, 1), 100, 0)).toMatchObject({ held: false, errorRate: 0.99 });
+  // Their bucket ends beyond 500 ms.
+  const near = Array.from({ length: 100 }, () => 498);
+  expect(of(near, 100, 0).held).toBe(true);
+  expect(of(near, 100, 2).held).toBe(false);
+});

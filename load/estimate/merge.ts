@@ -6,6 +6,7 @@ import {
   quantileBucket,
   type Histogram,
 } from '../k6/lib/histogram.ts';
+import { LATE_SHARE } from './step.ts';
 import type { SharedPart } from '../k6/lib/summary.ts';
 
 export interface Part {
@@ -46,7 +47,11 @@ export function mergeParts(parts: readonly Part[]): Merged {
   const seconds = shared?.seconds ?? Math.max(0, ...parts.map((part) => part.seconds));
   const requests = countOf(histogram);
   const p99Ms = bucketEndMs(quantileBucket(histogram, 0.99));
-  const errorRate = requests === 0 ? 1 : ((counts['errors'] ?? 0) + (counts['limited'] ?? 0)) / requests;
+  // What was due and never sent failed.
+  const due = Math.max(requests, shared?.due ?? 0);
+  const failures = (counts['errors'] ?? 0) + (counts['limited'] ?? 0) + due - requests;
+  const errorRate = due === 0 ? 1 : failures / due;
+  const lateShare = ((counts['late'] ?? 0) + due - requests) / Math.max(1, due);
   const why = parts.find((part) => part.void)?.void ?? missing(parts, shared) ?? lateRunner(parts, shared);
   return {
     parts: parts.length,
@@ -58,7 +63,7 @@ export function mergeParts(parts: readonly Part[]): Merged {
     p50Ms: bucketEndMs(quantileBucket(histogram, 0.5)),
     p99Ms,
     errorRate,
-    ...(shared ? { held: p99Ms <= shared.p99Ms && errorRate <= shared.errorRate } : {}),
+    ...(shared ? { held: lateShare <= LATE_SHARE && errorRate <= shared.errorRate } : {}),
     ...(why ? { void: why } : {}),
   };
 }

@@ -4,6 +4,18 @@ import { Connections } from './connections.ts';
 
 const NEEDED = 500;
 
+test('connections refused once, as by a restart, are no limit, and a limit ends where more are accepted', () => {
+  const connections = new Connections();
+  connections.accept(20);
+  expect(connections.refuse(40)).toBe(40);
+  expect(connections.refused).toBe(Infinity);
+  connections.accept(40);
+  expect([connections.refuse(80), connections.refuse(80)]).toEqual([80, 56]);
+  expect(connections.most).toBeLessThan(80);
+  connections.accept(80);
+  expect([connections.refused, connections.most]).toEqual([Infinity, Infinity]);
+});
+
 for (const first of [1, 8, 60, 400]) {
   test(`limits of 2 to 120 connections are found from ${first} virtual users on`, () => {
     for (let limit = 2; limit <= 120; limit += 1) {

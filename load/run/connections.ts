@@ -3,10 +3,14 @@
 /** A limit of connections is known this closely. */
 const CLOSE = 1.15;
 
-/** How many connections the target was seen to give, and to refuse. Each next number is nearer to the limit. */
+/**
+ * How many connections the target was seen to give, and to refuse. Each next number is nearer to the limit. A restart
+ * refuses connections as well: a limit has to show twice, and is none where as many are accepted later.
+ */
 export class Connections {
   accepted = 1;
   refused = Infinity;
+  #suspected = Infinity;
 
   /** So many VUs leave room for k6's setup, which keeps a connection of its own, and for what is not known closely. */
   get most(): number {
@@ -16,12 +20,18 @@ export class Connections {
   /** Connections of so many VUs were refused: how many to try next; undefined where so many were accepted before. */
   refuse(vus: number): number | undefined {
     if (vus <= this.accepted) return undefined;
+    if (this.refused === Infinity && this.#suspected === Infinity) {
+      this.#suspected = vus;
+      return vus;
+    }
     this.refused = Math.min(this.refused, vus + 1);
     return Math.max(1, Math.floor(Math.sqrt(this.accepted * vus)));
   }
 
   accept(vus: number): void {
     this.accepted = Math.max(this.accepted, vus);
+    if (vus + 1 >= this.refused || vus >= this.#suspected) this.#suspected = Infinity;
+    if (vus + 1 >= this.refused) this.refused = Infinity;
   }
 
   /** Requests waited for so many VUs: how many to try next of those needed; `all` where the target gives no more. */

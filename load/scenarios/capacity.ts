@@ -1,8 +1,8 @@
 /** capacity: the highest arrival rate at which the SLO holds and answers stay right. */
 import { setTimeout } from 'node:timers/promises';
-import { searchCapacity } from '../estimate/capacity.ts';
+import { checkRate, searchCapacity } from '../estimate/capacity.ts';
 import type { Quota } from '../estimate/quota.ts';
-import { SEARCH_DEFAULTS, type Found } from '../estimate/search.ts';
+import { SEARCH_DEFAULTS, type Found, type RunStep, type SearchSettings } from '../estimate/search.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import type { Session } from '../run/session.ts';
@@ -16,6 +16,7 @@ export const capacity: Scenario = {
     FLAGS.pageSize(100),
     FLAGS.startRate(),
     FLAGS.maxRate(),
+    FLAGS.at(),
     FLAGS.thoroughness(),
     FLAGS.sloP99(),
     FLAGS.sloErrors(),
@@ -24,11 +25,14 @@ export const capacity: Scenario = {
   run: measure,
 };
 
+/** Of the check of one rate. */
+const CHECK_SECONDS = 180;
+
 async function measure(session: Session, options: ScenarioOptions): Promise<Partial<LoadResult>> {
   const all = session.prepared.base.clients;
   const alone = await search(session, options, all.slice(0, 1));
   const figure =
-    alone.limitedBy === 'quota' && all.length > 1
+    alone.basis !== 'one-rate' && alone.limitedBy === 'quota' && all.length > 1
       ? {
           ...alone,
           perServer: await search(session, { ...options, startRate: both(alone, options, all.length) }, all),
@@ -41,7 +45,7 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   };
 }
 
-/** All of them together begin above what they are let through, if each is let through as much as one alone. */
+/** All of them together begin above what they are admitted, if each is admitted as much as one alone. */
 const both = (alone: CapacityFigure, { startRate, maxRate }: ScenarioOptions, clients: number): number =>
   Math.min(maxRate, Math.max(startRate, 1.5 * clients * alone.requestsPerSecond));
 
@@ -54,37 +58,38 @@ function connectionWords({ connections: { accepted, refused } }: Session): strin
 
 async function search(
   session: Session,
-  { startRate, maxRate, thoroughness }: ScenarioOptions,
+  { startRate, maxRate, thoroughness, at }: ScenarioOptions,
   clients: LoadConfig['clients'],
 ): Promise<CapacityFigure> {
   const { slo } = session.settings;
-  const found = await searchCapacity(
-    async (rate, seconds, { countsOnly, pauseSeconds = 0 } = {}) => {
-      if (pauseSeconds > 0) await setTimeout(pauseSeconds * 1000, undefined, { signal: session.signal });
-      // Where answers are only counted, nothing is repeated for how late they were.
-      const vus = Math.min(session.settings.maxVUs, Math.ceil(rate) + 20);
-      const run = countsOnly
-        ? { ...(await session.tryArrivals(rate, seconds, { clients, vus }, 0)), void: undefined }
-        : await session.tryArrivals(rate, seconds, { clients });
-      const late = quantiles(run.samples.map((one) => one.latencyMs));
-      session.tell(
-        `  ${perSecond(rate)} for ${seconds.toFixed(0)} s: ${late}${run.void ? `; void: ${run.void}` : ''}`,
-      );
-      const { samples, void: why } = run;
-      return { samples, ...(why ? { void: why } : {}) };
-    },
-    {
-      slo,
-      startRate,
-      maxRate,
-      bracketSeconds: SEARCH_DEFAULTS.bracketSeconds * thoroughness,
-      overloadSeconds: SEARCH_DEFAULTS.overloadSeconds * thoroughness,
-      stepSeconds: SEARCH_DEFAULTS.stepSeconds * thoroughness,
-      confirmSeconds: SEARCH_DEFAULTS.confirmSeconds * thoroughness,
-      maxSeconds: SEARCH_DEFAULTS.maxSeconds * thoroughness,
-      tell: (line) => session.tell(`  ${line}`),
-    },
-  );
+  const runStep: RunStep = async (rate, seconds, { countsOnly, pauseSeconds = 0 } = {}) => {
+    if (pauseSeconds > 0) await setTimeout(pauseSeconds * 1000, undefined, { signal: session.signal });
+    // Where answers are only counted, nothing is repeated for how late they were.
+    const vus = Math.min(session.settings.maxVUs, Math.ceil(rate) + 20);
+    const run = countsOnly
+      ? { ...(await session.tryArrivals(rate, seconds, { clients, vus }, 0)), void: undefined }
+      : await session.tryArrivals(rate, seconds, { clients });
+    const { samples, void: why } = run;
+    session.tell(
+      `  ${perSecond(rate)} for ${seconds.toFixed(0)} s: ${quantiles(samples.map((one) => one.latencyMs))}${why ? `; void: ${why}` : ''}`,
+    );
+    return { samples, ...(why ? { void: why } : {}) };
+  };
+  const settings: SearchSettings = {
+    slo,
+    startRate,
+    maxRate,
+    bracketSeconds: SEARCH_DEFAULTS.bracketSeconds * thoroughness,
+    overloadSeconds: SEARCH_DEFAULTS.overloadSeconds * thoroughness,
+    stepSeconds: SEARCH_DEFAULTS.stepSeconds * thoroughness,
+    confirmSeconds: SEARCH_DEFAULTS.confirmSeconds * thoroughness,
+    maxSeconds: SEARCH_DEFAULTS.maxSeconds * thoroughness,
+    tell: (line) => session.tell(`  ${line}`),
+  };
+  const found =
+    at === undefined
+      ? await searchCapacity(runStep, settings)
+      : await checkRate(runStep, settings, at, CHECK_SECONDS * thoroughness);
   return { ...found, clients: clients.length, slo };
 }
 
@@ -118,11 +123,27 @@ function words(figure: CapacityFigure): string[] {
   const between = Number.isFinite(interval[1])
     ? `between ${low} and ${high}`
     : `at least ${low}, and how much more was not seen`;
+  const { prediction } = figure;
+  const predicted = prediction
+    ? [
+        `${prediction.asPredicted.toLocaleString('en-GB')} of ${prediction.requests.toLocaleString('en-GB')} as predicted in ${prediction.seconds} s at ${perSecond(prediction.requestsPerSecond)}: ${prediction.what}`,
+      ]
+    : [];
+  if (figure.basis === 'one-rate') {
+    const { offered } = figure.steps[0]!;
+    const answer = !figure.confirmed
+      ? `UNDECIDED (${figure.unconfirmed})`
+      : requestsPerSecond > 0
+        ? 'yes'
+        : 'no';
+    return [`does ${who} get ${perSecond(offered)} at ${at}: ${answer}`, ...predicted];
+  }
   return [
     figure.basis === 'no-rate'
       ? `${who}: the SLO (${at}) holds at no rate that was tried, ${between}`
       : `${who}: ${perSecond(requestsPerSecond)}, ${between}, at ${at}`,
     `by ${samples} answers in ${watchedSeconds} s of load; ${figure.confirmed ? 'confirmed' : `NOT confirmed: ${figure.unconfirmed}`}`,
+    ...predicted,
     ...(figure.basis === 'no-rate'
       ? []
       : [

@@ -72,6 +72,8 @@ export const FLAGS = {
     ),
   startRate: () => option('--start-rate <n>', 'of the search', above0, 10),
   maxRate: () => option('--max-rate <n>', 'of the search', above0, 3000),
+  at: () =>
+    option('--at <rate>', 'one rate for three minutes instead of a search: yes, no, undecided', above0),
   thoroughness: () => option('--thoroughness <n>', 'scales the length of the steps', above0, 1),
   sloP99: () => option('--slo-p99 <ms>', 'latency that 99 % of requests stay below', above0, 500),
   sloErrors: () => option('--slo-errors <share>', 'share of requests that may fail', share, 0.001),

@@ -19,6 +19,8 @@ export interface ScenarioOptions {
   readonly startRate: number;
   readonly maxRate: number;
   readonly thoroughness: number;
+  /** One rate to check, instead of a search. */
+  readonly at?: number | undefined;
   /** Of walks: where they end, and whether page sizes and window lengths are compared too. */
   readonly maxPages: number;
   readonly tables: boolean;

@@ -30,6 +30,8 @@ const pages = new Counter('pages');
 const errors = new Counter('errors');
 const limited = new Counter('limited');
 const items = new Counter('items');
+/** Later than the SLO: counted, as a histogram's bucket may hold the SLO in its middle. */
+const late = new Counter('late');
 const unauthenticated = new Counter('unauthenticated');
 // One counter a bucket: the only shape of a histogram that k6 hands out and that adds up over runners. Only those count
 // in it: a store of metrics is not to be flooded.
@@ -167,6 +169,7 @@ export class Session {
     pages.add(1);
     pageMs.add(latencyMs);
     buckets[bucketOf(latencyMs)]?.add(1);
+    if (latencyMs >= this.#config.p99Ms) late.add(1);
     return this.#judge(place, pageSize, response, { serviceMs, latencyMs });
   }
 

@@ -2,6 +2,7 @@
 import exec from 'k6/execution';
 import { byKit, sharedRun, type LoadConfig } from './config.ts';
 import type { Histogram } from './histogram.ts';
+import { dueMoments } from './random.ts';
 
 export interface ScenarioSummary {
   readonly seconds: number;
@@ -25,6 +26,8 @@ export interface SharedPart {
   readonly segment: string;
   /** Of the load, as it was meant to be. */
   readonly seconds: number;
+  /** Requests of all runners together. */
+  readonly due?: number;
   readonly p99Ms: number;
   readonly errorRate: number;
 }
@@ -70,15 +73,19 @@ function summarise(data: SummaryData): ScenarioSummary {
   };
 }
 
-const partOf = ({ runId, scenario, parts, seconds, p99Ms, errorRate }: LoadConfig): SharedPart => ({
-  runId: runId!,
-  scenario,
-  parts: parts ?? 1,
-  segment: String(exec.test.options.executionSegment ?? '0:1'),
-  seconds,
-  p99Ms,
-  errorRate: errorRate ?? 0,
-});
+const partOf = (config: LoadConfig): SharedPart => {
+  const { runId, scenario, parts, seconds, p99Ms, errorRate } = config;
+  return {
+    due: dueMoments(config).length,
+    runId: runId!,
+    scenario,
+    parts: parts ?? 1,
+    segment: String(exec.test.options.executionSegment ?? '0:1'),
+    seconds,
+    p99Ms,
+    errorRate: errorRate ?? 0,
+  };
+};
 
 /** k6 calls it by this name. Without SUMMARY (on a cluster) it goes to standard output, for `merge` to read. */
 export function handleSummary(data: SummaryData): Record<string, string> {
