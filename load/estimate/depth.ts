@@ -1,16 +1,38 @@
-/** What latency does with depth and with the window's length: the shape that a mistake in the page query leaves. */
+/**
+ * Whether a page costs more the deeper it lies in a traversal, or the longer its window is. Both are told from pairs of
+ * pages that begin at the same position and are read one right after the other: what storage, item sizes, caches and
+ * neighbours do to one of them they do to the other.
+ */
 import { largest, median, theilSen, type Slope } from './numbers.ts';
 
-/** One page that was read while walking. */
-export interface PageSample {
-  /** Which walk; `long` windows read `fresh`, before any short one, and `warm`, after many of them. */
-  readonly label: string;
-  /** Pages before this one in its walk. */
+/** A page of one traversal; `firstMs`: the first page of a window that begins at the same position. */
+export interface DeepPage {
   readonly depth: number;
-  /** Pages of the whole walk. */
-  readonly walkPages: number;
-  readonly pageSize: number;
   readonly ms: number;
+  readonly firstMs?: number | undefined;
+}
+
+/** The first pages of a short and of a long window that begin at the same position. */
+export interface WindowPair {
+  readonly shortMs: number;
+  readonly longMs: number;
+  /** After many short windows on each connection: a database has settled on its plans. */
+  readonly settled: boolean;
+}
+
+export interface Read {
+  readonly pages: readonly DeepPage[];
+  readonly windows: readonly WindowPair[];
+  /** Windows of zero width: the round trip, which is no work of a page. */
+  readonly emptyMs: readonly number[];
+  readonly pageSize: number;
+}
+
+/** Whether a page is one of a pair, and if so which of the two is read first: by turns, as the second finds a cache. */
+export function pairedAt(depth: number): 'deep-first' | 'deep-last' | undefined {
+  const step = depth < 60 ? 2 : 8;
+  if (depth % step !== 1) return undefined;
+  return Math.floor(depth / step) % 2 === 0 ? 'deep-first' : 'deep-last';
 }
 
 export type Shape = 'flat' | 'grows-with-depth' | 'slow-on-long-windows' | 'slow-first-page';
@@ -18,110 +40,96 @@ export type Shape = 'flat' | 'grows-with-depth' | 'slow-on-long-windows' | 'slow
 export interface DepthFinding {
   readonly flat: boolean;
   readonly shape: Shape;
-  /** Milliseconds for 1,000 rows more before the page, by Theil–Sen, with its 95 % interval. */
-  readonly msPerThousandRows: Slope;
-  /** What an empty page takes: the way there and back, which is no work of the page. */
-  readonly emptyMs: number;
-  /** Rows that were walked: nothing is known of deeper pages. */
-  readonly rows: number;
   /** In words: which mistakes leave this shape. */
   readonly likelyCause?: string;
-  /** Latency at the end of a long walk against its beginning, and of first pages: long windows against short. */
-  readonly ratios: { readonly deep: number; readonly first: number; readonly warm: number };
+  /** Work of the first of each pair against the other, as medians. */
+  readonly ratios: { readonly deep: number; readonly long: number; readonly settled: number };
+  /** What an empty page takes. */
+  readonly emptyMs: number;
+  /** Rows that were traversed: nothing is known of deeper pages. */
+  readonly rows: number;
+  /** The absolute curve, whatever makes it so: what 1,000 rows more before the page cost, by Theil–Sen, with 95 %. */
+  readonly msPerThousandRows: Slope;
   readonly points: readonly { readonly depth: number; readonly p50Ms: number }[];
 }
 
-/** A page counts as slow at so many times the work of the other, and so many milliseconds more: noise is smaller. */
-const FACTOR = 2.5;
-const LEAST_MS = 5;
+/** One of a pair is slower at so many times the work of the other, and so many milliseconds more. */
+const FACTOR = 1.8;
+const LEAST_MS = 4;
+/** Pairs of the last third of a traversal tell its depth; those of its very end whether a planner changed its mind. */
+const DEEP = 0.66;
+const END = 0.96;
 const BINS = 20;
 
-/**
- * Names the shape. Samples labelled `fresh`, `short` and `warm` are needed; `empty` ones, of windows of zero width, say
- * what the way costs by itself; others only add to the tables.
- */
-export function depthShape(samples: readonly PageSample[]): DepthFinding {
-  const of = (label: string): PageSample[] => samples.filter((one) => one.label === label);
-  const [fresh, short, warm] = [of('fresh'), of('short'), of('warm')];
-  const part = (pages: readonly PageSample[], from: number, to: number): number =>
-    median(
-      pages
-        .filter(({ depth, walkPages }) => depth >= from * walkPages && depth < to * walkPages)
-        .map(({ ms }) => ms),
-    );
-  const shortMs = median(short.map(({ ms }) => ms));
-  const start = part(fresh, 0, 0.08);
-  const late = part(fresh, 0.6, 0.9);
-  const end = part(fresh, 0.985, 1.01);
-  const warmStart = part(warm, 0, 0.08);
-  const points = curve(fresh);
-  // At least that, or the quickest page of all: the work of a page is what it takes beyond the way.
+const CAUSES = {
+  offset: 'OFFSET, or another way of reading all rows before the page',
+  or: 'the cursor as `t > … OR (t = … AND id > …)`, which no index range serves: the rows before the page are read and thrown away, except near the end',
+  first: 'work for first pages only, such as a count of all rows of the window',
+  rest: 'the rest of the window is sorted or counted for each page: ORDER BY something that the index does not hold, such as the time as text',
+  plan: "a plan kept from short windows is used for long ones (a prepared statement's generic plan; plan_cache_mode=force_custom_plan cures it)",
+} as const;
+
+export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read): DepthFinding {
+  const least = median(windows.map(({ shortMs }) => shortMs));
   const emptyMs = Math.min(
-    median(of('empty').map(({ ms }) => ms)) || 0,
-    ...[shortMs, start].filter((ms) => !Number.isNaN(ms)),
+    median(empty) || 0,
+    least || Infinity,
+    median(pages.map(({ ms }) => ms)) || Infinity,
   );
-  const slower = (one: number, other: number): boolean =>
-    one - emptyMs > (other - emptyMs) * FACTOR && one > other + LEAST_MS;
-  const pageSize = fresh[0]?.pageSize ?? 1;
-  const rows = fresh.length * pageSize;
-  // The end is left out: where few rows are left a planner may turn to another plan.
-  const walked = fresh.filter(({ depth, walkPages }) => depth > 0 && depth < 0.9 * walkPages);
-  const msPerThousandRows = theilSen(walked.map(({ depth, ms }) => [(depth * pageSize) / 1000, ms]));
-  const growthMs = (slope: number): number => (slope * rows) / 1000;
-  const work = Math.max(1, start - emptyMs);
-  const grows =
-    msPerThousandRows.interval[0] > 0 &&
-    growthMs(msPerThousandRows.slope) > Math.max(LEAST_MS, (FACTOR - 1) * work);
-  const ratios = { deep: late / start, first: start / shortMs, warm: warmStart / start };
-  const finding = (shape: Shape, likelyCause?: string): DepthFinding => ({
+  type Pair = readonly [ms: number, otherMs: number];
+  const work = (ms: number): number => Math.max(0.1, ms - emptyMs);
+  const ratio = (pairs: readonly Pair[]): number =>
+    Math.exp(median(pairs.map(([ms, other]) => Math.log(work(ms) / work(other)))));
+  const slower = (pairs: readonly Pair[]): boolean =>
+    ratio(pairs) > FACTOR && median(pairs.map(([ms, other]) => ms - other)) > LEAST_MS;
+  const flipped = (pairs: readonly Pair[]): Pair[] => pairs.map(([ms, other]) => [other, ms]);
+  const between = (from: number, to: number): Pair[] =>
+    pages.flatMap(({ depth, ms, firstMs }) =>
+      firstMs !== undefined && depth >= from * pages.length && depth < to * pages.length
+        ? [[ms, firstMs] as const]
+        : [],
+    );
+  const long = (settled: boolean): Pair[] =>
+    windows.filter((pair) => pair.settled === settled).map(({ longMs, shortMs }) => [longMs, shortMs]);
+  const [deep, all] = [between(DEEP, END), between(0, END)];
+  const cause = slower(deep)
+    ? (['grows-with-depth', slower(between(END, 1)) ? CAUSES.offset : CAUSES.or] as const)
+    : slower(flipped(all))
+      ? (['slow-first-page', CAUSES.first] as const)
+      : slower(long(false))
+        ? (['slow-on-long-windows', CAUSES.rest] as const)
+        : slower(long(true))
+          ? (['slow-on-long-windows', CAUSES.plan] as const)
+          : (['flat'] as const);
+  const [shape, likelyCause] = cause;
+  const traversed = pages.filter(({ depth }) => depth > 0);
+  return {
     flat: shape === 'flat',
     shape,
     ...(likelyCause ? { likelyCause } : {}),
-    msPerThousandRows,
+    ratios: { deep: ratio(deep), long: ratio(long(false)), settled: ratio(long(true)) },
     emptyMs,
-    rows,
-    ratios,
-    points,
-  });
-
-  if (slower(late, start) || grows) {
-    return slower(late, end)
-      ? finding(
-          'grows-with-depth',
-          'the cursor as `t > … OR (t = … AND id > …)`, which no index range serves: the rows before the page are read and thrown away, except near the end',
-        )
-      : finding('grows-with-depth', 'OFFSET, or another way of reading all rows before the page');
-  }
-  if (slower(start, shortMs)) {
-    return slower(start, end)
-      ? finding(
-          'slow-first-page',
-          'the rest of the window is sorted for each page: ORDER BY something that the index does not hold, such as the time as text',
-        )
-      : finding('slow-on-long-windows', 'each page costs the whole window, such as a count of all rows');
-  }
-  if (slower(warmStart, start)) {
-    return finding(
-      'slow-on-long-windows',
-      "a plan kept from short windows is used for long ones (a prepared statement's generic plan; plan_cache_mode=force_custom_plan cures it)",
-    );
-  }
-  return finding('flat');
+    rows: pages.length * pageSize,
+    msPerThousandRows: theilSen(traversed.map(({ depth, ms }) => [(depth * pageSize) / 1000, ms])),
+    points: curve(pages),
+  };
 }
 
 /** Median latency over depth, in bins. */
-function curve(pages: readonly PageSample[]): { depth: number; p50Ms: number }[] {
-  const deepest = largest(
-    pages.map(({ depth }) => depth),
-    0,
+function curve(pages: readonly DeepPage[]): { depth: number; p50Ms: number }[] {
+  const width = Math.max(
+    1,
+    Math.ceil(
+      (largest(
+        pages.map(({ depth }) => depth),
+        0,
+      ) +
+        1) /
+        BINS,
+    ),
   );
-  const width = Math.max(1, Math.ceil((deepest + 1) / BINS));
-  const bins = new Map<number, number[]>();
-  for (const { depth, ms } of pages) {
-    const bin = Math.floor(depth / width);
-    bins.set(bin, [...(bins.get(bin) ?? []), ms]);
-  }
-  return [...bins]
-    .sort(([a], [b]) => a - b)
-    .map(([bin, values]) => ({ depth: bin * width, p50Ms: median(values) }));
+  return Array.from({ length: BINS }, (_, bin) => ({
+    depth: bin * width,
+    p50Ms: median(pages.flatMap(({ depth, ms }) => (Math.floor(depth / width) === bin ? [ms] : []))),
+  })).filter(({ p50Ms }) => !Number.isNaN(p50Ms));
 }

@@ -3,7 +3,6 @@ import { expect, test } from '@playwright/test';
 import { countOf, bucketOf, histogramOf, mergeHistograms, quantileBucket } from '../k6/lib/histogram.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
 import { drawLimiter } from '../zoo/limiters.ts';
-import { depthShape, type PageSample } from './depth.ts';
 import { identifyLimiter } from './limiter-fit.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterSettings } from './limiter-models.ts';
 import { type Probed } from './limiter-probe.ts';
@@ -190,51 +189,6 @@ test('limiter: a Retry-After that is too short is a lie', () => {
   expect(identifyLimiter(probe(settings, 3, -2)).retryAfterHonest).toBe(false);
   expect(identifyLimiter(probe(settings, 3)).retryAfterHonest).toBe(true);
 });
-
-/** A walk of 200 pages, short windows, and the walk's start again; each cost in milliseconds. */
-function pages(cost: (place: number, label: string) => number): PageSample[] {
-  const random = randomSource(9);
-  const walkPages = 200;
-  const sample = (label: string, depth: number): PageSample => ({
-    label,
-    depth,
-    walkPages,
-    pageSize: 500,
-    ms: cost(depth / walkPages, label) * (0.8 + 0.4 * random()),
-  });
-  const row = (label: string, count: number) =>
-    Array.from({ length: count }, (_, depth) => sample(label, depth));
-  return [...row('fresh', walkPages), ...row('short', 40), ...row('warm', 16)];
-}
-
-const SHAPES = {
-  flat: () => 2,
-  'grows-with-depth': (place: number, label: string) => 2 + (label === 'short' ? 0 : 100 * place),
-  'slow-first-page': (place: number, label: string) => 2 + (label === 'short' ? 0 : 100 * (1 - place)),
-  'slow-on-long-windows': (_: number, label: string) => 2 + (label === 'warm' ? 100 : 0),
-} as const;
-
-for (const [shape, cost] of Object.entries(SHAPES)) {
-  test(`depth: ${shape}`, () => {
-    expect(depthShape(pages(cost))).toMatchObject({ shape, flat: shape === 'flat' });
-  });
-}
-
-for (const [shape, cost] of Object.entries(SHAPES)) {
-  test(`depth: ${shape}, behind a round trip of 80 ms`, () => {
-    const behind = pages((place, label) => cost(place, label) * 0.8).map((page) => ({
-      ...page,
-      ms: page.ms + 80,
-    }));
-    const empty = behind
-      .filter(({ label }) => label === 'short')
-      .map((page) => ({ ...page, label: 'empty', ms: 80.5 }));
-    const found = depthShape([...behind, ...empty]);
-    expect(found).toMatchObject({ shape, flat: shape === 'flat', rows: 100_000 });
-    expect(found.msPerThousandRows.interval[0]).toBeLessThanOrEqual(found.msPerThousandRows.slope);
-    if (shape === 'grows-with-depth') expect(found.msPerThousandRows.slope).toBeCloseTo(0.8, 1);
-  });
-}
 
 test('histograms add up', () => {
   const random = randomSource(2);

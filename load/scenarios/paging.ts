@@ -1,6 +1,6 @@
 /** paging: what a page costs by depth, page size and window, and which mistake would cost so. */
 import { formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
-import { depthShape, type DepthFinding, type PageSample } from '../estimate/depth.ts';
+import { depthShape, type DepthFinding, type WindowPair } from '../estimate/depth.ts';
 import { median } from '../estimate/numbers.ts';
 import type { Walk } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
@@ -9,16 +9,18 @@ import { FLAGS } from './flags.ts';
 import type { Scenario, ScenarioOptions } from './scenario.ts';
 import { quantiles } from './words.ts';
 
-interface PageRecord {
+interface ReadPage {
   readonly walk: Walk;
   readonly iteration: number;
   readonly depth: number;
   readonly items: number;
   readonly ms: number;
+  readonly firstMs?: number | undefined;
   readonly status: number;
 }
 
-const SHORT_WALKS = 40;
+/** Pairs of windows before and after a database settles on its plans, and windows of zero width. */
+const PAIRS = { early: 4, settled: 12 } as const;
 const EMPTY_WALKS = 25;
 /**
  * A database settles on a plan after five executions on a connection: so many connections get as many short windows,
@@ -51,10 +53,10 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
     held: depth.flat,
     tables: { depth: depth.points, sizes: tables },
     summary: [
-      `${depth.rows} rows were walked; beyond the ${depth.emptyMs.toFixed(1)} ms of an empty page, 1,000 rows more cost ${depth.msPerThousandRows.slope.toFixed(3)} ms (${depth.msPerThousandRows.interval.map((ms) => ms.toFixed(3)).join(' to ')})`,
+      `${depth.rows} rows were traversed, beyond ${depth.emptyMs.toFixed(1)} ms for an empty page; whatever the reason, 1,000 rows further on a page cost ${depth.msPerThousandRows.slope.toFixed(3)} ms (${depth.msPerThousandRows.interval.map((ms) => ms.toFixed(3)).join(' to ')}) more`,
       depth.flat
-        ? `flat: a page costs the same at any depth (last third of a walk ${depth.ratios.deep.toFixed(2)} × its start)`
-        : `${depth.shape}: deep ${depth.ratios.deep.toFixed(1)} × first, first pages of long windows ${depth.ratios.first.toFixed(1)} × those of short ones`,
+        ? `flat: deep in a traversal a page costs ${depth.ratios.deep.toFixed(2)} × the first page of a window that begins there`
+        : `${depth.shape}: against the first page of a window that begins at the same position a deep page costs ${depth.ratios.deep.toFixed(1)} ×; against a short window a long one costs ${depth.ratios.long.toFixed(1)} ×, ${depth.ratios.settled.toFixed(1)} × after many short ones`,
       ...(depth.likelyCause ? [`look for: ${depth.likelyCause}`] : []),
       ...(broken
         ? ['look for: a cursor that loses digits of testTime, such as one cut to milliseconds']
@@ -69,43 +71,43 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
 
 async function measure(session: Session, { pageSize, maxPages }: PagingOptions): Promise<DepthFinding> {
   const { from, to } = session.prepared.base.window;
-  const long: Walk = { label: 'fresh', from, to, pageSize, maxPages };
   // Before any short window: a plan made for short windows must not be there yet.
-  const fresh = await walk(session, [long], 1);
-  const rows = fresh.reduce((sum, one) => sum + one.items, 0);
+  const pages = await walk(session, [{ label: 'all', from, to, pageSize, maxPages, paired: true }], 1);
+  const rows = pages.reduce((sum, one) => sum + one.items, 0);
   session.tell(
-    `  a walk of ${fresh.length} pages, ${rows} screenings: ${quantiles(fresh.map(({ ms }) => ms))}`,
+    `  a walk of ${pages.length} pages, ${rows} screenings: ${quantiles(pages.map(({ ms }) => ms))}`,
   );
   const span = Math.min(1, (1.3 * pageSize) / Math.max(1, rows));
-  const short = await walk(
-    session,
-    slices(from, to, span, SHORT_WALKS, { label: 'short', pageSize, maxPages: 1 }),
-    1,
-  );
-  const empty = await walk(
-    session,
-    Array.from({ length: EMPTY_WALKS }, () => ({ label: 'empty', from: to, to, pageSize, maxPages: 1 })),
-    1,
-  );
+  const once = { pageSize, maxPages: 1 };
+  const pairs = async (count: number, settled: boolean): Promise<WindowPair[]> => {
+    const walks = slices(from, to, span, count, { label: 'short', ...once }).flatMap((short, index) => {
+      const both = [short, { ...short, label: 'long', to }];
+      return index % 2 === 0 ? both : both.reverse();
+    });
+    const read = await walk(session, walks, 1);
+    const msOf = (label: string, index: number): number =>
+      read.find((one) => one.walk.label === label && one.iteration >> 1 === index)?.ms ?? NaN;
+    return Array.from({ length: count }, (_, index) => ({
+      shortMs: msOf('short', index),
+      longMs: msOf('long', index),
+      settled,
+    })).filter(({ shortMs, longMs }) => shortMs >= 0 && longMs >= 0);
+  };
+  const early = await pairs(PAIRS.early, false);
   const { connections, executions } = PLANNED;
   await walk(
     session,
-    slices(from, to, span, connections * executions, { label: 'planned', pageSize, maxPages: 1 }),
+    slices(from, to, span, connections * executions, { label: 'plans', ...once }),
     connections,
   );
-  session.tell(`  ${short.length} short windows: ${quantiles(short.map(({ ms }) => ms))}`);
-  const warm = await walk(
+  const windows = [...early, ...(await pairs(PAIRS.settled, true))];
+  const nothing = { label: 'empty', from: to, to, ...once };
+  const empty = await walk(
     session,
-    [{ ...long, label: 'warm', maxPages: Math.max(12, Math.ceil(fresh.length * 0.08)) }],
+    Array.from({ length: EMPTY_WALKS }, () => nothing),
     1,
   );
-  session.tell(`  long windows again: ${quantiles(warm.map(({ ms }) => ms))}`);
-  // Pages that are not full are cheaper: they would make the others look slow.
-  const full = short.filter(({ items }) => items === pageSize);
-  const samples = [...fresh, ...empty, ...(full.length >= 10 ? full : short), ...warm].map(
-    ({ walk: { label }, depth, ms }): PageSample => ({ label, depth, walkPages: fresh.length, pageSize, ms }),
-  );
-  return depthShape(samples);
+  return depthShape({ pages, windows, emptyMs: empty.map(({ ms }) => ms), pageSize });
 }
 
 /** Windows of a share of the whole, evenly spread over it. */
@@ -126,12 +128,12 @@ function slices(
   });
 }
 
-async function walk(session: Session, walks: readonly Walk[], vus: number): Promise<PageRecord[]> {
+async function walk(session: Session, walks: readonly Walk[], vus: number): Promise<ReadPage[]> {
   const run = await session.run(
     'walks',
     session.config('walks', { walks, vus, judgeEvery: 1, seconds: WALK_SECONDS }),
   );
-  const records = run.records.flatMap((one): PageRecord[] => {
+  const records = run.records.flatMap((one): ReadPage[] => {
     if (one.kind !== 'page') return [];
     const { walk: iteration, ...rest } = one;
     return [{ ...rest, iteration, walk: walks[iteration]! }];

@@ -1,52 +1,59 @@
-/** Servers of the zoo whose pages cost by a known shape, behind round trips of 0 to 80 ms. */
-import { depthShape, type PageSample, type Shape } from '../estimate/depth.ts';
+/** Servers of the zoo whose pages cost by a known rule: mistakes of the page query, and what only looks like one. */
+import { depthShape, pairedAt, type DeepPage, type Shape, type WindowPair } from '../estimate/depth.ts';
 import { randomSource } from '../k6/lib/random.ts';
+import { pageCost, PAGING_DEFECTS, type PageCost } from './paging-defects.ts';
 import type { Draw } from './zoo-server.ts';
 
 const PAGE_SIZE = 500;
 
-interface Cost {
-  readonly shape: Shape;
-  /** Of a page, by the part of the walk before it. */
-  readonly workMs: (label: string, part: number) => number;
-  readonly msPerThousandRows: number;
-}
+/** What a page costs beyond its query: by its part of the data, the number of requests before it, whether it was just read. */
+type Surroundings = (part: number, request: number, again: boolean) => number;
+
+const SHAPES: Readonly<Record<string, Shape>> = {
+  offset: 'grows-with-depth',
+  'or-form': 'grows-with-depth',
+  'sort-by-text': 'slow-on-long-windows',
+  'generic-plan': 'slow-on-long-windows',
+  'count-first': 'slow-first-page',
+};
+
+const countFirst: PageCost = ({ rowsLeft, resumed }) => (resumed ? 0 : rowsLeft * 0.0006);
+
+const INNOCENT: Readonly<Record<string, Surroundings>> = {
+  'nothing else': () => 1,
+  'slow old storage': (part) => (part < 0.7 ? 8 : 1),
+  'larger new items': (part) => 1 + 6 * part,
+  'a cache of what was just read': (_part, _request, again) => (again ? 0.25 : 1),
+  'a noisy neighbour': (_part, request) => (Math.floor(request / 23) % 3 === 1 ? 6 : 1),
+  'caches that warm': (_part, request) => 1 + 8 * Math.exp(-request / 60),
+};
+
+const GUILTY: Readonly<Record<string, () => PageCost>> = {
+  ...Object.fromEntries(
+    PAGING_DEFECTS.filter((defect) => SHAPES[defect]).map((defect) => [defect, () => pageCost(defect)]),
+  ),
+  'count-first': () => countFirst,
+};
 
 export const DEPTH_SERVERS = {
   depths: (index, random, seed) => {
+    const names = Object.keys(GUILTY);
+    const guilt = index % 2 === 0 ? undefined : names[(index >> 1) % names.length]!;
+    const around = Object.keys(INNOCENT)[(index >> 1) % Object.keys(INNOCENT).length]!;
     const rttMs = 80 * random();
-    const walkPages = 100 + Math.floor(200 * random());
-    const { shape, workMs, msPerThousandRows } = draw(
-      index,
-      1 + 3 * random(),
-      40 + 80 * random(),
-      (walkPages * PAGE_SIZE) / 1000,
-    );
-    const grows = shape === 'grows-with-depth';
+    const walkPages = [26, 60, 150, 400][Math.floor(4 * random())]! * (guilt ? 4 : 1);
+    const baseMs = 1 + 3 * random();
+    const shape = guilt ? SHAPES[guilt]! : 'flat';
     return {
-      name: `${rttMs.toFixed(0)} ms away, ${walkPages * PAGE_SIZE} rows`,
-      truth: `${shape}${grows ? `, ${msPerThousandRows.toFixed(3)} ms a 1,000 rows` : ''}`,
+      name: `${guilt ?? 'a right query'}, ${around}, ${rttMs.toFixed(0)} ms away, ${walkPages} pages`,
+      truth: shape,
       judge: () => {
-        const noise = randomSource(seed);
-        const sample = (label: string, depth: number, work: number): PageSample => ({
-          label,
-          depth,
-          walkPages,
-          pageSize: PAGE_SIZE,
-          ms: rttMs + work * (0.8 + 0.4 * noise()) + 1.5 * noise(),
-        });
-        const pages = (label: string, count: number) =>
-          Array.from({ length: count }, (_, depth) => sample(label, depth, workMs(label, depth / walkPages)));
-        const found = depthShape([
-          ...pages('fresh', walkPages),
-          ...Array.from({ length: 25 }, () => sample('empty', 0, 0.5)),
-          ...Array.from({ length: 40 }, () => sample('short', 0, workMs('short', 0))),
-          ...pages('warm', 16),
-        ]);
-        const { slope, interval } = found.msPerThousandRows;
+        const found = depthShape(
+          read({ walkPages, rttMs, baseMs }, GUILTY[guilt ?? '']?.(), INNOCENT[around]!, seed),
+        );
+        const { deep, long, settled } = found.ratios;
         return {
-          found: `${found.shape}, ${slope.toFixed(3)} (${interval.map((ms) => ms.toFixed(3)).join('…')})`,
-          error: grows ? slope / msPerThousandRows - 1 : undefined,
+          found: `${found.shape}, ${[deep, long, settled].map((ratio) => ratio.toFixed(2)).join(' ')}`,
           verdict: found.shape === shape ? ('right' as const) : ('wrong' as const),
         };
       },
@@ -54,28 +61,61 @@ export const DEPTH_SERVERS = {
   },
 } satisfies Record<string, Draw>;
 
-function draw(index: number, baseMs: number, slowMs: number, thousands: number): Cost {
-  const flat = { msPerThousandRows: 0 };
-  switch (index % 4) {
-    case 0:
-      return {
-        shape: 'grows-with-depth',
-        workMs: (_, part) => baseMs + slowMs * part,
-        msPerThousandRows: slowMs / thousands,
-      };
-    case 1:
-      return { shape: 'flat', workMs: () => baseMs, ...flat };
-    case 2:
-      return {
-        shape: 'slow-first-page',
-        workMs: (label, part) => baseMs + (label === 'short' ? 0 : slowMs * (1 - part)),
-        ...flat,
-      };
-    default:
-      return {
-        shape: 'slow-on-long-windows',
-        workMs: (label) => baseMs + (label === 'warm' ? slowMs : 0),
-        ...flat,
-      };
-  }
+/** Reads as the scenario does: a traversal with pairs, then pairs of windows, before and after many short ones. */
+function read(
+  { walkPages, rttMs, baseMs }: { walkPages: number; rttMs: number; baseMs: number },
+  cost: PageCost | undefined,
+  around: Surroundings,
+  seed: number,
+) {
+  const random = randomSource(seed);
+  const rows = walkPages * PAGE_SIZE;
+  let request = 0;
+  const ask = (
+    rowsBefore: number,
+    rowsLeft: number,
+    skipped: number,
+    resumed: boolean,
+    again = false,
+  ): number => {
+    request += 1;
+    const work = baseMs + (cost?.({ rowsBefore, rowsSkipped: skipped, rowsLeft, resumed }) ?? 0);
+    const factor = around(rowsBefore / rows, request, again) * (0.8 + 0.4 * random());
+    return rttMs + work * factor + 1.5 * random();
+  };
+  const pages = Array.from({ length: walkPages }, (_, depth): DeepPage => {
+    const before = depth * PAGE_SIZE;
+    const deep = (again = false): number => ask(before, rows - before, before, depth > 0, again);
+    const paired = pairedAt(depth);
+    if (!paired) return { depth, ms: deep() };
+    const first = (again = false): number => ask(before, rows - before, 0, false, again);
+    if (paired === 'deep-last') {
+      const firstMs = first();
+      return { depth, ms: deep(true), firstMs };
+    }
+    const ms = deep();
+    return { depth, ms, firstMs: first(true) };
+  });
+  const pairs = (count: number, settled: boolean): WindowPair[] =>
+    Array.from({ length: count }, (_, pair) => {
+      const before = Math.floor((0.9 * rows * pair) / count);
+      const [short, long] = [
+        (again: boolean) => ask(before, PAGE_SIZE * 1.3, 0, false, again),
+        (again: boolean) => ask(before, rows - before, 0, false, again),
+      ];
+      if (pair % 2 === 0) {
+        const shortMs = short(false);
+        return { shortMs, longMs: long(true), settled };
+      }
+      const longMs = long(false);
+      return { shortMs: short(true), longMs, settled };
+    });
+  const early = pairs(4, false);
+  for (let short = 0; short < 8; short += 1) ask(0, PAGE_SIZE, 0, false);
+  return {
+    pages,
+    windows: [...early, ...pairs(12, true)],
+    emptyMs: Array.from({ length: 25 }, () => rttMs + 0.5 + 1.5 * random()),
+    pageSize: PAGE_SIZE,
+  };
 }

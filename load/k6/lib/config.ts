@@ -19,6 +19,8 @@ export interface Walk {
   readonly to: string;
   readonly pageSize: number;
   readonly maxPages: number;
+  /** First pages of windows that begin where deep pages do are read as well. */
+  readonly paired?: boolean;
 }
 
 export interface LoadConfig {

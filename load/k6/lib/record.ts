@@ -39,6 +39,8 @@ export interface PageRecord {
   readonly depth: number;
   readonly items: number;
   readonly ms: number;
+  /** The first page of a window that begins where this page does, read right before or after it. */
+  readonly firstMs?: number | undefined;
   readonly status: number;
 }
 
