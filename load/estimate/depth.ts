@@ -97,7 +97,7 @@ export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read): 
     : slower(flipped(all))
       ? (['slow-first-page', CAUSES.first] as const)
       : slower(long(false))
-        ? (['slow-on-long-windows', CAUSES.rest] as const)
+        ? (['slow-on-long-windows', `${CAUSES.rest}; or ${CAUSES.plan}`] as const)
         : slower(long(true))
           ? (['slow-on-long-windows', CAUSES.plan] as const)
           : (['flat'] as const);
