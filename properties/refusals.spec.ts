@@ -315,7 +315,7 @@ function alter(token: string, { part, place, letter }: Alteration): Authorizatio
 
 test(
   'a token with any letter changed is refused',
-  about('5-tampered', { needs: 'page', access: 'reads', isSupplement: true }),
+  about('5-tampered', { needs: 'page', access: 'reads late', isSupplement: true }),
   async ({ kit, title }) => {
     const cases = fc.record({
       part: fc.constantFrom(0, 1, 2, 2),
@@ -325,6 +325,7 @@ test(
     const law = new Law(kit, cases, {
       id: '5-tampered',
       title,
+      share: 0.5,
       script: ({ part, place, letter }) => [
         `${PARTS[part]} with letter ${place} (modulo its length) changed to ${letter}`,
       ],

@@ -7,6 +7,7 @@ import {
   partsOf,
   withLetter,
   withMembers,
+  type TokenPart,
 } from '../engine/client/altered-token.ts';
 import { forge } from '../engine/client/forged-token.ts';
 import type { Authorization, RequestOut } from '../engine/client/exchange.ts';
@@ -16,6 +17,7 @@ import type { Judge } from '../engine/checks/mismatch.ts';
 import { refused, type Refusal } from '../engine/checks/refusal.ts';
 import { askerOf, pathOf, type Ground } from '../engine/run/combinations/circumstances.ts';
 import { levelOf, checksOf, type Rule, type Way } from '../engine/run/rules/everywhere.ts';
+import type { RequirementId } from '../engine/requirements.ts';
 import { requireSecondTenant, type Kit } from '../engine/run/kit.ts';
 import { NOBODY } from '../engine/run/rules/raw-request.ts';
 import { bearerHeader, expiredBearer, forgedBearer } from '../engine/run/rules/unauthenticated.ts';
@@ -23,8 +25,9 @@ import { Untested } from '../engine/errors.ts';
 
 /** Another answer to who asks, on a request that is valid otherwise: 401. */
 const who =
-  (authorization: (token: Token) => Authorization) =>
+  (id: RequirementId, authorization: (token: Token) => Authorization) =>
   (kit: Kit): Way => ({
+    id,
     alter: async (request, ground) => ({
       ...request,
       authorization: authorization(await kit.token(askerOf(request, ground))),
@@ -32,18 +35,93 @@ const who =
     judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
   });
 
-const bearer = (value: string): ((kit: Kit) => Way) =>
-  who(() => bearerHeader(`Bearer ${value}`, `Bearer ${value}`));
+const bearer = (id: RequirementId, value: string): ((kit: Kit) => Way) =>
+  who(id, () => bearerHeader(`Bearer ${value}`, `Bearer ${value}`));
 
 const altered = (
   alter: (...parts: ReturnType<typeof partsOf>) => ReturnType<typeof partsOf>,
   label: string,
-) => who(({ text }) => bearerOf(alter(...partsOf(text)), label));
+): ((kit: Kit) => Way) => who('5-tampered', ({ text }) => bearerOf(alter(...partsOf(text)), label));
 
-const ways =
-  (...all: readonly ((kit: Kit) => Way)[]) =>
-  (kit: Kit): readonly Way[] =>
-    all.map((way) => way(kit));
+const forged = (kit: Kit): Way => ({
+  id: '5-forged',
+  alter: async (request, ground) => {
+    const token = await forge((await kit.token(askerOf(request, ground))).text);
+    const label = 'Bearer (token signed with another key, ES256, named by jwk)';
+    return { ...request, authorization: forgedBearer(token, label) };
+  },
+  judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
+});
+
+const inQuery = (kit: Kit): Way => ({
+  id: '5-query-token',
+  alter: async (request, ground) => ({
+    ...request,
+    url: `${request.url}&access_token=${(await kit.token(askerOf(request, ground))).text}`,
+    authorization: { kind: 'none' },
+  }),
+  judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated'], [400, 'invalid_request']),
+});
+
+/** The expired token is one of primary: on another path it may be refused for that. */
+function expired(kit: Kit, authorization: Authorization): Way {
+  const { judge } = who('5-expired', () => authorization)(kit);
+  return {
+    id: '5-expired',
+    alter: (request, ground) => ({
+      ...levelOf('tenant', 'as primary')(request, ground),
+      authorization,
+    }),
+    judge,
+  };
+}
+
+const none = constantPart('');
+const noToken = who('5-missing', () => ({ kind: 'none' }));
+const half = ({ text }: TokenPart): number => text.length >> 1;
+
+/** What stands in for a valid token. The first ones are asked in every circumstance. */
+const TELLING: readonly ((kit: Kit) => Way)[] = [
+  noToken,
+  who('5-scheme', ({ text }) => bearerHeader(`Basic ${text}`, 'Basic $TOKEN')),
+  bearer('5-garbage', 'garbage'),
+  inQuery,
+];
+const TELLING_OF_JWT: readonly ((kit: Kit) => Way)[] = [
+  altered((head, payload) => [head, payload, none], 'signature removed'),
+  altered(
+    (head, payload, signature) => [head, payload, withLetter(signature, half(signature), 'A')],
+    'signature altered in its middle',
+  ),
+  forged,
+];
+const OTHERS: readonly ((kit: Kit) => Way)[] = [
+  who('5-scheme', ({ text }) => bearerHeader(text, '$TOKEN (without a scheme)', '$TOKEN')),
+  who('5-scheme', () => bearerHeader('Bearer', 'Bearer (without a token)', 'Bearer')),
+  bearer('5-garbage', 'a.b.c'),
+  bearer('5-garbage', 'null'),
+];
+const OTHERS_OF_JWT: readonly ((kit: Kit) => Way)[] = [
+  altered(
+    (head, payload, signature) => [head, payload, cutTo(signature, half(signature))],
+    'signature cut short',
+  ),
+  altered((head, payload) => [withMembers(head, { alg: 'none' }), payload, none], 'alg: none, no signature'),
+];
+
+async function bearers(kit: Kit): Promise<readonly Way[]> {
+  const isJwt = Boolean((await kit.token()).claims);
+  const supplied = await expiredBearer(kit).catch((error: unknown) => {
+    if (error instanceof Untested) return undefined;
+    throw error;
+  });
+  return [
+    ...(supplied ? [expired(kit, supplied)] : []),
+    ...[...(isJwt ? TELLING_OF_JWT : []), ...TELLING, ...OTHERS, ...(isJwt ? OTHERS_OF_JWT : [])].map((way) =>
+      way(kit),
+    ),
+  ];
+}
 
 /** The same request on another tenant's path, in the case of the own. */
 const onPathOf = (request: RequestOut, ground: Ground, tenantId: string): RequestOut => {
@@ -61,106 +139,17 @@ const refusedOnPath = (kit: Kit, as: Refusal, inUpperCase: Refusal): Judge => {
   return (exchange) => (pathOf(exchange.request) === 'a path in upper case' ? either : usual)(exchange);
 };
 
-const none = constantPart('');
-
 const RULES: readonly Rule[] = [
   {
     id: '5-missing',
-    name: 'no Authorization header, in many circumstances',
+    alsoIds: ['5-scheme', '5-garbage', '5-tampered', '5-forged', '5-expired', '5-query-token'],
+    name: 'what is no valid token, in many circumstances',
+    telling: TELLING.length + TELLING_OF_JWT.length + 1,
     without: ['token'],
+    isLate: true,
     servedBefore: true,
-    ways: ways(who(() => ({ kind: 'none' }))),
-  },
-  {
-    id: '5-scheme',
-    name: 'what is no bearer token, in many circumstances',
-    without: ['token'],
-    ways: ways(
-      who(({ text }) => bearerHeader(`Basic ${text}`, 'Basic $TOKEN')),
-      who(({ text }) => bearerHeader(text, '$TOKEN (without a scheme)', '$TOKEN')),
-      who(() => bearerHeader('Bearer', 'Bearer (without a token)', 'Bearer')),
-    ),
-  },
-  {
-    id: '5-garbage',
-    name: 'strings that are no token, in many circumstances',
-    without: ['token'],
-    ways: ways(bearer('garbage'), bearer('a.b.c'), bearer('null')),
-  },
-  {
-    id: '5-tampered',
-    name: 'altered tokens, in many circumstances',
-    telling: 2,
-    without: ['token'],
-    ways: async (kit) => {
-      if (!(await kit.token()).claims)
-        throw new Untested('the access token is no JWT, so no part of it can be altered');
-      return ways(
-        altered((head, payload) => [head, payload, none], 'signature removed'),
-        altered(
-          (head, payload, signature) => [
-            head,
-            payload,
-            withLetter(signature, signature.text.length >> 1, 'A'),
-          ],
-          'signature altered in its middle',
-        ),
-        altered(
-          (head, payload, signature) => [head, payload, cutTo(signature, signature.text.length >> 1)],
-          'signature cut short',
-        ),
-        altered(
-          (head, payload) => [withMembers(head, { alg: 'none' }), payload, none],
-          'alg: none, no signature',
-        ),
-      )(kit);
-    },
-  },
-  {
-    id: '5-forged',
-    name: 'forged tokens, in many circumstances',
-    without: ['token'],
-    ways: async (kit) => {
-      if (!(await kit.token()).claims)
-        throw new Untested('the access token is no JWT, so there is none to be forged');
-      return [
-        {
-          alter: async (request, ground) => {
-            const token = await forge((await kit.token(askerOf(request, ground))).text);
-            const label = 'Bearer (token signed with another key, ES256, named by jwk)';
-            return {
-              ...request,
-              authorization: forgedBearer(token, label),
-            };
-          },
-          judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
-        },
-      ];
-    },
-  },
-  {
-    id: '5-expired',
-    name: 'an expired token, in many circumstances',
-    without: ['tenant', 'token'],
-    ways: async (kit) => {
-      const expired = await expiredBearer(kit);
-      return ways(who(() => expired))(kit);
-    },
-  },
-  {
-    id: '5-query-token',
-    name: 'a token in the query, in many circumstances',
-    without: ['token'],
-    ways: (kit) => [
-      {
-        alter: async (request, ground) => ({
-          ...request,
-          url: `${request.url}&access_token=${(await kit.token(askerOf(request, ground))).text}`,
-          authorization: { kind: 'none' },
-        }),
-        judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated'], [400, 'invalid_request']),
-      },
-    ],
+    simplest: noToken,
+    ways: bearers,
   },
   {
     id: '5-forbidden',

@@ -81,7 +81,7 @@ function keyOf(jwk: unknown): KeyObject[] {
 
 test(
   'tokens signed with a fresh key',
-  about('5-forged', { needs: 'page', access: 'reads' }),
+  about('5-forged', { needs: 'page', access: 'reads late' }),
   async ({ kit }) => {
     const token = await jwtOf(kit);
     const stranger = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : NOBODY;
@@ -92,13 +92,13 @@ test(
 
 test(
   'tokens signed with what is no secret',
-  about('5-forged', { needs: 'page', access: 'reads' }),
+  about('5-forged', { needs: 'page', access: 'reads late' }),
   async ({ kit }) => refuse(kit, symmetricForgeries(await jwtOf(kit), kit.target.clients.primary)),
 );
 
 test(
   "tokens signed with the issuer's public key as a secret",
-  about('5-forged', { needs: 'page', access: 'reads' }),
+  about('5-forged', { needs: 'page', access: 'reads late' }),
   async ({ kit }) => {
     const token = await jwtOf(kit);
     const [key] = await publicKeys(kit);

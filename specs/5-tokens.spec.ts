@@ -158,7 +158,9 @@ test(
   ({ kit }) => firstToken(kit),
 );
 
-test('altered tokens', about('5-tampered', { needs: 'page', access: 'reads' }), ({ kit }) => altered(kit));
+test('altered tokens', about('5-tampered', { needs: 'page', access: 'reads late' }), ({ kit }) =>
+  altered(kit),
+);
 
 test('an expired token', about('5-expired', { needs: 'page', access: 'disturbs' }), async ({ kit }) => {
   if (kit.options.waitForExpiry) await waitForExpiry(kit);

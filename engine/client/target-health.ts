@@ -1,6 +1,6 @@
 /**
  * The state of the target, from its answers: serving, throttled (429), failing (5xx, broken connections), locked (right
- * credentials are refused, RFC 6749, 2.3.1), or gone. It decides when a request may be sent, how many are in flight, and
+ * credentials are refused, RFC 6749, 2.3.1), guarded (what was served is answered 403), or gone. It decides when a request may be sent, how many are in flight, and
  * whether a request is sent again.
  */
 import type { Clock } from '../clock.ts';
@@ -9,10 +9,11 @@ import type { ClientName, Target } from '../target/target.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
 import { isPlain, isUnread, type Exchange, type RequestOut } from './exchange.ts';
 import { failedItself, isGateways, isSame } from './failures.ts';
+import { Guards } from './guards.ts';
 import { retryAfterMs } from './retry-after.ts';
 import { readToken } from './token.ts';
 
-export type HealthState = 'serving' | 'throttled' | 'failing' | 'locked' | 'gone';
+export type HealthState = 'serving' | 'throttled' | 'failing' | 'locked' | 'guarded' | 'gone';
 
 export interface HealthOptions {
   readonly target: Pick<Target, 'clients'>;
@@ -43,6 +44,8 @@ export interface Attempt {
   throttles: number;
   throttledMs: number;
   lockouts: number;
+  /** Times that it met a guard. */
+  guards: number;
 }
 
 export const newAttempt = (): Attempt => ({
@@ -52,6 +55,7 @@ export const newAttempt = (): Attempt => ({
   throttles: 0,
   throttledMs: 0,
   lockouts: 0,
+  guards: 0,
 });
 
 /** Exponential backoff: 0.2, 0.4 … 6.4 s. */
@@ -78,6 +82,7 @@ const SHORTEN = 'the client is locked out, which says nothing; shorten the locko
 export class TargetHealth {
   /** Why nothing more is sent. */
   gone: string | undefined;
+  readonly guards: Guards;
   /** For how long nothing was sent, since a 429 asked for it. */
   waitedMs = 0;
   /** Token requests without right credentials that were answered 401. */
@@ -97,6 +102,7 @@ export class TargetHealth {
 
   constructor(private readonly options: HealthOptions) {
     this.limit = new ConcurrencyLimit(options.concurrency, options.timeoutMs);
+    this.guards = new Guards(options);
     const { signal } = options;
     const abort = (): void => void (this.gone ??= String(signal?.reason));
     if (signal?.aborted) abort();
@@ -106,6 +112,7 @@ export class TargetHealth {
   get state(): HealthState {
     if (this.gone !== undefined) return 'gone';
     if (this.locked > 0) return 'locked';
+    if (this.guards.areOn) return 'guarded';
     if (this.throttledForMs > 0) return 'throttled';
     return this.recoveries.size > 0 ? 'failing' : 'serving';
   }
@@ -148,6 +155,7 @@ export class TargetHealth {
       if (!request.offPath) this.served.set(channel, { request, sentAtMs: startedAtMs });
       if (readToken(exchange) && this.isRight(request)) this.earned.add(this.ownerOf(request));
     }
+    this.guards.note(exchange);
     if (status > 0 && status !== 429) this.rejectedInARow.delete(channel);
     if (request.provoked) return;
     const { origin } = new URL(request.url);

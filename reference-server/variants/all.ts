@@ -1,5 +1,6 @@
 /** Every allowed variant; the ones of a group go well together in one server. */
 import * as accidents from './accidents.ts';
+import * as guards from './guards.ts';
 import * as health from './health.ts';
 import * as pages from './pages.ts';
 import * as refusals from './refusals.ts';
@@ -71,6 +72,10 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'that serves two requests at a time': [...health.overloaded, ...health.lockedByOthers],
   'that is restarted': [...health.restarted, ...health.datedBehind],
   'with a quota and a wrong Date': [...health.dailyQuota, ...health.datedAhead],
+  'with a guard that answers 403': guards.html,
+  'with a guard that closes connections': guards.resets,
+  'with a guard that answers 429': guards.throttles,
+  'with a guard for each tenant': guards.perTenant,
   'with a cache': health.cached,
   'with a cache that says Age': health.cachedWithAge,
 };

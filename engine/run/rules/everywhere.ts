@@ -1,6 +1,7 @@
 /** A rule asked in a pairwise cover of the circumstances: what holds on the usual road may break beside it. */
 import type { RequestOut } from '../../client/exchange.ts';
 import { readToken } from '../../client/token.ts';
+import type { NewFinding } from '../state/ledger.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
 import { sayRefusal } from '../../checks/errors.ts';
 import type { Judge } from '../../checks/mismatch.ts';
@@ -29,6 +30,8 @@ export type Moment = (typeof MOMENTS)[number];
 
 /** One way to put the rule to the test. */
 export interface Way {
+  /** The requirement that it is about, where the rule is about several. */
+  readonly id?: RequirementId;
   /** Makes a valid request, in its circumstances, the one that is judged. */
   readonly alter: (request: RequestOut, ground: Ground) => RequestOut | Promise<RequestOut>;
   readonly judge: Judge;
@@ -43,20 +46,24 @@ export interface Rule {
   readonly ways: (kit: Kit) => readonly Way[] | Promise<readonly Way[]>;
   /** So many of the first ways are asked in every circumstance; the others in one each. Default 1. */
   readonly telling?: number;
+  /** A way that fails wherever all do: told in the place of another that failed. */
+  readonly simplest?: (kit: Kit) => Way;
+  /** The same request is asked with a token first: what a cache keeps of the answer is not for everybody. */
+  readonly servedBefore?: boolean;
+  /** Asked in the second half of the run alone: what it asks may bring a guard into play. */
+  readonly isLate?: boolean;
   /** The circumstance in whose place the rule's own part of the request stands. */
   readonly inPlaceOf?: string;
   /** Circumstances that its request has no room for. */
   readonly without?: readonly string[];
   /** The topic under which the answers are observed. */
   readonly topic?: string;
-  /** The same request is asked with a token first: what a cache keeps of the answer is not for everybody. */
-  readonly servedBefore?: boolean;
   /** Its circumstances are never served, so that whether they are is not asked. */
   readonly unserved?: boolean;
 }
 
 /** What of a rule tells where it is asked. */
-export type Place = Pick<Rule, 'name' | 'telling' | 'inPlaceOf' | 'without'>;
+export type Place = Pick<Rule, 'name' | 'telling' | 'inPlaceOf' | 'without' | 'isLate'>;
 
 /** What is asked: a row of the cover, and the request without the rule's own part. */
 export interface Occasion {
@@ -115,12 +122,11 @@ const levelsOf = (name: string): readonly string[] =>
   Object.keys(CIRCUMSTANCES.find((circumstance) => circumstance.name === name)!.levels);
 
 /** All levels of the circumstances that a rule can be asked in: what a whole cover would look at. */
-export const roomOf = ({ inPlaceOf, without = [] }: Place): Factors =>
+export const roomOf = ({ inPlaceOf, without = [], isLate = false }: Place): Factors =>
   Object.fromEntries(
-    CIRCUMSTANCES.filter(({ name }) => name !== inPlaceOf && !without.includes(name)).map(({ name }) => [
-      name,
-      levelsOf(name),
-    ]),
+    CIRCUMSTANCES.filter(
+      ({ name }) => name !== inPlaceOf && !without.includes(name) && !(isLate && name === 'moment'),
+    ).map(({ name }) => [name, levelsOf(name)]),
   );
 
 /** The levels that are to be had on the target at hand. */
@@ -185,7 +191,7 @@ export async function inEveryCircumstance(
   const turns = [
     ...rows.map((row) => ({ row, way: Number(row['way'] ?? 0) })),
     ...others.map((way) => ({ row: rows[way % rows.length]!, way })),
-  ].filter(({ row }) => row['moment'] === moment);
+  ].filter(({ row }) => (row['moment'] ?? moment) === moment);
   const take = async ({ row, way }: (typeof turns)[number]): Promise<void> => {
     await ask({ row, ground, plain: plainRequest(ground, row, kit.target.headers) }, way);
     kit.ledger.looked(rule.name, roomOf(rule), row);
@@ -202,18 +208,22 @@ export async function inEveryCircumstance(
 async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
   const ways = await rule.ways(kit);
   await inEveryCircumstance(kit, rule, moment, ways.length, async ({ row, plain, ground }, way) => {
-    const { alter, judge } = ways[way]!;
-    const request = await altered(rule, row, plain, ground, alter);
     const alone = row['company'] === ALONE;
+    const put = async ({ id = rule.id, alter, judge }: Way): Promise<NewFinding | undefined> => {
+      const request = await altered(rule, row, plain, ground, alter);
+      const exchange = readable(await kit.send(request, { alone }));
+      kit.ledger.check(id);
+      if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
+      const mismatch = judge(exchange);
+      const varied = Object.keys(roomOf(rule));
+      return mismatch && { id, cause: rule.name, mismatch, exchange, judge, varied };
+    };
     if (rule.servedBefore) await kit.send(plain, { alone });
-    const exchange = readable(await kit.send(request, { alone }));
-    kit.ledger.check(rule.id);
-    if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
-    const mismatch = judge(exchange);
-    if (!mismatch) return;
+    const failed = await put(ways[way]!);
+    if (!failed) return;
     // Circumstances that are not served at all are another requirement's failure.
     if (!rule.unserved && (await kit.send(plain)).status !== 200) return;
-    kit.fail({ id: rule.id, cause: rule.name, mismatch, exchange, judge, varied: Object.keys(roomOf(rule)) });
+    kit.fail((rule.simplest && (await put(rule.simplest(kit)))) ?? failed);
   });
 }
 
@@ -237,15 +247,15 @@ async function altered(
 export const titleIn = (moment: Moment, title: string): string =>
   moment === MOMENTS[0] ? title : `${title}, ${moment}`;
 
-/** A rule as two checks: one where its section stands, one after everything else. */
+/** A rule as two checks, one where its section stands, one after everything else; a late one as the second alone. */
 export function checksOf(rule: Rule): readonly Check[] {
-  const { id, alsoIds = [], name, precondition = 'page' } = rule;
-  return MOMENTS.map((moment) => ({
+  const { id, alsoIds = [], name, precondition = 'page', isLate = false } = rule;
+  return MOMENTS.slice(isLate ? 1 : 0).map((moment) => ({
     ids: [id, ...alsoIds],
-    title: titleIn(moment, name),
+    title: isLate ? name : titleIn(moment, name),
     needs: precondition,
     access: moment === MOMENTS[0] ? 'reads' : 'reads late',
-    isSupplement: moment !== MOMENTS[0],
+    isSupplement: !isLate && moment !== MOMENTS[0],
     run: (kit) => askRule(kit, rule, moment),
   }));
 }

@@ -1,0 +1,97 @@
+/**
+ * Guards against guessing in front of the target (fail2ban, a WAF): they answer 403 in their own words to what was served
+ * before.
+ */
+import type { Clock } from '../clock.ts';
+import { TargetGuarded } from '../errors.ts';
+import { isPlain, type Exchange, type RequestOut } from './exchange.ts';
+import { isSame } from './failures.ts';
+import { stringsIn } from './json.ts';
+
+/** A guard is looked at after 0.5, 1, 2 … 16, 16, 16 s: a window of a minute comes to its end in it. */
+const PROBES = 8;
+const LONGEST_PAUSE_MS = 16_000;
+/** A request that meets a guard as often is what it guards against. */
+const MEETINGS = 3;
+
+/** A 403 that is not the one of section 7.2. */
+const isGuards = ({ status, json }: Exchange): boolean =>
+  status === 403 && !stringsIn(json).includes('forbidden');
+
+const pathOf = ({ url }: RequestOut): string => url.split('?')[0]!;
+
+const keysOf = (request: RequestOut): string[] => [
+  ...(request.authorization.kind === 'client' ? [request.authorization.client] : []),
+  pathOf(request),
+  'any',
+];
+
+export interface GuardOptions {
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+  /** Sends a request once, whatever is answered. */
+  readonly probe: (request: RequestOut) => Promise<Exchange>;
+}
+
+export class Guards {
+  /** By path and by client: the first request that was served, and the latest. */
+  private readonly served = new Map<string, readonly [RequestOut, RequestOut]>();
+  /** By path: whether its guard lets requests through again. */
+  private readonly running = new Map<string, Promise<boolean>>();
+  private refusedTokens = 0;
+  private wereOn = false;
+
+  constructor(private readonly options: GuardOptions) {}
+
+  get areOn(): boolean {
+    return this.running.size > 0;
+  }
+
+  note({ request, status }: Exchange): void {
+    const { channel, offPath } = request;
+    if (channel !== 'rest') return;
+    if (status === 401) this.refusedTokens++;
+    if (status !== 200 || offPath) return;
+    for (const key of keysOf(request)) this.served.set(key, [this.served.get(key)?.[0] ?? request, request]);
+  }
+
+  /**
+   * Waits out a guard; true where the request is to be sent again. Throws TargetGuarded. One request that is refused by
+   * itself is no guard's: another one that was served before is refused as well.
+   */
+  async isLetThrough(refused: Exchange, attempt: { guards: number }): Promise<boolean> {
+    const { request } = refused;
+    if (request.channel !== 'rest' || request.provoked || !isPlain(request) || !isGuards(refused))
+      return false;
+    for (const key of keysOf(request)) {
+      const other = this.served.get(key)?.find((known) => !isSame(known, request));
+      if (!other || !isGuards(await this.options.probe(other))) continue;
+      this.wereOn = true;
+      if (attempt.guards++ < MEETINGS && (await this.isOver(other))) return true;
+      throw new TargetGuarded(
+        `403 without the code forbidden to what was served before, after ${this.refusedTokens} refused tokens: a guard (fail2ban, a WAF) keeps the kit out; exempt its address for the run`,
+      );
+    }
+    // The guard may have let go between the refusal and the look at it.
+    return this.wereOn && attempt.guards++ === 0;
+  }
+
+  /** One look for all requests that meet the same guard; one that did not end is not waited for again. */
+  private isOver(served: RequestOut): Promise<boolean> {
+    const path = pathOf(served);
+    const running = this.running.get(path) ?? this.wait(served);
+    this.running.set(path, running);
+    return running;
+  }
+
+  private async wait(served: RequestOut): Promise<boolean> {
+    const { clock, signal, probe } = this.options;
+    for (let probes = 0; probes < PROBES; probes++) {
+      await clock.sleep(Math.min(500 * 2 ** probes, LONGEST_PAUSE_MS), signal);
+      if (isGuards(await probe(served))) continue;
+      this.running.delete(pathOf(served));
+      return true;
+    }
+    return false;
+  }
+}

@@ -1,0 +1,64 @@
+/** Guards against guessing: after forty refused tokens within ten seconds, whoever sent them is kept out for a while. */
+import { isScreenings, middleware } from '../run/alter.ts';
+import { errorAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
+import type { Variant } from './variant.ts';
+
+const REFUSED_AT_MOST = 40;
+const WITHIN_MS = 10_000;
+const BAN_MS = 2_000;
+
+const guard = (
+  name: string,
+  refuse: () => ServiceAnswer,
+  whose: (request: ServiceRequest) => string = () => 'address',
+): Variant => ({
+  name,
+  server: middleware(() => {
+    const known = new Map<string, { refusedAtMs: number[]; untilMs: number }>();
+    return async (request, next) => {
+      if (!isScreenings(request)) return next(request);
+      const kept = known.get(whose(request)) ?? { refusedAtMs: [], untilMs: 0 };
+      known.set(whose(request), kept);
+      if (Date.now() < kept.untilMs) return refuse();
+      const answer = await next(request);
+      if (answer.status !== 401) return answer;
+      kept.refusedAtMs = [...kept.refusedAtMs.filter((atMs) => atMs > Date.now() - WITHIN_MS), Date.now()];
+      if (kept.refusedAtMs.length >= REFUSED_AT_MOST)
+        known.set(whose(request), { refusedAtMs: [], untilMs: Date.now() + BAN_MS });
+      return answer;
+    };
+  }),
+});
+
+const blocked = (): ServiceAnswer => ({
+  status: 403,
+  headers: [['content-type', 'text/html']],
+  body: '<h1>403 Forbidden</h1>',
+});
+
+/** The connection closes before any octet of an answer. */
+const reset = (): ServiceAnswer => ({
+  status: 200,
+  headers: [],
+  body: (async function* () {
+    yield* [];
+    throw new Error('refused by the guard');
+  })(),
+});
+
+const tenantOf = ({ path }: ServiceRequest): string =>
+  /tenants\/([^/]+)/.exec(path)?.[1]?.toLowerCase() ?? '';
+
+export const html: readonly Variant[] = [guard('40 refused tokens in ten seconds: 403 with HTML', blocked)];
+export const resets: readonly Variant[] = [
+  guard('40 refused tokens in ten seconds: connections close', reset),
+];
+export const throttles: readonly Variant[] = [
+  guard('40 refused tokens in ten seconds: 429', () => {
+    const answer = errorAnswer(429, 'rate_limited', 'too many refused tokens');
+    return { ...answer, headers: [...answer.headers, ['retry-after', '2']] };
+  }),
+];
+export const perTenant: readonly Variant[] = [
+  guard('40 refused tokens in ten seconds on the path of a tenant: 403 with HTML there', blocked, tenantOf),
+];
