@@ -1,0 +1,49 @@
+/** A guard in front of the target is waited out, or named. */
+import { expect, test } from '@playwright/test';
+import type { Clock } from '../clock.ts';
+import { exchangeOf, type Exchange, type RequestOut } from './exchange.ts';
+import { Guards } from './guards.ts';
+
+const requestOf = (query: string): RequestOut => ({
+  channel: 'rest',
+  method: 'GET',
+  url: `http://target.example/v1/tenants/t/screenings?${query}`,
+  headers: {},
+  authorization: { kind: 'none' },
+});
+
+const answer = (request: RequestOut, status: number, text = ''): Exchange =>
+  exchangeOf({ seq: 1, request, status, headers: [], text, startedAtMs: 0, durationMs: 1 });
+
+/** A guard that is on for so many milliseconds, and how long was waited. */
+function guarded(forMs: number): { guards: Guards; waited: () => number } {
+  let nowMs = 0;
+  const clock: Clock = { now: () => nowMs, sleep: async (ms) => void (nowMs += ms) };
+  const probe = async (request: RequestOut): Promise<Exchange> =>
+    answer(request, nowMs < forMs ? 403 : 200, '<h1>Forbidden</h1>');
+  const guards = new Guards({ clock, probe });
+  guards.note(answer(requestOf('a'), 200));
+  return { guards, waited: () => nowMs };
+}
+
+test('waits until what was served before is served again', async () => {
+  const { guards, waited } = guarded(10_000);
+  const refused = answer(requestOf('b'), 403, '<h1>Forbidden</h1>');
+  expect(await guards.isLetThrough(refused, { guards: 0 })).toBe(true);
+  expect(waited()).toBe(15_500);
+});
+
+test('names a guard that stays for longer than a minute, and does not wait for it again', async () => {
+  const { guards, waited } = guarded(Infinity);
+  const refused = answer(requestOf('b'), 403, '<h1>Forbidden</h1>');
+  for (let met = 0; met < 2; met++)
+    await expect(guards.isLetThrough(refused, { guards: 0 })).rejects.toThrow(/a guard .*keeps the kit out/);
+  expect(waited()).toBeLessThan(65_000);
+});
+
+test('leaves a 403 alone that has the documented code, or that one request alone is answered', async () => {
+  const { guards } = guarded(Infinity);
+  const documented = answer(requestOf('b'), 403, '{"code":"forbidden"}');
+  expect(await guards.isLetThrough(documented, { guards: 0 })).toBe(false);
+  expect(await guarded(0).guards.isLetThrough(answer(requestOf('b'), 403), { guards: 0 })).toBe(false);
+});
