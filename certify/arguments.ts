@@ -9,7 +9,7 @@ import { shellWord } from '../engine/run/evidence/shell.ts';
 import { KIT_VERSION } from '../engine/package.ts';
 import { UsageError } from '../engine/errors.ts';
 
-/** What else than certifying the command does. */
+/** Modes in which the command does not certify. */
 export type Mode = 'list' | 'explain' | 'init' | 'check-target';
 
 export interface Arguments {
@@ -66,7 +66,7 @@ const seconds =
     return value;
   };
 
-/** What a variable that is not set leaves of it is nobody's wish. */
+/** An unset variable leaves an empty value, which is not meant as one. */
 function named(text: string): string {
   if (text === '') throw new InvalidArgumentError('it is empty.');
   return text;
@@ -114,7 +114,7 @@ function command(): Command {
     .option('--seed <number>', 'replays the same random cases', whole(0, LARGEST_SEED))
     .option(
       '--max-requests <number>',
-      `at most so many requests (default ${DEFAULTS.maxRequests})`,
+      `request budget of the run (default ${DEFAULTS.maxRequests})`,
       whole(1, 10_000_000),
     )
     .option(
@@ -124,7 +124,7 @@ function command(): Command {
     )
     .option(
       '--concurrency <number>',
-      `checks side by side (default ${CONCURRENCY}; 1: request by request)`,
+      `concurrency limit of checks (default ${CONCURRENCY}; 1: request by request)`,
       whole(1, 64),
     )
     .option('--timeout <seconds>', `of one request (default ${DEFAULTS.timeoutMs / 1000})`, seconds(3600))

@@ -89,7 +89,7 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
   return redactReport(report, redactor);
 }
 
-/** What rules were not asked in; rules that lack the same go together. */
+/** The combinations that rules were not tried in; rules with the same gaps are grouped. */
 function notLookedAt({ notLookedAt: open }: Ledger): Report['evidence']['notLookedAt'] {
   const rules = new Map<string, { rules: string[]; circumstances: string[] }>();
   for (const [rule, pairs] of open) {
@@ -123,7 +123,7 @@ function resultOf(
   if (facts.selection && !facts.selection.includes(id)) {
     return { ...common, status: 'untested', reason: 'not selected (--only)', failures: [] };
   }
-  // What is told of a breach says more than what is only worth knowing, and a plain request more than an odd one.
+  // A violation comes before an observation, and a baseline request before an unusual one.
   const rank = ({ warning, varied }: Finding): number => (warning ? 2 : 0) + (varied ? 1 : 0);
   const found = ledger.findings.filter((finding) => finding.id === id).sort((a, b) => rank(a) - rank(b));
   if (found.length > 0) {
@@ -150,7 +150,7 @@ function resultOf(
 
 function untestedReason(outcomes: Ledger['outcomes'], checks: number, facts: RunFacts): string | undefined {
   const required = outcomes.filter(({ isSupplement }) => !isSupplement);
-  // What a check had seen until its share of a budget was spent counts.
+  // Results until the check's budget was exhausted count.
   const untested = required.find(
     ({ state, shareSpent }) => state === 'untested' && !(shareSpent && checks > 0),
   );
@@ -165,7 +165,7 @@ function classOf(results: readonly RequirementResult[]): 'exercised' | 'partly' 
   return exercised === results.length ? 'exercised' : 'partly';
 }
 
-/** What could not be exercised because something else failed says so: once that is mended, it can be. */
+/** A requirement that was untested because another failed names that failure. */
 function becauseOfOthers(
   results: readonly RequirementResult[],
   { outcomes }: Ledger,
@@ -189,7 +189,7 @@ function becauseOfOthers(
   });
 }
 
-/** What the probes of a requirement took, each shared evenly among its requirements. */
+/** Duration of the probes of a requirement; a probe of several requirements is shared evenly among them. */
 const timeOf = (id: RequirementId, { outcomes }: Ledger): number =>
   Math.round(
     outcomes

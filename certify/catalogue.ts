@@ -33,7 +33,7 @@ const NEEDS: Readonly<Record<Requirement['class'], string>> = {
 };
 
 /**
- * What a requirement says, what it needs, how it is tried, where to look; or what a known mistake is, why it happens
+ * Describes a requirement (text, needs, tests, where to look), or a known kind of mistake: what it is, why it happens
  * and how it is mended. Throws a UsageError.
  */
 export function explain(name: string, columns = 80): string {

@@ -33,7 +33,7 @@ const statementSchema = z.object({
     passedTests: z.array(z.string()),
     warnedTests: z.array(z.string()),
     failedTests: z.array(z.string()),
-    // What the predicate has no member of its own for.
+    // The predicate has no member of its own for these.
     screenings: z.object({
       verdict: z.enum(['conformant', 'non-conformant', 'incomplete']),
       target: z.object({ name: z.string(), baseUrl: z.string(), authUrl: z.string() }),
@@ -110,7 +110,7 @@ export function readKey(text: string, label: string, kind: 'private' | 'public')
     throw new UsageError(`${label}: not a JWK of a key pair, as npm run keys makes them`);
   if (kind === 'private' && key.d === undefined) throw new UsageError(`${label}: a public key cannot sign`);
   if (kind === 'public' && key.d !== undefined)
-    throw new UsageError(`${label}: a private key, which is for whoever signs alone; give the public one`);
+    throw new UsageError(`${label} is a private key, which only the signer may hold; give the public key`);
   return key;
 }
 

@@ -26,7 +26,7 @@ export interface Progress {
   readonly done: number;
   /** The check that begins now; undefined at the end. */
   readonly check?: Check | undefined;
-  /** What has been confirmed since the last call. */
+  /** Findings that were confirmed since the last call. */
   readonly findings: readonly Finding[];
   /** How many requests have been sent by now: it moves within a check too. */
   readonly requests: () => number;
@@ -34,17 +34,17 @@ export interface Progress {
   readonly waitedMs: () => number;
 }
 
-/** Checks that run side by side, where they don't disturb one another. */
+/** Concurrency limit of checks that do not disturb one another. */
 export const CONCURRENCY = 4;
-/** Requests under way at once, for each of them. */
+/** Concurrency limit of the requests of each check. */
 const REQUESTS_EACH = 3;
 
 export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>> {
-  /** Checks side by side, at most; with 1 each request waits for the one before. Default 4. */
+  /** Concurrency limit of checks; with 1 each request waits for the one before. Default 4. */
   readonly concurrency?: number | undefined;
   /** Requirement ids; all where absent. */
   readonly only?: readonly RequirementId[] | undefined;
-  /** What to begin with. */
+  /** The knowledge to start with. */
   readonly first?: readonly string[] | undefined;
   /** Default: every test of specs and properties. */
   readonly checks?: readonly Check[];
@@ -158,7 +158,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   const runLane = async (lane: Lane): Promise<void> => {
     for (const check of lane) await run(check);
   };
-  // What all checks rest on is nobody's share.
+  // Preconditions of all checks are not charged to any check's budget.
   if (budget !== undefined) await soonEnded(foundation(kit), signal);
   for (const stage of stagesOf(checks, budget, ({ title }) => kit.ledger.isCutShort(title))) {
     const stageChecks = stage();
@@ -184,7 +184,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   });
 }
 
-/** What most checks rest on. */
+/** Preconditions that most checks share. */
 async function foundation(kit: Kit): Promise<void> {
   const { data } = await preconditionsOf(kit);
   if (!data) await pagesOfEverySize(kit).catch(() => undefined);
@@ -208,7 +208,7 @@ function endOf({ signal, deadlineMs = DEFAULT_DEADLINE_MS }: CertifyOptions): Di
 /** How long a check may take to notice that the run is over: it may be healing what it broke. */
 const GRACE_MS = 3_000;
 
-/** What is under way when the run is interrupted is waited for, but not for long. */
+/** When the run is interrupted, requests in flight get a short time to finish. */
 async function soonEnded<T>(running: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const over = new AbortController();
   const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort', { signal: over.signal });

@@ -1,4 +1,4 @@
-/** What changed since an earlier run (`--baseline`), and whether known failures are as they were noted (`--known-failures`). */
+/** The comparison with an earlier run (`--baseline`), and whether known failures are as noted (`--known-failures`). */
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { UsageError } from '../engine/errors.ts';
@@ -6,7 +6,7 @@ import { REQUIREMENTS } from '../engine/requirements.ts';
 import { nearest } from '../engine/target/usage.ts';
 import type { Changes, KnownFailure, Report, Status } from './report.ts';
 
-/** What is read of an earlier report: another version of the kit may have written the rest. */
+/** The members read from an earlier report; another version of the kit may have written the rest. */
 const baselineSchema = z.object({
   startedAt: z.string(),
   target: z.object({ name: z.string(), baseUrl: z.string() }),
@@ -64,7 +64,7 @@ export async function readKnownFailures(path: string): Promise<KnownFailures> {
 const isBroken = (status: Status | undefined): boolean => status === 'fail' || status === 'warn';
 const isExercised = (status: Status | undefined): boolean => isBroken(status) || status === 'pass';
 
-/** What is new against the baseline. What this run was not asked for (`--only`) has not changed. */
+/** Differences from the baseline. Requirements outside `--only` count as unchanged. */
 export function changesSince(baseline: Baseline, { requirements, selection, target }: Report): Changes {
   const before = new Map<string, Status>(baseline.requirements.map(({ id, status }) => [id, status]));
   const now = requirements.filter(({ id }) => !selection || selection.includes(id));

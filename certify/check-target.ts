@@ -12,7 +12,7 @@ import { secretsOf, type Target } from '../engine/target/target.ts';
 import { kitOptions } from './certify.ts';
 import { visible } from './render/markup.ts';
 
-/** What each class lacks; undefined where it would be exercised. */
+/** What to supply for each class; undefined where it would be exercised. */
 function lackOf({
   clients,
   events,

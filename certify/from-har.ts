@@ -10,7 +10,7 @@ import { kitOptions, type CertifyOptions } from './certify.ts';
 import type { Recording } from './har.ts';
 import type { Report } from './report.ts';
 
-/** What a recording can't show: what the clock says now, what asking again says, what the octets were. */
+/** Requirements that a recording cannot show: the current time, repeated requests, the octets of bodies. */
 const NOT_FROM_RECORDS: ReadonlySet<RequirementId> = new Set<RequirementId>([
   '2.1-expires_in',
   '2.1-expires_in-3600',

@@ -12,7 +12,7 @@ import type { Report, Status } from './report.ts';
 const RUNS_SHOWN = 30;
 const KEPT = /^\d{4}-\d{2}-\d{2}T[\d-]+Z\.json$/;
 
-/** What history shows of a run. */
+/** The figures of a run that history shows. */
 export type Night = Pick<Report, 'startedAt' | 'verdict'> & {
   readonly requirements: readonly { readonly id: string; readonly status: Status }[];
 };

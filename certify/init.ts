@@ -6,11 +6,11 @@ import { TARGET_SCHEMA_URL } from './schemas.ts';
 
 /** Whole lines of comment may stand in a target file. */
 const EXAMPLE = `{
-  // What each member is for; editors complete from it. Whole lines of comment are allowed.
+  // The schema describes each member; editors complete from it. Lines that begin with // are comments.
   "$schema": ${JSON.stringify(TARGET_SCHEMA_URL)},
   // Stands on the certificate.
   "name": "Acme screenings 2.3",
-  // What /v1/tenants/… and /oauth/token are appended to.
+  // /v1/tenants/… and /oauth/token are appended to these addresses.
   "baseUrl": "https://api.acme.example/api",
   "authUrl": "https://auth.acme.example",
   "clients": {

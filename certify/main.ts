@@ -34,7 +34,7 @@ import { prepareDirectory, prepareFile, writeAtomically, writeReport } from './r
 import type { Report } from './report.ts';
 import { reasons } from './watch.ts';
 
-/** See the README: only 1 blames the target, only 0 is green. */
+/** See the README: only 1 reports a fault of the target, only 0 is green. */
 const EXIT = { conformant: 0, 'non-conformant': 1, usage: 2, incomplete: 3, kit: 4 } as const;
 
 // Left to itself, the heap grows to four times what is needed before anything is thrown away.
@@ -49,7 +49,7 @@ onToldToEnd((why) => {
   interruption.abort('interrupted');
 });
 
-// Whoever read along is gone: the report is written all the same.
+// The reader of the pipe has ended; the report is still written.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 process.exitCode = await main().catch((error: unknown) => {
@@ -103,7 +103,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** What a run needs beside the target. */
+/** Options of a run besides the target. */
 interface Session {
   readonly args: Arguments;
   readonly seed: number;
@@ -208,7 +208,7 @@ async function readSigningKey(path: string): Promise<JWK> {
   return readKey(text, `--sign: ${path}`, 'private');
 }
 
-/** The package leaves what only the reference server needs to whoever wants it. */
+/** The package leaves the reference server's dependencies to its users. */
 function withoutPackages(error: unknown): never {
   const missing = missingPackage(error);
   if (!missing) throw error;
@@ -217,7 +217,7 @@ function withoutPackages(error: unknown): never {
   );
 }
 
-/** What else than certifying the command does. */
+/** Runs the modes in which the command does not certify. */
 async function other(args: Arguments): Promise<number> {
   const { mode, explain: id, target = 'target.json' } = args;
   const out = process.stdout;
@@ -256,7 +256,7 @@ async function targetOf(
   }
 }
 
-/** What the flags say, as a target file would. */
+/** The target that the flags describe, in the form of a target file. */
 function described({ baseUrl, authUrl, clientId }: Arguments): unknown {
   return {
     baseUrl,

@@ -10,7 +10,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   'repeated-parameter': 'How is a repeated query parameter answered?',
   'leap-second': 'How is second 60 answered?',
   'path-not-a-uuid': 'How is a path tenant that is no UUID answered?',
-  'unknown-tenant': 'How is the path of a tenant that nobody has answered?',
+  'unknown-tenant': 'How is the path of an unknown tenant answered?',
   'scope-subset': 'What does a request for a known and an unknown scope get?',
   'json-token-request': 'How is a token request in JSON answered?',
   head: 'How is HEAD answered?',

@@ -8,7 +8,7 @@ import {
 
 export type { ReferenceServer };
 
-/** Met when it is looked for, at little cost; in the way of nobody else: more than a run asks for on the whole. */
+/** Low enough to be reached by the probe, high enough not to reject any other request of a run. */
 const RATE_LIMIT = { limit: 160, windowMs: 500, algorithm: 'token-bucket', burst: 270 } as const;
 
 /** `directory` holds what it writes: its events. */

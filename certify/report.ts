@@ -115,7 +115,7 @@ export const reportSchema = z.object({
 export type Status = z.infer<typeof statusSchema>;
 export type Verdict = z.infer<typeof verdictSchema>;
 export type RequirementResult = DeepReadonly<z.infer<typeof requirementSchema>>;
-/** What was seen of a behaviour that the specification leaves open. */
+/** Observed behaviour that the specification leaves open. */
 export type Observation = DeepReadonly<z.infer<typeof observationSchema>>;
 /** A kind of mistake that breaks a requirement. */
 export type Likeness = DeepReadonly<z.infer<typeof likenessSchema>>;

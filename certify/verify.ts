@@ -13,7 +13,7 @@ const at = calledFrom('verify');
 const command = new Command(commandName('verify'))
   .description('Checks a signed certificate: its signature, and that the report is the one it speaks of.')
   .argument('<certificate>', 'certificate.jws')
-  .requiredOption('--key <file>', 'public key of whoever certified (a JWK)')
+  .requiredOption('--key <file>', 'public key of the certifier (a JWK)')
   .option('--report <file>', 'report.json that came with it')
   .version(KIT_VERSION)
   .addHelpText('after', '\nExit status: 0 it holds (whatever the verdict), 1 it does not, 2 wrong usage')

@@ -1,5 +1,5 @@
 /**
- * What failed, by cause: each failure that follows from no other is a cause of its own, with what follows from it and
+ * The failures by cause: each failure that follows from no other is a cause of its own, with its consequences and
  * the mistakes that break its requirement most often.
  */
 import type { Diagnosis, RequirementResult } from '../report.ts';
@@ -62,7 +62,7 @@ export function causesOf(evidence: Evidence): string[][] {
 }
 const EDGE = /^4\.2-(from-inclusive|to-exclusive|r1-.*)$/;
 
-/** What is wrong in a member of an answer goes first, then what breaks most; what is only recommended, last. */
+/** A mismatch in a member of an answer comes first, then the cause with most consequences; a SHOULD comes last. */
 const weightOf = (findings: readonly string[], evidence: Evidence): number =>
   findings.length +
   (findings.some((id) => isOfMember(evidence.get(id)!)) ? 100 : 0) -

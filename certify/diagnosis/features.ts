@@ -1,5 +1,5 @@
 /**
- * What a failure looks like, in a small vocabulary: which part of the answer is wrong and how, what was asked, in
+ * Features of a failure, in a small vocabulary: which part of the answer is wrong and how, what was requested, in
  * which circumstances. Numbers, names, times and addresses are left out, so that the same mistake looks the same
  * on other data and elsewhere.
  */
@@ -10,10 +10,10 @@ import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import type { RequirementResult } from '../report.ts';
 
 export type Features = ReadonlySet<string>;
-/** What is broken, each requirement with its features. */
+/** The broken requirements with their features. */
 export type Evidence = ReadonlyMap<string, Features>;
 
-/** What is wrong is a member of an answer, or a part of its next: not what it selects. */
+/** The mismatch is in a member of an answer or in a part of its next, not in the selected items. */
 export const OF_MEMBER = 'a member of the answer';
 export const isOfMember = (features: ReadonlySet<string>): boolean => features.has(OF_MEMBER);
 
@@ -22,7 +22,7 @@ export const SAME_ANSWER = 'the same answer breaks ';
 /** How it happened to be asked: the probes and laws try many ways. */
 export const HAPPENED =
   /^asked with (?:from_id|pageSize 1(?:000)?|a path in upper case|Authorization: Bearer \$TOKEN)$/;
-/** What the kit expected, in its own words. */
+/** The kit's expectation, as a message. */
 export const WANTED = 'wanted: ';
 const MEMBER = [
   ...['next', 'from', 'to', 'pageSize', 'from_id', 'links', 'items', 'id', 'tenantId', 'testTime'],
@@ -146,7 +146,7 @@ const isFine = ({ message, request }: Failure): boolean =>
   /\.\d{7}/.test(`${message} ${request}`.replaceAll(/(\.\d{6})0+(?!\d)/g, '$1'));
 const FINER = 'shows below a microsecond';
 
-/** What made the body of a refusal, where its form tells. */
+/** The component that wrote the body of an error, where its form tells. */
 function bodyFeatures(response: string): string[] {
   if (!/^[45]\d\d /.test(response)) return [];
   const body = response.slice(4);

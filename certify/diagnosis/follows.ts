@@ -8,12 +8,12 @@ import { HAPPENED, SAME_ANSWER, WANTED, type Evidence, type Features } from './f
 interface Consequence {
   readonly cause: RegExp;
   readonly follow: RegExp;
-  /** What the cause has to be broken in: its own probes, and not what is only seen on the way. */
+  /** The cause has to be broken in its own probes, not only in exchanges of others. */
   readonly said?: readonly RegExp[];
-  /** What the features of the cause, and of the follower, have to show. */
+  /** Features that the cause, and the consequence, must show. */
   readonly has?: RegExp;
   readonly shows?: RegExp;
-  /** What does not follow: where this was expected, or shows. */
+  /** Exceptions: no consequence where this was expected, or shows. */
   readonly but?: RegExp;
   readonly except?: RegExp;
 }
@@ -21,7 +21,7 @@ interface Consequence {
 const ITEM = /^item # at TIME$/;
 const NOT_ITEM = /^not item # at TIME$/;
 const LATE = /^no item at or after/;
-/** What a walk or a window returns, which is wrong wherever the pages are. */
+/** Requirements about the items that a traversal or a window returns. */
 const RETURNED =
   /^(2\.4-(next|full-pages|next-no-empty-page)|4\.2-(from-inclusive|to-exclusive|window|offsets|fractions|fractions-finer|lowercase|from_id|r1-.*|r5-.*))$/;
 const WALKED = /^(2\.4-(next|full-pages|next-no-empty-page)|4\.2-(window|from_id|r5-.*))$/;
@@ -110,7 +110,7 @@ const CONSEQUENCES: readonly Consequence[] = [
     has: /^answered 2/,
     shows: /^code invalid_time_range/,
   },
-  // What a page of a window lacks, whatever its edges are, is the window's.
+  // An item missing from a page belongs to the window, not to its edges.
   { cause: /^4\.2-window$/, follow: /^4\.2-from-inclusive$/, but: ITEM },
   // No item lies in a window that ends before it begins.
   { cause: /^4\.2-r2-inverted$/, follow: /^4\.2-window$/, but: /^(item #|both)/ },
@@ -249,7 +249,7 @@ const OWN: Readonly<Record<string, RegExp>> = {
 export const isLimited = (id: string, features: ReadonlySet<string>): boolean =>
   [...features].some((feature) => feature.startsWith('only ') && !OWN[id]?.test(feature));
 
-/** What every answer is held against, whatever was asked. */
+/** Requirements that every exchange is judged by. */
 const isOfAnswers = (id: string): boolean => id.startsWith('2.');
 
 const isOddlyAsked = (features: ReadonlySet<string>): boolean =>

@@ -3,7 +3,7 @@ import { requirement, type RequirementId } from '../../engine/requirements.ts';
 import { isOfMember, WANTED, type Evidence } from './features.ts';
 import { followsFrom, hasSeveralEdgesWrong, isLimited, refusalOfValid } from './follows.ts';
 
-/** What it counts against a requirement that it follows from another. */
+/** Penalty of a candidate root that follows from another requirement. */
 const FOLLOWS = 2;
 /** That it shows over items and pages, where a member of one answer is wrong. */
 const INDIRECT = 1;
@@ -42,7 +42,7 @@ export function rootFirst(part: Evidence): string[] {
 
 export const isRecommended = (id: string): boolean => requirement(id as RequirementId).level === 'SHOULD';
 
-/** What each code of a refusal is about. */
+/** The subject of each error code. */
 const ABOUT: Readonly<Record<string, RegExp>> = {
   invalid_time_range: /^4\.2-(from-|to-|window|offsets|fractions|lowercase|r[12]-)/,
   page_size_out_of_range: /^4\.2-pageSize/,
@@ -65,7 +65,7 @@ function named(id: string, part: Evidence): number {
     if (ABOUT[one]?.test(id)) sum += 1;
     else if (ABOUT[one] && Object.values(ABOUT).some((about) => about.test(id))) sum -= 1;
   }
-  // What should be refused is served, and what should be served is refused with the code that this one wanted.
+  // An invalid request is served, and a valid one is rejected with the code that the invalid one should have had.
   const served = features.some((feature) => feature.startsWith('answered 2'));
   if (served && [...part.values()].flatMap(codesOfValid).some(wants)) sum += 2;
   return sum;

@@ -1,4 +1,4 @@
-/** What failed, by cause: the root with what it was seen by, what follows from it, and the kinds of mistake that break it. */
+/** The failures by cause: the root with its evidence, its consequences, and the kinds of mistake that break it. */
 import type { Diagnosis, Report } from '../report.ts';
 import { messageLines, type EvidenceLine } from './facts.ts';
 

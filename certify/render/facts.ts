@@ -1,4 +1,4 @@
-/** What every rendering of a report says: counted, worded and ordered here once. */
+/** Counts, words and order that all report formats share. */
 import type { RequirementClass } from '../../engine/requirements.ts';
 import { walkPictureText } from './walk-picture.ts';
 import type { Failure, Report, RequirementResult, Status, Verdict } from '../report.ts';
@@ -64,7 +64,7 @@ export function counts(results: readonly Pick<RequirementResult, 'status'>[]): C
   return counted;
 }
 
-/** What the run was asked for: all requirements, or the selection of `--only`. What was left out is not untested. */
+/** The selection: all requirements, or those of `--only`. Requirements outside it are not untested. */
 export const selected = ({ requirements, selection }: Report): readonly RequirementResult[] =>
   selection
     ? requirements.filter(({ id, section }) => selection.includes(id) || selection.includes(section))
@@ -107,7 +107,7 @@ export function sections(all: readonly RequirementResult[]): readonly Section[] 
   }));
 }
 
-/** What each requirement class came to, and how many of its requirements came to what. */
+/** The status of each requirement class, with counts by status. */
 export function classes(report: Report): readonly {
   readonly name: RequirementClass;
   readonly state: 'exercised' | 'partly' | 'untested';
@@ -140,7 +140,7 @@ export function untestedByReason(
   return [...idsByReason].map(([reason, ids]) => ({ reason, ids }));
 }
 
-/** What limits the verdict, where `--only` was given. A section of which all is selected goes by its number. */
+/** The selection that limits the verdict (`--only`). A section that is selected as a whole is named by its number. */
 export function selectionText(report: Report): string | undefined {
   const { selection } = report;
   if (!selection) return undefined;
@@ -152,7 +152,7 @@ export function selectionText(report: Report): string | undefined {
   return `This run was limited to ${names.join(', ')}: the verdict speaks of this selection alone.`;
 }
 
-/** What changed, one line each: since the baseline, and among the known failures. */
+/** Changes since the baseline and among the known failures, one line each. */
 export function changesText({
   changes,
   knownFailures = [],
@@ -181,7 +181,7 @@ export const number = (value: number): string => value.toLocaleString('en-US');
 export const nameInWords = (name: string): string =>
   name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-/** What the run saw, and how many cases each law: `pages 971, longest walk pages 350`. */
+/** Counts of what the run saw, and of the cases of each property: `pages 971, longest walk pages 350`. */
 export const numbersText = (values: Readonly<Record<string, number>>): string =>
   Object.entries(values)
     .map(([name, value]) => `${nameInWords(name)} ${number(value)}`)

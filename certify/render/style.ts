@@ -116,7 +116,7 @@ const sha256 = (text: string): string => `'sha256-${createHash('sha256').update(
 
 export interface Page {
   readonly title: string;
-  /** What stands in `<body>`. */
+  /** The content of `<body>`. */
   readonly body: Markup;
   /** CSS after the shared sheet. */
   readonly style?: string;

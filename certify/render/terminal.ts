@@ -1,4 +1,4 @@
-/** What a run leaves on the terminal: what broke, what could not be tested, the verdict. */
+/** The terminal's summary of a run: failures, untested requirements, verdict. */
 import pc from 'picocolors';
 import type { Report, RequirementResult, Status } from '../report.ts';
 import {
@@ -126,7 +126,7 @@ function listed(
   return [pen.colors.bold(title), ...lines, ''];
 }
 
-/** What failed, by cause: the first thing under the verdict. */
+/** The failures by cause, directly below the verdict. */
 function causes(pen: Pen, report: Report): readonly string[] {
   const { width, colors } = pen;
   return causesOf(report).flatMap(({ root, title, lines }, index) => [

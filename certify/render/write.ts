@@ -106,6 +106,6 @@ export async function writeReport(report: Report, directory: string, key?: JWK):
   return written;
 }
 
-/** What Node says of a system call, without its name. */
+/** Node's message for a failed system call, without the call's name. */
 export const reasonOf = ({ message }: Error): string =>
   message.replace(/, (write|open|rename|mkdir)\b.*$/, '');

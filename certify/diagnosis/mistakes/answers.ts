@@ -31,7 +31,7 @@ SQL: to_char(test_time AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
   {
     name: 'the same screening looks different from answer to answer',
     what: 'Members appear or vanish, or values change in form: null here and left out there, decimals rounded, a field of the data not shown.',
-    why: 'Two versions run side by side, list and detail have serializers of their own, numbers go through floating point.',
+    why: 'Two versions run in parallel, list and detail have serializers of their own, numbers go through floating point.',
     fix: 'One serializer for all answers; keep decimals as decimals.',
     right: `Java: BigDecimal · Python: simplejson(use_decimal=True) · release a new field on all instances together`,
     breaks: '2.3-object-stable',

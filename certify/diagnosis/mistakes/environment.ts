@@ -1,4 +1,4 @@
-/** What is wrong in the environment of an implementation, or in what the kit was told of it. */
+/** Mistakes in the environment of an implementation, or in its target file. */
 import type { Mistake } from './mistake.ts';
 
 export const environment: readonly Mistake[] = [

@@ -1,17 +1,17 @@
 /** One kind of mistake: of an implementation, or in its environment. */
 export interface Mistake {
-  /** What is wrong, in a few words. */
+  /** The mistake in a few words. */
   readonly name: string;
-  /** What it is, and what a client sees of it. */
+  /** Description, with its effect on clients. */
   readonly what: string;
   /** Why it happens, and in which stacks. */
   readonly why: string;
-  /** What to do, in words. */
+  /** The remedy. */
   readonly fix: string;
   /** A query or a snippet of the right way. */
   readonly right: string;
   /** The requirements that it breaks, the most typical first. */
   readonly breaks: string;
-  /** What the failures of such a requirement show where it is rather this kind than another: see features.ts. */
+  /** Features that make this kind more likely than the others of the same requirement: see features.ts. */
   readonly when?: RegExp;
 }

@@ -49,7 +49,7 @@ nanoseconds: a bigint or numeric of nanoseconds beside the text -- PostgreSQL’
   {
     name: 'an inverted window is not refused as one',
     what: 'Where to is earlier than from the answer is an empty page or another error than 400 invalid_time_range, everywhere or after a cursor only.',
-    why: 'The store answers such a window with nothing by itself, so nobody looks; or the bounds are compared as text, with their offsets in it.',
+    why: 'The store answers such a window with nothing by itself, so it is never checked; or the bounds are compared as text, with their offsets in it.',
     fix: 'Compare the two instants before the store is asked, on every kind of request.',
     right: `if (to.isBefore(from)) throw badRequest("invalid_time_range");`,
     breaks: '4.2-r2-inverted',
