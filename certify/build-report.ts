@@ -125,7 +125,9 @@ function resultOf(
   }
   // A violation comes before an observation, and a baseline request before an unusual one.
   const rank = ({ warning, varied }: Finding): number => (warning ? 2 : 0) + (varied ? 1 : 0);
-  const found = ledger.findings.filter((finding) => finding.id === id).sort((a, b) => rank(a) - rank(b));
+  const found = mostDifferent(
+    ledger.findings.filter((finding) => finding.id === id).sort((a, b) => rank(a) - rank(b)),
+  );
   if (found.length > 0) {
     const failures = found
       .slice(0, FAILURES_AT_MOST)
@@ -146,6 +148,14 @@ function resultOf(
   return reason === undefined
     ? { ...common, status: 'pass', failures: [] }
     : { ...common, status: 'untested', reason, failures: [] };
+}
+
+/** The first of each status before the others. */
+function mostDifferent(findings: readonly Finding[]): readonly Finding[] {
+  const status = ({ exchange }: Finding): number | undefined => exchange?.status;
+  const isFirst = (finding: Finding): boolean =>
+    findings.find((other) => status(other) === status(finding)) === finding;
+  return [...findings.filter(isFirst), ...findings.filter((finding) => !isFirst(finding))];
 }
 
 function untestedReason(outcomes: Ledger['outcomes'], checks: number, facts: RunFacts): string | undefined {

@@ -47,6 +47,7 @@ const diagnosisSchema = z
   .object({
     root: text.describe('the requirement that is broken most directly'),
     findings: z.array(text).describe('every requirement of the group, the root first'),
+    failure: count.optional().describe('which failure of the root shows it, where that is not the first'),
     behavesLike: z
       .array(likenessSchema)
       .describe('kinds of mistake that break the root, the most frequent first'),

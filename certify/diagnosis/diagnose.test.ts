@@ -112,6 +112,20 @@ for (const [title, results, expected] of [
     ['7.2-invalid_request 7.2-invalid_time_range', '5-missing', '7.1-body'],
   ],
   [
+    'what is served does not follow from what is refused with another status',
+    [
+      {
+        ...failed('7.2-invalid_request', as422('400 invalid_request')),
+        failures: [
+          as422('400 invalid_request'),
+          'expected 400 invalid_request, got 200 {"items":[]}',
+        ].flatMap((message) => failed('7.2-invalid_request', message).failures),
+      },
+      failed('7.2-invalid_time_range', as422('400 invalid_time_range')),
+    ],
+    ['7.2-invalid_request 7.2-invalid_time_range', '7.2-invalid_request'],
+  ],
+  [
     'a recommendation that explains a MUST comes first',
     [
       failed(

@@ -2,6 +2,7 @@
  * The failures by cause: each failure that follows from no other is a cause of its own, with its consequences and
  * the mistakes that break its requirement most often.
  */
+import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import type { Diagnosis, RequirementResult } from '../report.ts';
 import { evidenceOf, isOfMember, type Evidence } from './features.ts';
 import { areOne, followsFrom, hasSeveralEdgesWrong } from './follows.ts';
@@ -13,21 +14,43 @@ const TOLD_AT_MOST = 3;
 /** Causes in which something failed, the most direct first; empty where nothing did: a warning is no failure. */
 export function diagnose(results: readonly RequirementResult[]): Diagnosis[] {
   const failed = new Set<string>(results.filter(({ status }) => status === 'fail').map(({ id }) => id));
-  const evidence = evidenceOf(results);
-  return causesOf(evidence)
-    .filter((findings) => findings.some((id) => failed.has(id)))
-    .map((findings) => {
-      const root = findings[0]!;
-      const behavesLike = kindsOf(root, evidence.get(root)!)
-        .slice(0, TOLD_AT_MOST)
-        .map(({ name, what, why, fix, right }) => ({
-          name,
-          why: `${what} ${why}`,
-          remedy: `${fix}\n${right}`,
-        }));
-      return { root, findings, behavesLike };
-    });
+  const told = results.map((result) => ({
+    ...result,
+    failures: result.failures.filter((one) => !isServedToo(one, result)),
+  }));
+  const served = results.map((result) => ({
+    ...result,
+    failures: result.failures.filter((one) => isServedToo(one, result)),
+  }));
+  return [told, served].flatMap((part) => {
+    const evidence = evidenceOf(part.filter(({ failures }) => failures.length > 0));
+    return causesOf(evidence)
+      .filter((findings) => findings.some((id) => failed.has(id)))
+      .map((findings) => diagnosisOf(findings, evidence, part === served ? results : []));
+  });
 }
+
+function diagnosisOf(
+  findings: string[],
+  evidence: Evidence,
+  results: readonly RequirementResult[],
+): Diagnosis {
+  const root = findings[0]!;
+  const behavesLike = kindsOf(root, evidence.get(root)!)
+    .slice(0, TOLD_AT_MOST)
+    .map(({ name, what, why, fix, right }) => ({ name, why: `${what} ${why}`, remedy: `${fix}\n${right}` }));
+  const result = results.find(({ id }) => id === root);
+  const failure = result?.failures.findIndex((one) => isServedToo(one, result));
+  return { root, findings, ...(failure === undefined ? {} : { failure }), behavesLike };
+}
+
+/** Where a requirement was broken by wrong refusals, that other requests were served at all is another mistake. */
+const isServedToo = (failure: Failure, { failures }: RequirementResult): boolean =>
+  isServed(failure) && failures.some((other) => isRefusedWrongly(other));
+const wantsRefusal = ({ expected = '' }: Failure): boolean => /^4\d\d /.test(expected);
+const isServed = (failure: Failure): boolean => wantsRefusal(failure) && /^2/.test(failure.received ?? '');
+const isRefusedWrongly = (failure: Failure): boolean =>
+  wantsRefusal(failure) && /^[45]\d\d/.test(failure.received ?? '');
 
 /** Each cause as its requirements, the root first. */
 export function causesOf(evidence: Evidence): string[][] {

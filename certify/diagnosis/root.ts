@@ -61,6 +61,8 @@ function named(id: string, part: Evidence): number {
     (feature) => feature.endsWith(', the status that is wanted') || feature.startsWith(`code ${code}`),
   );
   if (code !== id && nearly && wants(code)) sum += 1;
+  // An error of a framework is one of the error's own requirement, rather than of the request that met it.
+  if (code !== id && features.includes('no documented code')) sum += 0.25;
   for (const one of codesOfValid(part.get(id)!)) {
     if (ABOUT[one]?.test(id)) sum += 1;
     else if (ABOUT[one] && Object.values(ABOUT).some((about) => about.test(id))) sum -= 1;

@@ -15,9 +15,13 @@ const IN_FULL = 3;
 export const causesOf = (report: Report): readonly Cause[] =>
   report.diagnosis.map((diagnosis, index) => causeOf(report, diagnosis, index < IN_FULL));
 
-function causeOf({ requirements }: Report, { root, findings, behavesLike }: Diagnosis, full: boolean): Cause {
+function causeOf(
+  { requirements }: Report,
+  { root, findings, failure: index = 0, behavesLike }: Diagnosis,
+  full: boolean,
+): Cause {
   const result = requirements.find(({ id }) => id === root);
-  const failure = result?.failures[0];
+  const failure = result?.failures[index];
   const [likest, ...others] = behavesLike;
   const [fix = '', ...right] = likest?.remedy.split('\n') ?? [];
   const words = (label: string, ...texts: readonly string[]): EvidenceLine => ({

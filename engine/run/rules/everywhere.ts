@@ -216,7 +216,9 @@ async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
       if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
       const mismatch = judge(exchange);
       const varied = Object.keys(roomOf(rule));
-      return mismatch && { id, cause: rule.name, mismatch, exchange, judge, varied };
+      // What is served and what is refused wrongly are two mistakes.
+      const cause = `${rule.name}, ${exchange.status}`;
+      return mismatch && { id, cause, mismatch, exchange, judge, varied };
     };
     if (rule.servedBefore) await kit.send(plain, { alone });
     const failed = await put(ways[way]!);

@@ -1,0 +1,41 @@
+/** A first version on a common framework: every mistake in it is a cause of its own, and mended one by one it conforms. */
+import { expect } from '@playwright/test';
+import { FULL } from '../../../fixtures/own-tests/tiers.ts';
+import { test, type World } from '../../../reference-server/faults/testing.ts';
+import { certify } from '../../certify.ts';
+import type { Report } from '../../report.ts';
+import { MISTAKES, startExpress, type ExpressMistake } from './service.ts';
+
+const ALL = Object.keys(MISTAKES) as ExpressMistake[];
+
+async function certified({ store }: World, mistakes: ReadonlySet<ExpressMistake>): Promise<Report> {
+  await using service = await startExpress(store, mistakes);
+  return await certify(service.target, { seed: 1, runs: 2, shrink: { evaluations: 4 }, patience: 0.1 });
+}
+
+const rootsOf = (report: Report): string[] => report.diagnosis.map(({ root }) => root);
+const isListed = (name: ExpressMistake, roots: readonly string[]): boolean =>
+  MISTAKES[name].some((id) => roots.includes(id));
+
+test('lists every mistake of a first version as a cause of its own', async ({ small }) => {
+  const report = await certified(small, new Set(ALL));
+  const roots = rootsOf(report);
+  expect(ALL.filter((name) => !isListed(name, roots))).toEqual([]);
+  const kinds = report.diagnosis
+    .filter(({ root }) => ['7.2-invalid_request', '7.2-unauthenticated'].includes(root))
+    .map(({ behavesLike }) => behavesLike[0]!.name);
+  const framework = 'the framework’s own error answers';
+  expect(kinds).toEqual([framework, framework, 'what is no integer is read as one']);
+});
+
+test('is conformant once its causes are mended, three at a time', FULL, async ({ small }) => {
+  test.setTimeout(400_000);
+  const left = new Set(ALL);
+  for (;;) {
+    const report = await certified(small, left);
+    const roots = rootsOf(report);
+    if (left.size === 0) return expect([report.verdict, roots]).toEqual(['conformant', []]);
+    expect([...left].filter((name) => !isListed(name, roots))).toEqual([]);
+    for (const name of [...left].slice(0, 3)) left.delete(name);
+  }
+});
