@@ -17,6 +17,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   options: 'How is OPTIONS answered?',
   'trailing-slash': 'How is a slash after the path answered?',
   'encoded-path': 'How is a path with letters percent-encoded answered?',
+  'refusal-in-shared-cache': 'Does Cache-Control let shared caches keep a 401?',
   'path-in-upper-case': 'How is a tenant in upper case answered?',
   'unknown-parameter': 'How is an unknown query parameter answered?',
   lockout: 'When is a client that sends wrong secrets locked out?',

@@ -113,12 +113,18 @@ test('what is no bearer token', about('5-scheme', { needs: 'page', access: 'read
     [`Basic ${basic}`, 'Basic (client_id and client_secret)', `Basic ${credentials}`],
     [`Basic ${text}`, 'Basic $TOKEN'],
     [`Token ${text}`, 'Token $TOKEN'],
+    [`Digest ${text}`, 'Digest $TOKEN (as many letters as Bearer)', 'Digest $TOKEN'],
     [`BearerToken ${text}`, 'BearerToken $TOKEN'],
+    [`XBearer ${text}`, 'XBearer $TOKEN'],
+    [`Bearer${text}`, 'Bearer and $TOKEN without a space', 'Bearer$TOKEN'],
     [text, '$TOKEN (without a scheme)', '$TOKEN'],
     ['Bearer', 'Bearer (without a token)', 'Bearer'],
     ['Bearer ', 'Bearer (with a space and no token)', 'Bearer '],
   ];
   for (const other of others) await unauthenticated(kit, '5-scheme', bearerHeader(...other));
+  // RFC 6750, 3.1 calls it a malformed request.
+  const more = bearerHeader(`Bearer ${text} more`, 'Bearer $TOKEN (and more text)', 'Bearer $TOKEN more');
+  await unauthenticated(kit, '5-scheme', more, '', [400, 'invalid_request']);
 });
 
 test('strings that are no token', about('5-garbage', { needs: 'page', access: 'reads' }), async ({ kit }) => {

@@ -21,6 +21,7 @@ import './5-authentication.spec.ts';
 import './6-events.spec.ts';
 import './9-versioning.spec.ts';
 import './5-tokens.spec.ts';
+import './5-doors.spec.ts';
 import './5-forged.spec.ts';
 import './5-tenants.spec.ts';
 import './7.1-token-errors.spec.ts';

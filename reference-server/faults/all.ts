@@ -3,6 +3,7 @@ import type { Fault } from './fault.ts';
 import { answered } from './answers.ts';
 import { authentication } from './authentication.ts';
 import { cached } from './cache.ts';
+import { doors } from './doors.ts';
 import { farWindows } from './far-windows.ts';
 import { events } from './events.ts';
 import { forged } from './forged.ts';
@@ -39,6 +40,7 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   authentication: [...authentication, ...tenants],
   'whose token, and for how long': forged,
   'whose path': paths,
+  'doors without a token': doors,
   'token errors': tokenErrorFaults,
   'token requests': tokenRequests,
   'REST errors': restErrors,

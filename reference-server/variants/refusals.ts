@@ -203,3 +203,34 @@ export const methods: readonly Variant[] = [
     ),
   },
 ];
+
+const ODD_PATH = /\/\/|\/\.\/|\/(\?|$)|\.json|;|%|SCREENINGS/;
+
+/** Odd spellings of a path are a gateway's to answer, and so is TRACE. */
+export const oddPaths: readonly Variant[] = [
+  {
+    name: 'a gateway answers 400 with HTML to odd paths and 501 to TRACE',
+    server: middleware(() => (request, next) => {
+      const html = { headers: [['content-type', 'text/html']] as const, body: '<h1>No</h1>' };
+      if (request.method === 'TRACE') return { ...html, status: 501 };
+      return ODD_PATH.test(request.path.split('?')[0]!) ? { ...html, status: 400 } : next(request);
+    }),
+  },
+];
+
+/** Odd spellings of a path are the usual one, with the same checks; a page that has not changed is told so after them. */
+export const normalizedPaths: readonly Variant[] = [
+  {
+    name: 'odd paths are normalised, pages have an ETag, and HEAD is answered to anybody with HTML',
+    server: middleware(() => async (request, next) => {
+      const [path, query = ''] = request.path.split('?') as [string, string?];
+      if (request.method === 'HEAD')
+        return { status: 200, headers: [['content-type', 'text/html']], body: '' };
+      const usual = path.replace(/\/\.?(?=\/)/g, '').replace(/(\/|\.json|;[^/]*)$/, '');
+      const answer = await next({ ...request, path: `${usual}?${query}` });
+      if (answer.status !== 200) return answer;
+      const known = request.headers['if-none-match'] !== undefined;
+      return withHeader(known ? { status: 304, headers: [], body: '' } : answer, 'etag', '"page"');
+    }),
+  },
+];

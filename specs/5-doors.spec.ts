@@ -1,0 +1,138 @@
+/** Section 5: what is answered with a token is not answered without one, however the request is spelled. */
+import { about, test } from '../fixtures/test.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { refused } from '../engine/checks/refusal.ts';
+import { header, headerLines, mediaType, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
+import { member } from '../engine/client/json.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { Untested } from '../engine/errors.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { encoded, rawQuery, NO_WIDTH } from '../engine/run/rules/raw-request.ts';
+
+const onPath =
+  (change: (path: string) => string) =>
+  (request: RequestOut): RequestOut => {
+    const [path, query] = request.url.split('?') as [string, string];
+    return { ...request, url: `${change(path)}?${query}` };
+  };
+
+const before = (what: RegExp, more: string): ReturnType<typeof onPath> =>
+  onPath((path) => path.replace(what, (whole) => `${more}${whole}`));
+
+/** Requests that a server may take for the usual one. By topic, where their answers are observed. */
+const DOORS: readonly (readonly [name: string, make: (request: RequestOut) => RequestOut, topic?: string])[] =
+  [
+    ['HEAD', (request) => ({ ...request, method: 'HEAD' }), 'head'],
+    ['a slash after the path', onPath((path) => `${path}/`), 'trailing-slash'],
+    [
+      'a letter percent-encoded',
+      onPath((path) => path.replace(/screenings$/, '%73creenings')),
+      'encoded-path',
+    ],
+    ['a digit of the tenant percent-encoded', onPath((path) => path.replace(/(?<=tenants\/)./, escaped))],
+    ['a doubled slash', before(/\/tenants\//, '/')],
+    ['a segment of one dot', before(/\/tenants\//, '/.')],
+    ['a suffix', onPath((path) => `${path}.json`)],
+    ['a parameter of the path', onPath((path) => `${path};v=1`)],
+    ['the path in upper case', onPath((path) => path.replace(/screenings$/, 'SCREENINGS'))],
+  ];
+
+const escaped = (letter: string): string => `%${letter.charCodeAt(0).toString(16)}`;
+
+/** A page, or an answer to HEAD that would be one. */
+const isOpen = (exchange: Exchange): boolean =>
+  exchange.status === 200 &&
+  (exchange.request.method === 'HEAD'
+    ? mediaType(exchange) === 'application/json'
+    : Array.isArray(member(exchange.json, 'items')));
+
+const shut =
+  (expected: string): Judge =>
+  (exchange) =>
+    isOpen(exchange) ? differs(expected, sayRefusal(exchange)) : undefined;
+
+async function doors(kit: Kit): Promise<void> {
+  const request = (tenantId: string, authorization: RequestOut['authorization']): RequestOut => ({
+    ...kit.request(tenantId, NO_WIDTH, authorization),
+    offPath: true,
+  });
+  const primary = { kind: 'client', client: 'primary' } as const;
+  const own = await kit.tenantOf();
+  const other = kit.target.clients.secondTenant && (await kit.tenantOf('secondTenant'));
+  for (const [name, make, topic] of DOORS) {
+    const known = await kit.send(make(request(own, primary)));
+    if (topic) kit.ledger.observe(topic, sayRefusal(known).slice(0, 3));
+    if (!isOpen(known)) continue;
+    const without = await kit.send(make(request(own, { kind: 'none' })));
+    kit.check('5-missing', without, shut('401 unauthenticated'), name);
+    if (other === undefined) continue;
+    kit.check('5-forbidden', await kit.send(make(request(other, primary))), shut('403 forbidden'), name);
+  }
+}
+
+/** What a gateway adds for requests that it has authenticated, or that come from within. */
+const OF_GATEWAYS = (tenantId: string): Record<string, string> => ({
+  'x-forwarded-for': '127.0.0.1',
+  'x-real-ip': '127.0.0.1',
+  'x-forwarded-user': tenantId,
+  'x-tenant-id': tenantId,
+});
+
+/** Headers that stand for who asks, or for what was asked before; a page has set some of them. */
+async function headers(kit: Kit): Promise<void> {
+  const page = await kit.page(SOME_WINDOW);
+  const cookies = headerLines(page, 'set-cookie').map((line) => line.split(';')[0]!);
+  const etag = header(page, 'etag');
+  const tenantId = await kit.tenantOf();
+  const bare = kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), { kind: 'none' });
+  const all: Record<string, string>[] = [
+    OF_GATEWAYS(tenantId),
+    ...(cookies.length > 0 ? [{ cookie: cookies.join('; ') }] : []),
+    { 'if-none-match': etag ?? '*' },
+  ];
+  for (const more of all) {
+    const exchange = await kit.send({ ...bare, headers: { ...bare.headers, ...more } });
+    const judge = refused(kit.target.errorCodePointer, [401, 'unauthenticated']);
+    kit.check('5-missing', exchange, judge, Object.keys(more).join());
+    // A refusal that a shared cache keeps reaches clients with a token.
+    const caching = header(exchange, 'cache-control') ?? '';
+    const isShared = /public|s-maxage|max-age=[1-9]/i.test(caching) && !/private|no-store/i.test(caching);
+    kit.ledger.observe('refusal-in-shared-cache', isShared ? caching : 'no');
+  }
+}
+
+test(
+  'other spellings of a request, without a token and for another tenant',
+  about(['5-missing', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
+  ({ kit }) => doors(kit),
+);
+
+test(
+  'headers that do not stand in for a token',
+  about('5-missing', { needs: 'page', access: 'reads', isSupplement: true }),
+  ({ kit }) => headers(kit),
+);
+
+test(
+  'TRACE does not repeat a token',
+  about('5-no-echo', { needs: 'page', access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    const valid = kit.request(await kit.tenantOf(), NO_WIDTH, { kind: 'client', client: 'primary' });
+    // A gateway may close the connection on it.
+    await kit.send({ ...valid, method: 'TRACE', offPath: true, provoked: true });
+  },
+);
+
+test(
+  "a token of a tenant that is not onboarded, on another tenant's path",
+  about('5-forbidden', { needs: 'page', isSupplement: true }),
+  async ({ kit }) => {
+    if (!kit.target.clients.notOnboarded)
+      throw new Untested('supply clients.notOnboarded in the target file');
+    await kit.token('notOnboarded');
+    const authorization = { kind: 'client', client: 'notOnboarded' } as const;
+    const exchange = await kit.send(kit.request(await kit.tenantOf(), NO_WIDTH, authorization));
+    kit.check('5-forbidden', exchange, refused(kit.target.errorCodePointer, [403, 'forbidden']));
+  },
+);
