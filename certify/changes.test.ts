@@ -14,6 +14,10 @@ import type { Report } from './report.ts';
 const night = (outcomes: Parameters<typeof sampleReport>[0]): Report => sampleReport(outcomes);
 const failures = [{ message: 'm', request: '', response: '', curl: '' }];
 const broken = { status: 'fail', checks: 1, failures } as const;
+const observing = (report: Report, seen: string): Report => ({
+  ...report,
+  observations: [{ topic: 'unknown-tenant', question: 'q', seen: [seen] }],
+});
 const untested = { status: 'untested', reason: 'r' } as const;
 
 const first = night({ '4.2-r4-order': broken, '2.1-scope': untested });
@@ -26,14 +30,17 @@ test('a nightly over three runs with one regression names exactly that', () => {
   expect(quiet.changes).toMatchObject({ newlyFailing: [], newlyPassing: [], noLongerExercised: [] });
   expect(exitOnNew(quiet)).toBe(0);
 
-  const loud = { ...third, changes: changesSince(second, third) };
+  const before = observing(second, '403 forbidden');
+  const loud = { ...third, changes: changesSince(before, observing(third, '404 not_found')) };
   expect(loud.changes).toEqual({
     since: second.startedAt,
     sameTarget: true,
     newlyFailing: ['4.2-window'],
     newlyPassing: ['2.1-scope', '4.2-r4-order'],
     noLongerExercised: ['2.3-id'],
+    changedObservations: ['unknown-tenant: 403 forbidden before, now 404 not_found'],
   });
+  expect(changesSince(before, before).changedObservations).toEqual([]);
   expect(exitOnNew(loud)).toBe(1);
   for (const rendering of [terminal(loud, { color: false }), summary(loud), html(loud), junit(loud)]) {
     const plain = rendering.replace(/[*\\]/g, '').replace(/<(?!property)[^>]*>/g, ' ');

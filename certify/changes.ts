@@ -13,6 +13,10 @@ const baselineSchema = z.object({
   requirements: z
     .array(z.object({ id: z.string(), status: z.enum(['pass', 'fail', 'warn', 'untested', 'error']) }))
     .readonly(),
+  observations: z
+    .array(z.object({ topic: z.string(), seen: z.array(z.string()).readonly() }))
+    .readonly()
+    .default([]),
 });
 
 export type Baseline = z.infer<typeof baselineSchema>;
@@ -65,7 +69,10 @@ const isBroken = (status: Status | undefined): boolean => status === 'fail' || s
 const isExercised = (status: Status | undefined): boolean => isBroken(status) || status === 'pass';
 
 /** Differences from the baseline. Requirements outside `--only` count as unchanged. */
-export function changesSince(baseline: Baseline, { requirements, selection, target }: Report): Changes {
+export function changesSince(
+  baseline: Baseline,
+  { requirements, selection, target, observations }: Report,
+): Changes {
   const before = new Map<string, Status>(baseline.requirements.map(({ id, status }) => [id, status]));
   const now = requirements.filter(({ id }) => !selection || selection.includes(id));
   const ids = (holds: (was: Status | undefined, is: Status) => boolean): string[] =>
@@ -76,6 +83,12 @@ export function changesSince(baseline: Baseline, { requirements, selection, targ
     newlyFailing: ids((was, is) => isBroken(is) && !isBroken(was)),
     newlyPassing: ids((was, is) => is === 'pass' && was !== undefined && was !== 'pass'),
     noLongerExercised: ids((was, is) => isExercised(was) && !isExercised(is)),
+    changedObservations: observations.flatMap(({ topic, seen }) => {
+      const { seen: was = [] } = baseline.observations.find((known) => known.topic === topic) ?? {};
+      // What is seen now and then may be missing by chance: only another behaviour altogether is a change.
+      const isOther = was.length > 0 && seen.length > 0 && !seen.some((text) => was.includes(text));
+      return isOther ? [`${topic}: ${was.join(', ')} before, now ${seen.join(', ')}`] : [];
+    }),
   };
 }
 

@@ -60,6 +60,9 @@ const changesSchema = z.object({
   newlyFailing: z.array(text),
   newlyPassing: z.array(text),
   noLongerExercised: z.array(text),
+  changedObservations: z
+    .array(text)
+    .describe('what was seen before and now, where the specification is silent and nothing is alike'),
 });
 
 const knownFailureSchema = z.object({

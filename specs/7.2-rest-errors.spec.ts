@@ -156,13 +156,9 @@ const RULES: readonly Rule[] = [
     telling: 3,
     inPlaceOf: 'page size',
     ways: refusals([
-      ...sizes(['0', '1001', '-1'], 'page_size_out_of_range'),
-      // Beyond 32 bits some parsers refuse the integer itself; none may cut it down to 100.
-      ...sizes(
-        ['4294967396', '18446744073709551716', '99999999999999999999'],
-        'page_size_out_of_range',
-        'invalid_request',
-      ),
+      // 2^32 + 100 and 2^64 + 100: no parser may cut them down to 100. Beyond 64 bits it may be malformed as well.
+      ...sizes(['0', '1001', '-1', '4294967396'], 'page_size_out_of_range'),
+      ...sizes(['18446744073709551716', '99999999999999999999'], 'page_size_out_of_range', 'invalid_request'),
     ]),
   },
 ];

@@ -163,6 +163,7 @@ export function changesText({
         ['newly failing', changes.newlyFailing.join(' ') || 'none'],
         ['newly passing', changes.newlyPassing.join(' ') || 'none'],
         ['no longer exercised', changes.noLongerExercised.join(' ') || 'none'],
+        ['observed otherwise', changes.changedObservations.join('; ') || 'none'],
         ['compared with', `the run of ${changes.since}${changes.sameTarget ? '' : ', of another target'}`],
       ]
     : [];

@@ -154,6 +154,7 @@ test('all renderings agree on what changed, on known failures, and on where a wa
       newlyFailing: ['4.2-to-exclusive'],
       newlyPassing: ['2.1-scope'],
       noLongerExercised: ['6-envelope', '6-complete'],
+      changedObservations: ['head: 200 before, now 405'],
     },
     knownFailures: [
       { id: '4.2-window', reason: 'mended in June', expires: '2026-12-31', stand: 'failing' },
@@ -168,7 +169,7 @@ test('all renderings agree on what changed, on known failures, and on where a wa
   );
   const plain = (text: string): string => text.replace(/\\(?=[^\w\s])/g, '').replace(/\s+/g, ' ');
   const texts = [terminal(report, { color: false, columns: 140 }), html(report), summary(report)].map(plain);
-  expect(changesText(report)).toHaveLength(7);
+  expect(changesText(report)).toHaveLength(8);
   for (const [label, words] of changesText(report)) {
     expect(properties[label]).toBe(words);
     for (const text of texts) expect(text.toLowerCase()).toContain(label);
