@@ -11,7 +11,6 @@ import { arrivalsOf } from './run/k6-run.ts';
 import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';
 import { rateLimit } from './scenarios/rate-limit.ts';
-import { mergeParts } from './estimate/merge.ts';
 import { load, openSession, OPTIONS, setting, test } from './zoo/setting.ts';
 import { startSimulatedServer } from './zoo/start.ts';
 
@@ -151,25 +150,6 @@ test('tokens that live 4 s over 10 s: no 401, and few token calls', FULL, async 
   // A token a VU and three quarters of a lifetime, one for the setup, one for the look before.
   expect(tokens).toBeLessThanOrEqual(2 + vus * Math.ceil(seconds / (4 * 0.75)));
   expect(tokens).toBeGreaterThan(4);
-});
-
-test('three segments ask exactly what one generator asks', FULL, async ({ k6 }) => {
-  await using server = await startSimulatedServer({});
-  const session = await openSession(k6, server.target(), { pageSize: 10 });
-  const seconds = 2;
-  const config = session.config('arrivals', { requestsPerSecond: 60, seconds, vus: 60, records: false });
-  const run = async (startAtMs: number, segment?: string) => {
-    const args = segment
-      ? ['--execution-segment', segment, '--execution-segment-sequence', '0,1/3,2/3,1']
-      : [];
-    return { ...(await session.run('arrivals', { ...config, startAtMs }, args)).summary!, seconds };
-  };
-  const whole = mergeParts([await run(Date.now() + 1500)]);
-  const startAtMs = Date.now() + 1500;
-  const three = mergeParts(
-    await Promise.all(['0:1/3', '1/3:2/3', '2/3:1'].map((one) => run(startAtMs, one))),
-  );
-  expect(three.requests).toBe(whole.requests);
 });
 
 test(

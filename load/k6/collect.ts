@@ -29,6 +29,7 @@ const config: LoadConfig = {
   requestsPerSecond: 1,
   seconds: 600,
   p99Ms: 1000,
+  errorRate: 0,
   records: false,
 };
 const events = variable('EVENTS') === '' ? '' : open(variable('EVENTS'));

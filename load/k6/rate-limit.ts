@@ -1,17 +1,18 @@
-/** Asks the questions of the limiter's probe, one VU, and writes each answer out; the runner names the limiter. */
+/** Asks the questions of the limiter's probe, one VU, and writes each answer out; by hand it names the limiter itself. */
+import { check } from 'k6';
 import http from 'k6/http';
-import type { Options } from 'k6/options';
-import { probeLimiter, type Reply } from '../estimate/limiter-probe.ts';
-import { begin, type Begun } from './lib/begin.ts';
+import { identifyLimiter } from '../estimate/limiter-fit.ts';
+import { placeReplies, probeLimiter, type Probed, type Reply } from '../estimate/limiter-probe.ts';
+import { begin, clientsOf, SETUP, type Begun } from './lib/begin.ts';
 import { firstPage, Session, type Sent } from './lib/client.ts';
-import { readConfig, thresholdsOf } from './lib/config.ts';
+import { byKit, readConfig, thresholdsOf } from './lib/config.ts';
 import { write } from './lib/record.ts';
-export { handleSummary } from './lib/summary.ts';
 
-const config = readConfig({ pageSize: 1, records: true });
+const config = readConfig({ pageSize: 1, records: byKit });
 const limits = config.probe ?? { maxRequests: 2000, maxSeconds: 60 };
 
-export const options: Options = {
+export const options = {
+  ...SETUP,
   scenarios: {
     probe: {
       executor: 'per-vu-iterations',
@@ -20,7 +21,7 @@ export const options: Options = {
       maxDuration: `${Math.ceil(limits.maxSeconds * 1.5 + 30)}s`,
     },
   },
-  thresholds: thresholdsOf(config, { findings: ['count<1'] }),
+  thresholds: thresholdsOf(config, { findings: ['count<1'], ...(byKit ? {} : { checks: ['rate>=1'] }) }),
   // Connections that are kept, so that a burst need not dial anew.
   batch: 64,
   batchPerHost: 64,
@@ -30,7 +31,7 @@ export const setup = (): Begun => begin(config);
 
 export default async function (begun: Begun): Promise<void> {
   const sessionOf = (client: number): Session =>
-    new Session(config, begun.clients[client]!, begun.tokens[client]!);
+    new Session(config, clientsOf(config, begun)[client]!, begun.tokens[client]!);
   const session = sessionOf(0);
   // The window's end: the cheapest page there is.
   const { to } = begun.window;
@@ -42,6 +43,7 @@ export default async function (begun: Begun): Promise<void> {
     return;
   }
   const probe = probeLimiter(limits);
+  const replies: Reply[] = [];
   let step = probe.next();
   while (!step.done) {
     const { notBeforeMs, count, spacingMs } = step.value;
@@ -59,19 +61,55 @@ export default async function (begun: Begun): Promise<void> {
     }
     const other = answers.find(({ sent }) => sent.status !== 200 && sent.status !== 429);
     if (other) {
-      write({ kind: 'end', status: other.sent.status });
+      if (byKit) write({ kind: 'end', status: other.sent.status });
       return;
     }
-    step = probe.next(
-      answers.map(({ sentAtMs, sent }): Reply => ({
-        sentMs: sentAtMs - originMs,
-        rttMs: sent.serviceMs,
-        ok: sent.status === 200,
-        retryAfterSeconds: sent.retryAfterSeconds,
-      })),
-    );
+    const these = answers.map(({ sentAtMs, sent }): Reply => ({
+      sentMs: sentAtMs - originMs,
+      rttMs: sent.serviceMs,
+      ok: sent.status === 200,
+      retryAfterSeconds: sent.retryAfterSeconds,
+    }));
+    replies.push(...these);
+    step = probe.next(these);
   }
-  if (step.value.cutBy) write({ kind: 'end', cutBy: step.value.cutBy });
+  if (byKit && step.value.cutBy) write({ kind: 'end', cutBy: step.value.cutBy });
+  if (!byKit) tellLimiter(replies, step.value.cutBy);
+}
+
+function tellLimiter(replies: readonly Reply[], cutBy: Probed['cutBy']): void {
+  const {
+    kind,
+    limit,
+    windowSeconds,
+    burst,
+    ratePerSecond,
+    alternatives,
+    requests,
+    retryAfterHonest,
+    shaper,
+    atOnce,
+  } = identifyLimiter({ seen: placeReplies(replies), ...(cutBy ? { cutBy } : {}) });
+  console.log(
+    JSON.stringify({
+      kind,
+      limit,
+      windowSeconds,
+      burst,
+      ratePerSecond,
+      alternatives,
+      requests,
+      shaper,
+      atOnce,
+      cutBy,
+    }),
+  );
+  check(replies, {
+    'requests are served': (all) => all.some(({ ok }) => ok),
+    'the answers name a limiter, or show none': () =>
+      kind !== 'cannot-tell' || shaper !== undefined || atOnce !== undefined,
+    'Retry-After is long enough wherever it was waited for': () => retryAfterHonest !== false,
+  });
 }
 
 /** Waits while answers to what was sent before may come in. */
@@ -81,6 +119,7 @@ function until(atMs: number): Promise<void> {
 }
 
 function tell(sent: Sent, sentMs: number, client = 0): void {
+  if (!config.records) return;
   const { status, retryAfterSeconds } = sent;
   write({
     kind: 'answer',

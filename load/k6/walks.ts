@@ -1,17 +1,16 @@
 /** Walks windows page by page, each walk by one VU, and writes the latency of every page out. paging runs it. */
-import { sleep } from 'k6';
+import { check, sleep } from 'k6';
 import exec from 'k6/execution';
-import type { Options } from 'k6/options';
 import { pairedAt } from '../estimate/depth.ts';
-import { begin, type Begun } from './lib/begin.ts';
+import { begin, clientsOf, SETUP, type Begun } from './lib/begin.ts';
 import { firstPage, nextPlace, Session, type Place, type Sent } from './lib/client.ts';
-import { readConfig, thresholdsOf, type Walk } from './lib/config.ts';
+import { byKit, notServed, readConfig, thresholdsOf, type Walk } from './lib/config.ts';
 import { write } from './lib/record.ts';
-export { handleSummary } from './lib/summary.ts';
 
 const config = readConfig({ seconds: 600, records: true });
 
-export const options: Options = {
+export const options = {
+  ...SETUP,
   scenarios: {
     walks: {
       executor: 'shared-iterations',
@@ -20,14 +19,14 @@ export const options: Options = {
       maxDuration: `${Math.ceil(config.seconds)}s`,
     },
   },
-  thresholds: thresholdsOf(config, { findings: ['count<1'], errors: ['count<1'] }),
+  thresholds: thresholdsOf(config, { ...notServed(config), ...(byKit ? {} : { checks: ['rate>=1'] }) }),
 };
 
 export const setup = (): Begun => begin(config);
 
 /** By hand one walk from the beginning, for a hundred pages. */
 const walksOf = ({ window }: Begun): readonly Walk[] =>
-  config.walks ?? [{ label: 'all', ...window, pageSize: config.pageSize, maxPages: 100 }];
+  config.walks ?? [{ label: 'all', ...window, pageSize: config.pageSize, maxPages: 100, paired: true }];
 
 const LONGEST_WAIT_S = 60;
 let session: Session | undefined;
@@ -35,7 +34,7 @@ let session: Session | undefined;
 /** A page, limits waited out and not counted: this scenario asks what pages cost. */
 function read(of: Session, place: Place, pageSize: number): Sent {
   for (;;) {
-    const sent = of.ask(place, pageSize, Date.now());
+    const sent = of.tryAsk(place, pageSize, Date.now());
     if (sent.status !== 429) return sent;
     sleep(Math.min(LONGEST_WAIT_S, Math.max(0.05, sent.retryAfterSeconds ?? 1)));
   }
@@ -46,8 +45,9 @@ const rounded = ({ serviceMs }: Sent): number => Math.round(serviceMs * 1000) / 
 export default function (begun: Begun): void {
   const iteration = exec.scenario.iterationInTest;
   const walk = walksOf(begun)[iteration]!;
-  session ??= new Session(config, begun.clients[0]!, begun.tokens[0]!);
+  session ??= new Session(config, clientsOf(config, begun)[0]!, begun.tokens[0]!);
   const own = session;
+  const compared: [deepMs: number, firstMs: number][] = [];
   let place: Place | undefined = firstPage(config, own.client, walk.from, walk.to, walk.pageSize);
   for (let depth = 0; place && depth < walk.maxPages; depth += 1) {
     const { from } = place;
@@ -58,8 +58,31 @@ export default function (begun: Begun): void {
     const sent = read(own, place, walk.pageSize);
     if (paired && sent.status === 200) firstMs ??= first();
     const { items, status } = sent;
-    write({ kind: 'page', walk: iteration, depth, items, ms: rounded(sent), firstMs, status });
+    if (byKit) write({ kind: 'page', walk: iteration, depth, items, ms: rounded(sent), firstMs, status });
+    if (firstMs !== undefined && status === 200) compared.push([rounded(sent), firstMs]);
     if (status !== 200) return;
     place = nextPlace(config, sent, walk.to);
   }
+  if (!byKit) tellDepth(compared);
+}
+
+/** Fewer pages tell nothing of depth. */
+const LEAST_PAGES = 12;
+const DEEPER_COSTS = 2;
+
+function tellDepth(compared: readonly (readonly [number, number])[]): void {
+  const deepest = compared.slice(Math.floor((compared.length * 2) / 3));
+  const median = (which: 0 | 1): number =>
+    deepest.map((one) => one[which]).sort((a, b) => a - b)[Math.floor(deepest.length / 2)] ?? NaN;
+  const [deepMs, firstMs] = [median(0), median(1)];
+  if (compared.length < LEAST_PAGES)
+    return console.log(
+      `${compared.length} pages tell nothing of depth: a smaller -e PAGE_SIZE makes more of them`,
+    );
+  console.log(
+    `the last third of a walk of ${compared.length + 1} pages: ${deepMs.toFixed(1)} ms a page, first pages of windows that begin there ${firstMs.toFixed(1)} ms`,
+  );
+  check(deepMs, {
+    'a page deep in a walk costs what a first page costs there': (ms) => ms <= DEEPER_COSTS * firstMs + 5,
+  });
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
-import { K6_OFFLINE, scriptPath } from '../run/k6-run.ts';
+import { K6_OFFLINE, scriptOfKit } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
 import { SCENARIOS, type ScenarioName } from '../scenarios/all.ts';
 import type { Scenario, ScenarioOptions } from '../scenarios/scenario.ts';
@@ -43,7 +43,6 @@ export async function writeKubernetes(
   const config: LoadConfig = session.config(scenario, {
     runId,
     parts: parallelism,
-    errorRate: session.settings.slo.errorRate,
     requestsPerSecond,
     seconds,
     // Fewer VUs than runners would leave a runner without any.
@@ -81,7 +80,8 @@ async function makeArchive(k6: string, script: string, config: LoadConfig): Prom
     const configPath = join(directory, 'config.json');
     const tar = join(directory, 'kit.tar');
     await writeFile(configPath, JSON.stringify(config));
-    await run(k6, ['archive', '--quiet', '-e', `LOAD_CONFIG=${configPath}`, '-O', tar, scriptPath(script)], {
+    const entry = await scriptOfKit(script, directory);
+    await run(k6, ['archive', '--quiet', '-e', `LOAD_CONFIG=${configPath}`, '-O', tar, entry], {
       // The archive keeps what `-e` names, and no secret is in its reach.
       env: { PATH: process.env['PATH'] ?? '', HOME: directory, ...K6_OFFLINE },
       timeout: ARCHIVE_TIMEOUT_MS,

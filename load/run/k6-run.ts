@@ -48,8 +48,22 @@ export const K6_OFFLINE = {
   K6_NO_COLOR: 'true',
 } as const;
 
+/** Of a script, or of one of the scenarios that share one. */
 export const scriptPath = (name: string): string =>
-  fileURLToPath(new URL(`../k6/${name}.ts`, import.meta.url));
+  fileURLToPath(
+    new URL(`../k6/${/^(smoke|poll|soak|spike)$/.test(name) ? 'pages' : name}.ts`, import.meta.url),
+  );
+
+/** The script with the summary that the kit reads beside it: by hand k6's own is shown. Returns where it is. */
+export async function scriptOfKit(name: string, directory: string): Promise<string> {
+  const path = join(directory, 'script.ts');
+  const from = (file: string): string => JSON.stringify(scriptPath(file));
+  await writeFile(
+    path,
+    `export * from ${from(name)};\nexport { default } from ${from(name)};\nexport { handleSummary } from ${from('lib/summary')};\n`,
+  );
+  return path;
+}
 
 /** In which k6 writes what it has, when it is interrupted. */
 const LAST_WORDS_MS = 3_000;
@@ -81,7 +95,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
         '--log-format=raw',
         `--console-output=${consolePath}`,
         ...args,
-        scriptPath(script),
+        await scriptOfKit(script, directory),
       ],
       {
         env: {

@@ -4,13 +4,13 @@ import { quantile } from '../estimate/numbers.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { dueMoments } from '../k6/lib/random.ts';
+import { dueCount, neverBegun, poissonArrivals } from '../k6/lib/random.ts';
 import { histogramOf, mergeHistograms, type Histogram } from '../k6/lib/histogram.ts';
 import { arrivalsOf, latenciesOf, runK6, type Arrival, type K6Run } from './k6-run.ts';
 import { Connections } from './connections.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './prepare.ts';
-import { starved } from './starvation.ts';
+import { starved, type Starvation } from './starvation.ts';
 
 /** The run says nothing about the target: exit status 3. */
 export class VoidRun extends Error {
@@ -101,6 +101,7 @@ export class Session {
       requestsPerSecond: 1,
       seconds: 10,
       p99Ms: slo.p99Ms,
+      errorRate: slo.errorRate,
       records: true,
       ...over,
     };
@@ -194,7 +195,7 @@ export class Session {
         continue;
       }
       if (!refused) connections.accept(vus);
-      const found = starved(run, samples, schedulerLagP99Ms, slo, atRest);
+      const found = behind(run, config) ?? starved(run, samples, schedulerLagP99Ms, slo, atRest);
       if (!found) {
         const service = samples.filter(({ status }) => status !== 0).map((one) => one.serviceMs);
         this.#latencyMs = quantile(
@@ -219,14 +220,35 @@ export class Session {
   }
 }
 
-/** Requests that were due and were never answered, as the run ended first, failed: no answer is no reason to forget one. */
+/** The share of the requests that a generator may be short of, as it ends with them. */
+const SHORT = 0.01;
+
+function behind({ summary }: K6Run, config: LoadConfig): Starvation | undefined {
+  const due = config.scenario === 'arrivals' ? 0 : dueCount(config);
+  const short = neverBegun(due, summary?.counts ?? {});
+  return short <= SHORT * due
+    ? undefined
+    : { reason: `the generator never began ${short} of ${due} requests: it fell behind`, remedy: 'passing' };
+}
+
+/** Requests that were due and were never answered failed: the run ended first, or no VU was free to ask them. */
 function withLost(samples: Arrival[], config: LoadConfig): Arrival[] {
-  const due = dueMoments(config);
-  if (samples.length === 0 || samples.length >= due.length) return samples;
-  const seen = new Set(samples.map((one) => one.dueMs));
+  const lost = samples.length === 0 ? [] : lostMoments(samples, config);
   const latencyMs = (config.seconds + config.timeoutSeconds) * 1000;
-  const lost = due.filter((dueMs) => !seen.has(dueMs));
   const common = { latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0, client: 0 };
   const kind = 'arrival' as const;
   return [...samples, ...lost.map((dueMs) => ({ kind, dueMs, ...common }))].sort((a, b) => a.dueMs - b.dueMs);
+}
+
+/** Of steps they are known; of k6's arrival rates only how many there are: they are taken as evenly spread. */
+function lostMoments(samples: readonly Arrival[], config: LoadConfig): number[] {
+  const { scenario, seed, requestsPerSecond, seconds } = config;
+  if (scenario === 'arrivals') {
+    const due = poissonArrivals(seed, requestsPerSecond, seconds);
+    if (samples.length >= due.length) return [];
+    const seen = new Set(samples.map((one) => one.dueMs));
+    return due.filter((dueMs) => !seen.has(dueMs));
+  }
+  const lost = Math.max(0, dueCount(config) - samples.length);
+  return Array.from({ length: lost }, (_, index) => ((index + 0.5) / lost) * seconds * 1000);
 }

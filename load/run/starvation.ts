@@ -60,6 +60,16 @@ export function starved(
     const lateMs = Math.max(stallMs, schedulerLagP99Ms);
     return passing(`free VUs started up to ${lateMs.toFixed(0)} ms late: the generator fell behind`);
   }
+  const dropped = run.summary?.counts['dropped_iterations'] ?? 0;
+  const answeredAll = run.summary !== undefined && answered.length >= 0.99 * (samples.length - dropped);
+  if (dropped > slo.errorRate * samples.length && answeredAll) {
+    const served = quantile(sorted(answered.map((one) => one.serviceMs)), 0.9);
+    if (served < slo.p99Ms)
+      return {
+        reason: `${dropped} requests found no free VU while the target answered within ${served.toFixed(0)} ms (p90)`,
+        remedy: 'vus',
+      };
+  }
   // Little's law: requests waited for VUs although the target answered in time, so there were too few VUs.
   // A saturated target would hold every VU for longer than the SLO.
   const waited = quantile(sorted(answered.map((one) => one.latencyMs - one.serviceMs)), 0.99);

@@ -1,9 +1,5 @@
 /** token: the token endpoint by itself. */
-import { quantile } from '../estimate/numbers.ts';
 import { judgeStep } from '../estimate/step.ts';
-import { arrivalsOf } from '../run/k6-run.ts';
-import { VoidRun } from '../run/session.ts';
-import { starved } from '../run/starvation.ts';
 import { overTime } from './over-time.ts';
 import { arrivalFlags, type Scenario } from './scenario.ts';
 import { perSecond, quantiles } from './words.ts';
@@ -13,13 +9,8 @@ export const token: Scenario = {
   flags: arrivalFlags(20, 30),
   script: 'token',
   async run(session, { requestsPerSecond, seconds }) {
-    const { slo, maxVUs } = session.settings;
-    const vus = Math.min(maxVUs, Math.ceil((requestsPerSecond * 2 * slo.p99Ms) / 1000) + 20);
-    const run = await session.run('token', session.config('token', { requestsPerSecond, seconds, vus }));
-    const samples = arrivalsOf(run.records);
-    const lags = samples.map((one) => one.schedulerLagMs).sort((a, b) => a - b);
-    const starvation = starved({ ...run, summary: undefined }, samples, quantile(lags, 0.99), slo);
-    if (starvation) throw new VoidRun(starvation.reason);
+    const { slo } = session.settings;
+    const { samples } = await session.arrivals(requestsPerSecond, seconds, {}, 'token');
     const step = judgeStep(requestsPerSecond, seconds, samples, slo);
     return {
       held: step.held,

@@ -1,12 +1,9 @@
-/**
- * Open arrivals: requests are due at the moments of a Poisson process, whatever the target does. VUs wait for the next
- * due moment; when all of them wait for the target, the lateness counts as latency.
- */
+/** Open arrivals: requests are due at moments of their own, whatever the target does; their lateness counts as latency. */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
-import type { Begun } from './begin.ts';
+import { clientsOf, type Begun } from './begin.ts';
 import { firstPage, nextPlace, Session, type Place, type Sent } from './client.ts';
 import { countsHistogram, type LoadConfig } from './config.ts';
 import { randomSource } from './random.ts';
@@ -15,50 +12,107 @@ import { write, type Stretch } from './record.ts';
 /** Runners write no records: this is how they tell that they fell behind. */
 const lag = countsHistogram ? new Trend('scheduler_lag_ms', true) : undefined;
 
-/** One iteration for each due moment; k6's own arrival rates are evenly paced, and kinder than independent callers. */
-export const openArrivals = (config: LoadConfig, due: readonly number[]): Scenario => ({
-  executor: 'shared-iterations',
-  vus: config.vus,
-  iterations: Math.max(due.length, config.vus),
-  maxDuration: `${Math.ceil(config.seconds + config.timeoutSeconds + 30)}s`,
-});
+/** A spike's phases: each ends at its part of the time. */
+const SPIKE = [
+  ['before', 1 / 3],
+  ['spike', 2 / 3],
+  ['recovery', 5 / 6],
+  ['after', Infinity],
+] as const;
 
-/** Waits until this iteration's request is due; undefined where there is none left. */
-export function turn(due: readonly number[], startAtMs: number) {
-  const dueMs = due[exec.scenario.iterationInTest];
-  if (dueMs === undefined) return undefined;
-  const dueAtMs = startAtMs + dueMs;
-  const earlyMs = dueAtMs - Date.now();
-  if (earlyMs > 0) sleep(earlyMs / 1000);
-  // Late although it was free: that is the generator's own lateness, not the target's.
-  return { dueMs, dueAtMs, schedulerLagMs: earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0 };
+const MOST_WAITING_VUS = 200;
+
+/**
+ * k6's arrival rates are evenly paced, and kinder than independent callers are; each request waits for a random part of
+ * so many seconds, which makes them come like theirs. Who waits is a VU: at high rates the time is shorter.
+ */
+const spreadSeconds = ({ requestsPerSecond, spikeFactor = 1, seconds, vus }: LoadConfig): number =>
+  Math.min(5, seconds / 20, Math.min(MOST_WAITING_VUS, 4 * vus) / (requestsPerSecond * spikeFactor));
+
+export function openArrivals(config: LoadConfig): Record<string, Scenario> {
+  const {
+    scenario,
+    requestsPerSecond,
+    spikeFactor = 1,
+    seconds,
+    timeoutSeconds,
+    vus,
+    clients,
+    parts = 1,
+  } = config;
+  const spread = spreadSeconds(config);
+  // Whole numbers are wanted.
+  const rate = (times: number): number => Math.max(1, Math.round(requestsPerSecond * times * 1000));
+  const part = (of: number): string => `${Math.max(1000, Math.round(seconds * 1000)) / of}ms`;
+  const common = {
+    timeUnit: '1000s',
+    preAllocatedVUs: Math.max(
+      vus + Math.ceil(requestsPerSecond * spikeFactor * spread),
+      clients.length,
+      parts,
+    ),
+    gracefulStop: `${Math.ceil(spread + 3 * timeoutSeconds)}s`,
+  };
+  if (config.spikeFactor === undefined)
+    return {
+      [scenario]: {
+        executor: 'constant-arrival-rate',
+        rate: rate(1),
+        duration: part(1),
+        tags: { phase: 'even' },
+        ...common,
+      },
+    };
+  const stages = [1, spikeFactor, 1].flatMap((times) => [
+    { target: rate(times), duration: '0s' },
+    { target: rate(times), duration: part(3) },
+  ]);
+  return { [scenario]: { executor: 'ramping-arrival-rate', startRate: rate(1), stages, ...common } };
 }
 
-/** Where a VU asks next, when its walk is over: where it is on the target, its iteration, and its client's session. */
-export type StartPlace = (begun: Begun, iteration: number, session: Session) => Place;
+export interface Turn {
+  readonly dueAtMs: number;
+  /** How late a free VU was: the generator's own lateness. */
+  readonly schedulerLagMs: number;
+  /** Random numbers of this iteration. */
+  readonly draw: () => number;
+}
+
+/** Waits until this iteration's request is due. */
+export function turnOf(config: LoadConfig): Turn {
+  const calledAtMs = Date.now();
+  const draw = randomSource(config.seed * 7919 + exec.scenario.iterationInTest);
+  const dueAtMs = calledAtMs + draw() * spreadSeconds(config) * 1000;
+  sleep((dueAtMs - calledAtMs) / 1000);
+  if (config.spikeFactor !== undefined) {
+    const time = (dueAtMs - exec.scenario.startTime) / (config.seconds * 1000);
+    exec.vu.metrics.tags['phase'] = SPIKE.find(([, end]) => time < end)![0];
+  }
+  return { dueAtMs, schedulerLagMs: Math.max(0, Date.now() - dueAtMs), draw };
+}
+
+/** Where a VU asks next, when its walk is over: where it is on the target, random numbers, its client's session. */
+export type StartPlace = (begun: Begun, draw: () => number, session: Session) => Place;
 
 /** How many pages a VU reads before it turns to another window. */
 const WALK_PAGES = 4;
 
-let sessions: Session[] | undefined;
+let session: Session | undefined;
 let place: Place | undefined;
 let walked = 0;
 
-/** One iteration: waits until the request is due, asks, and writes down what came. */
-export function arrive(config: LoadConfig, due: readonly number[], begun: Begun, start: StartPlace): void {
-  const now = turn(due, begun.startAtMs);
-  if (!now) return;
-  const { dueMs, dueAtMs, schedulerLagMs } = now;
-  sessions ??= begun.clients.map((client, index) => new Session(config, client, begun.tokens[index]!));
-  const client = exec.vu.idInTest % sessions.length;
-  const session = sessions[client]!;
-  if (config.outages && exec.scenario.iterationInTest % RENEWED_EVERY === 0) renewed(session);
+/** One iteration, when its request is due: asks, and writes down what came. */
+export function arrive(config: LoadConfig, begun: Begun, start: StartPlace, turn: Turn): void {
+  const { dueAtMs, schedulerLagMs, draw } = turn;
+  const client = exec.vu.idInTest % config.clients.length;
+  session ??= new Session(config, clientsOf(config, begun)[client]!, begun.tokens[client]!);
+  if (config.outages && draw() < RENEWED) renewed(session);
   if (!place || walked >= WALK_PAGES) {
-    place = start(begun, exec.scenario.iterationInTest, session);
+    place = start(begun, draw, session);
     walked = 0;
   }
   const asked = place;
-  const sent = ask(config, session, asked, dueAtMs);
+  const sent = session.tryAsk(asked, config.pageSize, dueAtMs);
   place = sent.status === 200 ? nextPlace(config, sent, asked.to) : undefined;
   walked += 1;
   if (!config.records) {
@@ -67,10 +121,12 @@ export function arrive(config: LoadConfig, due: readonly number[], begun: Begun,
   }
   const { status, errorCode, retryAfterSeconds, policy } = sent;
   const [latencyMs, serviceMs] = [rounded(sent.latencyMs), rounded(sent.serviceMs)];
-  const times = { dueMs, latencyMs, serviceMs, schedulerLagMs };
   write({
     kind: 'arrival',
-    ...times,
+    dueMs: dueAtMs - begun.startAtMs,
+    latencyMs,
+    serviceMs,
+    schedulerLagMs,
     status,
     client,
     retryAfterSeconds,
@@ -80,8 +136,8 @@ export function arrive(config: LoadConfig, due: readonly number[], begun: Begun,
   });
 }
 
-/** Where outages are tried, one arrival in so many asks with a new token. */
-const RENEWED_EVERY = 50;
+/** Where outages are tried, this share of the arrivals asks with a new token. */
+const RENEWED = 0.02;
 
 /** A token endpoint that fails meanwhile leaves the old one in use. */
 function renewed(session: Session): void {
@@ -103,32 +159,21 @@ const stretchOf = ({ from, after }: Place, { first, last, items, next }: Sent): 
 
 const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 
-/** A token that is not to be had fails the request that needed it, and not the run. */
-function ask(config: LoadConfig, session: Session, at: Place, dueAtMs: number): Sent {
-  const sentAtMs = Date.now();
-  try {
-    return session.ask(at, config.pageSize, dueAtMs);
-  } catch {
-    const nowMs = Date.now();
-    const times = { serviceMs: nowMs - sentAtMs, latencyMs: Math.max(0, nowMs - dueAtMs) };
-    return { status: 0, items: 0, errorCode: 0, body: '', ...times };
-  }
-}
-
 /** A window that begins anywhere within the target's and ends with it. */
 export const anywhere =
   (config: LoadConfig): StartPlace =>
-  ({ window: { from, to } }, iteration, { client }) => {
+  ({ window: { from, to } }, draw, { client }) => {
     const [first, last] = [Date.parse(from), Date.parse(to)];
-    const at = first + randomSource(config.seed * 7919 + iteration)() * (last - first) * 0.95;
+    const at = first + draw() * (last - first) * 0.95;
     return firstPage(config, client, new Date(at).toISOString(), to, config.pageSize);
   };
 
 /** The head of the data: what came since the poll before. */
 export const atHead =
   (config: LoadConfig): StartPlace =>
-  ({ window }, _iteration, { client }) => {
+  ({ window }, _draw, { client }) => {
     const headMs = (config.headSeconds ?? 300) * 1000;
     const fromMs = Math.max(Date.parse(window.from), Date.parse(window.to) - headMs);
-    return firstPage(config, client, new Date(fromMs).toISOString(), window.to, config.pageSize);
+    const first = firstPage(config, client, new Date(fromMs).toISOString(), window.to, config.pageSize);
+    return { ...first, page: 'poll' };
   };

@@ -1,5 +1,6 @@
 /** What is known once a run begins: tokens, the tenants that they name, and where screenings lie. For `setup`. */
 import { sleep } from 'k6';
+import exec from 'k6/execution';
 import http from 'k6/http';
 import { b64decode } from 'k6/encoding';
 import { mint, type Token } from './client.ts';
@@ -7,27 +8,44 @@ import type { LoadClient, LoadConfig } from './config.ts';
 import { header } from './judge.ts';
 
 export interface Begun {
+  /** Of each client. */
   readonly tokens: readonly Token[];
-  readonly clients: readonly LoadClient[];
+  readonly tenantIds: readonly string[];
   readonly window: { readonly from: string; readonly to: string };
+  /** What due moments count from, in milliseconds since the epoch. */
   readonly startAtMs: number;
 }
 
+/** Options of every script. */
+export const SETUP = {
+  setupTimeout: '10m',
+  summaryTrendStats: ['avg', 'min', 'med', 'p(90)', 'p(95)', 'p(99)', 'max', 'count'],
+  ...(__ENV['TESTID'] ? { tags: { testid: __ENV['TESTID'] } } : {}),
+};
+
 /** How often a limiter is waited out. */
 const WAITS = 20;
-/** Requests are due from a moment after it on. */
-const LEAD_MS = 500;
+
+/** k6 puts a scenario of that name in the place of a script's own where a flag asks for it. */
+export function refuseShortcuts(): void {
+  if ('default' in (exec.test.options.scenarios ?? {}))
+    exec.test.abort(
+      'requests come at a rate here: give -e RATE=… and -e DURATION=… instead of --vus, --duration, --iterations and --stage',
+    );
+}
 
 /** Throws where there is no token, or no screening. */
-export function begin(config: LoadConfig): Begun {
+export function begin(config: LoadConfig, leadMs = 0): Begun {
+  refuseShortcuts();
   const tokens = config.clients.map((client) => mint(config, client));
-  const clients = config.clients.map((client, index) => ({
-    ...client,
-    tenantId: client.tenantId || tenantOf(tokens[index]!.value),
-  }));
-  const window = config.window ?? findWindow(config, clients[0]!.tenantId, tokens[0]!);
-  return { tokens, clients, window, startAtMs: config.startAtMs ?? Date.now() + LEAD_MS };
+  const tenantIds = config.clients.map(({ tenantId }, index) => tenantId || tenantOf(tokens[index]!.value));
+  const window = config.window ?? findWindow(config, tenantIds[0]!, tokens[0]!);
+  return { tokens, tenantIds, window, startAtMs: Date.now() + leadMs };
 }
+
+/** What setup hands on is written into results: secrets stay where they were. */
+export const clientsOf = ({ clients }: LoadConfig, { tenantIds }: Begun): LoadClient[] =>
+  clients.map((client, index) => ({ ...client, tenantId: tenantIds[index]! }));
 
 function tenantOf(token: string): string {
   const claims = JSON.parse(b64decode(token.split('.')[1] ?? '', 'rawurl', 's')) as { tenant_id?: string };

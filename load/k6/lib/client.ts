@@ -1,7 +1,7 @@
 /** A well-behaved client in k6: tokens are kept and renewed as section 5.6 says, each answer is judged on samples. */
 import { check } from 'k6';
 import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
-import { Counter, Trend } from 'k6/metrics';
+import { Counter, Rate, Trend } from 'k6/metrics';
 import { countsHistogram, type LoadClient, type LoadConfig } from './config.ts';
 import { bucketOf, BUCKETS } from './histogram.ts';
 import {
@@ -28,6 +28,8 @@ const findings = new Counter('findings');
 const tokenCalls = new Counter('token_calls');
 const pages = new Counter('pages');
 const errors = new Counter('errors');
+/** Whatever is not answered with a page: 429, and a token that was not to be had, as well. */
+const failures = new Rate('failed');
 const limited = new Counter('limited');
 const items = new Counter('items');
 /** Later than the SLO: counted, as a histogram's bucket may hold the SLO in its middle. */
@@ -42,6 +44,9 @@ const buckets = Array.from(
 
 /** Asks for a token (section 4.1). Throws where none is given: there is no load without one. */
 export function mint(config: LoadConfig, client: LoadClient): Token {
+  const secret = client.secret ?? __ENV[client.secretVariable];
+  if (!secret)
+    throw new Error(`the environment has no ${client.secretVariable}: the client's secret comes from there`);
   const askedAt = Date.now();
   tokenCalls.add(1);
   const response = http.post(
@@ -49,7 +54,7 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
     {
       grant_type: 'client_credentials',
       client_id: client.clientId,
-      client_secret: __ENV[client.secretVariable] ?? '',
+      client_secret: secret,
       scope: 'screenings.read',
     },
     {
@@ -63,10 +68,8 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
   const { access_token, expires_in } = response.json() as { access_token: string; expires_in: number };
   const lifetimeMs = expires_in * 1000;
   // A minute before exp (section 5.6); tokens that live no longer than that are renewed after three quarters.
-  return {
-    value: access_token,
-    renewAtMs: askedAt + lifetimeMs - (lifetimeMs > MARGIN_MS ? MARGIN_MS : lifetimeMs / 4),
-  };
+  const marginMs = lifetimeMs > MARGIN_MS ? MARGIN_MS : lifetimeMs / 4;
+  return { value: access_token, renewAtMs: askedAt + lifetimeMs - marginMs };
 }
 
 export interface Sent {
@@ -92,6 +95,8 @@ const timeOf = ({ timings }: RefinedResponse<'text'>): number =>
   timings.duration + Math.max(0, timings.connecting) + Math.max(0, timings.tls_handshaking);
 
 export interface Place {
+  /** For the tag of that name. */
+  readonly page: 'first' | 'next' | 'poll';
   readonly url: string;
   readonly from: string;
   readonly to: string;
@@ -107,13 +112,20 @@ export function firstPage(
   pageSize: number,
 ): Place {
   const query = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}&pageSize=${pageSize}`;
-  return { url: `${config.baseUrl}/v1/tenants/${client.tenantId}/screenings?${query}`, from, to };
+  return {
+    url: `${config.baseUrl}/v1/tenants/${client.tenantId}/screenings?${query}`,
+    page: 'first',
+    from,
+    to,
+  };
 }
 
 /** The place that a page's next leads to; none where it leads to an origin that must not see the token. */
 export function nextPlace(config: LoadConfig, sent: Sent, to: string): Place | undefined {
   const url = sent.next === undefined ? undefined : trusted(config, sent.next);
-  return url === undefined ? undefined : { url, from: parseQuery(url)['from'] ?? '', to, after: sent.last };
+  return url === undefined
+    ? undefined
+    : { url, page: 'next', from: parseQuery(url)['from'] ?? '', to, after: sent.last };
 }
 
 function trusted(config: LoadConfig, next: string): string | undefined {
@@ -124,11 +136,24 @@ function trusted(config: LoadConfig, next: string): string | undefined {
 
 const originOf = (url: string): string => /^https?:\/\/[^/?#@]+/i.exec(url)?.[0].toLowerCase() ?? '';
 
+const earlier = ({ renewAtMs }: Token): number => renewAtMs - 0.1 * Math.random() * (renewAtMs - Date.now());
+
+const SERVED = 'a page is answered 200, or 429';
+
+function unanswered(times: Pick<Sent, 'serviceMs' | 'latencyMs'>): Sent {
+  errors.add(1);
+  failures.add(true);
+  check(0, { [SERVED]: () => false });
+  return { status: 0, items: 0, errorCode: 0, body: '', ...times };
+}
+
 /** One client's requests within one VU. */
 export class Session {
   readonly #config: LoadConfig;
   readonly client: LoadClient;
   #token: Token;
+  /** VUs that begin with the same token renew it one after another, over a tenth of its time. */
+  #renewAtMs: number;
   /** Every token that it had: whatever a target repeats of them is written nowhere. */
   readonly #held: string[] = [];
   #sent = 0;
@@ -137,12 +162,14 @@ export class Session {
     this.#config = config;
     this.client = client;
     this.#token = token;
+    this.#renewAtMs = earlier(token);
     this.#held.push(token.value);
   }
 
   /** Another token takes the place of the one in use. */
   renew(): void {
     this.#token = mint(this.#config, this.client);
+    this.#renewAtMs = earlier(this.#token);
     this.#held.push(this.#token.value);
   }
 
@@ -150,15 +177,15 @@ export class Session {
   ask(place: Place, pageSize: number, dueAtMs: number): Sent {
     const sentAtMs = Date.now();
     let alone = true;
-    if (sentAtMs >= this.#token.renewAtMs) {
+    if (sentAtMs >= this.#renewAtMs) {
       this.renew();
       alone = false;
     }
-    let response = this.#get(place.url);
+    let response = this.#get(place, pageSize);
     if (response.status === 401) {
       unauthenticated.add(1);
       this.renew();
-      response = this.#get(place.url);
+      response = this.#get(place, pageSize);
       alone = false;
     }
     const doneAtMs = Date.now();
@@ -167,21 +194,36 @@ export class Session {
     const serviceMs = alone ? exactMs : Math.max(exactMs, doneAtMs - sentAtMs);
     const latencyMs = Math.max(serviceMs, doneAtMs - dueAtMs);
     pages.add(1);
-    pageMs.add(latencyMs);
+    pageMs.add(latencyMs, { page: place.page });
     buckets[bucketOf(latencyMs)]?.add(1);
     if (latencyMs >= this.#config.p99Ms) late.add(1);
     return this.#judge(place, pageSize, response, { serviceMs, latencyMs });
   }
 
+  /** A token that is not to be had fails the request that needed it, and not the run. */
+  tryAsk(place: Place, pageSize: number, dueAtMs: number): Sent {
+    const sentAtMs = Date.now();
+    try {
+      return this.ask(place, pageSize, dueAtMs);
+    } catch {
+      const nowMs = Date.now();
+      return unanswered({ serviceMs: nowMs - sentAtMs, latencyMs: Math.max(0, nowMs - dueAtMs) });
+    }
+  }
+
   /** The page without waiting for others under way, and without a second try: for whoever counts each request. */
   async askAhead(place: Place, pageSize: number): Promise<{ sent: Sent; sentAtMs: number }> {
-    if (Date.now() >= this.#token.renewAtMs) this.renew();
     const startedAtMs = Date.now();
+    try {
+      if (startedAtMs >= this.#renewAtMs) this.renew();
+    } catch {
+      return { sent: unanswered({ serviceMs: 0, latencyMs: 0 }), sentAtMs: startedAtMs };
+    }
     const response = (await http.asyncRequest(
       'GET',
       place.url,
       null,
-      this.#params(),
+      this.#params(place, pageSize),
     )) as RefinedResponse<'text'>;
     pages.add(1);
     const serviceMs = response.timings.duration;
@@ -190,11 +232,11 @@ export class Session {
     return { sent, sentAtMs: startedAtMs + timeOf(response) - serviceMs };
   }
 
-  #get(url: string): RefinedResponse<'text'> {
-    return http.get(url, this.#params());
+  #get(place: Place, pageSize: number): RefinedResponse<'text'> {
+    return http.get(place.url, this.#params(place, pageSize));
   }
 
-  #params(): RefinedParams<'text'> {
+  #params({ page }: Place, pageSize: number): RefinedParams<'text'> {
     return {
       headers: {
         ...extraHeaders(),
@@ -204,7 +246,7 @@ export class Session {
       timeout: `${this.#config.timeoutSeconds}s`,
       redirects: 0,
       // A cursor in the URL must not become a time series of its own.
-      tags: { name: 'page' },
+      tags: { name: 'page', page, page_size: String(pageSize), client: this.client.clientId },
       responseType: 'text',
     };
   }
@@ -219,7 +261,8 @@ export class Session {
     const body = response.body ?? '';
     const common = { ...times, body, errorCode: response.error_code };
     const answer = { status: response.status, body, headers: response.headers };
-    check(response, { 'a page is answered 200, or 429': ({ status }) => status === 200 || status === 429 });
+    failures.add(response.status !== 200);
+    check(response, { [SERVED]: ({ status }) => status === 200 || status === 429 });
     if (response.status === 429) {
       limited.add(1);
       const verdict = judgeLimited(answer);

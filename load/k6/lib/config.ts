@@ -1,8 +1,11 @@
 /**
  * What a script is told: by the kit one JSON file without secrets, so that it may travel in an archive; by hand with
- * `-e`: BASE_URL, AUTH_URL, CLIENT_ID, and what of RATE, DURATION, PAGE_SIZE, P99_MS, VUS, SEED, SPIKE_FACTOR, FROM,
- * TO, TENANT_ID and TIMEOUT is to differ. The secret comes from the environment: SCREENINGS_CLIENT_SECRET.
+ * `-e`, as load/README.md lists it.
  */
+import type { Threshold } from 'k6/options';
+
+/** Thresholds in k6's words, such as `"page_ms": ["p(99)<500"]`. */
+export type Rules = Readonly<Record<string, readonly Threshold[]>>;
 
 export interface LoadClient {
   readonly clientId: string;
@@ -10,6 +13,8 @@ export interface LoadClient {
   readonly tenantId: string;
   /** The environment variable that holds the secret. */
   readonly secretVariable: string;
+  /** By hand, of several clients: from their file. */
+  readonly secret?: string;
 }
 
 /** A window to walk, page by page. */
@@ -44,8 +49,8 @@ export interface LoadConfig {
   readonly seconds: number;
   /** What a script's own thresholds hold the p99 against. */
   readonly p99Ms: number;
-  /** Share of requests that may fail; whoever adds runners up judges by it. */
-  readonly errorRate?: number;
+  /** Share of requests that may fail. */
+  readonly errorRate: number;
   /** A run that several runners share, and how many do. */
   readonly runId?: string;
   readonly parts?: number;
@@ -54,8 +59,8 @@ export interface LoadConfig {
   /** polls ask for this much before the window's end. */
   readonly headSeconds?: number;
   readonly walks?: readonly Walk[];
-  /** In k6's words, such as `"page_ms": ["p(99)<500"]`, instead of the script's own. */
-  readonly thresholds?: Readonly<Record<string, readonly string[]>>;
+  /** Instead of the script's own. */
+  readonly thresholds?: Rules;
   readonly probe?: {
     readonly maxRequests: number;
     readonly maxSeconds: number;
@@ -69,8 +74,6 @@ export interface LoadConfig {
   readonly outages?: boolean;
   /** Whether each request is written out for the runner to read. */
   readonly records: boolean;
-  /** Several generators begin at this moment, in milliseconds since the epoch. */
-  readonly startAtMs?: number;
 }
 
 const file = __ENV['LOAD_CONFIG'];
@@ -81,52 +84,102 @@ export const countsHistogram = given !== undefined && !given.records;
 /** Started by the kit, and not by hand. */
 export const byKit = given !== undefined;
 export const sharedRun = given?.runId === undefined ? undefined : given;
+/** Which of those that a script knows; empty where it is not said. */
+export const scenarioName = given?.scenario ?? __ENV['SCENARIO'] ?? '';
+
+const SECRET = 'SCREENINGS_CLIENT_SECRET';
+const UNITS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, '': 1 };
+
+/** `90`, `90s`, `5m`, `1h30m` in seconds; undefined where it is none. */
+export function secondsOf(text: string): number | undefined {
+  if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$|^\d+(?:\.\d+)?$/.test(text)) return undefined;
+  return [...text.matchAll(/([\d.]+)(ms|s|m|h|)/g)].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * UNITS[unit!]!,
+    0,
+  );
+}
+
+function variable<T>(name: string, preset: T, read: (text: string) => T | undefined, expected: string): T {
+  const text = __ENV[name];
+  if (!text) return preset;
+  const value = read(text);
+  if (value === undefined) throw new Error(`-e ${name}=${text}: ${expected} is expected`);
+  return value;
+}
+
+const number = (name: string, preset: number): number =>
+  variable(name, preset, (text) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined), 'a number');
+const duration = (name: string, preset: number): number =>
+  variable(name, preset, secondsOf, 'a duration such as 90s or 5m');
+
+function required(name: string): string {
+  const value = __ENV[name];
+  if (!value) throw new Error(`-e ${name}=… is missing; BASE_URL, AUTH_URL and CLIENT_ID are needed`);
+  return value.replace(/\/+$/, '');
+}
+
+/** Lines of `client_id,client_secret`, or of `client_id,client_secret,tenant_id`. */
+export function clientsIn(csv: string): LoadClient[] {
+  const rows = csv.split(/\r?\n/).filter((line) => line.trim() !== '' && !/^client_?id,/i.test(line));
+  return rows.map((line, index) => {
+    const [clientId = '', secret = '', tenantId = ''] = line.split(',').map((cell) => cell.trim());
+    if (!clientId || !secret) throw new Error(`-e CLIENTS: row ${index + 1} is not client_id,client_secret`);
+    return { clientId, secret, tenantId, secretVariable: '' };
+  });
+}
 
 /** The configuration; own: what a script prefers when it is started by hand. Init stage only. */
 export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
   if (given) return given;
-  const text = (name: string): string => {
-    const value = __ENV[name];
-    if (!value) throw new Error(`-e ${name}=… is missing; BASE_URL, AUTH_URL and CLIENT_ID are needed`);
-    return value.replace(/\/+$/, '');
-  };
-  if (!__ENV[SECRET])
-    throw new Error(`the environment has no ${SECRET}: the client's secret comes from there`);
-  const number = (name: string, preset: number): number => {
-    const value = Number(/^(\d+(?:\.\d+)?)s?$/.exec(__ENV[name] ?? String(preset))?.[1] ?? NaN);
-    if (Number.isNaN(value)) throw new Error(`-e ${name}: a number is expected, such as ${preset}`);
-    return value;
-  };
   const requestsPerSecond = number('RATE', own.requestsPerSecond ?? 5);
   const p99Ms = number('P99_MS', 500);
   const spikeFactor = number('SPIKE_FACTOR', own.spikeFactor ?? 1);
   const [from, to] = [__ENV['FROM'], __ENV['TO']];
+  const clients = __ENV['CLIENTS']
+    ? clientsIn(open(__ENV['CLIENTS']))
+    : [{ clientId: required('CLIENT_ID'), tenantId: __ENV['TENANT_ID'] ?? '', secretVariable: SECRET }];
   return {
     scenario: 'by hand',
     trustedOrigins: [],
     pageSize: number('PAGE_SIZE', 100),
     judgeEvery: 1,
-    timeoutSeconds: number('TIMEOUT', 10),
+    timeoutSeconds: duration('TIMEOUT', 10),
     seed: number('SEED', 1),
     records: false,
     ...own,
-    baseUrl: text('BASE_URL'),
-    authUrl: text('AUTH_URL'),
-    clients: [{ clientId: text('CLIENT_ID'), tenantId: __ENV['TENANT_ID'] ?? '', secretVariable: SECRET }],
+    baseUrl: required('BASE_URL'),
+    authUrl: required('AUTH_URL'),
+    clients,
     requestsPerSecond,
-    seconds: number('DURATION', own.seconds ?? 30),
+    seconds: duration('DURATION', own.seconds ?? 30),
     p99Ms,
+    errorRate: number('ERRORS', 0.001),
+    headSeconds: duration('HEAD', 300),
     ...(own.spikeFactor === undefined ? {} : { spikeFactor }),
     vus: number('VUS', Math.ceil((requestsPerSecond * spikeFactor * 2 * p99Ms) / 1000) + 20),
     ...(from && to ? { window: { from, to } } : {}),
   };
 }
 
-const SECRET = 'SCREENINGS_CLIENT_SECRET';
+/** What is answered with no page, or not asked for want of VUs, is not served; where next to nothing is, it ends. */
+export const notServed = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): Rules => ({
+  findings: ['count<1'],
+  failed: [`rate<=${errorRate}`, { threshold: 'rate<0.9', abortOnFail: true, delayAbortEval: '20s' }],
+  dropped_iterations: [`count<=${Math.floor(errorRate * requestsPerSecond * seconds)}`],
+});
 
-/** Thresholds as k6 takes them: the kit's, or the script's own. */
-export const thresholdsOf = (
-  config: LoadConfig,
-  own: Readonly<Record<string, readonly string[]>>,
-): Record<string, string[]> =>
-  Object.fromEntries(Object.entries(config.thresholds ?? own).map(([metric, rules]) => [metric, [...rules]]));
+/** Thresholds as k6 takes them: the kit's, or the script's own with what `-e THRESHOLDS={"page_ms":["p(99)<300"]}` says. */
+export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Threshold[]> {
+  const more = variable('THRESHOLDS', {}, rulesIn, 'JSON such as {"page_ms":["p(99)<300"]}');
+  const rules = config.thresholds ?? { ...own, ...more };
+  return Object.fromEntries(Object.entries(rules).map(([metric, all]) => [metric, [...all]]));
+}
+
+function rulesIn(text: string): Rules | undefined {
+  try {
+    const rules = JSON.parse(text) as Rules;
+    return Object.values(rules).every(Array.isArray) ? rules : undefined;
+  } catch {
+    return undefined;
+  }
+}

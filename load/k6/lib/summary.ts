@@ -1,8 +1,8 @@
 /** The end of every scenario: counts, histogram and thresholds as one JSON file that the runner reads and merge adds up. */
 import exec from 'k6/execution';
-import { byKit, sharedRun, type LoadConfig } from './config.ts';
+import { sharedRun, type LoadConfig } from './config.ts';
 import type { Histogram } from './histogram.ts';
-import { dueMoments } from './random.ts';
+import { dueCount } from './random.ts';
 
 export interface ScenarioSummary {
   readonly seconds: number;
@@ -32,9 +32,6 @@ export interface SharedPart {
   readonly errorRate: number;
 }
 
-/** What scripts ask of k6's trends. */
-export const TREND_STATS = ['avg', 'min', 'med', 'p(90)', 'p(95)', 'p(99)', 'max', 'count'];
-
 interface Metric {
   readonly type: string;
   readonly values: Readonly<Record<string, number>>;
@@ -44,9 +41,6 @@ export interface SummaryData {
   readonly metrics: Readonly<Record<string, Metric>>;
   readonly state: { readonly testRunDurationMs: number };
   readonly setup_data?: { readonly startAtMs?: number };
-  readonly root_group?: {
-    readonly checks: readonly { readonly name: string; readonly passes: number; readonly fails: number }[];
-  };
 }
 
 const PREFIX = 'latency_bucket_';
@@ -76,41 +70,21 @@ function summarise(data: SummaryData): ScenarioSummary {
 const partOf = (config: LoadConfig): SharedPart => {
   const { runId, scenario, parts, seconds, p99Ms, errorRate } = config;
   return {
-    due: dueMoments(config).length,
+    due: dueCount(config),
     runId: runId!,
     scenario,
     parts: parts ?? 1,
     segment: String(exec.test.options.executionSegment ?? '0:1'),
     seconds,
     p99Ms,
-    errorRate: errorRate ?? 0,
+    errorRate,
   };
 };
 
-/** k6 calls it by this name. Without SUMMARY (on a cluster) it goes to standard output, for `merge` to read. */
+/**
+ * k6 calls it by this name, where the kit put it beside a script. Without SUMMARY (on a cluster) it goes to standard
+ * output, for `merge` to read.
+ */
 export function handleSummary(data: SummaryData): Record<string, string> {
-  if (!byKit) return { stdout: textOf(data) };
-  const text = `${JSON.stringify(summarise(data))}\n`;
-  return { [__ENV['SUMMARY'] || 'stdout']: text };
-}
-
-/** Statistics in the order in which they are printed. */
-const SHOWN = [...TREND_STATS, 'rate', 'passes', 'fails', 'value'];
-
-/** By hand: checks, metrics, and under each its thresholds. k6 gives its own text to nobody who has a handleSummary. */
-function textOf({ metrics, root_group, state }: SummaryData): string {
-  const mark = (ok: boolean): string => (ok ? '✓' : '✗');
-  const round = (value: number): string => String(Number(value.toPrecision(4)));
-  const lines = (root_group?.checks ?? []).map(
-    ({ name, passes, fails }) => `  ${mark(fails === 0)} ${name}: ${passes} of ${passes + fails}`,
-  );
-  for (const name of Object.keys(metrics).sort()) {
-    const { type, values, thresholds = {} } = metrics[name]!;
-    // What a trend has no value for has no quantiles either.
-    if (values['count'] === 0 && type === 'trend') continue;
-    const shown = SHOWN.filter((stat) => stat in values).map((stat) => `${stat}=${round(values[stat] ?? 0)}`);
-    lines.push(`  ${name.padEnd(26, '.')} ${shown.join(' ')}`);
-    for (const [rule, { ok }] of Object.entries(thresholds)) lines.push(`    ${mark(ok)} ${rule}`);
-  }
-  return `${lines.join('\n')}\n  ${round(state.testRunDurationMs / 1000)} s\n`;
+  return { [__ENV['SUMMARY'] || 'stdout']: `${JSON.stringify(summarise(data))}\n` };
 }
