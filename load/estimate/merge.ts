@@ -7,6 +7,7 @@ import {
   type Histogram,
 } from '../k6/lib/histogram.ts';
 import { LATE_SHARE } from './step.ts';
+import { neverBegun } from '../k6/lib/random.ts';
 import type { SharedPart } from '../k6/lib/summary.ts';
 
 export interface Part {
@@ -34,6 +35,8 @@ export interface Merged extends Omit<Part, 'shared'> {
 
 /** The share of the SLO that a runner may be late by itself. */
 const LATE = 0.5;
+/** The share of the requests that runners may not have begun when the load ends. */
+const SHORT = 0.01;
 
 /** The parts ran side by side: the longest gives the length. Throws a RangeError for parts that are not of one run. */
 export function mergeParts(parts: readonly Part[]): Merged {
@@ -52,7 +55,8 @@ export function mergeParts(parts: readonly Part[]): Merged {
   const failures = (counts['errors'] ?? 0) + (counts['limited'] ?? 0) + due - requests;
   const errorRate = due === 0 ? 1 : failures / due;
   const lateShare = ((counts['late'] ?? 0) + due - requests) / Math.max(1, due);
-  const why = parts.find((part) => part.void)?.void ?? missing(parts, shared) ?? lateRunner(parts, shared);
+  const why =
+    parts.find((part) => part.void)?.void ?? missing(parts, shared) ?? lateRunner(parts, shared, counts);
   return {
     parts: parts.length,
     seconds,
@@ -84,9 +88,16 @@ function runOf(parts: readonly Part[]): SharedPart | undefined {
 const missing = (parts: readonly Part[], shared: SharedPart | undefined): string | undefined =>
   shared && parts.length < shared.parts ? `${parts.length} of ${shared.parts} parts are there` : undefined;
 
-function lateRunner(parts: readonly Part[], shared: SharedPart | undefined): string | undefined {
+function lateRunner(
+  parts: readonly Part[],
+  shared: SharedPart | undefined,
+  counts: Part['counts'],
+): string | undefined {
   const lag = Math.max(0, ...parts.map((part) => part.schedulerLagP99Ms ?? 0));
-  return shared && lag > shared.p99Ms * LATE
-    ? `a runner started requests up to ${lag.toFixed(0)} ms late (p99): it fell behind`
+  if (shared && lag > shared.p99Ms * LATE)
+    return `a runner started requests up to ${lag.toFixed(0)} ms late (p99): it fell behind`;
+  const short = neverBegun(shared?.due ?? 0, counts);
+  return short > SHORT * (shared?.due ?? 0)
+    ? `the runners never began ${short} of ${shared!.due} requests: they fell behind`
     : undefined;
 }

@@ -80,7 +80,7 @@ function tellDepth(compared: readonly (readonly [number, number])[]): void {
       `${compared.length} pages tell nothing of depth: a smaller -e PAGE_SIZE makes more of them`,
     );
   console.log(
-    `the last third of a walk of ${compared.length + 1} pages: ${deepMs.toFixed(1)} ms a page, first pages of windows that begin there ${firstMs.toFixed(1)} ms`,
+    `of ${compared.length} pages of a walk the deepest third: ${deepMs.toFixed(1)} ms a page, first pages of windows that begin there ${firstMs.toFixed(1)} ms`,
   );
   check(deepMs, {
     'a page deep in a walk costs what a first page costs there': (ms) => ms <= DEEPER_COSTS * firstMs + 5,
