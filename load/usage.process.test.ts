@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@playwright/test';
+import { byTurns } from '../fixtures/own-tests/tiers.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -26,7 +27,7 @@ for (const [argv, words] of [
   ['reference-server/main.ts --signing-key package.json', /--signing-key.*it holds no private key in PEM/],
   ['reference-server/main.ts --signing-key nowhere.pem', /--signing-key.*it can't be read \(ENOENT\)/],
 ] as const) {
-  test(`${argv} is told in one line`, async () => {
+  test(`${argv} is told in one line`, byTurns(argv, 8), async () => {
     const env = { ...process.env, npm_lifecycle_event: undefined };
     const run = new Promise<{ code: unknown; stderr: string }>((done) => {
       execFile(

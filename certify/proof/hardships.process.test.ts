@@ -1,14 +1,12 @@
 /** Ctrl-C, a deadline, no room on the disk: one clear line, the right exit status, nothing left running. */
 import { expect, test } from '@playwright/test';
+import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { CASES, measure } from './hardships.ts';
 
 test.describe.configure({ mode: 'parallel' });
 
-/** The table has more moments of Ctrl-C. */
-const MOMENTS = /Ctrl-C (0.5|1|2|8) s/;
-
-for (const one of CASES.filter(({ name, main }) => !MOMENTS.test(name) && main.startsWith('certify')))
-  test(one.name, async () => {
+for (const one of CASES.filter(({ main }) => main.startsWith('certify')))
+  test(one.name, byTurns(one.name, 8), async () => {
     const { wrong, run } = await measure(one);
     expect(wrong, run.output).toEqual([]);
   });

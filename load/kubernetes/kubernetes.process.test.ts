@@ -6,6 +6,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
+import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import type { Merged } from '../estimate/merge.ts';
 import { K6_OFFLINE } from '../run/k6-run.ts';
 import { load, setting, test } from '../zoo/setting.ts';
@@ -60,86 +61,90 @@ test('kubernetes: a TestRun without a secret, and an archive that runs', async (
   expect(summary.counts.pages).toBeGreaterThan(0);
 });
 
-test('kubernetes: three runners, paused as the operator starts them and let go together, add up to one run', async ({
-  k6,
-}) => {
-  test.slow();
-  await using at = await setting({ service: { workers: 64, serviceMs: 21, distribution: 'deterministic' } });
-  const options = { ...OPTIONS, requestsPerSecond: 60, seconds: 3 };
-  // The same seed draws the same arrivals, whoever shares them.
-  const open = () =>
-    openSession(k6, at.server.target(), { slo: { p99Ms: 5000, errorRate: 0.001 }, pageSize: 10, seed: 5 });
-  const { env } = (await open()).prepared;
-  const written = async (parallelism: number): Promise<string> => {
-    const files = await writeKubernetes('smoke', await open(), options, at.directory, parallelism);
-    const { binaryData } = JSON.parse(await readFile(files[0]!, 'utf8')) as {
-      binaryData: { 'kit.tar': string };
+test(
+  'kubernetes: three runners, paused as the operator starts them and let go together, add up to one run',
+  FULL,
+  async ({ k6 }) => {
+    test.slow();
+    await using at = await setting({
+      service: { workers: 64, serviceMs: 21, distribution: 'deterministic' },
+    });
+    const options = { ...OPTIONS, requestsPerSecond: 60, seconds: 3 };
+    // The same seed draws the same arrivals, whoever shares them.
+    const open = () =>
+      openSession(k6, at.server.target(), { slo: { p99Ms: 5000, errorRate: 0.001 }, pageSize: 10, seed: 5 });
+    const { env } = (await open()).prepared;
+    const written = async (parallelism: number): Promise<string> => {
+      const files = await writeKubernetes('smoke', await open(), options, at.directory, parallelism);
+      const { binaryData } = JSON.parse(await readFile(files[0]!, 'utf8')) as {
+        binaryData: { 'kit.tar': string };
+      };
+      const tar = join(at.directory, `kit-${parallelism}.tar`);
+      await writeFile(tar, Buffer.from(binaryData['kit.tar'], 'base64'));
+      return tar;
     };
-    const tar = join(at.directory, `kit-${parallelism}.tar`);
-    await writeFile(tar, Buffer.from(binaryData['kit.tar'], 'base64'));
-    return tar;
-  };
-  const sequence = '0,1/3,2/3,1';
-  const runners = async (tar: string, segments: readonly string[]): Promise<string[]> => {
-    const started = await Promise.all(
-      segments.map(async (segment) => {
-        const address = `127.0.0.1:${await freePort()}`;
-        const flags = [
-          'run',
-          '--quiet',
-          '--log-format=raw',
-          '--no-color',
-          '--paused',
-          `--address=${address}`,
-        ];
-        const parts =
-          segments.length > 1
-            ? [`--execution-segment=${segment}`, `--execution-segment-sequence=${sequence}`]
-            : [];
-        const child = spawn(k6, [...flags, ...parts, tar], {
-          env: { PATH: process.env['PATH'], HOME: at.directory, ...K6_OFFLINE, ...env },
-        });
-        let output = '';
-        for (const stream of [child.stdout, child.stderr])
-          stream.on('data', (piece: Buffer) => (output += piece.toString()));
-        const ended = new Promise<string>((done) => child.on('close', () => done(output)));
-        const status = async (init?: RequestInit) => fetch(`http://${address}/v1/status`, init);
-        await expect.poll(async () => (await status().catch(() => undefined))?.ok).toBe(true);
-        return { status, ended };
-      }),
+    const sequence = '0,1/3,2/3,1';
+    const runners = async (tar: string, segments: readonly string[]): Promise<string[]> => {
+      const started = await Promise.all(
+        segments.map(async (segment) => {
+          const address = `127.0.0.1:${await freePort()}`;
+          const flags = [
+            'run',
+            '--quiet',
+            '--log-format=raw',
+            '--no-color',
+            '--paused',
+            `--address=${address}`,
+          ];
+          const parts =
+            segments.length > 1
+              ? [`--execution-segment=${segment}`, `--execution-segment-sequence=${sequence}`]
+              : [];
+          const child = spawn(k6, [...flags, ...parts, tar], {
+            env: { PATH: process.env['PATH'], HOME: at.directory, ...K6_OFFLINE, ...env },
+          });
+          let output = '';
+          for (const stream of [child.stdout, child.stderr])
+            stream.on('data', (piece: Buffer) => (output += piece.toString()));
+          const ended = new Promise<string>((done) => child.on('close', () => done(output)));
+          const status = async (init?: RequestInit) => fetch(`http://${address}/v1/status`, init);
+          await expect.poll(async () => (await status().catch(() => undefined))?.ok).toBe(true);
+          return { status, ended };
+        }),
+      );
+      // What the operator's starter sends to each of them.
+      const body = JSON.stringify({ data: { attributes: { paused: false }, id: 'default', type: 'status' } });
+      await Promise.all(started.map(({ status }) => status({ method: 'PATCH', body })));
+      const outputs = await Promise.all(started.map(({ ended }) => ended));
+      return Promise.all(
+        outputs.map(async (output, index) => {
+          const log = join(at.directory, `runner-${segments.length}-${index}.log`);
+          await writeFile(log, output);
+          return log;
+        }),
+      );
+    };
+    const three = await runners(await written(3), ['0:1/3', '1/3:2/3', '2/3:1']);
+    const one = await runners(await written(1), ['0:1']);
+    const sum = join(at.directory, 'sum.json');
+    const whole = join(at.directory, 'whole.json');
+    expect(await load(['merge', ...three, '--output', sum])).toMatchObject({
+      status: 0,
+      output: expect.stringContaining('held'),
+    });
+    expect((await load(['merge', ...one, '--output', whole])).status).toBe(0);
+    const [merged, alone] = await Promise.all(
+      [sum, whole].map(async (file) => JSON.parse(await readFile(file, 'utf8')) as Merged),
     );
-    // What the operator's starter sends to each of them.
-    const body = JSON.stringify({ data: { attributes: { paused: false }, id: 'default', type: 'status' } });
-    await Promise.all(started.map(({ status }) => status({ method: 'PATCH', body })));
-    const outputs = await Promise.all(started.map(({ ended }) => ended));
-    return Promise.all(
-      outputs.map(async (output, index) => {
-        const log = join(at.directory, `runner-${segments.length}-${index}.log`);
-        await writeFile(log, output);
-        return log;
-      }),
-    );
-  };
-  const three = await runners(await written(3), ['0:1/3', '1/3:2/3', '2/3:1']);
-  const one = await runners(await written(1), ['0:1']);
-  const sum = join(at.directory, 'sum.json');
-  const whole = join(at.directory, 'whole.json');
-  expect(await load(['merge', ...three, '--output', sum])).toMatchObject({
-    status: 0,
-    output: expect.stringContaining('held'),
-  });
-  expect((await load(['merge', ...one, '--output', whole])).status).toBe(0);
-  const [merged, alone] = await Promise.all(
-    [sum, whole].map(async (file) => JSON.parse(await readFile(file, 'utf8')) as Merged),
-  );
-  expect(merged!.parts).toBe(3);
-  expect(merged!.requests).toBeGreaterThan(100);
-  expect(Math.abs(merged!.requestsPerSecond / alone!.requestsPerSecond - 1)).toBeLessThan(0.01);
+    expect(merged!.parts).toBe(3);
+    expect(merged!.requests).toBeGreaterThan(100);
+    expect(Math.abs(merged!.requestsPerSecond / alone!.requestsPerSecond - 1)).toBeLessThan(0.01);
 
-  const lost = await load(['merge', ...three.slice(1)]);
-  expect(lost).toMatchObject({ status: 3, output: expect.stringContaining('2 of 3 parts') });
-  const twice = await load(['merge', three[0]!, three[0]!, three[1]!]);
-  expect(twice).toMatchObject({ status: 2, output: expect.stringContaining('twice') });
-  const mixed = await load(['merge', three[0]!, three[1]!, one[0]!]);
-  expect(mixed).toMatchObject({ status: 2, output: expect.stringContaining('not of one run') });
-});
+    const lost = await load(['merge', ...three.slice(1)]);
+    expect(lost).toMatchObject({ status: 3, output: expect.stringContaining('2 of 3 parts') });
+    const twice = await load(['merge', three[0]!, three[0]!, three[1]!]);
+    expect(twice).toMatchObject({ status: 2, output: expect.stringContaining('twice') });
+    const mixed = await load(['merge', three[0]!, three[1]!, one[0]!]);
+    expect(mixed).toMatchObject({ status: 2, output: expect.stringContaining('not of one run') });
+  },
+);
