@@ -26,7 +26,11 @@ test('a step knows its saturation only from a backlog', () => {
 /** Runs the probe against a limiter in virtual time. */
 function probe(settings: LimiterSettings, seed: number, lieSeconds = 0, maxSeconds = 120, rttMs = 1): Probed {
   const limiter = createLimiter(settings);
-  const way = { rttMs, jitterMs: 0.3 + rttMs / 100, lieSeconds };
+  const way = {
+    rttMs,
+    jitterMs: 0.3 + rttMs / 100,
+    retryAfter: (wait: number) => Math.ceil(wait) + lieSeconds,
+  };
   const limits = { maxRequests: 5000, maxSeconds };
   return probeVirtually((atMs) => ({ waitMs: limiter.ask(atMs) }), way, limits, seed);
 }

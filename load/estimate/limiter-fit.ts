@@ -10,6 +10,7 @@ import { SLACK_MS } from './limiter-evidence.ts';
 import { windowsBetween } from './limiter-interval.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
+import { quotaOf } from './quota.ts';
 import { shaperOf, type Shaper } from './shaper.ts';
 
 export interface LimiterFinding {
@@ -20,8 +21,12 @@ export interface LimiterFinding {
   readonly ratePerSecond?: number;
   /** Of windowSeconds, or of ratePerSecond where it is a bucket: what the answers leave possible. */
   readonly interval?: readonly [low: number, high: number];
-  /** Whether the wait that 429 named was enough; absent where none was named or none waited out. */
+  /** Whether the waits that 429 named were enough; absent where none was named or none waited out. */
   readonly retryAfterHonest?: boolean;
+  readonly retryAfter?: RetryAfter;
+  /** Without any model: admitted from rest before the first 429, within how many seconds; admitted in the long run. */
+  readonly fromRest?: { readonly admitted: number; readonly seconds: number };
+  readonly longRunPerSecond?: number;
   /** It holds requests back to an even pace: it delays them, before it refuses any, if it ever does. */
   readonly shaper?: Shaper;
   /** It counts no requests in time: so many at once are let through, and the next one is refused. */
@@ -37,17 +42,35 @@ export interface LimiterFinding {
   readonly explained: Readonly<Partial<Record<LimiterKind, number>>>;
 }
 
+/** Waits that were sat out. */
+export interface RetryAfter {
+  readonly waits: number;
+  readonly longEnough: number;
+  /** How much longer the next admission took at worst. */
+  readonly worstShortSeconds: number;
+}
+
 /** Answers more at odds with a kind than this share rule it out. */
 const TOLERATED = 0.012;
 
 /** What counts requests in time refuses the polls behind a burst too, with none under way: few refusals tell. */
 const LEAST_REFUSED = 4;
 
-export function identifyLimiter({ seen, cutBy }: Probed): LimiterFinding {
+export function identifyLimiter({ seen, cutBy, pressed = [] }: Probed): LimiterFinding {
   const requests = seen.length;
-  const honest = honesty(seen);
-  const watchedSeconds = Math.round(((seen.at(-1)?.atMs ?? 0) - (seen[0]?.atMs ?? 0)) / 1000);
-  const common = { requests, watchedSeconds, ...(honest === undefined ? {} : { retryAfterHonest: honest }) };
+  const waits = satOut(seen);
+  const first = seen.findIndex(({ ok }) => !ok);
+  const last = pressed.at(-1) ?? seen.at(-1);
+  const watchedSeconds = Math.round(((last?.atMs ?? 0) - (seen[0]?.atMs ?? 0)) / 1000);
+  const common = {
+    requests: requests + pressed.length,
+    watchedSeconds,
+    ...waits,
+    ...(first > 0
+      ? { fromRest: { admitted: first, seconds: round((seen[first]!.atMs - seen[0]!.atMs) / 1000) } }
+      : {}),
+    ...longRun(pressed),
+  };
   const none = { alternatives: [], explained: {}, ...common };
   const shaper = shaperOf(seen);
   if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...none };
@@ -111,26 +134,59 @@ function typicalSlackMs(seen: readonly Observation[]): number {
 
 const round = (value: number): number => Number(value.toPrecision(4));
 
+/** Fewer admissions tell no rate. */
+const LEAST_ADMITTED = 20;
+
+/** From the first refusal to the last: what is admitted in between is what was given anew. */
+function longRun(pressed: readonly Observation[]): Pick<LimiterFinding, 'longRunPerSecond'> {
+  const samples = pressed.map(({ atMs, ok }) => ({
+    dueMs: atMs - pressed[0]!.atMs,
+    latencyMs: 0,
+    serviceMs: 0,
+    status: ok ? 200 : 429,
+  }));
+  const admitted = pressed.filter(({ ok }) => ok).length;
+  if (admitted < LEAST_ADMITTED || admitted === pressed.length) return {};
+  const { perSecond } = quotaOf(samples, samples.at(-1)!.dueMs / 1000);
+  return { longRunPerSecond: round(perSecond) };
+}
+
 /** So many waits have to be too short, before that is no neighbour's doing who shares the quota. */
 const LIES = 3;
 
 /**
- * Whether a request after the named wait was let through, as far as no other of ours came in between: refused requests
- * may count. A neighbour on the same quota may take what was released, but then the next wait is a whole one again.
+ * Whether requests after the named wait were admitted, as far as no other of ours came in between: rejected requests
+ * may count. A neighbour on the same quota may take what was given anew, but then the next wait is a whole one again.
  */
-function honesty(seen: readonly Observation[]): boolean | undefined {
-  let [kept, short, same] = [0, 0, 0];
+function satOut(seen: readonly Observation[]): Pick<LimiterFinding, 'retryAfter' | 'retryAfterHonest'> {
+  let [longEnough, short, same, worstShortSeconds] = [0, 0, 0, 0];
+  // One wait until each admission: polls after a short one are none.
+  let isShort = false;
   for (const [index, refused] of seen.entries()) {
+    isShort &&= !refused.ok;
+    if (isShort) continue;
     const next = seen[index + 1];
-    if (refused.ok || refused.retryAfterSeconds === undefined || !next) continue;
+    const named = refused.retryAfterSeconds;
+    if (refused.ok || named === undefined || !next) continue;
     const waitedMs = next.atMs - next.slackMs - refused.atMs - refused.slackMs;
-    if (waitedMs < refused.retryAfterSeconds * 1000 - SLACK_MS) continue;
-    if (next.ok) kept += 1;
-    else if (next.retryAfterSeconds === undefined) continue;
-    else if (next.retryAfterSeconds < refused.retryAfterSeconds || next.retryAfterSeconds === 0) short += 1;
+    if (waitedMs < named * 1000 - SLACK_MS) continue;
+    if (next.ok) {
+      longEnough += 1;
+      continue;
+    }
+    if (next.retryAfterSeconds === undefined) continue;
+    isShort = true;
+    if (next.retryAfterSeconds < named || next.retryAfterSeconds === 0) short += 1;
     else same += 1;
+    const admitted = seen.find(({ ok, atMs }) => ok && atMs > next.atMs);
+    if (admitted)
+      worstShortSeconds = Math.max(worstShortSeconds, (admitted.atMs - refused.atMs) / 1000 - named);
   }
-  if (short >= LIES && short > kept) return false;
-  if (same > LIES && kept === 0) return false;
-  return kept > 0 ? true : undefined;
+  const waits = longEnough + short + same;
+  const lies = (short >= LIES && short > longEnough) || (same > LIES && longEnough === 0);
+  if (waits === 0 || (longEnough === 0 && !lies)) return {};
+  return {
+    retryAfter: { waits, longEnough, worstShortSeconds: round(worstShortSeconds) },
+    retryAfterHonest: !lies,
+  };
 }

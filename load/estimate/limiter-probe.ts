@@ -101,13 +101,19 @@ const PATIENT_POLLS = 12;
 /** Answers held back for so long, against the quickest, in so many batches: they are paced, and not refused. */
 const SHAPED_MS = 300;
 const SHAPED_BATCHES = 3;
-/** Waits that a 429 names are sat out without a request in between, so long and so often at most. */
-const LONGEST_WAIT_S = 60;
-const MOST_WAITS = 5;
+/** Waits that a 429 names are sat out without a request in between, so often, and so long in all. */
+const WAITS = 5;
+const LONGEST_WAITS_S = 60;
+/** Asked for twice of what it admits, for two windows or so many seconds, one request every so often. */
+const PRESSED = 2;
+const PRESSED_SECONDS = 5;
+const LONGEST_PRESSED_SECONDS = 30;
 
 /** What a probe saw, and the limit that ended it early. */
 export interface Probed {
   readonly seen: readonly Observation[];
+  /** While more was asked than it admits, from the first refusal on: what it admits in the long run, whatever it is. */
+  readonly pressed?: readonly Observation[];
   readonly cutBy?: keyof ProbeLimits;
 }
 
@@ -134,16 +140,37 @@ interface Release {
  */
 export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   const replies: Reply[] = [];
+  const phases = { pressedFrom: Infinity };
+  let cutBy: keyof ProbeLimits | undefined;
   try {
-    yield* plan(limits, replies);
+    yield* plan(limits, replies, phases);
   } catch (error) {
     if (!(error instanceof Exhausted)) throw error;
-    return { seen: placeReplies(replies), cutBy: error.limit };
+    // All that tells the kinds apart was asked before.
+    if (phases.pressedFrom > replies.length) cutBy = error.limit;
   }
-  return { seen: placeReplies(replies) };
+  const pressed = replies.slice(phases.pressedFrom);
+  return {
+    seen: placeReplies(replies.slice(0, phases.pressedFrom)),
+    ...(pressed.length > 0 ? { pressed: placeReplies(pressed) } : {}),
+    ...(cutBy ? { cutBy } : {}),
+  };
 }
 
-function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
+/** What a probe saw, from its answers in the order in which they were written down. */
+export function replayProbe(replies: readonly Reply[], limits: ProbeLimits): Probed {
+  const probe = probeLimiter(limits);
+  let step = probe.next();
+  for (let from = 0; !step.done;) {
+    const to = from + step.value.count;
+    if (to > replies.length) return { seen: placeReplies(replies), cutBy: 'maxSeconds' };
+    step = probe.next(replies.slice(from, to));
+    from = to;
+  }
+  return step.value;
+}
+
+function* plan(limits: ProbeLimits, replies: Reply[], phases: { pressedFrom: number }): Plan {
   let quickestMs = Infinity;
   const at = (one: Reply): number => one.sentMs + quickestMs / 2;
   const now = (): number => (replies.length === 0 ? 0 : at(replies.at(-1)!));
@@ -152,7 +179,11 @@ function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
   function* send(count = 1, notBeforeMs = 0, spacingMs = 0): Plan<readonly Reply[]> {
     if (replies.length + count > limits.maxRequests) throw new Exhausted('maxRequests');
     if (Math.max(now(), notBeforeMs) > limits.maxSeconds * 1000) throw new Exhausted('maxSeconds');
-    const got = [...(yield { notBeforeMs, count, spacingMs })];
+    // As precise as they are written down.
+    const got = (yield { notBeforeMs, count, spacingMs }).map((one) => ({
+      ...one,
+      rttMs: Math.round(one.rttMs * 100) / 100,
+    }));
     // Of requests sent at once the order is unknown: those let through count as the earlier ones.
     got.sort((a, b) => a.sentMs - b.sentMs || Number(b.ok) - Number(a.ok));
     replies.push(...got);
@@ -224,8 +255,9 @@ function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
   const patienceMs = Math.max(burstMs * 1.1, (one.atMs - startMs - burstMs) * (first < 10 ? 0.3 : 0));
   const second = one.passed + (yield* burst(half - one.passed, now() + patienceMs));
   if (first > 1 && second < Math.max(2, half * 0.6)) {
-    yield* evenly(first);
+    const paceMs = yield* evenly(first);
     yield* sitOut();
+    yield* press(1000 / paceMs, PRESSED_SECONDS);
     return;
   }
 
@@ -241,18 +273,31 @@ function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
   yield* burst(Math.ceil(first * 0.75));
   if (refused) yield* release(again);
   yield* sitOut();
+  yield* press((first * 1000) / spanMs, Math.max(PRESSED_SECONDS, (2.2 * spanMs) / 1000));
 
-  /** Sits the wait out that a 429 names, with no request of ours in between, until one is let through behind it. */
+  /** Sits waits out that a 429 names, with no request of ours in between; too short ones are measured. */
   function* sitOut(): Plan {
-    for (let waits = 0; waits < MOST_WAITS; waits += 1) {
+    let waitedSeconds = 0;
+    for (let waits = 0; waits < WAITS; waits += 1) {
       if (!refused) yield* burst();
       const { retryAfterSeconds } = refused ?? {};
-      if (!refused || retryAfterSeconds === undefined || retryAfterSeconds > LONGEST_WAIT_S) return;
+      if (!refused || retryAfterSeconds === undefined) return;
       const readyMs = refused.sentMs + refused.rttMs + retryAfterSeconds * 1000;
-      if (readyMs > limits.maxSeconds * 1000) return;
+      waitedSeconds += retryAfterSeconds;
+      if (readyMs > limits.maxSeconds * 1000 || waitedSeconds > LONGEST_WAITS_S) return;
       const [got] = yield* send(1, readyMs + 2);
-      if (got!.ok) return;
+      if (!got!.ok) yield* release();
     }
+  }
+
+  /** Asks for more than it admits, whatever comes. */
+  function* press(perSecond: number, seconds: number): Plan {
+    if (!(perSecond > 0) || seconds > LONGEST_PRESSED_SECONDS) return;
+    yield* burst();
+    phases.pressedFrom = replies.length;
+    const gap = 1000 / (PRESSED * perSecond);
+    const untilMs = now() + seconds * 1000;
+    while (now() < untilMs) yield* send(Math.max(8, Math.ceil((6 * quickestMs) / gap)), now() + gap, gap);
   }
 
   /** Waits for so many releases that come one by one; the milliseconds from one to the next. */
@@ -272,7 +317,7 @@ function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
   }
 
   /** Releases come one by one: measure their pace, then burst again when another part of a window would be due. */
-  function* evenly(allowance: number): Plan {
+  function* evenly(allowance: number): Plan<number> {
     const emptiedMs = at(replies.find(({ ok }) => !ok)!);
     const enough = Math.max(10, Math.ceil(allowance / 5));
     const paceMs = yield* pace(enough);
@@ -289,7 +334,8 @@ function* plan(limits: ProbeLimits, replies: Reply[]): Plan {
       // the first pace was another where the first burst lay across an edge.
       const waited = atMs - again > 4 * paceMs;
       yield* pace(waited ? Math.max(enough, Math.ceil(allowance / 3)) : 4);
-      if (waited) return;
+      if (waited) return paceMs;
     }
+    return paceMs;
   }
 }

@@ -3,7 +3,13 @@ import { setTimeout } from 'node:timers/promises';
 import { SOME_WINDOW } from '../../engine/client/page.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
-import { placeReplies, type Observation, type Probed, type Reply } from '../estimate/limiter-probe.ts';
+import {
+  replayProbe,
+  type Observation,
+  type Probed,
+  type ProbeLimits,
+  type Reply,
+} from '../estimate/limiter-probe.ts';
 import type { LoadRecord } from '../k6/lib/record.ts';
 import type { LoadResult } from '../result.ts';
 import { VoidRun, type Session } from '../run/session.ts';
@@ -128,7 +134,7 @@ async function ask(session: Session, probe: RateLimitOptions): Promise<Probed> {
   const run = await session.run('rate-limit', config);
   const end = run.records.find((one) => one.kind === 'end');
   if (end?.status !== undefined) throw new VoidRun(`the probe was stopped by status ${end.status}`);
-  const probed = probedOf(run.records);
+  const probed = probedOf(run.records, probe);
   if (probed.seen.length === 0) throw new VoidRun('the probe sent nothing');
   return probed;
 }
@@ -142,14 +148,13 @@ function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): n
   return Math.min(60, 2.1 * window);
 }
 
-export function probedOf(records: readonly LoadRecord[]): Probed {
+export function probedOf(records: readonly LoadRecord[], limits: ProbeLimits): Probed {
   const replies = records.flatMap((one): Reply[] => {
     if (one.kind !== 'answer' || one.client === 1) return [];
     const { sentMs, rttMs, status, retryAfterSeconds } = one;
     return [{ sentMs, rttMs, ok: status === 200, retryAfterSeconds }];
   });
-  const cutBy = records.find((one) => one.kind === 'end')?.cutBy;
-  return { seen: placeReplies(replies), ...(cutBy ? { cutBy } : {}) };
+  return replayProbe(replies, limits);
 }
 
 const NAMES = {
@@ -173,8 +178,8 @@ function words(
   { maxRequests, maxSeconds }: RateLimitOptions,
   why?: string,
 ): string[] {
-  const { kind, requests, alternatives, watchedSeconds, shaper, atOnce, scope } = limiter;
-  const cost = `${requests} requests were sent in ${watchedSeconds} s; slower limits beyond so many are not excluded`;
+  const { kind, requests, alternatives, watchedSeconds, shaper, atOnce, scope, retryAfter } = limiter;
+  const cost = `${requests} requests were sent in ${watchedSeconds} s; slower limits beyond so many, and limits of items or bytes, are not excluded`;
   if (shaper) {
     const worker = 'a server that works on one request at a time';
     const what = shaper.orOneWorker ? ['a shaper', worker] : ['a shaper'];
@@ -202,11 +207,14 @@ function words(
           ...(figures.length > 0 ? [`if the first: ${figures.join(', ')}`] : []),
         ]
       : [`${NAMES[kind]}: ${figures.join(', ')}`, certainty(limiter, kind)];
+  const { fromRest, longRunPerSecond } = limiter;
   return [
+    ...(fromRest ? [`from rest ${fromRest.admitted} were admitted within ${fromRest.seconds} s`] : []),
+    ...(longRunPerSecond ? [`in the long run ${longRunPerSecond}/s are admitted while more is asked`] : []),
     ...named,
-    limiter.retryAfterHonest === undefined
+    retryAfter === undefined
       ? 'Retry-After: not seen, or no wait was sat out'
-      : `Retry-After: ${limiter.retryAfterHonest ? 'long enough wherever it was waited for' : 'too short'}`,
+      : `Retry-After: ${retryAfter.longEnough} of ${retryAfter.waits} waits were long enough${retryAfter.longEnough < retryAfter.waits ? `, worst ${retryAfter.worstShortSeconds} s short` : ''}`,
     ...(scope === 'client'
       ? ['each client has a limit of its own']
       : scope === 'shared'

@@ -1,5 +1,6 @@
 /** Servers of the zoo that have a limiter: its kind and figures are known, and the probe asks them in virtual time. */
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
+import { largest } from '../estimate/numbers.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
 import type { Draw, Judged } from './zoo-server.ts';
 import { probeVirtually, type Decide } from './probe.ts';
@@ -37,6 +38,7 @@ export function judgeLimiter(truth: LimiterSettings, found: LimiterFinding): Jud
 }
 
 interface Drawn {
+  readonly retryAfter?: (seconds: number) => number;
   readonly name: string;
   readonly truth: string;
   readonly decide: Decide;
@@ -46,6 +48,21 @@ interface Drawn {
 }
 
 const HOUR = { kind: 'fixed-window', windowMs: 3_600_000, limit: 1000 } as const;
+
+/**
+ * nginx's limit_req, by its source: excess in thousandths of requests, whole milliseconds, rejected requests leave no
+ * trace. Without nodelay what exceeds the rate waits for its turn.
+ */
+export function limitReq(perSecond: number, burst: number, nodelay: boolean): Decide {
+  let [excess, lastMs] = [0, -Infinity];
+  return (atMs) => {
+    const nowMs = Math.floor(atMs);
+    const left = lastMs === -Infinity ? 0 : Math.max(0, excess - perSecond * (nowMs - lastMs) + 1000);
+    if (left > burst * 1000) return { waitMs: (left - burst * 1000) / perSecond };
+    [excess, lastMs] = [left, nowMs];
+    return { waitMs: 0, delayMs: nodelay ? 0 : left / perSecond };
+  };
+}
 
 const OTHERS: readonly ((random: () => number) => Drawn)[] = [
   (random) => {
@@ -88,6 +105,39 @@ const OTHERS: readonly ((random: () => number) => Drawn)[] = [
       right: ({ shaper }) => shaper !== undefined,
     };
   },
+  ...(
+    [
+      ['rounded down', Math.floor],
+      ['3 s short', (wait: number) => Math.ceil(wait) - 3],
+    ] as const
+  ).map(([how, retryAfter]) => (random: () => number): Drawn => {
+    const limit = 20 + Math.floor(40 * random());
+    const limiter = createLimiter({ kind: 'fixed-window', limit, windowMs: 4500, phaseMs: 4500 * random() });
+    return {
+      name: `Retry-After ${how}`,
+      truth: `${limit} in 4.50 s, Retry-After too short`,
+      decide: (atMs) => ({ waitMs: limiter.ask(atMs) }),
+      retryAfter,
+      error: ({ longRunPerSecond }) => longRunPerSecond && (longRunPerSecond * 4.5) / limit - 1,
+      right: ({ retryAfterHonest }) => retryAfterHonest === false,
+    };
+  }),
+  () => ({
+    name: "nginx's limit_req, nodelay",
+    truth: '60.0/s, burst 41',
+    decide: limitReq(60, 40, true),
+    error: ({ burst, ratePerSecond }) =>
+      ratePerSecond && largest([burst! / 41 - 1, ratePerSecond / 60 - 1].map(Math.abs)),
+    right: ({ kind }) => kind === 'token-bucket',
+  }),
+  () => ({
+    name: "nginx's limit_req",
+    truth: '60.0/s, 40 held back',
+    decide: limitReq(60, 40, false),
+    error: ({ shaper }) =>
+      shaper && largest([shaper.heldBack / 40 - 1, shaper.ratePerSecond / 60 - 1].map(Math.abs)),
+    right: ({ shaper }) => shaper !== undefined,
+  }),
   (random) => {
     const limit = 15 + Math.floor(30 * random());
     const windowMs = 1500 + 1500 * random();
@@ -142,9 +192,9 @@ export const LIMITER_SERVERS = {
     };
   },
   'more-limiters': (index, random, seed) => {
-    const { name, truth, decide, error: errorOf, right } = OTHERS[index % OTHERS.length]!(random);
+    const { name, truth, decide, error: errorOf, right, retryAfter } = OTHERS[index % OTHERS.length]!(random);
     const rttMs = Math.round(60 * random());
-    const way = { rttMs, jitterMs: 0.2 + 0.5 * random() };
+    const way = { rttMs, jitterMs: 0.2 + 0.5 * random(), ...(retryAfter ? { retryAfter } : {}) };
     return {
       name: `${name}, ${rttMs} ms away`,
       truth,
@@ -166,10 +216,12 @@ function said({
   burst,
   ratePerSecond,
   retryAfterHonest,
+  retryAfter,
+  longRunPerSecond,
   alternatives,
 }: LimiterFinding) {
   if (shaper) return `shaper, ${shaper.ratePerSecond}/s`;
   const figures =
     limit === undefined ? `burst ${burst}, ${ratePerSecond}/s` : `${limit} in ${windowSeconds} s`;
-  return `${kind}${(limit ?? burst) ? `, ${figures}` : ''}${alternatives.length > 0 ? `, or ${alternatives.join(', ')}` : ''}${retryAfterHonest === false ? ', Retry-After too short' : ''}`;
+  return `${kind}${(limit ?? burst) ? `, ${figures}` : ''}${alternatives.length > 0 ? `, or ${alternatives.join(', ')}` : ''}${retryAfterHonest === false ? `, Retry-After too short (${retryAfter!.longEnough} of ${retryAfter!.waits}, ${retryAfter!.worstShortSeconds} s)` : ''}${longRunPerSecond ? `, ${longRunPerSecond}/s` : ''}`;
 }

@@ -9,8 +9,8 @@ export interface Way {
   /** There and back; what jitter adds to each way, in the mean. */
   readonly rttMs: number;
   readonly jitterMs: number;
-  /** Added to Retry-After, in seconds. */
-  readonly lieSeconds?: number;
+  /** What Retry-After says of a wait, in seconds; rounded up where it is not said. */
+  readonly retryAfter?: (seconds: number) => number;
 }
 
 export function probeVirtually(decide: Decide, way: Way, limits: ProbeLimits, seed: number): Probed {
@@ -35,7 +35,7 @@ export function probeVirtually(decide: Decide, way: Way, limits: ProbeLimits, se
         const { waitMs, delayMs = 0 } = decide(arrivesMs);
         const rttMs = arrivesMs - sentMs + delayMs + way.rttMs / 2 + jitter();
         nowMs = Math.max(nowMs, sentMs + rttMs);
-        const retryAfterSeconds = Math.max(0, Math.ceil(waitMs / 1000) + (way.lieSeconds ?? 0));
+        const retryAfterSeconds = Math.max(0, (way.retryAfter ?? Math.ceil)(waitMs / 1000));
         return {
           sentMs: Math.floor(sentMs - originMs),
           rttMs,
