@@ -30,6 +30,26 @@ export interface CapacityFigure extends Found {
   readonly perServer?: Omit<CapacityFigure, 'perServer'>;
 }
 
+/** How many tenants are carried that poll; of steps at rates that held, what a poll takes. */
+export interface TenantsCarried extends Pick<
+  Found,
+  'interval' | 'confirmed' | 'unconfirmed' | 'prediction' | 'limitedBy'
+> {
+  readonly tenants: number;
+  readonly pollMs: number;
+  readonly pagesPerPoll: number;
+  readonly backfillPageMs?: { readonly p50: number; readonly mean: number };
+}
+
+export interface TenantsFigure {
+  readonly pollSeconds: number;
+  readonly backfills: number;
+  readonly slo: Slo;
+  readonly alone: TenantsCarried;
+  /** While so many tenants read everything. */
+  readonly beside?: TenantsCarried;
+}
+
 export interface LoadResult {
   readonly scenario: string;
   readonly target: string;
@@ -53,6 +73,7 @@ export interface LoadResult {
   /** k6's thresholds, and whether each held. */
   readonly thresholds?: Readonly<Record<string, boolean>>;
   readonly capacity?: CapacityFigure;
+  readonly tenants?: TenantsFigure;
   readonly limiter?: LimiterFinding;
   readonly depth?: DepthFinding;
   /** Requests over time or walks by size, for the plots: rows of named numbers. */
@@ -63,10 +84,14 @@ export const EXIT = { held: 0, broken: 1, usage: 2, void: 3 } as const;
 
 /** 0 held · 1 SLO or conformance broken · 3 void; a capacity that was not confirmed says nothing of the target either. */
 export function exitStatus(
-  result: Pick<LoadResult, 'void' | 'held' | 'conformant'> & { capacity?: { confirmed: boolean } },
+  result: Pick<LoadResult, 'void' | 'held' | 'conformant'> & {
+    capacity?: { confirmed: boolean };
+    tenants?: { alone: { confirmed: boolean } };
+  },
 ): number {
   if (result.void !== false) return EXIT.void;
-  if (result.capacity?.confirmed === false && result.conformant) return EXIT.void;
+  const confirmed = result.capacity?.confirmed ?? result.tenants?.alone.confirmed;
+  if (confirmed === false && result.conformant) return EXIT.void;
   return result.held && result.conformant ? EXIT.held : EXIT.broken;
 }
 

@@ -30,6 +30,9 @@ export interface ScenarioFlags {
   readonly startRate?: number;
   readonly maxRate?: number;
   readonly at?: number;
+  readonly poll?: number;
+  readonly backfills?: number;
+  readonly tokenRenewal?: number;
   readonly thoroughness?: number;
   readonly sloP99?: number;
   readonly sloErrors?: number;
@@ -99,6 +102,9 @@ export async function scenarioCommand(
     maxRate: flags.maxRate ?? 3000,
     thoroughness: flags.thoroughness ?? 1,
     at: flags.at,
+    pollSeconds: flags.poll ?? 60,
+    backfills: flags.backfills ?? 1,
+    renewalSeconds: flags.tokenRenewal ?? 3540,
     pageSize: session.settings.pageSize,
     maxPages: DEEPEST,
     tables: true,

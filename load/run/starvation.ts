@@ -1,5 +1,5 @@
 /** Whether the generator or its machine, and not the target, shaped what a run shows. */
-import { quantile } from '../estimate/numbers.ts';
+import { quantile, sum } from '../estimate/numbers.ts';
 import { failed, WARM_UP, type Slo } from '../estimate/step.ts';
 import type { Arrival, K6Run } from './k6-run.ts';
 import type { Pressure } from './machine.ts';
@@ -29,7 +29,7 @@ const sorted = (values: readonly number[]): number[] => [...values].sort((a, b) 
 
 /** Why it did; undefined where it did not. */
 export function starved(
-  run: Pick<K6Run, 'cpuShare' | 'pressure' | 'summary'>,
+  run: Pick<K6Run, 'cpuShare' | 'pressure' | 'summary'> & Partial<Pick<K6Run, 'records'>>,
   samples: readonly Arrival[],
   schedulerLagP99Ms: number,
   slo: Slo,
@@ -39,8 +39,10 @@ export function starved(
   const passing = (reason: string): Starvation => ({ reason, remedy: 'passing' });
   const made = run.summary?.counts['pages'] ?? 0;
   if (samples.length === 0) return none('the generator sent nothing');
-  if (samples.length < made * 0.98)
-    return none(`the generator lost ${made - samples.length} of ${made} records`);
+  const written =
+    sum(samples.map(({ pages = 1 }) => pages)) +
+    (run.records ?? []).filter(({ kind }) => kind === 'page').length;
+  if (written < made * 0.98) return none(`the generator lost ${made - written} of ${made} records`);
   if (run.cpuShare !== undefined && run.cpuShare > CPU_SHARE) {
     return passing(`the generator used ${(run.cpuShare * 100).toFixed(0)} % of this machine's processors`);
   }

@@ -11,6 +11,7 @@ import type { Scenario, ScenarioOptions } from './scenario.ts';
 import { smoke } from './smoke.ts';
 import { soak } from './soak.ts';
 import { spike } from './spike.ts';
+import { tenants } from './tenants.ts';
 import { token } from './token.ts';
 
 /** A name on the command line each. */
@@ -19,6 +20,7 @@ export const SCENARIOS = {
   paging,
   'rate-limit': rateLimit,
   capacity,
+  tenants,
   poll,
   token,
   soak,

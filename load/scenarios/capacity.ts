@@ -5,7 +5,7 @@ import type { Quota } from '../estimate/quota.ts';
 import { SEARCH_DEFAULTS, type Found, type RunStep, type SearchSettings } from '../estimate/search.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
-import type { Session } from '../run/session.ts';
+import type { ArrivalsRun, Session } from '../run/session.ts';
 import { FLAGS } from './flags.ts';
 import type { Scenario, ScenarioOptions } from './scenario.ts';
 import { perSecond, quantiles } from './words.ts';
@@ -56,19 +56,33 @@ function connectionWords({ connections: { accepted, refused } }: Session): strin
   ];
 }
 
-async function search(
+const search = async (
+  session: Session,
+  options: ScenarioOptions,
+  clients: LoadConfig['clients'],
+): Promise<CapacityFigure> => ({
+  ...(await searchRate(session, options, () => ({ clients }), 'arrivals')),
+  clients: clients.length,
+  slo: session.settings.slo,
+});
+
+/** The highest rate of what a script's arrivals are; over: what of its configuration follows from a rate. */
+export async function searchRate(
   session: Session,
   { startRate, maxRate, thoroughness, at }: ScenarioOptions,
-  clients: LoadConfig['clients'],
-): Promise<CapacityFigure> {
+  over: (rate: number) => Partial<LoadConfig>,
+  script: string,
+  seen: (run: ArrivalsRun) => void = () => {},
+): Promise<Found> {
   const { slo } = session.settings;
   const runStep: RunStep = async (rate, seconds, { countsOnly, pauseSeconds = 0 } = {}) => {
     if (pauseSeconds > 0) await setTimeout(pauseSeconds * 1000, undefined, { signal: session.signal });
     // Where answers are only counted, nothing is repeated for how late they were.
     const vus = Math.min(session.settings.maxVUs, Math.ceil(rate) + 20);
     const run = countsOnly
-      ? { ...(await session.tryArrivals(rate, seconds, { clients, vus }, 0)), void: undefined }
-      : await session.tryArrivals(rate, seconds, { clients });
+      ? { ...(await session.tryArrivals(rate, seconds, { ...over(rate), vus }, 0, script)), void: undefined }
+      : await session.tryArrivals(rate, seconds, over(rate), 1, script);
+    seen(run);
     const { samples, void: why } = run;
     session.tell(
       `  ${perSecond(rate)} for ${seconds.toFixed(0)} s: ${quantiles(samples.map((one) => one.latencyMs))}${why ? `; void: ${why}` : ''}`,
@@ -86,11 +100,9 @@ async function search(
     maxSeconds: SEARCH_DEFAULTS.maxSeconds * thoroughness,
     tell: (line) => session.tell(`  ${line}`),
   };
-  const found =
-    at === undefined
-      ? await searchCapacity(runStep, settings)
-      : await checkRate(runStep, settings, at, CHECK_SECONDS * thoroughness);
-  return { ...found, clients: clients.length, slo };
+  return at === undefined
+    ? searchCapacity(runStep, settings)
+    : checkRate(runStep, settings, at, CHECK_SECONDS * thoroughness);
 }
 
 /** Refused more often than this just below a quota, callers have to spread their requests. */

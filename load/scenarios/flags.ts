@@ -74,6 +74,9 @@ export const FLAGS = {
   maxRate: () => option('--max-rate <n>', 'of the search', above0, 3000),
   at: () =>
     option('--at <rate>', 'one rate for three minutes instead of a search: yes, no, undecided', above0),
+  poll: () => option('--poll <time>', 'how often each tenant polls', duration, 60),
+  backfills: () => option('--backfills <n>', 'tenants that read everything meanwhile; 0 for none', from0, 1),
+  renewal: () => option('--token-renewal <time>', 'how often each tenant asks for a token', duration, 3540),
   thoroughness: () => option('--thoroughness <n>', 'scales the length of the steps', above0, 1),
   sloP99: () => option('--slo-p99 <ms>', 'latency that 99 % of requests stay below', above0, 500),
   sloErrors: () => option('--slo-errors <share>', 'share of requests that may fail', share, 0.001),

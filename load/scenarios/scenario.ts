@@ -15,6 +15,10 @@ export interface ScenarioOptions {
   /** The target is made to fail and healed again meanwhile. */
   readonly chaos?: boolean;
   readonly headSeconds: number;
+  /** Of many tenants. */
+  readonly pollSeconds: number;
+  readonly backfills: number;
+  readonly renewalSeconds: number;
   /** Of a search for a capacity. */
   readonly startRate: number;
   readonly maxRate: number;

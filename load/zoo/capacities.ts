@@ -12,6 +12,7 @@ import {
   failingAtTimes,
   inOrder,
   limited,
+  polled,
   queueing,
   refusing,
   sharing,
@@ -174,6 +175,23 @@ const CLASSES = {
       name: `${described(service)}, down for 3 s from ${atSeconds.toFixed(0)} s on`,
       truth: trueCapacity(service),
       target: inOrder(stopping({ fromSeconds: atSeconds, forSeconds: 3 }, queueing(service, index))),
+    };
+  },
+  /** Polls of several pages, token requests and back-fills share the workers: the truth is in polls. */
+  tenants: (index, random) => {
+    const service = exponentialService(150 + 200 * random(), 2 + Math.floor(4 * random()));
+    const settings = {
+      pages: 1 + 1.5 * random(),
+      tokensPerPoll: 0.02 + 0.1 * random(),
+      backfills: index % 3,
+      backfillWork: 1 + 3 * random(),
+    };
+    const create = (seed: number) => polled(service, settings, seed);
+    const most = saturationOf(service) / (settings.pages + settings.tokensPerPoll);
+    return {
+      name: `${described(service)}, ${settings.pages.toFixed(2)} pages a poll, ${settings.backfills} back-fills`,
+      truth: simulatedCapacity(create, most, SLO, 120),
+      target: create(index),
     };
   },
   /** 429 of what has no quota: a limit of requests under way that follows the latency, a ban that a rejection begins. */

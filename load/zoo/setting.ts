@@ -99,4 +99,7 @@ export const OPTIONS: ScenarioOptions = {
   seconds: 4,
   spikeFactor: 2,
   headSeconds: 300,
+  pollSeconds: 60,
+  backfills: 0,
+  renewalSeconds: 3540,
 };

@@ -262,3 +262,44 @@ export function simulatedCapacity(
   // Where it held only with too few to tell by, it holds nowhere: the SLO is below what one answer takes.
   return low * seconds < ENOUGH ? 0 : (low + high) / 2;
 }
+
+export interface TenantsSettings {
+  /** Of a poll, in the mean; each asks for the next one when it has one. */
+  readonly pages: number;
+  readonly tokensPerPoll: number;
+  /** So many read one page after the other all the time, each worth so many pages of a poll. */
+  readonly backfills: number;
+  readonly backfillWork: number;
+}
+
+/** Polls of several pages at workers that token requests and back-fills share. */
+export function polled(service: ServiceSettings, settings: TenantsSettings, seed: number): VirtualRuns {
+  const random = randomSource(seed);
+  const queue = new WorkQueue(service.workers);
+  const draw = serviceTimes(service, random);
+  return (moments) => {
+    const done = new Float64Array(moments.length);
+    const [startMs, endMs] = [moments[0] ?? 0, moments.at(-1) ?? 0];
+    const begin = moments.flatMap((atMs, poll) => [
+      { atMs, poll, left: Math.floor(settings.pages) + (random() < settings.pages % 1 ? 1 : 0) },
+      ...(random() < settings.tokensPerPoll ? [{ atMs, poll: -1, left: 1 }] : []),
+    ]);
+    const backfills = Array.from({ length: settings.backfills }, () => ({
+      atMs: startMs,
+      poll: -2,
+      left: 1,
+    }));
+    // The next one stands last.
+    const open = [...backfills, ...begin].sort((a, b) => b.atMs - a.atMs);
+    for (let one = open.pop(); one; one = open.pop()) {
+      const { poll, left } = one;
+      const doneMs = queue.finishAt(one.atMs, draw() * (poll === -2 ? settings.backfillWork : 1));
+      if (poll >= 0 && left === 1) done[poll] = doneMs;
+      if (poll === -2 ? doneMs > endMs : left === 1) continue;
+      let place = open.length;
+      while (place > 0 && open[place - 1]!.atMs < doneMs) place -= 1;
+      open.splice(place, 0, { atMs: doneMs, poll, left: poll === -2 ? 1 : left - 1 });
+    }
+    return moments.map((atMs, poll) => ({ latencyMs: done[poll]! - atMs, status: 200 }));
+  };
+}

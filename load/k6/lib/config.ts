@@ -29,6 +29,12 @@ export interface Walk {
 }
 
 export interface LoadConfig {
+  /** Of many tenants together: how often each polls, how many read everything meanwhile, and their token requests. */
+  readonly tenants?: {
+    readonly pollSeconds: number;
+    readonly backfills: number;
+    readonly tokensPerSecond: number;
+  };
   readonly scenario: string;
   readonly baseUrl: string;
   readonly authUrl: string;

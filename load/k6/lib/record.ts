@@ -26,6 +26,8 @@ export interface ArrivalRecord {
   readonly schedulerLagMs: number;
   /** Which of the clients asked. */
   readonly client: number;
+  /** Of a poll, which may need several. */
+  readonly pages?: number;
   readonly retryAfterSeconds?: number | undefined;
   readonly policy?: RatePolicy | undefined;
   /** Of a page, where the target is made to fail meanwhile. */
