@@ -6,7 +6,7 @@ import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
 import { MISTAKES } from './diagnosis/mistakes/all.ts';
 import type { Mistake } from './diagnosis/mistakes/mistake.ts';
-import { sectionTitle } from './render/facts.ts';
+import { sectionTitle } from './render/results.ts';
 import { wrap } from './render/text.ts';
 
 /** Every requirement on a line of its own: id, level, class, sentence; sections as headings. */

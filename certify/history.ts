@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
 import { readBaseline, type Baseline } from './changes.ts';
-import { STATUS_MARK, VERDICT_STATUS } from './render/facts.ts';
+import { STATUS_MARK, VERDICT_STATUS } from './render/results.ts';
 import { markup, oneLine, type Markup } from './render/markup.ts';
 import { page } from './render/style.ts';
 import { makeFolder, writeAtomically } from './render/write.ts';

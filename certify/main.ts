@@ -29,6 +29,7 @@ import { entryOf, harText, readHar, type Recording } from './har.ts';
 import { keep, lastRun } from './history.ts';
 import { showProgress } from './progress.ts';
 import type { ReferenceServer } from './reference.ts';
+import { resultsOf } from './render/of-report.ts';
 import { terminal } from './render/terminal.ts';
 import { prepareDirectory, prepareFile, writeAtomically, writeReport } from './render/write.ts';
 import type { Report } from './report.ts';
@@ -162,7 +163,7 @@ async function runOnce(session: Session, baseline: Baseline | undefined): Promis
     })
     .catch((error: Error) => error);
   process.stdout.write(
-    `\n${terminal(report, {
+    `\n${terminal(resultsOf(report), {
       columns: process.stdout.columns,
       ...(written instanceof Error ? {} : { reportPath: join(args.reportDir, 'report.html') }),
     })}`,

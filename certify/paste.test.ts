@@ -13,6 +13,7 @@ import { certify, selectIds } from './certify.ts';
 import { html } from './render/html.ts';
 import { junit } from './render/junit.ts';
 import { summary } from './render/summary.ts';
+import { resultsOf } from './render/of-report.ts';
 import { terminal } from './render/terminal.ts';
 import type { Report } from './report.ts';
 
@@ -53,20 +54,23 @@ function labelledCommands(text: string): string[] {
 }
 
 const FORMATS: Readonly<Record<string, (report: Report) => string[]>> = {
-  'terminal, 60 columns': (report) => labelledCommands(terminal(report, { color: false, columns: 60 })),
-  'terminal, 80 columns': (report) => labelledCommands(terminal(report, { color: false, columns: 80 })),
-  'terminal, 200 columns': (report) => labelledCommands(terminal(report, { color: false, columns: 200 })),
+  'terminal, 60 columns': (report) =>
+    labelledCommands(terminal(resultsOf(report), { color: false, columns: 60 })),
+  'terminal, 80 columns': (report) =>
+    labelledCommands(terminal(resultsOf(report), { color: false, columns: 80 })),
+  'terminal, 200 columns': (report) =>
+    labelledCommands(terminal(resultsOf(report), { color: false, columns: 200 })),
   'summary.md': (report) =>
-    [...summary(report).matchAll(/^(`{3,})text\n([^]*?)\n\1$/gm)].flatMap(([, , block]) =>
+    [...summary(resultsOf(report)).matchAll(/^(`{3,})text\n([^]*?)\n\1$/gm)].flatMap(([, , block]) =>
       labelledCommands(block!),
     ),
   'report.html': (report) =>
-    [...html(report).matchAll(/<div class="command"><code[^>]*>([^]*?)<\/code>/g)].map(([, text]) =>
-      entities(text!),
+    [...html(resultsOf(report)).matchAll(/<div class="command"><code[^>]*>([^]*?)<\/code>/g)].map(
+      ([, text]) => entities(text!),
     ),
   'junit.xml': (report) =>
-    [...junit(report).matchAll(/<(failure|system-out)[^>]*>([^]*?)<\/\1>/g)].flatMap(([, , text]) =>
-      labelledCommands(entities(text!)),
+    [...junit(resultsOf(report)).matchAll(/<(failure|system-out)[^>]*>([^]*?)<\/\1>/g)].flatMap(
+      ([, , text]) => labelledCommands(entities(text!)),
     ),
 };
 

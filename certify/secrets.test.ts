@@ -15,6 +15,7 @@ import { certify, selectIds } from './certify.ts';
 import { entryOf, harText } from './har.ts';
 import { keep } from './history.ts';
 import { showProgress } from './progress.ts';
+import { resultsOf } from './render/of-report.ts';
 import { terminal } from './render/terminal.ts';
 import { writeAtomically, writeReport } from './render/write.ts';
 
@@ -72,7 +73,7 @@ test('a failing run of a server that repeats everything', async ({ small: { data
 
     await writeReport(report, directory, (await makeKeys()).private);
     await writeAtomically(join(directory, 'run.har'), harText(entries));
-    await writeAtomically(join(directory, 'terminal.txt'), `${lines.join('')}${terminal(report)}`);
+    await writeAtomically(join(directory, 'terminal.txt'), `${lines.join('')}${terminal(resultsOf(report))}`);
     await keep(join(directory, 'history'), report);
     const files = (await readdir(directory, { recursive: true, withFileTypes: true }))
       .filter((entry) => entry.isFile())

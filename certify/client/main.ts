@@ -5,14 +5,14 @@ import { UsageError } from '../../engine/errors.ts';
 import { KIT_NAME, KIT_VERSION } from '../../engine/package.ts';
 import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../../engine/process.ts';
 import { calledFrom } from '../../engine/called-from.ts';
-import { prepareDirectory } from '../render/write.ts';
+import { prepareDirectory, writeFiles } from '../render/write.ts';
 import { parseArguments, type Arguments } from './arguments.ts';
 import { clientByHand } from './by-hand.ts';
 import { certifyClient } from './certify-client.ts';
 import type { Client } from './client.ts';
 import { commandClient } from './command.ts';
-import { terminal } from './render/terminal.ts';
-import { writeClientReport } from './render/write.ts';
+import { terminal } from '../render/terminal.ts';
+import { resultsOf } from './results.ts';
 import type { ClientReport } from './report.ts';
 
 /** As of `certify`: only 1 blames the client, only 0 is green. */
@@ -64,9 +64,10 @@ async function main(): Promise<number> {
       if (result) console.log(`${result.status.padEnd(8)}  ${name}`);
     },
   });
-  await writeClientReport(report, reportDir);
+  const results = resultsOf(report);
+  await writeFiles(report, results, reportDir);
   const reportPath = join(args.reportDir, 'client.html');
-  process.stdout.write(`\n${terminal(report, { columns: process.stdout.columns, reportPath })}`);
+  process.stdout.write(`\n${terminal(results, { columns: process.stdout.columns, reportPath })}`);
   return interruptedBy ? INTERRUPTED_STATUS[interruptedBy] : exitOf(report);
 }
 

@@ -4,6 +4,7 @@ import { isScreenings, isTokenRequest, queryOf } from '../../reference-server/ru
 import { resolveUrl } from '../../engine/client/link-header.ts';
 import { parseInstant, toDecimal } from '../../engine/data/instant.ts';
 import { parseForm } from '../../reference-server/http/form.ts';
+import { answerText } from '../render/timeline.ts';
 import type { TimelineEntry } from './report.ts';
 
 /** A page that was handed out. */
@@ -158,13 +159,11 @@ const decodeSafely = (text: string): string => {
 /** Whether a request begins a walk: it names no place after a screening. */
 export const isStart = ({ request }: Recorded): boolean => !queryOf(request).has('from_id');
 
-/** `at 1.204 s  429 (token 1)  GET /v1/…`: a request as a line of evidence. */
+/** `at 1.204 s  429 (token 1)  GET …/screenings?…`: a request as a line of evidence, its path cut short. */
 export function line({ atMs, status, request, token }: Recorded): string {
   const carried = token === undefined ? '' : ` (token ${token})`;
-  return `at ${(atMs / 1000).toFixed(3)} s  ${answerText(status)}${carried}  ${request.method} ${request.path}`;
+  return `at ${(atMs / 1000).toFixed(3)} s  ${answerText(status)}${carried}  ${request.method} ${request.path.replace(/^\/\S*\/tenants\/[^/\s]+\//, '…/')}`;
 }
-
-export const answerText = (status: number): string => (status === 0 ? 'broke off' : String(status));
 
 export const timelineOf = (requests: readonly Recorded[]): TimelineEntry[] =>
   requests.map(({ atMs, endMs, channel, request, status, token }) => ({

@@ -80,7 +80,3 @@ export const answered =
   ({ requests }: Play): true | string =>
     pageRequests(requests).some((request) => request.status === status) ||
     `the client ended before it was answered ${status || 'with a broken connection'}`;
-
-/** `3 requests`, `1 request`. */
-export const several = (count: number, one: string, more = `${one}s`): string =>
-  `${count} ${count === 1 ? one : more}`;

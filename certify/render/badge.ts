@@ -1,7 +1,6 @@
 /** badge.svg: the verdict at a glance, for a README or a dashboard. */
-import type { Report } from '../report.ts';
-import { countsText, selected, VERDICT_STATUS } from './facts.ts';
 import { clip, markup, oneLine } from './markup.ts';
+import { countsText, VERDICT_STATUS, type Results } from './results.ts';
 
 const COLOUR = { pass: '#1a7f37', fail: '#b3261e', warn: '#8a5a00', untested: '#57606a', error: '#7b3fb3' };
 const LABEL = 'screenings';
@@ -10,11 +9,11 @@ const PADDING_PX = 8;
 
 const width = (text: string): number => Math.ceil(text.length * PX_A_CHARACTER) + 2 * PADDING_PX;
 
-export function badge(report: Report): string {
-  const value = report.selection ? `${report.verdict} (selection)` : report.verdict;
+export function badge({ title: name, verdict, items, remarks }: Results): string {
+  const value = remarks.some(([label]) => label === 'selection') ? `${verdict} (selection)` : verdict;
   const left = width(LABEL);
   const right = width(value);
-  const title = `${clip(oneLine(report.target.name), 200)}: ${value}; ${countsText(selected(report))}`;
+  const title = `${clip(oneLine(name), 200)}: ${value}; ${countsText(items)}`;
   const text = (content: string, x: number, boxPx: number) =>
     markup`<text x="${x + boxPx / 2}" y="14" textLength="${boxPx - 2 * PADDING_PX}" lengthAdjust="spacingAndGlyphs">${content}</text>`;
   return `${markup`<svg xmlns="http://www.w3.org/2000/svg" width="${left + right}" height="20" role="img" aria-label="${title}">
@@ -22,7 +21,7 @@ export function badge(report: Report): string {
   <clipPath id="round"><rect width="${left + right}" height="20" rx="3"/></clipPath>
   <g clip-path="url(#round)">
     <rect width="${left}" height="20" fill="#3d444d"/>
-    <rect x="${left}" width="${right}" height="20" fill="${COLOUR[VERDICT_STATUS[report.verdict]]}"/>
+    <rect x="${left}" width="${right}" height="20" fill="${COLOUR[VERDICT_STATUS[verdict]]}"/>
   </g>
   <g fill="#fff" text-anchor="middle" font-family="Verdana, DejaVu Sans, sans-serif" font-size="11">
     ${text(LABEL, 0, left)}

@@ -1,13 +1,6 @@
 /** The failures by cause: the root with its evidence, its consequences, and the kinds of mistake that break it. */
 import type { Diagnosis, Report } from '../report.ts';
-import { messageLines, type EvidenceLine } from './facts.ts';
-
-export interface Cause {
-  readonly root: string;
-  /** The sentence that is broken. */
-  readonly title: string;
-  readonly lines: readonly EvidenceLine[];
-}
+import { messageLines, saying, words, type Cause } from './results.ts';
 
 /** As many are told in full; the others by their names. */
 const IN_FULL = 3;
@@ -24,12 +17,7 @@ function causeOf(
   const failure = result?.failures[index];
   const [likest, ...others] = behavesLike;
   const [fix = '', ...right] = likest?.remedy.split('\n') ?? [];
-  const words = (label: string, ...texts: readonly string[]): EvidenceLine => ({
-    label,
-    texts,
-    kind: 'words',
-  });
-  const lines: readonly EvidenceLine[] = [
+  const lines = saying([
     { label: 'sent', texts: [full ? (failure?.request ?? '') : ''], kind: 'exchange' },
     ...(failure && full ? messageLines(failure) : []),
     words('and so', findings.slice(1).join(' ')),
@@ -43,14 +31,8 @@ function causeOf(
           { label: 'explain', texts: [explainCommand(likest.name)], kind: 'command' } as const,
         ]
       : [words('look at', ...(result?.lookAt.slice(0, full ? 3 : 1) ?? []))]),
-  ];
-  return {
-    root,
-    title: result?.title ?? '',
-    lines: lines
-      .map((line) => ({ ...line, texts: line.texts.filter((text) => text !== '') }))
-      .filter(({ texts }) => texts.length > 0),
-  };
+  ]);
+  return { root, title: result?.title ?? '', lines };
 }
 
 const explainCommand = (name: string): string =>

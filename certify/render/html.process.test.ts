@@ -7,7 +7,8 @@ import { expect, test, type Browser, type BrowserContextOptions, type Page } fro
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import type { Report } from '../report.ts';
 import { launchChromium, whyNoBrowser } from './chromium.testing.ts';
-import { counts, replayCommand, STATUSES } from './facts.ts';
+import { replayCommand, resultsOf } from './of-report.ts';
+import { counts, STATUSES } from './results.ts';
 import { html } from './html.ts';
 import { conformantReport, hostileReport, incompleteReport, sampleReport } from './sample.testing.ts';
 
@@ -32,7 +33,7 @@ async function open(
   { hash = '', ...options }: BrowserContextOptions & { hash?: string } = {},
 ): Promise<{ page: Page; mismatches: readonly string[] } & AsyncDisposable> {
   const path = join(directory, 'report.html');
-  await writeFile(path, html(report));
+  await writeFile(path, html(resultsOf(report)));
   const context = await browser.newContext(options);
   const page = await context.newPage();
   const mismatches: string[] = [];

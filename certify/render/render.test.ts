@@ -1,6 +1,6 @@
 /** The renderings side by side: they say the same, and survive whatever a target puts into them. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -13,17 +13,14 @@ import { badge } from './badge.ts';
 import {
   changesText,
   classesText,
-  counts,
-  countsText,
-  durationText,
   evidence,
   replayCommand,
+  resultsOf,
   scriptLines,
-  sectionTitle,
   selected,
   selectionText,
-  untestedByReason,
-} from './facts.ts';
+} from './of-report.ts';
+import { counts, countsText, durationText, sectionTitle, untestedByReason } from './results.ts';
 import { walkPictureText } from './walk-picture.ts';
 import { html } from './html.ts';
 import { junit } from './junit.ts';
@@ -75,12 +72,12 @@ for (const [name, report] of Object.entries(REPORTS)) {
   test(`all renderings agree on verdict, counts, classes and run: ${name}`, () => {
     const { verdict } = report;
     const words = countsText(selected(report));
-    const text = terminal(report, { color: false, columns: 140 });
-    const page = html(report);
-    const markdown = summary(report);
-    const image = badge(report);
+    const text = terminal(resultsOf(report), { color: false, columns: 140 });
+    const page = html(resultsOf(report));
+    const markdown = summary(resultsOf(report));
+    const image = badge(resultsOf(report));
     const properties = Object.fromEntries(
-      elements(junit(report))
+      elements(junit(resultsOf(report)))
         .filter((element) => element.name === 'property')
         .map(({ attributes }) => [attributes['name'], attributes['value']]),
     );
@@ -100,7 +97,7 @@ for (const [name, report] of Object.entries(REPORTS)) {
   });
 
   test(`junit.xml has one test case a requirement, and its totals add up: ${name}`, () => {
-    const found = elements(junit(report));
+    const found = elements(junit(resultsOf(report)));
     const cases = found.filter((element) => element.name === 'testcase').map(({ attributes }) => attributes);
     const named = cases.map(({ name, classname }) => `${classname}: ${name}`);
     expect(named).toEqual([
@@ -163,19 +160,23 @@ test('all renderings agree on what changed, on known failures, and on where a wa
     ],
   };
   const properties = Object.fromEntries(
-    elements(junit(report))
+    elements(junit(resultsOf(report)))
       .filter((element) => element.name === 'property')
       .map(({ attributes }) => [attributes['name'], attributes['value']]),
   );
   const plain = (text: string): string => text.replace(/\\(?=[^\w\s])/g, '').replace(/\s+/g, ' ');
-  const texts = [terminal(report, { color: false, columns: 140 }), html(report), summary(report)].map(plain);
+  const texts = [
+    terminal(resultsOf(report), { color: false, columns: 140 }),
+    html(resultsOf(report)),
+    summary(resultsOf(report)),
+  ].map(plain);
   expect(changesText(report)).toHaveLength(8);
   for (const [label, words] of changesText(report)) {
     expect(properties[label]).toBe(words);
     for (const text of texts) expect(text.toLowerCase()).toContain(label);
     for (const word of words.split(/[\s;]+/)) for (const text of texts) expect(text).toContain(word);
   }
-  const broken = plain(junit(report));
+  const broken = plain(junit(resultsOf(report)));
   for (const line of walkPictureText(picture))
     for (const text of [...texts, broken]) expect(text.replace(/&amp;/g, '&')).toContain(line);
 });
@@ -184,19 +185,19 @@ for (const [name, text] of Object.entries(HOSTILE)) {
   test(`hostile text stays text: ${name}`, () => {
     const report = hostileReport(text);
     const renderings = [
-      html(report),
-      junit(report),
-      summary(report),
-      badge(report),
-      terminal(report, { color: false }),
+      html(resultsOf(report)),
+      junit(resultsOf(report)),
+      summary(resultsOf(report)),
+      badge(resultsOf(report)),
+      terminal(resultsOf(report), { color: false }),
     ];
     for (const rendering of renderings)
       expect(rendering).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/);
     for (const rendering of renderings) expect(rendering.length).toBeLessThan(900_000);
-    elements(junit(report));
-    elements(badge(report));
+    elements(junit(resultsOf(report)));
+    elements(badge(resultsOf(report)));
     for (const rendering of renderings.slice(0, 2)) expect(rendering).not.toMatch(/<script>alert|<img|<b>/);
-    expect(summary(report).replace(/^(`{3,})text\n[^]*?\n\1$/gm, '')).not.toMatch(
+    expect(summary(resultsOf(report)).replace(/^(`{3,})text\n[^]*?\n\1$/gm, '')).not.toMatch(
       /<(?!\/?code>)\w|(?<!\\)\]\(|:\/\/|^# heading/m,
     );
   });
@@ -206,8 +207,8 @@ test('XML stays well-formed for any text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 30 }), (text) => {
       const report = hostileReport(text);
-      elements(junit(report));
-      elements(badge(report));
+      elements(junit(resultsOf(report)));
+      elements(badge(resultsOf(report)));
     }),
     { numRuns: 15 },
   );
@@ -215,7 +216,7 @@ test('XML stays well-formed for any text', () => {
 
 test('report.html refers to nothing outside itself', () => {
   for (const report of Object.values(REPORTS)) {
-    const page = html(report);
+    const page = html(resultsOf(report));
     const references = [...page.matchAll(/\s(?:src|href|action|data|poster)="([^"]*)"/g)].map(
       ([, url]) => url!,
     );
@@ -228,7 +229,7 @@ test('report.html refers to nothing outside itself', () => {
 test('the terminal text keeps to its width, but for what is copied and cannot be broken', () => {
   for (const columns of [undefined, 40, 60, 80, 100]) {
     const width = columns ?? 80;
-    const text = terminal(sampleReport(), { color: false, columns });
+    const text = terminal(resultsOf(sampleReport()), { color: false, columns });
     for (const line of text.split('\n')) {
       const whole =
         /^ {2}(curl|replay|token|walk|explain) /.test(line) || new RegExp(`\\S{${width - 11},}`).test(line);
@@ -238,7 +239,7 @@ test('the terminal text keeps to its width, but for what is copied and cannot be
 });
 
 test('a failure reads as sent, expected, received, look at, replay, curl', () => {
-  const text = terminal(sampleReport(), { color: false });
+  const text = terminal(resultsOf(sampleReport()), { color: false });
   const block = text.split('\n\n')[0]!;
   expect(block).toMatch(/^4\.2-to-exclusive {2}MUST {2}An item .* §4\.2\n/);
   const labels = block.split('\n').map((line) => line.slice(2, 12).trim());
@@ -256,9 +257,10 @@ test('a failure reads as sent, expected, received, look at, replay, curl', () =>
 });
 
 test('colour is used where asked for, and never with NO_COLOR', async () => {
-  expect(terminal(sampleReport(), { color: true })).toContain('\u001b[31m');
+  expect(terminal(resultsOf(sampleReport()), { color: true })).toContain('\u001b[31m');
   const script = `import { terminal } from './terminal.ts'; import { sampleReport } from './sample.testing.ts';
-    process.stdout.write(terminal(sampleReport()));`;
+    import { resultsOf } from './of-report.ts';
+    process.stdout.write(terminal(resultsOf(sampleReport())));`;
   const { NO_COLOR: _, FORCE_COLOR: __, ...env } = process.env;
   const run = async (more: Record<string, string>) => {
     const args = ['--import', 'tsx', '--input-type=module', '-e', script];
@@ -284,7 +286,10 @@ test('a run of a selection names whole sections by number, and asks for nothing 
   const section = REQUIREMENTS.filter((row) => row.section === '7.2').map(({ id }) => id);
   const report = { ...sampleReport(), selection: [...section, '5-expired'] };
   expect(selectionText(report)).toContain('limited to 7.2, 5-expired:');
-  expect(untestedByReason(report).flatMap(({ ids }) => ids)).toEqual(['5-expired', '7.2-server-error']);
+  expect(untestedByReason(resultsOf(report)).flatMap(({ ids }) => ids)).toEqual([
+    '5-expired',
+    '7.2-server-error',
+  ]);
 });
 
 test('expected and received stand apart; what compares nothing is told whole', () => {
@@ -341,14 +346,10 @@ test('the files are written whole, report.json first, and nothing else is left',
 test('one rendering that fails does not cost the others', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'report-'));
   try {
-    const broken = { ...sampleReport(), observations: null } as unknown as Report;
-    await expect(writeReport(broken, directory)).rejects.toThrow('report.html could not be written');
-    expect((await readdir(directory)).sort()).toEqual([
-      'badge.svg',
-      'junit.xml',
-      'report.json',
-      'summary.md',
-    ]);
+    await mkdir(join(directory, 'report.html'));
+    await expect(writeReport(sampleReport(), directory)).rejects.toThrow('report.html could not be written');
+    const written = ['badge.svg', 'junit.xml', 'report.html', 'report.json', 'summary.md'];
+    expect((await readdir(directory)).sort()).toEqual(written);
   } finally {
     await rm(directory, { recursive: true });
   }

@@ -28,7 +28,7 @@ export const SCRIPT = `
     for (const group of all('section.group')) {
       group.hidden = !group.querySelector('details.requirement:not([hidden])');
     }
-    shown.textContent = 'Showing ' + count + ' of ' + rows.length + ' requirements';
+    shown.textContent = 'Showing ' + count + ' of ' + rows.length + ' ' + shown.dataset.noun;
   }
 
   function openTarget() {

@@ -1,25 +1,20 @@
-/** summary.md: the report for the summary page of a CI job. */
-import type { Report, RequirementResult } from '../report.ts';
+/** The report in Markdown, for the summary page of a CI job. */
+import { clip, escape, oneLine } from './markup.ts';
 import {
-  changesText,
-  classes,
   countsText,
   durationText,
-  evidence,
+  factsOf,
   number,
-  numbersText,
   ofStatus,
-  reachText,
-  selected,
-  selectedText,
-  selectionText,
   STATUS_MARK,
   untestedByReason,
   VERDICT_STATUS,
   VERDICT_WORD,
-} from './facts.ts';
-import { causesOf } from './causes.ts';
-import { clip, escape, oneLine } from './markup.ts';
+  type Entry,
+  type EvidenceLine,
+  type Item,
+  type Results,
+} from './results.ts';
 import { labelled } from './text.ts';
 
 const MOST_FAILURES = 30;
@@ -59,25 +54,26 @@ function block(lines: readonly string[]): string {
   return `${fence}text\n${text}\n${fence}`;
 }
 
-function broken(report: Report, result: RequirementResult): string {
-  const [smallest] = result.failures;
-  const lines = smallest ? evidence(report, result, smallest) : [];
-  const more = result.failures.length - 1;
+const evidence = (lines: readonly EvidenceLine[]): string =>
+  block(lines.flatMap((line) => labelled(line, WIDTH)));
+
+function broken({ files }: Results, { status, id, level, title, blocks }: Item): string {
+  const [smallest = []] = blocks;
   return [
-    `### ${STATUS_MARK[result.status]} ${code(result.id)} ${result.level}`,
-    prose(result.title),
-    ...(lines.length > 0 ? [block(lines.flatMap((line) => labelled(line, WIDTH)))] : []),
-    ...(more > 0 ? [`and ${number(more)} more in report.html`] : []),
+    `### ${STATUS_MARK[status]} ${code(id)} ${level}`,
+    prose(title),
+    ...(smallest.length > 0 ? [evidence(smallest)] : []),
+    ...(blocks.length > 1 ? [`and ${number(blocks.length - 1)} more in ${files.page}`] : []),
   ].join('\n\n');
 }
 
-function brokenSection(report: Report, title: string, results: readonly RequirementResult[]): string[] {
-  if (results.length === 0) return [];
-  const left = results.length - MOST_FAILURES;
+function brokenSection(results: Results, title: string, items: readonly Item[]): string[] {
+  if (items.length === 0) return [];
+  const left = items.length - MOST_FAILURES;
   return [
     `## ${title}`,
-    ...results.slice(0, MOST_FAILURES).map((result) => broken(report, result)),
-    ...(left > 0 ? [`${left} more requirements are listed in report.html.`] : []),
+    ...items.slice(0, MOST_FAILURES).map((item) => broken(results, item)),
+    ...(left > 0 ? [`${left} more ${results.noun}s are listed in ${results.files.page}.`] : []),
   ];
 }
 
@@ -85,77 +81,64 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]): s
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
 /** A heading and a line each; nothing where there are none. */
-const listed = (
-  title: string,
-  entries: readonly (readonly [label: string, text: string])[],
-): string | false =>
+const listed = (title: string, entries: readonly Entry[]): string | false =>
   entries.length > 0 &&
   [`## ${title}`, entries.map(([label, text]) => `- **${words(label)}**: ${words(text)}`).join('\n')].join(
     '\n\n',
   );
 
-function causesSection(report: Report): string | false {
-  const causes = causesOf(report).map(({ root, title, lines }) =>
-    [`### ${code(root)}`, prose(title), block(lines.flatMap((line) => labelled(line, WIDTH)))].join('\n\n'),
+function causesSection({ causes }: Results): string | false {
+  const texts = causes.map(({ root, title, lines }) =>
+    [`### ${code(root)}`, prose(title), evidence(lines)].join('\n\n'),
   );
-  return causes.length > 0 && ['## By cause', ...causes].join('\n\n');
+  return texts.length > 0 && ['## By cause', ...texts].join('\n\n');
 }
 
-export function summary(report: Report): string {
-  const untested = untestedByReason(report).map(
+export function summary(results: Results): string {
+  const { verdict, kit, items } = results;
+  const untested = untestedByReason(results).map(
     ({ reason, ids }) => `- ${prose(reason)}: ${ids.map((id) => code(id)).join(' ')}`,
   );
-  const mark = STATUS_MARK[VERDICT_STATUS[report.verdict]];
+  const command = (label: string, ...texts: readonly string[]): EvidenceLine => ({
+    label,
+    texts,
+    kind: 'command',
+  });
   const parts: readonly (string | false | undefined)[] = [
-    `# ${mark} ${VERDICT_WORD[report.verdict]}: ${words(report.target.name)}`,
-    words(report.summary, 2000),
-    report.basis && `> ${words(report.basis, 2000)}`,
-    report.selection && `> ${words(selectionText(report) ?? '', 2000)}`,
-    causesSection(report),
+    `# ${STATUS_MARK[VERDICT_STATUS[verdict]]} ${VERDICT_WORD[verdict]}: ${words(results.title)}`,
+    words(results.summary, 2000),
+    ...results.remarks.map(([, text]) => `> ${words(text, 2000)}`),
+    causesSection(results),
     table(
       ['', ''],
       [
-        ['Verdict', `**${report.verdict}**`],
-        ['Requirements', `${countsText(selected(report))} (${selectedText(report)})`],
-        ['API', code(report.target.baseUrl)],
-        ['Token endpoint', code(report.target.authUrl)],
-        [
-          'Run',
-          `${number(report.requests)} requests in ${durationText(report.durationMs)}, seed ${report.seed}`,
-        ],
-        [
-          'Checks',
-          `${number(report.evidence.executed)} of ${number(report.evidence.planned)} planned executed`,
-        ],
-        ['Reach', words(reachText(report))],
-        ['Seen', words(numbersText(report.evidence.seen)) || 'nothing'],
-        ['Cases by law', words(numbersText(report.evidence.laws), 2000) || 'none'],
-        ...(report.notes ?? []).map((note) => ['Note', words(note)]),
-        ['Started', words(report.startedAt)],
-        ['Kit', words(`${report.kit.name} ${report.kit.version}`)],
+        ['verdict', `**${verdict}**`],
+        [`${results.noun}s`, `${countsText(items)} (${results.reach})`],
+        ...factsOf(results, 'markdown').map(([label, text]) => [label, words(text, 2000)]),
+        ['duration', durationText(results.durationMs)],
+        ['started', words(results.startedAt)],
+        ['kit', words(`${kit.name} ${kit.version}`)],
       ],
     ),
-    listed('What changed', changesText(report)),
-    table(
-      ['Class', 'State', 'Requirements'],
-      classes(report).map(({ name, state, counts }) => [name, state, counts]),
-    ),
-    ...brokenSection(report, 'Failed', ofStatus(report, 'fail')),
-    ...ofStatus(report, 'error').map((result, index) =>
-      [
-        ...(index ? [] : ['## Errors of the kit']),
-        `- ${code(result.id)}: ${words(result.reason ?? '')}`,
-      ].join('\n\n'),
-    ),
-    ...brokenSection(report, 'Warnings', ofStatus(report, 'warn')),
+    listed('What changed', results.changes),
+    ...results.tables
+      .filter(({ place }) => place === 'first')
+      .map(({ head, rows }) =>
+        table(
+          head,
+          rows.map((cells) => cells.map((cell) => words(typeof cell === 'string' ? cell : cell[0]))),
+        ),
+      ),
+    ...brokenSection(results, 'Failed', ofStatus(results, 'fail')),
+    ...brokenSection(results, 'Errors of the kit', ofStatus(results, 'error')),
+    ...brokenSection(results, 'Warnings', ofStatus(results, 'warn')),
     ...(untested.length > 0 ? ['## Untested, and what to supply', untested.join('\n')] : []),
-    '## Again',
-    block([
-      ...labelled({ label: 'replay', texts: [report.replay], kind: 'command' }, WIDTH),
-      ...(report.tokenCommands.length > 0
-        ? labelled({ label: 'token', texts: report.tokenCommands, kind: 'command' }, WIDTH)
-        : []),
-    ]),
+    ...(results.replay === undefined
+      ? []
+      : [
+          '## Again',
+          evidence([command('replay', results.replay), command('token', ...results.tokenCommands)]),
+        ]),
   ];
   return `${parts.filter(Boolean).join('\n\n')}\n`;
 }

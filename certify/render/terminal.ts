@@ -1,25 +1,21 @@
 /** The terminal's summary of a run: failures, untested requirements, verdict. */
 import pc from 'picocolors';
-import type { Report, RequirementResult, Status } from '../report.ts';
+import type { Status } from '../report.ts';
+import { clip, oneLine } from './markup.ts';
 import {
-  changesText,
-  classesText,
   countsText,
   durationText,
-  evidence,
+  factsOf,
   number,
-  numbersText,
   ofStatus,
-  reachText,
-  selected,
-  selectedText,
-  selectionText,
   untestedByReason,
   VERDICT_STATUS,
   VERDICT_WORD,
-} from './facts.ts';
-import { causesOf } from './causes.ts';
-import { clip, oneLine } from './markup.ts';
+  words,
+  type Entry,
+  type Item,
+  type Results,
+} from './results.ts';
 import { labelled, wrap } from './text.ts';
 
 export interface TerminalOptions {
@@ -58,41 +54,35 @@ function paintStatus({ colors }: Pen, status: Status): (text: string) => string 
 }
 
 /** `id  LEVEL  title  §section`, with the title wrapped under itself. */
-function heading(pen: Pen, result: RequirementResult): readonly string[] {
-  const start = `${result.id}  ${result.level}  `;
-  const section = `  §${result.section}`;
+function heading(pen: Pen, item: Item): readonly string[] {
+  const start = `${item.id}  ${item.level}  `;
+  const section = `  §${item.section}`;
   const room = pen.width - start.length - section.length;
   if (room < 24) {
-    const paint = paintStatus(pen, result.status);
+    const paint = paintStatus(pen, item.status);
     return [
-      `${paint(pen.colors.bold(result.id))}  ${paint(result.level)}${pen.colors.dim(section)}`,
-      ...wrap(result.title, pen.width - 2).map((line) => `  ${line}`),
+      `${paint(pen.colors.bold(item.id))}  ${paint(item.level)}${pen.colors.dim(section)}`,
+      ...wrap(item.title, pen.width - 2).map((line) => `  ${line}`),
     ];
   }
-  const [first = '', ...more] = wrap(result.title, room);
+  const [first = '', ...more] = wrap(item.title, room);
   const gap = ' '.repeat(Math.max(0, pen.width - start.length - first.length - section.length));
-  const paint = paintStatus(pen, result.status);
+  const paint = paintStatus(pen, item.status);
   return [
-    `${paint(pen.colors.bold(result.id))}  ${paint(result.level)}  ${first}${gap}${pen.colors.dim(section)}`,
+    `${paint(pen.colors.bold(item.id))}  ${paint(item.level)}  ${first}${gap}${pen.colors.dim(section)}`,
     ...more.map((line) => ' '.repeat(start.length) + line),
   ];
 }
 
 /** The smallest failure in full; the others are in the report. */
-function broken(pen: Pen, report: Report, result: RequirementResult): readonly string[] {
-  const [smallest, ...others] = result.failures;
-  const lines = smallest ? evidence(report, result, smallest) : [];
+function broken(pen: Pen, item: Item): readonly string[] {
+  const [smallest = [], ...others] = item.blocks;
   return [
-    ...heading(pen, result),
-    ...lines.flatMap((line) => labelled(line, pen.width, pen.colors.dim)),
+    ...heading(pen, item),
+    ...smallest.flatMap((line) => labelled(line, pen.width, pen.colors.dim)),
     ...(others.length > 0 ? [`  and ${number(others.length)} more in the report`] : []),
     '',
   ];
-}
-
-function kitError(pen: Pen, result: RequirementResult): readonly string[] {
-  const reason = { label: 'kit error', texts: [result.reason ?? 'unknown'], kind: 'words' } as const;
-  return [...heading(pen, result), ...labelled(reason, pen.width, pen.colors.dim), ''];
 }
 
 /** The report has them all. */
@@ -102,8 +92,8 @@ const idsText = (ids: readonly string[]): string =>
     ? `${ids.slice(0, IDS_SHOWN).join(' ')} and ${ids.length - IDS_SHOWN} more`
     : ids.join(' ');
 
-function untested(pen: Pen, report: Report): readonly string[] {
-  const groups = untestedByReason(report);
+function untested(pen: Pen, results: Results): readonly string[] {
+  const groups = untestedByReason(results);
   if (groups.length === 0) return [];
   const lines = groups.flatMap(({ reason, ids }) => [
     ...wrap(clip(oneLine(reason), 400), pen.width - 2).map((line) => `  ${line}`),
@@ -113,11 +103,7 @@ function untested(pen: Pen, report: Report): readonly string[] {
 }
 
 /** Labelled lines under a heading; nothing where there are none. */
-function listed(
-  pen: Pen,
-  title: string,
-  entries: readonly (readonly [label: string, text: string])[],
-): readonly string[] {
+function listed(pen: Pen, title: string, entries: readonly Entry[]): readonly string[] {
   if (entries.length === 0) return [];
   const lines = entries.flatMap(([label, text]) => {
     const [first = '', ...more] = wrap(`${oneLine(label)}: ${clip(oneLine(text), 1000)}`, pen.width - 4);
@@ -127,56 +113,47 @@ function listed(
 }
 
 /** The failures by cause, directly below the verdict. */
-function causes(pen: Pen, report: Report): readonly string[] {
-  const { width, colors } = pen;
-  return causesOf(report).flatMap(({ root, title, lines }, index) => [
+const causes = ({ width, colors }: Pen, { causes: all }: Results): readonly string[] =>
+  all.flatMap(({ root, title, lines }, index) => [
     ...(index === 0 ? ['', colors.bold('by cause')] : ['']),
     ...wrap(`${root}  ${title}`, width - 2).map((line, at) =>
       at ? `    ${line}` : `  ${colors.bold(line)}`,
     ),
     ...lines.flatMap((line) => labelled(line, width, colors.dim)),
-    ...(index === report.diagnosis.length - 1 ? [''] : []),
+    ...(index === all.length - 1 ? [''] : []),
   ]);
-}
 
-function verdict(pen: Pen, report: Report, reportPath: string | undefined): readonly string[] {
+function verdict(pen: Pen, results: Results, reportPath = ''): readonly string[] {
   const { colors, width } = pen;
-  const paint = paintStatus(pen, VERDICT_STATUS[report.verdict]);
-  const facts: readonly (readonly [string, string | undefined])[] = [
-    ['basis', report.basis],
-    ['selection', selectionText(report)],
-    ['counts', `${countsText(selected(report))} (${selectedText(report)})`],
-    ['classes', classesText(report)],
-    ['requests', `${number(report.requests)} in ${durationText(report.durationMs)}, seed ${report.seed}`],
-    ['checks', `${number(report.evidence.executed)} of ${number(report.evidence.planned)} planned executed`],
-    ['reach', reachText(report)],
-    ['seen', clip(numbersText(report.evidence.seen), 400)],
-    ['note', report.notes?.join('; ')],
+  const paint = paintStatus(pen, VERDICT_STATUS[results.verdict]);
+  const facts: readonly Entry[] = [
+    ...results.remarks,
+    ['counts', `${countsText(results.items)} (${results.reach})`],
+    ...factsOf(results, 'terminal'),
+    ['took', durationText(results.durationMs)],
     ['report', reportPath],
   ];
   return [
-    `${paint(colors.bold(VERDICT_WORD[report.verdict].toUpperCase()))}  ${clip(oneLine(report.target.name), width)}`,
-    ...wrap(clip(oneLine(report.summary), 2000), width - 2).map((line) => `  ${line}`),
-    ...causes(pen, report),
-    ...facts.flatMap(([label, text]) =>
-      text ? labelled({ label, texts: [text], kind: 'words' }, width, colors.dim) : [],
-    ),
+    `${paint(colors.bold(VERDICT_WORD[results.verdict].toUpperCase()))}  ${clip(oneLine(results.title), width)}`,
+    ...wrap(clip(oneLine(results.summary), 2000), width - 2).map((line) => `  ${line}`),
+    ...causes(pen, results),
+    ...facts.flatMap(([label, text]) => (text ? labelled(words(label, text), width, colors.dim) : [])),
   ];
 }
 
 /** The closing text of a run, ending in a newline. */
-export function terminal(report: Report, options: TerminalOptions = {}): string {
+export function terminal(results: Results, options: TerminalOptions = {}): string {
   const width = Math.min(WIDEST, Math.max(NARROWEST, options.columns ?? USUAL));
   const pen: Pen = { width, colors: pc.createColors(options.color ?? wantsColor(process.stdout)) };
-  const tokens = { label: 'token', texts: report.tokenCommands, kind: 'command' } as const;
+  const tokens = { label: 'token', texts: results.tokenCommands, kind: 'command' } as const;
   const lines = [
-    ...ofStatus(report, 'fail').flatMap((result) => broken(pen, report, result)),
-    ...ofStatus(report, 'error').flatMap((result) => kitError(pen, result)),
-    ...ofStatus(report, 'warn').flatMap((result) => broken(pen, report, result)),
-    ...(report.tokenCommands.length > 0 ? [...labelled(tokens, width, pen.colors.dim), ''] : []),
-    ...untested(pen, report),
-    ...listed(pen, 'what changed', changesText(report)),
-    ...verdict(pen, report, options.reportPath),
+    ...ofStatus(results, 'fail').flatMap((item) => broken(pen, item)),
+    ...ofStatus(results, 'error').flatMap((item) => broken(pen, item)),
+    ...ofStatus(results, 'warn').flatMap((item) => broken(pen, item)),
+    ...(tokens.texts.length > 0 ? [...labelled(tokens, width, pen.colors.dim), ''] : []),
+    ...untested(pen, results),
+    ...listed(pen, 'what changed', results.changes),
+    ...verdict(pen, results, options.reportPath),
   ];
   return `${lines.map((line) => line.trimEnd()).join('\n')}\n`;
 }

@@ -1,6 +1,6 @@
 /** Plain text for terminals and logs: wrapped words, labelled lines. */
-import { clip, visible } from './markup.ts';
-import type { EvidenceLine } from './facts.ts';
+import { clip, oneLine, visible } from './markup.ts';
+import type { EvidenceLine } from './results.ts';
 
 /** Breaks lines between words at `width` columns. A word that fits on no line (a URL) stays whole, where it is. */
 export function wrap(text: string, width: number): readonly string[] {
@@ -26,6 +26,9 @@ export const commandLine = (text: string): string =>
     ? '# too long for a line to paste: it stands in report.json'
     : text;
 
+const cut = (text: string, length: number): string =>
+  text.length > length ? `${text.slice(0, length - 1)}…` : text;
+
 const INDENT = '  ';
 const LABEL_WIDTH = 12;
 const LONGEST_EXCHANGE = 600;
@@ -41,7 +44,9 @@ export function labelled(
   const lines = shown.flatMap((text) =>
     kind === 'command'
       ? [commandLine(text)]
-      : wrap(clip(visible(text), LONGEST_EXCHANGE), width - INDENT.length - LABEL_WIDTH),
+      : kind === 'line'
+        ? [cut(oneLine(text), width - INDENT.length - LABEL_WIDTH)]
+        : wrap(clip(visible(text), LONGEST_EXCHANGE), width - INDENT.length - LABEL_WIDTH),
   );
   if (texts.length > shown.length) lines.push(`… (${texts.length - shown.length} more lines)`);
   return lines.map(

@@ -9,18 +9,19 @@ import type { Report } from '../report.ts';
 import { badge } from './badge.ts';
 import { html } from './html.ts';
 import { junit } from './junit.ts';
+import { resultsOf } from './of-report.ts';
+import type { Files, Results } from './results.ts';
 import { summary } from './summary.ts';
 
-const json = (report: Report): string =>
+const json = (report: unknown): string =>
   `${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value), 2)}\n`;
 
-const FILES: readonly (readonly [name: string, render: (report: Report) => string])[] = [
-  ['report.json', json],
-  ['report.html', html],
-  ['junit.xml', junit],
-  ['summary.md', summary],
-  ['badge.svg', badge],
-];
+const RENDERINGS: Readonly<Record<Exclude<keyof Files, 'data'>, (results: Results) => string>> = {
+  page: html,
+  junit,
+  summary,
+  badge,
+};
 
 const CERTIFICATE = 'certificate.jws';
 
@@ -74,30 +75,34 @@ export async function prepareFile(path: string, flag: string): Promise<void> {
 }
 
 /**
- * Writes all renderings of the report into `directory`, which is made where it is missing.
- * Signed with `key`, a certificate stands beside them. Resolves to the paths written, report.json first. A file that cannot be rendered or written does not
- * keep the others from being written; rejects in the end with an error that names them.
+ * Writes a report's files into `directory`, which is made where it is missing; signed with `key`, a certificate beside
+ * them. Resolves to the paths written, the data first. A file that cannot be rendered or written does not keep the
+ * others from being written; rejects in the end with an error that names them.
  */
 export async function writeReport(report: Report, directory: string, key?: JWK): Promise<string[]> {
+  // A certificate of an earlier run would speak of a report that is gone.
+  const certificate = join(directory, CERTIFICATE);
+  await rm(certificate, { force: true });
+  const written = await writeFiles(report, resultsOf(report), directory);
+  if (!key) return written;
+  await writeAtomically(certificate, `${await sign(statementOf(report, json(report)), key)}\n`);
+  return [...written, certificate];
+}
+
+/** The same of any results, with the data that they were made of. */
+export async function writeFiles(data: unknown, results: Results, directory: string): Promise<string[]> {
   await makeFolder(directory);
   const written: string[] = [];
   const unwritten = new Map<string, string[]>();
-  for (const [name, render] of FILES) {
+  for (const [kind, name] of Object.entries(results.files) as [keyof Files, string][]) {
     const path = join(directory, name);
     try {
-      await writeAtomically(path, render(report));
+      await writeAtomically(path, kind === 'data' ? json(data) : RENDERINGS[kind](results));
       written.push(path);
     } catch (error) {
       const why = reasonOf(error as Error);
       unwritten.set(why, [...(unwritten.get(why) ?? []), name]);
     }
-  }
-  // A certificate of an earlier run would speak of a report that is gone.
-  const certificate = join(directory, CERTIFICATE);
-  await rm(certificate, { force: true });
-  if (key && unwritten.size === 0) {
-    await writeAtomically(certificate, `${await sign(statementOf(report, json(report)), key)}\n`);
-    written.push(certificate);
   }
   if (unwritten.size > 0) {
     const parts = [...unwritten].map(([why, names]) => `${names.join(', ')} could not be written: ${why}`);

@@ -3,7 +3,8 @@ import { member } from '../../../engine/client/json.ts';
 import { parseInstant, sameInstant } from '../../../engine/data/instant.ts';
 import type { Screening } from '../../../engine/data/screening.ts';
 import type { ClientFailure } from '../report.ts';
-import { finding, several, type Play } from '../situation.ts';
+import { finding, type Play } from '../situation.ts';
+import { several } from '../../render/results.ts';
 
 const shown = (ids: readonly bigint[]): string =>
   `${ids.slice(0, 3).join(', ')}${ids.length > 3 ? ` and ${ids.length - 3} more` : ''}`;

@@ -2,7 +2,8 @@
 import type { Status } from '../../report.ts';
 import { line, pageRequests } from '../record.ts';
 import type { ClientFailure } from '../report.ts';
-import { finding, several, type Play, type Situation } from '../situation.ts';
+import { finding, type Play, type Situation } from '../situation.ts';
+import { several } from '../../render/results.ts';
 import { collectionFindings } from './collection.ts';
 
 export interface Judged {

@@ -4,7 +4,8 @@ import { fractional, large, plain, tied, WINDOW } from '../data.ts';
 import { followFindings } from '../judge/asked.ts';
 import { mints, pageRequests } from '../record.ts';
 import type { Situation } from '../situation.ts';
-import { finding, several } from '../situation.ts';
+import { finding } from '../situation.ts';
+import { several } from '../../render/results.ts';
 import { both, usual } from './steps.ts';
 
 const LOOK_AT_NEXT = [

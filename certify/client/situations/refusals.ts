@@ -1,7 +1,8 @@
 /** Refusals that are final (7.2), and a server that is not the one it claims to be. */
 import { pageRequests, line } from '../record.ts';
 import { repeatedRefusals } from '../judge/waits.ts';
-import { answered, finding, several, type Situation } from '../situation.ts';
+import { answered, finding, type Situation } from '../situation.ts';
+import { several } from '../../render/results.ts';
 import { pageStep, refusal, usual } from './steps.ts';
 
 const NO_CERTIFICATES = 'no openssl to make certificates with: install it';

@@ -5,7 +5,8 @@ import { jsonAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { repeatedRefusals } from '../judge/waits.ts';
 import { line, mints, pageRequests, sameAs, type Recorded } from '../record.ts';
-import { answered, finding, several, type Play, type Situation } from '../situation.ts';
+import { answered, finding, type Play, type Situation } from '../situation.ts';
+import { several } from '../../render/results.ts';
 import { scopesOf } from '../stage.ts';
 import { both, paced, pageStep, UNAUTHENTICATED, usual } from './steps.ts';
 

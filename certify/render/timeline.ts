@@ -1,9 +1,7 @@
 /** The client's requests as a picture: where a storm, or a wait that is missing, is seen at once. */
-import { durationText } from '../../render/facts.ts';
-import { clip, markup, type Markup } from '../../render/markup.ts';
-import { answerText } from '../record.ts';
-import { several } from '../situation.ts';
-import type { TimelineEntry } from '../report.ts';
+import { clip, markup, type Markup } from './markup.ts';
+import { durationText, several } from './results.ts';
+import type { TimelineEntry } from '../client/report.ts';
 
 const WIDTH = 1000;
 const LABELS = 70;
@@ -24,6 +22,9 @@ const kindOf = ({ status }: TimelineEntry): Kind =>
   status >= 200 && status < 300 ? 'pass' : status === 401 || status === 429 ? 'warn' : 'fail';
 
 const endOf = ({ atMs, tookMs = 0 }: TimelineEntry): number => atMs + tookMs;
+
+/** What an entry was answered; 0 stands for no answer, or one that broke off. */
+export const answerText = (status: number): string => (status === 0 ? 'broke off' : String(status));
 
 /** `12 requests in 3.1 s: 1 for token answered 200, 9 for pages answered 200, 2 for pages answered 503`. */
 export function inWords(entries: readonly TimelineEntry[]): string {
@@ -53,7 +54,7 @@ export function timeline(entries: readonly TimelineEntry[]): Markup {
   const height = lanes.length * LANE + 26;
   const step = stepOf(until);
   const ticks = Array.from({ length: Math.floor(until / step) + 1 }, (_, index) => index * step);
-  return markup`<svg class="timeline" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${inWords(entries)}">
+  return markup`<div class="scroll"><svg class="timeline" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${inWords(entries)}">
 ${ticks.map(
   (ms) =>
     markup`<line class="grid" x1="${x(ms)}" x2="${x(ms)}" y1="0" y2="${lanes.length * LANE}"/><text class="tick" x="${x(ms)}" y="${height - 8}">${durationText(ms)}</text>`,
@@ -63,7 +64,7 @@ ${lanes.map(
     markup`<text class="lane" x="0" y="${lane * LANE + 17}">${name}</text>${entries
       .filter((entry) => entry.channel === channel)
       .map((entry) => bar(entry, lane, x))}`,
-)}</svg>
+)}</svg></div>
 ${table(entries)}`;
 }
 

@@ -1,12 +1,13 @@
 /** The renderings of a client's report say the same, stay within their width, and survive what a client prints. */
 import { expect, test } from '@playwright/test';
 import { SaxesParser } from 'saxes';
-import { launchChromium, whyNoBrowser } from '../../render/chromium.testing.ts';
-import type { ClientReport } from '../report.ts';
-import { html } from './html.ts';
-import { junit } from './junit.ts';
-import { terminal } from './terminal.ts';
-import { inWords } from './timeline.ts';
+import { launchChromium, whyNoBrowser } from '../render/chromium.testing.ts';
+import type { ClientReport } from './report.ts';
+import { html } from '../render/html.ts';
+import { junit } from '../render/junit.ts';
+import { terminal } from '../render/terminal.ts';
+import { inWords } from '../render/timeline.ts';
+import { resultsOf } from './results.ts';
 
 const HOSTILE = `</script><img src=x onerror=alert(1)>"'&\u202e`;
 const URL =
@@ -58,7 +59,7 @@ const report: ClientReport = {
 };
 
 test('the terminal: 80 columns, what was expected and received, where to look', () => {
-  const text = terminal(report, { columns: 80, color: false, reportPath: 'reports/client.html' });
+  const text = terminal(resultsOf(report), { columns: 80, color: false, reportPath: 'reports/client.html' });
   expect(text.split('\n').filter((line) => line.length > 80)).toEqual([]);
   expect(text).toContain('expected    an end');
   expect(text).toContain('look at     the number of retries: bounded');
@@ -69,7 +70,7 @@ test('junit.xml is well-formed, with one case a situation', () => {
   const parser = new SaxesParser();
   const names: string[] = [];
   parser.on('opentag', ({ name }) => names.push(name));
-  parser.write(junit(report)).close();
+  parser.write(junit(resultsOf(report))).close();
   expect(names.filter((name) => name === 'testcase')).toHaveLength(2);
   expect(names).toEqual(expect.arrayContaining(['failure', 'skipped']));
 });
@@ -89,7 +90,7 @@ test('the page in a browser: nothing of a client runs, each picture is there wit
     const complaints: string[] = [];
     page.on('console', (message) => complaints.push(message.text()));
     page.on('dialog', (dialog) => complaints.push(dialog.message()));
-    await page.setContent(html(report));
+    await page.setContent(html(resultsOf(report)));
     const picture = page.getByRole('img', { name: /^3 requests in 90 ms/ });
     expect(await picture.locator('rect').count()).toBe(3);
     expect(await page.locator('details[open]').count()).toBe(1);

@@ -1,15 +1,16 @@
-/** One requirement on the report's page: a line that opens into its evidence. */
-import type { Failure, Report, RequirementResult } from '../report.ts';
-import { evidence, number, replayCommand, STATUS_MARK, type EvidenceLine } from './facts.ts';
+/** One item on the report's page: a line that opens into its evidence. */
+import type { Status } from '../report.ts';
 import { clip, markup, prose, type Markup } from './markup.ts';
+import { number, STATUS_MARK, type EvidenceLine, type Item, type Results } from './results.ts';
 import { commandLine } from './text.ts';
-import { WALK_PICTURE_STYLE, walkPictureSvg } from './walk-picture.ts';
+import { TIMELINE_STYLE } from './timeline.ts';
+import { WALK_PICTURE_STYLE } from './walk-picture.ts';
 
 const LONGEST_TEXT = 8_000;
 const MOST_FAILURES = 20;
-const OPEN_AT_FIRST = new Set(['fail', 'error']);
+const OPEN_AT_FIRST: ReadonlySet<Status> = new Set(['fail', 'error', 'warn']);
 
-export const statusChip = (status: RequirementResult['status']): Markup =>
+export const statusChip = (status: Status): Markup =>
   markup`<span class="chip ${status}"><span aria-hidden="true">${STATUS_MARK[status]}</span> ${status}</span>`;
 
 /** A command with a button that copies it; the button shows itself where it works. */
@@ -17,63 +18,39 @@ export const command = (text: string, name: string): Markup =>
   markup`<div class="command"><code tabindex="0">${commandLine(text)}</code><button type="button" class="copy" aria-label="Copy ${name}" hidden>Copy</button></div>`;
 
 /** One labelled piece of evidence in a list of them. */
-export function evidenceRow({ label, texts, kind }: EvidenceLine): Markup {
+export function evidenceRow({ label, texts, kind, picture }: EvidenceLine): Markup {
   const cut = texts.map((text) => clip(text, LONGEST_TEXT));
   const content =
-    kind === 'command'
+    picture ??
+    (kind === 'command'
       ? cut.map((text) => command(text, label))
-      : kind === 'exchange' || label === 'case'
+      : kind !== 'words' || label === 'case'
         ? markup`<pre tabindex="0">${cut.join('\n')}</pre>`
         : cut.length > 1
           ? markup`<ol>${cut.map((text) => markup`<li>${prose(text)}</li>`)}</ol>`
-          : markup`<p>${cut.map(prose)}</p>`;
+          : markup`<p>${cut.map(prose)}</p>`);
   return markup`<dt>${label}</dt><dd>${content}</dd>`;
 }
 
-const failureHtml = (
-  report: Report,
-  result: RequirementResult,
-  failure: Failure,
-  index: number,
-  shared: boolean,
-): Markup => {
-  // The hints and the replay command are the same for every failure of a requirement: once is enough.
-  const lines = evidence(report, result, failure).filter(
-    ({ label }) => label !== 'pages' && (!shared || (label !== 'look at' && label !== 'replay')),
-  );
-  const id = `walk-${result.id}-${index}`;
-  const picture = failure.picture && markup`<dt>pages</dt><dd>${walkPictureSvg(failure.picture, id)}</dd>`;
-  return markup`${result.failures.length > 1 && markup`<h5>Failure ${index + 1} of ${result.failures.length}</h5>`}<dl class="evidence">${lines.map((line) => [evidenceRow(line), line.label === 'answer' && picture])}</dl>`;
-};
-
-function body(report: Report, result: RequirementResult): Markup {
-  const { failures, reason, status } = result;
-  if (failures.length > 0) {
-    const left = failures.length - MOST_FAILURES;
-    return markup`${failures.slice(0, MOST_FAILURES).map((failure, i) => failureHtml(report, result, failure, i, i > 0))}${
-      left > 0 && markup`<p class="muted">${number(left)} more failures stand in report.json.</p>`
-    }`;
-  }
-  const lines: readonly EvidenceLine[] = [
-    { label: status === 'error' ? 'kit error' : 'reason', texts: reason ? [reason] : [], kind: 'words' },
-    { label: 'replay', texts: [replayCommand(report, result.id)], kind: 'command' },
-  ];
-  return markup`<dl class="evidence">${lines.filter(({ texts }) => texts.length > 0).map(evidenceRow)}</dl>`;
-}
-
-export function requirementHtml(report: Report, result: RequirementResult): Markup {
-  const { id, section, status, level, title, checks } = result;
-  return markup`<details class="requirement" id="${id}" data-status="${status}" data-section="${section}" data-class="${result.class}"${
+export function itemHtml({ files }: Results, item: Item): Markup {
+  const { id, section, status, level, title, asides, blocks } = item;
+  const left = blocks.length - MOST_FAILURES;
+  return markup`<details class="requirement" id="${id}" data-status="${status}" data-section="${section}" data-class="${item.class}"${
     OPEN_AT_FIRST.has(status) && markup` open`
   }>
 <summary>${statusChip(status)}<h4 class="id">${id}</h4><span class="title">${prose(title)}</span></summary>
-<div class="inside"><p class="muted">${level} · class ${result.class} · held against ${number(checks)} ${checks === 1 ? 'answer' : 'answers'}<span class="noprint"> · <a href="#${id}">link to this</a></span></p>
-${body(report, result)}</div>
+<div class="inside"><p class="muted">${[level, ...asides].join(' · ')}<span class="noprint"> · <a href="#${id}">link to this</a></span></p>
+${blocks
+  .slice(0, MOST_FAILURES)
+  .map(
+    (lines, index) =>
+      markup`${blocks.length > 1 && markup`<h5>Failure ${index + 1} of ${blocks.length}</h5>`}${lines.length > 0 && markup`<dl class="evidence">${lines.map(evidenceRow)}</dl>`}`,
+  )}${left > 0 && markup`<p class="muted">${number(left)} more failures stand in ${files.data}.</p>`}</div>
 </details>
 `;
 }
 
-export const REQUIREMENT_STYLE = `${WALK_PICTURE_STYLE}
+export const ITEM_STYLE = `${WALK_PICTURE_STYLE}${TIMELINE_STYLE}
 details.requirement{border-bottom:1px solid var(--border)}
 details.requirement>summary{display:grid;grid-template-columns:1rem 6.4rem 15.5rem 1fr;gap:.15rem .6rem;align-items:baseline;padding:.45rem .3rem;cursor:pointer;list-style:none}
 details.requirement>summary::-webkit-details-marker{display:none}

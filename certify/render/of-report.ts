@@ -1,0 +1,267 @@
+/** The report on a service as results. */
+import type { RequirementClass } from '../../engine/requirements.ts';
+import type { Failure, Report, RequirementResult } from '../report.ts';
+import { causesOf } from './causes.ts';
+import {
+  countsText,
+  limitedTo,
+  messageLines,
+  number,
+  saying,
+  sections,
+  several,
+  words,
+  type Entry,
+  type EvidenceLine,
+  type Fact,
+  type Item,
+  type Results,
+  type Table,
+} from './results.ts';
+import { walkPictureSvg, walkPictureText } from './walk-picture.ts';
+
+/** The selection: all requirements, or those of `--only`. Requirements outside it are not untested. */
+export const selected = ({ requirements, selection }: Report): readonly RequirementResult[] =>
+  selection
+    ? requirements.filter(({ id, section }) => selection.includes(id) || selection.includes(section))
+    : requirements;
+
+export function resultsOf(report: Report): Results {
+  const { target, verdict, summary, kit, startedAt, durationMs, selection, basis } = report;
+  return {
+    kind: 'conformance report',
+    noun: 'requirement',
+    title: target.name,
+    ...{ verdict, summary, kit, startedAt, durationMs },
+    remarks: [
+      ...(basis === undefined ? [] : [['basis', basis] as const]),
+      ...(selection ? [['selection', selectionText(report)!] as const] : []),
+    ],
+    reach: selection
+      ? `${selected(report).length} of ${report.requirements.length} requirements selected`
+      : `of ${report.requirements.length} requirements`,
+    facts: facts(report),
+    items: selected(report).map((result) => itemOf(report, result)),
+    causes: causesOf(report),
+    changes: changesText(report),
+    tables: tables(report),
+    replay: report.replay,
+    tokenCommands: report.tokenCommands,
+    files: {
+      data: 'report.json',
+      page: 'report.html',
+      junit: 'junit.xml',
+      summary: 'summary.md',
+      badge: 'badge.svg',
+    },
+  };
+}
+
+function facts(report: Report): readonly Fact[] {
+  const { target, evidence: ground } = report;
+  return [
+    { label: 'classes', text: classesText(report), only: ['terminal', 'junit'] },
+    { label: 'API', text: target.baseUrl, only: ['html', 'markdown', 'junit'] },
+    { label: 'token endpoint', text: target.authUrl, only: ['html', 'markdown', 'junit'] },
+    { label: 'requests', text: number(report.requests) },
+    { label: 'seed', text: String(report.seed) },
+    { label: 'checks', text: `${number(ground.executed)} of ${number(ground.planned)} planned executed` },
+    { label: 'reach', text: reachText(report) },
+    { label: 'seen', text: numbersText(ground.seen), only: ['terminal', 'markdown'] },
+    { label: 'cases by law', text: numbersText(ground.laws), only: ['markdown'] },
+    { label: 'note', text: (report.notes ?? []).join('; ') },
+  ];
+}
+
+const CLASS_STATUS = { exercised: 'pass', partly: 'warn', untested: 'untested' } as const;
+
+function tables(report: Report): readonly Table[] {
+  const { observations, evidence: ground } = report;
+  const numbers = (title: string, values: Readonly<Record<string, number>>): Table => ({
+    title,
+    head: ['', 'Number'],
+    rows: Object.entries(values).map(([name, value]) => [nameInWords(name), number(value)]),
+  });
+  return [
+    {
+      title: 'Classes exercised',
+      head: ['Class', 'State', 'Requirements'],
+      rows: classes(report).map(({ name, state, counts }) => [name, [state, CLASS_STATUS[state]], counts]),
+      place: 'first',
+    },
+    {
+      title: 'Where the specification leaves it open',
+      about: 'What was seen there; none of it counts for or against the verdict.',
+      head: ['Topic', 'Question', 'Seen'],
+      rows: observations.map(({ topic, question, seen }) => [
+        topic,
+        question,
+        seen.join(' · ') || 'not seen',
+      ]),
+    },
+    numbers('Seen in the run', ground.seen),
+    numbers('Cases by law', ground.laws),
+    {
+      title: 'Circumstances, alone or in pairs, in which rules were not asked',
+      head: ['Circumstances', 'Rules'],
+      rows: ground.notLookedAt.map(({ rules, circumstances }) => [
+        circumstances.join('; '),
+        rules.join('; '),
+      ]),
+      place: 'folded',
+    },
+  ];
+}
+
+function itemOf(report: Report, result: RequirementResult): Item {
+  const { id, section, level, title, status, failures, reason = '', checks } = result;
+  return {
+    ...{ id, section, level, title, status, class: result.class },
+    durationMs: result.durationMs ?? 0,
+    message: failures[0]?.message ?? reason,
+    asides: [`class ${result.class}`, `held against ${several(checks, 'answer')}`],
+    blocks:
+      failures.length > 0
+        ? failures.map((failure, index) => evidence(report, result, failure, index))
+        : [
+            saying([
+              words(status === 'error' ? 'kit error' : 'reason', reason),
+              { label: 'replay', texts: [replayCommand(report, id)], kind: 'command' },
+            ]),
+          ],
+  };
+}
+
+/** The status of each requirement class, with counts by status. */
+function classes(report: Report): readonly {
+  readonly name: RequirementClass;
+  readonly state: 'exercised' | 'partly' | 'untested';
+  readonly counts: string;
+}[] {
+  return (Object.keys(report.classes) as RequirementClass[]).map((name) => ({
+    name,
+    state: report.classes[name],
+    counts: countsText(selected(report).filter((result) => result.class === name)),
+  }));
+}
+
+/** `exercised: core, isolation; untested: events`. */
+export function classesText(report: Report): string {
+  const texts = (['exercised', 'partly', 'untested'] as const).flatMap((state) => {
+    const names = classes(report).filter((entry) => entry.state === state);
+    return names.length > 0 ? [`${state}: ${names.map(({ name }) => name).join(', ')}`] : [];
+  });
+  return texts.join('; ');
+}
+
+/** The selection that limits the verdict (`--only`). A section that is selected as a whole is named by its number. */
+export function selectionText(report: Report): string | undefined {
+  const { selection } = report;
+  if (!selection) return undefined;
+  const whole = sections(report.requirements).filter(({ items }) =>
+    items.every(({ id }) => selection.includes(id)),
+  );
+  const covered = new Set<string>(whole.flatMap(({ items }) => items.map(({ id }) => id)));
+  return limitedTo([...whole.map(({ name }) => name), ...selection.filter((id) => !covered.has(id))]);
+}
+
+/** Changes since the baseline and among the known failures, one line each. */
+export function changesText({ changes, knownFailures = [] }: Report): readonly Entry[] {
+  const stands = ['expired', 'passes again', 'failing', 'not exercised'] as const;
+  const since: readonly Entry[] = changes
+    ? [
+        ['newly failing', changes.newlyFailing.join(' ') || 'none'],
+        ['newly passing', changes.newlyPassing.join(' ') || 'none'],
+        ['no longer exercised', changes.noLongerExercised.join(' ') || 'none'],
+        ['observed otherwise', changes.changedObservations.join('; ') || 'none'],
+        ['compared with', `the run of ${changes.since}${changes.sameTarget ? '' : ', of another target'}`],
+      ]
+    : [];
+  const known = stands.flatMap((stand) => {
+    const texts = knownFailures
+      .filter((entry) => entry.stand === stand)
+      .map(({ id, reason, expires }) => `${id} (until ${expires}): ${reason}`);
+    return texts.length > 0 ? [[`known, ${stand}`, texts.join('; ')] as const] : [];
+  });
+  return [...since, ...known];
+}
+
+/** A name such as `longestWalkPages` in words. */
+const nameInWords = (name: string): string =>
+  name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+/** Counts of what the run saw, and of the cases of each property: `pages 971, longest walk pages 350`. */
+const numbersText = (values: Readonly<Record<string, number>>): string =>
+  Object.entries(values)
+    .map(([name, value]) => `${nameInWords(name)} ${number(value)}`)
+    .join(', ');
+
+/** How far the run went, in words. */
+function reachText({ coverage: { deepestWalk, widestWindow, largestFullPage } }: Report): string {
+  return [
+    `deepest walk ${number(deepestWalk)} screenings`,
+    `widest window ${widestWindow || 'none'}`,
+    `largest full page ${number(largestFullPage)}`,
+  ].join(', ');
+}
+
+/** The command that repeats the run for one requirement. */
+export function replayCommand(report: Report, id: string): string {
+  let command = report.replay.replace(/\s--(?:only|require)[ =]\S+/g, '');
+  if (command.startsWith('npm run') && !/\s--(\s|$)/.test(command)) command += ' --';
+  if (!/\s--seed[ =]/.test(command)) command += ` --seed ${report.seed}`;
+  return `${command} --only ${id}`;
+}
+
+const scalar = (value: unknown): string =>
+  typeof value === 'string'
+    ? value
+    : (JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? `${inner}` : inner)) ??
+      String(value));
+
+/** A counterexample as lines to read: a `script` first and as it stands, then whatever else it names but the command. */
+export function scriptLines(counterexample: Readonly<Record<string, unknown>>): readonly string[] {
+  const { script, walk: _, ...rest } = counterexample;
+  const steps = script === undefined ? [] : Array.isArray(script) ? script.map(scalar) : [scalar(script)];
+  return [
+    ...steps.flatMap((step) => step.split('\n')),
+    ...Object.entries(rest).map(([name, value]) => `${name}: ${scalar(value)}`),
+  ];
+}
+
+/** A failure as labelled lines, in a reader's order. The hints and the replay command stand with the first alone. */
+export function evidence(
+  report: Report,
+  { id, lookAt }: RequirementResult,
+  failure: Failure,
+  index = 0,
+): readonly EvidenceLine[] {
+  const { request, response, picture, counterexample, count = 1 } = failure;
+  const seen = [failure.confirmed, count > 1 ? `${number(count)} alike` : ''];
+  return saying([
+    { label: 'sent', texts: [request], kind: 'exchange' },
+    ...messageLines(failure),
+    { label: 'answer', texts: [response], kind: 'exchange' },
+    { label: 'given to', texts: [failure.sameAs ?? ''], kind: 'exchange' },
+    words('logged as', failure.requestId ?? ''),
+    words('only', (failure.only ?? []).join(', ')),
+    words('case', ...scriptLines(counterexample ?? {})),
+    ...(picture
+      ? [
+          {
+            ...words('pages', ...walkPictureText(picture)),
+            picture: walkPictureSvg(picture, `walk-${id}-${index}`),
+          },
+        ]
+      : []),
+    words('seen', seen.filter(Boolean).join(', ')),
+    ...(index === 0
+      ? [
+          words('look at', ...lookAt),
+          { label: 'replay', texts: [replayCommand(report, id)], kind: 'command' } as const,
+        ]
+      : []),
+    { label: 'curl', texts: [failure.curl], kind: 'command' },
+    { label: 'walk', texts: [String(counterexample?.['walk'] ?? '')], kind: 'command' },
+  ]);
+}

@@ -1,0 +1,249 @@
+/** The results of certifying a service or a client: counts, words and order that all report formats share. */
+import type { Level } from '../../engine/requirements.ts';
+import type { Status, Verdict } from '../report.ts';
+import type { Markup } from './markup.ts';
+
+/** One labelled piece of evidence. A command is copied, so it is neither cut nor wrapped; a line is cut at the width. */
+export interface EvidenceLine {
+  readonly label: string;
+  readonly texts: readonly string[];
+  readonly kind: 'words' | 'exchange' | 'command' | 'line';
+  /** Shown instead of the texts where pictures can be. */
+  readonly picture?: Markup;
+}
+
+/** A requirement or a situation. */
+export interface Item {
+  readonly id: string;
+  readonly section: string;
+  readonly level: Level;
+  readonly class?: string;
+  readonly title: string;
+  readonly status: Status;
+  readonly durationMs: number;
+  /** The first failure, or why it is untested or an error; empty where it passed. */
+  readonly message: string;
+  /** What else is to be known of it, in a few words each. */
+  readonly asides: readonly string[];
+  /** A block a failure, the smallest first; one block where there is none. */
+  readonly blocks: readonly (readonly EvidenceLine[])[];
+}
+
+/** What failed because of one root. */
+export interface Cause {
+  readonly root: string;
+  readonly title: string;
+  readonly lines: readonly EvidenceLine[];
+}
+
+export type Entry = readonly [label: string, text: string];
+
+export interface Fact {
+  readonly label: string;
+  readonly text: string;
+  /** The formats that show it; absent: all. */
+  readonly only?: readonly ('terminal' | 'html' | 'markdown' | 'junit')[];
+}
+
+export interface Table {
+  readonly title: string;
+  readonly about?: string;
+  readonly head: readonly string[];
+  /** A cell of a pair is shown in the status's colour. */
+  readonly rows: readonly (readonly (string | readonly [text: string, status: Status])[])[];
+  /** first: before the items, and in Markdown too; folded: opened by the reader. */
+  readonly place?: 'first' | 'folded';
+}
+
+export interface Results {
+  /** What this is: `conformance report`. */
+  readonly kind: string;
+  /** What one item is called: `requirement`. */
+  readonly noun: string;
+  /** The target, or the client. */
+  readonly title: string;
+  readonly verdict: Verdict;
+  readonly summary: string;
+  /** What limits the verdict, or what it rests on. */
+  readonly remarks: readonly Entry[];
+  /** `of 96 requirements`. */
+  readonly reach: string;
+  readonly kit: { readonly name: string; readonly version: string };
+  readonly startedAt: string;
+  readonly durationMs: number;
+  readonly facts: readonly Fact[];
+  readonly items: readonly Item[];
+  readonly causes: readonly Cause[];
+  readonly changes: readonly Entry[];
+  readonly tables: readonly Table[];
+  /** The command that repeats the run, and those that fetch the tokens of the evidence. */
+  readonly replay?: string;
+  readonly tokenCommands: readonly string[];
+  /** How the pictures are read. */
+  readonly legend?: Markup;
+  readonly files: Files;
+}
+
+/** The names of a report's files; a format without a name is not written. */
+export interface Files {
+  readonly data: string;
+  readonly page: string;
+  readonly junit?: string;
+  readonly summary?: string;
+  readonly badge?: string;
+}
+
+/** In the order in which a reader wants them. */
+export const STATUSES = ['fail', 'error', 'warn', 'untested', 'pass'] as const satisfies readonly Status[];
+
+/** A status as a word after a number: `3 failed`. */
+const STATUS_WORD: Readonly<Record<Status, string>> = {
+  pass: 'passed',
+  fail: 'failed',
+  warn: 'warned',
+  untested: 'untested',
+  error: 'kit errors',
+};
+
+/** `3 failed`, `1 kit error`. */
+export const countWord = (status: Status, count: number): string =>
+  status === 'error' && count === 1 ? 'kit error' : STATUS_WORD[status];
+
+/** A mark that tells statuses apart without colour. */
+export const STATUS_MARK: Readonly<Record<Status, string>> = {
+  pass: '✓',
+  fail: '✗',
+  warn: '!',
+  untested: '○',
+  error: '?',
+};
+
+export const VERDICT_WORD: Readonly<Record<Verdict, string>> = {
+  conformant: 'Conformant',
+  'non-conformant': 'Non-conformant',
+  incomplete: 'Incomplete',
+};
+
+/** The status whose colour a verdict is shown in. */
+export const VERDICT_STATUS: Readonly<Record<Verdict, Status>> = {
+  conformant: 'pass',
+  'non-conformant': 'fail',
+  incomplete: 'warn',
+};
+
+const SECTION_TITLE: Readonly<Record<string, string>> = {
+  '1': 'The service',
+  '2.1': 'Token response',
+  '2.2': 'Access token claims',
+  '2.3': 'Screening object',
+  '2.4': 'Page of screenings',
+  '4.1': 'Token request',
+  '4.2': 'Retrieval',
+  '5': 'Authentication',
+  '6': 'Events',
+  '7.1': 'Token errors',
+  '7.2': 'REST errors',
+  '9': 'Versioning',
+};
+
+/** The title of a section, or of the one that a rule of it (`5.6`) stands in. */
+export const sectionTitle = (name: string): string =>
+  SECTION_TITLE[name] ?? SECTION_TITLE[name.split('.')[0]!] ?? 'Further requirements';
+
+export function counts(results: readonly { readonly status: Status }[]): Readonly<Record<Status, number>> {
+  const counted: Record<Status, number> = { fail: 0, error: 0, warn: 0, untested: 0, pass: 0 };
+  for (const { status } of results) counted[status] += 1;
+  return counted;
+}
+
+/** `3 failed, 1 warned, 9 untested, 83 passed`: what is there, in the reader's order. */
+export function countsText(results: readonly { readonly status: Status }[]): string {
+  const counted = counts(results);
+  const words = STATUSES.filter((status) => counted[status] > 0);
+  return (
+    words.map((status) => `${counted[status]} ${countWord(status, counted[status])}`).join(', ') ||
+    'nothing tested'
+  );
+}
+
+export const ofStatus = (
+  { items }: Pick<Results, 'items'>,
+  ...statuses: readonly Status[]
+): readonly Item[] => items.filter(({ status }) => statuses.includes(status));
+
+/** The items by section, in the order of the report. */
+export function sections<T extends { readonly section: string }>(
+  all: readonly T[],
+): readonly { readonly name: string; readonly title: string; readonly items: readonly T[] }[] {
+  const names = [...new Set(all.map(({ section }) => section))];
+  return names.map((name) => ({
+    name,
+    title: sectionTitle(name),
+    items: all.filter(({ section }) => section === name),
+  }));
+}
+
+/** The untested items by what would make them testable; those that were not asked for are left out. */
+export function untestedByReason(
+  results: Pick<Results, 'items'>,
+): readonly { readonly reason: string; readonly ids: readonly string[] }[] {
+  const idsByReason = new Map<string, string[]>();
+  for (const { id, message } of ofStatus(results, 'untested')) {
+    const reason = message || 'no reason was given';
+    idsByReason.set(reason, [...(idsByReason.get(reason) ?? []), id]);
+  }
+  return [...idsByReason].map(([reason, ids]) => ({ reason, ids }));
+}
+
+/** What a format shows: the run's counts and times, and the facts that are not for other formats alone. */
+export const factsOf = ({ facts }: Results, format: NonNullable<Fact['only']>[number]): readonly Entry[] =>
+  facts.flatMap(({ label, text, only }) =>
+    text !== '' && (only?.includes(format) ?? true) ? [[label, text] as const] : [],
+  );
+
+/** Lines that say something. */
+export const saying = (lines: readonly EvidenceLine[]): readonly EvidenceLine[] =>
+  lines
+    .map((line) => ({ ...line, texts: line.texts.filter((text) => text !== '') }))
+    .filter(({ texts }) => texts.length > 0);
+
+export const words = (label: string, ...texts: readonly string[]): EvidenceLine => ({
+  label,
+  texts,
+  kind: 'words',
+});
+
+/** The two halves that a reader compares; the whole as `found` where nothing was compared. */
+export const messageLines = ({
+  message,
+  expected,
+  received,
+}: {
+  readonly message: string;
+  readonly expected?: string | undefined;
+  readonly received?: string | undefined;
+}): readonly EvidenceLine[] =>
+  expected === undefined || received === undefined
+    ? [words('found', message)]
+    : [words('expected', expected), words('received', received)];
+
+export const number = (value: number): string => value.toLocaleString('en-US');
+
+/** `3 requests`, `1 request`. */
+export const several = (count: number, one: string, more = `${one}s`): string =>
+  `${number(count)} ${count === 1 ? one : more}`;
+
+/** `850 ms`, `12.3 s`, `2 min 5 s`, `1 h 4 min`. */
+export function durationText(durationMs: number): string {
+  if (durationMs < 1000) return `${Math.round(durationMs)} ms`;
+  const seconds = durationMs / 1000;
+  if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** What limits the verdict, where `--only` was given. */
+export const limitedTo = (names: readonly string[]): string =>
+  `This run was limited to ${names.join(', ')}: the verdict speaks of this selection alone.`;
