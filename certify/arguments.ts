@@ -1,12 +1,12 @@
 /** The command line of `npm run certify`. Every mistake is a UsageError of one line. */
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { Option, type Command } from 'commander';
+import { command, EXIT_HELP, flagsOf, listed, notEmpty, seconds, whole } from '../engine/command-line.ts';
 import { DEFAULTS, type KitOptions } from '../engine/run/kit.ts';
 import { CLASSES, REQUIREMENTS, type RequirementClass, type RequirementId } from '../engine/requirements.ts';
-import { nearest } from '../engine/target/usage.ts';
+import { noSuch } from '../engine/target/usage.ts';
 import { commandName } from '../engine/called-from.ts';
 import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from './certify.ts';
 import { shellWord } from '../engine/run/evidence/shell.ts';
-import { KIT_VERSION } from '../engine/package.ts';
 import { UsageError } from '../engine/errors.ts';
 
 /** Modes in which the command does not certify. */
@@ -49,40 +49,17 @@ const CALLED = commandName('certify');
 export const SECRET_VARIABLE = 'SCREENINGS_CLIENT_SECRET';
 const LARGEST_SEED = 2 ** 31 - 1;
 
-const whole =
-  (least: number, most: number) =>
-  (text: string): number => {
-    const value = /^\d{1,12}$/.test(text) ? Number(text) : NaN;
-    if (!(value >= least && value <= most)) throw new InvalidArgumentError(`expected ${least} to ${most}.`);
-    return value;
-  };
-
-const seconds =
-  (most: number) =>
-  (text: string): number => {
-    const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
-    if (!(value > 0 && value <= most))
-      throw new InvalidArgumentError(`expected seconds, more than 0, at most ${most}.`);
-    return value;
-  };
-
-/** An unset variable leaves an empty value, which is not meant as one. */
-function named(text: string): string {
-  if (text === '') throw new InvalidArgumentError('it is empty.');
-  return text;
-}
-
-function command(): Command {
-  return new Command(CALLED)
-    .description(
-      'Certifies an implementation of the Screenings Retrieval Service; without a target, the reference server.',
-    )
+const parserOf = (): Command =>
+  command(
+    'certify',
+    'Certifies an implementation of the Screenings Retrieval Service; without a target, the reference server.',
+  )
     .option('--target <file>', 'target file that describes the implementation')
     .option('--base-url <url>', 'address of its REST API (instead of a target file)')
     .option('--auth-url <url>', 'address of its token endpoint')
     .option('--client-id <id>', `its client; the secret comes from ${SECRET_VARIABLE}`)
     .option('--dataset <file>', 'exactly what the client’s tenant holds, one screening a line')
-    .option('--report-dir <dir>', 'where the report goes', named, 'reports')
+    .option('--report-dir <dir>', 'where the report goes', notEmpty, 'reports')
     .option('--only <ids>', 'requirement ids or sections, separated by commas')
     .option('--require <classes>', 'classes that must have been exercised too, separated by commas')
     .option('--fail-fast', 'end the run at the first broken MUST')
@@ -133,13 +110,8 @@ function command(): Command {
       `of the run, which then reports what it has (default ${DEFAULT_DEADLINE_MS / 1000})`,
       seconds(86_400),
     )
-    .version(KIT_VERSION)
     .allowExcessArguments()
-    .addHelpText(
-      'after',
-      '\nExit status: 0 conformant, 1 non-conformant, 2 wrong usage, 3 incomplete, 4 the kit itself failed, 130 or 143 interrupted',
-    );
-}
+    .addHelpText('after', EXIT_HELP);
 
 /** Flags that say how requests are sent. */
 const SENDING = [
@@ -161,17 +133,9 @@ export function parseArguments(
   argv: readonly string[],
   env: NodeJS.ProcessEnv = process.env,
 ): Arguments | undefined {
-  const parser = command()
-    .exitOverride()
-    .configureOutput({ writeErr: () => {} });
-  try {
-    parser.parse(argv, { from: 'user' });
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    if (error.exitCode === 0) return undefined;
-    throw new UsageError(error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' '));
-  }
-  const flags = parser.opts<Record<string, string & number>>();
+  const parser = parserOf();
+  const flags = flagsOf<Record<string, string & number>>(parser, argv);
+  if (!flags) return undefined;
   refuseLost(parser.args, flags, env);
   checkTarget(flags, env);
   const { target, baseUrl, authUrl, clientId, dataset, reportDir, only, runs, seed, maxRequests, timeout } =
@@ -255,7 +219,7 @@ function checkTarget(flags: Record<string, unknown>, env: NodeJS.ProcessEnv): vo
 }
 
 function selection(text: string): RequirementId[] {
-  const words = wordsOf(text);
+  const words = listed(text);
   const known = [
     ...REQUIREMENTS.map(({ id }) => id as string),
     ...new Set(REQUIREMENTS.map(({ section }) => section)),
@@ -263,11 +227,9 @@ function selection(text: string): RequirementId[] {
   for (const word of words) {
     if (selectIds([word]).length > 0) continue;
     const sections = known.filter((name) => /^[\d.]+$/.test(name)).join(', ');
-    throw new UsageError(
-      /^[\d.]+$/.test(word)
-        ? `--only: no section "${word}"; the sections are ${sections}`
-        : `--only: no requirement "${word}"; did you mean "${nearest(word, known)}"?`,
-    );
+    throw /^[\d.]+$/.test(word)
+      ? new UsageError(`--only: no section "${word}"; the sections are ${sections}`)
+      : noSuch('--only', 'requirement', word, known);
   }
   if (words.length === 0) throw new UsageError('--only selects nothing; name requirement ids or sections');
   return selectIds(words);
@@ -283,21 +245,14 @@ function modeOf(flags: Readonly<Record<string, unknown>>): Mode | undefined {
   return given[0]?.[1];
 }
 
-const wordsOf = (text: string): string[] =>
-  text
-    .split(',')
-    .map((word) => word.trim())
-    .filter((word) => word !== '');
-
 function classes(
   text: string | undefined,
   selected: readonly RequirementId[] | undefined,
 ): RequirementClass[] {
   const inReach = REQUIREMENTS.filter(({ id }) => selected?.includes(id) ?? true).map(({ class: of }) => of);
-  return wordsOf(text ?? '').map((word) => {
+  return listed(text ?? '').map((word) => {
     const found = CLASSES.find((name) => name === word);
-    if (!found)
-      throw new UsageError(`--require: no class "${word}"; did you mean "${nearest(word, CLASSES)}"?`);
+    if (!found) throw noSuch('--require', 'class', word, CLASSES);
     if (!inReach.includes(found)) throw new UsageError(`--only selects nothing of --require ${found}`);
     return found;
   });

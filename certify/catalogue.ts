@@ -1,7 +1,6 @@
 /** `--list` and `--explain NAME`: the catalogue and the known mistakes, from the terminal. */
-import { UsageError } from '../engine/errors.ts';
 import { REQUIREMENTS, type Requirement } from '../engine/requirements.ts';
-import { nearest } from '../engine/target/usage.ts';
+import { noSuch } from '../engine/target/usage.ts';
 import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
 import { MISTAKES } from './diagnosis/mistakes/all.ts';
@@ -42,9 +41,7 @@ export function explain(name: string, columns = 80): string {
   const found = REQUIREMENTS.find((requirement) => requirement.id === name);
   if (!found) {
     const known = [...REQUIREMENTS.map(({ id }) => id), ...MISTAKES.map((one) => one.name)];
-    throw new UsageError(
-      `--explain: no requirement and no known mistake "${name}"; did you mean "${nearest(name, known)}"?`,
-    );
+    throw noSuch('--explain', 'requirement and no known mistake', name, known);
   }
   const tried = [...SPECS, ...PROPERTIES]
     .filter(({ ids }) => ids.includes(found.id))

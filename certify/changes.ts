@@ -1,9 +1,8 @@
 /** The comparison with an earlier run (`--baseline`), and whether known failures are as noted (`--known-failures`). */
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { UsageError } from '../engine/errors.ts';
 import { REQUIREMENTS } from '../engine/requirements.ts';
-import { nearest } from '../engine/target/usage.ts';
+import { noSuch, readText } from '../engine/target/usage.ts';
 import type { Changes, KnownFailure, Report, Status } from './report.ts';
 
 /** The members read from an earlier report; another version of the kit may have written the rest. */
@@ -32,9 +31,7 @@ const knownSchema = z.array(
 export type KnownFailures = z.infer<typeof knownSchema>;
 
 async function readJson<T>(path: string, flag: string, what: string, schema: z.ZodType<T>): Promise<T> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`${flag}: can't read ${path} (${error.code ?? error.message})`);
-  });
+  const text = await readText(path, flag);
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -59,8 +56,7 @@ export async function readKnownFailures(path: string): Promise<KnownFailures> {
   const known = await readJson(path, flag, 'list of { id, reason, expires }', knownSchema);
   const ids: readonly string[] = REQUIREMENTS.map(({ id }) => id);
   for (const { id } of known) {
-    if (!ids.includes(id))
-      throw new UsageError(`${flag}: no requirement "${id}"; did you mean "${nearest(id, ids)}"?`);
+    if (!ids.includes(id)) throw noSuch(flag, 'requirement', id, ids);
   }
   return known;
 }

@@ -1,7 +1,7 @@
 /** The whole exchange as HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/): written by `--har`, read by `--from-har`. */
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { UsageError } from '../engine/errors.ts';
+import { readText } from '../engine/target/usage.ts';
 import { exchangeOf, type Authorization, type Exchange } from '../engine/client/exchange.ts';
 import { formEncode } from '../engine/client/transport.ts';
 import { KIT_NAME, KIT_VERSION } from '../engine/package.ts';
@@ -114,9 +114,7 @@ export async function readHar(
   path: string,
   addresses: { readonly baseUrl?: string; readonly authUrl?: string } = {},
 ): Promise<Recording> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`--from-har: can't read ${path} (${error.code ?? error.message})`);
-  });
+  const text = await readText(path, '--from-har');
   const parsed = harSchema.safeParse(json(text));
   if (!parsed.success)
     throw new UsageError(`--from-har: ${path} is no HAR file (${parsed.error.issues[0]!.message})`);

@@ -2,21 +2,19 @@
 /** `npm run keys [-- --directory DIR]`: makes a pair to sign certificates with: private.jwk (mode 0600) and public.jwk. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Command } from 'commander';
-import { KIT_VERSION } from '../engine/package.ts';
-import { calledFrom, commandName } from '../engine/called-from.ts';
+import { calledFrom } from '../engine/called-from.ts';
+import { command, ownFlags } from '../engine/command-line.ts';
 import { makeKeys } from './certificate.ts';
 import { makeFolder } from './render/write.ts';
 
 const at = calledFrom('keys');
 
-const { directory } = new Command(commandName('keys'))
-  .description('Makes a key pair: private.jwk signs certificates and stays secret, public.jwk verifies them.')
-  .option('--directory <dir>', 'where to', '.')
-  .version(KIT_VERSION)
-  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
-  .parse()
-  .opts<{ directory: string }>();
+const { directory } = ownFlags<{ directory: string }>(
+  command(
+    'keys',
+    'Makes a key pair: private.jwk signs certificates and stays secret, public.jwk verifies them.',
+  ).option('--directory <dir>', 'where to', '.'),
+);
 
 const keys = await makeKeys();
 try {

@@ -1,16 +1,17 @@
 #!/usr/bin/env node
 /** `npm run certify`: certifies a target and leaves a report. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import type { JWK } from 'jose';
 import { readDataset } from '../engine/data/dataset.ts';
+import { EXIT, interruption, runCommand } from '../engine/command-line.ts';
 import { UsageError } from '../engine/errors.ts';
 import { missingPackage } from '../engine/package.ts';
-import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../engine/process.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { loadTarget, resolveTarget, secretsOf, type Target } from '../engine/target/target.ts';
+import { readText } from '../engine/target/usage.ts';
 import { isDescribed, parseArguments, replayCommand, SECRET_VARIABLE, type Arguments } from './arguments.ts';
 import { calledFrom } from '../engine/called-from.ts';
 import {
@@ -35,36 +36,14 @@ import { prepareDirectory, prepareFile, writeAtomically, writeReport } from './r
 import type { Report } from './report.ts';
 import { reasons } from './watch.ts';
 
-/** See the README: only 1 reports a fault of the target, only 0 is green. */
-const EXIT = { conformant: 0, 'non-conformant': 1, usage: 2, incomplete: 3, kit: 4 } as const;
-
 // Left to itself, the heap grows to four times what is needed before anything is thrown away.
 setFlagsFromString('--heap-growing-percent=50');
 
 const at = calledFrom('certify');
 
-const interruption = new AbortController();
-let interruptedBy: EndReason | undefined;
-onToldToEnd((why) => {
-  interruptedBy = why;
-  interruption.abort('interrupted');
-});
+const interrupted = interruption();
 
-// The reader of the pipe has ended; the report is still written.
-for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
-
-process.exitCode = await main().catch((error: unknown) => {
-  if (error instanceof UsageError) {
-    console.error(`certify: ${error.message}`);
-    return EXIT.usage;
-  }
-  console.error(
-    `certify: the kit itself failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
-  );
-  return EXIT.kit;
-});
-// All is written and stopped: what a target still holds open is not waited for.
-process.exit();
+await runCommand('certify', main);
 
 async function main(): Promise<number> {
   const args = parseArguments(process.argv.slice(2));
@@ -143,7 +122,7 @@ async function runOnce(session: Session, baseline: Baseline | undefined): Promis
     failFast: args.failFast,
     ...(args.deadlineMs === undefined ? {} : { deadlineMs: args.deadlineMs }),
     replay: replayCommand(args, seed),
-    signal: interruption.signal,
+    signal: interrupted.signal,
     onProgress: progress.tell,
     ...(args.har ? { onExchange: (exchange) => entries.push(entryOf(exchange, redactor)) } : {}),
   };
@@ -169,7 +148,8 @@ async function runOnce(session: Session, baseline: Baseline | undefined): Promis
     })}`,
   );
   if (written instanceof Error) console.error(`certify: ${written.message}`);
-  if (interruptedBy) return { report, status: INTERRUPTED_STATUS[interruptedBy] };
+  const status = interrupted.status();
+  if (status !== undefined) return { report, status };
   if (written instanceof Error && report.verdict === 'conformant') return { report, status: EXIT.kit };
   return { report, status: exitOf(report, args.failOnNew) };
 }
@@ -182,7 +162,7 @@ async function runAgain(session: Session, first: Run): Promise<number> {
   const folders = typeof watch === 'string' ? [at(watch)] : [];
   const how = `r runs again${files.length + folders.length > 0 ? ', as does a change of files' : ''}; q ends`;
   console.log(`\n${how}`);
-  const { signal } = interruption;
+  const { signal } = interrupted;
   for await (const why of reasons({ files, folders, input: process.stdin, signal })) {
     console.log(`\n${why}`);
     try {
@@ -194,7 +174,7 @@ async function runAgain(session: Session, first: Run): Promise<number> {
     }
     if (!signal.aborted) console.log(`\n${how}`);
   }
-  return interruptedBy ? INTERRUPTED_STATUS[interruptedBy] : status;
+  return interrupted.status() ?? status;
 }
 
 /** Whose traffic of a recording is meant, where a target file says it. */
@@ -203,10 +183,7 @@ async function addressesOf(args: Arguments): Promise<Pick<Target, 'baseUrl' | 'a
 }
 
 async function readSigningKey(path: string): Promise<JWK> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`--sign: can't read ${path} (${error.code ?? error.message})`);
-  });
-  return readKey(text, `--sign: ${path}`, 'private');
+  return readKey(await readText(path, '--sign'), `--sign: ${path}`, 'private');
 }
 
 /** The package leaves the reference server's dependencies to its users. */
@@ -235,9 +212,10 @@ async function other(args: Arguments): Promise<number> {
   const { checkTarget } = await import('./check-target.ts');
   const { lines, usable } = await checkTarget(await targetOf(args, undefined, '.'), {
     ...args.kit,
-    signal: interruption.signal,
+    signal: interrupted.signal,
   });
-  if (interruptedBy) return INTERRUPTED_STATUS[interruptedBy];
+  const status = interrupted.status();
+  if (status !== undefined) return status;
   out.write(`${lines.join('\n')}\n`);
   return usable ? 0 : EXIT.incomplete;
 }

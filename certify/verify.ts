@@ -1,25 +1,23 @@
 #!/usr/bin/env node
 /** `npm run verify -- certificate.jws --key public.jwk [--report report.json]`: 0 it holds, 1 it does not, 2 usage. */
 import { readFile } from 'node:fs/promises';
-import { Command } from 'commander';
 import { UsageError } from '../engine/errors.ts';
-import { KIT_VERSION } from '../engine/package.ts';
-import { calledFrom, commandName } from '../engine/called-from.ts';
+import { calledFrom } from '../engine/called-from.ts';
+import { command, ownFlags } from '../engine/command-line.ts';
 import { NotVerified, readKey, verify } from './certificate.ts';
 import { visible } from './render/markup.ts';
 
 const at = calledFrom('verify');
 
-const command = new Command(commandName('verify'))
-  .description('Checks a signed certificate: its signature, and that the report is the one it speaks of.')
+const parser = command(
+  'verify',
+  'Checks a signed certificate: its signature, and that the report is the one it speaks of.',
+)
   .argument('<certificate>', 'certificate.jws')
   .requiredOption('--key <file>', 'public key of the certifier (a JWK)')
   .option('--report <file>', 'report.json that came with it')
-  .version(KIT_VERSION)
-  .addHelpText('after', '\nExit status: 0 it holds (whatever the verdict), 1 it does not, 2 wrong usage')
-  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
-  .parse();
-const { key, report } = command.opts<{ key: string; report?: string }>();
+  .addHelpText('after', '\nExit status: 0 it holds (whatever the verdict), 1 it does not, 2 wrong usage');
+const { key, report } = ownFlags<{ key: string; report?: string }>(parser);
 
 const read = (path: string): Promise<Buffer> =>
   readFile(at(path)).catch((error: NodeJS.ErrnoException) => {
@@ -28,7 +26,7 @@ const read = (path: string): Promise<Buffer> =>
 
 try {
   const jwk = readKey(String(await read(key)), key, 'public');
-  const certificate = String(await read(command.args[0]!));
+  const certificate = String(await read(parser.args[0]!));
   const statement = await verify(certificate, jwk, report === undefined ? undefined : await read(report));
   const { target, verdict, classes, kit, startedAt, selection } = statement.predicate.screenings;
   const of = (state: string): string =>

@@ -11,8 +11,8 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { Command, InvalidArgumentError, Option } from 'commander';
-import { commandName } from '../engine/called-from.ts';
+import { InvalidArgumentError, Option } from 'commander';
+import { command, matching, notEmpty, ownFlags, reading, whole } from '../engine/command-line.ts';
 import { parseRate, RATE_ALGORITHMS, type RateAlgorithm, type RateLimit } from './http/rate-limit.ts';
 
 export interface Flags {
@@ -44,11 +44,10 @@ export interface Flags {
 
 /** Ends the process where the flags are wrong (status 2) or help is asked for. */
 export function readFlags(): Flags {
-  const command = new Command(commandName('reference-server'))
-    .description('The Screenings Retrieval Service as it should be.')
+  const parser = command('reference-server', 'The Screenings Retrieval Service as it should be.')
     .option('--port <port>', 'of the REST API, and of the token endpoint; 0 for any', whole(0, 65_535), 8080)
     .option('--auth-port <port>', 'the token endpoint on a port of its own', whole(0, 65_535))
-    .option('--host <address>', 'to listen on', host, '127.0.0.1')
+    .option('--host <address>', 'to listen on', notEmpty, '127.0.0.1')
     .option('--path-prefix <path>', 'stands before every path', prefix, '')
     .option(
       '--public-url <url>',
@@ -92,12 +91,11 @@ export function readFlags(): Flags {
     .option(
       '--list-faults [ID]',
       'print the names for --fault, or of those that break a requirement, and end',
-    )
-    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
-    .parse();
-  const vain = ofNoEffect(command.opts<Flags>(), (name) => command.getOptionValueSource(name) === 'cli');
-  if (vain !== undefined) command.error(`error: ${vain}`);
-  return command.opts<Flags>();
+    );
+  const flags = ownFlags<Flags>(parser);
+  const vain = ofNoEffect(flags, (name) => parser.getOptionValueSource(name) === 'cli');
+  if (vain !== undefined) parser.error(`error: ${vain}`);
+  return flags;
 }
 
 /** Flags that would change nothing are a mistake: the first of them, and what it goes with. */
@@ -169,44 +167,22 @@ function privateKey(path: string): string {
   return path;
 }
 
-/** Nothing, as a variable that is not set leaves it, would be every interface. */
-function host(text: string): string {
-  if (text === '') throw new InvalidArgumentError('it is empty.');
-  return text;
-}
-
-function whole(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,10}$/.test(text) ? Number(text) : NaN;
-    if (!(value >= least && value <= most))
-      throw new InvalidArgumentError(`${least} to ${most} is expected.`);
-    return value;
-  };
-}
-
-function rate(text: string): Pick<RateLimit, 'limit' | 'windowMs'> {
+const rate = (text: string): Pick<RateLimit, 'limit' | 'windowMs'> => {
   try {
     return parseRate(text);
   } catch (error) {
     throw new InvalidArgumentError((error as Error).message);
   }
-}
+};
 
-function prefix(text: string): string {
-  if (!/^(\/[\w.~-]+)*\/?$/.test(text)) throw new InvalidArgumentError('a path such as /api is expected.');
-  return text.replace(/\/$/, '');
-}
+const path = matching(/^(\/[\w.~-]+)*\/?$/, 'a path such as /api is expected.');
+const prefix = (text: string): string => path(text).replace(/\/$/, '');
 
-function schema(text: string): string {
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(text))
-    throw new InvalidArgumentError('a name such as screenings is expected.');
-  return text;
-}
+const schema = matching(/^[a-z_][a-z0-9_]{0,62}$/, 'a name such as screenings is expected.');
 
 /** Without a trailing slash. */
-function url(text: string): string {
-  const parsed = /^https?:\/\/[^?#@\s]+$/i.test(text) && URL.canParse(text) ? new URL(text) : undefined;
-  if (!parsed)
-    throw new InvalidArgumentError('a URL such as https://api.example.com/screenings is expected.');
-  return parsed.href.replace(/\/+$/, '');
-}
+const url = reading('a URL such as https://api.example.com/screenings is expected.', (text) =>
+  /^https?:\/\/[^?#@\s]+$/i.test(text) && URL.canParse(text)
+    ? new URL(text).href.replace(/\/+$/, '')
+    : undefined,
+);

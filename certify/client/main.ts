@@ -1,9 +1,8 @@
 #!/usr/bin/env node
 /** `npm run certify-client`: judges a client, and leaves a report. */
 import { join } from 'node:path';
-import { UsageError } from '../../engine/errors.ts';
+import { EXIT, interruption, runCommand } from '../../engine/command-line.ts';
 import { KIT_NAME, KIT_VERSION } from '../../engine/package.ts';
-import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from '../../engine/process.ts';
 import { calledFrom } from '../../engine/called-from.ts';
 import { prepareDirectory, writeFiles } from '../render/write.ts';
 import { parseArguments, type Arguments } from './arguments.ts';
@@ -15,36 +14,10 @@ import { terminal } from '../render/terminal.ts';
 import { resultsOf } from './results.ts';
 import type { ClientReport } from './report.ts';
 
-/** As of `certify`: only 1 blames the client, only 0 is green. */
-const EXIT = {
-  conformant: 0,
-  'non-conformant': 1,
-  usage: 2,
-  incomplete: 3,
-  kit: 4,
-} as const;
-
 const at = calledFrom('certify-client');
+const interrupted = interruption();
 
-const interruption = new AbortController();
-let interruptedBy: EndReason | undefined;
-onToldToEnd((why) => {
-  interruptedBy = why;
-  interruption.abort('interrupted');
-});
-
-process.exitCode = await main().catch((error: unknown) => {
-  if (error instanceof UsageError) {
-    console.error(`certify-client: ${error.message}`);
-    return EXIT.usage;
-  }
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  console.error(`certify-client: the kit itself failed: ${text}`);
-  return EXIT.kit;
-});
-
-// All is written and stopped: a standard input that is waited at, is waited at no longer.
-process.exit();
+await runCommand('certify-client', main);
 
 async function main(): Promise<number> {
   const args = parseArguments(process.argv.slice(2));
@@ -59,7 +32,7 @@ async function main(): Promise<number> {
     concurrency: args.listen === undefined ? args.concurrency : 1,
     patienceMs: args.listen === undefined ? 1000 * args.timeout : 0,
     ...(args.listen === undefined ? {} : { port: args.listen }),
-    signal: interruption.signal,
+    signal: interrupted.signal,
     tell: (name, result) => {
       if (result) console.log(`${result.status.padEnd(8)}  ${name}`);
     },
@@ -68,7 +41,7 @@ async function main(): Promise<number> {
   await writeFiles(report, results, reportDir);
   const reportPath = join(args.reportDir, 'client.html');
   process.stdout.write(`\n${terminal(results, { columns: process.stdout.columns, reportPath })}`);
-  return interruptedBy ? INTERRUPTED_STATUS[interruptedBy] : exitOf(report);
+  return interrupted.status() ?? exitOf(report);
 }
 
 function clientOf({ command, listen }: Arguments, reportDir: string): Client {
