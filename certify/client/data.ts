@@ -68,6 +68,18 @@ export function fractional(): Screening[] {
   });
 }
 
+/** Before and after the end of summer time: the minutes that a clock shows twice, some of them in UTC. */
+export const twiceShown = (): Screening[] =>
+  ['+02:00', '+01:00'].flatMap((offset, hour) =>
+    Array.from({ length: 20 }, (_, minute) => {
+      const time = shift(instant('2026-10-25T00:31:00Z'), BigInt(3600 * hour + 60 * minute), 0);
+      return screening(
+        BigInt(300 + 20 * hour + ((minute * 7) % 20)),
+        spelt(time, minute % 7 === 3 ? 'Z' : offset),
+      );
+    }),
+  );
+
 function spelt(time: ReturnType<typeof instant>, offset: string): string {
   if (offset === 'Z') return formatInstant(time);
   const [, sign, hours, minutes] = /^([+-])(\d\d):(\d\d)$/.exec(offset)!;

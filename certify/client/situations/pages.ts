@@ -1,6 +1,6 @@
 /** Pages: sections 2.3, 2.4, 4.2 and 9. */
 import { answers, isScreenings, nextUrls, pages, tokenBody } from '../../../reference-server/run/alter.ts';
-import { fractional, large, plain, tied, WINDOW } from '../data.ts';
+import { fractional, large, plain, tied, twiceShown, WINDOW } from '../data.ts';
 import { followFindings } from '../judge/asked.ts';
 import { mints, pageRequests } from '../record.ts';
 import type { Situation } from '../situation.ts';
@@ -124,6 +124,20 @@ export const pagesSituations: readonly Situation[] = [
       window: { from: '2026-02-28T19:00:00.000000001-05:00', to: '2026-04-01T05:30:00.5+05:30' },
     }),
   },
+  {
+    name: 'summer-time-ends',
+    section: '4.2',
+    level: 'MUST',
+    title:
+      'instants are compared, not their texts: in the window, whose edges stand the other way round as text, in items that repeat an hour, and in `next`',
+    lookAt: ['comparisons of from, to and testTime: as instants, with their offsets', ...LOOK_AT_NEXT],
+    stage: () => ({
+      ...usual(),
+      screenings: twiceShown(),
+      window: { from: '2026-10-25T09:30:00+09:00', to: '2026-10-25T02:10:00Z' },
+    }),
+    judge: followFindings,
+  },
   ...nextSpellings(),
   {
     name: 'unknown-fields',
@@ -173,8 +187,10 @@ const emptyPages = pages((page, query, _number, request) => {
 });
 
 const withUnknownFields = both(
-  pages((page) => {
-    const further = `,"site":{"name":"Nord","tags":["a",{"b":null}]},"score":1.5e3,"reviewed":null`;
+  pages((page, query) => {
+    // A service that is brought up to date in the middle of a walk.
+    const later = query.has('from_id') ? ',"room":{"floor":2}' : '';
+    const further = `,"site":{"name":"Nord","tags":["a",{"b":null}]},"score":1.5e3,"reviewed":null${later}`;
     page.items = page.items.map((item) => `${item.slice(0, -1)}${further}}`);
     page.links = { self: '/here', ...(page.links as object), last: { href: '/there' } };
     page.further = `,"total":null,"meta":{"took":[1,2,3]}`;
@@ -188,7 +204,11 @@ const furtherLinks = answers((answer, request) =>
         ...answer,
         headers: [
           ['link', '</about?a=1,2;b>; title="the next, and more"; rel="help", </first>; rel=first'] as const,
-          ...answer.headers,
+          ...answer.headers.map(([name, value]) =>
+            name === 'link'
+              ? ([name, value.replace('; rel="next"', '; title="page 2, 3"; rel="prefetch next"')] as const)
+              : ([name, value] as const),
+          ),
           ['link', '</previous>; rel="prev"'] as const,
         ],
       }

@@ -4,6 +4,9 @@ import type { Given } from '../stage.ts';
 import type { Mistake } from './mistake.ts';
 import type { Habits, PageSeen } from './small-client.ts';
 
+const firstUrl = (given: Given): string =>
+  `${given.baseUrl}${path(given)}?${new URLSearchParams({ from: given.from, to: given.to, pageSize: String(sizeOf(given)) })}`;
+
 const query = (url: string): URLSearchParams => new URL(url).searchParams;
 
 /** next with some of its parameters changed. */
@@ -129,7 +132,7 @@ export const PAGE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'deduplicates by testTime',
-    habits: { dedupes: 'testTime' },
+    habits: { dedupes: (testTime) => testTime },
     status: 'fail',
     shows: { 'ties-across-pages': /expected all 57 screenings of the window, got \d+, .*is missing/ },
     also: ['large-ids', 'offsets-and-fractions'],
@@ -199,6 +202,70 @@ export const PAGE_MISTAKES: readonly Mistake[] = [
     },
     status: 'warn',
     shows: { 'link-header-among-others': /got exit status 1: gave up: 404 for a page/ },
+  },
+  {
+    name: 'compares testTimes with the window as text',
+    habits: { keeps: (testTime, { from, to }) => testTime >= from && testTime < to },
+    status: 'fail',
+    shows: { 'summer-time-ends': /all 40 screenings of the window, got 0, .* is missing/ },
+  },
+  {
+    name: 'puts the edges of its window in order as text',
+    habits: {
+      first: (given) => {
+        const [from, to] = [given.from, given.to].sort() as [string, string];
+        return firstUrl({ ...given, from, to });
+      },
+    },
+    status: 'fail',
+    shows: { 'summer-time-ends': /got exit status 1: gave up: 400 for a page/ },
+  },
+  {
+    name: 'takes the offset of next’s from for Z',
+    habits: {
+      onward: changed((next) => next.set('from', next.get('from')!.replace(/[+-]\d\d:\d\d$/, 'Z'))),
+    },
+    status: 'fail',
+    shows: { 'summer-time-ends': /followed as given.*from changed to 2026-10-25T02:\d\d:00Z/ },
+  },
+  {
+    name: 'stops where the from of next goes back, as text',
+    habits: {
+      endsAt: ({ next, url }) =>
+        next !== undefined && query(new URL(next, url).href).get('from')! < query(url).get('from')!,
+    },
+    status: 'fail',
+    shows: { 'summer-time-ends': /all 40 screenings of the window, got 10, .*had 10 items and a next/ },
+  },
+  {
+    name: 'reads rel="next" of a Link header where it stands first and alone',
+    habits: {
+      onward: ({ link, url }) => {
+        const next = /<([^>]*)>; rel="next"/.exec(link ?? '')?.[1];
+        return next === undefined ? undefined : new URL(next, url).href;
+      },
+    },
+    status: 'fail',
+    shows: { 'link-header-among-others': /all 46 screenings of the window, got 10/ },
+    also: ['nothing-partial-as-whole'],
+  },
+  {
+    name: 'learns the members of screenings from the first page',
+    habits: (() => {
+      const known = new WeakMap<Given, string>();
+      const names = (items: PageSeen['items']): string =>
+        [...new Set(items.flatMap((item) => Object.keys(item as object)))].sort().join();
+      return {
+        endsAt: ({ items }, given) => {
+          const own = names(items);
+          if (items.length > 0 && !known.has(given)) known.set(given, own);
+          if (items.length > 0 && known.get(given) !== own) throw new Error('a column that is not known');
+          return false;
+        },
+      } satisfies Habits;
+    })(),
+    status: 'fail',
+    shows: { 'unknown-fields': /got exit status 1: gave up: a column that is not known/ },
   },
   {
     name: 'does not percent-encode the window',

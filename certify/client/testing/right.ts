@@ -1,4 +1,5 @@
 /** Clients of different making, all of them right: none may be blamed. */
+import { formatInstant, instant } from '../../../engine/data/instant.ts';
 import type { Habits } from './small-client.ts';
 
 /** A Link header's rel="next", read as RFC 8288 has it. */
@@ -55,11 +56,21 @@ export const RIGHT: Readonly<Record<string, Right>> = {
   'writes next in a spelling of its own, without a loss': {
     habits: { onward: (page) => page.next && new URL(page.next, page.url).href.replace(/%3A/gi, ':') },
   },
-  // Not of the empty window, whose own month does not hold the instant.
+  // Not of windows that do not hold the instant.
   'two halves of the window, side by side': {
     habits: { splitAt: '2026-03-02T08:20:00Z' },
     plays: /long|three|for-ever|429-with|margin|expires/,
-    without: ['empty-window'],
+    without: ['empty-window', 'summer-time-ends'],
+  },
+  'puts the from of next into UTC': {
+    habits: {
+      onward: (page) => {
+        if (page.next === undefined) return undefined;
+        const next = new URL(page.next, page.url);
+        next.searchParams.set('from', formatInstant(instant(next.searchParams.get('from')!)));
+        return next.href;
+      },
+    },
   },
   'a parameter order of its own': {
     habits: {

@@ -29,7 +29,10 @@ export interface Habits {
   readonly strictFields?: boolean;
   readonly strictTokenFields?: boolean;
   readonly idOf?: (id: bigint) => string;
-  readonly dedupes?: 'id' | 'testTime' | 'never';
+  /** By what screenings are told apart, from their testTime; by their ids where absent. */
+  readonly dedupes?: 'never' | ((testTime: string) => string);
+  /** Which screenings are collected; all where absent. */
+  readonly keeps?: (testTime: string, given: Given) => boolean;
   readonly asks?: { readonly scope?: string; readonly strict?: boolean };
   readonly exitOf?: (status: number) => number;
   readonly takesPartial?: boolean;
@@ -125,10 +128,11 @@ class Session {
   private take(item: Json, eventId?: string): void {
     const id = integerOf(member(item, 'id'))!;
     const testTime = String(member(item, 'testTime'));
-    const { dedupes = 'id', idOf = String, strictFields } = this.habits;
+    const { dedupes, keeps, idOf = String, strictFields } = this.habits;
     if (strictFields && (item as Record<string, Json>)['site'] !== undefined)
       throw new GaveUp('unknown field "site"');
-    const key = eventId ?? (dedupes === 'testTime' ? testTime : String(idOf(id)));
+    if (keeps?.(testTime, this.given) === false) return;
+    const key = eventId ?? (typeof dedupes === 'function' ? dedupes(testTime) : String(idOf(id)));
     if (dedupes !== 'never' && this.seen.has(key)) return;
     this.seen.add(key);
     this.lines.push(`{"id":${idOf(id)},"tenantId":"${this.given.tenantId}","testTime":"${testTime}"}`);
