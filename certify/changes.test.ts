@@ -50,7 +50,7 @@ test('a nightly over three runs with one regression names exactly that', () => {
     html(results),
     junit(results),
   ]) {
-    const plain = rendering.replace(/[*\\]/g, '').replace(/<(?!property)[^>]*>/g, ' ');
+    const plain = rendering.replace(/[*\\]/g, '').replace(/<(?!property)\/?[a-z][^>]*>/gi, ' ');
     expect(plain).toMatch(/newly failing(?: *: |" value="| +)4\.2-window\b/i);
     expect(plain).toMatch(/no longer exercised(?: *: |" value="| +)2\.3-id\b/i);
   }
