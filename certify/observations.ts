@@ -18,8 +18,9 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   'trailing-slash': 'How is a slash after the path answered?',
   'encoded-path': 'How is a path with letters percent-encoded answered?',
   'refusal-in-shared-cache': 'Does Cache-Control let shared caches keep a 401?',
-  'path-in-upper-case': 'How is a tenant in upper case answered?',
+  'path-in-another-case': 'How is the own tenant in another case answered?',
   'unknown-parameter': 'How is an unknown query parameter answered?',
+  'raw-plus': 'How is a raw + before an offset answered?',
   lockout: 'When is a client that sends wrong secrets locked out?',
   'get-token': 'How is a GET of the token endpoint answered?',
 };

@@ -52,6 +52,9 @@ const SHRINK = { evaluations: 120, timeMs: 5_000 } as const;
 export class Law<Case> {
   private last: { readonly example: Case; readonly violation: Violation } | undefined;
   private stopped: { readonly error: unknown } | undefined;
+  /** Cases that the law was held against. */
+  private judged = 0;
+  private unserved: PreconditionFailed | undefined;
   private shrinks = 0;
   private shrinkUntilMs = Infinity;
   private attempt: (example: Case) => Promise<Violation | undefined> = async () => undefined;
@@ -66,19 +69,28 @@ export class Law<Case> {
   predicate(holds: (example: Case) => Promise<Violation | undefined>): (example: Case) => Promise<boolean> {
     const { kit, statement } = this;
     const { evaluations, timeMs } = { ...SHRINK, ...kit.options.shrink };
-    this.attempt = (example) =>
-      holds(example).catch((error: unknown) => {
+    this.attempt = async (example) => {
+      try {
+        const violation = await holds(example);
+        this.judged++;
+        return violation;
+      } catch (error) {
         // A page that could not be had is reported under its own requirement: it says nothing about the law.
-        if (error instanceof PreconditionFailed) return undefined;
-        throw error;
-      });
+        if (!(error instanceof PreconditionFailed)) throw error;
+        this.unserved ??= error;
+        return undefined;
+      }
+    };
     return async (example) => {
       if (this.stopped || (this.last && (++this.shrinks > evaluations || Date.now() > this.shrinkUntilMs)))
         return true;
-      kit.ledger.laws.set(statement.title, (kit.ledger.laws.get(statement.title) ?? 0) + 1);
-      kit.ledger.check(statement.id);
+      const before = this.judged;
       try {
         const violation = await this.attempt(example);
+        if (this.judged > before) {
+          kit.ledger.laws.set(statement.title, (kit.ledger.laws.get(statement.title) ?? 0) + 1);
+          kit.ledger.check(statement.id);
+        }
         if (violation) {
           this.last = { example, violation };
           this.shrinkUntilMs = Math.min(this.shrinkUntilMs, Date.now() + timeMs);
@@ -106,6 +118,7 @@ export class Law<Case> {
   private report({ counterexamplePath, numShrinks }: fc.RunDetails<[Case]>): void {
     const { kit, statement, last, stopped, attempt } = this;
     if (stopped && !(last && stopped.error instanceof Untested)) throw stopped.error;
+    if (!last && this.judged === 0 && this.unserved) throw this.unserved;
     if (!last) return;
     const { example, violation } = last;
     kit.fail({

@@ -123,20 +123,21 @@ async function bearers(kit: Kit): Promise<readonly Way[]> {
   ];
 }
 
-/** The same request on another tenant's path, in the case of the own. */
+/** The same request on another tenant's path, spelt as the own is. */
 const onPathOf = (request: RequestOut, ground: Ground, tenantId: string): RequestOut => {
   const url = `${screeningsUrl(ground.baseUrl, tenantId)}?${request.url.split('?')[1]}`;
-  return levelOf('path', pathOf(request))({ ...request, url }, ground);
+  return levelOf('path', pathOf(request, ground))({ ...request, url }, ground);
 };
 
 const FORBIDDEN: Refusal = [403, 'forbidden'];
 const NOT_FOUND: Refusal = [404, 'not_found'];
 
-/** The specification says nothing of a tenant in upper case: whoever serves that may still know the others in lower case only. */
-const refusedOnPath = (kit: Kit, as: Refusal, inUpperCase: Refusal): Judge => {
+/** A target that serves the own tenant in another case may still know the others in the usual one only. */
+const refusedOnPath = (kit: Kit, as: Refusal, inAnotherCase: Refusal): Judge => {
   const usual = refused(kit.target.errorCodePointer, as);
-  const either = refused(kit.target.errorCodePointer, as, inUpperCase);
-  return (exchange) => (pathOf(exchange.request) === 'a path in upper case' ? either : usual)(exchange);
+  const either = refused(kit.target.errorCodePointer, as, inAnotherCase);
+  return (exchange) =>
+    (pathOf(exchange.request, kit.ground!) === 'a path in another case' ? either : usual)(exchange);
 };
 
 const RULES: readonly Rule[] = [

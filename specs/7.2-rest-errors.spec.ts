@@ -3,8 +3,10 @@
  * are held by the observers, on what section 5 provokes.
  */
 import { about, test } from '../fixtures/test.ts';
-import { differs, UNLESS } from '../engine/checks/mismatch.ts';
+import { differs, UNLESS, type Judge } from '../engine/checks/mismatch.ts';
 import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
+import { refusedWith } from '../engine/checks/refusal.ts';
+import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { mapConcurrently } from '../engine/run/concurrent.ts';
 import {
   refusal,
@@ -18,8 +20,8 @@ import { askRaw, encoded, isSuspicious, rawQuery } from '../engine/run/rules/raw
 import { Untested } from '../engine/errors.ts';
 import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
-import { queryValue, SOME_WINDOW } from '../engine/client/page.ts';
-import { withParameter } from '../engine/run/combinations/circumstances.ts';
+import { pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
+import { narrowOf, withParameter, withWindow } from '../engine/run/combinations/circumstances.ts';
 import type { Kit } from '../engine/run/kit.ts';
 
 /** Asked in every circumstance. */
@@ -45,8 +47,6 @@ const MALFORMED_TIMES = [
   '2026-03-01T00:00:00+01:99',
   '2026-03-01T00:00:00+24:00',
   '2026-03-01T00:00:00+0100',
-  // Sent as %20: a raw + is a space to one reader of queries, and to another (RFC 3986, 3.4) a +, which is no mistake.
-  '2026-03-01T00:00:00 01:00',
   '2026-03-01T00:00:00+01',
   '2026-03-01T00:00:00.Z',
   '2026-03-01T00:00:00,5Z',
@@ -96,6 +96,22 @@ const malformedTime =
 
 const EDGES = ['from', 'to'] as const;
 
+/** As forms have a raw `+`: another mistake, unless the target takes a raw `+` for what it is (RFC 3986, 3.4). */
+const BLANK_OFFSET = '2026-03-01T00:00:00%2001:00';
+
+const blankWays = EDGES.map((name) => async (kit: Kit): Promise<Way> => {
+  const way = malformedTime(name, BLANK_OFFSET, 'invalid_time_range')(kit);
+  const isRawPlusServed = await kit.once('raw plus', async () => {
+    const { from } = encoded(SOME_WINDOW);
+    const { status } = await askRaw(kit, rawQuery({ from: from!, to: '2026-03-02T00:00:00+01:00' }));
+    kit.ledger.observe('raw-plus', String(status));
+    return status === 200;
+  });
+  return isRawPlusServed
+    ? { ...way, judge: (exchange) => (exchange.status === 200 ? undefined : way.judge(exchange)) }
+    : way;
+});
+
 const timeWays = (values: readonly string[]) =>
   EDGES.flatMap((name) =>
     values.map((value) => malformedTime(name, encodeURIComponent(value), 'invalid_time_range')),
@@ -105,8 +121,64 @@ const rawTimeWays = EDGES.flatMap((name) =>
   ['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
 );
 
-/** Blanks around it, a comma within, and the digits of another script, as they stand on the wire. */
-const NEARLY = ['%2010', '10%20', '1,000', '%D9%A1%D9%A0'];
+/** A comma within, and the digits of another script, as they stand on the wire. */
+const NEARLY = ['1,000', '%D9%A1%D9%A0'];
+/** An integer in a spelling that not every parser takes: refused, or read as that number. */
+const SPELLINGS = {
+  '10.0': 10n,
+  '%2B5': 5n,
+  '1e1': 10n,
+  '%2010': 10n,
+  '10%20': 10n,
+} as const;
+
+/** A page of a wide window that holds no more items than that, and goes on with the same number. */
+const ofSize =
+  (size: bigint): Judge =>
+  (exchange) => {
+    const { items = [], nextUrl } = pageOf(exchange);
+    const next = nextUrl === undefined ? undefined : queryValue(nextUrl, 'pageSize');
+    return items.length <= size && [String(size), undefined].includes(next)
+      ? undefined
+      : differs(
+          `400, or a page of pageSize ${size}`,
+          `${items.length} items${next === undefined ? '' : ` and a next with pageSize ${next}`}`,
+        );
+  };
+
+/** The page does not begin with the item whose id stands in the request. */
+const beginsAfter: Judge = (exchange) => {
+  const id = BigInt(/\d+/.exec(queryValue(exchange.request.url, 'from_id') ?? '')?.[0] ?? 0);
+  return pageOf(exchange).items?.some((item) => item.id === id)
+    ? differs(`400, or a page that begins after from_id ${id}`, `the item ${id} again`)
+    : undefined;
+};
+
+const spellingWay = (kit: Kit, alter: Way['alter'], codes: readonly string[], page: Judge): Way => ({
+  alter,
+  judge: (exchange) =>
+    exchange.status === 200 ? page(exchange) : refusedWith(kit.target.errorCodePointer, ...codes)(exchange),
+});
+
+const spelledSizes = Object.entries(SPELLINGS).map(
+  ([text, size]) =>
+    (kit: Kit): Way =>
+      spellingWay(
+        kit,
+        (request) => withParameter(withWindow(request, ...WIDE_WINDOWS[0]), 'pageSize', text),
+        ['invalid_request', 'page_size_out_of_range'],
+        ofSize(size),
+      ),
+);
+
+/** The id of an item at `from`, so that a page that begins elsewhere shows. */
+const spelledIds = ['#.0', '%2B#', '%20#', '#%20'].map((spelling) => (kit: Kit): Way => {
+  const alter: Way['alter'] = (request, ground) => {
+    const { from, to, id } = narrowOf(request, ground);
+    return withParameter(withWindow(request, from, to), 'from_id', spelling.replace('#', String(id)));
+  };
+  return spellingWay(kit, alter, ['invalid_request'], beginsAfter);
+});
 
 const UUID = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
 
@@ -122,11 +194,10 @@ const RULES: readonly Rule[] = [
     inPlaceOf: 'page size',
     ways: refusals([
       ...sizes(['abc', '10abc', '0x10', 'null', 'true', ...NEARLY], 'invalid_request'),
-      ...sizes(['1.5', '1e2', '10.0', '1_0'], 'invalid_request', 'page_size_out_of_range'),
-      // Nothing is often read as absent, and many parsers take a sign.
-      ...['', '%2B5'].map((pageSize) =>
-        refusalOr200({ pageSize }, 'invalid_request', 'page_size_out_of_range'),
-      ),
+      ...sizes(['1.5', '1_0'], 'invalid_request', 'page_size_out_of_range'),
+      // Nothing is often read as absent.
+      refusalOr200({ pageSize: '' }, 'invalid_request', 'page_size_out_of_range'),
+      ...spelledSizes,
     ]),
   },
   {
@@ -136,10 +207,11 @@ const RULES: readonly Rule[] = [
     telling: 2,
     inPlaceOf: 'beginning',
     ways: refusals([
-      ...['abc', '1.5', '12abc', '0x10', '1e3', '1_000', 'null', UUID, ...NEARLY].map((value) =>
+      ...['abc', '1.5', '12abc', '0x10', '1_000', 'null', UUID, ...NEARLY].map((value) =>
         refusal({ from_id: value }, 'invalid_request'),
       ),
       refusalOr200({ from_id: '' }, 'invalid_request'),
+      ...spelledIds,
     ]),
   },
   {
@@ -147,7 +219,10 @@ const RULES: readonly Rule[] = [
     alsoIds: ['7.2-body'],
     name: 'invalid_time_range: a from or to that is not RFC 3339',
     telling: EDGES.length * TELLING_TIMES.length,
-    ways: refusals([...timeWays(TELLING_TIMES), ...timeWays(MALFORMED_TIMES), ...rawTimeWays]),
+    ways: async (kit) => [
+      ...refusals([...timeWays(TELLING_TIMES), ...timeWays(MALFORMED_TIMES), ...rawTimeWays])(kit),
+      ...(await Promise.all(blankWays.map((way) => way(kit)))),
+    ],
   },
   {
     id: '7.2-page_size_out_of_range',
@@ -173,7 +248,7 @@ function oddQueries(): string[] {
     rawQuery({ ...valid, pageSize: '%' }),
     rawQuery({ ...valid, from: '9'.repeat(2_000) }),
     rawQuery({ ...valid, from_id: '9'.repeat(400) }),
-    `${rawQuery(valid)}&from[]=x&to[y]=z`,
+    `${rawQuery(valid)}&from%5B%5D=x&to%5By%5D=z`,
     rawQuery({ ...valid, from: `2026-03-01T00:00:00.${'1'.repeat(40)}Z` }),
     rawQuery({ ...valid, from_id: '-1' }),
     rawQuery({ ...valid, from_id: '9223372036854775808' }),

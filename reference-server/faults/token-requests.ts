@@ -16,16 +16,6 @@ import { formOf, forms } from './token-errors.ts';
 
 export const tokenRequests: readonly Fault[] = [
   {
-    name: 'a resource that nobody knows is invalid_target',
-    trips: { '4.1-unknown-parameters': /as without the parameter.*invalid_target/ },
-    server: middleware(
-      () => (request, next) =>
-        isTokenRequest(request) && formOf(request).has('resource')
-          ? oauthError(400, 'invalid_target')
-          : next(request),
-    ),
-  },
-  {
     name: 'an audience of another API is 403',
     trips: { '4.1-unknown-parameters': /as without the parameter.*403/ },
     server: middleware(

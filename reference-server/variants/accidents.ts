@@ -12,6 +12,7 @@ import { dying } from '../faults/rest-errors.ts';
 import { parseForm } from '../http/form.ts';
 import { errorAnswer, jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
+import { readAs } from './stacks.ts';
 import type { Variant } from './variant.ts';
 
 /** One request of the run is answered so; asked again, it is served. */
@@ -175,22 +176,8 @@ export const parameters: readonly Variant[] = [
   },
 ];
 
-/** Query parameters as other parsers read them. */
-const readAs = (read: (text: string) => string | undefined): ServerOptions =>
-  middleware(() => (request, next) => {
-    if (!isScreenings(request)) return next(request);
-    const path = request.path.replace(
-      /([?&])(pageSize|from_id)=([^&]*)(?=&|$)/g,
-      (whole, before: string, name: string, value: string) => {
-        const as = read(value);
-        return as === undefined ? whole : as === '' ? before : `${before}${name}=${as}`;
-      },
-    );
-    return next({ ...request, path: path.replace(/\?&+/, '?').replace(/&&+/g, '&').replace(/[?&]$/, '') });
-  });
-
 export const readings: readonly Variant[] = [
-  { name: '+5 is read as 5', server: readAs((text) => /^%2B(\d+)$/i.exec(text)?.[1]) },
+  { name: '+5 is read as 5', server: readAs('pageSize|from_id', (text) => /^%2B(\d+)$/i.exec(text)?.[1]) },
   {
     // RFC 3986, 3.4: only forms make a space of it.
     name: 'a raw + in a query is a +',
@@ -205,6 +192,6 @@ export const readings: readonly Variant[] = [
   },
   {
     name: 'an empty pageSize or from_id is as if absent',
-    server: readAs((text) => (text === '' ? '' : undefined)),
+    server: readAs('pageSize|from_id', (text) => (text === '' ? '' : undefined)),
   },
 ];

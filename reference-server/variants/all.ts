@@ -4,6 +4,7 @@ import * as guards from './guards.ts';
 import * as health from './health.ts';
 import * as pages from './pages.ts';
 import * as refusals from './refusals.ts';
+import * as stacks from './stacks.ts';
 import * as stores from './stores.ts';
 import * as tokens from './tokens.ts';
 import * as transport from './transport.ts';
@@ -78,6 +79,9 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'with a guard that closes connections': guards.resets,
   'with a guard that answers 429': guards.throttles,
   'with a guard for each tenant': guards.perTenant,
+  'in a servlet container': stacks.container,
+  'on a permissive framework': stacks.library,
+  'with tenants in capitals': stacks.capitals,
   'with a cache': health.cached,
   'with a cache that says Age': health.cachedWithAge,
 };

@@ -138,23 +138,26 @@ export function askerOf({ url, authorization }: RequestOut, { tenants }: Ground)
   return other ? undefined : owner;
 }
 
-const narrowOf = (request: RequestOut, ground: Ground): NarrowWindow =>
+export const narrowOf = (request: RequestOut, ground: Ground): NarrowWindow =>
   ground.narrow[askerOf(request, ground) ?? 'primary']!;
 
-const inCase =
-  (spell: (tenantId: string) => string) =>
-  (request: RequestOut): RequestOut => ({
-    ...request,
-    url: request.url.replace(
-      /(\/tenants\/)([0-9a-f-]{36})(?=\/)/i,
-      (_, path: string, id: string) => path + spell(id),
-    ),
-  });
-const lower = inCase((id) => id.toLowerCase());
-const upper = inCase((id) => id.toUpperCase());
+const TENANT = /(?<=\/tenants\/)[0-9a-f-]{36}(?=\/)/i;
 
-export const pathOf = (request: RequestOut): string =>
-  lower(request).url === request.url ? 'a path in lower case' : 'a path in upper case';
+/** As the target file or the token spells it; a tenant of neither is spelt in lower case. */
+const spellingOf = (id: string, { tenants }: Ground): string =>
+  Object.values(tenants).find((tenant) => tenant.toLowerCase() === id.toLowerCase()) ?? id.toLowerCase();
+
+const spelt =
+  (spell: (given: string) => string) =>
+  (request: RequestOut, ground: Ground): RequestOut => ({
+    ...request,
+    url: request.url.replace(TENANT, (id) => spell(spellingOf(id, ground))),
+  });
+const asGiven = spelt((id) => id);
+const inAnotherCase = spelt((id) => (id === id.toLowerCase() ? id.toUpperCase() : id.toLowerCase()));
+
+export const pathOf = (request: RequestOut, ground: Ground): string =>
+  asGiven(request, ground).url === request.url ? 'a path as given' : 'a path in another case';
 
 function withNewToken(request: RequestOut, ground: Ground): RequestOut {
   const asker = askerOf(request, ground);
@@ -192,7 +195,7 @@ export const CIRCUMSTANCES: readonly Circumstance[] = [
   },
   {
     name: 'path',
-    levels: { 'a path in lower case': lower, 'a path in upper case': upper },
+    levels: { 'a path as given': asGiven, 'a path in another case': inAnotherCase },
     of: pathOf,
   },
   {

@@ -69,7 +69,7 @@ export function failureOf(finding: Finding, { target, redact }: Wording, before?
   };
 }
 
-/** `4f2a91c0-17 at 2026-03-01T12:00:00.000Z`. */
+/** `4f2a91c0-6d1e-4c52-9b0a-000000000017 at 2026-03-01T12:00:00.000Z`. */
 const loggedAs = ({ requestId, startedAtMs }: Exchange): string =>
   `${requestId} at ${new Date(startedAtMs).toISOString()}`;
 

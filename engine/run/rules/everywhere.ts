@@ -8,7 +8,7 @@ import type { Judge } from '../../checks/mismatch.ts';
 import { refusedWith } from '../../checks/refusal.ts';
 import { formatInstant, sameInstant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
-import { Untested } from '../../errors.ts';
+import { PreconditionFailed, Untested } from '../../errors.ts';
 import type { RequirementId } from '../../requirements.ts';
 import {
   CIRCUMSTANCES,
@@ -18,7 +18,7 @@ import {
   type NarrowWindow,
 } from '../combinations/circumstances.ts';
 import { pairwise, sparing, streamOf, type Factors, type Row } from '../state/cover.ts';
-import type { Kit } from '../kit.ts';
+import { describe, type Kit } from '../kit.ts';
 import type { Check, Precondition } from '../check.ts';
 import { mapConcurrently } from '../concurrent.ts';
 import { isClientError, isSuspicious, readable } from './raw-request.ts';
@@ -131,22 +131,24 @@ export const roomOf = ({ inPlaceOf, without = [], isLate = false }: Place): Fact
 
 /** The levels that are to be had on the target at hand. */
 async function factorsOf(kit: Kit, rule: Place): Promise<Factors> {
-  const upperCase = await upperCaseIsServed(kit);
+  const otherCase = await otherCaseIsServed(kit);
   const isThere = (level: string): boolean =>
     !(level === 'as the second tenant' && !kit.target.clients.secondTenant) &&
-    !(level === 'a path in upper case' && !upperCase);
+    !(level === OTHER_CASE && !otherCase);
   return Object.fromEntries(
     Object.entries(roomOf(rule)).map(([name, levels]) => [name, levels.filter(isThere)]),
   );
 }
 
-/** Whether the tenant of the path may be written in upper case: the specification leaves it open. */
-const upperCaseIsServed = (kit: Kit): Promise<boolean> =>
-  kit.once('path in upper case', async () => {
+const OTHER_CASE = 'a path in another case';
+
+/** Whether the tenant of the path may be written in another case: "must equal" can be read as text, or as a UUID. */
+const otherCaseIsServed = (kit: Kit): Promise<boolean> =>
+  kit.once(OTHER_CASE, async () => {
     const ground = await groundOf(kit, MOMENTS[0]);
     const plain = plainRequest(ground, {}, kit.target.headers);
-    const { status } = await kit.send(levelOf('path', 'a path in upper case')(plain, ground));
-    kit.ledger.observe('path-in-upper-case', String(status));
+    const { status } = await kit.send({ ...levelOf('path', OTHER_CASE)(plain, ground), offPath: true });
+    kit.ledger.observe('path-in-another-case', String(status));
     return status === 200;
   });
 
@@ -172,13 +174,19 @@ function plainRequest(ground: Ground, row: Row, headers: Readonly<Record<string,
 const ALONE = 'asked alone';
 const BESIDE = 'asked beside others';
 
-/** The rows of a rule, and whatever is asked in each of them. Those that are asked alone go first. */
+/** The combination itself was not answered 200: it says nothing of the rule. */
+const NOT_SERVED = Symbol('not served');
+
+/**
+ * The rows of a rule, and whatever is asked in each of them. Those that are asked alone go first. Throws
+ * PreconditionFailed where some were not served, after all others were asked.
+ */
 export async function inEveryCircumstance(
   kit: Kit,
   rule: Place,
   moment: Moment,
   ways: number,
-  ask: (occasion: Occasion, way: number) => Promise<void>,
+  ask: (occasion: Occasion, way: number) => Promise<void | typeof NOT_SERVED>,
 ): Promise<void> {
   const ground = await groundOf(kit, moment);
   const telling = Math.min(ways, rule.telling ?? 1);
@@ -192,9 +200,12 @@ export async function inEveryCircumstance(
     ...rows.map((row) => ({ row, way: Number(row['way'] ?? 0) })),
     ...others.map((way) => ({ row: rows[way % rows.length]!, way })),
   ].filter(({ row }) => (row['moment'] ?? moment) === moment);
+  const notServed: RequestOut[] = [];
   const take = async ({ row, way }: (typeof turns)[number]): Promise<void> => {
-    await ask({ row, ground, plain: plainRequest(ground, row, kit.target.headers) }, way);
-    kit.ledger.looked(rule.name, roomOf(rule), row);
+    const plain = plainRequest(ground, row, kit.target.headers);
+    const isServed = (await ask({ row, ground, plain }, way)) !== NOT_SERVED;
+    kit.ledger.looked(rule.name, roomOf(rule), isServed ? row : {});
+    if (!isServed) notServed.push(plain);
   };
   const alone = turns.filter(({ row }) => row['company'] === ALONE);
   for (const turn of alone) await take(turn);
@@ -202,6 +213,12 @@ export async function inEveryCircumstance(
     turns.filter((turn) => !alone.includes(turn)),
     take,
   );
+  const [first] = notServed;
+  if (first)
+    throw new PreconditionFailed(
+      `${notServed.length} of its ${turns.length} combinations were not served without the rule's own part either: ${describe(first)}`,
+      '4.2-success',
+    );
 }
 
 /** Asks a rule in one half of the run. */
@@ -212,7 +229,6 @@ async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
     const put = async ({ id = rule.id, alter, judge }: Way): Promise<NewFinding | undefined> => {
       const request = await altered(rule, row, plain, ground, alter);
       const exchange = readable(await kit.send(request, { alone }));
-      kit.ledger.check(id);
       if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
       const mismatch = judge(exchange);
       const varied = Object.keys(roomOf(rule));
@@ -222,10 +238,10 @@ async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
     };
     if (rule.servedBefore) await kit.send(plain, { alone });
     const failed = await put(ways[way]!);
-    if (!failed) return;
     // Circumstances that are not served at all are another requirement's failure.
-    if (!rule.unserved && (await kit.send(plain)).status !== 200) return;
-    kit.fail((rule.simplest && (await put(rule.simplest(kit)))) ?? failed);
+    if (failed && !rule.unserved && (await kit.send(plain)).status !== 200) return NOT_SERVED;
+    kit.ledger.check(ways[way]!.id ?? rule.id);
+    if (failed) kit.fail((rule.simplest && (await put(rule.simplest(kit)))) ?? failed);
   });
 }
 

@@ -22,7 +22,7 @@ export const encoded = (parameters: Readonly<Record<string, string>>): Record<st
 
 /** What gateways may take for an attack: quotes, markup, lookups, NULs, what is no UTF-8 or no encoding at all. */
 const SUSPICIOUS =
-  /['"<>`\\]|\$\{|\.\.[/%]|%(?![0-9a-f]{2})|%0[0ad]|%[89a-f][0-9a-f]|%2[27]|%3[ce]|%5c|%60|%24%7b|[^ -~]/i;
+  /['"<>`\\[\]{}|^]|\.\.[/%]|%(?![0-9a-f]{2})|%0[0ad]|%[89a-f][0-9a-f]|%2[27]|%3[ce]|%5c|%60|%24%7b|[^ -~]/i;
 
 /** Long or repeated beyond what any client sends. */
 const LONG_OCTETS = 1_000;
