@@ -28,6 +28,8 @@ export interface Violation {
 }
 
 export interface Statement<Case> {
+  /** Cases that every run tries, before the random ones and in place of as many of them. */
+  readonly examples?: readonly Case[];
   /** The requirement that a counterexample breaks. */
   readonly id: RequirementId;
   /** The test's title, which names the law in reports and seeds its random cases. */
@@ -107,9 +109,11 @@ export class Law<Case> {
   /** Seed, number of cases and path of the run; the reporter turns the smallest counterexample into a finding. */
   get parameters(): fc.Parameters<[Case]> {
     const { options } = this.kit;
+    const { share = 1, examples = [] } = this.statement;
     return {
       seed: streamOf(options.seed, this.statement.title),
-      numRuns: Math.max(1, Math.round(options.runs * (this.statement.share ?? 1))),
+      examples: examples.map((example): [Case] => [example]),
+      numRuns: Math.max(1, examples.length, Math.round(options.runs * share)),
       ...(options.path ? { path: options.path } : {}),
       asyncReporter: async (details) => this.report(details),
     };

@@ -30,7 +30,11 @@ const REQUIRED = (
   id,
   name: `no ${name}`,
   topic: `missing-${name}-code`,
-  ways: refusals([refusal({ [name]: undefined }, 'invalid_request', 'invalid_time_range')]),
+  ways: refusals(
+    [{}, { [`${name}%5B%5D`]: encodeURIComponent(SOME_WINDOW[name]) }].map((typed) =>
+      refusal({ [name]: undefined, ...typed }, 'invalid_request', 'invalid_time_range'),
+    ),
+  ),
 }));
 
 const isEmpty: Judge = (exchange) => {
@@ -72,7 +76,8 @@ const INVERTED: Rule = {
       ['2100-01-01T00:00:00Z', '1970-01-01T00:00:00Z'],
       [formatInstant(shift(instant(from), 1n, 0)), from],
       ['2099-01-01T00:00:00Z', '2098-12-31T23:59:59.999999Z'],
-      ['1960-01-02T00:00:00Z', '1960-01-01T00:00:00Z'],
+      // Counted back from 1970, a fraction still goes forward.
+      ['1969-12-31T23:59:58.9Z', '1969-12-31T23:59:58.1Z'],
     ];
     return windows.map(([later, earlier]) => ({
       alter: (request) => withWindow(request, later, earlier),
@@ -97,7 +102,7 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['2000-02-29T00:00:00Z', '2024-02-29T00:00:00Z'],
   ['0001-01-02T00:00:00Z', '0002-01-01T00:00:00Z'],
   ['1600-01-01T00:00:00Z', '1601-01-01T00:00:00Z'],
-  ['1969-12-31T23:59:58Z', '1970-01-01T00:00:01Z'],
+  ['1969-12-31T23:59:58.1Z', '1969-12-31T23:59:58.9Z'],
   ['2090-01-01T00:00:00Z', '2091-01-01T00:00:00Z'],
   ['9000-01-01T00:00:00Z', '9999-12-30T00:00:00Z'],
 ];

@@ -5,6 +5,9 @@ import { pageOf, type PageQuery } from '../engine/client/page.ts';
 import { compareInstants, formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
 import { differs, type Judge, type Mismatch } from '../engine/checks/mismatch.ts';
+import { answered200, sayRefusal } from '../engine/checks/errors.ts';
+import { refusedWith } from '../engine/checks/refusal.ts';
+import { askRaw, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/run/concurrent.ts';
 import { sampleDataOf, variedItems, windowOf, type SampleData } from '../engine/run/walk/survey.ts';
@@ -239,10 +242,8 @@ test('pages that begin inside a tie', about('4.2-from_id', { access: 'reads' }),
   const starts = ties.flatMap((tie) => startsAt(tie));
   const single = sample.items.find((item) => !sample.ties.some((tie) => tie.includes(item)));
   if (single) starts.push([single, single.id], [single, single.id + 1n], [single, single.id - 1n]);
-  await mapConcurrently(
-    starts.filter(([, fromId]) => fromId >= 0n && fromId <= LARGEST_ID),
-    ([item, fromId]) => beginAfter(kit, sample, item, fromId),
-  );
+  starts.push(...idsThatWrap(ties[0]![0]!));
+  await mapConcurrently(starts, ([item, fromId]) => beginAfter(kit, sample, item, fromId));
 });
 
 /** Every cursor within a tie, and ids that need not exist. */
@@ -257,6 +258,10 @@ function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {
   ];
 }
 
+/** Negative ones, and what wraps around to an id of the tie or before it where 32 or 64 bits are kept. */
+const idsThatWrap = (first: OracleItem): [OracleItem, bigint][] =>
+  [-1n, -first.id, first.id + 2n ** 32n, 2n ** 63n, 2n ** 64n, first.id + 2n ** 64n].map((id) => [first, id]);
+
 async function beginAfter(kit: Kit, sample: SampleData, item: OracleItem, fromId: bigint): Promise<void> {
   const end =
     sample.items
@@ -264,12 +269,22 @@ async function beginAfter(kit: Kit, sample: SampleData, item: OracleItem, fromId
       .slice(0, 5)
       .at(-1) ?? item;
   const to = formatInstant(shift(end.at, 1n, Math.max(MICRO, end.at.fraction.length)));
-  for (const from of new Set([formatInstant(item.at), item.testTime])) {
+  const isUsual = fromId >= 0n && fromId <= LARGEST_ID;
+  const refused = refusedWith(kit.target.errorCodePointer, 'invalid_request');
+  for (const from of new Set([formatInstant(item.at), ...(isUsual ? [item.testTime] : [])])) {
     const query = { from, to, fromId, pageSize: 50 };
-    const exchange = await kit.page(query);
+    const parameters = { from, to, from_id: String(fromId), pageSize: '50' };
+    const exchange = isUsual ? await kit.page(query) : await askRaw(kit, rawQuery(encoded(parameters)));
+    if (fromId === -1n) kit.ledger.observe('negative-from_id', sayRefusal(exchange).slice(0, 3));
+    if (!isUsual && !refused(exchange)) continue;
     const known = await kit.oracle();
     const expected = await expectedItems(kit, query);
     const isKnown = (id: bigint): boolean => known.authoritative || expected.some((one) => one.id === id);
-    kit.check('4.2-from_id', exchange, (page) => sameItems(page, expected, isKnown));
+    kit.check(
+      '4.2-from_id',
+      exchange,
+      (page) => answered200(page) ?? sameItems(page, expected, isKnown),
+      isUsual ? 'probe' : 'a from_id that is negative or beyond 64 bits',
+    );
   }
 }

@@ -130,6 +130,7 @@ const SPELLINGS = {
   '1e1': 10n,
   '%2010': 10n,
   '10%20': 10n,
+  '10%0A': 10n,
 } as const;
 
 /** A page of a wide window that holds no more items than that, and goes on with the same number. */
@@ -172,7 +173,7 @@ const spelledSizes = Object.entries(SPELLINGS).map(
 );
 
 /** The id of an item at `from`, so that a page that begins elsewhere shows. */
-const spelledIds = ['#.0', '%2B#', '%20#', '#%20'].map((spelling) => (kit: Kit): Way => {
+const spelledIds = ['#.0', '%2B#', '%20#', '#%0A'].map((spelling) => (kit: Kit): Way => {
   const alter: Way['alter'] = (request, ground) => {
     const { from, to, id } = narrowOf(request, ground);
     return withParameter(withWindow(request, from, to), 'from_id', spelling.replace('#', String(id)));
@@ -250,8 +251,6 @@ function oddQueries(): string[] {
     rawQuery({ ...valid, from_id: '9'.repeat(400) }),
     `${rawQuery(valid)}&from%5B%5D=x&to%5By%5D=z`,
     rawQuery({ ...valid, from: `2026-03-01T00:00:00.${'1'.repeat(40)}Z` }),
-    rawQuery({ ...valid, from_id: '-1' }),
-    rawQuery({ ...valid, from_id: '9223372036854775808' }),
     rawQuery({ ...valid, from: encodeURIComponent("2026-03-01T00:00:00Z' OR '1'='1") }),
     rawQuery({ ...valid, pageSize: '-99999999999999999999' }),
     rawQuery({ ...valid, from: '0000-01-01T00:00:00Z' }),
@@ -294,8 +293,6 @@ test(
     const queries = oddQueries();
     await mapConcurrently(queries, async (query) => {
       const exchange = await askRaw(kit, query, { suspicious: isSuspicious(query) });
-      if (query.includes('from_id=-1'))
-        kit.ledger.observe('negative-from_id', sayRefusal(exchange).slice(0, 3));
       if (query.includes('pageSize=10&pageSize=20')) {
         kit.ledger.observe('repeated-parameter', sayRefusal(exchange).slice(0, 3));
       }

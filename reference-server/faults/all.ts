@@ -10,6 +10,7 @@ import { forged } from './forged.ts';
 import { intermittent } from './intermittent.ts';
 import { limits } from './limits.ts';
 import { outages } from './outage.ts';
+import { nearMisses } from './near-misses.ts';
 import { nextAgain } from './next-again.ts';
 import { next } from './next.ts';
 import { paging } from './paging.ts';
@@ -44,6 +45,7 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   'token errors': tokenErrorFaults,
   'token requests': tokenRequests,
   'REST errors': restErrors,
+  'near misses': nearMisses,
   'rate limit': limits,
   outage: outages,
   events,

@@ -1,0 +1,108 @@
+/** Laws of refusal by the token endpoint: any value but the right one gets the documented error of its parameter. */
+import fc from 'fast-check';
+import { about, test } from '../fixtures/test.ts';
+import { refusedAs } from '../engine/checks/token-error.ts';
+import type { RequirementId } from '../engine/requirements.ts';
+import { Untested } from '../engine/errors.ts';
+import { Law } from './law.ts';
+
+const word = (letters: string): fc.Arbitrary<string> =>
+  fc.string({ unit: fc.constantFrom(...letters), minLength: 3, maxLength: 24 });
+const LOWER = 'abcdefghijklmnopqrstuvwxyz';
+const credentials = word(`${LOWER}0123456789-_~%&=+ `).map((text) => `x${text}x`);
+
+/** What contains the right value, is contained in it, or is a pattern of it. */
+const near = (right: string): string[] => [
+  right.slice(1),
+  `x${right}`,
+  ` ${right}`,
+  `${right}\n`,
+  `${right}\u0000x`,
+  '%',
+  '*',
+];
+
+/** A parameter of the token request, what any other value of it breaks, and how it is refused. */
+interface Parameter {
+  readonly name: 'grant_type' | 'client_id' | 'client_secret' | 'scope';
+  readonly id: RequirementId;
+  readonly cases: fc.Arbitrary<string>;
+  readonly share: number;
+  readonly refusal: readonly [number, string];
+  readonly examples: (right: string) => readonly string[];
+}
+
+// Wrong credentials are kept few: a guard against guessing may lock the client out (RFC 6749, 2.3.1).
+const TOKEN_PARAMETERS: readonly Parameter[] = [
+  {
+    name: 'grant_type',
+    id: '7.1-unsupported_grant_type',
+    cases: word(`${LOWER}_`).map((text) => `x_${text}`),
+    share: 0.3,
+    refusal: [400, 'unsupported_grant_type'],
+    examples: near,
+  },
+  {
+    name: 'scope',
+    id: '7.1-invalid_scope',
+    cases: word(`${LOWER}.:`).map((text) => `x.${text}`),
+    share: 0.3,
+    refusal: [400, 'invalid_scope'],
+    // A blank before a scope is left to its parser.
+    examples: (right) => near(right).filter((text) => text !== ` ${right}`),
+  },
+  {
+    name: 'client_id',
+    id: '7.1-invalid_client-id',
+    cases: credentials,
+    share: 0.1,
+    refusal: [401, 'invalid_client'],
+    examples: near,
+  },
+  {
+    name: 'client_secret',
+    id: '7.1-invalid_client-secret',
+    cases: credentials,
+    share: 0.1,
+    refusal: [401, 'invalid_client'],
+    // Hashed by bcrypt, the last one is the secret again.
+    examples: (right) => [...near(right), `${right}\u0000${right}`],
+  },
+];
+
+for (const { name, id, cases, share, refusal, examples } of TOKEN_PARAMETERS) {
+  const guesses = name.startsWith('client_');
+  test(
+    `a token request with any other ${name} is refused`,
+    about(id, { needs: 'token', access: guesses ? 'guesses' : 'reads', isSupplement: true }),
+    async ({ kit, title }) => {
+      if (name === 'client_secret' && !kit.target.clients.secondTenant)
+        throw new Untested('supply clients.secondTenant: primary alone would be sent too many wrong secrets');
+      const owner = name === 'client_secret' ? 'secondTenant' : 'primary';
+      const valid = kit.client.validForm(owner);
+      const right = valid.find(([key]) => key === name)![1];
+      const law = new Law(kit, cases, {
+        id,
+        title,
+        share,
+        examples: examples(right),
+        script: (value) => [`${name}=${name === 'client_secret' ? '(some other secret)' : value}`],
+      });
+      await fc.assert(
+        fc.asyncProperty(
+          cases,
+          law.predicate(async (value) => {
+            const form = valid.map(([key, old]): [string, string] => [key, key === name ? value : old]);
+            const exchange = await kit.send(kit.client.tokenRequest(form));
+            // What holds a control character, or a blank at an end, may be malformed as well.
+            const isMalformed = /[^ -~]|^ | $/.test(value) && !refusedAs(400, 'invalid_request')(exchange);
+            const mismatch = isMalformed ? undefined : refusedAs(...refusal)(exchange);
+            if (guesses) await kit.client.mint(owner);
+            return mismatch && { mismatch, exchange };
+          }),
+        ),
+        law.parameters,
+      );
+    },
+  );
+}
