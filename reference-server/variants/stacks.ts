@@ -1,13 +1,5 @@
 /** Right servers on common stacks: what containers, frameworks and libraries do before and beside the service. */
-import {
-  answers,
-  claims,
-  instead,
-  isScreenings,
-  isTokenRequest,
-  middleware,
-  tokenBody,
-} from '../run/alter.ts';
+import { claims, instead, isScreenings, isTokenRequest, middleware, tokenBody } from '../run/alter.ts';
 import { parseForm } from '../http/form.ts';
 import { errorAnswer, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
