@@ -1,5 +1,5 @@
 /** What is nearly the right value, and is taken for it. */
-import { compareInstants, parseInstant } from '../../engine/data/instant.ts';
+import { compareInstants, parseInstant, shift, type Instant } from '../../engine/data/instant.ts';
 import {
   isScreenings,
   middleware,
@@ -56,6 +56,11 @@ const typed = (name: string, suffix: string): Server =>
     const value = form.get(`${name}${suffix}`);
     if (value && !form.has(name)) form.set(name, value);
   });
+
+const rounded = (at: Instant): Instant =>
+  at.fraction.length > 6 && at.fraction[6]! >= '5'
+    ? shift({ ...at, fraction: at.fraction.slice(0, 6) }, 1n)
+    : at;
 
 const isBefore1970 = (text: string | null): boolean => (parseInstant(text ?? '')?.seconds ?? 0n) < 0n;
 
@@ -114,6 +119,13 @@ export const nearMisses: readonly Fault[] = [
     server: storedPages(
       () => (query, ask) =>
         ask(query.fromId === undefined ? query : { ...query, fromId: BigInt.asIntN(32, query.fromId) }),
+    ),
+  },
+  {
+    name: 'from is rounded to the microsecond where a from_id stands beside it',
+    trips: { '4.2-fractions-finer': /item/ },
+    server: storedPages(
+      () => (query, ask) => ask(query.fromId === undefined ? query : { ...query, from: rounded(query.from) }),
     ),
   },
   {
