@@ -28,7 +28,7 @@ export interface Violation {
 }
 
 export interface Statement<Case> {
-  /** Cases that every run tries, before the random ones and in place of as many of them. */
+  /** Cases that every run tries, before the random ones. */
   readonly examples?: readonly Case[];
   /** The requirement that a counterexample breaks. */
   readonly id: RequirementId;
@@ -113,7 +113,7 @@ export class Law<Case> {
     return {
       seed: streamOf(options.seed, this.statement.title),
       examples: examples.map((example): [Case] => [example]),
-      numRuns: Math.max(1, examples.length, Math.round(options.runs * share)),
+      numRuns: examples.length + Math.max(1, Math.round(options.runs * share)),
       ...(options.path ? { path: options.path } : {}),
       asyncReporter: async (details) => this.report(details),
     };
