@@ -27,12 +27,12 @@ import type { Kit } from '../engine/run/kit.ts';
 /** Asked in every circumstance. */
 const TELLING_TIMES = [
   '2026-03-01T00:00:00', // no offset
-  '2026-03-01', // a date alone
-  '2026-02-30T00:00:00Z',
   'now',
 ] as const;
 
 const MALFORMED_TIMES = [
+  '2026-03-01', // a date alone
+  '2026-02-30T00:00:00Z',
   '2026-03-01T00:00Z', // no seconds
   '2025-02-29T00:00:00Z',
   '2026-04-31T00:00:00Z',
