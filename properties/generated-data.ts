@@ -1,6 +1,10 @@
 /** Datasets that fast-check draws: dense ties, clustered instants, ids that do not follow time. */
 import fc from 'fast-check';
-import { formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
+import { pageOf, pageUrl } from '../engine/client/page.ts';
+import { compareInstants, formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
+import { Untested } from '../engine/errors.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { generatorOf, streamOf } from '../engine/run/state/cover.ts';
 import type { Entry } from './law.ts';
 
 /** A screening in the making: its distance to the one before, and how it is written. */
@@ -53,23 +57,50 @@ export const datasets: fc.Arbitrary<Dataset> = fc.noBias(
   }),
 );
 
+/** Three days each, from 1971 on: a dataset takes sixty hours at most. */
 const STRETCHES = 28_000;
-const STRETCH_DAYS = 3;
-const IDS_A_STRETCH = 5_000;
-let taken = 0;
+const STRETCH_SECONDS = 3n * 86_400n;
+const IDS_A_STRETCH = 180_000_000n;
+/** After so many stretches that hold something the tenant is taken for full. */
+const DRAWS = 50;
 
-/** A stretch of time and of ids that nothing else uses: the clock keeps runs apart, a count the datasets of one. */
-export function freshStretch(): { at: Instant; id: bigint } {
-  const n = taken++;
-  const place = (Math.floor(Date.now() / 1000) * 31 + n) % STRETCHES;
-  return {
-    at: shift(instant('1971-01-01T00:00:00Z'), BigInt(place * STRETCH_DAYS * 86_400), 0),
-    id: 1_000_000_000n + BigInt((Date.now() % 1_000_000_000) + n) * BigInt(IDS_A_STRETCH),
-  };
+/** A stretch of time, and ids that belong to it. */
+export interface Stretch {
+  readonly at: Instant;
+  readonly id: bigint;
+}
+
+/**
+ * A stretch in which the scratch tenant holds nothing: it may be kept from run to run, and other runs may fill it at
+ * the same time. The run's seed draws the stretches. Throws Untested.
+ */
+export async function freshStretch(kit: Kit, tenantId: string): Promise<Stretch> {
+  const draw = await kit.once('stretches', async () => generatorOf(streamOf(kit.options.seed, 'stretches')));
+  for (let drawn = 0; drawn < DRAWS; drawn++) {
+    const number = BigInt(draw(STRETCHES));
+    const at = shift(instant('1971-01-01T00:00:00Z'), number * STRETCH_SECONDS, 0);
+    const [from, to] = [shift(at, -2n, 0), shift(at, STRETCH_SECONDS - 2n, 0)];
+    const query = { from: formatInstant(from), to: formatInstant(to), pageSize: 1 };
+    const exchange = await kit.client.send(
+      {
+        ...kit.request(tenantId, '', { kind: 'client', client: 'scratch' }),
+        url: pageUrl(kit.target.baseUrl, tenantId, query),
+      },
+      { unjudged: true },
+    );
+    // An error is for the traversal to report, and so is a screening outside of the window.
+    const isTaken = (pageOf(exchange).items ?? []).some(
+      (item) => item.at && compareInstants(item.at, from) >= 0 && compareInstants(item.at, to) < 0,
+    );
+    if (!isTaken) return { at, id: 1_000_000_000n + number * IDS_A_STRETCH };
+  }
+  throw new Untested(
+    `the scratch tenant holds screenings in each of ${DRAWS} stretches of three days that were drawn; empty it`,
+  );
 }
 
 /** The screenings of a dataset, in the order in which they are stored. */
-export function screeningsOf({ steps, shuffle }: Dataset, from: { at: Instant; id: bigint }): Entry[] {
+export function screeningsOf({ steps, shuffle }: Dataset, from: Stretch): Entry[] {
   let { at } = from;
   let id = from.id;
   const times = steps.map(({ gap, offsetMinutes }) => {

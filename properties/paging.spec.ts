@@ -378,7 +378,7 @@ test(
       fc.asyncProperty(
         cases,
         law.predicate(async ({ query }) => {
-          const wrong = prefixMismatch(await kit.page(query), await kit.page(query));
+          const wrong = prefixMismatch(await kit.page(query), await kit.page(query), kit.knowledge.oracleOf);
           return wrong && { mismatch: wrong, exchange: wrong.exchange };
         }),
       ),

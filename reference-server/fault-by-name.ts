@@ -5,7 +5,8 @@ import { nearest } from '../engine/target/usage.ts';
 import { THEMES } from './faults/all.ts';
 import type { Fault } from './faults/fault.ts';
 import type { ServerOptions } from './run/start.ts';
-import { ALONE, BARE, GROUPS } from './variants/all.ts';
+import { ALONE, GROUPS } from './variants/all.ts';
+import { LIVE } from './variants/live.ts';
 import type { Variant } from './variants/variant.ts';
 
 /** What both have in common. */
@@ -17,7 +18,7 @@ export interface Behaviour {
 
 const LISTS: readonly (readonly [heading: string, all: readonly (Fault | Variant)[]])[] = [
   ...Object.entries(THEMES).map(([theme, faults]) => [`faults: ${theme}`, faults] as const),
-  ...Object.entries({ ...GROUPS, ...BARE }).map(
+  ...Object.entries({ ...GROUPS, 'of tenants that change': LIVE }).map(
     ([group, variants]) => [`allowed variants ${group}`, variants] as const,
   ),
   ['allowed variants that take long to certify', ALONE],

@@ -11,6 +11,7 @@ import { compareInstants, instant } from '../engine/data/instant.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type MismatchWithEvidence } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
+import { generatorOf, shuffled, streamOf } from '../engine/run/state/cover.ts';
 import { NOBODY } from '../engine/run/rules/raw-request.ts';
 import { read, whatChanged, type Reading } from '../engine/run/walk/reading.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
@@ -67,37 +68,48 @@ async function onPrimary(kit: Kit): Promise<void> {
   const still = (await kit.oracle()).authoritative;
   const before = await read(kit, query);
   await writeHarmlessly(kit);
-  let last = await read(kit, query);
+  const after = await read(kit, query);
   let asked = 0;
   await kit.checkAll(
     '1-read-only',
     'primary',
     async () => {
-      if (asked++ === 0 || still) return whatChanged(before, asked === 1 ? last : await read(kit, query));
-      const changed = await changedAgain(kit, query, before, last);
-      last = await read(kit, query);
-      return changed;
+      if (asked++ === 0) return whatChanged(before, after);
+      return still
+        ? whatChanged(before, await read(kit, query))
+        : changedByWriting(kit, query, before, `write periods ${asked}`);
     },
     { needsAgain: true },
   );
 }
 
-const CONTROL_MS = 2_000;
+/** Of this many periods, in an order that nothing else follows: by chance no arrivals or erasures tell them apart. */
+const PERIODS = [...Array<boolean>(6).fill(true), ...Array<boolean>(12).fill(false)];
 
-/** Data that others write moves by itself: the same must come again with the methods, and must not without them. */
-async function changedAgain(
+/** A live tenant changes by itself: the methods are to blame for what changes in every period with them, and in none without. */
+async function changedByWriting(
   kit: Kit,
   query: PageQuery,
   first: Reading,
-  last: Reading,
+  name: string,
 ): Promise<MismatchWithEvidence | undefined> {
-  // Long enough to see what arrives at any pace that the methods' own time could have met.
-  await sleep(CONTROL_MS);
-  const control = await read(kit, query);
-  if (whatChanged(last, control)) return undefined;
-  if (control.items.length === 0) return whatChanged(first, control);
-  await writeHarmlessly(kit);
-  return whatChanged(control, await read(kit, query));
+  let before = await read(kit, query);
+  // What is emptied once does not change again.
+  if (before.items.length === 0) return whatChanged(first, before);
+  let periodMs = 0;
+  let seen: MismatchWithEvidence | undefined;
+  for (const writes of [true, ...shuffled(PERIODS, generatorOf(streamOf(kit.options.seed, name)))]) {
+    const began = Date.now();
+    if (writes) await writeHarmlessly(kit);
+    else await sleep(periodMs);
+    periodMs = Math.max(periodMs, Date.now() - began);
+    const after = await read(kit, query);
+    const changed = whatChanged(before, after);
+    if ((changed !== undefined) !== writes) return undefined;
+    seen ??= changed;
+    before = after;
+  }
+  return seen;
 }
 
 // -- the scratch tenant --------------------------------------------------------------------------

@@ -41,7 +41,7 @@ test(
             ),
             exchange: compressed,
           };
-        return prefixMismatch(plain, compressed);
+        return prefixMismatch(plain, compressed, kit.knowledge.oracleOf);
       },
       { needsAgain: true },
     );

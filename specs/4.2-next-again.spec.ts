@@ -43,12 +43,12 @@ async function sameAgain(
 ): Promise<MismatchWithEvidence | undefined> {
   // An answer that is none is reported where it was asked for (4.2-r5-exactly-once).
   if (second.status !== 200) return undefined;
-  const mismatch = prefixMismatch(first, second) ?? emptied(first, second);
+  const mismatch = prefixMismatch(first, second, kit.knowledge.oracleOf) ?? emptied(first, second);
   if (!mismatch) return undefined;
   const query = queryOf(first);
   if ((await kit.oracle()).authoritative || !query) return mismatch;
   const now = await kit.page(query);
-  return prefixMismatch(first, now) ? undefined : mismatch;
+  return prefixMismatch(first, now, kit.knowledge.oracleOf) ? undefined : mismatch;
 }
 
 function emptied(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {

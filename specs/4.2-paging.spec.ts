@@ -90,7 +90,7 @@ test('the same request twice', about('4.2-repeatable', { access: 'reads' }), asy
     await kit.checkAll(
       '4.2-repeatable',
       'probe',
-      async () => prefixMismatch(await kit.page(query), await kit.page(query)),
+      async () => prefixMismatch(await kit.page(query), await kit.page(query), kit.knowledge.oracleOf),
       { needsAgain: true },
     );
   }

@@ -13,7 +13,7 @@ import { mapConcurrently } from '../engine/run/concurrent.ts';
 import { sampleDataOf, variedItems, windowOf, type SampleData } from '../engine/run/walk/survey.ts';
 import { expectedItems, walk } from '../engine/run/walk/walk.ts';
 import { holdsNot, holds, idsOf, endsBefore, sameItems } from '../engine/checks/selection.ts';
-import { Untested } from '../engine/errors.ts';
+import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
 const MICRO = 6;
 const NANO = 9;
@@ -295,3 +295,23 @@ async function beginAfter(kit: Kit, sample: SampleData, item: OracleItem, fromId
     );
   }
 }
+
+const UNFINISHED_ASKED = 20;
+
+test(
+  'screenings that are not completed are not returned',
+  about('4.2-window', { needs: 'page', access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    const { unfinished } = kit.target;
+    if (!unfinished) return;
+    const tenantId = await kit.tenantOf();
+    const owned = unfinished.filter((one) => one.tenantId.toLowerCase() === tenantId.toLowerCase());
+    if (owned.length === 0) throw new SupplyUnusable(`unfinished holds no screening of tenant ${tenantId}`);
+    const step = Math.ceil(owned.length / UNFINISHED_ASKED);
+    const asked = owned.filter((_, index) => index % step === 0).map(({ testTime }) => instant(testTime));
+    // Every page is held against the file: these are those that would show them.
+    await mapConcurrently(asked, (at) =>
+      kit.page({ from: formatInstant(shift(at, -1n, 0)), to: formatInstant(shift(at, 1n, 0)) }),
+    );
+  },
+);

@@ -12,17 +12,18 @@ export async function certifyVariant(
   provisioned: Provisioned,
   variant: Variant,
   mode: Mode,
-  /** Cases that each law tries. */
-  runs?: number,
+  /** `runs`: cases that each law tries. `fills`: in mode full, the scratch tenant is filled. */
+  { runs, seed = 1, fills = false }: { runs?: number; seed?: number; fills?: boolean } = {},
 ): Promise<Report> {
   await using server = await startServer(database, provisioned, variant.server);
   const target = await targetFor(server, mode);
   const said = variant.target?.(target) ?? target;
+  const ingest = fills ? { ingest: (lines: readonly string[]) => server.ingest(lines) } : {};
   // What was not told before is not told by the variant either, but for what nobody can find out.
   return await certify(
-    mode === 'full' ? said : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
+    mode === 'full' ? { ...said, ...ingest } : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
     {
-      seed: 1,
+      seed,
       ...(runs === undefined ? {} : { runs }),
     },
   );

@@ -162,7 +162,8 @@ export class Kit implements AsyncDisposable, RunContext {
         : client === 'secondTenant'
           ? this.target.secondDataset
           : undefined;
-    if (dataset) this.knowledge.record(tenantId, dataset);
+    if (dataset) this.knowledge.record(client, tenantId, dataset);
+    if (client === 'primary') this.knowledge.recordUnfinished(tenantId, this.target.unfinished ?? []);
     const known = dataset
       ? await this.once(`dataset of ${client}`, () => lookAtDataset(this, client, dataset))
       : new Oracle(false);
@@ -246,6 +247,7 @@ export class Kit implements AsyncDisposable, RunContext {
       ...this.request('', '', authorization),
       url,
       followed: true,
+      traversalSeq: this.knowledge.traversalSeqOf(url),
     });
     if (!this.check('4.2-r5-exactly-once', exchange, answered200))
       this.blamedFor.set(exchange, '4.2-r5-exactly-once');

@@ -8,6 +8,10 @@ const captured =
   (change: Change) =>
   (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) });
 
+const unwindowed =
+  (change: Change) =>
+  (target: Target): Target => ({ ...captured(change)(target), window: undefined, dataset: undefined });
+
 const event = (trips: Fault['trips'], name: string, change: Change, mayTrip?: Fault['mayTrip']): Fault => ({
   name,
   trips,
@@ -89,6 +93,27 @@ export const events: readonly Fault[] = [
     (line, index) => (index === 5 ? [line, inData(/"id":\d+/, '"id":424242424242')(line)] : line),
     ['6-same-object', '6-envelope'],
   ),
+  {
+    name: 'no window is known, and an event is of a screening that REST does not return',
+    trips: { '6-complete': /only events of screenings that REST returns.*424242424242/ },
+    mayTrip: ['6-same-object', '6-envelope'],
+    bare: false,
+    target: unwindowed((line, index) =>
+      index === 5 ? [line, inData(/"id":\d+/, '"id":424242424242')(line)] : line,
+    ),
+  },
+  {
+    name: 'no window is known, and the ids of events went through doubles',
+    trips: { '6-same-object': /id: \d+, as REST returns it.*what a double makes of it/ },
+    mayTrip: ['6-complete'],
+    bare: false,
+    target: unwindowed((line) =>
+      line.replace(
+        /("data":\{"id":)(\d+)/,
+        (_, before: string, id: string) => `${before}${BigInt(Number(id))}`,
+      ),
+    ),
+  },
   event(
     { '6-envelope': /one event of a source and id/ },
     'every event of one source has the same id',

@@ -1,6 +1,12 @@
 /** A store in memory whose every rule can be broken by itself, in place of the database's. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { compareInstants, instant, parseInstant, type Instant } from '../../engine/data/instant.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  parseInstant,
+  type Instant,
+} from '../../engine/data/instant.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { PageQuery, StoredPage, StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -110,3 +116,40 @@ export const retimed = (item: StoredScreening, testTime: string): StoredScreenin
   testTime,
   json: item.json.replace(/"testTime":"[^"]*"/, () => `"testTime":"${testTime}"`),
 });
+
+/** The store's pages with further screenings merged in. `make` is called once a server. */
+export const withFurther = (
+  make: () => (query: PageQuery) => readonly StoredScreening[],
+  isHidden: (item: StoredScreening) => boolean = () => false,
+): ServerOptions =>
+  storedPages(() => {
+    const further = make();
+    return async (query, ask) => merged(query, ask, further(query), isHidden);
+  });
+
+export async function merged(
+  query: PageQuery,
+  ask: PageOf,
+  further: readonly StoredScreening[],
+  isHidden: (item: StoredScreening) => boolean,
+): Promise<StoredPage> {
+  const { from, to, fromId, pageSize } = query;
+  const { items, more } = await ask({ ...query, pageSize: pageSize + 1 });
+  const all = [...items.filter((item) => !isHidden(item)), ...further]
+    .map((item) => ({ item, at: instant(item.testTime) }))
+    .filter(({ item, at }) => {
+      const side = compareInstants(at, from);
+      return (
+        (side > 0 || (side === 0 && (fromId === undefined || item.id > fromId))) &&
+        compareInstants(at, to) < 0
+      );
+    })
+    .sort((a, b) => compareInstants(a.at, b.at) || (a.item.id < b.item.id ? -1 : 1))
+    .map(({ item }) => item);
+  return { items: all.slice(0, pageSize), more: more || all.length > pageSize };
+}
+
+export const screening = (tenantId: string, id: bigint, at: Instant): StoredScreening => {
+  const testTime = formatInstant(at);
+  return { id, testTime, json: `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}` };
+};

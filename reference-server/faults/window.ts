@@ -1,9 +1,11 @@
 /** Section 4.2: which screenings a window selects. */
+import { parseScreening } from '../../engine/data/dataset.ts';
 import { compareInstants, instant, parseInstant, shift, type Instant } from '../../engine/data/instant.ts';
 import { jsonAnswer } from '../http/http.ts';
 import { answers, instead, isScreenings, queryOf, requests, withHeader, withQuery } from '../run/alter.ts';
+import { TENANTS } from '../run/provisioning.ts';
 import type { Fault } from './fault.ts';
-import { cutTo, onTheirWay, RULES, rows } from './rows.ts';
+import { cutTo, onTheirWay, RULES, rows, screening, withFurther } from './rows.ts';
 
 /** What a window that is moved or widened breaks besides. */
 const WINDOW = [
@@ -27,7 +29,22 @@ const always = (text: string): Instant => parseInstant(text) as Instant;
 const respelt = (change: (text: string) => string): NonNullable<Fault['server']> =>
   rows({ read: (text) => always(change(text)) });
 
+/** Stored, and not completed. */
+const UNFINISHED = screening(TENANTS.primary, 4_400_001n, instant('2024-06-15T12:00:00.5Z'));
+
 export const window: readonly Fault[] = [
+  {
+    name: 'unfinished screenings are returned as well',
+    trips: { '4.2-window': /completed screenings only.*unfinished/ },
+    mayTrip: WINDOW,
+    bare: false,
+    server: withFurther(
+      () =>
+        ({ tenantId }) =>
+          tenantId === TENANTS.primary ? [UNFINISHED] : [],
+    ),
+    target: ({ dataset: _, ...target }) => ({ ...target, unfinished: [parseScreening(UNFINISHED.json)] }),
+  },
   {
     name: 'to earlier than from is an empty page after a cursor',
     trips: { '4.2-r2-inverted': /400 invalid_time_range.*200/ },

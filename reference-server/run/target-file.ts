@@ -12,7 +12,7 @@ type Content = Record<string, unknown>;
 export async function writeTargetFile(path: string, content: Content): Promise<void> {
   const directory = dirname(resolve(path));
   const written: Content = { ...content };
-  for (const name of ['dataset', 'secondDataset', 'events']) {
+  for (const name of ['dataset', 'secondDataset', 'unfinished', 'events']) {
     if (typeof written[name] === 'string') written[name] = relative(directory, written[name]);
   }
   await writePrivate(path, `${JSON.stringify(written, null, 2)}\n`);
@@ -59,6 +59,7 @@ async function sayMember(target: Target, name: keyof Target, stem: string): Prom
       return target.events && linesIn(`${stem}events-of-fault.ndjson`, target.events);
     case 'dataset':
     case 'secondDataset':
+    case 'unfinished':
       return (
         target[name] &&
         linesIn(

@@ -2,7 +2,9 @@
 import * as accidents from './accidents.ts';
 import * as guards from './guards.ts';
 import * as health from './health.ts';
+import { LIVE } from './live.ts';
 import * as pages from './pages.ts';
+import { queues } from './queues.ts';
 import * as refusals from './refusals.ts';
 import * as stacks from './stacks.ts';
 import * as stores from './stores.ts';
@@ -68,6 +70,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
     ...stores.milliseconds,
     ...stores.equalData,
     ...stores.clocks,
+    ...queues,
     ...accidents.redeployed,
   ],
   'that serves two requests at a time': [...health.overloaded, ...health.lockedByOthers],
@@ -86,13 +89,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'with a cache that says Age': health.cachedWithAge,
 };
 
-/** Nobody can have the dataset of these. */
-export const BARE: Readonly<Record<string, readonly Variant[]>> = {
-  'while data arrives': stores.live,
-  'while data is erased': stores.erased,
-};
-
 /** Too slow for every day. */
 export const ALONE: readonly Variant[] = transport.slow;
 
-export const VARIANTS: readonly Variant[] = [...Object.values(GROUPS).flat(), ...ALONE];
+export const VARIANTS: readonly Variant[] = [...Object.values(GROUPS).flat(), ...ALONE, ...LIVE];

@@ -1,10 +1,8 @@
 /** Stores that keep instants less finely than they are given them, show things late, or hold the same for two tenants. */
-import { compareInstants, formatInstant, instant, shift } from '../../engine/data/instant.ts';
+import { instant } from '../../engine/data/instant.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { middleware, pages, storedPages, withHeader } from '../run/alter.ts';
 import { cutTo, eachItem, retimed, rows } from '../faults/rows.ts';
-import type { StoredScreening } from '../parts.ts';
-import type { ServerOptions } from '../run/start.ts';
 import type { Variant } from './variant.ts';
 import { TENANTS } from '../run/provisioning.ts';
 
@@ -108,57 +106,4 @@ export const clocks: readonly Variant[] = [
       ),
     },
   },
-];
-
-const ARRIVAL_MS = 150;
-
-/** A screening of the present moment every now and then. */
-function arriving(): ServerOptions {
-  return storedPages(() => {
-    const since = Date.now();
-    const arrived = (tenantId: string): StoredScreening[] =>
-      Array.from({ length: Math.floor((Date.now() - since) / ARRIVAL_MS) }, (_, index) => {
-        const at = shift(instant('1970-01-01T00:00:00Z'), BigInt(since + index * ARRIVAL_MS), 3);
-        const testTime = formatInstant(at, { digits: 3 });
-        const id = 8_000_000_000_000n + BigInt(index);
-        return { id, testTime, json: `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}` };
-      });
-    return async (query, ask) => {
-      const { items, more } = await ask(query);
-      if (more) return { items, more };
-      const { from, to, fromId, tenantId, pageSize } = query;
-      const inside = arrived(tenantId).filter(({ testTime, id }) => {
-        const at = instant(testTime);
-        const after = compareInstants(at, from) || (fromId === undefined || id > fromId ? 1 : -1);
-        return after > 0 && compareInstants(at, to) < 0;
-      });
-      const all = [...items, ...inside];
-      return { items: all.slice(0, pageSize), more: all.length > pageSize };
-    };
-  });
-}
-
-/** Nobody can have its dataset. */
-export const live: readonly Variant[] = [{ name: 'screenings arrive all the while', server: arriving() }];
-
-/** Of so many screenings one, each second: by its id, so that every answer agrees. */
-const ONE_IN = 400n;
-const ERASED_AT_MOST = 200;
-
-/** A screening here and there is erased, as people ask for it. */
-function erasing(): ServerOptions {
-  return storedPages(() => {
-    const since = Date.now();
-    return async (query, ask) => {
-      const { pageSize } = query;
-      const { items, more } = await ask({ ...query, pageSize: pageSize + ERASED_AT_MOST });
-      const seconds = BigInt(Math.floor((Date.now() - since) / 1000));
-      const left = items.filter(({ id }) => id % ONE_IN >= seconds);
-      return { items: left.slice(0, pageSize), more: more || left.length > pageSize };
-    };
-  });
-}
-
-export const erased: readonly Variant[] = [
-  { name: 'screenings are erased all the while', server: erasing() },
 ];

@@ -11,6 +11,14 @@ export const windows: readonly Mistake[] = [
     breaks: '4.2-from-inclusive 4.2-to-exclusive 4.2-r1-zero-width 4.2-window',
   },
   {
+    name: 'screenings that are not completed are returned',
+    what: 'The API returns completed screenings only (section 3). Here one stands on a page that the target file names as unfinished.',
+    why: 'The query selects by tenant and time, and not by the state of the screening.',
+    fix: 'Put the condition on the state into the one query that all pages come from.',
+    right: `WHERE tenant_id = $tenant AND state = 'completed' AND …`,
+    breaks: '4.2-window',
+  },
+  {
     name: 'times are cut before they are compared',
     what: 'Fraction digits of from, to or the stored instants are dropped or rounded: items between the cut value and the true one are selected wrongly.',
     why: 'A type of milliseconds (JavaScript’s Date, BSON dates, datetime of MySQL without (6), SQL Server’s datetime) stands between the request and the comparison, or in the store.',

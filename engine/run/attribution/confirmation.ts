@@ -3,6 +3,8 @@ import type { SendOptions } from '../../client/client.ts';
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
 import { failedItself } from '../../client/failures.ts';
 import { parseQuery, isPage, pageOf } from '../../client/page.ts';
+import { sameInstant } from '../../data/instant.ts';
+import type { Key } from '../../data/oracle.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Finding } from '../state/ledger.ts';
 import { COVERAGE, missingFrom } from '../../checks/coverage.ts';
@@ -38,6 +40,11 @@ const mayHaveMoved = (id: RequirementId): boolean =>
 /** Whether a screening was seen where an answer before it had none: data arrives while the run lasts. */
 const dataArrives = ({ pages, oracleOf }: ConfirmContext): boolean =>
   pages.some((page) => missingFrom(page, oracleOf).some(({ firstSeen }) => firstSeen >= page.seq));
+
+/** Whether a page holds a screening at its instant: a corrected testTime takes it elsewhere. */
+export const shows = (page: Exchange, { id, at }: Key): boolean =>
+  pageOf(page).items?.some((item) => item.id === id && item.at !== undefined && sameInstant(item.at, at)) ??
+  false;
 
 /** The finding with how often it was seen; undefined where it does not stand. */
 export async function confirm(finding: Finding, context: ConfirmContext): Promise<Finding | undefined> {
@@ -98,7 +105,7 @@ async function dataMoved(
   for (const item of lost.slice(0, WITNESSES)) {
     if (!item.witness) return false;
     const witness = await send({ ...exchange.request, url: item.witness });
-    const still = pageOf(witness).items?.some(({ id }) => id === item.id) ?? false;
+    const still = shows(witness, item);
     if (still && (item.firstSeen < exchange.seq || seen > 1)) return false;
   }
   return true;

@@ -43,20 +43,43 @@ async function correctIssuer(run: RunContext): Promise<void> {
   );
 }
 
+const MINTING: readonly ClientName[] = ['primary', 'secondTenant', 'notOnboarded', 'scratch'];
+
+const saidTenant = ({ target }: RunContext, name: ClientName): string | undefined =>
+  target.clients[name]?.tenantId?.toLowerCase();
+
+const claimedTenant = async ({ client }: RunContext, name: ClientName): Promise<string | undefined> =>
+  (await client.token(name)).tenantId?.toLowerCase();
+
+function hasDatasetOf({ target }: RunContext, name: ClientName, tenantId: string): boolean {
+  const { dataset, secondDataset } = target;
+  const held = { primary: dataset, secondTenant: secondDataset }[name as string] ?? [];
+  return held.some((one) => one.tenantId.toLowerCase() === tenantId);
+}
+
 /**
  * A `tenantId` that is not the token's, while the token opens the path of its own tenant and not that one. Where
  * something else vouches for it (a dataset, or another client of the token's tenant), the token may be wrong.
  */
 async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
-  const { clients, dataset, secondDataset } = run.target;
-  const said = clients[name]?.tenantId?.toLowerCase();
+  const { clients } = run.target;
+  const said = saidTenant(run, name);
   if (said === undefined) return;
-  const claimed = (await run.client.token(name)).tenantId?.toLowerCase();
+  const claimed = await claimedTenant(run, name);
   if (claimed === undefined || !isUuid(claimed) || claimed === said) return;
-  const minting = [clients.primary, clients.secondTenant, clients.notOnboarded, clients.scratch];
-  const isTaken = minting.some((client) => client?.tenantId?.toLowerCase() === claimed);
-  const held = { primary: dataset, secondTenant: secondDataset }[name as string] ?? [];
-  if (isTaken || held.some(({ tenantId }) => tenantId.toLowerCase() === said)) return;
+  const holder = MINTING.find((client) => saidTenant(run, client) === claimed);
+  if (hasDatasetOf(run, name, said) || (holder && hasDatasetOf(run, holder, claimed))) return;
+  if (holder) {
+    if ((await claimedTenant(run, holder)) !== said) return;
+    const unsaid = [name, holder].map((client) => [client, { ...clients[client]!, tenantId: undefined }]);
+    correct(
+      run,
+      ['2.2-tenant_id'],
+      `the tokens of clients.${name} are of tenant ${claimed}, as clients.${holder}.tenantId says, and those of clients.${holder} of tenant ${said}, as clients.${name}.tenantId says: either the target file has the two in each other's place, or the target mints each other's tokens; a dataset decides`,
+      { clients: { ...clients, ...(Object.fromEntries(unsaid) as Partial<Target['clients']>) } },
+    );
+    return;
+  }
   // Where primary's tokens are of another tenant too, the issuer is at fault.
   const { tenantId: ofPrimary } = clients.primary;
   const isOdd = async (): Promise<boolean> =>

@@ -2,17 +2,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from 'node:timers/promises';
 import type { Exchange } from '../../client/exchange.ts';
+import type { OrderedItem } from '../../client/page.ts';
 import { formEncode } from '../../client/transport.ts';
 import { answerObservers } from '../../checks/answers.ts';
 import { coverageObservers } from '../../checks/coverage.ts';
+import { shows } from '../attribution/confirmation.ts';
 import { answered200, errorObservers } from '../../checks/errors.ts';
 import type { Judge, Observer } from '../../checks/mismatch.ts';
 import { nextObservers } from '../../checks/next.ts';
-import { pageObservers } from '../../checks/page.ts';
+import { pageObservers, sayItem } from '../../checks/page.ts';
 import { tokenObservers } from '../../checks/token.ts';
+import { sayInstant } from '../../data/instant.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { RunContext } from '../state/context.ts';
-import { differentObjects, orderedItems } from '../state/knowledge.ts';
+import { differentObjects, orderedItems, type DatasetEnd } from '../state/knowledge.ts';
 import { watchToken } from './valid-token.ts';
 
 /** Where findings are confirmed: what is asked again is not counted again. One for all: each slows every promise down. */
@@ -23,7 +26,7 @@ export class Watch {
 
   constructor(private readonly run: RunContext) {
     const { target, client, knowledge } = run;
-    const { oracleOf, idMoved, unlikeDataset } = knowledge;
+    const { oracleOf, notUnfinished, unlikeDataset } = knowledge;
     this.observers = [
       ...pageObservers(oracleOf),
       ...nextObservers(target, oracleOf),
@@ -33,9 +36,9 @@ export class Watch {
       ...coverageObservers(oracleOf),
       { id: '4.1-success', applies: (exchange) => this.isValidMint(exchange), judge: answered200 },
       {
-        id: '2.3-id-stable',
-        applies: (exchange) => orderedItems(exchange).length > 0,
-        judge: idMoved,
+        id: '4.2-window',
+        applies: () => target.unfinished !== undefined,
+        judge: notUnfinished,
       },
       {
         id: '2.3-object-stable',
@@ -48,16 +51,36 @@ export class Watch {
   observe(exchange: Exchange): void {
     if (unwatched.getStore() === this) return;
     const { client, knowledge, ledger } = this.run;
+    const outgrown = knowledge.outgrown(exchange);
+    if (outgrown) this.tellOutgrown(outgrown);
     this.observeBy(this.observers, exchange);
     const items = orderedItems(exchange).length;
     if (items > 0) {
       ledger.count('pages');
       ledger.count('screenings', items);
     }
+    this.watchIds(exchange, items);
     this.watchObjects(exchange, items);
     watchToken(this.run, exchange);
     knowledge.served(exchange);
     knowledge.remember(exchange, client.requests);
+  }
+
+  /** The dataset still says what exists, and no longer what does not. */
+  private tellOutgrown({ client, last, later }: DatasetEnd & { readonly later: OrderedItem }): void {
+    const name = client === 'primary' ? 'dataset' : 'secondDataset';
+    const reason =
+      `the tenant of clients.${client} holds ${sayItem(later)}, after the last screening of its dataset, at ` +
+      `${sayInstant(last)}: it has grown since; export ${name} again`;
+    const ids: RequirementId[] = ['4.2-window'];
+    this.run.ledger.end({
+      title: reason,
+      ids,
+      state: 'untested',
+      reason,
+      unusable: true,
+      isSupplement: false,
+    });
   }
 
   /** An exchange that somebody else recorded; `except`: what a record cannot show. */
@@ -67,7 +90,9 @@ export class Watch {
       this.observers.filter(({ id }) => !except.has(id)),
       exchange,
     );
-    ledger.count('pages', orderedItems(exchange).length > 0 ? 1 : 0);
+    const items = orderedItems(exchange).length;
+    if (!except.has('2.3-id-stable')) this.watchIds(exchange, items);
+    ledger.count('pages', items > 0 ? 1 : 0);
     knowledge.remember(exchange);
   }
 
@@ -99,6 +124,30 @@ export class Watch {
       form !== undefined &&
       this.run.client.earned.has(formEncode(form))
     );
+  }
+
+  /** A testTime may be corrected: then the page that showed the old one shows it no longer, and this one comes again. */
+  private watchIds(exchange: Exchange, items: number): void {
+    if (items === 0) return;
+    const { client, knowledge, ledger } = this.run;
+    ledger.check('2.3-id-stable');
+    const moved = knowledge.idMoved(exchange);
+    if (!moved) return;
+    const { item, before, ...mismatch } = moved;
+    const isCorrected = async (): Promise<boolean> =>
+      before !== undefined &&
+      !shows(await client.send({ ...exchange.request, url: before.url }), { id: item.id, at: before.at }) &&
+      shows(await client.send(exchange.request), item) &&
+      knowledge.correct(exchange, item);
+    ledger.add({
+      id: '2.3-id-stable',
+      cause: 'observed',
+      mismatch,
+      exchange,
+      ...(before
+        ? { needsAgain: true, again: async () => ((await isCorrected()) ? undefined : mismatch) }
+        : { judge: (page) => knowledge.idMoved(page) }),
+    });
   }
 
   /** Asked again, both answers tell whether they still differ, or whether the screening was changed in between. */

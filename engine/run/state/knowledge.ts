@@ -5,6 +5,7 @@ import {
   DEFAULT_PAGE_SIZE,
   isOrdered,
   isPage,
+  namesTraversal,
   pageOf,
   parseQuery,
   type OrderedItem,
@@ -20,9 +21,18 @@ import {
 } from '../../client/json.ts';
 import { differs, type Judge, type Mismatch } from '../../checks/mismatch.ts';
 import { inWindow, sayItem, type OracleOf } from '../../checks/page.ts';
-import { formatInstant, instant, sameInstant, YEAR_10000, type Instant } from '../../data/instant.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  sameInstant,
+  YEAR_10000,
+  type Instant,
+} from '../../data/instant.ts';
 import { oncePer } from '../../data/recent.ts';
 import { Oracle } from '../../data/oracle.ts';
+import type { Screening } from '../../data/screening.ts';
+import type { ClientName } from '../../target/target.ts';
 
 const YEAR_1 = instant('0001-01-01T00:00:00Z').seconds;
 
@@ -34,7 +44,12 @@ interface Window {
 interface Shown {
   readonly at: Instant;
   readonly testTime: string;
+  /** The page that showed it first. */
+  readonly url: string;
 }
+
+/** Of so many screenings a testTime may be corrected in a run: more are ids that don't keep. */
+const CORRECTED_AT_MOST = 10;
 
 /** The items of a page whose place in the order is known; none where the answer is no page. */
 export const orderedItems = (exchange: Exchange): OrderedItem[] =>
@@ -51,6 +66,12 @@ interface Sighting {
   readonly exchange: Exchange;
 }
 
+export interface DatasetEnd {
+  readonly client: ClientName;
+  readonly ids: ReadonlySet<bigint>;
+  readonly last: Instant;
+}
+
 /** So many screenings of a tenant are known by what answers showed; of more, a walk is held against itself only. */
 const REMEMBERED = 50_000;
 /** So many pages are held against what is known in the end. */
@@ -59,10 +80,20 @@ const PAGES_KEPT = 10_000;
 export class Knowledge {
   private readonly sightings = new Map<string, Map<bigint, Sighting>>();
   private readonly recorded = new Map<string, Map<bigint, string>>();
+  private readonly corrected = new Set<bigint>();
+  private readonly unfinished = new Map<string, ReadonlySet<bigint>>();
+  /** The last screenings of datasets. */
+  private readonly ends = new Map<string, DatasetEnd>();
   private readonly oracles = new Map<string, Oracle>();
   private readonly shown = new Map<string, Map<bigint, Shown>>();
   /** Every page with items, in the order of the answers. */
   readonly pages: Exchange[] = [];
+
+  /** When the traversals began that a `next` names. */
+  private readonly traversals = new Map<string, number>();
+
+  /** A traversal has gone as far as any may, and did not end. */
+  unending = false;
 
   private deepestWalk = 0;
   private widest: Window | undefined;
@@ -72,6 +103,11 @@ export class Knowledge {
 
   set(tenantId: string, oracle: Oracle): void {
     this.oracles.set(tenantId.toLowerCase(), oracle);
+  }
+
+  /** Undefined where the `next` says nothing of its traversal: its page shows what is there when it is asked for. */
+  traversalSeqOf(next: string): number | undefined {
+    return this.traversals.get(next);
   }
 
   /** How far the run went: the numbers of a report's `coverage`. */
@@ -103,6 +139,10 @@ export class Knowledge {
    * `sent`: how many requests had gone out by then; only later ones must show it too.
    */
   remember(exchange: Exchange, sent = exchange.seq): void {
+    const { nextUrl } = isPage(exchange) ? pageOf(exchange) : {};
+    if (nextUrl !== undefined && namesTraversal(nextUrl)) {
+      this.traversals.set(nextUrl, exchange.request.traversalSeq ?? exchange.seq);
+    }
     const items = orderedItems(exchange);
     const parsed = parseQuery(exchange.request.url);
     if (items.length === 0 || !parsed) return;
@@ -112,7 +152,7 @@ export class Knowledge {
     const oracle = this.oracles.get(tenantId);
     for (const { id, at, testTime = '', tenantId: owner } of items) {
       if (shown.size >= REMEMBERED) break;
-      if (!shown.has(id)) shown.set(id, { at, testTime });
+      if (!shown.has(id)) shown.set(id, { at, testTime, url: exchange.request.url });
       if (!oracle || oracle.authoritative) continue;
       if (owner?.toLowerCase() === tenantId && inWindow(at, parsed, oracle)) {
         oracle.add({ id, at, testTime }, sent, exchange.request.url);
@@ -148,8 +188,35 @@ export class Knowledge {
   }
 
   /** The texts of a tenant's dataset, which may hold more than what the specification shows of a screening. */
-  record(tenantId: string, dataset: readonly { readonly id: bigint; readonly json: string }[]): void {
+  record(client: ClientName, tenantId: string, dataset: readonly Screening[]): void {
     this.recorded.set(tenantId.toLowerCase(), new Map(dataset.map(({ id, json }) => [id, json])));
+    const last = dataset
+      .map(({ testTime }) => instant(testTime))
+      .reduce<Instant | undefined>((a, b) => (a && compareInstants(a, b) > 0 ? a : b), undefined);
+    const ids = new Set(dataset.map(({ id }) => id));
+    if (last) this.ends.set(tenantId.toLowerCase(), { client, ids, last });
+  }
+
+  /**
+   * A screening that a page of its tenant and window shows after the last one of the dataset: it has arrived since, so
+   * the dataset no longer says what does not exist. Told once.
+   */
+  outgrown(exchange: Exchange): (DatasetEnd & { readonly later: OrderedItem }) | undefined {
+    const parsed = parseQuery(exchange.request.url);
+    const tenantId = parsed?.tenantId.toLowerCase() ?? '';
+    const [end, oracle] = [this.ends.get(tenantId), this.oracles.get(tenantId)];
+    if (!parsed || !end || !oracle) return undefined;
+    const later = orderedItems(exchange).find(
+      ({ id, at, tenantId: owner }) =>
+        compareInstants(at, end.last) > 0 &&
+        !end.ids.has(id) &&
+        owner?.toLowerCase() === tenantId &&
+        inWindow(at, parsed, oracle),
+    );
+    if (!later) return undefined;
+    this.ends.delete(tenantId);
+    oracle.outgrown();
+    return { ...end, later };
   }
 
   /** The further members of the dataset are shown, with its values (2.3-object-stable). */
@@ -172,27 +239,64 @@ export class Knowledge {
     return undefined;
   };
 
+  /** Screenings of a tenant that are not completed: the API returns completed ones only (section 3). */
+  recordUnfinished(tenantId: string, screenings: readonly Screening[]): void {
+    const owned = screenings.filter((one) => one.tenantId.toLowerCase() === tenantId.toLowerCase());
+    this.unfinished.set(tenantId.toLowerCase(), new Set(owned.map(({ id }) => id)));
+  }
+
+  readonly notUnfinished: Judge = (exchange) => {
+    const unfinished = this.unfinished.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
+    const shown = unfinished && orderedItems(exchange).find(({ id }) => unfinished.has(id));
+    return (
+      shown &&
+      differs('completed screenings only', `${sayItem(shown)}, which the target file names as unfinished`)
+    );
+  };
+
   hasRecorded(exchange: Exchange): boolean {
     const tenantId = parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '';
     return (this.recorded.get(tenantId)?.size ?? 0) > 0 && orderedItems(exchange).length > 0;
   }
 
-  /** One screening keeps its id, and no two share one (2.3-id-stable). */
-  readonly idMoved: Judge = (exchange) => {
-    const before = this.shown.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
+  /**
+   * One screening keeps its id, and no two share one (2.3-id-stable). `before`: where an earlier answer showed the id, and
+   * this one shows it at another instant.
+   */
+  idMoved(
+    exchange: Exchange,
+  ): (Mismatch & { readonly item: OrderedItem; readonly before?: Shown }) | undefined {
+    const earlier = this.shown.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
     const here = new Map<bigint, Shown>();
     for (const item of orderedItems(exchange)) {
-      const other = before?.get(item.id) ?? here.get(item.id);
+      const before = earlier?.get(item.id);
+      const other = before ?? here.get(item.id);
       if (other && !sameInstant(other.at, item.at)) {
-        return differs(
-          `id ${item.id} for one screening only, the one at ${other.testTime}`,
-          `${sayItem(item)}: another screening, or another id than before`,
-        );
+        return {
+          ...differs(
+            `id ${item.id} for one screening only, the one at ${other.testTime}`,
+            `${sayItem(item)}: another screening, or another id than before`,
+          ),
+          item,
+          ...(before ? { before } : {}),
+        };
       }
-      here.set(item.id, { at: item.at, testTime: item.testTime! });
+      here.set(item.id, { at: item.at, testTime: item.testTime!, url: exchange.request.url });
     }
     return undefined;
-  };
+  }
+
+  /** The testTime of a screening was corrected: no answer shows it where it was. False where too many were. */
+  correct(exchange: Exchange, { id, at, testTime = '' }: OrderedItem): boolean {
+    this.corrected.add(id);
+    if (this.corrected.size > CORRECTED_AT_MOST) return false;
+    const tenantId = parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '';
+    const { url } = exchange.request;
+    this.shown.get(tenantId)?.set(id, { at, testTime, url });
+    const oracle = this.oracles.get(tenantId);
+    if (oracle?.authoritative === false) oracle.move({ id, at, testTime }, exchange.seq, url);
+    return true;
+  }
 }
 
 /** Equal for equal screenings; the case of a UUID means nothing. */

@@ -12,6 +12,7 @@ import { pictureOfWalk } from '../../checks/walk-picture.ts';
 import { descent, inWindow, sayItem } from '../../checks/page.ts';
 import { amongThese, returnedAs } from '../../checks/returned-as.ts';
 import { Untested } from '../../errors.ts';
+import { shows } from '../attribution/confirmation.ts';
 
 /** complete: the last page had no next · stuck: next can't be followed to the end · cut: the caller wanted no more. */
 export type WalkEnd = 'complete' | 'stuck' | 'cut';
@@ -34,6 +35,14 @@ export interface WalkOptions extends PageOptions {
 }
 
 const PAGES_AT_MOST = 1_000;
+/** The same once a traversal has gone that far without an end: a target whose `next` never ends shows nothing more. */
+const PAGES_ONCE_UNENDING = 50;
+
+/** How far a traversal may go at most that began and has come to so many pages. */
+export function pagesAtMost({ knowledge }: Kit, pages: number): number {
+  if (pages >= PAGES_AT_MOST) knowledge.unending = true;
+  return knowledge.unending ? PAGES_ONCE_UNENDING : PAGES_AT_MOST;
+}
 /** Empty pages in a row after which a walk is taken for endless: servers that look through time in slices have many. */
 const EMPTY_IN_A_ROW = 200;
 
@@ -48,7 +57,7 @@ export async function walkOn(
   kit: Kit,
   query: PageQuery,
   first: Exchange,
-  { client = 'primary', maxPages = PAGES_AT_MOST, enough = Infinity }: WalkOptions = {},
+  { client = 'primary', maxPages = Infinity, enough = Infinity }: WalkOptions = {},
 ): Promise<Walk> {
   const exchanges = [first];
   const urls = new Set([first.request.url]);
@@ -79,7 +88,11 @@ export async function walkOn(
       return ended('stuck', `page ${exchanges.length} leads back to a page before it`);
     empty = page.items?.length ? 0 : empty + 1;
     if (empty >= EMPTY_IN_A_ROW) return ended('stuck', `${empty} empty pages in a row, each with next`);
-    if (exchanges.length >= maxPages || course.ids.size >= enough) return ended('cut');
+    if (
+      exchanges.length >= Math.min(maxPages, pagesAtMost(kit, exchanges.length)) ||
+      course.ids.size >= enough
+    )
+      return ended('cut');
     urls.add(page.nextUrl);
     const exchange = await kit.follow(page.nextUrl, client);
     if (exchange.transportError) throw new Untested(`a walk broke off: ${exchange.transportError.message}`);
@@ -234,15 +247,16 @@ export async function areErased(
 ): Promise<boolean> {
   if ((await kit.oracle(client)).authoritative) return false;
   const pages = new Map<string, Exchange>();
-  for (const { id, witness } of lost) {
+  for (const item of lost) {
+    const { witness } = item;
     if (witness === undefined) return false;
     if (!pages.has(witness)) {
       if (pages.size >= WITNESSES_AT_MOST) return false;
       const request = kit.request('', '', { kind: 'client', client });
       pages.set(witness, await kit.send({ ...request, url: witness }));
     }
-    const { items } = pageOf(pages.get(witness)!);
-    if (!items || items.some((item) => item.id === id)) return false;
+    const page = pages.get(witness)!;
+    if (!pageOf(page).items || shows(page, item)) return false;
   }
   return lost.length > 0;
 }

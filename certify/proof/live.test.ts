@@ -1,0 +1,36 @@
+/** Tenants that change while a run lasts are conformant, with everything that can be told of them and with next to nothing. */
+import { expect } from '@playwright/test';
+import { test } from '../../reference-server/faults/testing.ts';
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import { SEED } from '../../fixtures/own-tests/seeded.ts';
+import { startServer } from '../../reference-server/run/start.ts';
+import { LIVE } from '../../reference-server/variants/live.ts';
+import { certify } from '../certify.ts';
+import { targetFor } from './faults.ts';
+import { certifyVariant, blamesOf } from './variants.ts';
+
+test.describe.configure({ mode: 'parallel' });
+
+for (const variant of LIVE) {
+  for (const mode of ['full', 'bare'] as const) {
+    const title = `${variant.name}, ${mode}`;
+    test(title, byTurns(title), async ({ small: { database, provisioned } }) => {
+      const report = await certifyVariant(database, provisioned, variant, mode, { seed: SEED, fills: true });
+      expect(blamesOf(report)).toEqual([]);
+    });
+  }
+}
+
+test(
+  'two runs with the same clients and seed at the same time',
+  FULL,
+  async ({ small: { database, provisioned } }) => {
+    await using server = await startServer(database, provisioned);
+    const target = {
+      ...(await targetFor(server, 'full')),
+      ingest: (lines: readonly string[]) => server.ingest(lines),
+    };
+    const reports = await Promise.all([1, 2].map(() => certify({ ...target }, { seed: SEED })));
+    expect(reports.map(blamesOf)).toEqual([[], []]);
+  },
+);

@@ -1,0 +1,137 @@
+/** Tenants whose screenings come and go while a run lasts, and tenants that earlier or other runs have filled. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { GENERATED_WINDOW } from '../../fixtures/dataset/generator.ts';
+import { formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
+import type { Target } from '../../engine/target/target.ts';
+import { nextUrls, queryOf, storedPages } from '../run/alter.ts';
+import { merged, retimed, screening, withFurther } from '../faults/rows.ts';
+import type { ServiceRequest } from '../http/http.ts';
+import type { PageQuery, StoredScreening } from '../parts.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { TENANTS } from '../run/provisioning.ts';
+import type { Variant } from './variant.ts';
+
+const EPOCH = instant('1970-01-01T00:00:00Z');
+const FIRST_ID = 8_000_000_000_000n;
+
+/** When the screening that arrives at a moment was performed. */
+type Performed = (arrivedMs: number, index: number) => Instant;
+const justNow: Performed = (arrivedMs) => shift(EPOCH, BigInt(arrivedMs), 3);
+/** Devices that were offline deliver late: anywhere among what is there, and often in the middle of it. */
+const MICROS_A_DAY = 86_400n * 1_000_000n;
+const longAgo: Performed = (_, index) => {
+  const [start, days] = index % 2 === 0 ? ['2024-06-15T00:00:00Z', 1n] : [GENERATED_WINDOW.from, 365n];
+  return shift(instant(start), (BigInt(index + 1) * 7_919_000_003n) % (days * MICROS_A_DAY), 6);
+};
+
+const arrivals = (everyMs: number, performed: Performed) => () => {
+  const since = Date.now() - everyMs / 2;
+  return ({ tenantId }: PageQuery, untilMs = Date.now()): StoredScreening[] =>
+    tenantId === TENANTS.scratch
+      ? []
+      : Array.from({ length: Math.floor((untilMs - since) / everyMs) }, (_, index) =>
+          screening(tenantId, FIRST_ID + BigInt(index), performed(since + (index + 1) * everyMs, index)),
+        );
+};
+
+/** Nobody can have the dataset of a tenant that changes, nor a capture of all its events. */
+const undatasetted = (target: Target): Target => ({
+  ...target,
+  dataset: undefined,
+  secondDataset: undefined,
+  events: undefined,
+  window: undefined,
+});
+
+const live = (name: string, server: ServerOptions): Variant => ({ name, server, target: undatasetted });
+
+/** A cursor that names the moment of its first page: later pages show what was there by then. */
+function snapshots(everyMs: number): ServerOptions {
+  const current = new AsyncLocalStorage<number>();
+  const known = (request: ServiceRequest): number => Number(queryOf(request).get('as_of') ?? Date.now());
+  const stored = storedPages(() => {
+    const arrived = arrivals(everyMs, longAgo)();
+    return async (query, ask) => merged(query, ask, arrived(query, current.getStore()), () => false);
+  });
+  const named = nextUrls((next) => {
+    next.searchParams.set('as_of', String(current.getStore()));
+    return next;
+  });
+  return {
+    ...stored,
+    wrapHandler: (handler) => {
+      const inner = named.wrapHandler!(handler);
+      return (request) => current.run(known(request), () => inner(request));
+    },
+  };
+}
+
+/** Of so many screenings one, each second: by its id, so that every answer agrees. */
+const ONE_IN = 400n;
+const ERASED_AT_MOST = 200;
+
+/** A screening here and there is erased, as people ask for it. */
+function erasing(): ServerOptions {
+  return storedPages(() => {
+    const since = Date.now();
+    return async (query, ask) => {
+      const { pageSize } = query;
+      const { items, more } = await ask({ ...query, pageSize: pageSize + ERASED_AT_MOST });
+      const seconds = BigInt(Math.floor((Date.now() - since) / 1000));
+      const left = items.filter(({ id }) => id % ONE_IN >= seconds);
+      return { items: left.slice(0, pageSize), more: more || left.length > pageSize };
+    };
+  });
+}
+
+const CORRECTED_AFTER_MS = 1_500;
+
+/** The clock of a device was wrong: one screening gets another testTime, once. */
+function correcting(): ServerOptions {
+  return storedPages(() => {
+    const since = Date.now();
+    let corrected: StoredScreening | undefined;
+    return async (query, ask) => {
+      if (query.tenantId !== TENANTS.primary || Date.now() - since < CORRECTED_AFTER_MS) return ask(query);
+      if (!corrected) {
+        const [from, to] = [GENERATED_WINDOW.from, GENERATED_WINDOW.to].map(instant);
+        const { items } = await ask({ tenantId: query.tenantId, from: from!, to: to!, pageSize: 100 });
+        const item = items.at(-1)!;
+        corrected = retimed(item, formatInstant(shift(instant(item.testTime), 4_711n, 0)));
+      }
+      const { id } = corrected;
+      return merged(query, ask, [corrected], (item) => item.id === id);
+    };
+  });
+}
+
+const DAYS_OF_A_STRETCH = 3n;
+const DAY = 86_400n;
+const DAYS = 84_000n;
+const KEPT_SINCE = instant('1971-01-01T00:00:00Z');
+
+/** What nightly runs have stored over the years, in half of all the days that there are. */
+const keptScratch = withFurther(() => ({ tenantId, from, to, pageSize }) => {
+  if (tenantId !== TENANTS.scratch) return [];
+  const dayOf = (at: Instant): bigint => (at.seconds - KEPT_SINCE.seconds) / DAY;
+  const old: StoredScreening[] = [];
+  const [first, last] = [dayOf(from), dayOf(to)];
+  for (let day = first > 0n ? first : 0n; day <= last && day < DAYS && old.length <= pageSize; day++) {
+    if ((day / DAYS_OF_A_STRETCH) % 2n === 0n) continue;
+    old.push(screening(tenantId, FIRST_ID + day, shift(KEPT_SINCE, day * DAY + 1_800n, 0)));
+  }
+  return old;
+});
+
+export const LIVE: readonly Variant[] = [
+  live('a screening of the present moment arrives every 150 ms', withFurther(arrivals(150, justNow))),
+  ...[1, 4, 30].map((s) =>
+    live(`a screening of the present moment arrives every ${s} s`, withFurther(arrivals(s * 1_000, justNow))),
+  ),
+  live('a screening arrives late every 50 ms', withFurther(arrivals(50, longAgo))),
+  live('a screening arrives late every 2 s', withFurther(arrivals(2_000, longAgo))),
+  live('a traversal shows what was there when it began, while screenings arrive late', snapshots(50)),
+  live('the testTime of a screening is corrected once', correcting()),
+  live('screenings are erased all the while', erasing()),
+  { name: 'a scratch tenant that earlier runs have filled by half', server: keptScratch },
+];
