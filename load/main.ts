@@ -51,7 +51,7 @@ for (const [name, { about, flags }] of Object.entries(SCENARIOS)) {
 program
   .command('plan')
   .description('requests, utilisation, waiting, replicas and cost for tenants and their habits')
-  .requiredOption('--from <file>', 'a load-capacity.json')
+  .requiredOption('--from <file>', 'a load-tenants.json or a load-capacity.json')
   .requiredOption('--tenants <n>', 'tenants that poll', whole)
   .requiredOption('--poll <time>', 'how often each polls, such as 60s', duration)
   .requiredOption('--screenings-per-day <n>', 'of each tenant', above0)
@@ -59,6 +59,10 @@ program
   .option('--page-size <n>', 'items a page', pageSize, 100)
   .option('--token-lifetime <time>', 'of access tokens', duration, 3600)
   .option('--token-from <file>', 'a load-token.json: what a token call costs; default as much as a page')
+  .option('--poll-from <file>', 'a load-poll.json: what a poll costs, beside a load-capacity.json')
+  .option('--history <years>', 'of screenings that are kept and that a back-fill reads', above0, 5)
+  .option('--item-bytes <n>', 'octets of a screening in a page', above0, 250)
+  .option('--row-bytes <n>', 'octets of a screening in the database, with its indexes', above0, 300)
   .option('--measured-replicas <n>', 'that carried the capacity together', whole, 1)
   .option('--utilisation <share>', 'of a replica at the peak', share, 0.7)
   .option('--peak-factor <n>', "the busiest hour's screenings against the mean", above0, 1)
@@ -66,7 +70,7 @@ program
   .option('--spare <n>', 'replicas that may fail', from0, 1)
   .option('--outage <time>', 'that has to be caught up with', duration, 3600)
   .option('--growth <share>', 'of tenants a year, such as 0.3', from0, 0)
-  .option('--cost-per-replica <n>', 'in any currency, for any time', above0)
+  .option('--cost-per-replica <n>', 'in any currency, a month', above0)
   .option('--html <file>', 'the page with the picture', 'reports/load-plan.html')
   .option('--json', 'as JSON')
   .action(async (flags) => {

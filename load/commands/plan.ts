@@ -4,12 +4,16 @@ import { dirname } from 'node:path';
 import { median } from '../estimate/numbers.ts';
 import { planHtml } from '../plan/html.ts';
 import { plan, type Measured } from '../plan/plan.ts';
-import { EXIT, type CapacityFigure, type LoadResult } from '../result.ts';
+import { EXIT, type CapacityFigure, type LoadResult, type TenantsFigure } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
 
 export interface PlanFlags {
   readonly from: string;
   readonly tokenFrom?: string;
+  readonly pollFrom?: string;
+  readonly history: number;
+  readonly itemBytes: number;
+  readonly rowBytes: number;
   readonly measuredReplicas: number;
   readonly tenants: number;
   readonly poll: number;
@@ -33,8 +37,8 @@ export interface PlanFlags {
  * not confirmed, or the answers were wrong. Throws UsageError.
  */
 export async function planCommand(flags: PlanFlags): Promise<number> {
-  const result = await readResult(flags.from, 'capacity');
-  const figure = result.capacity;
+  const result = await readResult(flags.from, 'capacity', 'tenants');
+  const figure = result.capacity ?? result.tenants?.alone;
   if (!figure || result.void !== false) {
     throw new UsageError(
       `${flags.from}: holds no capacity${result.void ? ` (the run was void: ${result.void})` : ''}`,
@@ -47,12 +51,32 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
   const spreadSeconds = flags.pollSpread ?? flags.poll;
   if (spreadSeconds > flags.poll) throw new UsageError('--poll-spread is a part of --poll');
   if (flags.retries >= 1) throw new UsageError('--retries is a share below 1');
-  const tokenPrice = flags.tokenFrom === undefined ? 1 : await tokenPriceOf(flags.tokenFrom, figure);
-  const { tenants, screeningsPerDay, pageSize, peakFactor, retries } = flags;
-  const habits = { tenants, screeningsPerDay, pageSize, peakFactor, retries, tokenPrice, spreadSeconds };
+  const measured = result.tenants
+    ? measuredByTenants(result, result.tenants, flags.measuredReplicas)
+    : measuredBy(result, result.capacity!, flags.measuredReplicas);
+  const pollMs = flags.pollFrom === undefined ? undefined : await medianOf(flags.pollFrom, 'poll');
+  const pageMs = result.capacity ? quietMs(result.capacity) : result.tenants!.alone.pollMs;
+  const tokenPrice =
+    flags.tokenFrom === undefined ? 1 : (await medianOf(flags.tokenFrom, 'token')) / (pollMs ?? pageMs);
+  const { tenants, screeningsPerDay, pageSize, peakFactor, retries, itemBytes, rowBytes } = flags;
+  const habits = { tenants, screeningsPerDay, pageSize, peakFactor, retries, itemBytes, rowBytes };
+  // Polls find few screenings: a capacity of full pages is one of more polls, by as much as they are cheaper.
+  const cheaper = pollMs === undefined ? 1 : pageMs / pollMs;
   const planned = plan(
-    measuredBy(result, figure, flags.measuredReplicas),
-    { ...habits, pollSeconds: flags.poll, tokenLifetimeSeconds: flags.tokenLifetime },
+    {
+      ...measured,
+      perSecond: measured.perSecond * cheaper,
+      saturation: measured.saturation * cheaper,
+      ...(pollMs === undefined ? {} : { backfillWork: ((1000 / measured.pageSize) * pageMs) / pollMs }),
+    },
+    {
+      ...habits,
+      tokenPrice,
+      spreadSeconds,
+      pollSeconds: flags.poll,
+      tokenLifetimeSeconds: flags.tokenLifetime,
+      historyDays: flags.history * 365,
+    },
     {
       utilisation: flags.utilisation,
       spare: flags.spare,
@@ -66,6 +90,11 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     ...planned.warnings,
     ...(flags.tokenFrom === undefined
       ? ['a token call is taken to cost as much as a page: measure it, and give --token-from']
+      : []),
+    ...(result.capacity && pollMs === undefined
+      ? [
+          'a poll is taken to cost as much as a full page: measure it, and give --poll-from, or plan from `tenants`',
+        ]
       : []),
   ];
   console.log(
@@ -85,7 +114,7 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
 }
 
 /** Why the figure is none to plan by. */
-function doubts(result: LoadResult, figure: CapacityFigure): string[] {
+function doubts(result: LoadResult, figure: { confirmed: boolean; unconfirmed?: string }): string[] {
   return [
     ...(figure.confirmed ? [] : [`the capacity was not confirmed (${figure.unconfirmed}): so is the plan`]),
     ...(result.conformant
@@ -136,21 +165,50 @@ function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number
   };
 }
 
-/** What a token call takes, in pages that nothing waits for. */
-async function tokenPriceOf(file: string, figure: CapacityFigure): Promise<number> {
-  const { tables } = await readResult(file, 'token');
-  const tokenMs = median((tables?.['time'] ?? []).map((row) => Number(row['p50Ms'])));
-  const pageMs = [...figure.steps].sort((a, b) => a.offered - b.offered)[0]?.p50Ms ?? NaN;
-  if (!(tokenMs > 0) || !(pageMs > 0)) throw new UsageError(`${file}: holds no latencies of token calls`);
-  return tokenMs / pageMs;
+/** Polls of tenants, as they were measured: their pages are what is counted. */
+function measuredByTenants(
+  result: LoadResult,
+  { alone, beside, pollSeconds, slo }: TenantsFigure,
+  replicas: number,
+): Measured {
+  const perSecond = (alone.interval[0] / pollSeconds) * alone.pagesPerPoll;
+  const pageMs = alone.pollMs / alone.pagesPerPoll;
+  const saturation = perSecond / OF_SATURATION;
+  return {
+    perSecond,
+    limitedBy: alone.limitedBy,
+    server:
+      alone.limitedBy === 'saturation' ? 'capacity' : alone.limitedBy === 'quota' ? 'quota' : 'at-least',
+    saturation,
+    workers: Math.max(1, Math.round((saturation * pageMs) / 1000)),
+    pageSize: result.pageSize,
+    p99Ms: slo.p99Ms,
+    replicas,
+    ...(beside?.backfillPageMs ? { backfillWork: beside.backfillPageMs.p50 / pageMs } : {}),
+  };
 }
 
-async function readResult(file: string, scenario: string): Promise<LoadResult> {
+/** A queue keeps its p99 up to about this part of what it can answer. */
+const OF_SATURATION = 0.95;
+
+/** What a page takes where nothing waits. */
+const quietMs = (figure: CapacityFigure): number =>
+  [...figure.steps].sort((a, b) => a.offered - b.offered)[0]?.p50Ms ?? NaN;
+
+/** The median latency of a run of open arrivals. Throws UsageError. */
+async function medianOf(file: string, scenario: string): Promise<number> {
+  const { tables } = await readResult(file, scenario);
+  const ms = median((tables?.['time'] ?? []).map((row) => Number(row['p50Ms'])));
+  if (!(ms > 0)) throw new UsageError(`${file}: holds no latencies`);
+  return ms;
+}
+
+async function readResult(file: string, ...scenarios: string[]): Promise<LoadResult> {
   try {
     const result = JSON.parse(await readFile(file, 'utf8')) as LoadResult;
-    if (result?.scenario !== scenario) throw new Error();
+    if (!scenarios.includes(result?.scenario)) throw new Error();
     return result;
   } catch {
-    throw new UsageError(`${file}: no result of \`npm run load -- ${scenario}\``);
+    throw new UsageError(`${file}: no result of \`npm run load -- ${scenarios.join(' or ')}\``);
   }
 }

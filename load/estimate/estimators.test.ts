@@ -8,7 +8,7 @@ import { createLimiter, LIMITER_KINDS, type LimiterSettings } from './limiter-mo
 import { type Probed } from './limiter-probe.ts';
 import { probeVirtually } from '../zoo/probe.ts';
 import { mergeParts } from './merge.ts';
-import { simulate, WorkQueue } from '../zoo/queue.ts';
+import { simulate, WorkQueue } from '../plan/queue.ts';
 import { judgeStep, saturation } from './step.ts';
 
 const SLO = { p99Ms: 500, errorRate: 0.001 };

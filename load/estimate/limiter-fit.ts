@@ -11,6 +11,7 @@ import { windowsBetween } from './limiter-interval.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
 import { quotaOf } from './quota.ts';
+import type { Sample } from './step.ts';
 import { shaperOf, type Shaper } from './shaper.ts';
 
 export interface LimiterFinding {
@@ -27,6 +28,8 @@ export interface LimiterFinding {
   /** Without any model: admitted from rest before the first 429, within how many seconds; admitted in the long run. */
   readonly fromRest?: { readonly admitted: number; readonly seconds: number };
   readonly longRunPerSecond?: number;
+  /** What RateLimit headers say. */
+  readonly declared?: NonNullable<Sample['policy']>;
   /** It holds requests back to an even pace: it delays them, before it refuses any, if it ever does. */
   readonly shaper?: Shaper;
   /** It counts no requests in time: so many at once are let through, and the next one is refused. */

@@ -85,21 +85,35 @@ export async function searchQuota(
     ...(settled
       ? {}
       : {
-          unconfirmed: `${quota.releases} of the quota's releases were seen: its window is longer than the run`,
+          unconfirmed: `${quota.releases} of the quota's releases were seen: its window is longer than the run${restWords(declaredBy(samples))}`,
         }),
   };
 }
 
+const restWords = (policy: Sample['policy']): string =>
+  policy
+    ? ` (its headers declare ${policy.limit} requests, given anew after ${policy.windowSeconds} s at least)`
+    : '';
+
 /** Lets through evenly, as far as can be seen. */
 const paced = (quota: Quota): boolean => quota.settled && quota.windowSeconds === undefined;
 
-const declaredBy = (samples: readonly Sample[]): Sample['policy'] =>
-  samples.findLast(({ policy }) => policy !== undefined)?.policy;
+/** The window that headers declare; where they tell what is left of it, the longest rest that was seen. */
+export function declaredBy(samples: readonly Pick<Sample, 'policy'>[]): Sample['policy'] {
+  const policies = samples.flatMap(({ policy }) => policy ?? []);
+  return (
+    policies.findLast(({ atLeast }) => !atLeast) ??
+    policies.reduce<Sample['policy']>(
+      (longest, one) => (longest && longest.windowSeconds >= one.windowSeconds ? longest : one),
+      undefined,
+    )
+  );
+}
 
 /** What the headers declare, where nothing that was seen contradicts it: waits and counts that are too great. */
 function declared(all: readonly Sample[], run: readonly Sample[], seconds: number): Quota | undefined {
   const policy = declaredBy(all);
-  if (!policy) return undefined;
+  if (!policy || policy.atLeast) return undefined;
   const { limit, windowSeconds } = policy;
   const longestWait = all.reduce((longest, one) => Math.max(longest, one.retryAfterSeconds ?? 0), 0);
   const passed = run.filter(({ status }) => status === 200).length;

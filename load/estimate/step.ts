@@ -13,8 +13,9 @@ export interface Sample {
   readonly status: number;
   /** Of a 429, where it said so. */
   readonly retryAfterSeconds?: number | undefined;
-  /** What RateLimit headers of a 429 declare. */
-  readonly policy?: { readonly limit: number; readonly windowSeconds: number } | undefined;
+  /** What RateLimit headers declare. */
+  readonly policy?:
+    { readonly limit: number; readonly windowSeconds: number; readonly atLeast?: true } | undefined;
   /** Where no answer came because no connection was had, or it was cut. */
   readonly refusedConnection?: boolean | undefined;
 }

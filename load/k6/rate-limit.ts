@@ -120,7 +120,7 @@ function until(atMs: number): Promise<void> {
 
 function tell(sent: Sent, sentMs: number, client = 0): void {
   if (!config.records) return;
-  const { status, retryAfterSeconds } = sent;
+  const { status, retryAfterSeconds, policy } = sent;
   write({
     kind: 'answer',
     client,
@@ -128,6 +128,7 @@ function tell(sent: Sent, sentMs: number, client = 0): void {
     rttMs: Math.round(sent.serviceMs * 100) / 100,
     status,
     retryAfterSeconds,
+    policy,
   });
 }
 

@@ -15,6 +15,10 @@ export interface Habits {
   readonly peakFactor: number;
   /** Share of the requests that are asked again. */
   readonly retries: number;
+  /** Of each tenant's screenings, in days; and the octets of one in a page, and of one with its indexes in a database. */
+  readonly historyDays: number;
+  readonly itemBytes: number;
+  readonly rowBytes: number;
 }
 
 export const SECONDS_A_DAY = 86_400;
@@ -34,23 +38,24 @@ export function demandOf(habits: Habits) {
   const usable = lifetime - Math.min(MARGIN_SECONDS, lifetime / 4);
   // A token is renewed at a poll: at the first one after it has to be.
   const renewal = Math.ceil(usable / pollSeconds) * pollSeconds;
-  const tokensAPoll = (pollSeconds / renewal) * tokenPrice;
+  const tokensPerPoll = pollSeconds / renewal;
+  const tokensAPoll = tokensPerPoll * tokenPrice;
   const rate = (pages: number): number => (polls * (pages + tokensAPoll)) / (1 - retries);
-  const [requests, peak, offPeak] = [rate(mean.mean), rate(atPeak.mean), rate(offPeakPages.mean)];
+  const [requests, peak, offPeak] = [rate(mean), rate(atPeak), rate(offPeakPages)];
   return {
     mean,
     atPeak,
     screeningsAtPeak,
-    peakWork: atPeak.mean + tokensAPoll,
+    tokensPerPoll,
     requests,
     peak,
     offPeak,
     steps: [
       `polls: ${tenants} tenants / ${pollSeconds} s = ${show(polls)}/s, at any hour`,
       `screenings a poll: ${screeningsPerDay} a day × ${pollSeconds} s / 86400 s = ${show(screenings)}; at the peak × ${peakFactor} = ${show(screeningsAtPeak)}`,
-      `pages a poll: mean of max(1, ⌈N / ${pageSize}⌉) for Poisson N = ${show(mean.mean)}; at the peak ${show(atPeak.mean)}`,
+      `pages a poll: mean of max(1, ⌈N / ${pageSize}⌉) for Poisson N = ${show(mean)}; at the peak ${show(atPeak)}`,
       `tokens: one a tenant every ${show(renewal)} s, worth ${show(tokenPrice)} pages each = ${show(tokensAPoll)} a poll`,
-      `requests: ${show(polls)}/s × (${show(mean.mean)} + ${show(tokensAPoll)}) / (1 − ${retries} asked again) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
+      `requests: ${show(polls)}/s × (${show(mean)} + ${show(tokensAPoll)}) / (1 − ${retries} asked again) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
     ],
   };
 }

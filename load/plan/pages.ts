@@ -1,25 +1,15 @@
 /** Pages a poll takes: a poll finds a Poisson number of screenings, and asks one page even where it finds none. */
 
-export interface Pages {
-  readonly mean: number;
-  /** Of the squares: a poll of many pages is a burst of its own. */
-  readonly meanSquare: number;
-}
-
 /** Of max(1, ⌈N / pageSize⌉) for N screenings of the given mean, arriving independently of one another. */
-export function pagesOfPoll(meanScreenings: number, pageSize: number): Pages {
+export function pagesOfPoll(meanScreenings: number, pageSize: number): number {
   // Beyond so many pages the last one is half full in the mean.
-  if (meanScreenings > 50 * pageSize && meanScreenings > 1000) {
-    const mean = meanScreenings / pageSize + 0.5;
-    return { mean, meanSquare: mean ** 2 + meanScreenings / pageSize ** 2 };
-  }
-  let [mean, meanSquare] = [1, 1];
+  if (meanScreenings > 50 * pageSize && meanScreenings > 1000) return meanScreenings / pageSize + 0.5;
+  let mean = 1;
   // Sums of how likely there are more than so many pages, beyond the first.
   for (let page = 1; ; page += 1) {
     const more = 1 - poissonAtMost(page * pageSize, meanScreenings);
     mean += more;
-    meanSquare += (2 * page + 1) * more;
-    if (more < 1e-9 && page * pageSize > meanScreenings) return { mean, meanSquare };
+    if (more < 1e-9 && page * pageSize > meanScreenings) return mean;
   }
 }
 

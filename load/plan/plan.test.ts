@@ -1,10 +1,8 @@
-/** The plan against a discrete simulation of the same tenants: utilisation within 10 %, p99 within 25 %. */
+/** The arithmetic of a plan, and its simulation of tenants against what is known of queues. */
 import { expect, test } from '@playwright/test';
-import { quantile } from '../estimate/numbers.ts';
-import { WorkQueue } from '../zoo/queue.ts';
-import { exponential, randomSource } from '../k6/lib/random.ts';
 import type { Habits } from './demand.ts';
 import { plan, type Measured } from './plan.ts';
+import { simulatePolls } from './simulate.ts';
 
 const MEASURED: Measured = {
   perSecond: 95,
@@ -26,76 +24,54 @@ const HABITS: Habits = {
   tokenPrice: 0,
   peakFactor: 1,
   retries: 0,
+  historyDays: 1825,
+  itemBytes: 250,
+  rowBytes: 300,
 };
 const POLICY = { utilisation: 0.7, spare: 1, outageSeconds: 3600, growth: 0 };
 const planned = (habits: Partial<Habits> = {}, measured: Partial<Measured> = {}, policy = {}) =>
   plan({ ...MEASURED, ...measured }, { ...HABITS, ...habits }, { ...POLICY, ...policy });
 
-/** Each tenant polls once an interval at a moment of its spread, finds what came meanwhile, and asks page after page. */
-function simulateTenants(habits: Habits, { workers, saturation }: Measured) {
-  const random = randomSource(7);
-  const queue = new WorkQueue(workers);
-  const intervals = Math.ceil(30_000 / habits.tenants);
-  const screenings = (habits.screeningsPerDay * habits.peakFactor * habits.pollSeconds) / 86_400;
-  const asked: { atMs: number; pages: number }[] = [];
-  for (let interval = 0; interval < intervals; interval += 1) {
-    for (let tenant = 0; tenant < habits.tenants; tenant += 1) {
-      let found = 0;
-      for (let at = exponential(random, 1); at < screenings; at += exponential(random, 1)) found += 1;
-      const atMs = (interval * habits.pollSeconds + random() * habits.spreadSeconds) * 1000;
-      asked.push({ atMs, pages: Math.max(1, Math.ceil(found / habits.pageSize)) });
-    }
-  }
-  asked.sort((a, b) => b.atMs - a.atMs);
-  const latencies: number[] = [];
-  let busyMs = 0;
-  for (let one = asked.pop(); one; one = asked.pop()) {
-    const workMs = exponential(random, (workers * 1000) / saturation);
-    const doneMs = queue.finishAt(one.atMs, workMs);
-    busyMs += workMs;
-    latencies.push(doneMs - one.atMs);
-    if (one.pages === 1) continue;
-    let place = asked.length;
-    while (place > 0 && asked[place - 1]!.atMs < doneMs) place -= 1;
-    asked.splice(place, 0, { atMs: doneMs, pages: one.pages - 1 });
-  }
-  return {
-    p99Seconds:
-      quantile(
-        latencies.sort((a, b) => a - b),
-        0.99,
-      ) / 1000,
-    busy: busyMs / workers / (intervals * habits.pollSeconds * 1000),
+test('waits of independent polls are those of a queue, and pages of a poll wait for one another', () => {
+  const polls = {
+    tenants: 4800,
+    pollSeconds: 60,
+    spreadSeconds: 60,
+    screenings: 0,
+    pageSize: 100,
+    tokensPerPoll: 0,
+    tokenPrice: 0,
   };
-}
+  // M/M/1 at 80 of 100 a second: an exponential of mean 1 / 20 s.
+  const waits = simulatePolls({ perSecond: 100, workers: 1 }, polls);
+  expect(waits.quantile(0.5)).toBeCloseTo(Math.log(2) / 20, 2);
+  expect(Math.abs(waits.quantile(0.99) / (Math.log(100) / 20) - 1)).toBeLessThan(0.25);
+  expect(simulatePolls({ perSecond: 79, workers: 1 }, polls).quantile(0.5)).toBe(Infinity);
+  // Everybody at once: a hundredth of them waits for nearly all others.
+  const together = simulatePolls(
+    { perSecond: 100, workers: 1 },
+    { ...polls, tenants: 200, spreadSeconds: 0.01 },
+  );
+  expect(Math.abs(together.quantile(0.99) / 1.98 - 1)).toBeLessThan(0.25);
+  // A back-fill uses what polls leave, and they wait for its page.
+  const beside = simulatePolls(
+    { perSecond: 100, workers: 1 },
+    { ...polls, tenants: 600, backfills: 1, backfillWork: 10 },
+  );
+  expect(beside.backfilled).toBeGreaterThan(5);
+  expect(beside.backfilled).toBeLessThan(10);
+  expect(beside.quantile(0.99)).toBeGreaterThan(0.1);
+});
 
-const CASES: readonly [name: string, habits: Partial<Habits>, measured: Partial<Measured>][] = [
-  ['everybody within a second', { spreadSeconds: 1 }, {}],
-  ['independent polls', {}, {}],
-  ['independent polls, busy', { tenants: 4200 }, {}],
-  ['a spread that nearly suffices', { spreadSeconds: 2.5 }, { workers: 4 }],
-  ['a quick burst on many workers', { tenants: 2000, spreadSeconds: 10 }, { saturation: 150, workers: 8 }],
-  ['two pages a poll', { tenants: 1500, screeningsPerDay: 170_000 }, { workers: 8 }],
-  ['a peak that costs pages', { tenants: 1000, screeningsPerDay: 60_000, peakFactor: 4 }, { workers: 4 }],
-  [
-    'five pages a poll, together',
-    { tenants: 300, screeningsPerDay: 640_000, spreadSeconds: 10 },
-    { workers: 2 },
-  ],
-];
-
-for (const [name, habits, measured] of CASES) {
-  test(`plan and simulation agree: ${name}`, () => {
-    const [all, servers] = [
-      { ...HABITS, ...habits },
-      { ...MEASURED, ...measured },
-    ];
-    const found = simulateTenants(all, servers);
-    const { utilisation, p99Seconds } = planned(habits, { ...measured, perSecond: servers.saturation });
-    expect(Math.abs(utilisation / found.busy - 1)).toBeLessThan(0.1);
-    expect(Math.abs(p99Seconds! / found.p99Seconds - 1)).toBeLessThan(0.25);
-  });
-}
+test('a plan tells data, egress, costs and levers', () => {
+  const found = planned({ tenants: 100 }, {}, { costPerReplica: 300, growth: 0.5 });
+  expect(found.years.map(({ rows }) => rows)[0]).toBe(100 * 5000 * 1825);
+  expect(found.years.at(-1)!.databaseGb).toBeCloseTo((338 * 5000 * 2920 * 300) / 1e9, 0);
+  expect(found.egressGbPerMonth).toBeCloseTo((30 * 100 * (5000 * 250 + 1440 * 400)) / 1e9, 3);
+  expect(found.levers['polls every 120 s']).toBeLessThan(0.55);
+  expect(found.steps.join()).toMatch(/a month: 2 replicas × 300 = 600, 40 a million screenings, 6 a tenant/);
+  expect(found.backfillSeconds!).toBeGreaterThan(500);
+});
 
 test('polls that come together break what is hardly used, and a spread mends it', () => {
   const together = planned({ spreadSeconds: 1 });

@@ -1,6 +1,6 @@
 /** Capacity planning: tenants and their habits against a measured capacity. Arithmetic only, each step shown. */
-import { p99Seconds, type Servers } from './latency.ts';
-import { pagesAtMost, pagesOfPoll, type Pages } from './pages.ts';
+import { pagesAtMost, pagesOfPoll } from './pages.ts';
+import { simulatePolls, type Servers, type Waits } from './simulate.ts';
 import { demandOf, percent, SECONDS_A_DAY, show, type Habits } from './demand.ts';
 
 /** What was measured, by one replica or by several together. */
@@ -22,6 +22,8 @@ export interface Measured {
   readonly pageSize: number;
   readonly p99Ms: number;
   readonly replicas: number;
+  /** What a page of 1,000 costs, in pages of that size; where it was measured. */
+  readonly backfillWork?: number;
 }
 
 export interface Policy {
@@ -45,6 +47,10 @@ export interface Plan {
   readonly clientUtilisation?: number;
   /** One replica, polls spread as they are; null where it never keeps up. */
   readonly p99Seconds: number | null;
+  /** By share of the pages, such as 0.5; the same while one tenant reads everything. */
+  readonly waits: Readonly<Record<string, number | null>>;
+  readonly waitsBesideBackfill: Readonly<Record<string, number | null>>;
+  readonly backfillSeconds: number | null;
   /** The least spread at which one replica keeps the SLO; absent where none does. */
   readonly spreadNeededSeconds?: number;
   /** Absent where a quota is the limit: replicas do not widen it. */
@@ -61,7 +67,12 @@ export interface Plan {
     readonly tenants: number;
     readonly replicas?: number;
     readonly cost?: number;
+    readonly rows: number;
+    readonly databaseGb: number;
   }[];
+  readonly egressGbPerMonth: number;
+  /** What another habit would make of the load at the peak, as a share of it. */
+  readonly levers: Readonly<Record<string, number>>;
   readonly warnings: readonly string[];
   readonly steps: readonly string[];
   /** Whether what was measured carries it as it is. */
@@ -99,18 +110,17 @@ export function plan(measured: Measured, habits: Habits, policy: Policy): Plan {
   const utilisation = load.peak / each;
   const inTime = (seconds: number): boolean => !scales || seconds < slo;
   const slo = measured.p99Ms / 1000;
-  const p99 = (replicas: number, spreadSeconds = habits.spreadSeconds, some = habits): number => {
-    const pages: Pages = {
-      mean: load.peakWork,
-      meanSquare: load.atPeak.meanSquare + load.peakWork - load.atPeak.mean,
-    };
-    return p99Seconds(servers(replicas), {
-      polls: some.tenants / (1 - retries),
-      pages,
-      spreadSeconds,
-      pollSeconds,
-    });
-  };
+  const asked = (some: Habits) => ({
+    tenants: Math.ceil(some.tenants / (1 - retries)),
+    pollSeconds,
+    spreadSeconds: some.spreadSeconds,
+    screenings: load.screeningsAtPeak,
+    pageSize,
+    tokensPerPoll: load.tokensPerPoll,
+    tokenPrice: habits.tokenPrice,
+  });
+  const p99 = (replicas: number, spreadSeconds = habits.spreadSeconds, some = habits): number =>
+    simulatePolls(servers(replicas), asked({ ...some, spreadSeconds })).quantile(0.99);
   const needed = (some: Habits): number => {
     const peak = load.peak * (some.tenants / tenants);
     let replicas = Math.max(1, Math.ceil(peak / (each * policy.utilisation) - 1e-9));
@@ -120,16 +130,14 @@ export function plan(measured: Measured, habits: Habits, policy: Policy): Plan {
   };
   const replicas = needed(habits);
   const spreadNeededSeconds = leastSpread((seconds) => p99(1, seconds) < slo, pollSeconds);
-  const tenantsAtMost = mostTenants(
-    (some) =>
-      (load.peak * some) / tenants <= each &&
-      inTime(p99(1, habits.spreadSeconds, { ...habits, tenants: some })),
+  const tenantsAtMost = mostTenants(Math.floor((tenants * each) / load.peak), (some) =>
+    inTime(p99(1, habits.spreadSeconds, { ...habits, tenants: some })),
   );
 
   const backlog = pagesOfPoll(
     (screeningsPerDay * policy.outageSeconds * peakFactor) / SECONDS_A_DAY,
     pageSize,
-  ).mean;
+  );
   const waiting = tenants * (backlog + habits.tokenPrice);
   const carrying = each * (scales ? replicas : 1);
   const catchUpSeconds = carrying > load.peak ? waiting / (carrying - load.peak) : Infinity;
@@ -139,17 +147,37 @@ export function plan(measured: Measured, habits: Habits, policy: Policy): Plan {
   const clientAsks =
     clientQuota?.limit && clientQuota.windowSeconds
       ? (pollsInWindow * pagesAtMost(load.screeningsAtPeak, pageSize, NEARLY_ALL)) / clientQuota.windowSeconds
-      : load.atPeak.mean / pollSeconds;
+      : load.atPeak / pollSeconds;
   const clientUtilisation = clientQuota && clientAsks / clientQuota.perSecond;
-  const one = p99(1);
+  const alone = simulatePolls(servers(1), asked(habits));
+  const history = screeningsPerDay * habits.historyDays;
+  const backfillWork = measured.backfillWork ?? 1000 / pageSize;
+  const beside = simulatePolls(servers(1), { ...asked(habits), backfills: 1, backfillWork });
+  const backfillSeconds = beside.backfilled > 0 ? history / 1000 / beside.backfilled : Infinity;
+  const one = alone.quantile(0.99);
   const overServer = measured.server !== 'at-least' && utilisation > 1;
   const carried = !overServer && (clientUtilisation ?? 0) <= 1 && inTime(one);
   const years = Array.from<unknown, Plan['years'][number]>({ length: YEARS + 1 }, (_, year) => {
     const some = Math.ceil(tenants * (1 + policy.growth) ** year);
     const count = needed({ ...habits, tenants: some }) + policy.spare;
     const cost = policy.costPerReplica === undefined ? {} : { cost: count * policy.costPerReplica };
-    return { year, tenants: some, ...(scales ? { replicas: count, ...cost } : {}) };
+    // What is kept of each, and from now on another year's.
+    const rows = some * screeningsPerDay * (habits.historyDays + 365 * year);
+    const databaseGb = (rows * habits.rowBytes) / 1e9;
+    return { year, tenants: some, rows, databaseGb, ...(scales ? { replicas: count, ...cost } : {}) };
   });
+  const egressGbPerMonth =
+    (DAYS_A_MONTH *
+      tenants *
+      (screeningsPerDay * habits.itemBytes + (SECONDS_A_DAY / pollSeconds) * EMPTY_PAGE)) /
+    1e9;
+  const months = tenants * screeningsPerDay * DAYS_A_MONTH;
+  const lever = (other: Partial<Habits>): number => demandOf({ ...habits, ...other }).peak / load.peak;
+  const levers = {
+    [`polls every ${show(2 * pollSeconds)} s`]: lever({ pollSeconds: 2 * pollSeconds }),
+    ...(pageSize < 1000 ? { 'pages of 1,000': lever({ pageSize: 1000 }) } : {}),
+    'tokens that live a day': lever({ tokenLifetimeSeconds: SECONDS_A_DAY }),
+  };
   const warnings = [
     ...(scales && replicas > measured.replicas && measured.replicas < 2
       ? ['that more replicas carry more was not measured: measure two, and give --measured-replicas 2']
@@ -175,14 +203,18 @@ export function plan(measured: Measured, habits: Habits, policy: Policy): Plan {
             : measured.limitedBy === 'none-found'
               ? 'nothing that was found: the capacity is the highest rate that was tried, so replicas are an upper bound'
               : 'the hardware: add replicas';
-  const finite = (value: number): number | null => (Number.isFinite(value) ? value : null);
   return {
-    pagesPerPoll: load.mean.mean,
+    pagesPerPoll: load.mean,
     requestsPerSecond: load.requests,
     peakRequestsPerSecond: load.peak,
     utilisation,
     ...(clientUtilisation === undefined ? {} : { clientUtilisation }),
     p99Seconds: finite(one),
+    waits: shares(alone),
+    waitsBesideBackfill: shares(beside),
+    backfillSeconds: finite(backfillSeconds),
+    egressGbPerMonth,
+    levers,
     ...(spreadNeededSeconds === undefined ? {} : { spreadNeededSeconds }),
     ...(scales ? { replicas: replicas + policy.spare } : {}),
     catchUpSeconds: finite(catchUpSeconds),
@@ -217,6 +249,20 @@ export function plan(measured: Measured, habits: Habits, policy: Policy): Plan {
         : []),
       `one replica breaks beyond ${tenantsAtMost} such tenants`,
       `after an outage of ${show(policy.outageSeconds)} s: ${tenants} × (${show(backlog)} pages + ${show(habits.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(carrying)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
+      ...(scales
+        ? [
+            `pages on one replica: ${spelt(alone)}; while one tenant reads everything ${spelt(beside)}`,
+            `a back-fill of ${show(habits.historyDays)} days: ${show(history)} screenings in pages of 1,000, each worth ${show(backfillWork)} of these, take ${seconds(backfillSeconds)}`,
+          ]
+        : []),
+      ...[years[0]!, years.at(-1)!].map(
+        ({ year, rows, databaseGb }) =>
+          `${year === 0 ? 'today' : `in ${year} years`}: ${show(rows)} rows, ${show(databaseGb)} GB at ${habits.rowBytes} octets each with indexes`,
+      ),
+      `egress: ${show(egressGbPerMonth)} GB a month at ${habits.itemBytes} octets a screening, ${show((egressGbPerMonth * 1e9) / months)} a screening with the polls that find none`,
+      `levers, of the load at the peak: ${Object.entries(levers)
+        .map(([name, share]) => `${name} ${percent(share)}`)
+        .join(', ')}`,
       ...years
         .slice(policy.growth > 0 ? 1 : years.length)
         .map(
@@ -225,16 +271,29 @@ export function plan(measured: Measured, habits: Habits, policy: Policy): Plan {
         ),
       ...(years[0]?.cost === undefined
         ? []
-        : [`cost: ${years[0].replicas} replicas × ${policy.costPerReplica} = ${show(years[0].cost)}`]),
+        : [
+            `cost a month: ${years[0].replicas} replicas × ${policy.costPerReplica} = ${show(years[0].cost)}, ${show((years[0].cost * 1e6) / months)} a million screenings, ${show(years[0].cost / tenants)} a tenant`,
+          ]),
     ],
   };
 }
+
+const DAYS_A_MONTH = 30;
+/** Octets of a page without screenings, with its headers. */
+const EMPTY_PAGE = 400;
+
+const finite = (value: number): number | null => (Number.isFinite(value) ? value : null);
+const SHARES = [0.5, 0.9, 0.95, 0.99, 0.999];
+const shares = (waits: Waits): Record<string, number | null> =>
+  Object.fromEntries(SHARES.map((share) => [String(share), finite(waits.quantile(share))]));
+const spelt = (waits: Waits): string =>
+  SHARES.map((share) => `p${share * 100} ${seconds(waits.quantile(share))}`).join(', ');
 
 /** The least spread that is good enough; undefined where the whole interval is not. */
 function leastSpread(good: (spreadSeconds: number) => boolean, pollSeconds: number): number | undefined {
   if (!good(pollSeconds)) return undefined;
   let [low, high] = [0, pollSeconds];
-  for (let round = 0; round < 14; round += 1) {
+  for (let round = 0; round < 10; round += 1) {
     const middle = (low + high) / 2;
     if (middle > 0 && good(middle)) high = middle;
     else low = middle;
@@ -242,10 +301,11 @@ function leastSpread(good: (spreadSeconds: number) => boolean, pollSeconds: numb
   return high;
 }
 
-function mostTenants(carried: (tenants: number) => boolean): number {
-  let [low, high] = [0, 1];
-  while (carried(high) && high < 1e9) [low, high] = [high, high * 2];
-  while (high - low > Math.max(1, low / 500)) {
+/** Up to those whose requests are as many as one replica answers. */
+function mostTenants(most: number, carried: (tenants: number) => boolean): number {
+  if (most < 1 || carried(most)) return most;
+  let [low, high] = [0, most];
+  while (high - low > Math.max(1, most / 200)) {
     const middle = Math.floor((low + high) / 2);
     if (carried(middle)) low = middle;
     else high = middle;

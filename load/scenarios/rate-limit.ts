@@ -1,6 +1,7 @@
 /** rate-limit: which limiter the target has, in few requests. */
 import { setTimeout } from 'node:timers/promises';
 import { SOME_WINDOW } from '../../engine/client/page.ts';
+import { declaredBy } from '../estimate/quota-search.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import {
@@ -29,7 +30,8 @@ type RateLimitOptions = Pick<ScenarioOptions, 'maxRequests' | 'maxSeconds'>;
 async function probe(session: Session, limits: RateLimitOptions): Promise<Partial<LoadResult>> {
   let probed = await ask(session, limits);
   let limiter = identifyLimiter(probed);
-  const left = limits.maxRequests - probed.seen.length;
+  const { declared } = probed;
+  const left = limits.maxRequests - limiter.requests;
   const open = limiter.kind === 'cannot-tell' && !limiter.shaper && limiter.atOnce === undefined;
   if (open && !probed.cutBy && left > probed.seen.length) {
     session.tell('  these answers leave the kind open: asking once more');
@@ -37,7 +39,7 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
     const again = await ask(session, { ...limits, maxRequests: left });
     const second = identifyLimiter(again);
     if (second.kind !== 'cannot-tell') [limiter, probed] = [second, again];
-    limiter = { ...limiter, requests: limits.maxRequests - left + again.seen.length };
+    limiter = { ...limiter, requests: limits.maxRequests - left + second.requests };
   }
   if (limiter.retryAfterHonest === false) {
     session.findings.push({
@@ -50,7 +52,7 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
     limiter.shaper || limiter.atOnce !== undefined
       ? undefined
       : await scopeOf(session, limiter, probed, spare);
-  if (scope) limiter = { ...limiter, scope };
+  limiter = { ...limiter, ...(scope ? { scope } : {}), ...(declared ? { declared } : {}) };
   const startedAt = probed.seen[0]!.atMs;
   const why = limiter.kind === 'cannot-tell' ? unusable(limiter, probed, limits) : undefined;
   return {
@@ -129,14 +131,19 @@ async function askBoth(
   return others > ANOTHER && passed(othersAt + count, 0) < SAME ? 'client' : undefined;
 }
 
-async function ask(session: Session, probe: RateLimitOptions): Promise<Probed> {
+async function ask(
+  session: Session,
+  probe: RateLimitOptions,
+): Promise<Probed & Pick<LimiterFinding, 'declared'>> {
   const config = session.config('rate-limit', { probe, judgeEvery: 1, seconds: 0, pageSize: 1 });
   const run = await session.run('rate-limit', config);
   const end = run.records.find((one) => one.kind === 'end');
   if (end?.status !== undefined) throw new VoidRun(`the probe was stopped by status ${end.status}`);
   const probed = probedOf(run.records, probe);
+
   if (probed.seen.length === 0) throw new VoidRun('the probe sent nothing');
-  return probed;
+  const declared = declaredBy(run.records.flatMap((one) => (one.kind === 'answer' ? [one] : [])));
+  return { ...probed, ...(declared ? { declared } : {}) };
 }
 
 /** So long until a limiter that answered so has forgotten what was asked: two windows, a minute at most. */
@@ -207,9 +214,14 @@ function words(
           ...(figures.length > 0 ? [`if the first: ${figures.join(', ')}`] : []),
         ]
       : [`${NAMES[kind]}: ${figures.join(', ')}`, certainty(limiter, kind)];
-  const { fromRest, longRunPerSecond } = limiter;
+  const { fromRest, longRunPerSecond, declared } = limiter;
   return [
     ...(fromRest ? [`from rest ${fromRest.admitted} were admitted within ${fromRest.seconds} s`] : []),
+    ...(declared
+      ? [
+          `its headers declare ${declared.limit} requests ${declared.atLeast ? `, given anew after ${declared.windowSeconds} s at least` : `in ${declared.windowSeconds} s`}`,
+        ]
+      : []),
     ...(longRunPerSecond ? [`in the long run ${longRunPerSecond}/s are admitted while more is asked`] : []),
     ...named,
     retryAfter === undefined

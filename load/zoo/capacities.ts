@@ -2,9 +2,8 @@
 import { searchCapacity } from '../estimate/capacity.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { SEARCH_DEFAULTS, type Found, type SearchSettings } from '../estimate/search.ts';
-import { lateShare } from '../plan/latency.ts';
 import type { Draw } from './zoo-server.ts';
-import type { ServiceSettings } from './queue.ts';
+import type { ServiceSettings } from '../plan/queue.ts';
 import {
   adaptive,
   banning,
@@ -69,6 +68,17 @@ function trueCapacity(service: ServiceSettings): number {
 
 const described = ({ workers, serviceMs, distribution }: ServiceSettings): string =>
   `${workers} × ${serviceMs.toFixed(1)} ms ${distribution}`;
+
+/** Erlang's queue: the share of requests that take longer than t seconds; mu: what one worker does a second. */
+function lateShare(workers: number, mu: number, rate: number, t: number): number {
+  const load = rate / mu;
+  let blocked = 1;
+  for (let k = 1; k <= workers; k += 1) blocked = (load * blocked) / (k + load * blocked);
+  const waits = blocked / (1 - (load / workers) * (1 - blocked));
+  const spare = (workers - 1) * mu - rate;
+  const both = Math.abs(spare) < 1e-9 ? mu * t : (mu / spare) * (1 - Math.exp(-spare * t));
+  return Math.exp(-mu * t) * (1 + waits * both);
+}
 
 type DrawCapacity = (index: number, random: () => number) => Simulated;
 

@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
-import { serviceTimes, WorkQueue, type ServiceSettings } from './queue.ts';
+import { serviceTimes, WorkQueue, type ServiceSettings } from '../plan/queue.ts';
 import { createLimiter, type Limiter, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { randomSource } from '../k6/lib/random.ts';
 import { pageCost, type PagingDefect } from './paging-defects.ts';

@@ -6,7 +6,7 @@ import type { RunStep } from '../estimate/search.ts';
 import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { quantile } from '../estimate/numbers.ts';
 import { failed, type Sample, type Slo } from '../estimate/step.ts';
-import { serviceTimes, sharedLatencies, WorkQueue, type ServiceSettings } from './queue.ts';
+import { serviceTimes, sharedLatencies, WorkQueue, type ServiceSettings } from '../plan/queue.ts';
 import { exponential, poissonArrivals, randomSource } from '../k6/lib/random.ts';
 
 export interface Answer {

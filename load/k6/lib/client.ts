@@ -9,6 +9,7 @@ import {
   judgePage,
   judgeRefused,
   parseQuery,
+  policyOf,
   type Cursor,
   type Finding,
   type RatePolicy,
@@ -284,7 +285,8 @@ export class Session {
     this.#tell(verdict.findings, place.url, 200);
     items.add(verdict.items);
     const { next, first, last } = verdict;
-    return { status: 200, items: verdict.items, ...common, next, first, last };
+    const policy = policyOf(response.headers);
+    return { status: 200, items: verdict.items, ...common, next, first, last, policy };
   }
 
   #tell(found: readonly Finding[], url: string, status: number): void {

@@ -86,7 +86,15 @@ test('a declared quota is read in its old and its new form; the one that lets th
     limit: 100,
     windowSeconds: 60,
   });
-  expect(of({ 'RateLimit-Limit': '100', 'RateLimit-Reset': '7' })).toBeUndefined();
+  const rest = { limit: 100, windowSeconds: 7, atLeast: true };
+  expect(of({ 'RateLimit-Limit': '100', 'RateLimit-Reset': '7' })).toEqual(rest);
+  expect(of({ RateLimit: 'limit=100, remaining=3, reset=7' })).toEqual(rest);
+  const moment = String(Math.round(Date.now() / 1000) + 7);
+  expect(of({ 'X-RateLimit-Limit': '100', 'X-RateLimit-Reset': moment })).toEqual({
+    ...rest,
+    windowSeconds: expect.closeTo(7, -0.5),
+  });
+  expect(of({ 'X-RateLimit-Remaining': '5' })).toBeUndefined();
 });
 
 test('instants sort by moment, ids by number', () => {

@@ -170,6 +170,8 @@ function judgeLinks(
 export interface RatePolicy {
   readonly limit: number;
   readonly windowSeconds: number;
+  /** Only the rest of the window was declared: it is that long at least. */
+  readonly atLeast?: true;
 }
 
 export interface LimitedVerdict {
@@ -214,7 +216,22 @@ export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined
       ? [{ limit: Number(limit), windowSeconds: Number(seconds) }]
       : [];
   });
-  return policies.sort((a, b) => a.limit / a.windowSeconds - b.limit / b.windowSeconds)[0];
+  return policies.sort((a, b) => a.limit / a.windowSeconds - b.limit / b.windowSeconds)[0] ?? restOf(headers);
+}
+
+/** A limit and when it is given anew: `RateLimit: limit=100, reset=30`, RateLimit-Limit and -Reset, or with X-. */
+function restOf(headers: PageAnswer['headers']): RatePolicy | undefined {
+  const all = header(headers, 'ratelimit') ?? '';
+  const value = (name: string): number => {
+    const own = header(headers, `ratelimit-${name}`) ?? header(headers, `x-ratelimit-${name}`);
+    return Number(
+      new RegExp(`\\b${name}=(\\d+)`, 'i').exec(all)?.[1] ?? /^\s*(\d+)/.exec(own ?? '')?.[1] ?? NaN,
+    );
+  };
+  const [limit, reset] = [value('limit'), value('reset')];
+  // Some name the moment itself.
+  const windowSeconds = reset > 1e9 ? Math.round(reset - Date.now() / 1000) : reset;
+  return limit > 0 && windowSeconds > 0 ? { limit, windowSeconds, atLeast: true } : undefined;
 }
 
 function retryAfterOf(value: string | undefined): number | undefined {

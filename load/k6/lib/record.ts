@@ -55,6 +55,7 @@ export interface AnswerRecord {
   readonly rttMs: number;
   readonly status: number;
   readonly retryAfterSeconds?: number | undefined;
+  readonly policy?: RatePolicy | undefined;
 }
 
 /** How the limiter's probe ended before its time: by which of its limits, or by an answer that is none. */

@@ -1,0 +1,95 @@
+/** What polls wait: the tenants themselves, simulated. Each asks page after page, and waits for the workers. */
+import { quantile } from '../estimate/numbers.ts';
+import { exponential, randomSource } from '../k6/lib/random.ts';
+import { pagesOfPoll } from './pages.ts';
+import { WorkQueue } from './queue.ts';
+
+export interface Servers {
+  /** Requests a second, all busy. */
+  readonly perSecond: number;
+  readonly workers: number;
+}
+
+export interface Polls {
+  readonly tenants: number;
+  readonly pollSeconds: number;
+  /** Polls come within so many seconds of each interval. */
+  readonly spreadSeconds: number;
+  /** That a poll finds, in the mean: a Poisson number. */
+  readonly screenings: number;
+  readonly pageSize: number;
+  /** Token requests, and the work of one in pages. */
+  readonly tokensPerPoll: number;
+  readonly tokenPrice: number;
+  /** Tenants that read everything meanwhile, and the work of one of their pages. */
+  readonly backfills?: number;
+  readonly backfillWork?: number;
+}
+
+export interface Waits {
+  /** Seconds that a share of the pages does not exceed; Infinity where the servers never keep up. */
+  readonly quantile: (share: number) => number;
+  /** Pages of back-fills a second, all of them together. */
+  readonly backfilled: number;
+}
+
+/** So many polls tell a p99 to some percent. */
+const LEAST_POLLS = 12_000;
+const NEVER: Waits = { quantile: () => Infinity, backfilled: 0 };
+
+/** Poisson numbers by exponential gaps; normal beyond, where those would be many. */
+function poisson(random: () => number, mean: number): number {
+  if (mean > 200) {
+    const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+    return Math.max(0, Math.round(mean + Math.sqrt(mean) * normal));
+  }
+  let found = 0;
+  for (let at = exponential(random, 1); at < mean; at += exponential(random, 1)) found += 1;
+  return found;
+}
+
+export function simulatePolls({ perSecond, workers }: Servers, polls: Polls): Waits {
+  const { tenants, pollSeconds, spreadSeconds, screenings, pageSize, tokensPerPoll, tokenPrice } = polls;
+  const { backfills = 0, backfillWork = 1 } = polls;
+  const work = pagesOfPoll(screenings, pageSize) + tokensPerPoll * tokenPrice;
+  if ((tenants * work) / pollSeconds >= perSecond) return NEVER;
+  const random = randomSource(7);
+  const queue = new WorkQueue(workers);
+  const intervals = Math.max(2, Math.ceil(LEAST_POLLS / tenants));
+  const [workMs, endMs] = [(workers * 1000) / perSecond, intervals * pollSeconds * 1000];
+  const waits: number[] = [];
+  let backfilled = 0;
+  // The next one stands last.
+  const open: { atMs: number; pages: number }[] = [];
+  const later = (one: (typeof open)[number]): void => {
+    let place = open.length;
+    while (place > 0 && open[place - 1]!.atMs < one.atMs) place -= 1;
+    open.splice(place, 0, one);
+  };
+  for (let interval = 0; interval < intervals; interval += 1) {
+    for (let tenant = 0; tenant < tenants; tenant += 1)
+      open.push({
+        atMs: (interval * pollSeconds + random() * spreadSeconds) * 1000,
+        pages: Math.max(1, Math.ceil(poisson(random, screenings) / pageSize)),
+      });
+    // Those of the interval before that are still under way stand among them.
+    open.sort((a, b) => b.atMs - a.atMs);
+    if (interval === 0) for (let one = 0; one < backfills; one += 1) open.push({ atMs: 0, pages: Infinity });
+    const untilMs = interval === intervals - 1 ? Infinity : (interval + 1) * pollSeconds * 1000;
+    while (open.length > 0 && open.at(-1)!.atMs < untilMs) {
+      const { atMs, pages } = open.pop()!;
+      const pageMs = pages === Infinity ? workMs * backfillWork : workMs;
+      const doneMs = queue.finishAt(atMs, exponential(random, pageMs));
+      if (pages === Infinity) {
+        backfilled += 1;
+        if (doneMs < endMs) later({ atMs: doneMs, pages });
+        continue;
+      }
+      waits.push(doneMs - atMs);
+      if (pages > 1) later({ atMs: doneMs, pages: pages - 1 });
+      else if (random() < tokensPerPoll) queue.finishAt(doneMs, exponential(random, workMs * tokenPrice));
+    }
+  }
+  waits.sort((a, b) => a - b);
+  return { quantile: (share) => quantile(waits, share) / 1000, backfilled: (backfilled * 1000) / endMs };
+}
