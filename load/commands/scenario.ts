@@ -89,7 +89,6 @@ export async function scenarioCommand(
       slo: { p99Ms: flags.sloP99 ?? 500, errorRate: flags.sloErrors ?? 0.001 },
       pageSize: flags.pageSize ?? 1,
       seed: flags.seed * 10_000,
-      judgeEvery: 10,
       timeoutSeconds: flags.timeout,
       maxVUs: flags.maxVus ?? 2000,
       outputs: flags.out ?? [],

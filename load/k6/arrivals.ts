@@ -7,7 +7,7 @@ import { begin, SETUP, type Begun } from './lib/begin.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { poissonArrivals, randomSource } from './lib/random.ts';
 
-const config = readConfig({ requestsPerSecond: 20, seconds: 12, judgeEvery: 10 });
+const config = readConfig({ requestsPerSecond: 20, seconds: 12 });
 const { seed, requestsPerSecond, seconds, vus } = config;
 // A step is short, and its rate may be high: what is due has to come evenly from its first moment on, from few VUs.
 const due = new SharedArray('due moments', () => poissonArrivals(seed, requestsPerSecond, seconds));

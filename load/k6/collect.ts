@@ -22,7 +22,6 @@ const config: LoadConfig = {
   clients: [client],
   trustedOrigins: [],
   pageSize: Number(variable('PAGE_SIZE') || 100),
-  judgeEvery: 1,
   timeoutSeconds: 10,
   seed: 1,
   vus: 1,
@@ -105,7 +104,7 @@ export default function (): void {
           status === 429 || status >= 500 || status === 0 ? retryAfterSeconds : undefined,
       );
       if (sent.status !== 200) throw new Error(`a page was answered ${sent.status}`);
-      objectsBehind('items', sent.body).forEach(collect);
+      objectsBehind('items', sent.response?.body ?? '').forEach(collect);
       place = nextPlace(config, sent, to);
       if (sent.next !== undefined && !place) throw new Error('next leads to another origin');
     }

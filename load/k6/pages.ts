@@ -25,20 +25,20 @@ const authenticated = { unauthenticated: ['count<1'] };
 
 const KINDS: Readonly<Record<string, Kind>> = {
   smoke: {
-    own: { requestsPerSecond: 5, seconds: 30, judgeEvery: 1 },
+    own: { requestsPerSecond: 5, seconds: 30 },
     thresholds: (held) => ({ ...held, ...authenticated }),
     start: anywhere,
   },
   poll: { own: { requestsPerSecond: 20, seconds: 30 }, thresholds: (held) => held, start: atHead },
   soak: {
-    own: { requestsPerSecond: 20, seconds: 120, judgeEvery: 10 },
+    own: { requestsPerSecond: 20, seconds: 120 },
     thresholds: (held) => ({ ...held, ...authenticated }),
     // Where outages are tried, one walk in four is a poll of what is new.
     start: (config) => (begun, draw, session) =>
       (config.outages && draw() < 0.25 ? atHead : anywhere)(config)(begun, draw, session),
   },
   spike: {
-    own: { requestsPerSecond: 20, seconds: 60, judgeEvery: 10, spikeFactor: 5 },
+    own: { requestsPerSecond: 20, seconds: 60, spikeFactor: 5 },
     // Late pages and 429 are what a spike is for: none is lost, and in the end it is as good as before.
     thresholds: (_, { p99Ms, errorRate }) => ({
       findings: ['count<1'],

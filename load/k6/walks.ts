@@ -57,7 +57,8 @@ export default function (begun: Begun): void {
     let firstMs = paired === 'deep-last' ? first() : undefined;
     const sent = read(own, place, walk.pageSize);
     if (paired && sent.status === 200) firstMs ??= first();
-    const { items, status } = sent;
+    const { status } = sent;
+    const items = status === 200 ? Number(sent.response!.json('items.#')) : 0;
     if (byKit) write({ kind: 'page', walk: iteration, depth, items, ms: rounded(sent), firstMs, status });
     if (firstMs !== undefined && status === 200) compared.push([rounded(sent), firstMs]);
     if (status !== 200) return;

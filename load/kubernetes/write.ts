@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { LoadConfig } from '../k6/lib/config.ts';
+import { judgedShare } from '../k6/lib/random.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
 import { K6_OFFLINE, scriptOfKit } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
@@ -49,7 +50,7 @@ export async function writeKubernetes(
     vus: Math.max(parallelism, open),
     ...(scenario === 'spike' ? { spikeFactor } : {}),
     ...(scenario === 'poll' ? { headSeconds } : {}),
-    ...(scenario === 'smoke' ? { judgeEvery: 1 } : {}),
+    judgedShare: judgedShare(peak),
     records: false,
   });
   const name = `screenings-${scenario}-${runId}`;

@@ -1,5 +1,6 @@
 /** Runs one k6 script in a process of its own and reads what it wrote: requests, findings, the summary. */
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +9,7 @@ import { spawnGuarded } from '../../engine/guarded.ts';
 import type { Sample } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { readRecords, type ArrivalRecord, type LoadRecord } from '../k6/lib/record.ts';
+import { readRecord, type ArrivalRecord, type LoadRecord, type SampleRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
 import { cpuSeconds, residentMegabytes, watchPressure, type Pressure } from './machine.ts';
 
@@ -39,6 +40,8 @@ export interface K6Options {
   readonly signal?: AbortSignal | undefined;
   /** Certificates in PEM that are trusted beside the system's. */
   readonly ca?: string | undefined;
+  /** Looks at the answers that the script hands over. */
+  readonly judge?: ((sample: SampleRecord) => readonly Finding[]) | undefined;
 }
 
 /** What keeps k6 from speaking to anyone but the target. */
@@ -77,26 +80,18 @@ const GRACE_SECONDS = 90;
 
 /** Where the signal is aborted, k6 ends early, and what it had is there. */
 export async function runK6(script: string, options: K6Options): Promise<K6Run> {
-  const { k6, config, env, args = [], signal, ca } = options;
+  const { k6, config, env, args = [], signal, ca, judge } = options;
   const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
   try {
-    const [configPath, summaryPath, consolePath] = ['config.json', 'summary.json', 'console.txt'].map(
-      (name) => join(directory, name),
-    ) as [string, string, string];
+    const [configPath, summaryPath] = ['config.json', 'summary.json'].map((name) =>
+      join(directory, name),
+    ) as [string, string];
     await writeFile(configPath, JSON.stringify(config));
     const trusted = ca === undefined ? {} : { SSL_CERT_FILE: join(directory, 'trusted.pem') };
     if (ca !== undefined) await writeFile(trusted.SSL_CERT_FILE!, `${await systemCertificates()}\n${ca}`);
     const child = spawnGuarded(
       k6,
-      [
-        'run',
-        '--quiet',
-        '--no-color',
-        '--log-format=raw',
-        `--console-output=${consolePath}`,
-        ...args,
-        await scriptOfKit(script, directory),
-      ],
+      ['run', '--quiet', '--no-color', '--log-format=raw', ...args, await scriptOfKit(script, directory)],
       {
         env: {
           ...baseEnvironment(),
@@ -116,8 +111,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     signal?.addEventListener('abort', interrupt, { once: true });
     const startedAt = Date.now();
     const pressure = watchPressure();
-    let stderr = '';
-    child.stderr.on('data', (piece: Buffer) => (stderr = (stderr + piece.toString()).slice(-20_000)));
+    const heard = listen(createInterface({ input: child.stderr }), judge);
     let used: number | undefined;
     const mostMb = MEMORY_MB + MEMORY_MB_A_VU * config.vus;
     let overfull = false;
@@ -137,7 +131,6 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     })) as [number | null];
     const wallSeconds = (Date.now() - startedAt) / 1000;
 
-    const records = readRecords((await readFile(consolePath, 'utf8').catch(() => '')).split('\n'));
     const summary = await readFile(summaryPath, 'utf8').then(
       (text) => JSON.parse(text) as ScenarioSummary,
       () => undefined,
@@ -145,16 +138,12 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     return {
       status: code ?? 137,
       ...(summary ? { summary } : {}),
-      findings: records.flatMap((one) => {
-        if (one.kind !== 'finding') return [];
-        const { kind: _, ...finding } = one;
-        return [finding];
-      }),
-      records: records.filter(({ kind }) => kind !== 'finding'),
+      findings: heard.findings,
+      records: heard.records,
       pressure: pressure(),
       complaint: overfull
         ? `it had more than ${mostMb} MB in memory and was ended: how long are the answers?`
-        : (stderr.trim().split('\n').at(-1) ?? ''),
+        : heard.complaint,
       ...(used === undefined
         ? {}
         : { cpuSeconds: used, cpuShare: used / wallSeconds / availableParallelism() }),
@@ -162,6 +151,25 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+/** Reads what k6 writes, line by line: an answer is judged and forgotten, however many there are. */
+function listen(
+  lines: NodeJS.EventEmitter,
+  judge: K6Options['judge'],
+): { findings: Finding[]; records: LoadRecord[]; complaint: string } {
+  const heard = { findings: [] as Finding[], records: [] as LoadRecord[], complaint: '' };
+  lines.on('line', (line: string) => {
+    const record = readRecord(line);
+    if (!record) heard.complaint = line.trim() || heard.complaint;
+    else if (record.kind === 'sample') heard.findings.push(...(judge?.(record) ?? []));
+    else if (record.kind !== 'finding') heard.records.push(record);
+    else {
+      const { kind: _, ...finding } = record;
+      heard.findings.push(finding);
+    }
+  });
+  return heard;
 }
 
 /** What Go trusts is one file, and the system's folders: a file of the kit's takes the place of the first. */

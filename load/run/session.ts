@@ -4,8 +4,9 @@ import { quantile } from '../estimate/numbers.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { dueCount, neverBegun, poissonArrivals } from '../k6/lib/random.ts';
+import { dueCount, judgedShare, neverBegun, poissonArrivals } from '../k6/lib/random.ts';
 import { histogramOf, mergeHistograms, type Histogram } from '../k6/lib/histogram.ts';
+import { Judge } from './judging.ts';
 import { arrivalsOf, latenciesOf, runK6, type Arrival, type K6Run } from './k6-run.ts';
 import { Connections } from './connections.ts';
 import { pressureAtRest } from './machine.ts';
@@ -21,7 +22,6 @@ export interface LoadSettings {
   readonly slo: Slo;
   readonly pageSize: number;
   readonly seed: number;
-  readonly judgeEvery: number;
   readonly timeoutSeconds: number;
   /** Virtual users at most; fewer starve the generator. */
   readonly maxVUs: number;
@@ -64,6 +64,7 @@ export class Session {
   #seed: number;
   #latencyMs = FIRST_GUESS_MS;
   readonly connections = new Connections();
+  readonly judge: Judge;
   /** Runs of k6 that are under way, and what else has to end well. */
   readonly #running = new Set<Promise<unknown>>();
 
@@ -80,6 +81,7 @@ export class Session {
     this.tell = tell;
     this.signal = signal;
     this.#seed = settings.seed;
+    this.judge = new Judge(prepared.target);
   }
 
   get histogram(): Histogram {
@@ -88,13 +90,12 @@ export class Session {
 
   /** The configuration of one script; every run draws other arrivals, and the same again for the same seed. */
   config(scenario: string, over: Partial<LoadConfig>): LoadConfig {
-    const { pageSize, judgeEvery, timeoutSeconds, slo } = this.settings;
+    const { pageSize, timeoutSeconds, slo } = this.settings;
     this.#seed += 1;
     return {
       ...this.prepared.base,
       scenario,
       pageSize,
-      judgeEvery,
       timeoutSeconds,
       seed: this.#seed,
       vus: 1,
@@ -103,6 +104,7 @@ export class Session {
       p99Ms: slo.p99Ms,
       errorRate: slo.errorRate,
       records: true,
+      metricsRead: (this.settings.outputs?.length ?? 0) > 0,
       ...over,
     };
   }
@@ -132,6 +134,7 @@ export class Session {
       args: [...(this.settings.outputs ?? []).flatMap((one) => ['--out', one]), ...args],
       signal: this.signal,
       ca: this.prepared.ca,
+      judge: (sample) => this.judge.judge(sample),
     });
     this.findings.push(...run.findings);
     this.requests += run.summary?.counts['pages'] ?? 0;
@@ -176,7 +179,13 @@ export class Session {
     const { connections } = this;
     let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, connections.most));
     for (let attempt = 0; ; attempt += 1) {
-      const config = this.config(script, { requestsPerSecond, seconds, ...over, vus });
+      const config = this.config(script, {
+        requestsPerSecond,
+        seconds,
+        judgedShare: judgedShare(requestsPerSecond * (over.spikeFactor ?? 1)),
+        ...over,
+        vus,
+      });
       const atRest = await pressureAtRest();
       const run = await this.run(script, config);
       const samples = withLost(arrivalsOf(run.records), config);

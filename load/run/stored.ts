@@ -1,19 +1,19 @@
 /** What a target stores, as it serves it while nothing disturbs it; pages under load are held against it. */
 import { member, integerOf, type Json } from '../../engine/client/json.ts';
 import { MAX_PAGE_SIZE, pageUrl } from '../../engine/client/page.ts';
-import { lowerBound } from '../../engine/data/oracle.ts';
-import { instantKey } from '../k6/lib/instant.ts';
-import { compareCursors, type Cursor } from '../k6/lib/judge.ts';
-import type { Stretch } from '../k6/lib/record.ts';
+import { compareInstants, instant, parseInstant } from '../../engine/data/instant.ts';
+import { Oracle, type Key } from '../../engine/data/oracle.ts';
 import type { LoadClient } from '../k6/lib/config.ts';
 import { askPage, mint, Unreachable } from './ask.ts';
 import type { Prepared, Window } from './prepare.ts';
+
+type Item = Key & { readonly testTime: string };
 
 export interface Stored {
   /** All of it was read. */
   readonly window: Window;
   /** Of each client, in the order in which they were served. */
-  readonly items: readonly (readonly Cursor[])[];
+  readonly items: readonly (readonly Item[])[];
 }
 
 /** Of each tenant, so that data of any size is read in moments. */
@@ -24,22 +24,31 @@ export async function readStored(prepared: Prepared, window: Window = prepared.b
   const read = [];
   for (const client of prepared.base.clients) read.push(await readClient(prepared, client, window));
   // Where one tenant's reading ended early, it ends for all.
-  const to = read.reduce((least, { to }) => (instantKey(to)! < instantKey(least)! ? to : least), window.to);
-  const end = instantKey(to)!;
+  const to = read.reduce(
+    (least, { to }) => (compareInstants(instant(to), instant(least)) < 0 ? to : least),
+    window.to,
+  );
   return {
     window: { from: window.from, to },
-    items: read.map(({ items }) => items.filter(({ key }) => key < end)),
+    items: read.map(({ items }) => items.filter(({ at }) => compareInstants(at, instant(to)) < 0)),
   };
+}
+
+/** Nothing else is stored. */
+export function oracleOf(items: readonly Item[]): Oracle {
+  const oracle = new Oracle(true);
+  for (const item of items) oracle.add(item, 0);
+  return oracle;
 }
 
 async function readClient(
   { base, target, env }: Prepared,
   client: LoadClient,
   { from, to }: Window,
-): Promise<{ items: readonly Cursor[]; to: string }> {
+): Promise<{ items: readonly Item[]; to: string }> {
   const token = await mint(target, client.clientId, env[client.secretVariable]!);
-  const items: Cursor[] = [];
-  for (let after: { testTime: string; id: bigint } | undefined; ;) {
+  const items: Item[] = [];
+  for (let after: Item | undefined; ;) {
     const url = pageUrl(base.baseUrl, client.tenantId, {
       from: after?.testTime ?? from,
       to,
@@ -47,54 +56,30 @@ async function readClient(
       fromId: after?.id,
     });
     const page = await askPage(target, url, token);
-    const read = page.items.map(placeOf);
-    items.push(...read.map(({ key, id }) => ({ key, id: String(id) })));
+    const read = page.items.map(itemOf);
+    items.push(...read);
     after = read.at(-1);
     if (!after || page.next === undefined) return { items, to };
     if (items.length >= ITEMS_AT_MOST) return { items, to: after.testTime };
   }
 }
 
-function placeOf(item: Json): { testTime: string; key: string; id: bigint } {
+function itemOf(item: Json): Item {
   const [id, testTime] = [integerOf(member(item, 'id')), member(item, 'testTime')];
-  const key = typeof testTime === 'string' ? instantKey(testTime) : undefined;
-  if (id === undefined || key === undefined)
+  const at = typeof testTime === 'string' ? parseInstant(testTime) : undefined;
+  if (id === undefined || at === undefined)
     throw new Unreachable('a screening has no id or testTime that can be read');
-  return { testTime: testTime as string, key, id };
-}
-
-const say = (cursor: Cursor | undefined): string => (cursor ? `item ${cursor.id}` : 'no item');
-
-/** What is wrong with the screenings of a page, in words; undefined where it holds just what follows its beginning. */
-export function wrongStretch(stretch: Stretch, stored: readonly Cursor[]): string | undefined {
-  const { after, items, first, last, final } = stretch;
-  const from = after ?? { key: instantKey(stretch.from) ?? '', id: '' };
-  const begin = lowerBound(stored, (one) => (after ? compareCursors(one, after) > 0 : one.key >= from.key));
-  const expected = stored.slice(begin, begin + items);
-  const behind = after ? `after item ${after.id}` : `from ${stretch.from} on`;
-  if (items === 0)
-    return final && begin < stored.length
-      ? `${behind} no item came, and ${stored.length - begin} are stored`
-      : undefined;
-  if (!first || !expected[0] || compareCursors(first, expected[0]) !== 0)
-    return `${behind} ${say(first)} came first, and ${say(expected[0])} is stored there`;
-  const end = expected[items - 1];
-  if (!last || !end || compareCursors(last, end) !== 0)
-    return `${behind} ${items} items came up to ${say(last)}, and the last of so many that are stored is ${say(end)}`;
-  return final && begin + items < stored.length
-    ? `after item ${last.id} no page follows, and ${stored.length - begin - items} items are stored`
-    : undefined;
+  return { testTime: testTime as string, at, id };
 }
 
 /** What was stored and is not any more, and whether anything new is. */
-export function changes(before: Stored, after: Stored): { lost: readonly Cursor[]; added: boolean } {
-  const spelt = ({ items }: Stored): string[] =>
-    items.flatMap((of, client) => of.map(({ key, id }) => `${client} ${key} ${id}`));
-  const [now, then] = [new Set(spelt(after)), new Set(spelt(before))];
+export function changes(before: Stored, after: Stored): { lost: readonly Item[]; added: boolean } {
+  const spell = (client: number, { at, id }: Item): string => `${client} ${at.seconds}.${at.fraction} ${id}`;
+  const spelt = ({ items }: Stored): Set<string> =>
+    new Set(items.flatMap((of, client) => of.map((item) => spell(client, item))));
+  const [now, then] = [spelt(after), spelt(before)];
   return {
-    lost: before.items.flatMap((of, client) =>
-      of.filter(({ key, id }) => !now.has(`${client} ${key} ${id}`)),
-    ),
+    lost: before.items.flatMap((of, client) => of.filter((item) => !now.has(spell(client, item)))),
     added: [...now].some((one) => !then.has(one)),
   };
 }

@@ -129,10 +129,7 @@ function slices(
 }
 
 async function walk(session: Session, walks: readonly Walk[], vus: number): Promise<ReadPage[]> {
-  const run = await session.run(
-    'walks',
-    session.config('walks', { walks, vus, judgeEvery: 1, seconds: WALK_SECONDS }),
-  );
+  const run = await session.run('walks', session.config('walks', { walks, vus, seconds: WALK_SECONDS }));
   const records = run.records.flatMap((one): ReadPage[] => {
     if (one.kind !== 'page') return [];
     const { walk: iteration, ...rest } = one;

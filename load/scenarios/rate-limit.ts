@@ -116,7 +116,7 @@ async function askBoth(
   const probe = { maxRequests, maxSeconds: 60, other: { client: 1, count } };
   const run = await session.run(
     'rate-limit',
-    session.config('rate-limit', { probe, judgeEvery: 1, seconds: 60, pageSize: 1 }),
+    session.config('rate-limit', { probe, seconds: 60, pageSize: 1 }),
   );
   const answers = run.records.flatMap((one) => (one.kind === 'answer' ? [one] : []));
   const refusedAt = answers.findIndex(({ client, status }) => client === 0 && status === 429);
@@ -135,7 +135,7 @@ async function ask(
   session: Session,
   probe: RateLimitOptions,
 ): Promise<Probed & Pick<LimiterFinding, 'declared'>> {
-  const config = session.config('rate-limit', { probe, judgeEvery: 1, seconds: 0, pageSize: 1 });
+  const config = session.config('rate-limit', { probe, seconds: 0, pageSize: 1 });
   const run = await session.run('rate-limit', config);
   const end = run.records.find((one) => one.kind === 'end');
   if (end?.status !== undefined) throw new VoidRun(`the probe was stopped by status ${end.status}`);

@@ -70,7 +70,6 @@ export const DEFAULTS: LoadSettings = {
   slo: { p99Ms: 500, errorRate: 0.001 },
   pageSize: 100,
   seed: 1,
-  judgeEvery: 10,
   timeoutSeconds: 10,
   maxVUs: 2000,
 };

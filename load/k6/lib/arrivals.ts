@@ -4,10 +4,10 @@ import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
 import { clientsOf, type Begun } from './begin.ts';
-import { firstPage, nextPlace, Session, type Place, type Sent } from './client.ts';
+import { firstPage, nextPlace, Session, type Place } from './client.ts';
 import { countsHistogram, type LoadConfig } from './config.ts';
 import { randomSource } from './random.ts';
-import { write, type Stretch } from './record.ts';
+import { writeArrival } from './record.ts';
 
 /** Runners write no records: this is how they tell that they fell behind. */
 const lag = countsHistogram ? new Trend('scheduler_lag_ms', true) : undefined;
@@ -74,14 +74,16 @@ export interface Turn {
   readonly dueAtMs: number;
   /** How late a free VU was: the generator's own lateness. */
   readonly schedulerLagMs: number;
-  /** Random numbers of this iteration. */
   readonly draw: () => number;
 }
+
+/** Of a VU. */
+let draw: (() => number) | undefined;
 
 /** Waits until this iteration's request is due. */
 export function turnOf(config: LoadConfig): Turn {
   const calledAtMs = Date.now();
-  const draw = randomSource(config.seed * 7919 + exec.scenario.iterationInTest);
+  draw ??= randomSource(config.seed * 7919 + exec.vu.idInTest);
   const dueAtMs = calledAtMs + draw() * spreadSeconds(config) * 1000;
   sleep((dueAtMs - calledAtMs) / 1000);
   if (config.spikeFactor !== undefined) {
@@ -97,15 +99,19 @@ export type StartPlace = (begun: Begun, draw: () => number, session: Session) =>
 /** How many pages a VU reads before it turns to another window. */
 const WALK_PAGES = 4;
 
+// What k6 tells of an iteration costs more than most of it does: once is enough.
 let session: Session | undefined;
+let client = 0;
 let place: Place | undefined;
 let walked = 0;
 
 /** One iteration, when its request is due: asks, and writes down what came. */
 export function arrive(config: LoadConfig, begun: Begun, start: StartPlace, turn: Turn): void {
   const { dueAtMs, schedulerLagMs, draw } = turn;
-  const client = exec.vu.idInTest % config.clients.length;
-  session ??= new Session(config, clientsOf(config, begun)[client]!, begun.tokens[client]!);
+  if (!session) {
+    client = exec.vu.idInTest % config.clients.length;
+    session = new Session(config, clientsOf(config, begun)[client]!, begun.tokens[client]!);
+  }
   if (config.outages && draw() < RENEWED) renewed(session);
   if (!place || walked >= WALK_PAGES) {
     place = start(begun, draw, session);
@@ -120,19 +126,17 @@ export function arrive(config: LoadConfig, begun: Begun, start: StartPlace, turn
     return;
   }
   const { status, errorCode, retryAfterSeconds, policy } = sent;
-  const [latencyMs, serviceMs] = [rounded(sent.latencyMs), rounded(sent.serviceMs)];
-  write({
+  writeArrival({
     kind: 'arrival',
-    dueMs: dueAtMs - begun.startAtMs,
-    latencyMs,
-    serviceMs,
+    dueMs: rounded(dueAtMs - begun.startAtMs),
+    latencyMs: rounded(sent.latencyMs),
+    serviceMs: rounded(sent.serviceMs),
     schedulerLagMs,
     status,
     client,
     retryAfterSeconds,
     policy,
-    ...(errorCode ? { errorCode } : {}),
-    ...(config.outages && status === 200 ? { stretch: stretchOf(asked, sent) } : {}),
+    errorCode,
   });
 }
 
@@ -147,15 +151,6 @@ function renewed(session: Session): void {
     // What it asks next is told.
   }
 }
-
-const stretchOf = ({ from, after }: Place, { first, last, items, next }: Sent): Stretch => ({
-  from,
-  after,
-  first,
-  last,
-  items,
-  final: next === undefined,
-});
 
 const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 

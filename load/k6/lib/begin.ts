@@ -4,7 +4,8 @@ import exec from 'k6/execution';
 import http from 'k6/http';
 import { b64decode } from 'k6/encoding';
 import { mint, type Token } from './client.ts';
-import type { LoadClient, LoadConfig } from './config.ts';
+import { sharedRun, type LoadClient, type LoadConfig } from './config.ts';
+import { GRID } from './histogram.ts';
 import { header } from './judge.ts';
 
 export interface Begun {
@@ -19,7 +20,10 @@ export interface Begun {
 /** Options of every script. */
 export const SETUP = {
   setupTimeout: '10m',
-  summaryTrendStats: ['avg', 'min', 'med', 'p(90)', 'p(95)', 'p(99)', 'max', 'count'],
+  summaryTrendStats: [
+    ...['avg', 'min', 'med', 'p(90)', 'p(95)', 'p(99)', 'max', 'count'],
+    ...(sharedRun ? GRID.map((share) => `p(${share})`) : []),
+  ],
   ...(__ENV['TESTID'] ? { tags: { testid: __ENV['TESTID'] } } : {}),
 };
 

@@ -2,19 +2,17 @@
 import { check } from 'k6';
 import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Rate, Trend } from 'k6/metrics';
-import { countsHistogram, type LoadClient, type LoadConfig } from './config.ts';
-import { bucketOf, BUCKETS } from './histogram.ts';
+import { handsOver, type LoadClient, type LoadConfig } from './config.ts';
 import {
   judgeLimited,
   judgePage,
-  judgeRefused,
+  linkedNext,
   parseQuery,
   policyOf,
-  type Cursor,
   type Finding,
   type RatePolicy,
 } from './judge.ts';
-import { write } from './record.ts';
+import { TOKEN, write } from './record.ts';
 
 export interface Token {
   readonly value: string;
@@ -32,17 +30,9 @@ const errors = new Counter('errors');
 /** Whatever is not answered with a page: 429, and a token that was not to be had, as well. */
 const failures = new Rate('failed');
 const limited = new Counter('limited');
-const items = new Counter('items');
 /** Later than the SLO: counted, as a histogram's bucket may hold the SLO in its middle. */
 const late = new Counter('late');
 const unauthenticated = new Counter('unauthenticated');
-// One counter a bucket: the only shape of a histogram that k6 hands out and that adds up over runners. Only those count
-// in it: a store of metrics is not to be flooded.
-const buckets = Array.from(
-  { length: countsHistogram ? BUCKETS : 0 },
-  (_, bucket) => new Counter(`latency_bucket_${bucket}`),
-);
-
 /** Asks for a token (section 4.1). Throws where none is given: there is no load without one. */
 export function mint(config: LoadConfig, client: LoadClient): Token {
   const secret = client.secret ?? __ENV[client.secretVariable];
@@ -75,12 +65,8 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
 
 export interface Sent {
   readonly status: number;
-  readonly items: number;
-  /** Of a page. */
-  readonly body: string;
+  readonly response?: RefinedResponse<'text'>;
   readonly next?: string | undefined;
-  readonly first?: Cursor | undefined;
-  readonly last?: Cursor | undefined;
   /** From the moment it was sent to its last byte: connecting, minting and a second try are in it. */
   readonly serviceMs: number;
   /** The same from the moment it was due. */
@@ -101,7 +87,6 @@ export interface Place {
   readonly url: string;
   readonly from: string;
   readonly to: string;
-  readonly after?: Cursor | undefined;
 }
 
 /** The first page's address of a window. */
@@ -124,9 +109,7 @@ export function firstPage(
 /** The place that a page's next leads to; none where it leads to an origin that must not see the token. */
 export function nextPlace(config: LoadConfig, sent: Sent, to: string): Place | undefined {
   const url = sent.next === undefined ? undefined : trusted(config, sent.next);
-  return url === undefined
-    ? undefined
-    : { url, page: 'next', from: parseQuery(url)['from'] ?? '', to, after: sent.last };
+  return url === undefined ? undefined : { url, page: 'next', from: parseQuery(url)['from'] ?? '', to };
 }
 
 function trusted(config: LoadConfig, next: string): string | undefined {
@@ -145,7 +128,7 @@ function unanswered(times: Pick<Sent, 'serviceMs' | 'latencyMs'>): Sent {
   errors.add(1);
   failures.add(true);
   check(0, { [SERVED]: () => false });
-  return { status: 0, items: 0, errorCode: 0, body: '', ...times };
+  return { status: 0, errorCode: 0, ...times };
 }
 
 /** One client's requests within one VU. */
@@ -157,7 +140,6 @@ export class Session {
   #renewAtMs: number;
   /** Every token that it had: whatever a target repeats of them is written nowhere. */
   readonly #held: string[] = [];
-  #sent = 0;
 
   constructor(config: LoadConfig, client: LoadClient, token: Token) {
     this.#config = config;
@@ -196,7 +178,6 @@ export class Session {
     const latencyMs = Math.max(serviceMs, doneAtMs - dueAtMs);
     pages.add(1);
     pageMs.add(latencyMs, { page: place.page });
-    buckets[bucketOf(latencyMs)]?.add(1);
     if (latencyMs >= this.#config.p99Ms) late.add(1);
     return this.#judge(place, pageSize, response, { serviceMs, latencyMs });
   }
@@ -258,40 +239,46 @@ export class Session {
     response: RefinedResponse<'text'>,
     times: Pick<Sent, 'serviceMs' | 'latencyMs'>,
   ): Sent {
-    this.#sent += 1;
-    const body = response.body ?? '';
-    const common = { ...times, body, errorCode: response.error_code };
-    const answer = { status: response.status, body, headers: response.headers };
-    failures.add(response.status !== 200);
-    check(response, { [SERVED]: ({ status }) => status === 200 || status === 429 });
-    if (response.status === 429) {
+    const { status } = response;
+    const sent = { ...times, status, response, errorCode: response.error_code };
+    failures.add(status !== 200);
+    // By the kit each request is written out anyhow.
+    if (!handsOver) check(status, { [SERVED]: () => status === 200 || status === 429 });
+    const judged = Math.random() < (this.#config.judgedShare ?? 1);
+    if (judged && handsOver) this.#handOver(place, response);
+    if (status === 429) {
       limited.add(1);
-      const verdict = judgeLimited(answer);
-      this.#tell(verdict.findings, place.url, 429);
-      const { retryAfterSeconds, policy } = verdict;
-      return { status: 429, items: 0, ...common, retryAfterSeconds, policy };
+      const { findings, retryAfterSeconds, policy } = judgeLimited(response);
+      if (!handsOver) this.#tell(findings, place.url, 429);
+      return { ...sent, retryAfterSeconds, policy };
     }
-    if (response.status !== 200) {
+    if (status !== 200) {
       errors.add(1);
-      if (this.#config.outages) this.#tell(judgeRefused(answer), place.url, response.status);
-      return { status: response.status, items: 0, ...common };
+      return sent;
     }
-    if (this.#sent % this.#config.judgeEvery !== 0) {
-      return { status: 200, items: 0, ...common, next: nextAtEnd(body) };
+    if (judged && (!handsOver || this.#config.metricsRead)) {
+      const found = judgePage({ ...place, tenantId: this.client.tenantId, pageSize }, response);
+      check(found, { 'a page holds what was asked for, in order': ({ length }) => length === 0 });
+      this.#tell(found, place.url, 200);
     }
-    const { tenantId } = this.client;
-    const verdict = judgePage({ ...place, tenantId, pageSize }, answer);
-    check(verdict.findings, { 'a page holds what was asked for, in order': ({ length }) => length === 0 });
-    this.#tell(verdict.findings, place.url, 200);
-    items.add(verdict.items);
-    const { next, first, last } = verdict;
-    const policy = policyOf(response.headers);
-    return { status: 200, items: verdict.items, ...common, next, first, last, policy };
+    const next = linkedNext(response.headers['Link']);
+    const policy = judged ? policyOf(response.headers) : undefined;
+    return { ...sent, next: next ?? nextAtEnd(response.body ?? ''), policy };
+  }
+
+  /** Of a target that is not made to fail, failures are counted and not judged. */
+  #handOver({ url, page }: Place, { status, headers, body }: RefinedResponse<'text'>): void {
+    if (status === 0 || (status !== 200 && status !== 429 && !this.#config.outages)) return;
+    const followed = page === 'next';
+    write({ kind: 'sample', url, followed, status, headers, body: body ?? '' }, (text) =>
+      this.#withoutTokens(text),
+    );
   }
 
   #tell(found: readonly Finding[], url: string, status: number): void {
     for (const finding of found) {
       findings.add(1, { requirement: finding.id });
+      if (handsOver) continue;
       const message = this.#withoutTokens(finding.message);
       const request = `GET ${this.#withoutTokens(url)}`;
       write({ kind: 'finding', id: finding.id, message, request, response: String(status) });
@@ -301,7 +288,7 @@ export class Session {
   #withoutTokens(text: string): string {
     return this.#held
       .flatMap((token) => [token, encodeURIComponent(token)])
-      .reduce((shown, token) => shown.split(token).join('<token>'), text);
+      .reduce((shown, token) => (shown.includes(token) ? shown.split(token).join(TOKEN) : shown), text);
   }
 }
 

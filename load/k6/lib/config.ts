@@ -3,6 +3,7 @@
  * `-e`, as load/README.md lists it.
  */
 import type { Threshold } from 'k6/options';
+import { judgedShare } from './random.ts';
 
 /** Thresholds in k6's words, such as `"page_ms": ["p(99)<500"]`. */
 export type Rules = Readonly<Record<string, readonly Threshold[]>>;
@@ -44,8 +45,8 @@ export interface LoadConfig {
   /** Where screenings lie; by hand it may be left to be found. */
   readonly window?: { readonly from: string; readonly to: string };
   readonly pageSize: number;
-  /** One page in so many is judged whole; every answer's status is. */
-  readonly judgeEvery: number;
+  /** The share of the answers that is judged whole; every answer's status is. Absent: all. */
+  readonly judgedShare?: number;
   readonly timeoutSeconds: number;
   readonly seed: number;
   /** Virtual users. */
@@ -78,6 +79,8 @@ export interface LoadConfig {
    * is stored, and tokens and polls are mixed in.
    */
   readonly outages?: boolean;
+  /** Somebody else reads k6's metrics: findings are counted there too. */
+  readonly metricsRead?: boolean;
   /** Whether each request is written out for the runner to read. */
   readonly records: boolean;
 }
@@ -90,6 +93,8 @@ export const countsHistogram = given !== undefined && !given.records;
 /** Started by the kit, and not by hand. */
 export const byKit = given !== undefined;
 export const sharedRun = given?.runId === undefined ? undefined : given;
+/** What is to be judged is handed to the kit; a runner of a cluster judges by itself: nobody reads it until the end. */
+export const handsOver = byKit && !sharedRun;
 /** Which of those that a script knows; empty where it is not said. */
 export const scenarioName = given?.scenario ?? __ENV['SCENARIO'] ?? '';
 
@@ -148,11 +153,11 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
     scenario: 'by hand',
     trustedOrigins: [],
     pageSize: number('PAGE_SIZE', 100),
-    judgeEvery: 1,
     timeoutSeconds: duration('TIMEOUT', 10),
     seed: number('SEED', 1),
     records: false,
     ...own,
+    judgedShare: judgedShare(requestsPerSecond * spikeFactor),
     baseUrl: required('BASE_URL'),
     authUrl: required('AUTH_URL'),
     clients,
@@ -178,7 +183,11 @@ export const notServed = ({ errorRate, requestsPerSecond, seconds }: LoadConfig)
 export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Threshold[]> {
   const more = variable('THRESHOLDS', {}, rulesIn, 'JSON such as {"page_ms":["p(99)<300"]}');
   const rules = config.thresholds ?? { ...own, ...more };
-  return Object.fromEntries(Object.entries(rules).map(([metric, all]) => [metric, [...all]]));
+  return Object.fromEntries(
+    Object.entries(rules)
+      .filter(([metric]) => metric !== 'findings' || !handsOver)
+      .map(([metric, all]) => [metric, [...all]]),
+  );
 }
 
 function rulesIn(text: string): Rules | undefined {

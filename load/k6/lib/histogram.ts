@@ -46,3 +46,24 @@ export function mergeHistograms(histograms: readonly Histogram[]): Histogram {
   }
   return merged;
 }
+
+/** Shares at which a runner tells a latency: closer together where SLOs are held. */
+export const GRID: readonly number[] = [
+  ...Array.from({ length: 45 }, (_, index) => index * 2),
+  ...Array.from({ length: 18 }, (_, index) => 90 + index / 2),
+  ...Array.from({ length: 11 }, (_, index) => 99 + index / 10),
+];
+
+/** The histogram of a trend of k6's that was asked for these shares: what lies between two is counted with the later. */
+export function fromQuantiles(values: Readonly<Record<string, number>>): Histogram {
+  const count = values['count'] ?? 0;
+  const counts: Record<string, number> = {};
+  let before = 0;
+  for (const share of GRID.slice(1)) {
+    const upTo = Math.round((share / 100) * count);
+    const bucket = bucketOf(values[`p(${share})`] ?? NaN);
+    if (upTo > before) counts[bucket] = (counts[bucket] ?? 0) + upTo - before;
+    before = upTo;
+  }
+  return counts;
+}

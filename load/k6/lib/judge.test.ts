@@ -1,12 +1,19 @@
-/** The judge of pages under load: a right page passes, and each wrong one is named. */
+/** Both judges of pages under load, k6's by selectors and the kit's: a right page passes, and each wrong one is named. */
 import { expect, test } from '@playwright/test';
+import { parse } from 'lossless-json';
 import { REQUIREMENTS } from '../../../engine/requirements.ts';
+import { resolveTarget } from '../../../engine/target/target.ts';
+import { Judge } from '../../run/judging.ts';
 import { compareIds, instantKey } from './instant.ts';
+import { countOf, fromQuantiles, GRID, histogramOf, quantileBucket } from './histogram.ts';
 import { judgeLimited, judgePage, policyOf, type PageAnswer, type PageQuestion } from './judge.ts';
 
 const TENANT = '7d0c5a52-0000-4000-8000-000000000001';
+const QUERY = 'from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z&pageSize=2';
+const BASE = 'http://127.0.0.1';
+const PATH = `${BASE}/v1/tenants/${TENANT}/screenings`;
 const QUESTION: PageQuestion = {
-  url: 'http://127.0.0.1/',
+  url: `${PATH}?${QUERY}`,
   tenantId: TENANT,
   from: '2026-01-01T00:00:00Z',
   to: '2026-01-02T00:00:00Z',
@@ -16,39 +23,74 @@ const item = (id: string, testTime: string, tenantId = TENANT): string =>
   `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}","note":"\\"id\\":1"}`;
 const FIRST = item('9007199254740993', '2026-01-01T01:00:00.000001+01:00');
 const SECOND = item('9007199254740994', '2026-01-01T00:00:00.000001Z');
-const NEXT =
-  'http://127.0.0.1/x?from=2026-01-01T00%3A00%3A00.000001Z&to=2026-01-02T00%3A00%3A00Z&pageSize=2&from_id=9007199254740994';
+const NEXT = `${PATH}?from=2026-01-01T00%3A00%3A00.000001Z&to=2026-01-02T00%3A00%3A00Z&pageSize=2&from_id=9007199254740994`;
 
-const answer = (items: string[], next?: string, link = next): PageAnswer => ({
+/** As much of k6's selectors as is asked for. */
+function select(body: string, selector: string): unknown {
+  const page = parse(body, undefined, (text) => text) as Record<string, unknown>;
+  const [first, second, field] = selector.split('.');
+  const member = page[first!] as Record<string, unknown>[] | Record<string, unknown> | undefined;
+  if (second === undefined) return member;
+  if (second !== '#') return (member as Record<string, unknown>)[second];
+  if (!Array.isArray(member)) return undefined;
+  if (field === undefined) return member.length;
+  const values = member.flatMap((item) => item[field.replace('|@tostr', '')] ?? []);
+  return field.endsWith('|@tostr') ? `[${values.join(',')}]` : values;
+}
+
+const answer = (items: string[], next?: string, link = next): PageAnswer & { body: string } => {
+  const body = `{"items":[${items.join(',')}],"links":${next ? `{"next":${JSON.stringify(next)}}` : '{}'}}`;
+  return withBody(body, link);
+};
+
+const withBody = (body: string, link?: string): PageAnswer & { body: string } => ({
   status: 200,
-  body: `{"items":[${items.join(',')}],"links":${next ? `{"next":${JSON.stringify(next)}}` : '{}'}}`,
-  headers: link ? { Link: `<${link}>; rel="next"` } : {},
+  body,
+  headers: {
+    'Content-Type': 'application/json',
+    'Cache-Control': 'no-store',
+    ...(link ? { Link: `<${link}>; rel="next"` } : {}),
+  },
+  json: (selector) => select(body, selector),
 });
 
-const ids = (question: PageQuestion, given: PageAnswer): string[] =>
-  judgePage(question, given).findings.map(({ id }) => id);
+const inK6 = (question: PageQuestion, given: PageAnswer): string[] =>
+  judgePage(question, given).map(({ id }) => id);
+
+const clients = { primary: { clientId: 'a', clientSecret: 'b' } };
+const judge = new Judge(await resolveTarget({ baseUrl: BASE, authUrl: BASE, clients }));
+const byKit = ({ url }: PageQuestion, given: PageAnswer & { body: string }): string[] =>
+  judge.judge({ kind: 'sample', url, followed: false, ...given }).map(({ id }) => id);
 
 test('a right page passes, ids beyond 2^53 kept exact', () => {
-  const verdict = judgePage(QUESTION, answer([FIRST, SECOND], NEXT));
-  expect(verdict.findings).toEqual([]);
-  expect(verdict.items).toBe(2);
-  expect(verdict.last?.id).toBe('9007199254740994');
+  const right = answer([FIRST, SECOND], NEXT);
+  expect([inK6(QUESTION, right), byKit(QUESTION, right)]).toEqual([[], []]);
 });
 
-const after = judgePage(QUESTION, answer([FIRST, SECOND], NEXT)).last;
+const FOLLOWED = { ...QUESTION, from: '2026-01-01T00:00:00.000001Z', url: NEXT };
 
-const BROKEN: readonly [string, PageQuestion, PageAnswer][] = [
+/** The requirement, and what the kit calls it where it has a finer one. */
+const BROKEN: readonly [string, PageQuestion, ReturnType<typeof answer>, kit?: string][] = [
   ['4.2-r4-order', QUESTION, answer([SECOND, FIRST])],
   ['4.2-r5-exactly-once', QUESTION, answer([FIRST, FIRST])],
-  ['4.2-r5-exactly-once', { ...QUESTION, after }, answer([SECOND])],
+  ['4.2-from_id', FOLLOWED, answer([SECOND])],
   ['4.2-window', QUESTION, answer([item('1', '2025-12-31T23:59:59.999999Z')])],
   ['4.2-to-exclusive', QUESTION, answer([item('1', '2026-01-02T01:00:00+01:00')])],
-  ['4.2-r3-one-tenant', QUESTION, answer([item('1', '2026-01-01T05:00:00Z', TENANT.replace('7d', '8d'))])],
+  [
+    '4.2-r3-one-tenant',
+    QUESTION,
+    answer([item('1', '2026-01-01T05:00:00Z', TENANT.replace('7d', '8d'))]),
+    '2.3-tenantId',
+  ],
   ['2.3-testTime', QUESTION, answer([item('1', 'yesterday')])],
-  ['2.4-items', { ...QUESTION, pageSize: 1 }, answer([FIRST, SECOND])],
-  ['2.4-links', QUESTION, { ...answer([]), body: '{"items":[]}' }],
-  ['2.4-items', QUESTION, { ...answer([]), body: '{"links":{}}' }],
-  ['4.2-r7-link', QUESTION, { ...answer([FIRST, SECOND], NEXT), headers: {} }],
+  [
+    '2.4-items',
+    { ...QUESTION, pageSize: 1, url: QUESTION.url.replace('Size=2', 'Size=1') },
+    answer([FIRST, SECOND]),
+  ],
+  ['2.4-links', QUESTION, withBody('{"items":[]}')],
+  ['2.4-items', QUESTION, withBody('{"links":{}}')],
+  ['4.2-r7-link', QUESTION, answer([FIRST, SECOND], NEXT, '')],
   ['4.2-r7-link', QUESTION, answer([FIRST, SECOND], NEXT, `${NEXT}&x=1`)],
   ['4.2-r7-link-absent', QUESTION, answer([FIRST], undefined, NEXT)],
   ['4.2-r6-next-to', QUESTION, answer([FIRST, SECOND], NEXT.replace('01-02T', '01-03T'))],
@@ -57,25 +99,40 @@ const BROKEN: readonly [string, PageQuestion, PageAnswer][] = [
   ['4.2-r6-next-from_id', QUESTION, answer([FIRST, SECOND], NEXT.replace('994', '992'))],
 ];
 
-for (const [index, [id, question, given]] of BROKEN.entries()) {
+for (const [index, [id, question, given, kit = id]] of BROKEN.entries()) {
   test(`broken ${index + 1}: ${id}`, () => {
-    expect(ids(question, given)).toEqual([id]);
+    expect(inK6(question, given)).toEqual([id]);
+    expect(byKit(question, given)).toContain(kit);
     expect(REQUIREMENTS.map((requirement) => String(requirement.id))).toContain(id);
   });
 }
 
+test('a runner tells its latencies by a grid of shares, which add up', () => {
+  const sorted = Array.from({ length: 20_000 }, (_, index) =>
+    index < 19_700 ? 10 + index / 1000 : 400 + index / 100,
+  );
+  const values = Object.fromEntries(
+    GRID.map((share) => [
+      `p(${share})`,
+      sorted[Math.min(sorted.length - 1, Math.floor((share / 100) * sorted.length))]!,
+    ]),
+  );
+  const told = fromQuantiles({ ...values, count: sorted.length });
+  expect(countOf(told)).toBe(sorted.length);
+  for (const share of [0.5, 0.9, 0.98, 0.99, 0.999])
+    expect(quantileBucket(told, share) - quantileBucket(histogramOf(sorted), share)).toBeLessThanOrEqual(1);
+});
+
 test('a 429 names its code and its wait', () => {
   const body = '{"code":"rate_limited"}';
-  expect(judgeLimited({ status: 429, body, headers: { 'Retry-After': '3' } })).toEqual({
+  expect(judgeLimited({ body, headers: { 'Retry-After': '3' } })).toEqual({
     findings: [],
     retryAfterSeconds: 3,
   });
-  expect(judgeLimited({ status: 429, body, headers: {} }).findings.map(({ id }) => id)).toEqual([
-    '7.2-retry-after',
+  expect(judgeLimited({ body, headers: {} }).findings.map(({ id }) => id)).toEqual(['7.2-retry-after']);
+  expect(judgeLimited({ body: '{}', headers: { 'retry-after': '1' } }).findings.map(({ id }) => id)).toEqual([
+    '7.2-rate_limited',
   ]);
-  expect(
-    judgeLimited({ status: 429, body: '{}', headers: { 'retry-after': '1' } }).findings.map(({ id }) => id),
-  ).toEqual(['7.2-rate_limited']);
 });
 
 test('a declared quota is read in its old and its new form; the one that lets the least through counts', () => {

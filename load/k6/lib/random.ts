@@ -45,3 +45,8 @@ export function dueCount(run: {
 /** How many of them the generator never began, because it fell behind; dropped ones found no free VU. */
 export const neverBegun = (due: number, counts: Readonly<Record<string, number>>): number =>
   Math.max(0, due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0));
+
+/** A wrong page shows in some: so many a second cost next to nothing, at any rate. */
+const JUDGED_PER_SECOND = 5;
+export const judgedShare = (requestsPerSecond: number): number =>
+  Math.min(1, JUDGED_PER_SECOND / requestsPerSecond);

@@ -1,16 +1,5 @@
 /** What a script tells the kit: one line of JSON each on the console, of these shapes. Runs in k6 and in Node alike. */
-import type { Cursor, Finding, RatePolicy } from './judge.ts';
-
-/** Which screenings a page held: those behind `after`, or from `from` on. */
-export interface Stretch {
-  readonly from: string;
-  readonly after?: Cursor | undefined;
-  readonly first?: Cursor | undefined;
-  readonly last?: Cursor | undefined;
-  readonly items: number;
-  /** No other page follows. */
-  readonly final: boolean;
-}
+import type { Finding, RatePolicy } from './judge.ts';
 
 /** A request of open arrivals. */
 export interface ArrivalRecord {
@@ -30,8 +19,6 @@ export interface ArrivalRecord {
   readonly pages?: number;
   readonly retryAfterSeconds?: number | undefined;
   readonly policy?: RatePolicy | undefined;
-  /** Of a page, where the target is made to fail meanwhile. */
-  readonly stretch?: Stretch | undefined;
 }
 
 /** A page of a walk. */
@@ -69,10 +56,47 @@ export interface FindingRecord extends Finding {
   readonly kind: 'finding';
 }
 
-export type LoadRecord = ArrivalRecord | PageRecord | AnswerRecord | EndRecord | FindingRecord;
+/** An answer as it came, for the kit to judge. */
+export interface SampleRecord {
+  readonly kind: 'sample';
+  readonly url: string;
+  /** A next as it was given. */
+  readonly followed: boolean;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
 
-export const write = (record: LoadRecord): void => console.log(JSON.stringify(record));
+export type LoadRecord = SampleRecord | ArrivalRecord | PageRecord | AnswerRecord | EndRecord | FindingRecord;
 
-/** The records among lines; whatever else was written is left out. */
+/** Stands for a token of the run, wherever a target repeats one. */
+export const TOKEN = 'a-token-of-this-run-which-no-answer-may-repeat';
+
+export const write = (record: LoadRecord, redact = (text: string): string => text): void =>
+  console.log(redact(JSON.stringify(record)));
+
+/** What is written for each request: put together by hand, which costs a tenth. */
+export const writeArrival = (record: ArrivalRecord): void => {
+  const { dueMs, latencyMs, serviceMs, schedulerLagMs, status, client, errorCode, ...rare } = record;
+  const { retryAfterSeconds, policy } = rare;
+  const more = errorCode || policy || retryAfterSeconds !== undefined;
+  if (more) write(record);
+  else
+    console.log(
+      `{"kind":"arrival","dueMs":${dueMs},"latencyMs":${latencyMs},"serviceMs":${serviceMs},"schedulerLagMs":${schedulerLagMs},"status":${status},"client":${client}}`,
+    );
+};
+
+/** The record of a line; undefined for whatever else was written. */
+export function readRecord(line: string): LoadRecord | undefined {
+  if (!line.startsWith('{"kind":')) return undefined;
+  try {
+    return JSON.parse(line) as LoadRecord;
+  } catch {
+    // Cut off where a runner was ended.
+    return undefined;
+  }
+}
+
 export const readRecords = (lines: readonly string[]): LoadRecord[] =>
-  lines.flatMap((line) => (line.startsWith('{"kind":') ? [JSON.parse(line) as LoadRecord] : []));
+  lines.flatMap((line) => readRecord(line) ?? []);

@@ -1,7 +1,7 @@
 /** The end of every scenario: counts, histogram and thresholds as one JSON file that the runner reads and merge adds up. */
 import exec from 'k6/execution';
 import { sharedRun, type LoadConfig } from './config.ts';
-import type { Histogram } from './histogram.ts';
+import { fromQuantiles, type Histogram } from './histogram.ts';
 import { dueCount } from './random.ts';
 
 export interface ScenarioSummary {
@@ -43,16 +43,11 @@ export interface SummaryData {
   readonly setup_data?: { readonly startAtMs?: number };
 }
 
-const PREFIX = 'latency_bucket_';
-
 function summarise(data: SummaryData): ScenarioSummary {
   const counts: Record<string, number> = {};
-  const histogram: Record<string, number> = {};
   const thresholds: Record<string, boolean> = {};
   for (const [name, metric] of Object.entries(data.metrics)) {
-    if (metric.type === 'counter' && name.startsWith(PREFIX))
-      histogram[name.slice(PREFIX.length)] = metric.values['count'] ?? 0;
-    else if (metric.type === 'counter') counts[name] = metric.values['count'] ?? 0;
+    if (metric.type === 'counter') counts[name] = metric.values['count'] ?? 0;
     for (const [rule, { ok }] of Object.entries(metric.thresholds ?? {})) thresholds[`${name} ${rule}`] = ok;
   }
   const lag = data.metrics['scheduler_lag_ms']?.values['p(99)'];
@@ -60,7 +55,7 @@ function summarise(data: SummaryData): ScenarioSummary {
     seconds: data.state.testRunDurationMs / 1000,
     ...(data.setup_data?.startAtMs === undefined ? {} : { startAtMs: data.setup_data.startAtMs }),
     counts,
-    histogram,
+    histogram: fromQuantiles(data.metrics['page_ms']?.values ?? {}),
     thresholds,
     ...(lag === undefined ? {} : { schedulerLagP99Ms: lag }),
     ...(sharedRun ? { shared: partOf(sharedRun) } : {}),

@@ -1,0 +1,81 @@
+/** Answers that k6 handed over as they came, held against all that the kit observes of a single answer, ids exact. */
+import { answerObservers } from '../../engine/checks/answers.ts';
+import { coverageObservers } from '../../engine/checks/coverage.ts';
+import { errorObservers } from '../../engine/checks/errors.ts';
+import { sayMismatch, type Observer } from '../../engine/checks/mismatch.ts';
+import { nextObservers } from '../../engine/checks/next.ts';
+import { pageObservers } from '../../engine/checks/page.ts';
+import { exchangeOf, type Exchange } from '../../engine/client/exchange.ts';
+import { Oracle } from '../../engine/data/oracle.ts';
+import type { RequirementId } from '../../engine/requirements.ts';
+import type { Target } from '../../engine/target/target.ts';
+import type { Finding } from '../k6/lib/judge.ts';
+import { TOKEN, type SampleRecord } from '../k6/lib/record.ts';
+
+/** Failures are counted, and held against the SLO; that they were provoked by load is for the reader to say. */
+const COUNTED: readonly RequirementId[] = ['7.2-no-unprovoked-5xx'];
+
+const noOracle = (): undefined => undefined;
+/** Nothing is known; that a page holds an item twice shows all the same. */
+const nothing = new Oracle(false);
+
+export class Judge {
+  readonly #observers: readonly Observer[];
+  readonly #stored = new Map<string, Oracle>();
+  readonly #coverage = coverageObservers((tenantId) => this.#stored.get(tenantId.toLowerCase()));
+  /** How many pages were held against what is stored, and what was wrong with them: where data came in, nothing. */
+  heldAgainstStored = 0;
+  readonly unlikeStored: Finding[] = [];
+
+  constructor(target: Target) {
+    this.#observers = [
+      ...pageObservers(noOracle),
+      ...nextObservers(target, noOracle),
+      ...errorObservers(target.errorCodePointer),
+      ...coverageObservers(() => nothing),
+      ...answerObservers(target, new Set([TOKEN])),
+    ].filter(({ id }) => !COUNTED.includes(id));
+  }
+
+  /** From now on every page of the tenant has to hold its part of this, and nothing else. */
+  know(tenantId: string, stored: Oracle): void {
+    this.#stored.set(tenantId.toLowerCase(), stored);
+  }
+
+  judge(sample: SampleRecord): Finding[] {
+    const exchange = exchangeFrom(sample);
+    if (this.#stored.size > 0 && exchange.status === 200) {
+      this.heldAgainstStored += 1;
+      this.unlikeStored.push(...found(this.#coverage, exchange));
+    }
+    return found(this.#observers, exchange);
+  }
+}
+
+function found(observers: readonly Observer[], exchange: Exchange): Finding[] {
+  const { request, status } = exchange;
+  return observers.flatMap(({ id, applies, judge }) => {
+    const mismatch = applies(exchange) ? judge(exchange) : undefined;
+    return mismatch
+      ? [{ id, message: sayMismatch(mismatch), request: `GET ${request.url}`, response: String(status) }]
+      : [];
+  });
+}
+
+const exchangeFrom = ({ url, followed, status, headers, body }: SampleRecord): Exchange =>
+  exchangeOf({
+    seq: 0,
+    request: {
+      channel: 'rest',
+      method: 'GET',
+      url,
+      headers: {},
+      authorization: { kind: 'client', client: 'primary' },
+      followed,
+    },
+    status,
+    headers: Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+    text: body,
+    startedAtMs: 0,
+    durationMs: 0,
+  });
