@@ -55,7 +55,6 @@ export async function runScenario(
     durationMs: Date.now() - startedAt.getTime(),
     void: why,
     conformant: conformant(findings),
-    held: false,
     findings,
     summary: [],
     requests: session.requests,
@@ -68,5 +67,6 @@ export async function runScenario(
     histogram: session.histogram,
     thresholds: session.thresholds,
     ...outcome,
+    held: (outcome.held ?? false) && conformant(findings),
   };
 }
