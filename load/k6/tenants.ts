@@ -10,9 +10,8 @@ import { firstPage, mint, nextPlace, Session, type Place } from './lib/client.ts
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { poissonArrivals } from './lib/random.ts';
 import { write } from './lib/record.ts';
-export { handleSummary } from './lib/summary.ts';
 
-const config = readConfig({ requestsPerSecond: 20, seconds: 30, judgeEvery: 10 });
+const config = readConfig({ requestsPerSecond: 20, seconds: 30 });
 const { seed, requestsPerSecond, seconds, vus, timeoutSeconds } = config;
 const { pollSeconds, backfills, tokensPerSecond } = config.tenants ?? {
   pollSeconds: 60,
@@ -120,7 +119,8 @@ export function backfill(begun: Begun): void {
   for (let depth = 0; place; depth += 1) {
     const sent = session.ask(place, MOST, Date.now());
     const ms = Math.round(sent.serviceMs * 1000) / 1000;
-    if (config.records) write({ kind: 'page', walk: 0, depth, items: sent.items, ms, status: sent.status });
+    const items = sent.status === 200 ? Number(sent.response!.json('items.#')) : 0;
+    if (config.records) write({ kind: 'page', walk: 0, depth, items, ms, status: sent.status });
     if (sent.status === 429) sleep(Math.min(60, sent.retryAfterSeconds ?? 1));
     else if (sent.status !== 200) return;
     else place = nextPlace(config, sent, to);

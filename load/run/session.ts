@@ -229,11 +229,14 @@ export class Session {
   }
 }
 
+/** Scripts whose due moments are drawn beforehand; the others leave them to k6. */
+const EXACT = ['arrivals', 'tenants'];
+
 /** The share of the requests that a generator may be short of, as it ends with them. */
 const SHORT = 0.01;
 
 function behind({ summary }: K6Run, config: LoadConfig): Starvation | undefined {
-  const due = config.scenario === 'arrivals' ? 0 : dueCount(config);
+  const due = EXACT.includes(config.scenario) ? 0 : dueCount(config);
   const short = neverBegun(due, summary?.counts ?? {});
   return short <= SHORT * due
     ? undefined
@@ -252,7 +255,7 @@ function withLost(samples: Arrival[], config: LoadConfig): Arrival[] {
 /** Of steps they are known; of k6's arrival rates only how many there are: they are taken as evenly spread. */
 function lostMoments(samples: readonly Arrival[], config: LoadConfig): number[] {
   const { scenario, seed, requestsPerSecond, seconds } = config;
-  if (scenario === 'arrivals') {
+  if (EXACT.includes(scenario)) {
     const due = poissonArrivals(seed, requestsPerSecond, seconds);
     if (samples.length >= due.length) return [];
     const seen = new Set(samples.map((one) => one.dueMs));
