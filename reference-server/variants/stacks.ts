@@ -124,15 +124,18 @@ export const library: readonly Variant[] = [
   },
 ];
 
-/** As text: the token, the path and the configuration spell the tenant alike. */
+/** The token and the configuration spell the tenant alike, and the path has to. */
 export const capitals: readonly Variant[] = [
   {
     name: 'tenant ids in capitals, compared as text',
     server: {
       ...claims((original) => ({ ...original, tenant_id: String(original['tenant_id']).toUpperCase() })),
-      ...instead((request) =>
-        /\/tenants\/[^/]*[a-f]/.test(request.path) ? page(404, 'Not Found') : undefined,
-      ),
+      ...middleware(() => async (request, next) => {
+        const answer = await next(request);
+        return answer.status !== 401 && /\/tenants\/[^/]*[a-f]/.test(request.path)
+          ? errorAnswer(403, 'forbidden', 'this token is for another tenant')
+          : answer;
+      }),
     },
     target: (target) => ({
       ...target,
