@@ -75,16 +75,23 @@ export const connections: readonly Variant[] = [
   },
 ];
 
+/** `Sunday, 06-Nov-94 08:49:37 GMT`: obsolete, and to be understood (RFC 9110, 5.6.7). */
+function rfc850(at: Date): string {
+  const [, day, month, year, time] = at.toUTCString().split(' ');
+  const weekday = at.toLocaleDateString('en', { weekday: 'long', timeZone: 'UTC' });
+  return `${weekday}, ${day}-${month}-${year!.slice(2)} ${time} GMT`;
+}
+
 export const limited: readonly Variant[] = [
   {
-    name: 'a rate limit of 120 a second that says when to come back as an HTTP-date',
+    name: 'a rate limit of 120 a second that says when to come back as an HTTP-date, or as RFC 850 has it',
     server: {
       rateLimit: { limit: 120, windowMs: 1_000 },
       ...answers((answer, request) => {
         const wait = answer.headers.find(([name]) => name === 'retry-after')?.[1];
         if (!isScreenings(request) || wait === undefined) return answer;
-        const until = new Date(Date.now() + Number(wait) * 1_000).toUTCString();
-        return withHeader(answer, 'Retry-After', until);
+        const at = new Date(Date.now() + Number(wait) * 1_000);
+        return withHeader(answer, 'Retry-After', at.getSeconds() % 2 ? at.toUTCString() : rfc850(at));
       }),
     },
     target: (target) => ({ ...target, rateLimit: { maxRequests: 600, maxSeconds: 20 } }),
