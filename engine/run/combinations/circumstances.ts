@@ -28,6 +28,8 @@ export interface NarrowWindow {
 export interface Ground {
   readonly baseUrl: string;
   readonly tenants: Readonly<Partial<Record<Asker, string>>>;
+  /** Every tenant that is asked for, as the target file or its token spells it. */
+  readonly spellings: readonly string[];
   /** A second token of each. */
   readonly tokens: Readonly<Partial<Record<Asker, string>>>;
   /** Some of their screenings each, and the id of the first of them. */
@@ -143,9 +145,8 @@ export const narrowOf = (request: RequestOut, ground: Ground): NarrowWindow =>
 
 const TENANT = /(?<=\/tenants\/)[0-9a-f-]{36}(?=\/)/i;
 
-/** As the target file or the token spells it; a tenant of neither is spelt in lower case. */
-const spellingOf = (id: string, { tenants }: Ground): string =>
-  Object.values(tenants).find((tenant) => tenant.toLowerCase() === id.toLowerCase()) ?? id.toLowerCase();
+const spellingOf = (id: string, { spellings }: Ground): string =>
+  spellings.find((given) => given.toLowerCase() === id.toLowerCase()) ?? id;
 
 const spelt =
   (spell: (given: string) => string) =>

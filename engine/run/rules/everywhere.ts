@@ -21,7 +21,7 @@ import { pairwise, sparing, streamOf, type Factors, type Row } from '../state/co
 import { describe, type Kit } from '../kit.ts';
 import type { Check, Precondition } from '../check.ts';
 import { mapConcurrently } from '../concurrent.ts';
-import { isClientError, isSuspicious, readable } from './raw-request.ts';
+import { isClientError, isSuspicious, NOBODY, readable } from './raw-request.ts';
 import { densestSliceOf, sampleDataOf, WIDE_WINDOWS, windowOf } from '../walk/survey.ts';
 
 /** The halves of a run that a rule is asked in. */
@@ -94,6 +94,17 @@ async function someOfSecond(kit: Kit): Promise<readonly OracleItem[]> {
   return known.items.length > 0 ? densestSliceOf(known.items.slice(0, 500)) : [];
 }
 
+async function tenantOfNotOnboarded(kit: Kit): Promise<readonly string[]> {
+  if (!kit.target.clients.notOnboarded) return [];
+  return kit.tenantOf('notOnboarded').then(
+    (tenantId) => [tenantId],
+    (error: unknown) => {
+      if (error instanceof Untested) return [];
+      throw error;
+    },
+  );
+}
+
 /** What the circumstances are made of; each half of the run has tokens of its own. */
 export const groundOf = (kit: Kit, moment: Moment): Promise<Ground> =>
   kit.once(`ground ${moment}`, async () => {
@@ -114,7 +125,15 @@ export const groundOf = (kit: Kit, moment: Moment): Promise<Ground> =>
     const primary = sample ? narrowWindow(sample.densestSlice) : { ...SOME_WINDOW, id: 1n };
     const second = tenants.secondTenant ? await someOfSecond(kit) : [];
     const secondTenant = second.length > 0 ? narrowWindow(second) : primary;
-    kit.ground = { baseUrl, tenants, tokens, narrow: { primary, secondTenant }, nowMs: Date.now() };
+    const spellings = [...Object.values(tenants), NOBODY, ...(await tenantOfNotOnboarded(kit))];
+    kit.ground = {
+      baseUrl,
+      tenants,
+      spellings,
+      tokens,
+      narrow: { primary, secondTenant },
+      nowMs: Date.now(),
+    };
     return kit.ground;
   });
 
