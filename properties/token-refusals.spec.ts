@@ -11,7 +11,7 @@ const word = (letters: string): fc.Arbitrary<string> =>
 const LOWER = 'abcdefghijklmnopqrstuvwxyz';
 const credentials = word(`${LOWER}0123456789-_~%&=+ `).map((text) => `x${text}x`);
 
-/** What contains the right value, is contained in it, or is a pattern of it. */
+/** Texts that contain the right value, are contained in it, or are a pattern of it. */
 const near = (right: string): string[] => [
   right.slice(1),
   `x${right}`,
@@ -94,7 +94,7 @@ for (const { name, id, cases, share, refusal, examples } of TOKEN_PARAMETERS) {
           law.predicate(async (value) => {
             const form = valid.map(([key, old]): [string, string] => [key, key === name ? value : old]);
             const exchange = await kit.send(kit.client.tokenRequest(form));
-            // What holds a control character, or a blank at an end, may be malformed as well.
+            // A value with a control character, or with a blank at an end, may be malformed as well.
             const isMalformed = /[^ -~]|^ | $/.test(value) && !refusedAs(400, 'invalid_request')(exchange);
             const mismatch = isMalformed ? undefined : refusedAs(...refusal)(exchange);
             if (guesses) await kit.client.mint(owner);

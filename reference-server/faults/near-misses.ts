@@ -1,4 +1,4 @@
-/** What is nearly the right value, and is taken for it. */
+/** Values near the right one that are taken for it. */
 import { compareInstants, parseInstant, shift, type Instant } from '../../engine/data/instant.ts';
 import {
   isScreenings,
@@ -31,7 +31,7 @@ const TIMES = ['from', 'to'];
 const INTEGERS = ['pageSize', 'from_id'];
 const untilNul = (text: string): string => text.split('\0')[0]!;
 
-/** What the right values are is learned from requests that earn a token. */
+/** Learns the right values from requests that earn a token. */
 const knowing = (
   name: 'client_id' | 'client_secret',
   take: (value: string, right: string) => boolean,
