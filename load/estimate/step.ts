@@ -38,7 +38,6 @@ export interface Step {
   readonly p50Ms: number;
   readonly p75Ms: number;
   readonly p99Ms: number;
-  readonly meanMs: number;
   /** Shares of the requests: failed in any way, and answered with 429. */
   readonly errorRate: number;
   readonly limitedRate: number;
@@ -106,7 +105,6 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
     p50Ms: quantile(sorted, 0.5),
     p75Ms: quantile(sorted, 0.75),
     p99Ms,
-    meanMs: sorted.reduce((sum, one) => sum + one, 0) / Math.max(1, sorted.length),
     errorRate,
     limitedRate: counted.length === 0 ? 0 : share((one) => one.status === 429),
     held: counted.length > 0 && p99Ms < slo.p99Ms && errorRate <= slo.errorRate,

@@ -38,15 +38,3 @@ const SUSPECT = 0.2;
 export function moreThanChance(bad: number, samples: number, share: number): boolean {
   return 1 - binomialAtMost(bad - 1, samples, share) <= SUSPECT;
 }
-
-/** The greatest share, to 95 %, that so many bad ones of so many leave possible. */
-export function shareAtMost(bad: number, samples: number): number {
-  if (samples === 0) return 1;
-  let [low, high] = [bad / samples, 1];
-  for (let round = 0; round < 40; round += 1) {
-    const share = (low + high) / 2;
-    if (binomialAtMost(bad, samples, share) > 0.05) low = share;
-    else high = share;
-  }
-  return high;
-}

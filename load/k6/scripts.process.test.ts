@@ -20,7 +20,7 @@ import { openSession } from '../zoo/setting.ts';
 import type { SimulatedSettings } from '../zoo/server.ts';
 
 const run = promisify(execFile);
-const SCRIPTS = ['arrivals', 'pages', 'rate-limit', 'token', 'walks'];
+const SCRIPTS = ['arrivals', 'pages', 'rate-limit', 'tenants', 'token', 'walks'];
 const SCENARIOS = ['arrivals', 'poll', 'rate-limit', 'smoke', 'soak', 'spike', 'token', 'walks'];
 
 test('every script runs, ends with status 0, and with 99 where a threshold is broken', async ({ k6 }) => {

@@ -5,7 +5,7 @@
 import { sleep } from 'k6';
 import { SharedArray } from 'k6/data';
 import exec from 'k6/execution';
-import { begin, type Begun } from './lib/begin.ts';
+import { begin, clientsOf, SETUP, type Begun } from './lib/begin.ts';
 import { firstPage, mint, nextPlace, Session, type Place } from './lib/client.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { poissonArrivals } from './lib/random.ts';
@@ -22,6 +22,7 @@ const { pollSeconds, backfills, tokensPerSecond } = config.tenants ?? {
 const due = new SharedArray('due moments', () => poissonArrivals(seed, requestsPerSecond, seconds));
 
 export const options = {
+  ...SETUP,
   // A poll a minute finds its connection closed.
   noVUConnectionReuse: true,
   scenarios: {
@@ -60,11 +61,13 @@ export const options = {
   thresholds: thresholdsOf(config, {}),
 };
 
-export const setup = (): Begun => begin(config);
+export const setup = (): Begun => begin(config, 500);
 
 let sessions: Session[] | undefined;
 const sessionOf = (begun: Begun): Session => {
-  sessions ??= config.clients.map((client, index) => new Session(config, client, begun.tokens[index]!));
+  sessions ??= clientsOf(config, begun).map(
+    (client, index) => new Session(config, client, begun.tokens[index]!),
+  );
   return sessions[exec.vu.idInTest % sessions.length]!;
 };
 
@@ -87,17 +90,13 @@ export function poll(begun: Begun): void {
   const startedMs = Date.now();
   let [status, errorCode, pages] = [0, 0, 0];
   let retry: { retryAfterSeconds?: number | undefined } = {};
-  try {
-    let place: Place | undefined = newest(begun, session, seconds * 1000 - dueMs);
-    while (place) {
-      const sent = session.ask(place, config.pageSize, pages === 0 ? dueAtMs : Date.now());
-      pages += 1;
-      [status, errorCode] = [sent.status, sent.errorCode];
-      retry = { retryAfterSeconds: sent.retryAfterSeconds };
-      place = status === 200 ? nextPlace(config, sent, place.to) : undefined;
-    }
-  } catch {
-    status = 0;
+  let place: Place | undefined = newest(begun, session, seconds * 1000 - dueMs);
+  while (place) {
+    const sent = session.tryAsk(place, config.pageSize, pages === 0 ? dueAtMs : Date.now());
+    pages += 1;
+    [status, errorCode] = [sent.status, sent.errorCode];
+    retry = { retryAfterSeconds: sent.retryAfterSeconds };
+    place = status === 200 ? nextPlace(config, sent, place.to) : undefined;
   }
   const doneMs = Date.now();
   const times = {
@@ -117,7 +116,7 @@ export function backfill(begun: Begun): void {
   const { from, to } = begun.window;
   let place: Place | undefined = firstPage(config, session.client, from, to, MOST);
   for (let depth = 0; place; depth += 1) {
-    const sent = session.ask(place, MOST, Date.now());
+    const sent = session.tryAsk(place, MOST, Date.now());
     const ms = Math.round(sent.serviceMs * 1000) / 1000;
     const items = sent.status === 200 ? Number(sent.response!.json('items.#')) : 0;
     if (config.records) write({ kind: 'page', walk: 0, depth, items, ms, status: sent.status });
