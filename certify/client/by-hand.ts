@@ -3,6 +3,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { quote } from '../../engine/run/evidence/shell.ts';
 import { environmentOf, type Client } from './client.ts';
 
 const LOOK_EVERY_MS = 200;
@@ -28,9 +29,9 @@ export function clientByHand(directory: string, tell: (text: string) => void): C
     tell(`\n# ${situation}`);
     const environment = environmentOf(given);
     for (const name of told.filter((one) => !(one in environment))) tell(`unset ${name}`);
-    for (const [name, value] of Object.entries(environment)) tell(`export ${name}=${quoted(value)}`);
+    for (const [name, value] of Object.entries(environment)) tell(`export ${name}=${quote(value)}`);
     told = Object.keys(environment);
-    tell(`# then: YOUR-CLIENT > ${quoted(output)}; echo $? > ${quoted(status)}`);
+    tell(`# then: YOUR-CLIENT > ${quote(output)}; echo $? > ${quote(status)}`);
     tell('# or press Enter here when it is through (its exit status first, if not 0)');
     for (;;) {
       const entered = /^\s*(\d*)\s*$/.exec(typed.shift() ?? 'nothing')?.[1];
@@ -46,5 +47,3 @@ export function clientByHand(directory: string, tell: (text: string) => void): C
     }
   };
 }
-
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

@@ -1,51 +1,29 @@
-/** Certificates made for one run, one of them in a name that is not the server's. */
-import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+/** TLS for situations: one certificate, for localhost, at an address that it names and at one that it does not. */
+import { writeFile } from 'node:fs/promises';
 import { connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
-import { promisify } from 'node:util';
+import { KEY, SELF_SIGNED } from '../../reference-server/degenerate/certificates.ts';
 import type { Listener } from '../../reference-server/http/http.ts';
 
 export interface Certificate {
-  readonly key: string;
-  readonly cert: string;
+  /** The host of the server's address. */
+  readonly host: string;
   /** The certificates that the client is told to trust. */
   readonly file: string;
 }
 
-export type CertificateName = 'ours' | 'another';
+export type Certificates = Readonly<Record<'ours' | 'another', Certificate>>;
 
-/** What each certificate is for. */
-const NAMES: Readonly<Record<CertificateName, string>> = {
-  ours: 'IP:127.0.0.1',
-  another: 'DNS:other.example',
-};
-
-/** Makes both, trusted alike. Rejects where there is no openssl. */
-export async function makeCertificates(directory: string): Promise<Record<CertificateName, Certificate>> {
+export async function makeCertificates(directory: string): Promise<Certificates> {
   const file = join(directory, 'trusted.pem');
-  const made = await Promise.all(
-    (['ours', 'another'] as const).map(async (name) => {
-      const [keyFile, certFile] = [join(directory, `${name}.key`), join(directory, `${name}.pem`)];
-      const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=${NAMES[name]}`];
-      const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
-      const files = ['-keyout', keyFile, '-out', certFile];
-      await promisify(execFile)('openssl', ['req', '-x509', ...kind, ...subject, ...files], {
-        timeout: 20_000,
-      });
-      const [key, cert] = await Promise.all([readFile(keyFile, 'utf8'), readFile(certFile, 'utf8')]);
-      return { key, cert, file };
-    }),
-  );
-  const [ours, another] = made as [Certificate, Certificate];
-  await writeFile(file, ours.cert + another.cert);
-  return { ours, another };
+  await writeFile(file, SELF_SIGNED);
+  return { ours: { host: 'localhost', file }, another: { host: '127.0.0.1', file } };
 }
 
 /** The same listener with TLS. */
-export async function secured(inner: Listener, { key, cert }: Certificate, port = 0): Promise<Listener> {
-  const server = createServer({ key, cert }, (socket) => {
+export async function secured(inner: Listener, { host }: Certificate, port = 0): Promise<Listener> {
+  const server = createServer({ key: KEY, cert: SELF_SIGNED }, (socket) => {
     const onward = connect(inner.port, '127.0.0.1');
     for (const [one, other] of [
       [socket, onward],
@@ -68,7 +46,7 @@ export async function secured(inner: Listener, { key, cert }: Certificate, port 
   return {
     ...inner,
     port: bound,
-    origin: `https://127.0.0.1:${bound}`,
+    origin: `https://${host}:${bound}`,
     stop,
     [Symbol.asyncDispose]: stop,
   };

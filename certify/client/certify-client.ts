@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UsageError } from '../../engine/errors.ts';
+import { mapConcurrently } from '../../engine/run/concurrent.ts';
 import type { Verdict } from '../report.ts';
-import { makeCertificates } from './certificates.ts';
+import { makeCertificates, type Certificates } from './certificates.ts';
 import type { Client, Ended } from './client.ts';
 import { inOrder, within } from './data.ts';
 import { INTERRUPTED, judgePlay } from './judge/play.ts';
@@ -14,7 +15,7 @@ import { redactorOf, throughout, type Played } from './judge/throughout.ts';
 import { timelineOf } from './record.ts';
 import type { ClientReport, SituationResult } from './report.ts';
 import { plainWalk, SITUATIONS } from './situations/all.ts';
-import type { Play, Situation, Tools } from './situation.ts';
+import type { Play, Situation } from './situation.ts';
 import { openStage, type StageOptions } from './stage.ts';
 
 export interface Options {
@@ -44,11 +45,11 @@ export async function certifyClient(client: Client, options: Options): Promise<C
   const startedAt = new Date();
   const began = performance.now();
   try {
-    const tools = { certificates: await makeCertificates(directory).catch(() => undefined) } as Tools;
+    const certificates = await makeCertificates(directory);
     const chosen = SITUATIONS.filter(
       ({ name }) => (options.only?.includes(name) ?? true) && !options.skip?.includes(name),
     );
-    const context = { client, options, tools, directory };
+    const context = { client, options, certificates, directory };
     const rows = new Map<string, Row>();
     const put = async (situation: Situation): Promise<void> => {
       rows.set(situation.name, await play(situation, context));
@@ -62,7 +63,7 @@ export async function certifyClient(client: Client, options: Options): Promise<C
       const reason = `${first.name} has to be walked to its end first`;
       for (const situation of others) rows.set(situation.name, { result: untestedRow(situation, reason) });
     } else {
-      await inTurn(slowestFirst(others), options.concurrency, put);
+      await mapConcurrently(slowestFirst(others), put, options.concurrency);
     }
     const all = chosen.map(({ name }) => rows.get(name)!);
     const played = all.flatMap((row) => row.played ?? []);
@@ -84,7 +85,7 @@ export async function certifyClient(client: Client, options: Options): Promise<C
 interface Context {
   readonly client: Client;
   readonly options: Options;
-  readonly tools: Tools;
+  readonly certificates: Certificates;
   readonly directory: string;
 }
 
@@ -104,8 +105,7 @@ const untestedRow = (situation: Situation, reason: string): SituationResult => (
 async function play(situation: Situation, context: Context): Promise<Row> {
   const { tell, signal } = context.options;
   if (signal?.aborted) return { result: untestedRow(situation, INTERRUPTED) };
-  const staged = situation.stage(context.tools);
-  if (typeof staged === 'string') return { result: untestedRow(situation, staged) };
+  const staged = situation.stage(context.certificates);
   tell?.(situation.name);
   const began = performance.now();
   try {
@@ -151,13 +151,9 @@ async function perform(
   const watch = async (): Promise<void> => {
     while (!watching.signal.aborted && !stopped) {
       const silent = options.patienceMs > 0 && recorder.now() - recorder.progressMs > options.patienceMs;
-      stopped = options.signal?.aborted
-        ? 'interrupted'
-        : recorder.storm !== undefined
-          ? 'storm'
-          : silent
-            ? 'silent'
-            : undefined;
+      if (options.signal?.aborted) stopped = 'interrupted';
+      else if (recorder.storm !== undefined) stopped = 'storm';
+      else if (silent) stopped = 'silent';
       if (stopped) ending.abort();
       else await sleep(WATCH_EVERY_MS, undefined, { signal: watching.signal }).catch(() => {});
     }
@@ -186,23 +182,8 @@ async function perform(
 
 /** Those that wait begin first, so that all together take no longer than they must. */
 const SLOW = /for-ever|three-times|margin|expires|429|slow|long/;
-const slowestFirst = (situations: readonly Situation[]): Situation[] => [
-  ...situations.filter(({ name }) => SLOW.test(name)),
-  ...situations.filter(({ name }) => !SLOW.test(name)),
-];
-
-async function inTurn<T>(
-  items: readonly T[],
-  atOnce: number,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  const left = [...items];
-  await Promise.all(
-    Array.from({ length: atOnce }, async () => {
-      for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
-    }),
-  );
-}
+const slowestFirst = (situations: readonly Situation[]): Situation[] =>
+  [...situations].sort((a, b) => Number(SLOW.test(b.name)) - Number(SLOW.test(a.name)));
 
 /** A pass that rests on another situation which showed nothing, is none. */
 function needing(chosen: readonly Situation[], rows: readonly Row[]): SituationResult[] {

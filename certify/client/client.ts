@@ -12,29 +12,28 @@ export interface Ended {
 /** Runs the client once. `signal` stops it. Rejects with a UsageError where it can't be started. */
 export type Client = (given: Given, signal: AbortSignal, situation: string) => Promise<Ended>;
 
-/** The environment of section "What a client under test is given". */
+/** The values that a client is given, by name: `base_url` is SCREENINGS_BASE_URL in its environment. */
+export const valuesOf = (given: Given): Readonly<Record<string, string | number | undefined>> => ({
+  base_url: given.baseUrl,
+  auth_url: given.authUrl,
+  client_id: given.clientId,
+  client_secret: given.clientSecret,
+  tenant_id: given.tenantId,
+  from: given.from,
+  to: given.to,
+  page_size: given.pageSize,
+  events: given.events,
+});
+
+/** Where Node, OpenSSL (Python, Ruby, PHP, Go …), curl and requests look for the certificates to trust. */
+const TRUST = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE'];
+
 export function environmentOf(given: Given): Record<string, string> {
-  const values: Record<string, string | number | undefined> = {
-    SCREENINGS_BASE_URL: given.baseUrl,
-    SCREENINGS_AUTH_URL: given.authUrl,
-    SCREENINGS_CLIENT_ID: given.clientId,
-    SCREENINGS_CLIENT_SECRET: given.clientSecret,
-    SCREENINGS_TENANT_ID: given.tenantId,
-    SCREENINGS_FROM: given.from,
-    SCREENINGS_TO: given.to,
-    SCREENINGS_PAGE_SIZE: given.pageSize,
-    SCREENINGS_EVENTS: given.events,
-    ...(given.trusted === undefined ? {} : trusting(given.trusted)),
-  };
+  const named = Object.entries(valuesOf(given)).map(
+    ([name, value]) => [`SCREENINGS_${name.toUpperCase()}`, value] as const,
+  );
+  const all = [...named, ...TRUST.map((name) => [name, given.trusted] as const)];
   return Object.fromEntries(
-    Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
+    all.flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
   );
 }
-
-/** How Node, OpenSSL (Python, Ruby, PHP, Go …), curl and requests are told whom to trust. */
-const trusting = (file: string): Record<string, string> => ({
-  NODE_EXTRA_CA_CERTS: file,
-  SSL_CERT_FILE: file,
-  CURL_CA_BUNDLE: file,
-  REQUESTS_CA_BUNDLE: file,
-});

@@ -1,7 +1,8 @@
 /** A client that is a shell command, started once a situation. */
 import { UsageError } from '../../engine/errors.ts';
+import { quote } from '../../engine/run/evidence/shell.ts';
 import { spawnGuarded } from '../../engine/guarded.ts';
-import { environmentOf, type Client, type Ended } from './client.ts';
+import { environmentOf, valuesOf, type Client, type Ended } from './client.ts';
 import type { Given } from './stage.ts';
 
 const MOST_OUTPUT = 64 * 1024 * 1024;
@@ -57,22 +58,10 @@ function ownEnvironment(): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(kept), NO_PROXY: list, no_proxy: list };
 }
 
-const PLACES: Readonly<Record<string, (given: Given) => string | number | undefined>> = {
-  base_url: ({ baseUrl }) => baseUrl,
-  auth_url: ({ authUrl }) => authUrl,
-  client_id: ({ clientId }) => clientId,
-  client_secret: ({ clientSecret }) => clientSecret,
-  tenant_id: ({ tenantId }) => tenantId,
-  from: ({ from }) => from,
-  to: ({ to }) => to,
-  page_size: ({ pageSize }) => pageSize,
-  events: ({ events }) => events,
-};
-
-/** `{base_url}` and the like, as words of the shell. What a situation has not, is an empty word. */
-export const filled = (command: string, given: Given): string =>
-  command.replace(/\{(\w+)\}/g, (whole, name: string) =>
-    Object.hasOwn(PLACES, name) ? quoted(String(PLACES[name]!(given) ?? '')) : whole,
+/** `{base_url}` and the like, as words of the shell. A value that the situation lacks is an empty word. */
+export function filled(command: string, given: Given): string {
+  const values = valuesOf(given);
+  return command.replace(/\{(\w+)\}/g, (whole, name: string) =>
+    Object.hasOwn(values, name) ? quote(String(values[name] ?? '')) : whole,
   );
-
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -56,7 +56,6 @@ const certified = async (command: string, only: readonly string[] = TELLING) => 
 };
 
 for (const [name, command] of [
-  ['TypeScript, with oauth4webapi and undici', `node --import tsx ${CLIENTS}/client.ts`],
   ['Python, with its standard library', `python3 ${CLIENTS}/client.py`],
   ['the kit’s own', `node --import tsx ${CLIENTS}/kit-client.ts`],
 ] as const) {

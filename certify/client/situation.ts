@@ -1,17 +1,12 @@
 /** A situation: a server that behaves in one way, and what is to be said of a client that met it. */
 import type { Level } from '../../engine/requirements.ts';
 import type { Screening } from '../../engine/data/screening.ts';
-import type { Certificate, CertificateName } from './certificates.ts';
+import type { Certificates } from './certificates.ts';
 import type { Ended } from './client.ts';
 import type { Printed } from './printed.ts';
 import { pageRequests, type Recorded } from './record.ts';
 import type { ClientFailure } from './report.ts';
 import type { Given, StageOptions } from './stage.ts';
-
-/** What the kit has at hand for situations; undefined where the machine lacks it. */
-export interface Tools {
-  readonly certificates?: Readonly<Record<CertificateName, Certificate>>;
-}
 
 /** One run of a client against one server. */
 export interface Play {
@@ -40,8 +35,8 @@ export interface Situation {
   readonly lookAt: readonly string[];
   /** A client is whole without showing it: untested, it does not make a verdict incomplete. */
   readonly optional?: true;
-  /** A fresh server. Text: why there can be none, and what to supply. */
-  readonly stage: (tools: Tools) => StageOptions | string;
+  /** A fresh server. */
+  readonly stage: (certificates: Certificates) => StageOptions;
   /** Lines of the event file that the client is given. */
   readonly events?: readonly string[];
   /** Screenings that only the events hold. */

@@ -1,14 +1,13 @@
 /** The server of one situation: the reference server's request handling over a few screenings in memory. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { compareInstants, instant } from '../../engine/data/instant.ts';
 import { OFFERED_SCOPE } from '../../engine/client/client.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { compareKeys } from '../../engine/data/oracle.ts';
 import type { Screening } from '../../engine/data/screening.ts';
-import { errorAnswer, type Handler, listen, type Listener } from '../../reference-server/http/http.ts';
+import { listen, onlyWhere, type Handler, type Listener } from '../../reference-server/http/http.ts';
 import { isTokenRequest } from '../../reference-server/run/alter.ts';
 import { parseForm } from '../../reference-server/http/form.ts';
-import type { Client, ScreeningStore, ServiceParts } from '../../reference-server/parts.ts';
+import type { Client, ServiceParts } from '../../reference-server/parts.ts';
+import { createMemoryStore } from '../../reference-server/store/memory.ts';
 import { createService } from '../../reference-server/http/service.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { createTokenIssuer } from '../../reference-server/auth/tokens.ts';
@@ -103,12 +102,6 @@ export async function openStage(options: StageOptions, port = 0): Promise<Stage>
 
 const isTokenPath = (path: string): boolean => path.includes('/oauth/');
 
-/** With two origins, each serves its own paths only. */
-const onlyWhere =
-  (served: (path: string) => boolean, handler: Handler): Handler =>
-  async (request) =>
-    served(request.path) ? handler(request) : errorAnswer(404, 'not_found', 'there is nothing at this path');
-
 /** A client may ask HEAD first: that is no step of the situation. */
 const headAside =
   (played: Handler, service: Handler): Handler =>
@@ -127,6 +120,7 @@ function partsOf(
   scopes: { readonly asked: readonly string[] },
 ): ServiceParts {
   const { baseUrl, authUrl, clientId, clientSecret, tenantId } = given;
+  const store = createMemoryStore(new Map([[tenantId, screenings]]));
   const client: Client = {
     clientId,
     tenantId,
@@ -143,31 +137,14 @@ function partsOf(
     issuer: authUrl,
     audience: baseUrl,
     tokenLifetimeSeconds: server.tokenLifetimeSeconds ?? 3600,
-    store: storeOf(screenings, mostItems),
+    store: {
+      ...store,
+      page: (query) => store.page({ ...query, pageSize: Math.min(query.pageSize, mostItems) }),
+    },
     tokens: createTokenIssuer({ issuer: authUrl, audience: baseUrl }),
     clients: {
       authenticate: async (id, secret) => (id === clientId && secret === clientSecret ? client : undefined),
     },
     now: Date.now,
-  };
-}
-
-function storeOf(screenings: readonly Screening[], mostItems: number): ScreeningStore {
-  const stored = screenings
-    .map(({ id, testTime, json }) => ({ id, testTime, json, at: instant(testTime) }))
-    .sort(compareKeys);
-  return {
-    isOnboarded: async () => true,
-    async page({ from, to, fromId, pageSize }) {
-      const found = stored.filter(
-        (one) =>
-          compareInstants(one.at, to) < 0 &&
-          (fromId === undefined
-            ? compareInstants(one.at, from) >= 0
-            : compareKeys(one, { at: from, id: fromId }) > 0),
-      );
-      const size = Math.min(pageSize, mostItems);
-      return { items: found.slice(0, size), more: found.length > size };
-    },
   };
 }

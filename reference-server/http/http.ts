@@ -291,3 +291,9 @@ async function close(server: Server, graceMs: number): Promise<void> {
   clearInterval(idle);
   clearTimeout(late);
 }
+
+/** With two origins, each serves its own paths only. */
+export function onlyWhere(served: (path: string) => boolean, handler: Handler): Handler {
+  return async (request) =>
+    served(request.path) ? handler(request) : errorAnswer(404, 'not_found', 'there is nothing at this path');
+}

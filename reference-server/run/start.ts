@@ -5,7 +5,7 @@ import type { Connections } from '../store/connections.ts';
 import { type Database, type DatabaseChoice, openDatabase } from '../store/database.ts';
 import { Disposal } from './disposal.ts';
 import { type Delivery, type Sink, startDelivery } from '../events/delivery.ts';
-import { errorAnswer, type Handler, listen, type Listener } from '../http/http.ts';
+import { listen, onlyWhere, type Handler, type Listener } from '../http/http.ts';
 import type { InProcess } from '../http/in-process.ts';
 import type { Observer } from '../http/outcome.ts';
 import type { ScreeningStore } from '../parts.ts';
@@ -229,12 +229,6 @@ export async function startServer(
     await opened[Symbol.asyncDispose]();
     throw error;
   }
-}
-
-/** With two origins, each serves its own paths only. */
-function onlyWhere(served: (path: string) => boolean, handler: Handler): Handler {
-  return async (request) =>
-    served(request.path) ? handler(request) : errorAnswer(404, 'not_found', 'there is nothing at this path');
 }
 
 /** The nearest to an outage where the database is not this server's own: this server's connections to it. */

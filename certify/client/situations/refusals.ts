@@ -5,8 +5,6 @@ import { answered, finding, type Situation } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { pageStep, refusal, usual } from './steps.ts';
 
-const NO_CERTIFICATES = 'no openssl to make certificates with: install it';
-
 export const refusalSituations: readonly Situation[] = [
   ...[400, 403, 404].map((status): Situation => ({
     name: `${status}-not-retried`,
@@ -39,8 +37,7 @@ export const refusalSituations: readonly Situation[] = [
     lookAt: [
       'where trust comes from: the kit names its certificates in SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
     ],
-    stage: ({ certificates }) =>
-      certificates ? { ...usual(), certificate: certificates.ours } : NO_CERTIFICATES,
+    stage: ({ ours }) => ({ ...usual(), certificate: ours }),
     givingUp: 'warns',
     unspoken:
       'the client did not take the certificate: it may read none of SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
@@ -52,8 +49,7 @@ export const refusalSituations: readonly Situation[] = [
     optional: true,
     title: 'a server whose certificate is in another name gets neither the secret nor any other request',
     lookAt: ['options that switch off the check of certificates or of the name in them'],
-    stage: ({ certificates }) =>
-      certificates ? { ...usual(), certificate: certificates.another } : NO_CERTIFICATES,
+    stage: ({ another }) => ({ ...usual(), certificate: another }),
     needs: 'tls-trusted',
     impossible: true,
     judge: ({ requests }) =>
