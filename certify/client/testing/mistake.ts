@@ -1,11 +1,10 @@
-/** A client with one mistake, the situation that shows it, and what has to be said there. */
+/** A client with one mistake, the situation that shows it, and what has to be said there; its name is what it does. */
 import type { Habits } from './small-client.ts';
 
 export interface Mistake {
-  /** What the client does. */
-  readonly name: string;
   readonly habits: Habits;
-  readonly status: 'fail' | 'warn';
+  /** Absent: fail. */
+  readonly status?: 'warn';
   /** Where it shows, with what is said there. */
   readonly shows: Readonly<Record<string, RegExp>>;
   /** Where it shows as well, because the same mistake meets it. */

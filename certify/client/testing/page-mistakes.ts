@@ -36,23 +36,20 @@ const from = (page: PageSeen, value: string): string => {
 const path = ({ tenantId }: Given): string => `/v1/tenants/${tenantId}/screenings`;
 const sizeOf = ({ pageSize = 100 }: Given): number => pageSize;
 const NEXT = ['next-in-another-order', 'next-with-extra-parameters', 'next-percent-encoded', 'next-relative'];
-export const PAGE_MISTAKES: readonly Mistake[] = [
-  {
-    name: 'mints a token for each call',
+export const PAGE_MISTAKES: Readonly<Record<string, Mistake>> = {
+  'mints a token for each call': {
     habits: { mintsPerCall: true },
     status: 'warn',
     shows: { 'long-walk': /expected one token, reused, for 120 requests, got 120 token requests/ },
   },
-  {
-    name: 'renews its token when it has expired',
+  'renews its token when it has expired': {
     habits: { marginSeconds: 0 },
     status: 'warn',
     shows: {
       'refresh-margin': /a new token from 60 s before exp on, got \d+ requests? with a token that was/,
     },
   },
-  {
-    name: 'rebuilds next from the parameters that it knows',
+  'rebuilds next from the parameters that it knows': {
     habits: {
       onward: (page) => {
         if (page.next === undefined) return undefined;
@@ -63,137 +60,106 @@ export const PAGE_MISTAKES: readonly Mistake[] = [
         return own.href;
       },
     },
-    status: 'fail',
     shows: { 'next-with-extra-parameters': /followed as given.*snapshot left out, cursor left out/ },
     also: ['empty-page-with-next', 'comes-to-an-end'],
   },
-  {
-    name: 'drops ties: asks from the last testTime without from_id',
+  'drops ties: asks from the last testTime without from_id': {
     habits: {
       onward: (page) => (page.next && page.items.length > 0 ? from(page, last(page, 'testTime')) : undefined),
       endsAt: (page) => page.items.length < 2,
     },
-    status: 'fail',
     shows: {
       'plain-walk': /a new query from the last testTime without from_id/,
       'ties-across-pages': /no end/,
     },
     also: [...NEXT, 'empty-page-with-next', 'large-ids', 'comes-to-an-end'],
   },
-  {
-    name: 'skips ties: asks from a millisecond after the last testTime',
+  'skips ties: asks from a millisecond after the last testTime': {
     habits: {
       onward: (page) =>
         page.next && page.items.length > 0
           ? from(page, new Date(Date.parse(last(page, 'testTime')) + 1).toISOString())
           : undefined,
     },
-    status: 'fail',
     shows: {
       'plain-walk': /a new query from the last testTime/,
       'ties-across-pages': /which follows \d+ at the same testTime/,
     },
     also: [...NEXT, 'empty-page-with-next', 'large-ids', 'offsets-and-fractions'],
   },
-  {
-    name: 'cuts times to milliseconds on the way to the next request',
+  'cuts times to milliseconds on the way to the next request': {
     habits: {
       onward: changed((next) => next.set('from', new Date(next.get('from')!).toISOString())),
     },
-    status: 'fail',
     shows: { 'offsets-and-fractions': /no end|screening \d+ \d+ times|is missing/ },
     also: ['comes-to-an-end'],
   },
-  {
-    name: 'moves to while it walks',
+  'moves to while it walks': {
     habits: { onward: changed((next) => next.set('to', '2026-03-31T23:59:59Z')) },
-    status: 'fail',
     shows: { 'plain-walk': /next to be followed as given: .*got another URL: to changed to 2026-03-31/ },
     also: NEXT,
   },
-  {
-    name: 'puts a pageSize of its own into next',
+  'puts a pageSize of its own into next': {
     habits: { onward: changed((next) => next.set('pageSize', '50')) },
-    status: 'fail',
     shows: { 'plain-walk': /another URL: pageSize changed to 50/ },
     also: [...NEXT],
   },
-  {
-    name: 'decodes next before it asks for it',
+  'decodes next before it asks for it': {
     habits: { onward: (page) => page.next && decodeURIComponent(new URL(page.next, page.url).href) },
-    status: 'fail',
     shows: { 'offsets-and-fractions': /expected the window to be collected whole, got exit status 1/ },
   },
-  {
-    name: 'parses ids as doubles',
+  'parses ids as doubles': {
     habits: { idOf: (id) => String(Number(id)) },
-    status: 'fail',
     shows: { 'large-ids': /9007199254740993 is missing.*rounded to 9007199254740992, as a double is/ },
   },
-  {
-    name: 'deduplicates by testTime',
+  'deduplicates by testTime': {
     habits: { dedupes: (testTime) => testTime },
-    status: 'fail',
     shows: { 'ties-across-pages': /expected all 57 screenings of the window, got \d+, .*is missing/ },
     also: ['large-ids', 'offsets-and-fractions'],
   },
-  {
-    name: 'stops at an empty page',
+  'stops at an empty page': {
     habits: { endsAt: (page) => page.items.length === 0 },
-    status: 'fail',
     shows: { 'empty-page-with-next': /the last page asked for had 0 items and a next/ },
   },
-  {
-    name: 'stops at a short page',
+  'stops at a short page': {
     habits: { endsAt: (page, given) => page.items.length < sizeOf(given) },
-    status: 'fail',
     shows: { 'short-pages': /the last page asked for had 7 items and a next/ },
     also: ['empty-page-with-next'],
   },
-  {
-    name: 'stops after fifty pages',
+  'stops after fifty pages': {
     habits: (() => {
       const walks = new WeakMap<Given, number>();
       return {
         endsAt: (_page, given) => walks.set(given, (walks.get(given) ?? 0) + 1).get(given)! >= 50,
       } satisfies Habits;
     })(),
-    status: 'fail',
     shows: { 'nothing-partial-as-whole': /got 250, and exit status 0: .*\(in long-walk\)/ },
     also: ['long-walk'],
   },
-  {
-    name: 'takes an empty window for an error',
+  'takes an empty window for an error': {
     habits: {
       endsAt: (page) => {
         if (page.items.length === 0) throw new Error('no screenings');
         return false;
       },
     },
-    status: 'fail',
     shows: { 'empty-window': /collected whole, got exit status 1: gave up: no screenings/ },
     also: ['empty-page-with-next'],
   },
-  {
-    name: 'takes an unknown member of a screening for an error',
+  'takes an unknown member of a screening for an error': {
     habits: { strictFields: true },
-    status: 'fail',
     shows: { 'unknown-fields': /gave up: unknown field "site"/ },
   },
-  {
-    name: 'takes an unknown member of a token response for an error',
+  'takes an unknown member of a token response for an error': {
     habits: { strictTokenFields: true },
-    status: 'fail',
     shows: { 'unknown-fields': /gave up: unknown field "issued_by"/ },
   },
-  {
-    name: 'takes next for an absolute URL always',
+  'takes next for an absolute URL always': {
     habits: { onward: (page) => page.next && new URL(page.next).href },
     status: 'warn',
     shows: { 'next-relative': /got exit status 1: gave up: Invalid URL/ },
   },
-  {
-    name: 'takes the first URL of a Link header for the next page',
+  'takes the first URL of a Link header for the next page': {
     habits: {
       onward: (page) => {
         const first = /<([^>]*)>/.exec(page.link ?? '')?.[1];
@@ -203,54 +169,43 @@ export const PAGE_MISTAKES: readonly Mistake[] = [
     status: 'warn',
     shows: { 'link-header-among-others': /got exit status 1: gave up: 404 for a page/ },
   },
-  {
-    name: 'compares testTimes with the window as text',
+  'compares testTimes with the window as text': {
     habits: { keeps: (testTime, { from, to }) => testTime >= from && testTime < to },
-    status: 'fail',
     shows: { 'summer-time-ends': /all 40 screenings of the window, got 0, .* is missing/ },
   },
-  {
-    name: 'puts the edges of its window in order as text',
+  'puts the edges of its window in order as text': {
     habits: {
       first: (given) => {
         const [from, to] = [given.from, given.to].sort() as [string, string];
         return firstUrl({ ...given, from, to });
       },
     },
-    status: 'fail',
     shows: { 'summer-time-ends': /got exit status 1: gave up: 400 for a page/ },
   },
-  {
-    name: 'takes the offset of next’s from for Z',
+  'takes the offset of next’s from for Z': {
     habits: {
       onward: changed((next) => next.set('from', next.get('from')!.replace(/[+-]\d\d:\d\d$/, 'Z'))),
     },
-    status: 'fail',
     shows: { 'summer-time-ends': /followed as given.*from changed to 2026-10-25T02:\d\d:00Z/ },
   },
-  {
-    name: 'stops where the from of next goes back, as text',
+  'stops where the from of next goes back, as text': {
     habits: {
       endsAt: ({ next, url }) =>
         next !== undefined && query(new URL(next, url).href).get('from')! < query(url).get('from')!,
     },
-    status: 'fail',
     shows: { 'summer-time-ends': /all 40 screenings of the window, got 10, .*had 10 items and a next/ },
   },
-  {
-    name: 'reads rel="next" of a Link header where it stands first and alone',
+  'reads rel="next" of a Link header where it stands first and alone': {
     habits: {
       onward: ({ link, url }) => {
         const next = /<([^>]*)>; rel="next"/.exec(link ?? '')?.[1];
         return next === undefined ? undefined : new URL(next, url).href;
       },
     },
-    status: 'fail',
     shows: { 'link-header-among-others': /all 46 screenings of the window, got 10/ },
     also: ['nothing-partial-as-whole'],
   },
-  {
-    name: 'learns the members of screenings from the first page',
+  'learns the members of screenings from the first page': {
     habits: (() => {
       const known = new WeakMap<Given, string>();
       const names = (items: PageSeen['items']): string =>
@@ -264,35 +219,28 @@ export const PAGE_MISTAKES: readonly Mistake[] = [
         },
       } satisfies Habits;
     })(),
-    status: 'fail',
     shows: { 'unknown-fields': /got exit status 1: gave up: a column that is not known/ },
   },
-  {
-    name: 'does not percent-encode the window',
+  'does not percent-encode the window': {
     habits: {
       first: (given) =>
         `${given.baseUrl}${path(given)}?from=${given.from}&to=${given.to}&pageSize=${sizeOf(given)}`,
     },
-    status: 'fail',
     shows: { 'offsets-and-fractions': /got exit status 1: gave up: 400 for a page/ },
   },
-  {
-    name: 'asks at the origin of base_url and leaves out its path',
+  'asks at the origin of base_url and leaves out its path': {
     habits: {
       first: (given) =>
         `${new URL(given.baseUrl).origin}${path(given)}?${new URLSearchParams({ from: given.from, to: given.to })}`,
     },
-    status: 'fail',
     shows: { addresses: /got exit status 1: gave up: 404 for a page/ },
   },
-  {
-    name: 'treats to as inclusive',
+  'treats to as inclusive': {
     habits: {
       first: (given) =>
         `${given.baseUrl}${path(given)}?${new URLSearchParams({ from: given.from, to: given.to.replace('00Z', '01Z'), pageSize: '10' })}`,
     },
-    status: 'fail',
     shows: { 'plain-walk': /the screenings of \[from, to\) alone, got 900001/ },
     also: ['*'],
   },
-];
+};
