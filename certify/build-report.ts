@@ -20,7 +20,7 @@ import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { redactReport } from './redact-report.ts';
 import type { Report, RequirementResult, Verdict } from './report.ts';
 
-export interface RunFacts {
+interface RunFacts {
   readonly startedAt: Date;
   readonly durationMs: number;
   readonly planned: number;

@@ -60,7 +60,7 @@ export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>>
 }
 
 /** The checks that exercise any of the selected requirements, in the order in which they run. */
-export const selectChecks = (
+const selectChecks = (
   checks: readonly Check[],
   only: readonly RequirementId[] | undefined,
 ): readonly Check[] =>

@@ -13,7 +13,7 @@ const RUNS_SHOWN = 30;
 const KEPT = /^\d{4}-\d{2}-\d{2}T[\d-]+Z\.json$/;
 
 /** The figures of a run that history shows. */
-export type Night = Pick<Report, 'startedAt' | 'verdict'> & {
+type Night = Pick<Report, 'startedAt' | 'verdict'> & {
   readonly requirements: readonly { readonly id: string; readonly status: Status }[];
 };
 

@@ -10,7 +10,7 @@ const PLAIN_EVERY_MS = 5_000;
 const MOVING_EVERY_MS = 200;
 const LONGEST_FINDING = 200;
 
-export interface ShownProgress {
+interface ShownProgress {
   readonly tell: (progress: Progress) => void;
   /** Takes the moving line away. */
   readonly end: () => void;

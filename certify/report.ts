@@ -121,8 +121,6 @@ export type Verdict = z.infer<typeof verdictSchema>;
 export type RequirementResult = DeepReadonly<z.infer<typeof requirementSchema>>;
 /** Observed behaviour that the specification leaves open. */
 export type Observation = DeepReadonly<z.infer<typeof observationSchema>>;
-/** A kind of mistake that breaks a requirement. */
-export type Likeness = DeepReadonly<z.infer<typeof likenessSchema>>;
 /** Findings of one cause. */
 export type Diagnosis = DeepReadonly<z.infer<typeof diagnosisSchema>>;
 /** Against an earlier run: requirement ids in the order of the catalogue. */

@@ -87,7 +87,7 @@ const ITEMS_AT_MOST = 400;
 /** How many more items than were drawn a window may hold, since it holds the ties at its ends whole. */
 const SLACK = 8;
 
-export interface WindowOptions {
+interface WindowOptions {
   readonly sizes?: fc.Arbitrary<number>;
   /** Some begin after a cursor (from, from_id); without, a window may hold far more items than were drawn. */
   readonly pairs?: boolean;

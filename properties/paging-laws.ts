@@ -24,7 +24,7 @@ export interface Ordering<Item> {
   ) => string | undefined;
 }
 
-export interface Walked<Item> {
+interface Walked<Item> {
   readonly pages: readonly PageOf<Item>[];
   readonly items: readonly Item[];
 }
@@ -50,7 +50,7 @@ export async function walkPages<Query, Item>(
 }
 
 /** Each item once, in order: true of a traversal of any data. */
-export function onceAndInOrder<Item>(
+function onceAndInOrder<Item>(
   { pages }: Walked<Item>,
   { compare, say }: Ordering<Item>,
 ): string | undefined {

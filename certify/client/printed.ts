@@ -1,7 +1,7 @@
 /** What a client printed, read as the screenings that it collected. */
 import { integerOf, isObject, member, parseJson, type Json } from '../../engine/client/json.ts';
 
-export interface Collected {
+interface Collected {
   readonly id: bigint;
   readonly json: Json;
 }

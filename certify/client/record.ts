@@ -8,7 +8,7 @@ import { answerText } from '../render/timeline.ts';
 import type { TimelineEntry } from './report.ts';
 
 /** A page that was handed out. */
-export interface ServedPage {
+interface ServedPage {
   /** Absolute; absent on the last page. */
   readonly next?: string;
   readonly lastTestTime?: string;
@@ -34,7 +34,7 @@ export interface Recorded {
 }
 
 /** How often one URL may be asked before it is a storm and the client is stopped. */
-export const STORM = 60;
+const STORM = 60;
 
 export class Recorder {
   readonly requests: Recorded[] = [];

@@ -14,7 +14,7 @@ export type Features = ReadonlySet<string>;
 export type Evidence = ReadonlyMap<string, Features>;
 
 /** The mismatch is in a member of an answer or in a part of its next, not in the selected items. */
-export const OF_MEMBER = 'a member of the answer';
+const OF_MEMBER = 'a member of the answer';
 export const isOfMember = (features: ReadonlySet<string>): boolean => features.has(OF_MEMBER);
 
 /** The answer that breaks a requirement breaks another too. */
@@ -75,7 +75,7 @@ const sameAnswer = (
   );
 
 /** The features of one failure. */
-export function featuresOf(failure: Failure): string[] {
+function featuresOf(failure: Failure): string[] {
   const { message, expected = message, picture, only = [], counterexample } = failure;
   const [received = ''] = failure.received?.split(UNLESS) ?? [];
   return [

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { measuredRun, type Circumstances, type MeasuredRun } from './measured-run.ts';
 import type { Report } from '../report.ts';
 
-export interface Hardship {
+interface Hardship {
   readonly run: MeasuredRun;
   readonly wrong: readonly string[];
 }

@@ -19,7 +19,7 @@ import { FAULTS } from '../../reference-server/faults/all.ts';
 import { RULES, rows } from '../../reference-server/faults/rows.ts';
 import type { Mode } from './law-testing.ts';
 
-export interface LawFault {
+interface LawFault {
   /** The law that must find it. */
   readonly law: string;
   readonly name: string;

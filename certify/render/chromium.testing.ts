@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { chromium, type Browser } from '@playwright/test';
 
 /** Where a Chromium is: `CHROMIUM_PATH`, the system's own, or the one that Playwright installed. */
-export function chromiumPath(): string | undefined {
+function chromiumPath(): string | undefined {
   const named = process.env['CHROMIUM_PATH'];
   return [named, '/usr/bin/chromium', chromium.executablePath()].find((path) => path && existsSync(path));
 }

@@ -44,7 +44,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 /** Escaped for text and for quoted attributes, of HTML and of XML. */
 export const escape = (text: string): string => visible(text).replace(/[&<>"']/g, (c) => ENTITIES[c]!);
 
-export type Piece = Markup | string | number | false | undefined | readonly Piece[];
+type Piece = Markup | string | number | false | undefined | readonly Piece[];
 
 function render(piece: Piece): string {
   if (piece instanceof Markup) return piece.text;

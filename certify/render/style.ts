@@ -5,7 +5,7 @@ import { Markup, markup, oneLine } from './markup.ts';
 
 type ColourName =
   'page' | 'surface' | 'border' | 'text' | 'muted' | 'link' | 'code' | Status | `series${1 | 2 | 3}`;
-export type Palette = Readonly<Record<ColourName, string>>;
+type Palette = Readonly<Record<ColourName, string>>;
 
 /** Text colours keep a contrast of 4.5:1 and more on `page`, `surface` and `code` (WCAG 2.2, 1.4.3). */
 export const PALETTES: Readonly<Record<'light' | 'dark', Palette>> = {

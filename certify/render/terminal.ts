@@ -18,7 +18,7 @@ import {
 } from './results.ts';
 import { labelled, wrap } from './text.ts';
 
-export interface TerminalOptions {
+interface TerminalOptions {
   /** Width of the terminal in columns; 80 where unknown, and never taken for less than 40. */
   readonly columns?: number | undefined;
   /** Whether to colour. By default on a terminal, unless NO_COLOR is set, and wherever FORCE_COLOR is. */

@@ -26,7 +26,7 @@ const keysOf = (request: RequestOut): string[] => [
   'any',
 ];
 
-export interface GuardOptions {
+interface GuardOptions {
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
   /** Sends a request once, whatever is answered. */

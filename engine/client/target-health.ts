@@ -13,9 +13,9 @@ import { Guards } from './guards.ts';
 import { retryAfterMs } from './retry-after.ts';
 import { readToken } from './token.ts';
 
-export type HealthState = 'serving' | 'throttled' | 'failing' | 'locked' | 'guarded' | 'gone';
+type HealthState = 'serving' | 'throttled' | 'failing' | 'locked' | 'guarded' | 'gone';
 
-export interface HealthOptions {
+interface HealthOptions {
   readonly target: Pick<Target, 'clients'>;
   readonly timeoutMs: number;
   /** Requests in flight, at most. */
@@ -33,7 +33,7 @@ export interface HealthOptions {
 type Channel = RequestOut['channel'];
 
 /** How a request fares that is sent until it has an answer of its own. */
-export interface Attempt {
+interface Attempt {
   /** The first failure of the server, while none of its answers was another. */
   failed?: Exchange;
   /** The fewest requests in flight with which it failed. */

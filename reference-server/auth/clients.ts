@@ -4,14 +4,14 @@ import { promisify } from 'node:util';
 import { FairQueue } from './fair-queue.ts';
 import { type Client, type ClientRegistry, TooManyGuesses } from '../parts.ts';
 
-export interface HashedSecret {
+interface HashedSecret {
   readonly salt: Buffer;
   readonly hash: Buffer;
   /** scrypt's N. */
   readonly cost: number;
 }
 
-export interface RegisteredClient extends Client {
+interface RegisteredClient extends Client {
   readonly secret: HashedSecret;
 }
 

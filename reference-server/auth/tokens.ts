@@ -3,7 +3,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject 
 import { jwtVerify, SignJWT } from 'jose';
 import type { TokenClaims, TokenIssuer } from '../parts.ts';
 
-export interface TokenOptions {
+interface TokenOptions {
   readonly issuer: string;
   readonly audience: string;
   /** A private key in PEM: RSA, EC P-256 or Ed25519. Absent: a P-256 key made for the occasion. */

@@ -1,7 +1,7 @@
 /** Strict reading of `application/x-www-form-urlencoded` text: form bodies and query strings alike. */
 
 /** Every value of every name, in the order sent. */
-export type FormFields = ReadonlyMap<string, readonly string[]>;
+type FormFields = ReadonlyMap<string, readonly string[]>;
 
 /** Undefined where percent-encoding is broken or does not spell UTF-8. `+` is a space. */
 export function parseForm(text: string): FormFields | undefined {

@@ -33,7 +33,7 @@ export interface ServiceAnswer {
 
 export type Handler = (request: ServiceRequest) => Promise<ServiceAnswer>;
 
-export interface ListenOptions {
+interface ListenOptions {
   /** 0 (the default): any free port. */
   readonly port?: number;
   /** Default 127.0.0.1. */

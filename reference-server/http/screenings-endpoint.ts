@@ -10,7 +10,7 @@ import {
   type TokenIssuer,
 } from '../parts.ts';
 
-export interface ScreeningsRequest {
+interface ScreeningsRequest {
   /** As it stands in the path. */
   readonly tenantId: string;
   /** Raw, without the question mark. */

@@ -5,7 +5,7 @@ import { errorAnswer, type Handler, jsonAnswer, type ServiceAnswer } from './htt
 import { StoreUnavailable, type ServiceParts } from '../parts.ts';
 import { authenticate } from './screenings-endpoint.ts';
 
-export interface SideParts {
+interface SideParts {
   readonly connections: Connections;
   readonly tokens: ServiceParts['tokens'];
   readonly now: () => number;

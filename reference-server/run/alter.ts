@@ -133,7 +133,7 @@ export const claims = (alter: (claims: Json) => Json): ServerOptions => ({
 // -- pages -------------------------------------------------------------------------------------
 
 /** A 200 of the screenings path, taken apart; items are JSON texts. */
-export interface PageText {
+interface PageText {
   status: number;
   items: string[];
   links: unknown;

@@ -19,7 +19,7 @@ import { readEvents, writeEvents } from '../events/events.ts';
 import type { ClientRegistry } from '../parts.ts';
 import { forgetTenant, storeScreenings } from '../store/store.ts';
 
-export const CLIENT_ROLES = [
+const CLIENT_ROLES = [
   'primary',
   'secondTenant',
   'notOnboarded',
@@ -30,14 +30,14 @@ export const CLIENT_ROLES = [
 /** What a client stands for in a target file; scratch: an onboarded tenant without screenings. */
 export type ClientRole = (typeof CLIENT_ROLES)[number];
 
-export interface ProvisionedTenant {
+interface ProvisionedTenant {
   readonly tenantId: string;
   readonly onboarded: boolean;
   /** Where its screenings come from. Absent: it has none. */
   readonly screenings?: { readonly file: string } | { readonly generate: Omit<GeneratorOptions, 'tenantId'> };
 }
 
-export interface ProvisionedClient {
+interface ProvisionedClient {
   readonly role?: ClientRole;
   readonly clientId: string;
   readonly clientSecret: string;
@@ -59,7 +59,7 @@ export const TENANTS = {
   scratch: 'c3a8e6f4-2d5b-47c9-a1e0-7f6d5b4c3a04',
 } as const;
 
-export interface DefaultSetOptions {
+interface DefaultSetOptions {
   /** Screenings of primary. Default 3,500; 0 for none. */
   readonly count?: number;
   /** Screenings of the second tenant. Default 300. */
@@ -193,7 +193,7 @@ export interface Provisioned extends AsyncDisposable {
   };
 }
 
-export interface LoadOptions {
+interface LoadOptions {
   /** Where dataset and event files of generated screenings are written. Default: a temporary directory. */
   readonly directory?: string;
   /** What the names of those files begin with. */

@@ -71,7 +71,7 @@ export interface Observation {
   readonly metrics?: () => Promise<string>;
 }
 
-export interface StartOptions extends ServerOptions {
+interface StartOptions extends ServerOptions {
   /** Default auto. */
   readonly database?: DatabaseChoice;
   /** Default: the default set. */

@@ -19,7 +19,7 @@ export async function writeTargetFile(path: string, content: Content): Promise<v
 }
 
 /** The target file's content as a fault changes it. */
-export interface ChangedTarget {
+interface ChangedTarget {
   readonly content: Content;
   /** What the commands that break and heal the server are to do, where the fault brings a switch of its own. */
   readonly outage?: Outage;

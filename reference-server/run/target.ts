@@ -32,7 +32,7 @@ export interface ReferenceTarget {
   readonly ingest: string;
 }
 
-export interface Described {
+interface Described {
   readonly rateLimit?: RateLimit;
   readonly eventsFile?: string;
   /** Whether the commands that break and heal the server are told. */

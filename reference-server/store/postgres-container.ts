@@ -6,13 +6,13 @@ import { freePort } from './free-port.ts';
 import type { RunningPostgres } from './running-postgres.ts';
 
 /** SCREENINGS_POSTGRES_IMAGE names another image that understands the official one's environment. */
-export const POSTGRES_IMAGE = process.env['SCREENINGS_POSTGRES_IMAGE'] || 'postgres:18-alpine';
+const POSTGRES_IMAGE = process.env['SCREENINGS_POSTGRES_IMAGE'] || 'postgres:18-alpine';
 
 const LOOK_TIMEOUT_MS = 3_000;
 const PULL_TIMEOUT_MS = { unasked: 60_000, asked: 600_000 } as const;
 
 /** The image that can be started, or the reason why none can. */
-export type Engine = { readonly image: string } | { readonly reason: string };
+type Engine = { readonly image: string } | { readonly reason: string };
 
 /**
  * Looks for a container engine that has the image or can get it, and never waits long for one:

@@ -25,7 +25,7 @@ const inSituation = ({ name, play }: Played, failure: ClientFailure): ClientFail
   return { ...rest, message: message + where, received: received + where };
 };
 
-export const SENTENCES: readonly Sentence[] = [
+const SENTENCES: readonly Sentence[] = [
   {
     name: 'nothing-partial-as-whole',
     section: '4.2',

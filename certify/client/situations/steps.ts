@@ -24,7 +24,7 @@ export const usual = (server: StageOptions['server'] = {}, pages = 5): StageOpti
 });
 
 /** `page`: which one of the walk is asked, `attempt`: for which time; both counted from 1. */
-export type PageStep = (
+type PageStep = (
   place: { readonly page: number; readonly attempt: number },
   request: ServiceRequest,
   next: Handler,

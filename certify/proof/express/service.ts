@@ -48,7 +48,7 @@ class Refusal extends Error {
   }
 }
 
-export interface ExpressService extends AsyncDisposable {
+interface ExpressService extends AsyncDisposable {
   readonly target: Target;
 }
 

@@ -37,7 +37,7 @@ export interface Ground {
   readonly nowMs: number;
 }
 
-export interface Circumstance {
+interface Circumstance {
   readonly name: string;
   /** Each makes a request one of that level. */
   readonly levels: Readonly<Record<string, (request: RequestOut, ground: Ground) => RequestOut>>;

@@ -31,7 +31,7 @@ import type { RunContext } from '../state/context.ts';
 /** A page of a valid query that nothing judges; undefined where there is none. */
 export type Look = (query: PageQuery) => Promise<Exchange | undefined>;
 
-export interface ServedDataset {
+interface ServedDataset {
   readonly oracle: Oracle;
   /** The dataset is finer than whatever is served. */
   readonly coarser?: { readonly mismatch: Mismatch; readonly exchange: Exchange } | undefined;

@@ -106,7 +106,7 @@ async function tenantOfNotOnboarded(kit: Kit): Promise<readonly string[]> {
 }
 
 /** What the circumstances are made of; each half of the run has tokens of its own. */
-export const groundOf = (kit: Kit, moment: Moment): Promise<Ground> =>
+const groundOf = (kit: Kit, moment: Moment): Promise<Ground> =>
   kit.once(`ground ${moment}`, async () => {
     const sample = await sampleDataOf(kit).catch((error: unknown) => {
       if (error instanceof Untested) return undefined;

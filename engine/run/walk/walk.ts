@@ -15,7 +15,7 @@ import { Untested } from '../../errors.ts';
 import { shows } from '../attribution/confirmation.ts';
 
 /** complete: the last page had no next · stuck: next can't be followed to the end · cut: the caller wanted no more. */
-export type WalkEnd = 'complete' | 'stuck' | 'cut';
+type WalkEnd = 'complete' | 'stuck' | 'cut';
 
 export interface Walk {
   readonly query: PageQuery;
@@ -28,7 +28,7 @@ export interface Walk {
   readonly why?: string;
 }
 
-export interface WalkOptions extends PageOptions {
+interface WalkOptions extends PageOptions {
   readonly maxPages?: number;
   /** So many screenings are enough. */
   readonly enough?: number;
