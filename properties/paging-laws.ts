@@ -50,10 +50,7 @@ export async function walkPages<Query, Item>(
 }
 
 /** Each item once, in order: true of a traversal of any data. */
-function onceAndInOrder<Item>(
-  { pages }: Walked<Item>,
-  { compare, say }: Ordering<Item>,
-): string | undefined {
+function onceAndInOrder<Item>({ pages }: Walked<Item>, { compare, say }: Ordering<Item>): string | undefined {
   const before: Item[] = [];
   for (const [index, { items }] of pages.entries()) {
     for (const item of items) {
