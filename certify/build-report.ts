@@ -1,7 +1,7 @@
 /** From a ledger to the report: statuses, classes, verdict. Nothing is judged here that is not in the ledger. */
 import { KIT_NAME, KIT_VERSION } from '../engine/package.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import type { Finding, Ledger } from '../engine/run/state/ledger.ts';
+import { OLDEST_TOKEN, type Finding, type Ledger } from '../engine/run/state/ledger.ts';
 import type { FailedPreconditions } from '../engine/run/schedule/run-check.ts';
 import {
   CLASSES,
@@ -63,7 +63,7 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
     ...basisText(facts),
     ...(facts.required.length > 0 ? { required: facts.required } : {}),
     ...(facts.selection ? { selection: facts.selection } : {}),
-    coverage: knowledge.coverage,
+    coverage: { ...knowledge.coverage, oldestTokenSeconds: ledger.seen.get(OLDEST_TOKEN) ?? 0 },
     classes: Object.fromEntries(
       CLASSES.map((name) => [name, classOf(results.filter((result) => result.class === name))]),
     ) as Report['classes'],
@@ -119,7 +119,18 @@ function resultOf(
   const { id, section, level, class: needs, title, lookAt } = requirement;
   const checks = ledger.checks.get(id) ?? 0;
   const durationMs = timeOf(id, ledger);
-  const common = { id, section, level, class: needs, title, lookAt: [...lookAt], checks, durationMs };
+  const age = id === '5-valid-token' ? ledger.seen.get(OLDEST_TOKEN) : undefined;
+  const seconds = age === undefined ? '' : `; seen up to ${age} s after it was issued`;
+  const common = {
+    id,
+    section,
+    level,
+    class: needs,
+    title: `${title}${seconds}`,
+    lookAt: [...lookAt],
+    checks,
+    durationMs,
+  };
   if (facts.selection && !facts.selection.includes(id)) {
     return { ...common, status: 'untested', reason: 'not selected (--only)', failures: [] };
   }

@@ -22,6 +22,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   'unknown-parameter': 'How is an unknown query parameter answered?',
   'raw-plus': 'How is a raw + before an offset answered?',
   lockout: 'When is a client that sends wrong secrets locked out?',
+  'next-of-earlier-run': 'How is a next answered that is older than an hour?',
   'get-token': 'How is a GET of the token endpoint answered?',
 };
 

@@ -89,6 +89,7 @@ export const reportSchema = z.object({
       deepestWalk: count.describe('screenings on the longest walk'),
       widestWindow: text.describe('the widest window that was served, from/to in UTC; empty where none was'),
       largestFullPage: count.describe('the largest page size of which a page was full; 0 where none was'),
+      oldestTokenSeconds: count.optional().describe('how long ago the oldest accepted token had been issued'),
     })
     .describe('how far the run went'),
   classes: z.record(requirementClass, z.enum(['exercised', 'partly', 'untested'])),

@@ -182,6 +182,7 @@ export interface Fetched {
 export function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = Infinity): Fetched {
   let latest: Exchange | undefined;
   let walked: Exchange[] = [];
+  let held = 0;
   return {
     last: () => latest,
     first: () => walked[0]?.request.url,
@@ -189,7 +190,8 @@ export function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = 
     fetchPage: async (ask) => {
       latest = 'next' in ask ? await kit.follow(ask.next, client) : await kit.page(ask, { client });
       walked = 'next' in ask ? [...walked, latest] : [latest];
-      if (walked.length > pagesAtMost(kit, walked.length))
+      held = ('next' in ask ? held : 0) + (pageOf(latest).items?.length ?? 0);
+      if (walked.length > pagesAtMost(kit, walked.length, held))
         throw new PreconditionFailed(`a traversal did not end within ${walked.length} pages`);
       if (latest.status !== 200) throw new PreconditionFailed(`a next was answered ${latest.status}`);
       const { items, nextUrl } = pageOf(latest);

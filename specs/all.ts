@@ -20,6 +20,7 @@ import './4.2-one-tenant.spec.ts';
 import './5-authentication.spec.ts';
 import './6-events.spec.ts';
 import './9-versioning.spec.ts';
+import './earlier-run.spec.ts';
 import './5-tokens.spec.ts';
 import './5-doors.spec.ts';
 import './5-forged.spec.ts';

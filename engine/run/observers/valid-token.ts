@@ -7,6 +7,7 @@ import { compareInstants } from '../../data/instant.ts';
 import { differs, type Mismatch } from '../../checks/mismatch.ts';
 import { sayRefusal } from '../../checks/errors.ts';
 import type { ClientName } from '../../target/target.ts';
+import { OLDEST_TOKEN, type Ledger } from '../state/ledger.ts';
 import type { RunContext } from '../state/context.ts';
 
 /** What clocks may differ by where the target names no time. */
@@ -24,6 +25,13 @@ export function secondsLeft(token: Token, exchange: Exchange): number {
   return Number.isNaN(date)
     ? claimed(token, 'exp') - Date.now() / 1000 - SKEW_SECONDS
     : claimed(token, 'exp') - date / 1000 - ROUNDING_SECONDS;
+}
+
+/** How long ago a token had been issued that was accepted: the oldest one stands in the report. */
+export function noteAge(ledger: Ledger, token: Token, exchange: Exchange): void {
+  const date = Date.parse(header(exchange, 'date') ?? '');
+  const ageSeconds = (Number.isNaN(date) ? Date.now() : date) / 1000 - claimed(token, 'iat');
+  if (ageSeconds >= 0) ledger.atLeast(OLDEST_TOKEN, Math.round(ageSeconds));
 }
 
 /** A GET of the client's own path whose every parameter is as section 4.2 has it. */
@@ -45,6 +53,7 @@ export function watchToken(run: RunContext, exchange: Exchange): void {
   const token = run.client.tokenOf(exchange);
   if (!token || authorization.kind !== 'client' || !isValid(exchange, token)) return;
   run.ledger.check('5-valid-token');
+  if (exchange.status === 200) noteAge(run.ledger, token, exchange);
   if (exchange.status !== 401 || !(secondsLeft(token, exchange) > 0)) return;
   const superseded = run.client.newest.get(clientIdOf(run, authorization.client)) !== token.text;
   run.ledger.add({

@@ -1,17 +1,17 @@
 /** Where expired tokens come from (class expiry): supplied, kept from an earlier run, or waited for. */
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { whyNoExpiredToken } from '../../checks/expired-token.ts';
 import { member } from '../../client/json.ts';
+import { SOME_WINDOW } from '../../client/page.ts';
 import { readToken, secondsOf, type Token } from '../../client/token.ts';
 import { SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
 import type { Kit } from '../kit.ts';
+import { noteAge, refusedToken, secondsLeft, tokenHeader } from '../observers/valid-token.ts';
+import { keep, keptByEarlierRun } from '../state/kept.ts';
 
 /** A minute for clocks that differ, less for tokens that live shorter than an hour. */
 const LEEWAY_SHARE = 60;
 const LONGEST_LEEWAY_SECONDS = 60;
-const OWNER_ONLY = 0o600;
 
 /** Tokens of a run that were waited for. */
 const awaited = new WeakMap<Kit, string>();
@@ -30,7 +30,7 @@ async function find(kit: Kit): Promise<string> {
   const current = await kit.token();
   const unusable = (text: string): string | undefined =>
     whyNoExpiredToken(text, current, kit.client.clock.nowMs());
-  const kept = keepToken ? await keptToken(keepToken, current, unusable) : {};
+  const kept = keepToken ? await keptToken(kit, current, unusable) : {};
   if (expiredToken) {
     const why = unusable(expiredToken);
     if (why) throw new SupplyUnusable(`${why}; supply a token of clients.primary that has expired`);
@@ -54,21 +54,15 @@ export async function waitForExpiry(kit: Kit): Promise<void> {
 
 /** The token in the file, where it has expired; it is replaced by the current one unless it is still to expire. */
 async function keptToken(
-  file: string,
+  kit: Kit,
   current: Token,
   unusable: (text: string) => string | undefined,
 ): Promise<{ token?: string; why?: string }> {
-  const text = (await readFile(file, 'utf8').catch(() => '')).trim();
+  const { token: text } = await keptByEarlierRun(kit);
   const why =
     text === '' ? 'none was kept yet' : unusable(text)?.replaceAll('expiredToken', 'the kept token');
   if (text !== '' && why?.includes('has not expired yet')) return { why: `${why}; run again in an hour` };
-  try {
-    await mkdir(dirname(file), { recursive: true });
-    await writeFile(file, `${current.text}\n`, { mode: OWNER_ONLY });
-    await chmod(file, OWNER_ONLY);
-  } catch (error) {
-    throw new SupplyUnusable(`keepToken: can't write ${file} (${(error as NodeJS.ErrnoException).code})`);
-  }
+  await keep(kit, { token: current.text });
   return why === undefined
     ? { token: text }
     : { why: `${why}; a token was left in keepToken: run again when it has expired, in an hour` };
@@ -80,10 +74,30 @@ async function waitedFor(kit: Kit, current: Token): Promise<string> {
   const [iat, exp] = ['iat', 'exp'].map((name) => secondsOf(member(token.claims, name)));
   if (!Number.isFinite(exp! - iat!)) throw new Untested('the tokens name no exp, so none can be waited for');
   const leeway = Math.min(LONGEST_LEEWAY_SECONDS, Math.ceil((exp! - iat!) / LEEWAY_SHARE));
-  const { signal } = kit.options;
-  const waitMs = (exp! + leeway) * 1000 - kit.client.clock.nowMs();
-  await sleep(Math.max(0, waitMs), undefined, signal ? { signal } : {}).catch(() => {
-    throw new TargetGone(String(signal?.reason));
-  });
+  const until = async (seconds: number): Promise<void> => {
+    const { signal } = kit.options;
+    const waitMs = seconds * 1000 - kit.client.clock.nowMs();
+    await sleep(Math.max(0, waitMs), undefined, signal ? { signal } : {}).catch(() => {
+      throw new TargetGone(String(signal?.reason));
+    });
+  };
+  // Half of its life later, and a minute before its end.
+  for (const seconds of [(iat! + exp!) / 2, exp! - leeway]) {
+    await until(seconds);
+    await askAged(kit, token);
+  }
+  await until(exp! + leeway);
   return token.text;
+}
+
+/** A token that was issued a while ago, and has not expired. */
+async function askAged(kit: Kit, token: Token): Promise<void> {
+  await kit.checkAll('5-valid-token', 'while expiry was waited for', async () => {
+    const authorization = tokenHeader(token, 'the first one of the run');
+    const query = `?from=${encodeURIComponent(SOME_WINDOW.from)}&to=${encodeURIComponent(SOME_WINDOW.to)}`;
+    const exchange = await kit.send(kit.request(await kit.tenantOf(), query, authorization));
+    if (!(secondsLeft(token, exchange) > 0)) return undefined;
+    if (exchange.status === 200) noteAge(kit.ledger, token, exchange);
+    return exchange.status === 401 ? { ...refusedToken(exchange, token, ''), exchange } : undefined;
+  });
 }

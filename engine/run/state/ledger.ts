@@ -41,6 +41,9 @@ export interface Incident {
   readonly servedAtMs: number;
 }
 
+/** A figure of the evidence: how many seconds after its issue a token was accepted, at most. */
+export const OLDEST_TOKEN = 'oldestTokenSeconds';
+
 /** How a check ended. */
 export interface Outcome {
   readonly title: string;

@@ -35,12 +35,13 @@ interface WalkOptions extends PageOptions {
 }
 
 const PAGES_AT_MOST = 1_000;
+const ITEMS_AT_MOST = 100_000;
 /** The same once a traversal has gone that far without an end: a target whose `next` never ends shows nothing more. */
-const PAGES_ONCE_UNENDING = 50;
+const PAGES_ONCE_UNENDING = 20;
 
-/** How far a traversal may go at most that began and has come to so many pages. */
-export function pagesAtMost({ knowledge }: Kit, pages: number): number {
-  if (pages >= PAGES_AT_MOST) knowledge.unending = true;
+/** How far a traversal may go at most that has come to so many pages and items. */
+export function pagesAtMost({ knowledge }: Kit, pages: number, items: number): number {
+  if (pages >= PAGES_AT_MOST || items >= ITEMS_AT_MOST) knowledge.unending = true;
   return knowledge.unending ? PAGES_ONCE_UNENDING : PAGES_AT_MOST;
 }
 /** Empty pages in a row after which a walk is taken for endless: servers that look through time in slices have many. */
@@ -89,7 +90,7 @@ export async function walkOn(
     empty = page.items?.length ? 0 : empty + 1;
     if (empty >= EMPTY_IN_A_ROW) return ended('stuck', `${empty} empty pages in a row, each with next`);
     if (
-      exchanges.length >= Math.min(maxPages, pagesAtMost(kit, exchanges.length)) ||
+      exchanges.length >= Math.min(maxPages, pagesAtMost(kit, exchanges.length, course.count)) ||
       course.ids.size >= enough
     )
       return ended('cut');

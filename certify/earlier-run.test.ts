@@ -1,0 +1,168 @@
+/** What a run leaves in the file of keepToken, and what the next one finds of it broken. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from '@playwright/test';
+import { test } from '../reference-server/faults/testing.ts';
+import { eachItem } from '../reference-server/faults/rows.ts';
+import { InProcess } from '../reference-server/http/in-process.ts';
+import { jsonAnswer, type ServiceAnswer } from '../reference-server/http/http.ts';
+import { middleware, nextUrls, queryOf } from '../reference-server/run/alter.ts';
+import { startServer, type ServerOptions } from '../reference-server/run/start.ts';
+import type { RequirementId } from '../engine/requirements.ts';
+import { certify } from './certify.ts';
+import { targetFor } from './proof/faults.ts';
+import type { Report } from './report.ts';
+
+const newKey = (): string =>
+  String(
+    generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
+  );
+
+const AGED_SECONDS = 40 * 60;
+const IDS: RequirementId[] = [
+  '5-valid-token',
+  '4.2-repeatable',
+  '2.3-id-stable',
+  '4.2-window',
+  '4.2-from_id',
+];
+
+/** Cursors of a process, which another one answers in its own way. */
+function ownCursors(process: string, otherwise: () => ServiceAnswer): ServerOptions {
+  const named = nextUrls((next) => {
+    next.searchParams.set('cursor', process);
+    return next;
+  });
+  const refusing = middleware(() => (request, next) => {
+    const cursor = queryOf(request).get('cursor');
+    return cursor === null || cursor === process ? next(request) : otherwise();
+  });
+  return { wrapHandler: (handler) => refusing.wrapHandler!(named.wrapHandler!(handler)) };
+}
+
+/** Right by itself, each of them: it shows only to a client that was there before. */
+const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp, server: ServerOptions])[] =
+  [
+    [
+      'a restart makes a new signing key',
+      '5-valid-token',
+      /200: the token lasts \d+ s more.*401.*issued to an earlier run/,
+      { signingKeyPem: newKey() },
+    ],
+    [
+      'a token ends after half an hour, whatever its exp says',
+      '5-valid-token',
+      /200: the token lasts 11\d\d s more.*401.*issued to an earlier run/,
+      {
+        wrapParts: (parts) => ({
+          ...parts,
+          tokens: {
+            ...parts.tokens,
+            mint: (claims) => parts.tokens.mint(claims),
+            verify: async (token, nowSeconds) => {
+              const claims = await parts.tokens.verify(token, nowSeconds);
+              return claims && nowSeconds - claims.iat > 1_800 ? undefined : claims;
+            },
+          },
+        }),
+      },
+    ],
+    [
+      'ids are given anew to some screenings by a deployment',
+      '2.3-id-stable',
+      /id \d+ for the screening at .*, as an earlier run saw it.*id \d+/,
+      eachItem((item) =>
+        item.id % 3n === 0n
+          ? {
+              ...item,
+              id: item.id + 1_000_000_000n,
+              json: item.json.replace(/"id":\d+/, `"id":${item.id + 1_000_000_000n}`),
+            }
+          : item,
+      ),
+    ],
+  ];
+
+async function twice(
+  world: { database: Parameters<typeof startServer>[0]; provisioned: Parameters<typeof startServer>[1] },
+  later: ServerOptions,
+  earlier: ServerOptions = {},
+): Promise<{ file: string; mode: number; reports: readonly Report[] }> {
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-kept-'));
+  const keepToken = join(directory, 'kept', 'state');
+  const signingKeyPem = newKey();
+  const run = async (options: ServerOptions): Promise<Report> => {
+    const inProcess = new InProcess();
+    await using server = await startServer(world.database, world.provisioned, {
+      signingKeyPem,
+      ...options,
+      inProcess,
+    });
+    const target = { ...(await targetFor(server, 'bare')), keepToken };
+    return await certify(target, { seed: 1, runs: 1, only: [...IDS, '5-expired'], dispatcher: inProcess });
+  };
+  try {
+    const first = await run({ ...earlier, now: () => Date.now() - AGED_SECONDS * 1_000 });
+    const second = await run(later);
+    return {
+      file: await readFile(keepToken, 'utf8'),
+      mode: (await stat(keepToken)).mode & 0o777,
+      reports: [first, second],
+    };
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}
+
+const failed = ({ requirements }: Report): string[] =>
+  requirements
+    .filter(({ status }) => status === 'fail')
+    .map(({ id, failures }) => `${id}: ${failures[0]!.message}`);
+
+test('leaves a token, two next and twenty screenings, which still hold in the next run', async ({
+  small,
+}) => {
+  const { file, mode, reports } = await twice(small, {});
+  expect(reports.map(failed)).toEqual([[], []]);
+  expect(mode).toBe(0o600);
+  const kept = JSON.parse(file) as { token: string; nexts: unknown[]; screenings: unknown[] };
+  expect(kept.token.split('.')).toHaveLength(3);
+  expect([kept.nexts.length, kept.screenings.length]).toEqual([2, 20]);
+  const second = reports[1]!;
+  expect(second.coverage.oldestTokenSeconds).toBeGreaterThanOrEqual(AGED_SECONDS);
+  const { title } = second.requirements.find(({ id }) => id === '5-valid-token')!;
+  expect(title).toMatch(/seen up to 24\d\d s after it was issued$/);
+});
+
+for (const [what, id, words, server] of FAULTS) {
+  test(what, async ({ small }) => {
+    const { reports } = await twice(small, server);
+    expect(failed(reports[0]!)).toEqual([]);
+    expect(
+      failed(reports[1]!)
+        .filter((one) => one.startsWith(id))
+        .join('\n'),
+    ).toMatch(words);
+  });
+}
+
+for (const [what, answer, words] of [
+  [
+    'is refused',
+    () => jsonAnswer(400, { code: 'invalid_request' }),
+    /200: this next was given \d+ minutes ago.*400/,
+  ],
+  [
+    'is a page without items',
+    () => jsonAnswer(200, { items: [], links: {} }),
+    /items of the same next|200: this next.*no items/,
+  ],
+] as const) {
+  test(`a next of the process before ${what}`, async ({ small }) => {
+    const { reports } = await twice(small, ownCursors('b', answer), ownCursors('a', answer));
+    expect(failed(reports[0]!)).toEqual([]);
+    expect(failed(reports[1]!).join('\n')).toMatch(words);
+  });
+}

@@ -1,0 +1,56 @@
+/** What a run leaves for the next one in the file of `keepToken`: a token, addresses that were a `next`, and screenings. */
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { z } from 'zod';
+import { SupplyUnusable } from '../../errors.ts';
+import type { RunContext } from './context.ts';
+
+const keptSchema = z.object({
+  /** Whose they are: addresses and ids of another target say nothing. */
+  target: z.string(),
+  /** Empty where none was kept yet. */
+  token: z.string(),
+  nexts: z.array(z.object({ url: z.string(), keptAtMs: z.number() })),
+  /** None of them has its instant with another. */
+  screenings: z.array(z.object({ id: z.string().regex(/^-?\d+$/), testTime: z.string() })),
+});
+
+export type Kept = z.infer<typeof keptSchema>;
+
+const OWNER_ONLY = 0o600;
+
+/** What an earlier run left; nothing where no file is named. */
+export const keptByEarlierRun = (run: RunContext): Promise<Kept> =>
+  run.once('kept by an earlier run', async () => {
+    const { keepToken } = run.target;
+    const text = keepToken ? (await readFile(keepToken, 'utf8').catch(() => '')).trim() : '';
+    const target = `${run.target.baseUrl} ${run.target.clients.primary.clientId}`;
+    const kept = parsed(text);
+    if (kept?.target === target) return kept;
+    // A file that holds a token and nothing else is one of an earlier version.
+    return { target, token: kept?.token ?? (text.startsWith('{') ? '' : text), nexts: [], screenings: [] };
+  });
+
+function parsed(text: string): Kept | undefined {
+  try {
+    return keptSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Leaves it for the next run beside what is there. Throws SupplyUnusable. */
+export async function keep(run: RunContext, change: Partial<Kept>): Promise<void> {
+  const file = run.target.keepToken;
+  if (!file) return;
+  const earlier = await keptByEarlierRun(run);
+  const kept = Object.assign(await run.once('kept by this run', async () => ({ ...earlier })), change);
+  try {
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, `${JSON.stringify(kept)}\n`, { mode: OWNER_ONLY });
+    // The mode above is that of a new file only.
+    await chmod(file, OWNER_ONLY);
+  } catch (error) {
+    throw new SupplyUnusable(`keepToken: can't write ${file} (${(error as NodeJS.ErrnoException).code})`);
+  }
+}

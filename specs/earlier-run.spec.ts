@@ -1,0 +1,158 @@
+/** What an earlier run kept still holds: its token, its `next` URLs, the ids of its screenings. */
+import { about, test } from '../fixtures/test.ts';
+import { isOrdered, namesTraversal, pageOf, parseQuery, SOME_WINDOW } from '../engine/client/page.ts';
+import { tokenOfText } from '../engine/client/token.ts';
+import { otherClaim } from '../engine/checks/expired-token.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
+import { isTrusted } from '../engine/checks/next.ts';
+import { formatInstant, parseInstant, sameInstant, shift } from '../engine/data/instant.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import {
+  LATER_MINT,
+  noteAge,
+  refusedToken,
+  secondsLeft,
+  tokenHeader,
+} from '../engine/run/observers/valid-token.ts';
+import { encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { keep, keptByEarlierRun, type Kept } from '../engine/run/state/kept.ts';
+import { sampleDataOf } from '../engine/run/walk/survey.ts';
+
+const HOUR_MS = 3_600_000;
+
+test(
+  'a token of an earlier run is accepted until its exp',
+  about('5-valid-token', { needs: 'page', access: 'disturbs', isSupplement: true }),
+  async ({ kit }) => {
+    const token = tokenOfText((await keptByEarlierRun(kit)).token);
+    if (!token.claims || otherClaim(token.claims, await kit.token()) !== undefined) return;
+    const tenantId = await kit.tenantOf();
+    // A server on which a later mint ends earlier tokens is told of that.
+    const isEnded = kit.ledger.findings.some(
+      ({ id, cause }) => id === '5-valid-token' && cause === LATER_MINT,
+    );
+    if (isEnded) return;
+    await kit.checkAll('5-valid-token', 'an earlier run', async () => {
+      const authorization = tokenHeader(token, 'the one of an earlier run');
+      const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
+      if (!(secondsLeft(token, exchange) > 0)) return undefined;
+      if (exchange.status === 200) noteAge(kit.ledger, token, exchange);
+      return exchange.status === 401
+        ? { ...refusedToken(exchange, token, ', issued to an earlier run'), exchange }
+        : undefined;
+    });
+  },
+);
+
+test(
+  'a next of an earlier run is served, within an hour',
+  about('4.2-repeatable', { needs: 'page', access: 'reads late', isSupplement: true }),
+  async ({ kit }) => {
+    for (const { url, keptAtMs } of (await keptByEarlierRun(kit)).nexts) {
+      if (!isTrusted(url, kit.target)) continue;
+      const request = { ...kit.request('', '', { kind: 'client', client: 'primary' } as const), url };
+      const ageMs = Date.now() - keptAtMs;
+      // Of what a traversal of that time may show nothing is known.
+      const exchange = await kit.send({
+        ...request,
+        followed: true,
+        ...(namesTraversal(url) ? { traversalSeq: 0 } : {}),
+      });
+      if (ageMs >= HOUR_MS) kit.ledger.observe('next-of-earlier-run', sayRefusal(exchange));
+      else {
+        const asked = parseQuery(url);
+        const plain = asked && { ...asked, from: formatInstant(asked.from), to: formatInstant(asked.to) };
+        // A next is given where more pages exist; what was erased since shows to nobody.
+        const isEmptied = pageOf(exchange).items?.length === 0;
+        const now = isEmptied && plain ? await kit.page(plain) : undefined;
+        const isWrong = (pageOf(now ?? exchange).items?.length ?? 0) > 0 && isEmptied;
+        kit.check('4.2-repeatable', exchange, servedAgain(ageMs, isWrong), 'an earlier run');
+      }
+    }
+  },
+);
+
+const servedAgain =
+  (ageMs: number, isEmptied: boolean) =>
+  (exchange: Exchange): Mismatch | undefined =>
+    exchange.status === 200 && !(isEmptied && pageOf(exchange).items?.length === 0)
+      ? undefined
+      : differs(
+          `200: this next was given ${Math.round(ageMs / 60_000)} minutes ago, before screenings that are still there`,
+          exchange.status === 200 ? 'no items' : sayRefusal(exchange),
+        );
+
+test(
+  'screenings that an earlier run saw keep their ids',
+  about('2.3-id-stable', { access: 'reads late', isSupplement: true }),
+  async ({ kit }) => {
+    const { screenings } = await keptByEarlierRun(kit);
+    const wrong: (() => Promise<(Mismatch & { exchange: Exchange }) | undefined>)[] = [];
+    let same = 0;
+    for (const screening of screenings) {
+      const run = (): ReturnType<typeof otherId> => otherId(kit, screening);
+      const seen = await run();
+      if (seen === 'same') same++;
+      else if (seen) wrong.push(async () => objectOf(await run()));
+    }
+    // Where none has kept its id, the tenant may have been loaded anew.
+    const warning = same === 0;
+    for (const run of wrong) {
+      const mismatch = await run();
+      if (mismatch) {
+        const { exchange } = mismatch;
+        kit.fail({ id: '2.3-id-stable', cause: 'an earlier run', mismatch, exchange, warning, again: run });
+      }
+    }
+    await leaveForNextRun(kit, warning && wrong.length > 0 ? [] : screenings);
+  },
+);
+
+const objectOf = <T extends object>(value: T | string | undefined): T | undefined =>
+  typeof value === 'object' ? value : undefined;
+
+/** 'same', or under which other id it comes; undefined where its instant has no screening any more, or several. */
+async function otherId(
+  kit: Kit,
+  { id, testTime }: Kept['screenings'][number],
+): Promise<'same' | (Mismatch & { exchange: Exchange }) | undefined> {
+  const at = parseInstant(testTime);
+  if (!at) return undefined;
+  const to = shift(at, 1n, Math.max(6, at.fraction.length));
+  const exchange = await kit.page({ from: formatInstant(at), to: formatInstant(to), pageSize: 10 });
+  const there = (pageOf(exchange).items ?? []).filter(isOrdered).filter((item) => sameInstant(item.at, at));
+  if (there.some((item) => String(item.id) === id)) return 'same';
+  // What the dataset says is so: it has been loaded anew.
+  if (there.length !== 1 || (await kit.oracle()).authoritative) return undefined;
+  return {
+    ...differs(`id ${id} for the screening at ${testTime}, as an earlier run saw it`, `id ${there[0]!.id}`),
+    exchange,
+  };
+}
+
+const NEXTS = 2;
+const SCREENINGS = 20;
+
+/** Screenings stay the same from run to run, so that slow changes show too. */
+async function leaveForNextRun(kit: Kit, screenings: Kept['screenings']): Promise<void> {
+  if (!kit.target.keepToken) return;
+  const { items, ties } = await sampleDataOf(kit);
+  const tied = new Set(ties.flat().map(({ id }) => id));
+  const single = items.filter(({ id }) => !tied.has(id));
+  const step = Math.max(1, Math.floor(single.length / SCREENINGS));
+  const chosen = single.filter((_, index) => index % step === 0).slice(0, SCREENINGS);
+  const tenantId = (await kit.tenantOf()).toLowerCase();
+  const nexts = kit.knowledge.pages
+    .filter(({ request }) => request.url.toLowerCase().includes(tenantId))
+    .flatMap((page) => pageOf(page).nextUrl ?? [])
+    .filter((url, index, all) => isTrusted(url, kit.target) && all.indexOf(url) === index);
+  await keep(kit, {
+    nexts: [nexts[0], nexts.at(-1)]
+      .flatMap((url) => (url ? { url, keptAtMs: Date.now() } : []))
+      .slice(0, NEXTS),
+    screenings:
+      screenings.length > 0 ? screenings : chosen.map(({ id, testTime }) => ({ id: String(id), testTime })),
+  });
+}
