@@ -240,3 +240,21 @@ function respelt(text: string): string {
 function withEvents(change: (line: string) => string): (target: Target) => Target {
   return (target) => ({ ...target, events: target.events?.map(change) });
 }
+
+const MANY = 450;
+
+/** Measurements, each a value of its own. */
+export const wide: readonly Variant[] = [
+  {
+    name: `items of ${MANY} values`,
+    server: eachItem((item) => ({
+      ...item,
+      json: item.json.replace(
+        /\}$/,
+        `,"samples":[${Array.from({ length: MANY }, (_, n) => n % 10).join(',')}]}`,
+      ),
+    })),
+    // A capture or a dataset of that size is nobody's.
+    target: ({ events: _, window: __, dataset: ___, secondDataset: ____, ...target }) => target,
+  },
+];
