@@ -101,9 +101,9 @@ test(
   },
 );
 
-/** The minus sign of typesetters, digits of full width, an end that only C sees, a pattern. */
+/** The minus sign of typesetters, an end that only C sees, a pattern. */
 const NEAR_INTEGERS = ['pageSize', 'from_id'].flatMap((name) =>
-  ['\u221210', '\uff11\uff10', '10\u0000', '10\u0000x', '*'].map((text) => ({ name, text })),
+  ['\u221210', '10\u0000', '10\u0000x', '*'].map((text) => ({ name, text })),
 );
 
 test(

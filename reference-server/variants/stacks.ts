@@ -33,10 +33,12 @@ export const readAs = (names: string, read: (text: string) => string | undefined
     return next({ ...request, path: path.replace(/\?&+/, '?').replace(/&&+/g, '&').replace(/[?&]$/, '') });
   });
 
-/** `10.0`, `+5`, `1e1` and blanks around them denote integers. */
+/** `10.0`, `+5`, `1e1`, Arabic digits and blanks around them denote integers. */
 function denoted(text: string): string | undefined {
   try {
-    const digits = decodeURIComponent(text.replaceAll('+', ' ')).trim();
+    const digits = decodeURIComponent(text.replaceAll('+', ' '))
+      .trim()
+      .replaceAll(/[\u0660-\u0669]/g, (digit) => String(digit.charCodeAt(0) - 0x660));
     return /^[+-]?\d+(\.0*)?(e\+?\d)?$/i.test(digits) && !/^-?\d+$/.test(text)
       ? String(/[.e]/i.test(digits) ? Number(digits) : BigInt(digits.replace('+', '')))
       : undefined;
