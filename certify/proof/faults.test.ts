@@ -6,16 +6,14 @@
  */
 import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
-import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
+import { tripped } from '../../reference-server/faults/fault.ts';
 import { FULL, turnOf } from '../../fixtures/own-tests/tiers.ts';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
-import { certifyFault, selectionOf, verdictErrors, type Mode, type Stack } from './faults.ts';
+import { certifyFault, modesOf, selectionOf, verdictErrors, type Stack } from './faults.ts';
 import { test, type World } from '../../reference-server/faults/testing.ts';
 
 test.describe.configure({ mode: 'parallel' });
-
-const modesOf = ({ bare }: Fault): readonly Mode[] => (bare === false ? ['full'] : ['full', 'bare']);
 
 /** Faults whose own requirement is not the first cause, at most one of twenty. */
 const ANOTHER_ROOT = [

@@ -1,6 +1,6 @@
 /** Sections 2.3 and 2.4: what a screening and a page look like. */
 import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
-import { answers, isScreenings, nextUrls, pages } from '../run/alter.ts';
+import { answers, isScreenings, nextUrls, pages, queryOf } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 import { eachItem, retimed } from './rows.ts';
 
@@ -10,6 +10,8 @@ const inBody = (from: string | RegExp, to: string) =>
       ? { ...answer, body: String(answer.body).replace(from, to) }
       : answer,
   );
+
+const archivedId = (_: string, id: string): string => `"id":${BigInt(id) + 4_000_000_000n}`;
 
 export const shape: readonly Fault[] = [
   {
@@ -44,6 +46,29 @@ export const shape: readonly Fault[] = [
       ...item,
       json: item.json.replace(/"id":\d+/, `"id":${index + 1}`),
     })),
+  },
+  {
+    name: 'pages of a thousand are read from an archive with ids of its own',
+    trips: { '2.3-id-stable': /with the same id again/ },
+    mayTrip: [
+      '2.3-object-stable',
+      '2.4-next',
+      '4.2-fractions',
+      '4.2-from-inclusive',
+      '4.2-from_id',
+      '4.2-offsets',
+      '4.2-r3-one-tenant',
+      '4.2-r4-order',
+      '4.2-r5-exactly-once',
+      '4.2-r6-next-from_id',
+      '4.2-repeatable',
+      '4.2-window',
+    ],
+    server: answers((answer, request) =>
+      isScreenings(request) && queryOf(request).get('pageSize') === '1000'
+        ? { ...answer, body: String(answer.body).replace(/"id":(\d+)/g, archivedId) }
+        : answer,
+    ),
   },
   {
     name: 'ids rounded by way of floating point',

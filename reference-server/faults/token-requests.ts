@@ -16,6 +16,16 @@ import { formOf, forms } from './token-errors.ts';
 
 export const tokenRequests: readonly Fault[] = [
   {
+    name: 'a parameter that names a tenant is 403',
+    trips: { '4.1-unknown-parameters': /as without the parameter.*403/ },
+    server: middleware(
+      () => (request, next) =>
+        isTokenRequest(request) && formOf(request).has('tenant')
+          ? oauthError(403, 'access_denied')
+          : next(request),
+    ),
+  },
+  {
     name: 'an audience of another API is 403',
     trips: { '4.1-unknown-parameters': /as without the parameter.*403/ },
     server: middleware(
