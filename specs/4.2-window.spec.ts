@@ -2,7 +2,14 @@
 import { about, test } from '../fixtures/test.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { pageOf, type PageQuery } from '../engine/client/page.ts';
-import { compareInstants, formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
+import {
+  cutInstant,
+  compareInstants,
+  formatInstant,
+  instant,
+  shift,
+  type Instant,
+} from '../engine/data/instant.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
 import { differs, type Judge, type Mismatch } from '../engine/checks/mismatch.ts';
 import { answered200, sayRefusal } from '../engine/checks/errors.ts';
@@ -58,12 +65,6 @@ async function fractions(
   kit.check(id, await page({ from: sooner(item.at), to: before }), holdsNot(item), 'to one unit earlier');
 }
 
-/** The instant, cut to a number of fraction digits. */
-const cut = ({ seconds, fraction }: Instant, digits: number): Instant => ({
-  seconds,
-  fraction: fraction.slice(0, digits).replace(/0+$/, ''),
-});
-
 /** Any number of digits is a valid time; to the microsecond each counts. */
 async function anyDigits(kit: Kit): Promise<void> {
   const sample = await sampleDataOf(kit);
@@ -75,10 +76,10 @@ async function anyDigits(kit: Kit): Promise<void> {
     kit.check('4.2-fractions', await kit.page(query, { id: '4.2-fractions' }), judge, `${digits} digits`);
   };
   for (const digits of [1, 2, 3, 4, 5, 6]) {
-    const at = cut(item.at, digits);
+    const at = cutInstant(item.at, digits);
     await ask(at, shift(at, 1n, digits), digits, holds(item));
   }
-  const second = cut(item.at, 0);
+  const second = cutInstant(item.at, 0);
   for (const digits of [1, 3, 6, 9, 12]) await ask(second, shift(second, 1n, 0), digits, holds(item));
   if (item.at.fraction.length > MICRO) return;
   const micro = shift(item.at, 1n, MICRO);

@@ -1,5 +1,5 @@
 /** Values near the right one that are taken for it. */
-import { compareInstants, parseInstant, shift, type Instant } from '../../engine/data/instant.ts';
+import { cutInstant, compareInstants, parseInstant, shift, type Instant } from '../../engine/data/instant.ts';
 import {
   isScreenings,
   middleware,
@@ -58,9 +58,7 @@ const typed = (name: string, suffix: string): Server =>
   });
 
 const rounded = (at: Instant): Instant =>
-  at.fraction.length > 6 && at.fraction[6]! >= '5'
-    ? shift({ ...at, fraction: at.fraction.slice(0, 6) }, 1n)
-    : at;
+  at.fraction.length > 6 && at.fraction[6]! >= '5' ? shift(cutInstant(at, 6), 1n) : at;
 
 const isBefore1970 = (text: string | null): boolean => (parseInstant(text ?? '')?.seconds ?? 0n) < 0n;
 

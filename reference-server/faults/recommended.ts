@@ -1,5 +1,5 @@
 /** Breaches of what is recommended: each warns, and the verdict stays what it was. */
-import { parseInstant, type Instant } from '../../engine/data/instant.ts';
+import { cutInstant, parseInstant, type Instant } from '../../engine/data/instant.ts';
 import { errorAnswer } from '../http/http.ts';
 import {
   claims,
@@ -16,7 +16,7 @@ import {
   withHeader,
 } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
-import { cutTo, onTheirWay, rows } from './rows.ts';
+import { onTheirWay, rows } from './rows.ts';
 
 const always = (text: string): Instant => parseInstant(text) as Instant;
 
@@ -78,7 +78,7 @@ export const recommended: readonly Fault[] = [
     trips: { '4.2-fractions-finer': /item \d+/ },
     server: rows({
       exists: ({ at }) => at.fraction.length <= 6,
-      read: (text) => cutTo(always(text), 6),
+      read: (text) => cutInstant(always(text), 6),
     }),
     target: ({ dataset: _, secondDataset: __, ...target }) => target,
   },

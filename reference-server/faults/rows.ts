@@ -95,12 +95,6 @@ export function rows(broken: Partial<Rules>): ServerOptions {
   };
 }
 
-/** Cut, never rounded. */
-export const cutTo = ({ seconds, fraction }: Instant, digits: number): Instant => ({
-  seconds,
-  fraction: fraction.slice(0, digits).replace(/0+$/, ''),
-});
-
 /** Alters the screenings of every page on their way out of the store; what is altered also goes into next. */
 export const onTheirWay = (
   alter: (page: StoredPage, query: PageQuery) => StoredPage | Promise<StoredPage>,

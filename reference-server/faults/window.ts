@@ -1,11 +1,18 @@
 /** Section 4.2: which screenings a window selects. */
 import { parseScreening } from '../../engine/data/dataset.ts';
-import { compareInstants, instant, parseInstant, shift, type Instant } from '../../engine/data/instant.ts';
+import {
+  cutInstant,
+  compareInstants,
+  instant,
+  parseInstant,
+  shift,
+  type Instant,
+} from '../../engine/data/instant.ts';
 import { jsonAnswer } from '../http/http.ts';
 import { answers, instead, isScreenings, queryOf, requests, withHeader, withQuery } from '../run/alter.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { Fault } from './fault.ts';
-import { cutTo, onTheirWay, RULES, rows, screening, withFurther } from './rows.ts';
+import { onTheirWay, RULES, rows, screening, withFurther } from './rows.ts';
 
 /** What a window that is moved or widened breaks besides. */
 const WINDOW = [
@@ -264,19 +271,19 @@ export const window: readonly Fault[] = [
     name: 'from and to cut to milliseconds',
     trips: { '4.2-fractions': /not item|item \d+/ },
     mayTrip: WINDOW,
-    server: rows({ read: (text) => cutTo(always(text), 3) }),
+    server: rows({ read: (text) => cutInstant(always(text), 3) }),
   },
   {
     name: 'from and to cut to seconds',
     trips: { '4.2-fractions': /not item|item \d+/ },
     mayTrip: WINDOW,
-    server: rows({ read: (text) => cutTo(always(text), 0) }),
+    server: rows({ read: (text) => cutInstant(always(text), 0) }),
   },
   {
     name: 'only to is cut to milliseconds',
     trips: { '4.2-fractions': /item \d+/ },
     mayTrip: WINDOW,
-    server: rows({ read: (text, name) => (name === 'to' ? cutTo(always(text), 3) : always(text)) }),
+    server: rows({ read: (text, name) => (name === 'to' ? cutInstant(always(text), 3) : always(text)) }),
   },
   {
     name: 'from and to rounded to milliseconds',
@@ -285,7 +292,7 @@ export const window: readonly Fault[] = [
     server: rows({
       read: (text) => {
         const at = always(text);
-        return at.fraction.length > 3 ? cutTo(shift(at, 500n), 3) : at;
+        return at.fraction.length > 3 ? cutInstant(shift(at, 500n), 3) : at;
       },
     }),
   },
@@ -293,13 +300,13 @@ export const window: readonly Fault[] = [
     name: 'stored instants cut to milliseconds',
     trips: { '4.2-from-inclusive': /item \d+/ },
     mayTrip: [...WINDOW, '4.2-r4-order'],
-    server: rows({ at: (text) => cutTo(instant(text), 3) }),
+    server: rows({ at: (text) => cutInstant(instant(text), 3) }),
   },
   {
     name: 'stored instants and parameters cut to milliseconds',
     trips: { '4.2-fractions': /item \d+/ },
     mayTrip: [...WINDOW, '4.2-r4-order'],
-    server: rows({ at: (text) => cutTo(instant(text), 3), read: (text) => cutTo(always(text), 3) }),
+    server: rows({ at: (text) => cutInstant(instant(text), 3), read: (text) => cutInstant(always(text), 3) }),
   },
   {
     name: 'a window that begins on a fraction of a millisecond begins a millisecond late',
@@ -308,7 +315,7 @@ export const window: readonly Fault[] = [
     server: rows({
       read: (text, name) => {
         const at = always(text);
-        return name === 'from' && at.fraction.length > 3 ? shift(cutTo(at, 3), 1n, 3) : at;
+        return name === 'from' && at.fraction.length > 3 ? shift(cutInstant(at, 3), 1n, 3) : at;
       },
     }),
   },

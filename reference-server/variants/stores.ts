@@ -1,17 +1,14 @@
 /** Stores that keep instants less finely than they are given them, show things late, or hold the same for two tenants. */
-import { instant } from '../../engine/data/instant.ts';
+import { cutInstant, cutText, instant } from '../../engine/data/instant.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { middleware, pages, storedPages, withHeader } from '../run/alter.ts';
-import { cutTo, eachItem, retimed, rows } from '../faults/rows.ts';
+import { eachItem, retimed, rows } from '../faults/rows.ts';
 import type { Variant } from './variant.ts';
 import { TENANTS } from '../run/provisioning.ts';
 
-const cutText = (testTime: string, digits: number): string =>
-  testTime.replace(/\.\d+/, (fraction) => fraction.slice(0, digits + 1));
-
 /** The dataset was loaded into it; events tell what the store keeps. */
 const coarse = (name: string, digits: number): Variant => {
-  const store = rows({ at: (testTime) => cutTo(instant(testTime), digits) });
+  const store = rows({ at: (testTime) => cutInstant(instant(testTime), digits) });
   const shown = eachItem((item) => retimed(item, cutText(item.testTime, digits)));
   return {
     name,

@@ -35,7 +35,13 @@ const from = (page: PageSeen, value: string): string => {
 
 const path = ({ tenantId }: Given): string => `/v1/tenants/${tenantId}/screenings`;
 const sizeOf = ({ pageSize = 100 }: Given): number => pageSize;
-const NEXT = ['next-in-another-order', 'next-with-extra-parameters', 'next-percent-encoded', 'next-relative'];
+const NEXT = [
+  'next-in-another-order',
+  'next-with-extra-parameters',
+  'next-percent-encoded',
+  'next-relative',
+  'summer-time-ends',
+];
 export const PAGE_MISTAKES: Readonly<Record<string, Mistake>> = {
   'mints a token for each call': {
     habits: { mintsPerCall: true },
@@ -107,6 +113,7 @@ export const PAGE_MISTAKES: Readonly<Record<string, Mistake>> = {
   'decodes next before it asks for it': {
     habits: { onward: (page) => page.next && decodeURIComponent(new URL(page.next, page.url).href) },
     shows: { 'offsets-and-fractions': /expected the window to be collected whole, got exit status 1/ },
+    also: ['summer-time-ends'],
   },
   'parses ids as doubles': {
     habits: { idOf: (id) => String(Number(id)) },
@@ -227,6 +234,7 @@ export const PAGE_MISTAKES: Readonly<Record<string, Mistake>> = {
         `${given.baseUrl}${path(given)}?from=${given.from}&to=${given.to}&pageSize=${sizeOf(given)}`,
     },
     shows: { 'offsets-and-fractions': /got exit status 1: gave up: 400 for a page/ },
+    also: ['summer-time-ends'],
   },
   'asks at the origin of base_url and leaves out its path': {
     habits: {

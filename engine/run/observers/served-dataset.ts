@@ -13,6 +13,7 @@ import {
 } from '../../client/page.ts';
 import type { Exchange } from '../../client/exchange.ts';
 import {
+  cutInstant,
   compareInstants,
   formatInstant,
   instant,
@@ -119,15 +120,10 @@ async function isShown(item: OracleItem, look: Look): Promise<boolean> {
   return exchange !== undefined && itemsOf(exchange).some(({ id }) => id === item.id);
 }
 
-const cut = (at: Instant, digits: number): Instant => ({
-  seconds: at.seconds,
-  fraction: at.fraction.slice(0, digits).replace(/0+$/, ''),
-});
-
 /** To the nearest unit; what lies in the middle goes up. */
 function round(at: Instant, digits: number): Instant {
   const up = Number(at.fraction[digits] ?? 0) >= 5;
-  return up ? shift(cut(at, digits), 1n, digits) : cut(at, digits);
+  return up ? shift(cutInstant(at, digits), 1n, digits) : cutInstant(at, digits);
 }
 
 /** The instant in the text too, at the offset that it had. */
@@ -144,7 +140,7 @@ export function asServed<T extends Key>(stored: readonly T[], served: readonly K
     return shown ? [{ item, shown }] : [];
   });
   const digits = Math.max(COARSEST_DIGITS, ...pairs.map(({ shown }) => shown.at.fraction.length));
-  const made = [cut, round].find((make) =>
+  const made = [cutInstant, round].find((make) =>
     pairs.every(({ item, shown }) => sameInstant(make(item.at, digits), shown.at)),
   );
   return made ? stored.map((item) => ({ ...item, at: made(item.at, digits) })) : stored;
@@ -177,12 +173,12 @@ async function coarserThan(
   const all = [...seen.values()];
   const finer = all.filter(({ known }) => digitsOf(known) > digits);
   if (finer.length === 0 || finer.length < Math.min(2, unseen.length)) return undefined;
-  const made = [cut, round].find((make) =>
+  const made = [cutInstant, round].find((make) =>
     all.every(({ known, served }) => sameInstant(make(known.at, digits), served.at)),
   );
   if (!made) return undefined;
   const { known, served, exchange } = finer[0]!;
-  const how = made === cut ? 'cut' : 'rounded';
+  const how = made === cutInstant ? 'cut' : 'rounded';
   return {
     oracle: oracleOf(exact.items.map((item) => written({ ...item, at: made(item.at, digits) }))),
     mismatch: differs(
