@@ -3,7 +3,7 @@ import { check, sleep } from 'k6';
 import exec from 'k6/execution';
 import { pairedAt } from '../estimate/depth.ts';
 import { begin, clientsOf, SETUP, type Begun } from './lib/begin.ts';
-import { firstPage, nextPlace, Session, type Place, type Sent } from './lib/client.ts';
+import { beginOf, firstPage, nextPlace, Session, type Place, type Sent } from './lib/client.ts';
 import { byKit, notServed, readConfig, thresholdsOf, type Walk } from './lib/config.ts';
 import { write } from './lib/record.ts';
 
@@ -50,7 +50,7 @@ export default function (begun: Begun): void {
   const compared: [deepMs: number, firstMs: number][] = [];
   let place: Place | undefined = firstPage(config, own.client, walk.from, walk.to, walk.pageSize);
   for (let depth = 0; place && depth < walk.maxPages; depth += 1) {
-    const { from } = place;
+    const from = beginOf(place);
     const first = (): number =>
       rounded(read(own, firstPage(config, own.client, from, walk.to, walk.pageSize), walk.pageSize));
     const paired = walk.paired ? pairedAt(depth) : undefined;

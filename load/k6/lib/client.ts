@@ -85,9 +85,11 @@ export interface Place {
   /** For the tag of that name. */
   readonly page: 'first' | 'next' | 'poll';
   readonly url: string;
-  readonly from: string;
   readonly to: string;
 }
+
+/** Where its window begins; of a next, where its page does. */
+export const beginOf = ({ url }: Place): string => parseQuery(url)['from'] ?? '';
 
 /** The first page's address of a window. */
 export function firstPage(
@@ -101,7 +103,6 @@ export function firstPage(
   return {
     url: `${config.baseUrl}/v1/tenants/${client.tenantId}/screenings?${query}`,
     page: 'first',
-    from,
     to,
   };
 }
@@ -109,10 +110,11 @@ export function firstPage(
 /** The place that a page's next leads to; none where it leads to an origin that must not see the token. */
 export function nextPlace(config: LoadConfig, sent: Sent, to: string): Place | undefined {
   const url = sent.next === undefined ? undefined : trusted(config, sent.next);
-  return url === undefined ? undefined : { url, page: 'next', from: parseQuery(url)['from'] ?? '', to };
+  return url === undefined ? undefined : { url, page: 'next', to };
 }
 
 function trusted(config: LoadConfig, next: string): string | undefined {
+  if (next.startsWith(`${config.baseUrl}/`)) return next;
   const origin = originOf(config.baseUrl);
   if (/^\/(?!\/)/.test(next)) return `${origin}${next}`;
   return [origin, ...config.trustedOrigins].includes(originOf(next)) ? next : undefined;
@@ -135,7 +137,11 @@ function unanswered(times: Pick<Sent, 'serviceMs' | 'latencyMs'>): Sent {
 export class Session {
   readonly #config: LoadConfig;
   readonly client: LoadClient;
+  /** The kit reads what is written of each request: metrics cost more than that, and are for whoever else reads them. */
+  readonly #counts: boolean;
   #token: Token;
+  /** Of the token, by the kind of page and its size. */
+  #params: Record<string, RefinedParams<'text'>> = {};
   /** VUs that begin with the same token renew it one after another, over a tenth of its time. */
   #renewAtMs: number;
   /** Every token that it had: whatever a target repeats of them is written nowhere. */
@@ -144,6 +150,7 @@ export class Session {
   constructor(config: LoadConfig, client: LoadClient, token: Token) {
     this.#config = config;
     this.client = client;
+    this.#counts = !handsOver || config.metricsRead === true;
     this.#token = token;
     this.#renewAtMs = earlier(token);
     this.#held.push(token.value);
@@ -152,6 +159,7 @@ export class Session {
   /** Another token takes the place of the one in use. */
   renew(): void {
     this.#token = mint(this.#config, this.client);
+    this.#params = {};
     this.#renewAtMs = earlier(this.#token);
     this.#held.push(this.#token.value);
   }
@@ -176,9 +184,11 @@ export class Session {
     // The clock counts whole milliseconds: it is needed only where more than one request was made.
     const serviceMs = alone ? exactMs : Math.max(exactMs, doneAtMs - sentAtMs);
     const latencyMs = Math.max(serviceMs, doneAtMs - dueAtMs);
-    pages.add(1);
-    pageMs.add(latencyMs, { page: place.page });
-    if (latencyMs >= this.#config.p99Ms) late.add(1);
+    if (this.#counts) {
+      pages.add(1);
+      pageMs.add(latencyMs, { page: place.page });
+      if (latencyMs >= this.#config.p99Ms) late.add(1);
+    }
     return this.#judge(place, pageSize, response, { serviceMs, latencyMs });
   }
 
@@ -205,9 +215,9 @@ export class Session {
       'GET',
       place.url,
       null,
-      this.#params(place, pageSize),
+      this.#paramsOf(place, pageSize),
     )) as RefinedResponse<'text'>;
-    pages.add(1);
+    if (this.#counts) pages.add(1);
     const serviceMs = response.timings.duration;
     const sent = this.#judge(place, pageSize, response, { serviceMs, latencyMs: timeOf(response) });
     // What it took to connect lies before it was sent.
@@ -215,11 +225,11 @@ export class Session {
   }
 
   #get(place: Place, pageSize: number): RefinedResponse<'text'> {
-    return http.get(place.url, this.#params(place, pageSize));
+    return http.get(place.url, this.#paramsOf(place, pageSize));
   }
 
-  #params({ page }: Place, pageSize: number): RefinedParams<'text'> {
-    return {
+  #paramsOf({ page }: Place, pageSize: number): RefinedParams<'text'> {
+    return (this.#params[`${page} ${pageSize}`] ??= {
       headers: {
         ...extraHeaders(),
         Authorization: `Bearer ${this.#token.value}`,
@@ -230,7 +240,7 @@ export class Session {
       // A cursor in the URL must not become a time series of its own.
       tags: { name: 'page', page, page_size: String(pageSize), client: this.client.clientId },
       responseType: 'text',
-    };
+    });
   }
 
   #judge(
@@ -241,8 +251,7 @@ export class Session {
   ): Sent {
     const { status } = response;
     const sent = { ...times, status, response, errorCode: response.error_code };
-    failures.add(status !== 200);
-    // By the kit each request is written out anyhow.
+    if (this.#counts) failures.add(status !== 200);
     if (!handsOver) check(status, { [SERVED]: () => status === 200 || status === 429 });
     const judged = Math.random() < (this.#config.judgedShare ?? 1);
     if (judged && handsOver) this.#handOver(place, response);
@@ -257,13 +266,16 @@ export class Session {
       return sent;
     }
     if (judged && (!handsOver || this.#config.metricsRead)) {
-      const found = judgePage({ ...place, tenantId: this.client.tenantId, pageSize }, response);
+      const found = judgePage(
+        { ...place, from: beginOf(place), tenantId: this.client.tenantId, pageSize },
+        response,
+      );
       check(found, { 'a page holds what was asked for, in order': ({ length }) => length === 0 });
       this.#tell(found, place.url, 200);
     }
     const next = linkedNext(response.headers['Link']);
     const policy = judged ? policyOf(response.headers) : undefined;
-    return { ...sent, next: next ?? nextAtEnd(response.body ?? ''), policy };
+    return { ...times, status, response, errorCode: 0, next: next ?? nextAtEnd(response.body ?? ''), policy };
   }
 
   /** Of a target that is not made to fail, failures are counted and not judged. */

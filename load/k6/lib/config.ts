@@ -179,13 +179,16 @@ export const notServed = ({ errorRate, requestsPerSecond, seconds }: LoadConfig)
   dropped_iterations: [`count<=${Math.floor(errorRate * requestsPerSecond * seconds)}`],
 });
 
+/** What is not counted where the kit reads what is written of each request. */
+const OF_METRICS = /^(findings|failed|page_ms)\b/;
+
 /** Thresholds as k6 takes them: the kit's, or the script's own with what `-e THRESHOLDS={"page_ms":["p(99)<300"]}` says. */
 export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Threshold[]> {
   const more = variable('THRESHOLDS', {}, rulesIn, 'JSON such as {"page_ms":["p(99)<300"]}');
   const rules = config.thresholds ?? { ...own, ...more };
   return Object.fromEntries(
     Object.entries(rules)
-      .filter(([metric]) => metric !== 'findings' || !handsOver)
+      .filter(([metric]) => !handsOver || given?.metricsRead || !OF_METRICS.test(metric))
       .map(([metric, all]) => [metric, [...all]]),
   );
 }

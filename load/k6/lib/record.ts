@@ -77,9 +77,8 @@ export const write = (record: LoadRecord, redact = (text: string): string => tex
 
 /** What is written for each request: put together by hand, which costs a tenth. */
 export const writeArrival = (record: ArrivalRecord): void => {
-  const { dueMs, latencyMs, serviceMs, schedulerLagMs, status, client, errorCode, ...rare } = record;
-  const { retryAfterSeconds, policy } = rare;
-  const more = errorCode || policy || retryAfterSeconds !== undefined;
+  const { dueMs, latencyMs, serviceMs, schedulerLagMs, status, client } = record;
+  const more = record.errorCode || record.policy || record.retryAfterSeconds !== undefined;
   if (more) write(record);
   else
     console.log(

@@ -50,6 +50,7 @@ function summarise(data: SummaryData): ScenarioSummary {
     if (metric.type === 'counter') counts[name] = metric.values['count'] ?? 0;
     for (const [rule, { ok }] of Object.entries(metric.thresholds ?? {})) thresholds[`${name} ${rule}`] = ok;
   }
+  counts['pages'] ??= (counts['http_reqs'] ?? 0) - (counts['token_calls'] ?? 0);
   const lag = data.metrics['scheduler_lag_ms']?.values['p(99)'];
   return {
     seconds: data.state.testRunDurationMs / 1000,
