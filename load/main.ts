@@ -6,6 +6,7 @@ import { above0, COMMON, duration, from0, pageSize, share, whole } from './scena
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand } from './commands/plan.ts';
 import { scenarioCommand, type ScenarioFlags } from './commands/scenario.ts';
+import { writeScripts } from './commands/write-scripts.ts';
 import { EXIT } from './result.ts';
 import { ensureK6, installK6 } from './run/find-k6.ts';
 import { Unreachable } from './run/ask.ts';
@@ -105,6 +106,14 @@ program
     const { text, ok } = accuracyTable(rows, flags.all ?? false);
     console.log(text);
     process.exitCode = ok ? EXIT.held : EXIT.broken;
+  });
+
+program
+  .command('write-scripts')
+  .description('copies the k6 scripts out, to be run with k6 alone, and prints their paths')
+  .argument('<dir>')
+  .action(async (directory: string) => {
+    console.log((await writeScripts(directory)).join('\n'));
   });
 
 program

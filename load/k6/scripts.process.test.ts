@@ -14,6 +14,7 @@ import {
   withTokenEndpoint,
 } from '../../reference-server/degenerate/tools.ts';
 import { serve, type Handler } from '../../reference-server/http/http.ts';
+import { writeScripts } from '../commands/write-scripts.ts';
 import { baseEnvironment, K6_OFFLINE, runK6, scriptPath } from '../run/k6-run.ts';
 import { load, setting, test } from '../zoo/setting.ts';
 import { openSession } from '../zoo/setting.ts';
@@ -243,11 +244,12 @@ test('the dashboard asks for metrics that scripts send, by the names that the Pr
   expect(asked.filter((name) => !known.includes(name))).toEqual([]);
 });
 
-test('no script would fetch anything', async ({ k6 }) => {
+test('no script would fetch anything, here or copied out', async ({ k6 }) => {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
   try {
-    for (const script of SCRIPTS) {
-      const path = scriptPath(script);
+    const copies = await writeScripts(directory);
+    expect(copies.length).toBeGreaterThan(3);
+    for (const path of [...SCRIPTS.map(scriptPath), ...copies]) {
       const env = { ...process.env, ...K6_OFFLINE };
       const { stdout } = await run(k6, ['deps', '--json', path], { env, cwd: directory });
       const found = JSON.parse(stdout) as { buildDependencies: object; customBuildRequired: boolean };
