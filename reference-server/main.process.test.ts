@@ -188,7 +188,7 @@ test('the command on a port that is taken: status 2, and one line that says so',
 });
 
 const WRONG_FLAGS: [args: string[], message: string][] = [
-  [['--port', '70000'], '0 to 65535 is expected'],
+  [['--port', '70000'], 'expected 0 to 65535'],
   [['--rate-limit', 'much'], '"much" is no rate'],
   [['--rate-algorithm', 'magic'], 'Allowed choices are fixed-window, sliding-window, token-bucket'],
   [['--dataset', '/nowhere.ndjson', '--postgres', 'embedded'], 'ENOENT'],
