@@ -24,6 +24,9 @@ export interface Play {
   readonly all: readonly Screening[];
 }
 
+/** As it is written: where no level stands, it is a MUST. */
+export type SituationRow = Omit<Situation, 'level'> & Partial<Pick<Situation, 'level'>>;
+
 export interface Situation {
   readonly name: string;
   /** Where the sentence stands. */

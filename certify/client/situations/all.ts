@@ -1,14 +1,12 @@
 /** All situations, in the order of the report. */
-import type { Situation } from '../situation.ts';
+import type { Situation, SituationRow } from '../situation.ts';
 import { eventSituations } from './events.ts';
 import { failureSituations } from './failures.ts';
 import { pagesSituations, plainWalk } from './pages.ts';
 import { refusalSituations } from './refusals.ts';
 import { tokenSituations } from './tokens.ts';
 
-export { plainWalk };
-
-export const SITUATIONS: readonly Situation[] = [
+const ROWS: readonly SituationRow[] = [
   plainWalk,
   ...pagesSituations,
   ...tokenSituations,
@@ -16,3 +14,5 @@ export const SITUATIONS: readonly Situation[] = [
   ...refusalSituations,
   ...eventSituations,
 ];
+
+export const SITUATIONS: readonly Situation[] = ROWS.map((row) => ({ level: 'MUST', ...row }));

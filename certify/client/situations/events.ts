@@ -2,7 +2,7 @@
 import { envelope } from '../../../reference-server/events/events.ts';
 import type { Screening } from '../../../engine/data/screening.ts';
 import { plain, screening, within, WINDOW } from '../data.ts';
-import type { Situation } from '../situation.ts';
+import type { SituationRow } from '../situation.ts';
 import { usual } from './steps.ts';
 
 const eventOf = ({ id, tenantId, testTime, json }: Screening): string =>
@@ -22,11 +22,10 @@ const events = [
   late,
 ].map(eventOf);
 
-export const eventSituations: readonly Situation[] = [
+export const eventSituations: readonly SituationRow[] = [
   {
     name: 'events-beside-rest',
     section: '6',
-    level: 'MUST',
     optional: true,
     title: 'a screening that comes by REST and as events, some of them twice, is collected once',
     lookAt: [

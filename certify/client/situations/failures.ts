@@ -4,7 +4,7 @@ import type { ServiceAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { backoffFindings, seriesOf, tooEarly } from '../judge/waits.ts';
 import { line } from '../record.ts';
-import { answered, finding, type Play, type Situation } from '../situation.ts';
+import { answered, finding, type Play, type SituationRow } from '../situation.ts';
 import { pageStep, refusal, usual } from './steps.ts';
 
 const LOOK_AT_429 = [
@@ -19,11 +19,10 @@ const LOOK_AT_5XX = [
 /** Clocks and timers may be so far ahead. */
 const EARLY_MS = 100;
 
-export const failureSituations: readonly Situation[] = [
+export const failureSituations: readonly SituationRow[] = [
   {
     name: '429-with-seconds',
     section: '7.2',
-    level: 'MUST',
     title: 'after a 429 nothing is asked for the seconds that `Retry-After` names; then the walk goes on',
     lookAt: LOOK_AT_429,
     stage: () => usual(limitedAt([2], inSeconds(2))),
@@ -44,7 +43,6 @@ export const failureSituations: readonly Situation[] = [
   {
     name: '429-twice',
     section: '7.2',
-    level: 'MUST',
     title: 'a 429 after a 429 is waited out like the first',
     lookAt: LOOK_AT_429,
     stage: () => usual(limitedAt([2, 2], inSeconds(1))),
@@ -55,16 +53,14 @@ export const failureSituations: readonly Situation[] = [
   {
     name: '500-once',
     section: '7.2',
-    level: 'MUST',
     title: 'a 5xx is retried, and the walk goes on where it was',
     lookAt: LOOK_AT_5XX,
     stage: () => usual(failing(500, [2, 4], 1)),
     met: answered(500),
   },
-  ...[503, 500].map((status): Situation => ({
+  ...[503, 500].map((status): SituationRow => ({
     name: `${status}-three-times`,
     section: '7.2',
-    level: 'MUST',
     title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is welcome)`,
     lookAt: LOOK_AT_5XX,
     stage: () => usual(failing(status, [2, 4], 3)),
@@ -75,7 +71,6 @@ export const failureSituations: readonly Situation[] = [
   {
     name: '503-for-ever',
     section: '7.2',
-    level: 'MUST',
     title: 'where 503 does not end, the client gives up in bounded time, with waits that grow, and says so',
     lookAt: ['the number of retries: bounded', 'the exit status after the last one: not 0', ...LOOK_AT_5XX],
     stage: () => usual(failing(503, [3], Infinity)),
@@ -86,7 +81,6 @@ export const failureSituations: readonly Situation[] = [
   {
     name: 'connection-dropped',
     section: '4.2',
-    level: 'MUST',
     title: 'an answer that breaks off in the middle is no page: what was collected is not told as whole',
     lookAt: [
       'the reader of the body: an early end of the connection is an error',

@@ -3,7 +3,7 @@ import { answers, isScreenings, nextUrls, pages, tokenBody } from '../../../refe
 import { fractional, large, plain, tied, twiceShown, WINDOW } from '../data.ts';
 import { followFindings } from '../judge/asked.ts';
 import { mints, pageRequests } from '../record.ts';
-import type { Situation } from '../situation.ts';
+import type { SituationRow } from '../situation.ts';
 import { finding } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { both, usual } from './steps.ts';
@@ -14,10 +14,9 @@ const LOOK_AT_NEXT = [
 ];
 
 /** The first one: without it, no other can be judged. */
-export const plainWalk: Situation = {
+export const plainWalk: SituationRow = {
   name: 'plain-walk',
   section: '4.2',
-  level: 'MUST',
   title:
     'following `links.next` until it is absent collects every screening of the window, at the default page size',
   lookAt: [
@@ -33,7 +32,7 @@ export const plainWalk: Situation = {
 const LONG_WALK_PAGES = 120;
 const CALLS_A_TOKEN = 10;
 
-export const pagesSituations: readonly Situation[] = [
+export const pagesSituations: readonly SituationRow[] = [
   {
     name: 'long-walk',
     section: '5.6',
@@ -65,7 +64,6 @@ export const pagesSituations: readonly Situation[] = [
   {
     name: 'short-pages',
     section: '2.4',
-    level: 'MUST',
     title: 'a page with fewer items than pageSize is not the last one: only an absent `next` says so',
     lookAt: ['the end of the loop: an absent links.next, not the number of items'],
     stage: () => ({ ...usual(), mostItems: 7 }),
@@ -73,7 +71,6 @@ export const pagesSituations: readonly Situation[] = [
   {
     name: 'empty-page-with-next',
     section: '2.4',
-    level: 'MUST',
     title: 'a page without items that has a `next` is not the last one',
     lookAt: ['the end of the loop: an absent links.next, not an empty array of items'],
     stage: () => usual(emptyPages),
@@ -84,7 +81,6 @@ export const pagesSituations: readonly Situation[] = [
   {
     name: 'empty-window',
     section: '4.2',
-    level: 'MUST',
     title: 'a window without screenings is collected whole: nothing is printed, and the exit status is 0',
     lookAt: ['what the client makes of no items: no error, and no exit status other than 0'],
     stage: () => ({ ...usual(), window: { from: '2026-05-01T00:00:00Z', to: '2026-05-02T00:00:00Z' } }),
@@ -92,7 +88,6 @@ export const pagesSituations: readonly Situation[] = [
   {
     name: 'ties-across-pages',
     section: '4.2',
-    level: 'MUST',
     title: 'screenings at the same instant are all collected, also where they are more than a page',
     lookAt: [
       'the next request: links.next carries from_id, which tells ties apart; the last testTime alone does not',
@@ -103,7 +98,6 @@ export const pagesSituations: readonly Situation[] = [
   {
     name: 'large-ids',
     section: '2.3',
-    level: 'MUST',
     title: 'ids are integers, beyond 2^53 too: neighbours stay apart and keep their digits',
     lookAt: ['the JSON parser: ids as 64-bit integers or text, not as doubles'],
     stage: () => ({ ...usual(), screenings: large() }),
@@ -111,7 +105,6 @@ export const pagesSituations: readonly Situation[] = [
   {
     name: 'offsets-and-fractions',
     section: '4.2',
-    level: 'MUST',
     title: 'testTimes in any offset and to the nanosecond, and a window in offsets of its own, lose nothing',
     lookAt: [
       'the query: a + of an offset is sent as %2B',
@@ -127,7 +120,6 @@ export const pagesSituations: readonly Situation[] = [
   {
     name: 'summer-time-ends',
     section: '4.2',
-    level: 'MUST',
     title:
       'instants are compared, not their texts: in the window, whose edges stand the other way round as text, in items that repeat an hour, and in `next`',
     lookAt: ['comparisons of from, to and testTime: as instants, with their offsets', ...LOOK_AT_NEXT],
@@ -142,7 +134,6 @@ export const pagesSituations: readonly Situation[] = [
   {
     name: 'unknown-fields',
     section: '9.3',
-    level: 'MUST',
     title: 'unknown members in a screening, a page, its links and a token response are tolerated',
     lookAt: ['the JSON mapping: unknown members are ignored, not an error (section 9, rule 3)'],
     stage: () => usual(withUnknownFields),
@@ -160,7 +151,6 @@ export const pagesSituations: readonly Situation[] = [
   {
     name: 'addresses',
     section: '4.1',
-    level: 'MUST',
     title: 'base_url and auth_url are taken as given: two origins, and a path before /v1 and /oauth',
     lookAt: ['how URLs are put together: the path is appended to base_url, not put in place of its own path'],
     stage: () => usual({ pathPrefix: '/gateway/api', separateOrigins: true }),
@@ -168,7 +158,6 @@ export const pagesSituations: readonly Situation[] = [
   {
     name: 'secret-form-encoded',
     section: '4.1',
-    level: 'MUST',
     title: 'the token request is form-encoded: a client_secret may hold any character',
     lookAt: ['how the form is written: by the library’s encoder and not by joining texts'],
     stage: () => ({ ...usual(), clientSecret: 'p+l%u&s=%2B/"\'\\ ~$HOME`x' }),
@@ -215,13 +204,13 @@ const furtherLinks = answers((answer, request) =>
     : answer,
 );
 
-function nextSpellings(): Situation[] {
+function nextSpellings(): SituationRow[] {
   const spelt = (
     name: string,
     title: string,
     spell: (next: URL) => string,
-    level: Situation['level'] = 'MUST',
-  ): Situation => ({
+    level: SituationRow['level'] = 'MUST',
+  ): SituationRow => ({
     name,
     section: '4.2',
     level,

@@ -1,15 +1,14 @@
 /** Refusals that are final (7.2), and a server that is not the one it claims to be. */
 import { pageRequests, line } from '../record.ts';
 import { repeatedRefusals } from '../judge/waits.ts';
-import { answered, finding, type Situation } from '../situation.ts';
+import { answered, finding, type SituationRow } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { pageStep, refusal, usual } from './steps.ts';
 
-export const refusalSituations: readonly Situation[] = [
-  ...[400, 403, 404].map((status): Situation => ({
+export const refusalSituations: readonly SituationRow[] = [
+  ...[400, 403, 404].map((status): SituationRow => ({
     name: `${status}-not-retried`,
     section: '7.2',
-    level: 'MUST',
     title: `a ${status} is final: the request is not retried, and the client says that it gave up`,
     lookAt: ['which statuses are retried: 5xx, 429, and 401 once', 'the exit status after an error: not 0'],
     stage: () => usual(pageStep(() => () => refusal(status))),
@@ -31,7 +30,6 @@ export const refusalSituations: readonly Situation[] = [
   {
     name: 'tls-trusted',
     section: '4.1',
-    level: 'MUST',
     optional: true,
     title: 'a server with a certificate in its own name, which the environment trusts, is spoken to over TLS',
     lookAt: [
@@ -45,7 +43,6 @@ export const refusalSituations: readonly Situation[] = [
   {
     name: 'tls-another-name',
     section: '4.1',
-    level: 'MUST',
     optional: true,
     title: 'a server whose certificate is in another name gets neither the secret nor any other request',
     lookAt: ['options that switch off the check of certificates or of the name in them'],

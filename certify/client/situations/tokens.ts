@@ -5,7 +5,7 @@ import { jsonAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { repeatedRefusals } from '../judge/waits.ts';
 import { line, mints, pageRequests, sameAs, type Recorded } from '../record.ts';
-import { answered, finding, type Play, type Situation } from '../situation.ts';
+import { answered, finding, type Play, type SituationRow } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { scopesOf } from '../stage.ts';
 import { both, paced, pageStep, UNAUTHENTICATED, usual } from './steps.ts';
@@ -20,7 +20,7 @@ const MARGIN_S = 60;
 /** Between a client's look at its clock and the arrival of its request, and for whole seconds. */
 const LATE_S = 1.5;
 
-export const tokenSituations: readonly Situation[] = [
+export const tokenSituations: readonly SituationRow[] = [
   {
     name: 'refresh-margin',
     section: '5.6',
@@ -113,7 +113,6 @@ export const tokenSituations: readonly Situation[] = [
   {
     name: 'scope-subset',
     section: '5.7',
-    level: 'MUST',
     optional: true,
     title: 'fewer scopes granted than requested are no error',
     lookAt: ['a comparison of the granted scope with the requested one: screenings.read is enough'],
