@@ -14,7 +14,8 @@ import { readPrinted } from './printed.ts';
 import { redactorOf, throughout, type Played } from './judge/throughout.ts';
 import { timelineOf } from './record.ts';
 import type { ClientReport, SituationResult } from './report.ts';
-import { plainWalk, SITUATIONS } from './situations/all.ts';
+import { SITUATIONS } from './situations/all.ts';
+import { plainWalk } from './situations/pages.ts';
 import type { Play, Situation } from './situation.ts';
 import { openStage, type StageOptions } from './stage.ts';
 
