@@ -1,0 +1,98 @@
+/** A right service stays conformant after nginx or Varnish, and what they do by default is told as theirs. */
+import { expect } from '@playwright/test';
+import { byTurns } from '../../fixtures/own-tests/tiers.ts';
+import { freePort } from '../../reference-server/store/free-port.ts';
+import { startServer, type ServerOptions } from '../../reference-server/run/start.ts';
+import { test, type World } from '../../reference-server/faults/testing.ts';
+import { certify } from '../certify.ts';
+import type { Report } from '../report.ts';
+import { targetFor, type Mode } from './faults.ts';
+import { isInstalled, nginx, PROGRAMS, startGateway, varnish } from './gateways.ts';
+import { blamesOf } from './variants.ts';
+
+type Name = keyof typeof PROGRAMS;
+
+async function certified(
+  { database, provisioned }: World,
+  name: Name,
+  configured: (port: number, service: string) => string,
+  mode: Mode,
+  { probe = false, only, ...options }: ServerOptions & { probe?: boolean; only?: readonly string[] } = {},
+): Promise<Report> {
+  const [port, inner] = [await freePort(), await freePort()];
+  const publicUrl = `http://127.0.0.1:${port}`;
+  await using server = await startServer(database, provisioned, {
+    ...options,
+    publicUrl,
+    ports: { api: inner },
+  });
+  await using _ = await startGateway(name, port, configured(port, `http://127.0.0.1:${inner}`));
+  const target = await targetFor(server, mode);
+  const rateLimit = probe ? { maxRequests: 4_000, maxSeconds: 20 } : undefined;
+  return await certify(
+    { ...target, rateLimit },
+    { seed: 1, runs: 4, ...(only ? { only: only as never } : {}) },
+  );
+}
+
+/** In CI a program that is missing is a failure. */
+const missing = (name: Name): boolean => !process.env['CI'] && !isInstalled(name);
+
+for (const mode of ['full', 'bare'] as const) {
+  test(`conformant after nginx, ${mode}`, byTurns(`nginx ${mode}`), async ({ small }) => {
+    test.skip(missing('nginx'), 'nginx is not installed');
+    const passing = (port: number, service: string): string => nginx(port, service);
+    expect(blamesOf(await certified(small, 'nginx', passing, mode))).toEqual([]);
+  });
+
+  test(`conformant after Varnish, ${mode}`, byTurns(`Varnish ${mode}`), async ({ small }) => {
+    test.skip(missing('varnish'), 'Varnish is not installed');
+    expect(
+      blamesOf(await certified(small, 'varnish', (_, service) => varnish(service, false), mode)),
+    ).toEqual([]);
+  });
+
+  test(
+    `conformant after Varnish that keeps pages by token, ${mode}`,
+    byTurns(`kept ${mode}`),
+    async ({ small }) => {
+      test.skip(missing('varnish'), 'Varnish is not installed');
+      const kept = (_: number, service: string): string => varnish(service, true);
+      const report = await certified(small, 'varnish', kept, mode, { probe: true });
+      expect(blamesOf(report)).toEqual([]);
+    },
+  );
+}
+
+const LIMITS = [
+  '7.2-rate_limited',
+  '7.2-retry-after',
+  '7.2-retry-after-honest',
+  '7.2-no-unprovoked-5xx',
+  '7.2-body',
+];
+
+test('conformant after nginx that limits with 429 and a JSON body', byTurns('429'), async ({ small }) => {
+  test.skip(missing('nginx'), 'nginx is not installed');
+  const limited = (port: number, service: string): string => nginx(port, service, 'with 429');
+  const report = await certified(small, 'nginx', limited, 'bare', { probe: true, only: LIMITS });
+  expect(blamesOf(report)).toEqual([]);
+});
+
+test('names limit_req where nginx limits as it does by default', byTurns('503'), async ({ small }) => {
+  test.skip(missing('nginx'), 'nginx is not installed');
+  const limited = (port: number, service: string): string => nginx(port, service, 'by default');
+  for (const probe of [true, false]) {
+    const { verdict, requirements } = await certified(small, 'nginx', limited, 'bare', {
+      probe,
+      only: LIMITS,
+    });
+    expect(verdict).toBe(probe ? 'non-conformant' : expect.any(String));
+    const said = requirements.flatMap(({ reason = '', failures }) => [
+      reason,
+      ...failures.map(({ message }) => message),
+    ]);
+    expect(said.filter((text) => text.includes('no limit was met'))).toEqual([]);
+    if (probe) expect(said.join('\n')).toContain('limit_req of nginx');
+  }
+});
