@@ -1,16 +1,18 @@
-/** `--check-target`: one token and one page, and what a run would exercise. Nothing else is asked. */
+/** `--check-target`: a token, a few pages, what they contradict in the target file, and what a run would exercise. */
 import { Untested } from '../engine/errors.ts';
-import { whyNoToken } from '../engine/client/token.ts';
-import { readToken } from '../engine/client/token.ts';
+import { readToken, whyNoToken } from '../engine/client/token.ts';
+import { sameBase } from '../engine/checks/token.ts';
+import { member } from '../engine/client/json.ts';
+import { compareInstants, formatInstant, instant, shift } from '../engine/data/instant.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
-import { pageUrl, SOME_WINDOW } from '../engine/client/page.ts';
+import { pageOf, pageUrl, SOME_WINDOW, type Item } from '../engine/client/page.ts';
 import { CLASSES, type RequirementClass } from '../engine/requirements.ts';
-import { formatInstant } from '../engine/data/instant.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { Kit, type KitOptions } from '../engine/run/kit.ts';
 import { secretsOf, type Target } from '../engine/target/target.ts';
 import { kitOptions } from './certify.ts';
 import { visible } from './render/markup.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
 
 /** What to supply for each class; undefined where it would be exercised. */
 function lackOf({
@@ -20,7 +22,10 @@ function lackOf({
   fault,
   ...target
 }: Target): Record<RequirementClass, string | undefined> {
-  const names = (['notOnboarded', 'unauthorized', 'invalidGrant'] as const).filter((name) => !clients[name]);
+  const { notApplicable = {} } = target;
+  const names = (['notOnboarded', 'unauthorized', 'invalidGrant'] as const).filter(
+    (name) => !clients[name] && !notApplicable[name],
+  );
   const { expiredToken, keepToken } = target as Target & { keepToken?: string };
   return {
     core: undefined,
@@ -32,6 +37,100 @@ function lackOf({
     failure: fault ? undefined : 'supply fault.start and fault.stop',
     events: events ? undefined : 'supply events',
   };
+}
+
+/** So many pages of a traversal are asked for at most, small enough that a `next` shows. */
+const PAGES = 40;
+const PAGE_SIZE = 100;
+
+/** The first pages of the window, or of the dataset's. */
+async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange[]; hasEnd: boolean }> {
+  const { target } = kit;
+  const { from, to } = target.window ?? spanOf(target.dataset) ?? SOME;
+  const query = { from: formatInstant(from), to: formatInstant(to), pageSize: PAGE_SIZE };
+  const first = kit.request(tenantId, '', { kind: 'client', client: 'primary' });
+  const pages: Exchange[] = [];
+  let url: string | undefined = pageUrl(target.baseUrl, tenantId, query);
+  while (url !== undefined && pages.length < PAGES) {
+    const page: Exchange = await kit.send({ ...first, url });
+    pages.push(page);
+    // A token goes nowhere else.
+    const next: string | undefined = page.status === 200 ? pageOf(page).nextUrl : undefined;
+    url = next?.startsWith(`${new URL(target.baseUrl).origin}/`) ? next : undefined;
+    if (next === undefined) return { pages, hasEnd: page.status === 200 };
+  }
+  return { pages, hasEnd: false };
+}
+
+const SOME = { from: instant(SOME_WINDOW.from), to: instant(SOME_WINDOW.to) };
+
+/** From the first screening of a dataset to just after its last. */
+function spanOf(dataset: Target['dataset']): Target['window'] {
+  if (!dataset?.length) return undefined;
+  const times = dataset.map(({ testTime }) => instant(testTime)).sort(compareInstants);
+  return { from: times[0]!, to: shift(times.at(-1)!, 1_000_000n) };
+}
+
+/** Where token and pages are not what the target file says, and what decides. */
+function contradictions(
+  { baseUrl, authUrl, issuer, trustedOrigins, window, dataset, secondDataset }: Target,
+  iss: unknown,
+  pages: readonly Exchange[],
+  hasEnd: boolean,
+): string[] {
+  const wrongIssuer = typeof iss === 'string' && !sameBase(iss, issuer ?? authUrl);
+  const next = pages.map((page) => pageOf(page).nextUrl).find((url) => url !== undefined);
+  const origin = next === undefined ? undefined : new URL(next).origin;
+  const isElsewhere =
+    next !== undefined && !next.startsWith(`${baseUrl}/v1/`) && !trustedOrigins.includes(origin!);
+  const shared = idsInBoth(dataset, secondDataset);
+  return [
+    ...(wrongIssuer
+      ? [
+          `iss of the token is ${iss}, not ${issuer ? 'issuer' : 'authUrl'}: one of them is wrong, or name it as issuer`,
+        ]
+      : []),
+    ...(isElsewhere
+      ? [
+          `next is ${next.split('?')[0]}, not under baseUrl: a proxy that does not pass Host and path on, or another baseUrl`,
+        ]
+      : []),
+    ...countOf(pages, hasEnd, window, dataset),
+    ...(shared > 0
+      ? [
+          `${shared} ids stand in both dataset and secondDataset: where id is a primary key, the second ingest drops or replaces them`,
+        ]
+      : []),
+  ];
+}
+
+/** How many screenings the pages and the dataset hold, as far as the pages go; nothing where that agrees. */
+function countOf(
+  pages: readonly Exchange[],
+  hasEnd: boolean,
+  window: Target['window'],
+  dataset: Target['dataset'],
+): string[] {
+  const items: readonly Item[] = pages.flatMap((page) => pageOf(page).items ?? []);
+  const end = hasEnd ? undefined : items.at(-1)?.at;
+  if (!dataset || pages[0]?.status !== 200 || (!hasEnd && !end)) return [];
+  const isWithin = (testTime: string): boolean => {
+    const at = instant(testTime);
+    if (window && (compareInstants(at, window.from) < 0 || compareInstants(at, window.to) >= 0)) return false;
+    return !end || compareInstants(at, end) < 0;
+  };
+  const held = dataset.filter(({ testTime }) => isWithin(testTime)).length;
+  const came = items.filter(({ at }) => at && (!end || compareInstants(at, end) < 0)).length;
+  return held === came
+    ? []
+    : [
+        `the pages hold ${came} screenings, the dataset ${held}: make it anew from what the tenant holds, or look what the ingest dropped`,
+      ];
+}
+
+function idsInBoth(one: Target['dataset'] = [], other: Target['dataset'] = []): number {
+  const ids = new Set(one.map(({ id }) => id));
+  return other.filter(({ id }) => ids.has(id)).length;
 }
 
 /** The lines to print, and whether token and page came. */
@@ -50,16 +149,14 @@ export async function checkTarget(
     );
     if (token) {
       const tenantId = await kit.tenantOf();
-      const { window } = target;
-      const query = window ? { from: formatInstant(window.from), to: formatInstant(window.to) } : SOME_WINDOW;
-      const request = kit.request(tenantId, '', { kind: 'client', client: 'primary' });
-      const page = await kit.send({
-        ...request,
-        url: pageUrl(target.baseUrl, tenantId, { ...query, pageSize: 1 }),
-      });
+      const { pages, hasEnd } = await firstPages(kit, tenantId);
+      const page = pages[0]!;
       usable = page.status === 200;
       lines.push(
         `page     ${usable ? `of tenant ${tenantId} from ${target.baseUrl}` : `none: ${sayRefusal(page)}; check baseUrl and the tenant`}`,
+        ...contradictions(target, member(token.claims, 'iss'), pages, hasEnd).map(
+          (line) => `but      ${line}`,
+        ),
       );
     }
   } catch (error) {
