@@ -13,6 +13,7 @@ import {
 import { sayOpen } from '../engine/run/state/cover.ts';
 import { secretsOf } from '../engine/target/target.ts';
 import { failureOf, tokenCommands, type Wording } from '../engine/run/evidence/evidence.ts';
+import { asDeclared, counts, declaredBy } from './declared.ts';
 import { diagnose } from './diagnosis/diagnose.ts';
 import { observationsOf } from './observations.ts';
 import { sameAnswerBefore } from '../engine/run/evidence/same-answer.ts';
@@ -41,16 +42,17 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
   // Tokens in JWT form are known by their shape.
   const opaque = [...client.issued].filter((token) => !token.startsWith('eyJ'));
   const redactor = createRedactor([...secretsOf(target), ...opaque]);
+  const declared = declaredBy(target);
   const words: Wording = { target, redact: redactor.redact };
   const results = becauseOfOthers(
     REQUIREMENTS.map((requirement) => resultOf(requirement, { ledger, knowledge }, words, facts)),
     ledger,
-  );
+  ).map((result) => asDeclared(result, declared));
   const selected = facts.selection ? results.filter(({ id }) => facts.selection!.includes(id)) : results;
   const unusable = ledger.outcomes
     .filter(({ unusable, ids }) => unusable && ids.some((id) => facts.selection?.includes(id) ?? true))
     .map(({ reason = '' }) => reason);
-  const verdict = verdictOf(selected, unusable, facts);
+  const verdict = verdictOf(selected.filter(counts(declared)), unusable, facts);
   const report: Report = {
     kit: { name: KIT_NAME, version: KIT_VERSION },
     target: { name: target.name, baseUrl: target.baseUrl, authUrl: target.authUrl },
@@ -65,7 +67,10 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
     ...(facts.selection ? { selection: facts.selection } : {}),
     coverage: { ...knowledge.coverage, oldestTokenSeconds: ledger.seen.get(OLDEST_TOKEN) ?? 0 },
     classes: Object.fromEntries(
-      CLASSES.map((name) => [name, classOf(results.filter((result) => result.class === name))]),
+      CLASSES.map((name) => [
+        name,
+        classOf(results.filter((result) => result.class === name && counts(declared)(result))),
+      ]),
     ) as Report['classes'],
     evidence: {
       planned: facts.planned,
@@ -75,6 +80,7 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
       notLookedAt: notLookedAt(ledger),
     },
     diagnosis: diagnose(selected),
+    ...(declared.length > 0 ? { declared } : {}),
     ...notesText(ledger),
     observations: observationsOf(ledger),
     replay: facts.replay,

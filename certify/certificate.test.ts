@@ -43,3 +43,9 @@ test('what was changed, signed by another or not at all is not verified', async 
   expect(() => readKey(JSON.stringify(keys.private), 'k', 'public')).toThrow('a private key');
   expect(() => readKey('{}', 'k', 'public')).toThrow('not a JWK');
 });
+
+test('a certificate names what the target file declares not applicable', () => {
+  const declared = [{ id: '7.1-invalid_grant', reason: 'no client can be suspended' }];
+  const { predicate } = statementOf({ ...report, declared }, json);
+  expect(predicate.screenings.declared).toEqual(declared);
+});

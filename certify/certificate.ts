@@ -2,6 +2,7 @@
  * A certificate to hand over: an in-toto statement about report.json, with the test-result predicate
  * (https://in-toto.io/attestation/test-result/v0.1), signed as a compact JWS.
  */
+import { commandLine } from '../engine/called-from.ts';
 import { createHash } from 'node:crypto';
 import {
   calculateJwkThumbprint,
@@ -42,6 +43,7 @@ const statementSchema = z.object({
       coverage: z.record(z.string(), z.unknown()).optional(),
       selection: z.array(z.string()).optional(),
       untested: z.array(z.string()),
+      declared: z.array(z.object({ id: z.string(), reason: z.string() })).optional(),
       seed: z.number(),
       startedAt: z.string(),
       durationMs: z.number(),
@@ -64,7 +66,8 @@ const RESULT = { conformant: 'PASSED', 'non-conformant': 'FAILED', incomplete: '
 export function statementOf(report: Report, reportJson: string | Uint8Array): Statement {
   const ids = (status: string): string[] =>
     report.requirements.filter((result) => result.status === status).map(({ id }) => id);
-  const { verdict, target, kit, classes, coverage, seed, startedAt, durationMs, selection } = report;
+  const { verdict, target, kit, classes, coverage, seed, startedAt, durationMs, selection, declared } =
+    report;
   return {
     _type: 'https://in-toto.io/Statement/v1',
     subject: [{ name: 'report.json', digest: { sha256: sha256(reportJson) } }],
@@ -79,6 +82,7 @@ export function statementOf(report: Report, reportJson: string | Uint8Array): St
         ...{ verdict, target, kit, classes, coverage, seed, startedAt, durationMs },
         untested: [...ids('untested'), ...ids('error')],
         ...(selection ? { selection: [...selection] } : {}),
+        ...(declared ? { declared: [...declared] } : {}),
       },
     },
   };
@@ -104,10 +108,10 @@ export function readKey(text: string, label: string, kind: 'private' | 'public')
   try {
     key = JSON.parse(text) as JWK;
   } catch {
-    throw new UsageError(`${label}: not a JWK, as npm run keys makes them`);
+    throw new UsageError(`${label}: not a JWK, as ${commandLine('keys')} makes them`);
   }
   if (typeof key?.kty !== 'string' || key.kty === 'oct')
-    throw new UsageError(`${label}: not a JWK of a key pair, as npm run keys makes them`);
+    throw new UsageError(`${label}: not a JWK of a key pair, as ${commandLine('keys')} makes them`);
   if (kind === 'private' && key.d === undefined) throw new UsageError(`${label}: a public key cannot sign`);
   if (kind === 'public' && key.d !== undefined)
     throw new UsageError(`${label} is a private key, which only the signer may hold; give the public key`);

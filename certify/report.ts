@@ -105,6 +105,10 @@ export const reportSchema = z.object({
     })
     .describe('probes and laws planned and executed, and what the run saw, by name'),
   diagnosis: z.array(diagnosisSchema).describe('what failed, by cause; empty where nothing did'),
+  declared: z
+    .array(z.object({ id: text, reason: text }))
+    .optional()
+    .describe('requirements that the target file declares impossible to exercise, which no class counts'),
   notes: z
     .array(text)
     .optional()

@@ -28,7 +28,15 @@ try {
   const jwk = readKey(String(await read(key)), key, 'public');
   const certificate = String(await read(parser.args[0]!));
   const statement = await verify(certificate, jwk, report === undefined ? undefined : await read(report));
-  const { target, verdict, classes, kit, startedAt, selection } = statement.predicate.screenings;
+  const {
+    target,
+    verdict,
+    classes,
+    kit,
+    startedAt,
+    selection,
+    declared = [],
+  } = statement.predicate.screenings;
   const of = (state: string): string =>
     Object.keys(classes)
       .filter((name) => classes[name] === state)
@@ -38,6 +46,7 @@ try {
     `target     ${target.name}, ${target.baseUrl}`,
     `kit        ${kit.name} ${kit.version}, ${startedAt}`,
     `classes    exercised: ${of('exercised')}; partly: ${of('partly')}; untested: ${of('untested')}`,
+    ...declared.map(({ id, reason }) => `declared   ${id} is not applicable: ${reason}`),
     report === undefined
       ? `report     not compared; give --report to hold it against sha256 ${statement.subject[0].digest.sha256}`
       : 'report     is the one that was certified',

@@ -151,7 +151,10 @@ export function classesText(report: Report): string {
     const names = classes(report).filter((entry) => entry.state === state);
     return names.length > 0 ? [`${state}: ${names.map(({ name }) => name).join(', ')}`] : [];
   });
-  return texts.join('; ');
+  const declared = (report.declared ?? []).map(
+    ({ id, reason }) => `declared not applicable: ${id}, ${reason}`,
+  );
+  return [...texts, ...declared].join('; ');
 }
 
 /** The selection that limits the verdict (`--only`). A section that is selected as a whole is named by its number. */

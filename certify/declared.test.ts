@@ -1,0 +1,43 @@
+/** A case that a target file declares not applicable leaves its class exercised, and itself untested. */
+import { expect } from '@playwright/test';
+import { InProcess } from '../reference-server/http/in-process.ts';
+import { startServer } from '../reference-server/run/start.ts';
+import { test } from '../reference-server/faults/testing.ts';
+import { resolveTarget } from '../engine/target/target.ts';
+import { certify, selectIds } from './certify.ts';
+import { targetFor } from './proof/faults.ts';
+
+const CASES = selectIds(['7.1-unauthorized_client', '7.1-invalid_grant', '7.2-not_found']);
+
+test('a client that cannot exist is declared with its reason', async ({ small }) => {
+  const inProcess = new InProcess();
+  await using server = await startServer(small.database, small.provisioned, {
+    inProcess,
+    store: small.store,
+  });
+  const { clients, ...target } = await targetFor(server, 'full');
+  const { invalidGrant: _, ...others } = clients;
+  const certified = (notApplicable: { invalidGrant?: string }) =>
+    certify({ ...target, clients: others, notApplicable }, { seed: 1, only: CASES, dispatcher: inProcess });
+  const plain = await certified({});
+  expect([plain.verdict, plain.classes.provisioning]).toEqual(['incomplete', 'partly']);
+  const reason = 'no client can be suspended here';
+  const report = await certified({ invalidGrant: reason });
+  expect([report.verdict, report.classes.provisioning]).toEqual(['conformant', 'exercised']);
+  expect(report.declared).toEqual([{ id: '7.1-invalid_grant', reason }]);
+  const result = report.requirements.find(({ id }) => id === '7.1-invalid_grant')!;
+  expect([result.status, result.reason]).toEqual([
+    'untested',
+    `declared not applicable by the target file: ${reason}`,
+  ]);
+});
+
+test('a client that is supplied cannot be declared not to exist', async () => {
+  const client = (clientId: string) => ({ clientId, clientSecret: 'a' });
+  const target = {
+    ...{ baseUrl: 'http://a', authUrl: 'http://a' },
+    clients: { primary: client('1'), unauthorized: client('2') },
+    notApplicable: { unauthorized: 'none' },
+  };
+  await expect(resolveTarget(target)).rejects.toThrow(/clients\.unauthorized is supplied, and notApplicable/);
+});
