@@ -4,7 +4,7 @@ import { command, EXIT_HELP, flagsOf, listed, notEmpty, seconds, whole } from '.
 import { DEFAULTS, type KitOptions } from '../engine/run/kit.ts';
 import { CLASSES, REQUIREMENTS, type RequirementClass, type RequirementId } from '../engine/requirements.ts';
 import { noSuch } from '../engine/target/usage.ts';
-import { commandName } from '../engine/called-from.ts';
+import { commandLine, commandName } from '../engine/called-from.ts';
 import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from './certify.ts';
 import { shellWord } from '../engine/run/evidence/shell.ts';
 import { UsageError } from '../engine/errors.ts';
@@ -82,11 +82,14 @@ const parserOf = (): Command =>
       '--wait-for-expiry',
       'wait until a token has expired, an hour and a minute, where none is supplied',
     )
-    .option('--sign <key>', 'write certificate.jws, signed with this private JWK (npm run keys)')
+    .option('--sign <key>', `write certificate.jws, signed with this private JWK (${commandLine('keys')})`)
     .option('--list', 'print every requirement, and end')
     .option('--explain <name>', 'print what a requirement or a known mistake is, and end')
     .option('--init', 'write a target file (--target FILE, else target.json), and end')
-    .option('--check-target', 'fetch one token and one page, say what a run would exercise, and end')
+    .option(
+      '--check-target',
+      'fetch a token and a few pages, say what contradicts the target file and what a run would exercise, and end',
+    )
     .option('--runs <number>', `cases of each law (default ${DEFAULTS.runs})`, whole(1, 100_000))
     .option('--seed <number>', 'replays the same random cases', whole(0, LARGEST_SEED))
     .option(

@@ -1,4 +1,5 @@
 /** `--list` and `--explain NAME`: the catalogue and the known mistakes, from the terminal. */
+import { commandLine } from '../engine/called-from.ts';
 import { REQUIREMENTS, type Requirement } from '../engine/requirements.ts';
 import { noSuch } from '../engine/target/usage.ts';
 import { PROPERTIES } from '../properties/all.ts';
@@ -53,7 +54,7 @@ export function explain(name: string, columns = 80): string {
     ...part('class', [`${found.class}: needs ${NEEDS[found.class]}`]),
     ...part('tried by', tried),
     ...part('look at', found.lookAt),
-    ...part('run', [`npm run certify -- --only ${found.id}`]),
+    ...part('run', [commandLine('certify', `--only ${found.id}`)]),
     '',
   ].join('\n');
 }

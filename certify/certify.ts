@@ -1,4 +1,5 @@
 /** One certification, in this process: what the command line runs, and what every proof by a fault runs. */
+import { commandLine } from '../engine/called-from.ts';
 import { once, setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Kit, DEFAULTS, type KitOptions } from '../engine/run/kit.ts';
@@ -179,7 +180,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
     selection: options.only,
     basis: preconditions ?? {},
     required: [...new Set([...(target.require ?? []), ...(options.require ?? [])])],
-    replay: options.replay ?? `npm run certify -- --seed ${kit.options.seed}`,
+    replay: options.replay ?? commandLine('certify', `--seed ${kit.options.seed}`),
     interrupted: stopped ?? kit.client.gone,
   });
 }

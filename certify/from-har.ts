@@ -1,4 +1,5 @@
 /** `--from-har FILE`: recorded traffic of any client, judged by the observers alone. Nothing is sent. */
+import { commandLine } from '../engine/called-from.ts';
 import { member } from '../engine/client/json.ts';
 import { REQUIREMENTS, type RequirementId } from '../engine/requirements.ts';
 import { Kit } from '../engine/run/kit.ts';
@@ -61,7 +62,7 @@ export async function judgeRecording(
     selection: options.only,
     required: options.require ?? [],
     basis: {},
-    replay: options.replay ?? 'npm run certify',
+    replay: options.replay ?? commandLine('certify'),
   });
   return { ...report, requests: 0, evidence: { ...report.evidence, executed: 1 } };
 }

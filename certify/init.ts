@@ -1,13 +1,15 @@
 /** `--init [FILE]`: writes a target file; asks for its values on a terminal, else writes an example to fill in. */
+import { dirname } from 'node:path';
+import { commandLine } from '../engine/called-from.ts';
 import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import { UsageError } from '../engine/errors.ts';
-import { TARGET_SCHEMA_URL } from './schemas.ts';
+import { targetSchemaUrl } from './schemas.ts';
 
 /** Whole lines of comment may stand in a target file. */
-const EXAMPLE = `{
+const example = (schema: string): string => `{
   // The schema describes each member; editors complete from it. Lines that begin with // are comments.
-  "$schema": ${JSON.stringify(TARGET_SCHEMA_URL)},
+  "$schema": ${JSON.stringify(schema)},
   // Stands on the certificate.
   "name": "Acme screenings 2.3",
   // /v1/tenants/… and /oauth/token are appended to these addresses.
@@ -30,8 +32,9 @@ export async function init(
   shown: string,
   terminal: { readonly input: NodeJS.ReadStream; readonly output: NodeJS.WriteStream },
 ): Promise<string> {
+  const schema = targetSchemaUrl(dirname(path));
   const asked = terminal.input.isTTY && terminal.output.isTTY;
-  const content = asked ? `${JSON.stringify(await ask(terminal), null, 2)}\n` : EXAMPLE;
+  const content = asked ? `${JSON.stringify(await ask(terminal, schema), null, 2)}\n` : example(schema);
   await writeFile(path, content, { flag: 'wx', mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(
       error.code === 'EEXIST'
@@ -43,12 +46,12 @@ export async function init(
   return [
     `${shown} written${asked ? '' : ': fill in the addresses and clients, take out what you have not'}.`,
     `Set ${secrets.join(' and ')} in the environment, then:`,
-    `  npm run certify -- --target ${shown} --check-target`,
+    `  ${commandLine('certify', `--target ${shown} --check-target`)}`,
     '',
   ].join('\n');
 }
 
-async function ask({ input, output }: Parameters<typeof init>[2]): Promise<object> {
+async function ask({ input, output }: Parameters<typeof init>[2], schema: string): Promise<object> {
   const lines = createInterface({ input, output });
   const question = async (text: string, usual = ''): Promise<string> =>
     (await lines.question(`${text}${usual ? ` [${usual}]` : ''}: `)).trim() || usual;
@@ -59,7 +62,7 @@ async function ask({ input, output }: Parameters<typeof init>[2]): Promise<objec
     const clientId = await question('Client id');
     const second = await question('Client id of a second tenant (empty: none)');
     return {
-      $schema: TARGET_SCHEMA_URL,
+      $schema: schema,
       ...{ name, baseUrl, authUrl },
       clients: {
         primary: { clientId, clientSecret: '${SCREENINGS_CLIENT_SECRET}' },

@@ -1,13 +1,20 @@
 /** JSON Schemas of what users write and read, made from the definitions that the kit itself checks with. */
+import { join, relative } from 'node:path';
 import { z } from 'zod';
-import { KIT_NAME } from '../engine/package.ts';
+import { PACKAGE_FOLDER } from '../engine/package.ts';
 import { reportSchema } from './report.ts';
 import { targetFileSchema } from '../engine/target/target.ts';
 
 const DRAFT = { target: 'draft-2020-12', io: 'input' } as const;
 
-/** How a target file names its schema, where the kit is installed beside it; in a clone, `certify/schemas/…`. */
-export const TARGET_SCHEMA_URL = `./node_modules/${KIT_NAME}/certify/schemas/target.schema.json`;
+/** How a target file in a folder names its schema. */
+export function targetSchemaUrl(folder: string): string {
+  const path = relative(folder, join(PACKAGE_FOLDER, 'certify/schemas/target.schema.json')).replaceAll(
+    '\\',
+    '/',
+  );
+  return path.startsWith('.') ? path : `./${path}`;
+}
 
 /** By the name of the file in `certify/schemas/`. */
 export const SCHEMAS: Readonly<Record<string, () => object>> = {

@@ -10,8 +10,8 @@ const flags = readFlags();
 
 try {
   // Loaded only here: the database is an optional dependency of the package.
-  const { serve } = await import('./serve.ts');
-  await serve(flags);
+  if (flags.listFaults) await listFaults(flags.listFaults === true ? undefined : flags.listFaults);
+  else await (await import('./serve.ts')).serve(flags);
 } catch (error) {
   const missing = missingPackage(error);
   console.error(
@@ -19,5 +19,15 @@ try {
   );
   process.exitCode = 2;
 }
+
+/** Headings go to standard error, so that each line of the output is a name. */
+async function listFaults(id?: string): Promise<void> {
+  const { namesOf } = await import('./fault-by-name.ts');
+  for (const { heading, names } of namesOf(id)) {
+    console.error(`# ${heading}`);
+    console.log(names.join('\n'));
+  }
+}
+
 // All is stopped; only a container engine that never answered may still be waited for.
 process.exit();

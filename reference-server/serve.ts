@@ -29,7 +29,6 @@ const say = (line: string): void => console.error(`reference server: ${line}`);
 export async function serve(flags: Flags): Promise<void> {
   // From the first moment on, so that a database on its way up is stopped too.
   const told = new Promise<void>((done) => onToldToEnd(() => done()));
-  if (flags.listFaults) return listFaults(flags.listFaults === true ? undefined : flags.listFaults);
   const fault = flags.fault === undefined ? undefined : await findFault(flags.fault);
   const options = await serverOptions(flags);
   await bindOnce(flags);
@@ -87,15 +86,6 @@ async function findFault(name: string): Promise<Behaviour> {
   const fault = faultByName(name);
   say(`with a fault: ${fault.name}`);
   return fault;
-}
-
-/** Headings go to standard error, so that each line of the output is a name. */
-async function listFaults(id?: string): Promise<void> {
-  const { namesOf } = await import('./fault-by-name.ts');
-  for (const { heading, names } of namesOf(id)) {
-    console.error(`# ${heading}`);
-    console.log(names.join('\n'));
-  }
 }
 
 /** DATABASE_URL takes precedence over `--postgres`. */

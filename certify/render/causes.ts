@@ -1,4 +1,5 @@
 /** The failures by cause: the root with its evidence, its consequences, and the kinds of mistake that break it. */
+import { commandLine } from '../../engine/called-from.ts';
 import type { Diagnosis, Report } from '../report.ts';
 import { messageLines, saying, words, type Cause } from './results.ts';
 
@@ -36,4 +37,4 @@ function causeOf(
 }
 
 const explainCommand = (name: string): string =>
-  `npm run certify -- --explain '${name.replaceAll("'", `'\\''`)}'`;
+  commandLine('certify', `--explain '${name.replaceAll("'", `'\\''`)}'`);
