@@ -3,7 +3,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { answers } from '../reference-server/run/alter.ts';
-import { targetFor } from './proof/faults.ts';
+import { FAULTS } from '../reference-server/faults/all.ts';
+import { certifyFault, targetFor } from './proof/faults.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/run/start.ts';
 import { SPECS } from '../specs/all.ts';
@@ -49,4 +50,16 @@ test('every curl line sends what the kit sent, and shows what the report says it
   const { stdout } = await promisify(execFile)('bash', ['-c', script.join('\n')], { env });
   expect(stdout.match(/^HTTP.*|^\d+$/gm)).toEqual(commands.map(() => '418'));
   expect(asked.filter((one) => !askedByKit.has(one))).toEqual([]);
+});
+
+test('a refusal that is missing is shown by the smallest request that shows it', async ({ small }) => {
+  const fault = FAULTS.find(({ name }) => name === 'underscores between digits are left out')!;
+  const report = await certifyFault(small, fault, 'full', ['7.2-invalid_request']);
+  const { failures } = report.requirements.find(({ id }) => id === '7.2-invalid_request')!;
+  expect(failures.length).toBeGreaterThan(0);
+  for (const { request } of failures) {
+    expect(request).toContain(small.provisioned.set.tenants[0]!.tenantId);
+    expect(request).not.toContain('a new one');
+    expect(new URL(request.split(/[ ,]/)[1]!).searchParams.size).toBeLessThanOrEqual(4);
+  }
 });

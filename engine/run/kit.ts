@@ -67,6 +67,9 @@ export interface PageOptions {
   readonly authorization?: Authorization;
 }
 
+const keyOf = (request: RequestOut | undefined): string =>
+  JSON.stringify(request && [request.method, request.url, request.headers, request.authorization]);
+
 export class Kit implements AsyncDisposable, RunContext {
   readonly client: Client;
   readonly ledger = new Ledger();
@@ -321,9 +324,18 @@ export class Kit implements AsyncDisposable, RunContext {
       };
       for (const client of clientsInDoubt(this)) await correctTenant(this, client);
       const stand: Finding[] = [];
+      // What one answer breaks stays one answer where it is made smaller.
+      const asked = new Map(
+        this.ledger.unconfirmed.map(({ exchange }) => [keyOf(exchange?.request), exchange]),
+      );
+      const askOnce = async (request: RequestOut): Promise<Exchange> => {
+        const exchange = asked.get(keyOf(request)) ?? (await context.send(request));
+        asked.set(keyOf(request), exchange);
+        return exchange;
+      };
       for (const finding of this.ledger.unconfirmed) {
         const confirmed = await confirm(finding, context);
-        const kept = confirmed && (await withCircumstances(confirmed, this.ground, context.send));
+        const kept = confirmed && (await withCircumstances(confirmed, this.ground, askOnce));
         this.ledger.settle(finding, kept);
         if (kept) stand.push(kept);
       }

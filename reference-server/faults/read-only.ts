@@ -2,7 +2,7 @@
 import { compareInstants, instant } from '../../engine/data/instant.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { StoredScreening } from '../parts.ts';
-import { TENANTS } from '../run/provisioning.ts';
+import { TENANTS } from '../run/tenants.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { isScreenings, middleware, pages, storedPages } from '../run/alter.ts';
 import type { Fault } from './fault.ts';

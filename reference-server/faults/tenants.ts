@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseForm } from '../http/form.ts';
 import { errorAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
-import { TENANTS } from '../run/provisioning.ts';
+import { TENANTS } from '../run/tenants.ts';
 import { isTokenRequest, middleware, queryOf, refusals, storedPages } from '../run/alter.ts';
 import { emptyPage, verifying } from './authentication.ts';
 import type { Fault } from './fault.ts';

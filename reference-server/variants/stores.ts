@@ -4,7 +4,7 @@ import type { Target } from '../../engine/target/target.ts';
 import { middleware, pages, storedPages, withHeader } from '../run/alter.ts';
 import { eachItem, retimed, rows } from '../faults/rows.ts';
 import type { Variant } from './variant.ts';
-import { TENANTS } from '../run/provisioning.ts';
+import { TENANTS } from '../run/tenants.ts';
 
 /** The dataset was loaded into it; events tell what the store keeps. */
 const coarse = (name: string, digits: number): Variant => {

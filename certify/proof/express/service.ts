@@ -5,7 +5,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import { jwtVerify, SignJWT } from 'jose';
 import { compareInstants, parseInstant } from '../../../engine/data/instant.ts';
 import { resolveTarget, type Target } from '../../../engine/target/target.ts';
-import { TENANTS } from '../../../reference-server/run/provisioning.ts';
+import { TENANTS } from '../../../reference-server/run/tenants.ts';
 import type { ScreeningStore } from '../../../reference-server/parts.ts';
 
 /** Each mistake, and the requirements under which it is listed as a cause. */

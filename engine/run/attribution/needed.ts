@@ -8,7 +8,7 @@ import type { Finding } from '../state/ledger.ts';
 /** What a page holds depends on its size and its window by right. */
 const onContent = (id: string): boolean => !/^(2\.4|4\.2-(r6|r7|content)|7\.2|9)/.test(id);
 
-/** The finding with the circumstances that it needs, where one request shows it and it comes back each time. */
+/** The finding with the circumstances that it needs and the request that has no others, where one request shows it and it comes back each time. */
 export async function withCircumstances(
   finding: Finding,
   ground: Ground | undefined,
@@ -23,10 +23,14 @@ export async function withCircumstances(
     ({ name }) => varied?.includes(name) ?? (name !== 'window' && !(name === 'page size' && onContent(id))),
   );
   try {
-    const only = await neededOf(looked, exchange.request, ground, async (simpler) =>
-      Boolean(judge(await send(simpler))),
-    );
-    return { ...finding, only };
+    let shown = { exchange, mismatch: finding.mismatch };
+    const only = await neededOf(looked, exchange.request, ground, async (simpler) => {
+      const answer = await send(simpler);
+      const mismatch = judge(answer);
+      if (mismatch) shown = { exchange: answer, mismatch };
+      return mismatch !== undefined;
+    });
+    return { ...finding, ...shown, only };
   } catch (error) {
     if (error instanceof Untested) return finding;
     return { ...finding, confirmed: `${confirmed}; in which circumstances: ${wentWrong(error)}` };
