@@ -16,11 +16,17 @@ for (const [name, lateMs, status, reason] of [
   ['after half of what a connection pool waits', 15_000, 'pass', undefined],
   ['after 45 s', 45_000, 'pass', undefined],
   ['not within a minute', 90_000, 'untested', /a page: no complete answer within 1.2 s, 2 times; --timeout/],
+  [
+    'after 45 s, and to a next not within a minute',
+    (path: string) => (path.includes('from_id') ? 90_000 : 45_000),
+    'untested',
+    /a next of before: no complete answer within 1.2 s; --timeout/,
+  ],
 ] as const)
   test(`a failing server that answers 503 ${name}`, async ({ small: { database, provisioned } }) => {
     const late = outage(async (request, stage, next) => {
       if (stage !== 'on' || !isScreenings(request)) return next(request);
-      await sleep(SCALE * lateMs);
+      await sleep(SCALE * (typeof lateMs === 'number' ? lateMs : lateMs(request.path)));
       return errorAnswer(503, 'service_unavailable', 'no connection within 30 s');
     });
     await using server = await startServer(database, provisioned, late.server);

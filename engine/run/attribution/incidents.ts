@@ -38,9 +38,9 @@ function likelyCause(failures: readonly Incident[], alone: readonly Incident[], 
     return ` alone: it came only while ${least} or more requests were in flight, so the target takes fewer at a time`;
   }
   if (often && statuses.has(503))
-    return '. A rate limiter answers 429 with Retry-After (limit_req of nginx answers 503 unless limit_req_status is 429); its log tells whether it was one, or one instance of several that fails';
+    return '. A rate limiter answers 429 with Retry-After (limit_req of nginx answers 503 unless limit_req_status is 429); its log tells whether it was one, one instance of several that fails, or a deployment';
   return often
-    ? ''
+    ? '. One instance of several that fails looks like this, and so does a deployment: the log of these moments decides'
     : '. A restart or deployment of an instance looks like this: the log of that moment decides';
 }
 
