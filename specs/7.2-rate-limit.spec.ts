@@ -112,6 +112,8 @@ async function honestWait(kit: Kit): Promise<void> {
 }
 
 async function rejectedAfterWait(kit: Kit): Promise<MismatchWithEvidence | undefined> {
+  // Served again, whatever an earlier experiment has left: what is sent so waits.
+  await kit.client.send((await distinctRequests(kit))());
   const { limited, why } = await provoke(kit);
   if (!limited) throw new Untested(why);
   const waitMs = retryAfterMs(limited);

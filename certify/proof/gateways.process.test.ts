@@ -76,7 +76,7 @@ test('conformant after nginx that limits with 429 and a JSON body', byTurns('429
   test.skip(missing('nginx'), 'nginx is not installed');
   const limited = (port: number, service: string): string => nginx(port, service, 'with 429');
   const report = await certified(small, 'nginx', limited, 'bare', { probe: true, only: LIMITS });
-  expect(blamesOf(report)).toEqual([]);
+  expect([report.verdict, report.summary]).toEqual(['conformant', expect.any(String)]);
 });
 
 test('names limit_req where nginx limits as it does by default', byTurns('503'), async ({ small }) => {
@@ -87,7 +87,7 @@ test('names limit_req where nginx limits as it does by default', byTurns('503'),
       probe,
       only: LIMITS,
     });
-    expect(verdict).toBe(probe ? 'non-conformant' : expect.any(String));
+    expect(verdict).toBe(probe ? 'non-conformant' : 'incomplete');
     const said = requirements.flatMap(({ reason = '', failures }) => [
       reason,
       ...failures.map(({ message }) => message),
