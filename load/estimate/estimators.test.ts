@@ -2,7 +2,6 @@
 import { expect, test } from '@playwright/test';
 import { countOf, bucketOf, histogramOf, mergeHistograms, quantileBucket } from '../k6/lib/histogram.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
-import { drawLimiter } from '../zoo/limiters.ts';
 import { identifyLimiter } from './limiter-fit.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterSettings } from './limiter-models.ts';
 import { type Probed } from './limiter-probe.ts';
@@ -35,32 +34,6 @@ function probe(settings: LimiterSettings, seed: number, lieSeconds = 0, maxSecon
   return probeVirtually((atMs) => ({ waitMs: limiter.ask(atMs) }), way, limits, seed);
 }
 
-for (const kind of LIMITER_KINDS) {
-  test(`limiter: a ${kind} is named, with its figures, at any round trip`, () => {
-    const random = randomSource(7);
-    const drawn = Array.from({ length: 12 }, (_, index) => drawLimiter(index, random)).filter(
-      (settings) => settings.kind === kind,
-    );
-    for (const [index, settings] of drawn.entries()) {
-      const found = identifyLimiter(probe(settings, index, 0, 120, [1, 20, 80][index]));
-      expect(found.kind).toBe(kind);
-      const limit = kind === 'token-bucket' ? settings.burst! : settings.limit;
-      expect(Math.abs((found.limit ?? found.burst)! / limit - 1)).toBeLessThan(0.05);
-      const rate = (settings.limit * 1000) / settings.windowMs;
-      const windowError =
-        kind === 'token-bucket'
-          ? found.ratePerSecond! / rate - 1
-          : (found.windowSeconds! * 1000) / settings.windowMs - 1;
-      expect(Math.abs(windowError)).toBeLessThan(0.05);
-      const [low, high] = found.interval!;
-      expect((found.ratePerSecond ?? found.windowSeconds!) / (1 + windowError)).toBeGreaterThan(low * 0.99);
-      expect((found.ratePerSecond ?? found.windowSeconds!) / (1 + windowError)).toBeLessThan(high * 1.01);
-      expect(found.requests).toBeLessThan(9 * limit + 100);
-      expect(found.retryAfterHonest).not.toBe(false);
-    }
-  });
-}
-
 test('limiter: a fast bucket behind a round trip of 20 ms is no fixed window', () => {
   const bucket = { kind: 'token-bucket', limit: 100, windowMs: 1000, burst: 200 } as const;
   const found = identifyLimiter(probe(bucket, 1, 0, 120, 20));
@@ -74,21 +47,6 @@ test('limiter: moments less certain than tokens lie apart leave the kind open', 
   const limits = { maxRequests: 5000, maxSeconds: 120 };
   const probed = probeVirtually((at) => ({ waitMs: bucket.ask(at) }), { rttMs: 40, jitterMs: 15 }, limits, 3);
   expect(identifyLimiter(probed).kind).toBe('cannot-tell');
-});
-
-test('limiter: what delays instead of refusing is a shaper, at any round trip', () => {
-  for (const rttMs of [1, 30, 80]) {
-    const paceMs = 25;
-    let freeAtMs = 0;
-    const decide = (atMs: number) => {
-      freeAtMs = Math.max(freeAtMs, atMs) + paceMs;
-      return { waitMs: 0, delayMs: freeAtMs - paceMs - atMs };
-    };
-    const limits = { maxRequests: 2000, maxSeconds: 60 };
-    const found = identifyLimiter(probeVirtually(decide, { rttMs, jitterMs: 0.5 }, limits, 1));
-    expect(found).toMatchObject({ kind: 'cannot-tell', shaper: { ratePerSecond: expect.closeTo(40, 0) } });
-    expect(found.requests).toBeLessThan(400);
-  }
 });
 
 test('limiter: so many at once are no limit in time, wherever they are asked from', () => {
@@ -134,38 +92,6 @@ test('limiter: a server of one worker that has a limit is limited', () => {
   const limits = { maxRequests: 2000, maxSeconds: 60 };
   const found = identifyLimiter(probeVirtually(decide, { rttMs: 2, jitterMs: 0.3 }, limits, 1));
   expect([found.kind, ...found.alternatives]).toContain('fixed-window');
-});
-
-test('limiter: of two stacked ones the fast one is named', () => {
-  const fast = createLimiter({ kind: 'fixed-window', limit: 30, windowMs: 3000 });
-  const slow = createLimiter({ kind: 'fixed-window', limit: 1000, windowMs: 3_600_000 });
-  const decide = (atMs: number) => ({ waitMs: fast.ask(atMs) || slow.ask(atMs) });
-  const limits = { maxRequests: 5000, maxSeconds: 120 };
-  const found = identifyLimiter(probeVirtually(decide, { rttMs: 5, jitterMs: 0.3 }, limits, 2));
-  expect(found).toMatchObject({ kind: 'fixed-window', limit: 30 });
-});
-
-test('limiter: refused requests that count, and neighbours, are no lie of Retry-After', () => {
-  const times: number[] = [];
-  // A log that remembers the refused ones too.
-  const counting = (atMs: number) => {
-    while (times.length > 0 && times[0]! <= atMs - 2000) times.shift();
-    times.push(atMs);
-    return { waitMs: times.length > 20 ? 2000 : 0 };
-  };
-  const limits = { maxRequests: 2000, maxSeconds: 60 };
-  const way = { rttMs: 5, jitterMs: 0.3 };
-  expect(identifyLimiter(probeVirtually(counting, way, limits, 1)).retryAfterHonest).not.toBe(false);
-  const random = randomSource(4);
-  const shared = createLimiter({ kind: 'fixed-window', limit: 40, windowMs: 2000 });
-  let lastMs = 0;
-  const neighboured = (atMs: number) => {
-    // The neighbour asks about as often as half of the limit allows.
-    for (let at = lastMs; lastMs > 0 && at < atMs; at += 100) if (random() < 0.9) shared.ask(at);
-    lastMs = atMs;
-    return { waitMs: shared.ask(atMs) };
-  };
-  expect(identifyLimiter(probeVirtually(neighboured, way, limits, 1)).retryAfterHonest).not.toBe(false);
 });
 
 test('limiter: none is found where none is', () => {

@@ -140,14 +140,14 @@ interface Release {
  */
 export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   const replies: Reply[] = [];
-  const phases = { pressedFrom: Infinity };
+  const phases = { told: false, pressedFrom: Infinity };
   let cutBy: keyof ProbeLimits | undefined;
   try {
     yield* plan(limits, replies, phases);
   } catch (error) {
     if (!(error instanceof Exhausted)) throw error;
     // All that tells the kinds apart was asked before.
-    if (phases.pressedFrom > replies.length) cutBy = error.limit;
+    if (!phases.told) cutBy = error.limit;
   }
   const pressed = replies.slice(phases.pressedFrom);
   return {
@@ -170,7 +170,7 @@ export function replayProbe(replies: readonly Reply[], limits: ProbeLimits): Pro
   return step.value;
 }
 
-function* plan(limits: ProbeLimits, replies: Reply[], phases: { pressedFrom: number }): Plan {
+function* plan(limits: ProbeLimits, replies: Reply[], phases: { told: boolean; pressedFrom: number }): Plan {
   let quickestMs = Infinity;
   const at = (one: Reply): number => one.sentMs + quickestMs / 2;
   const now = (): number => (replies.length === 0 ? 0 : at(replies.at(-1)!));
@@ -277,6 +277,7 @@ function* plan(limits: ProbeLimits, replies: Reply[], phases: { pressedFrom: num
 
   /** Sits waits out that a 429 names, with no request of ours in between; too short ones are measured. */
   function* sitOut(): Plan {
+    phases.told = true;
     let waitedSeconds = 0;
     for (let waits = 0; waits < WAITS; waits += 1) {
       if (!refused) yield* burst();

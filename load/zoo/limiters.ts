@@ -9,7 +9,7 @@ const LIMITS = { maxRequests: 5000, maxSeconds: 360 };
 const NEAR = 0.05;
 
 /** Limits of 20 to 150 in 1 to 4 s, a quarter of each kind; a bucket's burst is a third to twice its limit. */
-export function drawLimiter(index: number, random: () => number): LimiterSettings {
+function drawLimiter(index: number, random: () => number): LimiterSettings {
   const kind = LIMITER_KINDS[index % LIMITER_KINDS.length]!;
   const limit = 20 + Math.floor(random() * 130);
   const windowMs = Math.round(1000 + random() * 3000);
@@ -22,12 +22,19 @@ const openOr = (found: LimiterFinding, right: boolean): Judged['verdict'] =>
   right ? 'right' : found.kind === 'cannot-tell' && !found.shaper ? 'undecided' : 'wrong';
 
 /** How far the figures are from the truth, and whether they and the kind are right, open, or wrong. */
-export function judgeLimiter(truth: LimiterSettings, found: LimiterFinding): Judged {
+function judgeLimiter(truth: LimiterSettings, found: LimiterFinding): Judged {
   const bucket = truth.kind === 'token-bucket';
   const paced = bucket ? (truth.limit * 1000) / truth.windowMs : truth.windowMs / 1000;
   const limitError = (found.limit ?? found.burst ?? NaN) / (bucket ? truth.burst! : truth.limit) - 1;
   const windowError = ((bucket ? found.ratePerSecond : found.windowSeconds) ?? NaN) / paced - 1;
-  const right = found.kind === truth.kind && Math.abs(limitError) <= NEAR && Math.abs(windowError) <= NEAR;
+  const [low, high] = found.interval ?? [0, 0];
+  const right =
+    found.kind === truth.kind &&
+    Math.abs(limitError) <= NEAR &&
+    Math.abs(windowError) <= NEAR &&
+    paced > low * 0.99 &&
+    paced < high * 1.01 &&
+    found.retryAfterHonest !== false;
   const error = Math.abs(limitError) > Math.abs(windowError) ? limitError : windowError;
   return {
     found: said(found),
@@ -53,7 +60,7 @@ const HOUR = { kind: 'fixed-window', windowMs: 3_600_000, limit: 1000 } as const
  * nginx's limit_req, by its source: excess in thousandths of requests, whole milliseconds, rejected requests leave no
  * trace. Without nodelay what exceeds the rate waits for its turn.
  */
-export function limitReq(perSecond: number, burst: number, nodelay: boolean): Decide {
+function limitReq(perSecond: number, burst: number, nodelay: boolean): Decide {
   let [excess, lastMs] = [0, -Infinity];
   return (atMs) => {
     const nowMs = Math.floor(atMs);
