@@ -59,14 +59,14 @@ const TOLERATED = 0.012;
 /** What counts requests in time refuses the polls behind a burst too, with none under way: few refusals tell. */
 const LEAST_REFUSED = 4;
 
-export function identifyLimiter({ seen, cutBy, pressed = [] }: Probed): LimiterFinding {
+export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Probed): LimiterFinding {
   const requests = seen.length;
-  const waits = satOut(seen);
+  const waits = satOut([...seen, ...waited]);
   const first = seen.findIndex(({ ok }) => !ok);
-  const last = pressed.at(-1) ?? seen.at(-1);
+  const last = pressed.at(-1) ?? waited.at(-1) ?? seen.at(-1);
   const watchedSeconds = Math.round(((last?.atMs ?? 0) - (seen[0]?.atMs ?? 0)) / 1000);
   const common = {
-    requests: requests + pressed.length,
+    requests: requests + waited.length + pressed.length,
     watchedSeconds,
     ...waits,
     ...(first > 0

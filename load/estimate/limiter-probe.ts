@@ -112,6 +112,8 @@ const LONGEST_PRESSED_SECONDS = 30;
 /** What a probe saw, and the limit that ended it early. */
 export interface Probed {
   readonly seen: readonly Observation[];
+  /** While waits were sat out: no evidence of the kind. */
+  readonly waited?: readonly Observation[];
   /** While more was asked than it admits, from the first refusal on: what it admits in the long run, whatever it is. */
   readonly pressed?: readonly Observation[];
   readonly cutBy?: keyof ProbeLimits;
@@ -140,18 +142,20 @@ interface Release {
  */
 export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   const replies: Reply[] = [];
-  const phases = { told: false, pressedFrom: Infinity };
+  const phases = { waitedFrom: Infinity, pressedFrom: Infinity };
   let cutBy: keyof ProbeLimits | undefined;
   try {
     yield* plan(limits, replies, phases);
   } catch (error) {
     if (!(error instanceof Exhausted)) throw error;
     // All that tells the kinds apart was asked before.
-    if (!phases.told) cutBy = error.limit;
+    if (phases.waitedFrom === Infinity) cutBy = error.limit;
   }
+  const waited = replies.slice(phases.waitedFrom, phases.pressedFrom);
   const pressed = replies.slice(phases.pressedFrom);
   return {
-    seen: placeReplies(replies.slice(0, phases.pressedFrom)),
+    seen: placeReplies(replies.slice(0, phases.waitedFrom)),
+    ...(waited.length > 0 ? { waited: placeReplies(waited) } : {}),
     ...(pressed.length > 0 ? { pressed: placeReplies(pressed) } : {}),
     ...(cutBy ? { cutBy } : {}),
   };
@@ -170,7 +174,11 @@ export function replayProbe(replies: readonly Reply[], limits: ProbeLimits): Pro
   return step.value;
 }
 
-function* plan(limits: ProbeLimits, replies: Reply[], phases: { told: boolean; pressedFrom: number }): Plan {
+function* plan(
+  limits: ProbeLimits,
+  replies: Reply[],
+  phases: { waitedFrom: number; pressedFrom: number },
+): Plan {
   let quickestMs = Infinity;
   const at = (one: Reply): number => one.sentMs + quickestMs / 2;
   const now = (): number => (replies.length === 0 ? 0 : at(replies.at(-1)!));
@@ -277,7 +285,7 @@ function* plan(limits: ProbeLimits, replies: Reply[], phases: { told: boolean; p
 
   /** Sits waits out that a 429 names, with no request of ours in between; too short ones are measured. */
   function* sitOut(): Plan {
-    phases.told = true;
+    phases.waitedFrom = replies.length;
     let waitedSeconds = 0;
     for (let waits = 0; waits < WAITS; waits += 1) {
       if (!refused) yield* burst();
