@@ -36,15 +36,16 @@ const queryOf = ({ url }: RequestOut): PageQuery => {
   };
 };
 
-const optionsOf = (request: RequestOut, ground: Ground): PageOptions => ({
+const optionsOf = (request: RequestOut, ground: Ground, speak: Occasion['speak']): PageOptions => ({
+  speak,
   client: askerOf(request, ground)!,
   tenantId: tenantOfPath(request.url)!,
   ...(request.authorization.kind === 'header' ? { authorization: request.authorization } : {}),
 });
 
 /** A few pages; the default page size shows where the first is full without naming one. */
-async function walkThere(kit: Kit, { plain, ground }: Occasion): Promise<void> {
-  const options = optionsOf(plain, ground);
+async function walkThere(kit: Kit, { plain, ground, speak }: Occasion): Promise<void> {
+  const options = optionsOf(plain, ground, speak);
   const query = queryOf(plain);
   const first = await kit.ask(query, options);
   if (first.status !== 200) return;
@@ -52,10 +53,10 @@ async function walkThere(kit: Kit, { plain, ground }: Occasion): Promise<void> {
   if (query.pageSize === undefined) await holdAgainstDefault(kit, query, first, options);
 }
 
-async function askDefault(kit: Kit, { plain, ground }: Occasion): Promise<void> {
+async function askDefault(kit: Kit, { plain, ground, speak }: Occasion): Promise<void> {
   const wide = levelOf('window', 'a window of many years')(plain, ground);
   const request = levelOf('page size', 'no pageSize')(wide, ground);
-  const options = optionsOf(request, ground);
+  const options = optionsOf(request, ground, speak);
   const first = await kit.ask(queryOf(request), options);
   if (first.status === 200) await holdAgainstDefault(kit, queryOf(request), first, options);
 }

@@ -12,6 +12,7 @@ import type { RequirementId } from '../requirements.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { sayMismatch, type Judge, type MismatchWithEvidence } from '../checks/mismatch.ts';
 import type { Ground } from './combinations/circumstances.ts';
+import { DIALECTS } from './combinations/dialects.ts';
 import { confirm, type ConfirmContext } from './attribution/confirmation.ts';
 import type { RunContext } from './state/context.ts';
 import { withCircumstances } from './attribution/needed.ts';
@@ -65,6 +66,8 @@ export interface PageOptions {
   readonly id?: RequirementId;
   /** Another token than the client's current one. */
   readonly authorization?: Authorization;
+  /** Puts the request in another dialect, which means the same. */
+  readonly speak?: (request: RequestOut) => RequestOut;
 }
 
 const keyOf = (request: RequestOut | undefined): string =>
@@ -203,7 +206,7 @@ export class Kit implements AsyncDisposable, RunContext {
    */
   async ask(
     query: PageQuery,
-    { client = 'primary', tenantId, id, authorization = { kind: 'client', client } }: PageOptions = {},
+    { client = 'primary', tenantId, id, authorization = { kind: 'client', client }, speak }: PageOptions = {},
   ): Promise<Exchange> {
     const tenant = tenantId ?? (await this.tenantOf(client));
     await this.oracle(client);
@@ -211,15 +214,19 @@ export class Kit implements AsyncDisposable, RunContext {
       ...this.request(tenant, '', authorization),
       url: pageUrl(this.target.baseUrl, tenant, asked),
     });
-    const exchange = await this.deliver(requestFor(query));
+    const exchange = await this.deliver((speak ?? same)(requestFor(query)));
     if (exchange.status === 404 && client !== 'primary' && !this.onboarded.has(client))
       throw new SupplyUnusable(
         `the tenant of clients.${client} is not onboarded: its own path was answered ${sayRefusal(exchange)}`,
       );
     this.onboarded.add(client);
     const refused = exchange.status >= 400 && exchange.status < 500;
-    const blamed = id ?? (refused ? await this.isolateRejectedParameter(query, requestFor) : '4.2-success');
-    if (!this.check(blamed, exchange, answered200)) this.blamedFor.set(exchange, blamed);
+    const isDialect = refused && speak && (await this.client.send(requestFor(query))).status === 200;
+    const blamed =
+      id ?? (refused && !isDialect ? await this.isolateRejectedParameter(query, requestFor) : '4.2-success');
+    const varied = isDialect ? DIALECTS.map(({ name }) => name) : undefined;
+    if (!this.check(blamed, exchange, answered200, varied ? 'dialect' : 'probe', varied))
+      this.blamedFor.set(exchange, blamed);
     return exchange;
   }
 
@@ -275,11 +282,17 @@ export class Kit implements AsyncDisposable, RunContext {
   // -- judging ---------------------------------------------------------------------------------
 
   /** Holds an exchange against a sentence. True where it holds. */
-  check(id: RequirementId, exchange: Exchange, judge: Judge, cause = 'probe'): boolean {
+  check(
+    id: RequirementId,
+    exchange: Exchange,
+    judge: Judge,
+    cause = 'probe',
+    varied?: readonly string[],
+  ): boolean {
     this.ledger.check(id);
     const mismatch = judge(exchange);
     this.onCheck?.(id, `${describe(exchange.request)} (${cause})`, mismatch && sayMismatch(mismatch));
-    if (mismatch) this.ledger.add({ id, cause, mismatch, exchange, judge });
+    if (mismatch) this.ledger.add({ id, cause, mismatch, exchange, judge, varied });
     return mismatch === undefined;
   }
 
@@ -361,3 +374,5 @@ export function requireSecondTenant(kit: Kit): void {
 }
 
 export const describe = (request: RequestOut): string => `${request.method} ${request.url}`;
+
+const same = (request: RequestOut): RequestOut => request;

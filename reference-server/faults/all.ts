@@ -3,6 +3,7 @@ import type { Fault } from './fault.ts';
 import { answered } from './answers.ts';
 import { authentication } from './authentication.ts';
 import { cached } from './cache.ts';
+import { dialects } from './dialects.ts';
 import { doors } from './doors.ts';
 import { farWindows } from './far-windows.ts';
 import { events } from './events.ts';
@@ -42,6 +43,7 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   'whose token, and for how long': forged,
   'whose path': paths,
   'doors without a token': doors,
+  'dialects of clients': dialects,
   'token errors': tokenErrorFaults,
   'token requests': tokenRequests,
   'REST errors': restErrors,

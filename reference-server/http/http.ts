@@ -20,6 +20,8 @@ export interface ServiceRequest {
   readonly path: string;
   /** Names in lower case; a repeated header holds its values joined by a comma, Authorization its first one. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The names of the headers as sent. */
+  readonly names?: readonly string[];
   readonly body: Buffer;
 }
 
@@ -176,7 +178,8 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
   }
   if (!body) return refuse(request, response, refused.body);
   const headers = request.headers as Record<string, string>;
-  await send(response, await answerTo(handler, { method, target, headers, body }));
+  const names = request.rawHeaders.filter((_, index) => index % 2 === 0);
+  await send(response, await answerTo(handler, { method, target, headers, names, body }));
 }
 
 const pathOf = (target: string): string => normalized(originForm(target));

@@ -1,5 +1,7 @@
 /** The service without sockets: requests of this process go straight to its handler, with what node:http would make of them. */
 import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { answerTo, withLength, type Handler, type Listener, type ServiceAnswer } from './http.ts';
@@ -29,11 +31,17 @@ export class InProcess {
     await setImmediate();
     const handler = this.handlers.get(origin);
     if (!handler) throw Object.assign(new Error(`connect ECONNREFUSED ${origin}`), { code: 'ECONNREFUSED' });
-    const octets = Buffer.from((body ?? '') as string | Buffer);
+    const octets =
+      body instanceof Readable ? await buffer(body) : Buffer.from((body ?? '') as string | Buffer);
+    const names = Object.keys(options.headers as Record<string, string>);
     const headers = {
       host: new URL(origin).host,
       connection: 'keep-alive',
-      ...(body === null ? {} : { 'content-length': String(octets.length) }),
+      ...(body === null
+        ? {}
+        : body instanceof Readable
+          ? { 'transfer-encoding': 'chunked' }
+          : lengthOf(octets)),
       ...Object.fromEntries(
         Object.entries(options.headers as Record<string, string>).map(([name, value]) => [
           name.toLowerCase(),
@@ -41,7 +49,9 @@ export class InProcess {
         ]),
       ),
     };
-    const answer = withLength(await answerTo(handler, { method, target: path, headers, body: octets }));
+    const answer = withLength(
+      await answerTo(handler, { method, target: path, headers, names, body: octets }),
+    );
     return {
       statusCode: answer.status,
       headers: rawHeaders(answer) as unknown as Answered['headers'],
@@ -49,6 +59,8 @@ export class InProcess {
     };
   }
 }
+
+const lengthOf = (octets: Buffer): Record<string, string> => ({ 'content-length': String(octets.length) });
 
 function rawHeaders({ headers, body }: ServiceAnswer): Buffer[] {
   const named = new Set(headers.map(([name]) => name.toLowerCase()));

@@ -76,6 +76,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'that serves two requests at a time': [...health.overloaded, ...health.lockedByOthers],
   'that is restarted': [...health.restarted, ...health.datedBehind],
   'with a quota and a wrong Date': [...health.dailyQuota, ...health.datedAhead],
+  'with compression': [...transport.compressed, ...transport.normalized],
   'with a gateway for odd paths': [...refusals.oddPaths],
   'with normalised paths': [...refusals.normalizedPaths],
   'with a guard that answers 403': guards.html,

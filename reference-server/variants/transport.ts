@@ -1,7 +1,7 @@
 /** What lies beneath the answers: encodings, connections, addresses, time. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { gzipSync } from 'node:zlib';
-import { answers, isScreenings, middleware, withHeader } from '../run/alter.ts';
+import { brotliCompressSync, constants, deflateRawSync, gzipSync } from 'node:zlib';
+import { answers, isScreenings, isTokenRequest, middleware, withHeader } from '../run/alter.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { Variant } from './variant.ts';
 
@@ -109,5 +109,42 @@ export const slow: readonly Variant[] = [
     name: 'a rate limit by token bucket with a burst',
     server: { rateLimit: { limit: 40, windowMs: 1_000, algorithm: 'token-bucket', burst: 80 } },
     target: (target) => ({ ...target, rateLimit: { maxRequests: 400, maxSeconds: 20 } }),
+  },
+];
+
+const CODERS: Readonly<Record<string, (octets: Buffer) => Buffer>> = {
+  gzip: (octets) => gzipSync(octets, { level: 1 }),
+  br: (octets) => brotliCompressSync(octets, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+  deflate: (octets) => deflateRawSync(octets, { level: 1 }),
+};
+
+export const compressed: readonly Variant[] = [
+  {
+    name: 'every answer in the coding that Accept-Encoding names, deflate without a header of its own',
+    server: answers((answer, request) => {
+      const octets = octetsOf(answer);
+      const coding = (request.headers['accept-encoding'] ?? '').split(',')[0]!.trim();
+      const coder = CODERS[coding];
+      if (!octets || octets.length === 0 || !coder) return withHeader(answer, 'vary', 'Accept-Encoding');
+      const encoded = withHeader({ ...answer, body: coder(octets) }, 'content-encoding', coding);
+      return withHeader(encoded, 'vary', 'Accept-Encoding');
+    }),
+  },
+];
+
+/** A query as a gateway writes it anew. */
+export const normalized: readonly Variant[] = [
+  {
+    name: 'a gateway sorts and encodes the query anew, and asks for Content-Length',
+    server: middleware(() => (request, next) => {
+      if (isTokenRequest(request) && request.headers['content-length'] === undefined)
+        return { status: 411, headers: [['content-type', 'text/html']], body: '<h1>Length Required</h1>' };
+      const [path, query] = request.path.split('?');
+      if (!isScreenings(request) || !query || /%(?![0-9a-f]{2})|%[89a-f]|\+/i.test(query))
+        return next(request);
+      const sorted = new URLSearchParams(query);
+      sorted.sort();
+      return next({ ...request, path: `${path}?${sorted}` });
+    }),
   },
 ];

@@ -50,7 +50,7 @@ async function neededOf(
     const [usual, make] = Object.entries(levels)[0]!;
     if (level === undefined || level === usual) continue;
     const simpler = make(plain, ground);
-    if (simpler.url === plain.url && simpler.authorization === plain.authorization) continue;
+    if (JSON.stringify(simpler) === JSON.stringify(plain)) continue;
     if (await isStill(simpler)) plain = simpler;
     else needed.push(level);
   }

@@ -13,6 +13,7 @@ import {
   parseInstant,
 } from '../../data/instant.ts';
 import type { Instant, Spelling } from '../../data/instant.ts';
+import { DIALECTS } from './dialects.ts';
 import { tokenVariable } from '../evidence/evidence.ts';
 
 /** Who asks in the circumstances. */
@@ -272,6 +273,7 @@ export const CIRCUMSTANCES: readonly Circumstance[] = [
     },
     of: digitsOf,
   },
+  ...DIALECTS,
   { name: 'company', levels: { 'asked alone': same, 'asked beside others': same } },
   { name: 'moment', levels: { 'early in the run': same, 'late in the run': same } },
 ];

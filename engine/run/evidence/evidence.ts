@@ -1,5 +1,5 @@
 /** A finding made into the words and commands of a report. */
-import type { Exchange, RequestOut } from '../../client/exchange.ts';
+import { spellName, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { z } from 'zod';
 import { sayMismatch } from '../../checks/mismatch.ts';
 import { walkPictureSchema } from '../../checks/walk-picture.ts';
@@ -92,7 +92,12 @@ function requestLine(request: RequestOut, { target, redact }: Wording): string {
   const form = request.form?.map(([name, value]) => `${name}=${name === 'client_secret' ? '…' : value}`);
   const body = form?.join('&') ?? (request.body === undefined ? undefined : cut(redact(request.body)));
   const sent = body === undefined ? '' : ` with ${request.headers['content-type'] ?? 'no type'}: ${body}`;
-  const more = furtherHeaders(request, target).map(([name, value]) => `, ${name}: ${value}`);
+  const more = [
+    ...furtherHeaders(request, target).map(([name, value]) => `, ${name}: ${value}`),
+    ...(request.headerNames ? [`, header names ${request.headerNames}`] : []),
+    ...(request.isAnonymous ? [', no User-Agent, no X-Request-Id'] : []),
+    ...(request.isChunked ? [', in chunks'] : []),
+  ];
   return `${request.method} ${request.url}${sent}${as}${more.join('')}`;
 }
 
@@ -127,16 +132,19 @@ function curlOf(request: RequestOut, { target, redact }: Wording): string {
   const parts = ['curl -sS -i --globoff'];
   if (request.method !== 'GET' && !(request.method === 'POST' && request.form))
     parts.push(`-X ${quote(request.method).replace(/^'([A-Z]+)'$/, '$1')}`);
-  const { authorization } = request;
+  const { authorization, headerNames } = request;
+  const named = (name: string): string => (headerNames ? spellName(name.toLowerCase(), headerNames) : name);
   if (authorization.kind === 'client') {
-    parts.push(`-H "Authorization: Bearer $${tokenVariable(authorization.client)}"`);
+    parts.push(`-H "${named('Authorization')}: Bearer $${tokenVariable(authorization.client)}"`);
   } else if (authorization.kind === 'header') {
     const value = authorization.shell ?? withinDoubleQuotes(authorization.label);
-    parts.push(`-H "Authorization: ${value}"`);
+    parts.push(`-H "${named('Authorization')}: ${value}"`);
   }
+  if (request.isAnonymous) parts.push("-A ''");
+  if (request.isChunked) parts.push("-H 'Transfer-Encoding: chunked'");
   parts.push(...headerOptions(target));
   for (const [name, value] of furtherHeaders(request, target))
-    parts.push(`-H ${quoteWith(redact(`${name}: ${value}`), TOKEN)}`);
+    parts.push(`-H ${quoteWith(redact(`${named(name)}: ${value}`), TOKEN)}`);
   for (const [name, value] of request.form ?? []) parts.push(formField(name, value, target));
   if (request.body)
     parts.push(

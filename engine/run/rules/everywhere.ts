@@ -17,6 +17,7 @@ import {
   type Ground,
   type NarrowWindow,
 } from '../combinations/circumstances.ts';
+import { dialectsOf, spoken } from '../combinations/dialects.ts';
 import { pairwise, sparing, streamOf, type Factors, type Row } from '../state/cover.ts';
 import { describe, type Kit } from '../kit.ts';
 import type { Check, Precondition } from '../check.ts';
@@ -70,6 +71,8 @@ export interface Occasion {
   readonly row: Row;
   readonly plain: RequestOut;
   readonly ground: Ground;
+  /** Any request in the dialect of the row. */
+  readonly speak: (request: RequestOut) => RequestOut;
 }
 
 const [[WIDE_FROM, WIDE_TO]] = WIDE_WINDOWS;
@@ -222,7 +225,8 @@ export async function inEveryCircumstance(
   const notServed: RequestOut[] = [];
   const take = async ({ row, way }: (typeof turns)[number]): Promise<void> => {
     const plain = plainRequest(ground, row, kit.target.headers);
-    const isServed = (await ask({ row, ground, plain }, way)) !== NOT_SERVED;
+    const isServed = (await ask({ row, ground, plain, speak: spoken(row) }, way)) !== NOT_SERVED;
+    if (isServed) for (const dialect of dialectsOf(row)) kit.ledger.observe('dialects', dialect);
     kit.ledger.looked(rule.name, roomOf(rule), isServed ? row : {});
     if (!isServed) notServed.push(plain);
   };

@@ -1,0 +1,127 @@
+/** What clients write differently and mean alike: header names, headers that are no concern of the service, the query. */
+import type { HeaderNames, RequestOut } from '../../client/exchange.ts';
+
+type Change = (request: RequestOut) => RequestOut;
+
+export interface Dialect {
+  readonly name: string;
+  /** The first one is the usual one. */
+  readonly levels: Readonly<Record<string, Change>>;
+  readonly of: (request: RequestOut) => string | undefined;
+}
+
+const named =
+  (headerNames: HeaderNames | undefined): Change =>
+  ({ headerNames: _, ...request }) =>
+    headerNames ? { ...request, headerNames } : request;
+
+const owning =
+  (isAnonymous: boolean): Change =>
+  ({ isAnonymous: _, ...request }) =>
+    isAnonymous ? { ...request, isAnonymous } : request;
+
+/** The header with one of these values; undefined takes it away. */
+function headerLevels(
+  name: string,
+  values: Readonly<Record<string, string | undefined>>,
+): Pick<Dialect, 'levels' | 'of'> {
+  const set =
+    (value: string | undefined): Change =>
+    (request) => {
+      const { [name]: _, ...headers } = request.headers;
+      return { ...request, headers: value === undefined ? headers : { ...headers, [name]: value } };
+    };
+  return {
+    levels: Object.fromEntries(Object.entries(values).map(([level, value]) => [level, set(value)])),
+    of: ({ headers }) => Object.keys(values).find((level) => values[level] === headers[name]),
+  };
+}
+
+/** The query with its pairs changed; what the percent-encoding means stays. */
+const queried =
+  (change: (pairs: string[]) => string[]): Change =>
+  (request) => {
+    const [path, query = ''] = request.url.split('?');
+    return query === '' ? request : { ...request, url: `${path}?${change(query.split('&')).join('&')}` };
+  };
+
+const DOCUMENTED = ['from', 'to', 'pageSize', 'from_id'];
+const place = (pair: string): number => {
+  const at = DOCUMENTED.indexOf(pair.split('=')[0]!);
+  return at < 0 ? DOCUMENTED.length : at;
+};
+
+const UNRESERVED = /%(2d|54|5a)/gi;
+const percent = (letter: string): string => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`;
+const values = (change: (value: string) => string) =>
+  queried((pairs) => pairs.map((pair) => pair.replace(/=.*/s, change)));
+
+const usual = (request: RequestOut): RequestOut =>
+  values((value) => value.replace(UNRESERVED, decodeURIComponent).replaceAll(':', '%3A'))(
+    queried((pairs) => [...pairs].sort((a, b) => place(a) - place(b)))(request),
+  );
+
+const QUERIES: Readonly<Record<string, Change>> = {
+  'parameters as documented': usual,
+  'parameters in reverse': (request) => queried((pairs) => [...pairs].reverse())(usual(request)),
+  'unreserved characters percent-encoded': (request) =>
+    values((value) => value.replace(/[-TZ]/g, percent))(usual(request)),
+  'colons as they are': (request) => values((value) => value.replace(/%3a/gi, ':'))(usual(request)),
+};
+
+function queryOf(request: RequestOut): string | undefined {
+  const { url } = request;
+  const [asDocumented] = Object.keys(QUERIES);
+  if (url === usual(request).url) return asDocumented;
+  return Object.keys(QUERIES).find((level) => QUERIES[level]!(request).url === url);
+}
+
+export const DIALECTS: readonly Dialect[] = [
+  {
+    name: 'header names',
+    levels: {
+      'header names in lower case': named(undefined),
+      'header names with capitals': named('with capitals'),
+      'header names in upper case': named('in upper case'),
+    },
+    of: ({ headerNames }) => `header names ${headerNames ?? 'in lower case'}`,
+  },
+  {
+    name: 'own headers',
+    levels: {
+      'with User-Agent and X-Request-Id': owning(false),
+      'without User-Agent and X-Request-Id': owning(true),
+    },
+    of: ({ isAnonymous }) => `${isAnonymous ? 'without' : 'with'} User-Agent and X-Request-Id`,
+  },
+  {
+    name: 'Accept',
+    ...headerLevels('accept', {
+      'Accept as documented': 'application/json',
+      'Accept as a list': 'application/json, text/plain;q=0.5, */*;q=0.1',
+    }),
+  },
+  {
+    name: 'Accept-Encoding',
+    ...headerLevels('accept-encoding', {
+      'no Accept-Encoding': undefined,
+      'Accept-Encoding: gzip': 'gzip',
+      'Accept-Encoding: br': 'br',
+      'Accept-Encoding: deflate': 'deflate',
+    }),
+  },
+  { name: 'query', levels: QUERIES, of: queryOf },
+];
+
+/** The request in the dialect of a row; what the row does not name is usual. */
+export const spoken =
+  (row: Readonly<Record<string, string>>): Change =>
+  (request) =>
+    DIALECTS.reduce(
+      (changed, { name, levels }) => (levels[row[name] ?? ''] ?? Object.values(levels)[0]!)(changed),
+      request,
+    );
+
+/** The dialect levels of a row. */
+export const dialectsOf = (row: Readonly<Record<string, string>>): string[] =>
+  DIALECTS.flatMap(({ name }) => row[name] ?? []);

@@ -1,0 +1,49 @@
+/** Section 4.1: a token request in whatever dialect of HTTP, and one that is rejected. */
+import { about, test } from '../fixtures/test.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { sayToken } from '../engine/checks/token-error.ts';
+import type { RequestOut } from '../engine/client/exchange.ts';
+import { readToken } from '../engine/client/token.ts';
+import { DIALECTS, dialectsOf, spoken } from '../engine/run/combinations/dialects.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { pairwise, streamOf } from '../engine/run/state/cover.ts';
+
+const FACTORS = {
+  ...Object.fromEntries(
+    DIALECTS.filter(({ name }) => name !== 'query').map(({ name, levels }) => [name, Object.keys(levels)]),
+  ),
+  form: ['fields as documented', 'fields in reverse'],
+  body: ['with Content-Length', 'in chunks'],
+};
+
+/** RFC 9110, 15.5.12: a server may insist on Content-Length. */
+const earned: Judge = (exchange) =>
+  readToken(exchange) || (exchange.request.isChunked && exchange.status === 411)
+    ? undefined
+    : differs('200 with a token', sayToken(exchange));
+
+async function tokenDialects(kit: Kit): Promise<void> {
+  for (const row of pairwise(FACTORS, streamOf(kit.options.seed, 'token dialects'))) {
+    const form = kit.client.validForm('primary');
+    const reversed = row['form'] === 'fields in reverse';
+    const request: RequestOut = {
+      ...spoken(row)(kit.client.tokenRequest(reversed ? form.reverse() : form)),
+      ...(row['body'] === 'in chunks' ? { isChunked: true } : {}),
+    };
+    kit.check('4.1-success', await kit.send(request), earned, Object.values(row).join(', '));
+    for (const dialect of dialectsOf(row)) kit.ledger.observe('dialects', dialect);
+  }
+  // Held against what every error of the token endpoint must carry.
+  const wrong = kit.client.tokenRequest([
+    ['grant_type', 'password'],
+    ...kit.client.validForm('primary').slice(1),
+  ]);
+  for (const coding of ['gzip', 'br'])
+    await kit.send({ ...wrong, headers: { ...wrong.headers, 'accept-encoding': coding } });
+}
+
+test(
+  'token requests in many dialects',
+  about(['4.1-success', '7.1-body'], { needs: 'token', access: 'reads', isSupplement: true }),
+  ({ kit }) => tokenDialects(kit),
+);
