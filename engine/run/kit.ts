@@ -56,7 +56,7 @@ export interface KitOptions {
   readonly dispatcher?: ClientOptions['dispatcher'];
 }
 
-export const DEFAULTS = { runs: 20, maxRequests: 6000, timeoutMs: 10_000 } as const;
+export const DEFAULTS = { runs: 10, maxRequests: 6000, timeoutMs: 10_000 } as const;
 
 export interface PageOptions {
   readonly client?: ClientName;

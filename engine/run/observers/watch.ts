@@ -116,11 +116,13 @@ export class Watch {
   }
 
   /** A request that earned a token before must earn one again; a failing server is another requirement. */
-  private isValidMint({ request: { channel, form }, status }: Exchange): boolean {
+  private isValidMint({ request: { channel, form, isChunked }, status }: Exchange): boolean {
     return (
       channel === 'token' &&
       status < 500 &&
       status !== 429 &&
+      // A server may insist on Content-Length.
+      !isChunked &&
       form !== undefined &&
       this.run.client.earned.has(formEncode(form))
     );

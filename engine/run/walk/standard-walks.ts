@@ -12,7 +12,7 @@ import { PreconditionFailed, Untested } from '../../errors.ts';
 /** Every size up to here is walked: a mistake at one page size only has nowhere to hide. */
 const SMALL_SIZES = 20;
 const MIDDLE_ITEMS = 450;
-const DEEP_ITEMS = 150;
+const DEEP_ITEMS = 100;
 const WALK_PAGES = 8;
 const WALKS_AT_ONCE = 12;
 /** A tie can't be cut by a window: of one that is huge, small pages are walked so far. */
