@@ -94,7 +94,7 @@ for (const moment of MOMENTS) {
   );
   test(
     titleIn(moment, DEFAULT.name),
-    about('4.2-pageSize-default', { access, isSupplement: true }),
+    about(['4.2-pageSize-default', '4.2-r7-link'], { access, isSupplement: true }),
     ({ kit }) => inEveryCircumstance(kit, DEFAULT, moment, 0, (occasion) => askDefault(kit, occasion)),
   );
 }
