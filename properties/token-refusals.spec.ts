@@ -4,6 +4,7 @@ import { about, test } from '../fixtures/test.ts';
 import { refusedAs } from '../engine/checks/token-error.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { Untested } from '../engine/errors.ts';
+import { isClientError, isSuspicious } from '../engine/run/rules/raw-request.ts';
 import { Law } from './law.ts';
 
 const word = (letters: string): fc.Arbitrary<string> =>
@@ -93,10 +94,13 @@ for (const { name, id, cases, share, refusal, examples } of TOKEN_PARAMETERS) {
           cases,
           law.predicate(async (value) => {
             const form = valid.map(([key, old]): [string, string] => [key, key === name ? value : old]);
-            const exchange = await kit.send(kit.client.tokenRequest(form));
-            // A value with a control character, or with a blank at an end, may be malformed as well.
-            const isMalformed = /[^ -~]|^ | $/.test(value) && !refusedAs(400, 'invalid_request')(exchange);
-            const mismatch = isMalformed ? undefined : refusedAs(...refusal)(exchange);
+            const suspicious = isSuspicious(value);
+            const exchange = await kit.send({ ...kit.client.tokenRequest(form), suspicious });
+            // A value with a blank at an end may be malformed as well.
+            const isOther =
+              (suspicious && isClientError(exchange)) ||
+              (value !== value.trim() && !refusedAs(400, 'invalid_request')(exchange));
+            const mismatch = isOther ? undefined : refusedAs(...refusal)(exchange);
             if (guesses) await kit.client.mint(owner);
             return mismatch && { mismatch, exchange };
           }),

@@ -16,12 +16,17 @@ import {
   type Rule,
   type Way,
 } from '../engine/run/rules/everywhere.ts';
-import { askRaw, encoded, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { askRaw, encoded, isClientError, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { Untested } from '../engine/errors.ts';
 import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
 import { pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
-import { narrowOf, withParameter, withWindow } from '../engine/run/combinations/circumstances.ts';
+import {
+  narrowOf,
+  type Ground,
+  withParameter,
+  withWindow,
+} from '../engine/run/combinations/circumstances.ts';
 import type { Kit } from '../engine/run/kit.ts';
 
 /** Asked in every circumstance. */
@@ -155,11 +160,24 @@ const beginsAfter: Judge = (exchange) => {
     : undefined;
 };
 
-const spellingWay = (kit: Kit, alter: Way['alter'], codes: readonly string[], page: Judge): Way => ({
-  alter,
-  judge: (exchange) =>
-    exchange.status === 200 ? page(exchange) : refusedWith(kit.target.errorCodePointer, ...codes)(exchange),
-});
+const spellingWay = (
+  kit: Kit,
+  alter: (request: RequestOut, ground: Ground) => RequestOut,
+  codes: readonly string[],
+  page: Judge,
+): Way => {
+  const refused = refusedWith(kit.target.errorCodePointer, ...codes);
+  return {
+    alter: (request, ground) => {
+      const altered = alter(request, ground);
+      return { ...altered, suspicious: isSuspicious(altered.url.split('?')[1]!) };
+    },
+    judge: (exchange) => {
+      if (exchange.status === 200) return page(exchange);
+      return exchange.request.suspicious && isClientError(exchange) ? undefined : refused(exchange);
+    },
+  };
+};
 
 const spelledSizes = Object.entries(SPELLINGS).map(
   ([text, size]) =>
@@ -174,7 +192,7 @@ const spelledSizes = Object.entries(SPELLINGS).map(
 
 /** The id of an item at `from`, so that a page that begins elsewhere shows. */
 const spelledIds = ['#.0', '%2B#', '%20#', '#%0A'].map((spelling) => (kit: Kit): Way => {
-  const alter: Way['alter'] = (request, ground) => {
+  const alter = (request: RequestOut, ground: Ground): RequestOut => {
     const { from, to, id } = narrowOf(request, ground);
     return withParameter(withWindow(request, from, to), 'from_id', spelling.replace('#', String(id)));
   };

@@ -57,6 +57,15 @@ export const container: readonly Variant[] = [
     ),
   },
   {
+    name: 'a gateway that answers 403 with HTML to control characters in a query or a form',
+    server: middleware(
+      () => (request, next) =>
+        /%[01][0-9a-f]/i.test(request.path) || /%[01][0-9a-f]/i.test(request.body.toString('latin1'))
+          ? page(403, 'Forbidden')
+          : next(request),
+    ),
+  },
+  {
     name: 'credentials outside of printable ASCII are invalid_request',
     server: middleware(() => (request, next) => {
       const form = formOf(request);
