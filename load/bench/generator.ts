@@ -2,6 +2,7 @@
 import { pageUrl } from '../../engine/client/page.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
+import { judgedShare } from '../k6/lib/random.ts';
 import { median } from '../estimate/numbers.ts';
 import { mint } from '../run/ask.ts';
 import { runK6, type K6Run } from '../run/k6-run.ts';
@@ -33,7 +34,12 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
     judging: (rate: number) =>
       session.run(
         'arrivals',
-        session.config('arrivals', { requestsPerSecond: rate, seconds: SECONDS, vus: 50 }),
+        session.config('arrivals', {
+          requestsPerSecond: rate,
+          seconds: SECONDS,
+          vus: 50,
+          judgedShare: judgedShare(rate),
+        }),
       ),
     bare: (rate: number) => runK6('../bench/bare-pages', { k6, config, env: { ...env, RATE: String(rate) } }),
   };
