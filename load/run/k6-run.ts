@@ -20,6 +20,8 @@ export interface K6Run {
   readonly findings: readonly Finding[];
   /** What the script wrote, other than findings. */
   readonly records: readonly LoadRecord[];
+  /** Of so many arrivals one is among them. */
+  readonly oneIn: number;
   /** The last line of k6's own complaints. */
   readonly complaint: string;
   /** Share of the machine's cores that the generator used; absent where it can't be told. */
@@ -140,6 +142,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
       ...(summary ? { summary } : {}),
       findings: heard.findings,
       records: heard.records,
+      oneIn: heard.oneIn,
       pressure: pressure(),
       complaint: overfull
         ? `it had more than ${mostMb} MB in memory and was ended: how long are the answers?`
@@ -153,21 +156,31 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
   }
 }
 
+/** More arrivals than these are not kept: of a day's, every so many tell what all of them would. */
+const MOST_KEPT = 500_000;
+
 /** Reads what k6 writes, line by line: an answer is judged and forgotten, however many there are. */
-function listen(
-  lines: NodeJS.EventEmitter,
-  judge: K6Options['judge'],
-): { findings: Finding[]; records: LoadRecord[]; complaint: string } {
-  const heard = { findings: [] as Finding[], records: [] as LoadRecord[], complaint: '' };
+export function listen(lines: NodeJS.EventEmitter, judge: K6Options['judge'], mostKept = MOST_KEPT) {
+  const heard = {
+    findings: [] as Finding[],
+    records: [] as LoadRecord[],
+    complaint: '',
+    /** Of so many arrivals one was kept. */
+    oneIn: 1,
+  };
+  let arrivals = 0;
   lines.on('line', (line: string) => {
     const record = readRecord(line);
     if (!record) heard.complaint = line.trim() || heard.complaint;
     else if (record.kind === 'sample') heard.findings.push(...(judge?.(record) ?? []));
-    else if (record.kind !== 'finding') heard.records.push(record);
-    else {
+    else if (record.kind === 'finding') {
       const { kind: _, ...finding } = record;
       heard.findings.push(finding);
-    }
+    } else if (record.kind !== 'arrival' || arrivals++ % heard.oneIn === 0) heard.records.push(record);
+    if (heard.records.length < mostKept) return;
+    heard.oneIn *= 2;
+    let index = 0;
+    heard.records = heard.records.filter(({ kind }) => kind !== 'arrival' || index++ % 2 === 0);
   });
   return heard;
 }

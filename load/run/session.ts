@@ -188,7 +188,7 @@ export class Session {
       });
       const atRest = await pressureAtRest();
       const run = await this.run(script, config);
-      const samples = withLost(arrivalsOf(run.records), config);
+      const samples = withLost(arrivalsOf(run.records), config, run.oneIn);
       const lags = samples.map((one) => one.schedulerLagMs).sort((a, b) => a - b);
       const schedulerLagP99Ms = quantile(lags, 0.99);
       this.schedulerLagP99Ms = Math.max(this.schedulerLagP99Ms, schedulerLagP99Ms);
@@ -244,8 +244,8 @@ function behind({ summary }: K6Run, config: LoadConfig): Starvation | undefined 
 }
 
 /** Requests that were due and were never answered failed: the run ended first, or no VU was free to ask them. */
-function withLost(samples: Arrival[], config: LoadConfig): Arrival[] {
-  const lost = samples.length === 0 ? [] : lostMoments(samples, config);
+function withLost(samples: Arrival[], config: LoadConfig, oneIn: number): Arrival[] {
+  const lost = samples.length === 0 ? [] : lostMoments(samples, config, oneIn);
   const latencyMs = (config.seconds + config.timeoutSeconds) * 1000;
   const common = { latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0, client: 0 };
   const kind = 'arrival' as const;
@@ -253,7 +253,7 @@ function withLost(samples: Arrival[], config: LoadConfig): Arrival[] {
 }
 
 /** Of steps they are known; of k6's arrival rates only how many there are: they are taken as evenly spread. */
-function lostMoments(samples: readonly Arrival[], config: LoadConfig): number[] {
+function lostMoments(samples: readonly Arrival[], config: LoadConfig, oneIn: number): number[] {
   const { scenario, seed, requestsPerSecond, seconds } = config;
   if (EXACT.includes(scenario)) {
     const due = poissonArrivals(seed, requestsPerSecond, seconds);
@@ -261,6 +261,6 @@ function lostMoments(samples: readonly Arrival[], config: LoadConfig): number[] 
     const seen = new Set(samples.map((one) => one.dueMs));
     return due.filter((dueMs) => !seen.has(dueMs));
   }
-  const lost = Math.max(0, dueCount(config) - samples.length);
+  const lost = Math.max(0, Math.floor(dueCount(config) / oneIn) - samples.length);
   return Array.from({ length: lost }, (_, index) => ((index + 0.5) / lost) * seconds * 1000);
 }

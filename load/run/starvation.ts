@@ -29,7 +29,7 @@ const sorted = (values: readonly number[]): number[] => [...values].sort((a, b) 
 
 /** Why it did; undefined where it did not. */
 export function starved(
-  run: Pick<K6Run, 'cpuShare' | 'pressure' | 'summary'> & Partial<Pick<K6Run, 'records'>>,
+  run: Pick<K6Run, 'cpuShare' | 'pressure' | 'summary' | 'oneIn'> & Partial<Pick<K6Run, 'records'>>,
   samples: readonly Arrival[],
   schedulerLagP99Ms: number,
   slo: Slo,
@@ -37,7 +37,7 @@ export function starved(
 ): Starvation | undefined {
   const none = (reason: string): Starvation => ({ reason, remedy: 'none' });
   const passing = (reason: string): Starvation => ({ reason, remedy: 'passing' });
-  const made = run.summary?.counts['pages'] ?? 0;
+  const made = (run.summary?.counts['pages'] ?? 0) / run.oneIn;
   if (samples.length === 0) return none('the generator sent nothing');
   const written =
     sum(samples.map(({ pages = 1 }) => pages)) +
@@ -62,13 +62,13 @@ export function starved(
     const lateMs = Math.max(stallMs, schedulerLagP99Ms);
     return passing(`free VUs started up to ${lateMs.toFixed(0)} ms late: the generator fell behind`);
   }
-  const dropped = run.summary?.counts['dropped_iterations'] ?? 0;
+  const dropped = (run.summary?.counts['dropped_iterations'] ?? 0) / run.oneIn;
   const answeredAll = run.summary !== undefined && answered.length >= 0.99 * (samples.length - dropped);
   if (dropped > slo.errorRate * samples.length && answeredAll) {
     const served = quantile(sorted(answered.map((one) => one.serviceMs)), 0.9);
     if (served < slo.p99Ms)
       return {
-        reason: `${dropped} requests found no free VU while the target answered within ${served.toFixed(0)} ms (p90)`,
+        reason: `${Math.round(dropped * run.oneIn)} requests found no free VU while the target answered within ${served.toFixed(0)} ms (p90)`,
         remedy: 'vus',
       };
   }

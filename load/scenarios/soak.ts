@@ -48,7 +48,7 @@ export const soak: Scenario = {
       held: run.status === 0 && step.held && !drifts && flat,
       seconds,
       summary: [
-        `${samples.length} pages at ${perSecond(requestsPerSecond)} over ${seconds} s: ${quantiles(samples.map((one) => one.latencyMs))}, the slowest ${(slowest / 1000).toFixed(2)} s, ${step.late} of ${step.counted} late or failed`,
+        `${samples.length * run.oneIn} pages${run.oneIn > 1 ? ` (told by one in ${run.oneIn})` : ''} at ${perSecond(requestsPerSecond)} over ${seconds} s: ${quantiles(samples.map((one) => one.latencyMs))}, the slowest ${(slowest / 1000).toFixed(2)} s, ${step.late} of ${step.counted} late or failed`,
         ...(seen
           ? [
               `median of the first quarter ${first.toFixed(1)} ms, of the last ${last.toFixed(1)} ms${drifts ? ': it drifts' : ''}`,
