@@ -61,7 +61,8 @@ const LEAST_REFUSED = 4;
 
 export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Probed): LimiterFinding {
   const requests = seen.length;
-  const waits = satOut([...seen, ...waited]);
+  const all = [...seen, ...waited];
+  const waits = satOut(all);
   const first = seen.findIndex(({ ok }) => !ok);
   const last = pressed.at(-1) ?? waited.at(-1) ?? seen.at(-1);
   const watchedSeconds = Math.round(((last?.atMs ?? 0) - (seen[0]?.atMs ?? 0)) / 1000);
@@ -80,7 +81,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   if (seen.every(({ ok }) => ok)) return { kind: 'none-found', ...(shaper ? { shaper } : {}), ...none };
 
   const atOnce = mostAtOnce(
-    seen.flatMap(({ sentMs, rttMs, ok }) =>
+    all.flatMap(({ sentMs, rttMs, ok }) =>
       sentMs === undefined || rttMs === undefined ? [] : [{ sentMs, rttMs, ok }],
     ),
     LEAST_REFUSED,
