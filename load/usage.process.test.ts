@@ -1,4 +1,4 @@
-/** Mistakes of whoever calls load, bench or the reference server: 2, in one line, before anything is started. */
+/** Mistakes of whoever calls load or bench: 2, in one line, before anything is started. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@playwright/test';
@@ -19,13 +19,6 @@ for (const [argv, words] of [
   ['load/bench.ts --rounds x', /--rounds.*a whole number above 0 is expected/],
   ['load/bench.ts --report-dir package.json', /can't be written to package.json .*--report-dir/],
   ['load/bench.ts nope', /Allowed choices are service, certify/],
-  ['reference-server/main.ts --write-target fixtures', /--write-target.*it is a folder; name a file/],
-  ['reference-server/main.ts --events nowhere/events.ndjson', /--events.*its folder is not there/],
-  ['reference-server/main.ts --dataset nowhere.ndjson', /--dataset.*it can't be read \(ENOENT\)/],
-  ['reference-server/main.ts --events-dir /proc/events', /--events-dir.*it can't be written to/],
-  ['reference-server/main.ts --access-log package.json/a.log', /--access-log.*it can't be written to/],
-  ['reference-server/main.ts --signing-key package.json', /--signing-key.*it holds no private key in PEM/],
-  ['reference-server/main.ts --signing-key nowhere.pem', /--signing-key.*it can't be read \(ENOENT\)/],
 ] as const) {
   test(`${argv} is told in one line`, byTurns(argv, 8), async () => {
     const env = { ...process.env, npm_lifecycle_event: undefined };

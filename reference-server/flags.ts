@@ -12,7 +12,8 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
-import { command, matching, notEmpty, ownFlags, reading, whole } from '../engine/command-line.ts';
+import { command, flagsOf, matching, notEmpty, reading, whole } from '../engine/command-line.ts';
+import { UsageError } from '../engine/errors.ts';
 import { parseRate, RATE_ALGORITHMS, type RateAlgorithm, type RateLimit } from './http/rate-limit.ts';
 
 export interface Flags {
@@ -43,7 +44,8 @@ export interface Flags {
 }
 
 /** Ends the process where the flags are wrong (status 2) or help is asked for. */
-export function readFlags(): Flags {
+/** Undefined where help was asked for and given. Throws a UsageError of one line. */
+export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Flags | undefined {
   const parser = command('reference-server', 'The Screenings Retrieval Service as it should be.')
     .option('--port <port>', 'of the REST API, and of the token endpoint; 0 for any', whole(0, 65_535), 8080)
     .option('--auth-port <port>', 'the token endpoint on a port of its own', whole(0, 65_535))
@@ -92,9 +94,10 @@ export function readFlags(): Flags {
       '--list-faults [ID]',
       'print the names for --fault, or of those that break a requirement, and end',
     );
-  const flags = ownFlags<Flags>(parser);
-  const vain = ofNoEffect(flags, (name) => parser.getOptionValueSource(name) === 'cli');
-  if (vain !== undefined) parser.error(`error: ${vain}`);
+  const flags = flagsOf<Flags>(parser, argv);
+  if (flags === undefined) return undefined;
+  const vain = ofNoEffect(flags, (name) => parser.getOptionValueSource(name) === 'cli', env);
+  if (vain !== undefined) throw new UsageError(vain);
   return flags;
 }
 
@@ -102,6 +105,7 @@ export function readFlags(): Flags {
 function ofNoEffect(
   { rateLimit, rateAlgorithm, dataset }: Flags,
   isGiven: (name: keyof Flags) => boolean,
+  env: NodeJS.ProcessEnv,
 ): string | undefined {
   if (!rateLimit && isGiven('rateAlgorithm')) return '--rate-algorithm goes with --rate-limit';
   if (isGiven('rateBurst') && (!rateLimit || rateAlgorithm !== 'token-bucket'))
@@ -109,7 +113,7 @@ function ofNoEffect(
   const data = (['provisioning', 'empty', 'dataset', 'screenings'] as const).filter(isGiven);
   if (data.length > 1) return `--${data[0]} and --${data[1]} exclude each other`;
   if (dataset.length > 2) return '--dataset takes two files at most';
-  if (isGiven('keep') && !process.env['DATABASE_URL']) return '--keep goes with DATABASE_URL';
+  if (isGiven('keep') && !env['DATABASE_URL']) return '--keep goes with DATABASE_URL';
   return undefined;
 }
 

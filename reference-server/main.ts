@@ -2,16 +2,16 @@
 /** `npm run reference-server`: the reference server by itself. */
 import { calledFrom } from '../engine/called-from.ts';
 import { missingPackage } from '../engine/package.ts';
-import { readFlags } from './flags.ts';
+import { parseFlags } from './flags.ts';
 
 // Paths are relative to where the command was given.
 process.chdir(calledFrom('reference-server')('.'));
-const flags = readFlags();
 
 try {
+  const flags = parseFlags(process.argv.slice(2), process.env);
   // Loaded only here: the database is an optional dependency of the package.
-  if (flags.listFaults) await listFaults(flags.listFaults === true ? undefined : flags.listFaults);
-  else await (await import('./serve.ts')).serve(flags);
+  if (flags?.listFaults) await listFaults(flags.listFaults === true ? undefined : flags.listFaults);
+  else if (flags) await (await import('./serve.ts')).serve(flags);
 } catch (error) {
   const missing = missingPackage(error);
   console.error(
