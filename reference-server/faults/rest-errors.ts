@@ -256,7 +256,7 @@ export const restErrors: readonly Fault[] = [
   {
     name: 'a NUL in a parameter reaches the database: 500',
     trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
-    mayTrip: ['7.2-body'],
+    mayTrip: ['7.2-body', '7.2-invalid_request', '7.2-invalid_time_range', '7.2-page_size_out_of_range'],
     server: instead((request) => (request.path.includes('%00') ? refusal('internal_error', 500) : undefined)),
   },
   {
