@@ -68,8 +68,8 @@ function listens(port: number): Promise<boolean> {
   });
 }
 
-/** Debian's nginx.conf with one server that passes everything on; limit_req as it is by default, or as section 7.2 asks for. */
-export const nginx = (port: number, service: string, limited?: 'by default' | 'with 429'): string => `
+/** Debian's nginx.conf with one server that passes everything on. */
+export const nginx = (port: number, service: string): string => `
 daemon off;
 pid work/nginx.pid;
 worker_processes 1;
@@ -84,16 +84,9 @@ http {
   gzip on;
   gzip_types application/json;
   gzip_proxied any;
-  limit_req_zone $binary_remote_addr zone=pages:1m rate=100r/s;
   server {
     listen 127.0.0.1:${port};
     location / { proxy_pass ${service}; }
-    location /v1/ { proxy_pass ${service}; ${limited ? 'limit_req zone=pages burst=50 nodelay;' : ''} ${limited === 'with 429' ? 'limit_req_status 429; error_page 429 @limited;' : ''} }
-    location @limited {
-      default_type application/json;
-      add_header Retry-After 1 always;
-      return 429 '{"code":"rate_limited"}';
-    }
   }
 }
 `;

@@ -10,7 +10,7 @@ import {
 } from '../../engine/data/instant.ts';
 import { jsonAnswer } from '../http/http.ts';
 import { answers, instead, isScreenings, queryOf, requests, withHeader, withQuery } from '../run/alter.ts';
-import { TENANTS } from '../run/provisioning.ts';
+import { TENANTS } from '../run/tenants.ts';
 import type { Fault } from './fault.ts';
 import { onTheirWay, RULES, rows, screening, withFurther } from './rows.ts';
 
