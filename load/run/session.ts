@@ -142,7 +142,9 @@ export class Session {
     if (run.cpuShare !== undefined) this.cpuShare = Math.max(this.cpuShare ?? 0, run.cpuShare);
     Object.assign(this.thresholds, run.summary?.thresholds);
     if (run.summary)
-      this.#histograms.push(config.records ? histogramOf(latenciesOf(run.records)) : run.summary.histogram);
+      this.#histograms.push(
+        config.records ? histogramOf(latenciesOf(run.records), run.oneIn) : run.summary.histogram,
+      );
     // 99: a threshold broke; that is for the caller to judge.
     if ((run.status !== 0 && run.status !== 99) || !run.summary) {
       throw new VoidRun(`k6 ended with status ${run.status}: ${run.complaint || 'no summary'}`);

@@ -33,9 +33,10 @@ export function quantileBucket(histogram: Histogram, share: number): number {
   return -1;
 }
 
-export function histogramOf(values: Iterable<number>): Histogram {
+/** `each`: how many a value stands for. */
+export function histogramOf(values: Iterable<number>, each = 1): Histogram {
   const counts: Record<string, number> = {};
-  for (const value of values) counts[bucketOf(value)] = (counts[bucketOf(value)] ?? 0) + 1;
+  for (const value of values) counts[bucketOf(value)] = (counts[bucketOf(value)] ?? 0) + each;
   return counts;
 }
 
