@@ -20,7 +20,6 @@ const OPEN: readonly RequirementId[] = [
   '4.2-offsets',
   '4.2-fractions',
   '4.2-fractions-finer',
-  '4.2-pageSize-default',
   '4.2-from_id',
   '4.2-r1-zero-width',
   '4.2-r2-inverted',
@@ -34,9 +33,6 @@ const OPEN: readonly RequirementId[] = [
   '5-query-token',
   '5-forbidden',
   '5-forbidden-unknown',
-  '6-envelope',
-  '6-same-object',
-  '6-complete',
   '7.2-not_found',
   '7.2-server-error',
 ];
