@@ -83,10 +83,10 @@ async function onPrimary(kit: Kit): Promise<void> {
   );
 }
 
-/** Of this many periods, in an order that nothing else follows: by chance no arrivals or erasures tell them apart. */
+/** Whether each period writes; they come in random order, so that arrivals match it once in 18,564 orders at most. */
 const PERIODS = [...Array<boolean>(6).fill(true), ...Array<boolean>(12).fill(false)];
 
-/** A live tenant changes by itself: the methods are to blame for what changes in every period with them, and in none without. */
+/** A live tenant changes by itself: a change is attributed to the methods if every period with them shows one, and none without. */
 async function changedByWriting(
   kit: Kit,
   query: PageQuery,

@@ -124,7 +124,7 @@ async function otherId(
   const exchange = await kit.page({ from: formatInstant(at), to: formatInstant(to), pageSize: 10 });
   const there = (pageOf(exchange).items ?? []).filter(isOrdered).filter((item) => sameInstant(item.at, at));
   if (there.some((item) => String(item.id) === id)) return 'same';
-  // What the dataset says is so: it has been loaded anew.
+  // The dataset is authoritative: the tenant has been loaded anew.
   if (there.length !== 1 || (await kit.oracle()).authoritative) return undefined;
   return {
     ...differs(`id ${id} for the screening at ${testTime}, as an earlier run saw it`, `id ${there[0]!.id}`),

@@ -1,8 +1,6 @@
 /** Non-implementations: no server here may ever be called conformant. */
-import { isScreenings, middleware, storedPages } from '../run/alter.ts';
-import { compareInstants, instant, shift, YEAR_10000 } from '../../engine/data/instant.ts';
+import { isScreenings, middleware } from '../run/alter.ts';
 import { dying } from '../faults/rest-errors.ts';
-import { screening } from '../faults/rows.ts';
 import { type Handler, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { BODIES } from './bodies.ts';
@@ -106,20 +104,4 @@ export const dyingAfter = (requests: number, how: 'resets' | 'hangs' | '503'): S
 export const alwaysEmpty: ServerOptions = middleware(() => async (request, next) => {
   const answer = await next(request);
   return isScreenings(request) && answer.status === 200 ? json(200, { items: [], links: {} }) : answer;
-});
-
-const MADE_UP_FROM = 9_200_000_000_000_000_000n;
-
-/** A good server whose traversals never end: after the last screening of a window each page has new ones, made up. */
-export const endless: ServerOptions = storedPages(() => {
-  let made = MADE_UP_FROM;
-  return async (query, ask) => {
-    const { items, more } = await ask(query);
-    if (more || compareInstants(query.from, query.to) >= 0) return { items, more };
-    const at = shift(query.to.seconds < YEAR_10000 ? query.to : instant('9999-12-31T23:59:59Z'), -1n, 6);
-    const further = Array.from({ length: query.pageSize - items.length }, () =>
-      screening(query.tenantId, made++, at),
-    );
-    return { items: [...items, ...further], more: true };
-  };
 });

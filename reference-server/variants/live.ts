@@ -110,7 +110,7 @@ const DAY = 86_400n;
 const DAYS = 84_000n;
 const KEPT_SINCE = instant('1971-01-01T00:00:00Z');
 
-/** What nightly runs have stored over the years, in half of all the days that there are. */
+/** Screenings of earlier runs in every second stretch of three days. */
 const keptScratch = withFurther(() => ({ tenantId, from, to, pageSize }) => {
   if (tenantId !== TENANTS.scratch) return [];
   const dayOf = (at: Instant): bigint => (at.seconds - KEPT_SINCE.seconds) / DAY;

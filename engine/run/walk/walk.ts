@@ -37,9 +37,9 @@ interface WalkOptions extends PageOptions {
 const PAGES_AT_MOST = 1_000;
 const ITEMS_AT_MOST = 100_000;
 /** The same once a traversal has gone that far without an end: a target whose `next` never ends shows nothing more. */
-const PAGES_ONCE_UNENDING = 20;
+const PAGES_ONCE_UNENDING = 5;
 
-/** How far a traversal may go at most that has come to so many pages and items. */
+/** How far a traversal may go at most that has come to so many pages and items, and has no limit of its own. */
 export function pagesAtMost({ knowledge }: Kit, pages: number, items: number): number {
   if (pages >= PAGES_AT_MOST || items >= ITEMS_AT_MOST) knowledge.unending = true;
   return knowledge.unending ? PAGES_ONCE_UNENDING : PAGES_AT_MOST;
@@ -89,11 +89,10 @@ export async function walkOn(
       return ended('stuck', `page ${exchanges.length} leads back to a page before it`);
     empty = page.items?.length ? 0 : empty + 1;
     if (empty >= EMPTY_IN_A_ROW) return ended('stuck', `${empty} empty pages in a row, each with next`);
-    if (
-      exchanges.length >= Math.min(maxPages, pagesAtMost(kit, exchanges.length, course.count)) ||
-      course.ids.size >= enough
-    )
-      return ended('cut');
+    // A walk that has a limit of its own may be long: that is no sign of a target without an end.
+    const gone = maxPages === Infinity ? exchanges.length : 0;
+    const most = Math.min(maxPages, pagesAtMost(kit, gone, gone > 0 ? course.count : 0));
+    if (exchanges.length >= most || course.ids.size >= enough) return ended('cut');
     urls.add(page.nextUrl);
     const exchange = await kit.follow(page.nextUrl, client);
     if (exchange.transportError) throw new Untested(`a walk broke off: ${exchange.transportError.message}`);
