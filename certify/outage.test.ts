@@ -32,7 +32,7 @@ for (const [name, lateMs, status, reason] of [
     await using server = await startServer(database, provisioned, late.server);
     const target = late.target!(await targetFor(server, 'full'));
     const only = ['7.2-server-error', '7.2-no-unprovoked-5xx'] as const;
-    const report = await certify(target, { seed: 1, runs: 1, only, timeoutMs: 400, patience: SCALE });
+    const report = await certify(target, { seed: 1, runs: 1, only, timeoutMs: 400, pollingScale: SCALE });
     const result = report.requirements.find(({ id }) => id === '7.2-server-error')!;
     expect([result.status, result.failures]).toEqual([status, []]);
     if (reason) expect(result.reason).toMatch(reason);

@@ -1,4 +1,4 @@
-/** What a small budget goes to, and what runs side by side. */
+/** What a small budget is spent on, and which checks run concurrently. */
 import { expect } from '@playwright/test';
 import { FAULTS } from '../reference-server/faults/all.ts';
 import { test } from '../reference-server/faults/testing.ts';

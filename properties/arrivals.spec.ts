@@ -68,9 +68,7 @@ const impatient = new WeakSet<Kit>();
 const working = new WeakSet<Kit>();
 
 const nothingShows = (kit: Kit): SupplyUnusable =>
-  new SupplyUnusable(
-    `ingest: nothing that it stored shows within ${kit.patienceMs(LONGEST_LAG_MS) / 1000} s`,
-  );
+  new SupplyUnusable(`ingest: nothing that it stored shows within ${kit.pollingMs(LONGEST_LAG_MS) / 1000} s`);
 
 /** Ingest may be asynchronous: data appears some time after it was written. */
 async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[]): Promise<readonly Entry[]> {
@@ -93,7 +91,7 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
       if (missing === 0 && looks > 0) kit.ledger.atLeast('ingestLagMs', Date.now() - began);
       return asServed(entries, items);
     }
-    if (Date.now() - began > kit.patienceMs(LONGEST_LAG_MS)) {
+    if (Date.now() - began > kit.pollingMs(LONGEST_LAG_MS)) {
       impatient.add(kit);
       if (missing < entries.length) return asServed(entries, items);
       throw nothingShows(kit);

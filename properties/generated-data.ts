@@ -61,7 +61,7 @@ export const datasets: fc.Arbitrary<Dataset> = fc.noBias(
 const STRETCHES = 28_000;
 const STRETCH_SECONDS = 3n * 86_400n;
 const IDS_A_STRETCH = 180_000_000n;
-/** After so many stretches that hold something the tenant is taken for full. */
+/** After this many occupied stretches the tenant counts as full. */
 const DRAWS = 50;
 
 /** A stretch of time, and ids that belong to it. */

@@ -47,7 +47,7 @@ export interface Statement<Case> {
 const SHRINK = { evaluations: 120, timeMs: 5_000 } as const;
 
 /**
- * What a property over a target needs beyond fast-check: a counterexample becomes a finding, which is confirmed and
+ * Extends a fast-check property for targets: a counterexample becomes a finding, which is confirmed and
  * reported; a request budget and a target that is gone end the run without a counterexample.
  *
  *     await fc.assert(fc.asyncProperty(cases, law.predicate(async (example) => …)), law.parameters);
@@ -147,7 +147,7 @@ export class Law<Case> {
 
 // -- laws of paging over the kit -----------------------------------------------------------------
 
-/** What laws compare: an item of an answer, or of what is known. */
+/** The unit that properties compare: an item of an answer, or of the known data. */
 export type Entry = Key & { readonly testTime: string | undefined };
 
 export const ORDERING: Ordering<Entry> = {
@@ -205,7 +205,7 @@ export function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = 
   };
 }
 
-/** What a law over pages says, as a finding with the last exchange as its evidence. */
+/** The failure of a property over pages, as a finding with the last exchange as its evidence. */
 export async function over(
   kit: Kit,
   expected: string,

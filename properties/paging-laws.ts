@@ -5,7 +5,7 @@
 
 export interface PageOf<Item> {
   readonly items: readonly Item[];
-  /** What `fetchPage` takes for the page after this one; absent on the last. */
+  /** The argument of `fetchPage` for the next page; absent on the last. */
   readonly next?: string | undefined;
 }
 

@@ -86,7 +86,7 @@ test(
           const before = [...(await expectedItems(kit, query))];
           const known = await kit.oracle();
           const ids = new Set(before.map(({ id }) => id));
-          // What lies outside is the window's mistake (4.2-window), not the walk's, unless it is one of these.
+          // An item outside the window breaks 4.2-window, not the traversal, unless it is one of these.
           const inside = ({ at, id }: Entry): boolean =>
             (compareInstants(at, from) >= 0 && compareInstants(at, to) < 0) || ids.has(id);
           const held = new Set<bigint>();
@@ -441,7 +441,7 @@ test(
           );
           return over(kit, `${known.length} items at ${item.testTime}`, async (fetchPage) => {
             const page = await fetchPage(oneInstant(item));
-            // What came with another time came all the same.
+            // An item that was returned with another testTime is not missing.
             const here = page.items.filter(
               ({ at, id }) => compareInstants(at, item.at) === 0 || known.some((one) => one.id === id),
             );

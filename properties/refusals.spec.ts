@@ -66,7 +66,7 @@ async function fine(kit: Kit, query: string, ...codes: string[]): Promise<Violat
   return mismatch && { mismatch, exchange };
 }
 
-/** What a calendar, a table of digits or a text that ends with NUL makes a valid time of. */
+/** Texts that a calendar, a table of digits or a C string turns into a valid time. */
 const NEAR_TIMES = [
   { name: 'from', text: '1900-02-29T00:00:00Z' },
   { name: 'to', text: '2100-02-29T00:00:00Z' },

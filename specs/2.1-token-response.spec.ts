@@ -19,12 +19,12 @@ const mintedAnew = (early: Exchange, late: Exchange): boolean =>
   Math.abs(issuedAtOf(late) - issuedAtOf(early) - (late.startedAtMs - early.startedAtMs) / 1000) < 1.5;
 
 test(
-  'the response to every client',
+  'the token response of every client',
   about(['2.1-access_token', '2.1-token_type', '2.1-expires_in', '2.1-scope'], { needs: 'token' }),
   ({ kit }) => mintAll(kit),
 );
 
-test('a new token', about('2.1-expires_in-3600', { needs: 'token' }), async ({ kit }) => {
+test('a new token expires in 3600 s', about('2.1-expires_in-3600', { needs: 'token' }), async ({ kit }) => {
   const early = await kit.client.mint();
   if (kit.ledger.checks.has('2.1-expires_in-3600')) return;
   await sleep(ANEW_MS);
@@ -38,7 +38,7 @@ test('a new token', about('2.1-expires_in-3600', { needs: 'token' }), async ({ k
 });
 
 test(
-  'a token handed out again has less of its life left',
+  'expires_in of a reused token is the time that is left',
   about('2.1-expires_in', { needs: 'token', access: 'disturbs', isSupplement: true }),
   async ({ kit }) => {
     const first = kit.client.firstMint;

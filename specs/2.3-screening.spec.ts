@@ -9,13 +9,13 @@ import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
 import { Untested } from '../engine/errors.ts';
 
 test(
-  'the items of pages of every size',
+  'every item of pages of several sizes has id, tenantId and testTime',
   about(['2.3-id', '2.3-object-stable', '2.3-tenantId', '2.3-testTime'], { access: 'reads' }),
   ({ kit }) => pagesOfEverySize(kit),
 );
 
 test(
-  'the same screenings in several answers',
+  'a screening is the same in every answer',
   about('2.3-id-stable', { access: 'reads' }),
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);

@@ -8,19 +8,19 @@ import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
 import { pagesOfEverySize, walksOfSeveralPages } from '../engine/run/walk/standard-walks.ts';
 
 test(
-  'pages of every size',
+  'pages of several sizes have items and links',
   about(['2.4-items', '2.4-links', '2.4-next-absent', '2.4-utf8'], { access: 'reads' }),
   ({ kit }) => pagesOfEverySize(kit),
 );
 
 test(
-  'walks over several pages',
+  'next leads from page to page until the last',
   about(['2.4-next', '2.4-next-absolute', '2.4-next-no-empty-page', '2.4-full-pages'], { access: 'reads' }),
   ({ kit }) => walksOfSeveralPages(kit),
 );
 
 test(
-  'a page that may be compressed is the same page',
+  'a compressed page holds what the plain one holds',
   about('4.2-repeatable', { access: 'reads', isSupplement: true }),
   async ({ kit }) => {
     const { densestSlice } = await sampleDataOf(kit);

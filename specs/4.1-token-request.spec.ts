@@ -26,7 +26,7 @@ function withQuery(kit: Kit, fields: Partial<RequestOut>): RequestOut {
   return { ...rest, url, offPath: true, ...fields };
 }
 
-/** What other profiles and products put beside the four. */
+/** Parameters that other profiles and products add to the required four. */
 const UNKNOWN = [
   ['audience', 'https://api.example.com'],
   ['resource', 'https://api.example.com'],
@@ -40,30 +40,34 @@ const CHARSETS = [
 ];
 
 test(
-  'a token for every client',
+  '200: a valid token request of every client',
   about(['4.1-success', '4.1-content-type', '4.1-no-store'], { needs: 'token' }),
   ({ kit }) => mintAll(kit),
 );
 
-test('a charset parameter on the content type', about('4.1-success', { needs: 'token' }), async ({ kit }) => {
-  const request = kit.client.tokenRequest(kit.client.validForm('primary'));
-  for (const type of CHARSETS) {
-    const exchange = await kit.send({
-      ...request,
-      headers: { ...request.headers, 'content-type': type },
-    });
-    kit.check(
-      '4.1-success',
-      exchange,
-      (answer) =>
-        answer.status === 200 ? undefined : differs(`200 with Content-Type: ${type}`, sayToken(answer)),
-      'charset',
-    );
-  }
-});
+test(
+  '200: a charset parameter in the Content-Type',
+  about('4.1-success', { needs: 'token' }),
+  async ({ kit }) => {
+    const request = kit.client.tokenRequest(kit.client.validForm('primary'));
+    for (const type of CHARSETS) {
+      const exchange = await kit.send({
+        ...request,
+        headers: { ...request.headers, 'content-type': type },
+      });
+      kit.check(
+        '4.1-success',
+        exchange,
+        (answer) =>
+          answer.status === 200 ? undefined : differs(`200 with Content-Type: ${type}`, sayToken(answer)),
+        'charset',
+      );
+    }
+  },
+);
 
 test(
-  'unknown parameters are ignored, or refused',
+  'unknown parameters are ignored or rejected',
   about('4.1-unknown-parameters', { needs: 'token' }),
   async ({ kit }) => {
     for (const [name, value] of UNKNOWN) {
@@ -79,7 +83,7 @@ test(
 );
 
 test(
-  'GET with the parameters of a token request',
+  'GET with the parameters of a token request issues no token',
   about('4.1-post-only', { needs: 'token' }),
   async ({ kit }) => {
     const exchange = await kit.send(withQuery(kit, { method: 'GET' }));
@@ -89,7 +93,7 @@ test(
 );
 
 test(
-  'POST with the parameters in the query',
+  'POST with the parameters in the query issues no token',
   about('4.1-no-query-credentials', { needs: 'token' }),
   async ({ kit }) => {
     kit.check('4.1-no-query-credentials', await kit.send(withQuery(kit, { body: '' })), refused4xx);

@@ -35,7 +35,7 @@ function queryOf({ request: { url } }: Exchange): PageQuery | undefined {
   return { from: formatInstant(from), to: formatInstant(to), pageSize, fromId };
 }
 
-/** What is wrong with the same next asked again; where the data itself has moved on since, nothing is. */
+/** The mismatch between two answers to the same next; none where the data has changed in between. */
 async function sameAgain(
   kit: Kit,
   first: Exchange,
@@ -70,7 +70,7 @@ async function askAgain(kit: Kit, cause: string, authorization?: Authorization):
 }
 
 test(
-  'the same next, twice at the same time',
+  'the same next, requested twice concurrently, returns the same items',
   about(['4.2-repeatable', '4.2-r5-exactly-once'], { access: 'reads', isSupplement: true }),
   async ({ kit }) => {
     for (const page of await pagesOfNext(kit)) {
@@ -89,7 +89,7 @@ test(
 );
 
 test(
-  'the same next late in the run, and with a new token',
+  'the same next returns the same items late in the run and with a new token',
   about(['4.2-repeatable', '4.2-r5-exactly-once'], { access: 'reads late', isSupplement: true }),
   async ({ kit }) => {
     await askAgain(kit, 'the same next late');

@@ -17,7 +17,7 @@ import { Untested } from '../engine/errors.ts';
 const DEEP_PAGES = 12;
 const DEEPEST_PAGES = 1_000;
 
-test('no pageSize', about('4.2-pageSize-default', { access: 'reads' }), async ({ kit }) => {
+test('the default pageSize is 100', about('4.2-pageSize-default', { access: 'reads' }), async ({ kit }) => {
   const { items, window } = await sampleDataOf(kit);
   const exchange = await kit.page({ from: window.from, to: window.to }, { id: '4.2-pageSize-default' });
   kit.ledger.observe('default-page-items', String(pageOf(exchange).items?.length ?? 'none'));
@@ -28,7 +28,7 @@ test('no pageSize', about('4.2-pageSize-default', { access: 'reads' }), async ({
 });
 
 test(
-  'the smallest and the largest pageSize',
+  'pageSize 1 and 1000 are accepted',
   about('4.2-pageSize-bounds', { access: 'reads' }),
   async ({ kit }) => {
     const { window } = await sampleDataOf(kit);
@@ -39,7 +39,7 @@ test(
 );
 
 test(
-  'walks across ties',
+  'ties are returned once and in order across page boundaries',
   about(['4.2-r4-order', '4.2-r5-exactly-once'], { access: 'reads' }),
   async ({ kit }) => {
     await walksAcrossTies(kit);
@@ -47,7 +47,7 @@ test(
 );
 
 test(
-  'next on walks over several pages',
+  'next carries to, pageSize, testTime and id of the last item',
   about(
     [
       '4.2-r6-next-to',
@@ -62,10 +62,14 @@ test(
   ({ kit }) => walksOfSeveralPages(kit),
 );
 
-test('the final pages', about('4.2-r7-link-absent', { access: 'reads' }), ({ kit }) => pagesOfEverySize(kit));
+test(
+  'the last page has neither next nor Link rel="next"',
+  about('4.2-r7-link-absent', { access: 'reads' }),
+  ({ kit }) => pagesOfEverySize(kit),
+);
 
 test(
-  'a walk as deep as the data or the budget',
+  'a traversal as deep as the data or the budget returns each item once',
   about(['4.2-window', '4.2-r5-exactly-once'], { access: 'reads', isSupplement: true }),
   async ({ kit }) => {
     const { beyond } = await sampleDataOf(kit);
@@ -76,22 +80,26 @@ test(
   },
 );
 
-test('the same request twice', about('4.2-repeatable', { access: 'reads' }), async ({ kit }) => {
-  const sample = await sampleDataOf(kit);
-  await walksOf(kit);
-  const slice = windowOf(sample.densestSlice);
-  const queries: PageQuery[] = [
-    { ...slice, pageSize: sample.densestSlice.length },
-    { ...slice, pageSize: 5 },
-    { from: sample.window.from, to: sample.window.to },
-    { ...sample.window, pageSize: MAX_PAGE_SIZE },
-  ];
-  for (const query of queries) {
-    await kit.checkAll(
-      '4.2-repeatable',
-      'probe',
-      async () => prefixMismatch(await kit.page(query), await kit.page(query), kit.knowledge.oracleOf),
-      { needsAgain: true },
-    );
-  }
-});
+test(
+  'the same request twice begins with the same items',
+  about('4.2-repeatable', { access: 'reads' }),
+  async ({ kit }) => {
+    const sample = await sampleDataOf(kit);
+    await walksOf(kit);
+    const slice = windowOf(sample.densestSlice);
+    const queries: PageQuery[] = [
+      { ...slice, pageSize: sample.densestSlice.length },
+      { ...slice, pageSize: 5 },
+      { from: sample.window.from, to: sample.window.to },
+      { ...sample.window, pageSize: MAX_PAGE_SIZE },
+    ];
+    for (const query of queries) {
+      await kit.checkAll(
+        '4.2-repeatable',
+        'probe',
+        async () => prefixMismatch(await kit.page(query), await kit.page(query), kit.knowledge.oracleOf),
+        { needsAgain: true },
+      );
+    }
+  },
+);

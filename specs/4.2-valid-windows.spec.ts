@@ -13,8 +13,8 @@ import {
   shift,
   type Instant,
 } from '../engine/data/instant.ts';
-import { withWindow } from '../engine/run/combinations/circumstances.ts';
-import { refusal, refusals, checksOf, type Rule } from '../engine/run/rules/everywhere.ts';
+import { withWindow } from '../engine/run/combinations/factors.ts';
+import { refusal, refusals, checksOf, type Rule } from '../engine/run/rules/in-combinations.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/run/concurrent.ts';
 import { checkRefusals, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
@@ -153,13 +153,13 @@ function ofTwoDigits(first: Instant, last: Instant): (readonly [string, string])
 }
 
 test(
-  'windows far wider than the data',
+  '200: windows far wider than the data',
   about(['4.2-success', '4.2-window', '4.2-r6-next-to'], { access: 'reads', isSupplement: true }),
   ({ kit }) => wideWindows(kit),
 );
 
 test(
-  'windows far from the data',
+  '200: windows far from the data are empty',
   about(['4.2-success', '4.2-window'], { access: 'reads', isSupplement: true }),
   ({ kit }) => farWindows(kit),
 );
@@ -171,7 +171,7 @@ for (const check of checksOf(ZERO_WIDTH))
   test(check.title, about(check.ids, check), ({ kit }) => check.run(kit));
 
 test(
-  'an instant and itself, in two offsets',
+  'zero width: one instant in two offsets gives no items',
   about('4.2-r1-zero-width', { access: 'reads' }),
   async ({ kit }) => {
     const [item] = variedItems(await sampleDataOf(kit), 1);
@@ -189,7 +189,7 @@ for (const check of checksOf(INVERTED))
   test(check.title, about(check.ids, check), ({ kit }) => check.run(kit));
 
 test(
-  'to earlier than from as an instant, not as text, and the other way about',
+  'invalid_time_range: to earlier than from as an instant though not as text, and the reverse is valid',
   about('4.2-r2-inverted', { needs: 'page', access: 'reads' }),
   ({ kit }) =>
     checkRefusals(

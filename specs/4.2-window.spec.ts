@@ -150,88 +150,114 @@ async function sameDigits(kit: Kit): Promise<void> {
 }
 
 test(
-  'valid requests',
+  '200: valid requests',
   about(['4.2-success', '4.2-content-type'], { needs: 'page', access: 'reads' }),
   async ({ kit }) => {
     await kit.page({ from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' });
   },
 );
 
-test('windows that begin at an item', about('4.2-from-inclusive', { access: 'reads' }), async ({ kit }) => {
-  const sample = await sampleDataOf(kit);
-  for (const item of variedItems(sample, 8)) {
-    for (const from of new Set([item.testTime, formatInstant(item.at)])) {
-      const exchange = await kit.page({ from, to: later(item.at), ...wide });
-      kit.check('4.2-from-inclusive', exchange, holds(item));
-      kit.ledger.count('itemsAtFrom');
+test(
+  'from is inclusive: a window that begins at an item returns it',
+  about('4.2-from-inclusive', { access: 'reads' }),
+  async ({ kit }) => {
+    const sample = await sampleDataOf(kit);
+    for (const item of variedItems(sample, 8)) {
+      for (const from of new Set([item.testTime, formatInstant(item.at)])) {
+        const exchange = await kit.page({ from, to: later(item.at), ...wide });
+        kit.check('4.2-from-inclusive', exchange, holds(item));
+        kit.ledger.count('itemsAtFrom');
+      }
     }
-  }
-});
+  },
+);
 
-test('windows that end at an item', about('4.2-to-exclusive', { access: 'reads' }), async ({ kit }) => {
-  const sample = await sampleDataOf(kit);
-  for (const item of variedItems(sample, 8)) {
-    const before = earlier(sample, item);
-    const from = before ? formatInstant(before.at) : sooner(item.at);
-    for (const to of new Set([item.testTime, formatInstant(item.at)])) {
-      const exchange = await kit.page({ from, to, ...wide });
-      kit.check('4.2-to-exclusive', exchange, endsBefore(item.at));
-      kit.ledger.count('itemsAtTo');
+test(
+  'to is exclusive: a window that ends at an item does not return it',
+  about('4.2-to-exclusive', { access: 'reads' }),
+  async ({ kit }) => {
+    const sample = await sampleDataOf(kit);
+    for (const item of variedItems(sample, 8)) {
+      const before = earlier(sample, item);
+      const from = before ? formatInstant(before.at) : sooner(item.at);
+      for (const to of new Set([item.testTime, formatInstant(item.at)])) {
+        const exchange = await kit.page({ from, to, ...wide });
+        kit.check('4.2-to-exclusive', exchange, endsBefore(item.at));
+        kit.ledger.count('itemsAtTo');
+      }
     }
-  }
-  // On the pages after the first as well.
-  const last = sample.densestSlice.at(-1)!;
-  const [from, to] = [formatInstant(sample.densestSlice[0]!.at), formatInstant(last.at)];
-  const { exchanges } = await walk(kit, { from, to, pageSize: 9 }, { maxPages: 10 });
-  for (const exchange of exchanges) kit.check('4.2-to-exclusive', exchange, endsBefore(last.at));
-});
-
-test('windows cut out of the sample', about('4.2-window', { access: 'reads' }), async ({ kit }) => {
-  const { items } = await sampleDataOf(kit);
-  const cuts = [0, 0.1, 0.37, 0.5, 0.81, 1].map((share) => Math.floor(share * (items.length - 1)));
-  const windows = cuts.flatMap((end, i) => cuts.slice(0, i).map((start) => items.slice(start, end + 1)));
-  await mapConcurrently(
-    windows.filter((window) => window.length > 0),
-    async (window) => {
-      await kit.page({ ...windowOf(window), ...wide });
-    },
-  );
-  if (items.length === 1) await kit.page({ ...windowOf(items), ...wide });
-});
-
-test('the same instants in every offset', about('4.2-offsets', { access: 'reads' }), ({ kit }) =>
-  offsets(kit),
+    // On the pages after the first as well.
+    const last = sample.densestSlice.at(-1)!;
+    const [from, to] = [formatInstant(sample.densestSlice[0]!.at), formatInstant(last.at)];
+    const { exchanges } = await walk(kit, { from, to, pageSize: 9 }, { maxPages: 10 });
+    for (const exchange of exchanges) kit.check('4.2-to-exclusive', exchange, endsBefore(last.at));
+  },
 );
 
-test('the same digits in other offsets', about('4.2-offsets', { access: 'reads' }), ({ kit }) =>
-  sameDigits(kit),
+test(
+  'a smaller window returns exactly its part of the sample',
+  about('4.2-window', { access: 'reads' }),
+  async ({ kit }) => {
+    const { items } = await sampleDataOf(kit);
+    const cuts = [0, 0.1, 0.37, 0.5, 0.81, 1].map((share) => Math.floor(share * (items.length - 1)));
+    const windows = cuts.flatMap((end, i) => cuts.slice(0, i).map((start) => items.slice(start, end + 1)));
+    await mapConcurrently(
+      windows.filter((window) => window.length > 0),
+      async (window) => {
+        await kit.page({ ...windowOf(window), ...wide });
+      },
+    );
+    if (items.length === 1) await kit.page({ ...windowOf(items), ...wide });
+  },
 );
 
-test('a microsecond beside an item', about('4.2-fractions', { access: 'reads' }), async ({ kit }) => {
-  const sample = await sampleDataOf(kit);
-  await mapConcurrently(variedItems(sample, 6), (item) => fractions(kit, '4.2-fractions', item, MICRO));
-});
-
-test('fractions of one to twelve digits', about('4.2-fractions', { access: 'reads' }), ({ kit }) =>
-  anyDigits(kit),
+test(
+  'every offset of the same instants selects the same items',
+  about('4.2-offsets', { access: 'reads' }),
+  ({ kit }) => offsets(kit),
 );
 
-test('a nanosecond beside an item', about('4.2-fractions-finer', { access: 'reads' }), async ({ kit }) => {
-  const sample = await sampleDataOf(kit);
-  const coarse = variedItems(sample, 6).filter((item) => item.at.fraction.length <= MICRO);
-  if (coarse.length === 0)
-    throw new Untested('all screenings are finer than a microsecond, so order and window show it');
-  const id = '4.2-fractions-finer';
-  for (const item of coarse.slice(0, 2)) {
-    await fractions(kit, id, item, NANO);
-    // Rounded up to the item's own microsecond, a cursor with a large id leaves it out.
-    const between = formatInstant(shift(item.at, -500n, NANO), { digits: NANO });
-    const query = { from: between, to: later(item.at), fromId: LARGEST_ID, ...wide };
-    kit.check(id, await kit.page(query, { id }), holds(item), 'a cursor between two microseconds');
-  }
-});
+test(
+  'the same digits with another offset select other items',
+  about('4.2-offsets', { access: 'reads' }),
+  ({ kit }) => sameDigits(kit),
+);
 
-test('lower-case t and z', about('4.2-lowercase', { access: 'reads' }), async ({ kit }) => {
+test(
+  'from one microsecond after an item does not select it',
+  about('4.2-fractions', { access: 'reads' }),
+  async ({ kit }) => {
+    const sample = await sampleDataOf(kit);
+    await mapConcurrently(variedItems(sample, 6), (item) => fractions(kit, '4.2-fractions', item, MICRO));
+  },
+);
+
+test(
+  'fractions of one to twelve digits are accepted',
+  about('4.2-fractions', { access: 'reads' }),
+  ({ kit }) => anyDigits(kit),
+);
+
+test(
+  'from one nanosecond after an item does not select it',
+  about('4.2-fractions-finer', { access: 'reads' }),
+  async ({ kit }) => {
+    const sample = await sampleDataOf(kit);
+    const coarse = variedItems(sample, 6).filter((item) => item.at.fraction.length <= MICRO);
+    if (coarse.length === 0)
+      throw new Untested('all screenings are finer than a microsecond, so order and window show it');
+    const id = '4.2-fractions-finer';
+    for (const item of coarse.slice(0, 2)) {
+      await fractions(kit, id, item, NANO);
+      // Rounded up to the item's own microsecond, a cursor with a large id leaves it out.
+      const between = formatInstant(shift(item.at, -500n, NANO), { digits: NANO });
+      const query = { from: between, to: later(item.at), fromId: LARGEST_ID, ...wide };
+      kit.check(id, await kit.page(query, { id }), holds(item), 'a cursor between two microseconds');
+    }
+  },
+);
+
+test('lower-case t and z are accepted', about('4.2-lowercase', { access: 'reads' }), async ({ kit }) => {
   const { densestSlice } = await sampleDataOf(kit);
   const { from, to } = windowOf(densestSlice);
   const exchange = await kit.ask(
@@ -242,17 +268,21 @@ test('lower-case t and z', about('4.2-lowercase', { access: 'reads' }), async ({
   kit.check('4.2-lowercase', exchange, holds(densestSlice[0]!));
 });
 
-test('pages that begin inside a tie', about('4.2-from_id', { access: 'reads' }), async ({ kit }) => {
-  const sample = await sampleDataOf(kit);
-  const ties = [...sample.ties].sort((a, b) => Math.abs(a.length - 4) - Math.abs(b.length - 4)).slice(0, 3);
-  if (ties.length === 0)
-    throw new Untested('no two screenings share a testTime; load some that do for clients.primary');
-  const starts = ties.flatMap((tie) => startsAt(tie));
-  const single = sample.items.find((item) => !sample.ties.some((tie) => tie.includes(item)));
-  if (single) starts.push([single, single.id], [single, single.id + 1n], [single, single.id - 1n]);
-  starts.push(...idsThatWrap(ties[0]![0]!));
-  await mapConcurrently(starts, ([item, fromId]) => beginAfter(kit, sample, item, fromId));
-});
+test(
+  'from_id inside a tie begins after that id',
+  about('4.2-from_id', { access: 'reads' }),
+  async ({ kit }) => {
+    const sample = await sampleDataOf(kit);
+    const ties = [...sample.ties].sort((a, b) => Math.abs(a.length - 4) - Math.abs(b.length - 4)).slice(0, 3);
+    if (ties.length === 0)
+      throw new Untested('no two screenings share a testTime; load some that do for clients.primary');
+    const starts = ties.flatMap((tie) => startsAt(tie));
+    const single = sample.items.find((item) => !sample.ties.some((tie) => tie.includes(item)));
+    if (single) starts.push([single, single.id], [single, single.id + 1n], [single, single.id - 1n]);
+    starts.push(...idsThatWrap(ties[0]![0]!));
+    await mapConcurrently(starts, ([item, fromId]) => beginAfter(kit, sample, item, fromId));
+  },
+);
 
 /** Every cursor within a tie, and ids that need not exist. */
 function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {

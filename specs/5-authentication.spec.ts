@@ -16,7 +16,7 @@ import { encoded, NOBODY, rawQuery, readable, NO_WIDTH } from '../engine/run/rul
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { bearerHeader, forgedBearer, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 
-/** Where a token is not looked for: whoever asks names it in the Authorization header (rule 1). */
+/** Places other than the Authorization header, where no token may be accepted (rule 1). */
 const ELSEWHERE = ['x-access-token', 'cookie'] as const;
 
 /** A token elsewhere than in the Authorization header is as if there were none. */
@@ -81,7 +81,7 @@ async function forNothing(kit: Kit): Promise<void> {
 }
 
 test(
-  'no Authorization header',
+  'unauthenticated: no Authorization header',
   about(['5-missing', '7.2-unauthenticated', '5-challenge'], { needs: 'page', access: 'reads' }),
   async ({ kit }) => {
     // Asked with a token first, so that an answer kept before the token is looked at would show.
@@ -93,59 +93,71 @@ test(
 );
 
 test(
-  'a token elsewhere than in the Authorization header',
+  'unauthenticated: a token in another header, a cookie or the body',
   about('5-missing', { needs: 'page', access: 'reads' }),
   ({ kit }) => elsewhere(kit),
 );
 
 test(
-  'who may not ask, for a window of no width',
+  'unauthenticated: invalid credentials for a zero-width window',
   about(['5-missing', '5-garbage', '5-tampered', '5-forged'], { needs: 'page', access: 'reads' }),
   ({ kit }) => forNothing(kit),
 );
 
-test('what is no bearer token', about('5-scheme', { needs: 'page', access: 'reads' }), async ({ kit }) => {
-  const { text } = await kit.token();
-  const { clientId, clientSecret } = kit.target.clients.primary;
-  const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
-  const credentials = `$(printf %s ${quote(clientId)}:"$${secretVariable(kit.target, 'primary')}" | base64 | tr -d '\\n')`;
-  const others: [value: string, label: string, shell?: string][] = [
-    [`Basic ${basic}`, 'Basic (client_id and client_secret)', `Basic ${credentials}`],
-    [`Basic ${text}`, 'Basic $TOKEN'],
-    [`Token ${text}`, 'Token $TOKEN'],
-    [`Digest ${text}`, 'Digest $TOKEN (as many letters as Bearer)', 'Digest $TOKEN'],
-    [`BearerToken ${text}`, 'BearerToken $TOKEN'],
-    [`XBearer ${text}`, 'XBearer $TOKEN'],
-    [`Bearer${text}`, 'Bearer and $TOKEN without a space', 'Bearer$TOKEN'],
-    [text, '$TOKEN (without a scheme)', '$TOKEN'],
-    ['Bearer', 'Bearer (without a token)', 'Bearer'],
-    ['Bearer ', 'Bearer (with a space and no token)', 'Bearer '],
-  ];
-  for (const other of others) await unauthenticated(kit, '5-scheme', bearerHeader(...other));
-  // RFC 6750, 3.1 calls it a malformed request.
-  const more = bearerHeader(`Bearer ${text} more`, 'Bearer $TOKEN (and more text)', 'Bearer $TOKEN more');
-  await unauthenticated(kit, '5-scheme', more, '', [400, 'invalid_request']);
-});
-
-test('strings that are no token', about('5-garbage', { needs: 'page', access: 'reads' }), async ({ kit }) => {
-  for (const text of ['garbage', 'a.b.c', '..', 'null', encodePart({ tenant_id: await kit.tenantOf() })]) {
-    await unauthenticated(kit, '5-garbage', bearerHeader(`Bearer ${text}`, `Bearer ${text}`));
-  }
-});
-
-test('a token in the query', about('5-query-token', { needs: 'page', access: 'reads' }), async ({ kit }) => {
-  const { text } = await kit.token();
-  for (const name of ['access_token', 'token']) {
-    // An unknown parameter may be refused as such, before the header is looked at.
-    await unauthenticated(kit, '5-query-token', { kind: 'none' }, `&${name}=${text}`, [
-      400,
-      'invalid_request',
-    ]);
-  }
-});
+test(
+  'unauthenticated: another scheme, a bare token, an empty bearer',
+  about('5-scheme', { needs: 'page', access: 'reads' }),
+  async ({ kit }) => {
+    const { text } = await kit.token();
+    const { clientId, clientSecret } = kit.target.clients.primary;
+    const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
+    const credentials = `$(printf %s ${quote(clientId)}:"$${secretVariable(kit.target, 'primary')}" | base64 | tr -d '\\n')`;
+    const others: [value: string, label: string, shell?: string][] = [
+      [`Basic ${basic}`, 'Basic (client_id and client_secret)', `Basic ${credentials}`],
+      [`Basic ${text}`, 'Basic $TOKEN'],
+      [`Token ${text}`, 'Token $TOKEN'],
+      [`Digest ${text}`, 'Digest $TOKEN (as many letters as Bearer)', 'Digest $TOKEN'],
+      [`BearerToken ${text}`, 'BearerToken $TOKEN'],
+      [`XBearer ${text}`, 'XBearer $TOKEN'],
+      [`Bearer${text}`, 'Bearer and $TOKEN without a space', 'Bearer$TOKEN'],
+      [text, '$TOKEN (without a scheme)', '$TOKEN'],
+      ['Bearer', 'Bearer (without a token)', 'Bearer'],
+      ['Bearer ', 'Bearer (with a space and no token)', 'Bearer '],
+    ];
+    for (const other of others) await unauthenticated(kit, '5-scheme', bearerHeader(...other));
+    // RFC 6750, 3.1 calls it a malformed request.
+    const more = bearerHeader(`Bearer ${text} more`, 'Bearer $TOKEN (and more text)', 'Bearer $TOKEN more');
+    await unauthenticated(kit, '5-scheme', more, '', [400, 'invalid_request']);
+  },
+);
 
 test(
-  'bearer in another case',
+  'unauthenticated: a bearer that is not a token',
+  about('5-garbage', { needs: 'page', access: 'reads' }),
+  async ({ kit }) => {
+    for (const text of ['garbage', 'a.b.c', '..', 'null', encodePart({ tenant_id: await kit.tenantOf() })]) {
+      await unauthenticated(kit, '5-garbage', bearerHeader(`Bearer ${text}`, `Bearer ${text}`));
+    }
+  },
+);
+
+test(
+  'unauthenticated: a token in the query string',
+  about('5-query-token', { needs: 'page', access: 'reads' }),
+  async ({ kit }) => {
+    const { text } = await kit.token();
+    for (const name of ['access_token', 'token']) {
+      // An unknown parameter may be refused as such, before the header is looked at.
+      await unauthenticated(kit, '5-query-token', { kind: 'none' }, `&${name}=${text}`, [
+        400,
+        'invalid_request',
+      ]);
+    }
+  },
+);
+
+test(
+  '200: the scheme in another case',
   about('5-scheme-case', { needs: 'page', access: 'reads' }),
   async ({ kit }) => {
     // A token that serves: who ends earlier tokens with a later one is told so by 5-valid-token.
@@ -164,19 +176,17 @@ test(
 );
 
 test(
-  'the responses to every client',
+  'no token response has a refresh_token',
   about(['5-no-refresh-token', '5-no-echo'], { needs: 'token', access: 'reads' }),
   ({ kit }) => mintAll(kit),
 );
 
 test(
-  'refusals of requests that hold a secret',
+  'no error repeats the secret or the token of its request',
   about('5-no-echo', { needs: 'page', access: 'reads' }),
   ({ kit }) => refusals(kit),
 );
 
-test(
-  'whether pages of every size may be shared',
-  about('5-not-shared-cache', { access: 'reads' }),
-  ({ kit }) => pagesOfEverySize(kit),
+test('no page invites shared caches', about('5-not-shared-cache', { access: 'reads' }), ({ kit }) =>
+  pagesOfEverySize(kit),
 );

@@ -71,7 +71,7 @@ async function doors(kit: Kit): Promise<void> {
   }
 }
 
-/** What a gateway adds for requests that it has authenticated, or that come from within. */
+/** Headers that a gateway adds to requests that it has authenticated, or that come from within. */
 const OF_GATEWAYS = (tenantId: string): Record<string, string> => ({
   'x-forwarded-for': '127.0.0.1',
   'x-real-ip': '127.0.0.1',

@@ -80,7 +80,7 @@ function keyOf(jwk: unknown): KeyObject[] {
 }
 
 test(
-  'tokens signed with a fresh key',
+  'unauthenticated: tokens signed with a fresh key that their header names',
   about('5-forged', { needs: 'page', access: 'reads late' }),
   async ({ kit }) => {
     const token = await jwtOf(kit);
@@ -91,13 +91,13 @@ test(
 );
 
 test(
-  'tokens signed with what is no secret',
+  'unauthenticated: tokens signed with an empty or guessable secret',
   about('5-forged', { needs: 'page', access: 'reads late' }),
   async ({ kit }) => refuse(kit, symmetricForgeries(await jwtOf(kit), kit.target.clients.primary)),
 );
 
 test(
-  "tokens signed with the issuer's public key as a secret",
+  "unauthenticated: tokens signed with the issuer's public key as an HMAC secret",
   about('5-forged', { needs: 'page', access: 'reads late' }),
   async ({ kit }) => {
     const token = await jwtOf(kit);

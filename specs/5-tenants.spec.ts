@@ -16,7 +16,7 @@ import { Untested } from '../engine/errors.ts';
 const FIRST_PAGE = rawQuery(encoded(SOME_WINDOW));
 const LATER_PAGE = `${FIRST_PAGE}&from_id=1`;
 
-test("another tenant's path", about('5-forbidden', { needs: 'page' }), async ({ kit }) => {
+test("forbidden: another tenant's path", about('5-forbidden', { needs: 'page' }), async ({ kit }) => {
   requireSecondTenant(kit);
   const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
   const ask = (client: 'primary' | 'secondTenant', tenantId: string, query = FIRST_PAGE): Promise<Exchange> =>
@@ -43,7 +43,7 @@ test("another tenant's path", about('5-forbidden', { needs: 'page' }), async ({ 
 });
 
 test(
-  'the path of a tenant that nobody has',
+  'the path of an unknown tenant',
   about(['5-forbidden-unknown', '7.2-forbidden'], { needs: 'page' }),
   async ({ kit }) => {
     const exchange = await kit.send(kit.request(NOBODY, FIRST_PAGE, { kind: 'client', client: 'primary' }));
@@ -58,23 +58,29 @@ test(
   },
 );
 
-test('what is not the UUID of the own tenant', about('5-forbidden-unknown', { needs: 'page' }), ({ kit }) =>
-  notOwn(kit),
+test(
+  'forbidden: a path that is nearly the own tenantId',
+  about('5-forbidden-unknown', { needs: 'page' }),
+  ({ kit }) => notOwn(kit),
 );
 
-test('tokens of both tenants in turn', about('5-one-tenant', { needs: 'token' }), async ({ kit }) => {
-  requireSecondTenant(kit);
-  // Credentials that earn no token at all are told as such.
-  await kit.token('secondTenant');
-  await kit.tenantOf('secondTenant');
-  const first = await kit.client.mint('primary');
-  await ownTenant(kit, 'primary', first);
-  for (const client of ['secondTenant', 'primary', 'secondTenant'] as const)
-    await ownTenant(kit, client, await kit.client.mint(client), first);
-});
+test(
+  'each client receives tokens of its own tenant, in turn',
+  about('5-one-tenant', { needs: 'token' }),
+  async ({ kit }) => {
+    requireSecondTenant(kit);
+    // Credentials that earn no token at all are told as such.
+    await kit.token('secondTenant');
+    await kit.tenantOf('secondTenant');
+    const first = await kit.client.mint('primary');
+    await ownTenant(kit, 'primary', first);
+    for (const client of ['secondTenant', 'primary', 'secondTenant'] as const)
+      await ownTenant(kit, client, await kit.client.mint(client), first);
+  },
+);
 
 test(
-  'tokens of both tenants at the same time',
+  'each client receives tokens of its own tenant, concurrently',
   about('5-one-tenant', { needs: 'token', isSupplement: true }),
   async ({ kit }) => {
     requireSecondTenant(kit);
@@ -90,7 +96,7 @@ test(
 );
 
 test(
-  'parameters that would choose the tenant',
+  'no parameter of a token request chooses the tenant',
   about(['5-one-tenant', '4.1-unknown-parameters'], { needs: 'token', isSupplement: true }),
   ({ kit }) => otherTenantAsked(kit),
 );
@@ -107,7 +113,7 @@ async function ownTenant(
 ): Promise<void> {
   const tenantOf = (minted: Exchange): string => readToken(minted)?.tenantId?.toLowerCase() ?? 'none';
   const tenantId = tenantOf(exchange);
-  // What is no UUID is reported under 2.2-tenant_id.
+  // A value that is not a UUID is reported under 2.2-tenant_id.
   if (!isUuid(tenantId)) throw new Untested('the tokens name no tenant_id that is a UUID');
   const expected = kit.target.clients[client]?.tenantId?.toLowerCase();
   const isOther = client === 'secondTenant' && primary !== undefined && tenantId === tenantOf(primary);
@@ -143,7 +149,7 @@ async function otherTenantAsked(kit: Kit): Promise<void> {
   }
 }
 
-/** Names for whoever asks, and texts that are nearly the own UUID; each as it stands in the path. */
+/** Aliases of the caller, and texts that are nearly the own UUID, each as it stands in the path. */
 function nearlyOwn(own: string): string[] {
   const other = (digit: string): string => (digit === '0' ? '1' : '0');
   const groups = own.split('-');

@@ -146,25 +146,35 @@ async function firstToken(kit: Kit): Promise<void> {
 const askWith = async (kit: Kit, token: Token, label: string): Promise<Exchange> =>
   kit.send(kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), tokenHeader(token, label)));
 
-test('a token before and after a later one', about('5-valid-token', { needs: 'page' }), ({ kit }) =>
-  acrossMints(kit),
-);
-
-test('the token of pages of every size', about('5-valid-token', { isSupplement: true }), ({ kit }) =>
-  pagesOfEverySize(kit),
+test(
+  'a token is accepted after a later one was issued',
+  about('5-valid-token', { needs: 'page' }),
+  ({ kit }) => acrossMints(kit),
 );
 
 test(
-  'the first token of the run at its end',
+  'a token is accepted for pages of every size',
+  about('5-valid-token', { isSupplement: true }),
+  ({ kit }) => pagesOfEverySize(kit),
+);
+
+test(
+  'the first token of the run is accepted at its end',
   about('5-valid-token', { needs: 'page', access: 'disturbs' }),
   ({ kit }) => firstToken(kit),
 );
 
-test('altered tokens', about('5-tampered', { needs: 'page', access: 'reads late' }), ({ kit }) =>
-  altered(kit),
+test(
+  'unauthenticated: altered tokens',
+  about('5-tampered', { needs: 'page', access: 'reads late' }),
+  ({ kit }) => altered(kit),
 );
 
-test('an expired token', about('5-expired', { needs: 'page', access: 'disturbs' }), async ({ kit }) => {
-  if (kit.options.waitForExpiry) await waitForExpiry(kit);
-  await unauthenticated(kit, '5-expired', await expiredBearer(kit));
-});
+test(
+  'unauthenticated: an expired token',
+  about('5-expired', { needs: 'page', access: 'disturbs' }),
+  async ({ kit }) => {
+    if (kit.options.waitForExpiry) await waitForExpiry(kit);
+    await unauthenticated(kit, '5-expired', await expiredBearer(kit));
+  },
+);

@@ -32,7 +32,7 @@ const WALK_PAGES = 100;
 
 interface Captured {
   readonly line: number;
-  /** What the publisher calls this kind of event. */
+  /** The publisher's name of this kind of event. */
   readonly type: string;
   readonly envelope: Json | undefined;
   readonly data: Json | undefined;
@@ -101,7 +101,7 @@ function nameTaken(kit: Kit, { envelope, data, line }: Captured, named: Map<stri
   named.set(key, before ?? content);
 }
 
-/** What of 2.3 the data of an event breaks. */
+/** The rules of 2.3 that the data of an event breaks. */
 function unlikeScreening(data: Json | undefined, tenantId: string): Mismatch | undefined {
   const [id, tenant, testTime] = ['id', 'tenantId', 'testTime'].map((name) => member(data, name));
   if (integerOf(id) === undefined) return differs('data.id: a JSON integer', `id: ${excerpt(id)}`);
@@ -116,7 +116,7 @@ function unlikeScreening(data: Json | undefined, tenantId: string): Mismatch | u
 }
 
 test(
-  'envelopes of the captured events',
+  'every captured event is a CloudEvents 1.0 envelope',
   about('6-envelope', { needs: 'token', access: 'reads' }),
   async ({ kit }) => {
     const named = new Map<string, string>();
@@ -163,7 +163,7 @@ function newestOf(events: readonly Captured[]): ReadonlySet<Captured> {
 }
 
 test(
-  'the same screening on both transports',
+  'an event and REST show the same screening',
   about('6-same-object', { access: 'reads' }),
   async ({ kit }) => {
     const { events, rest } = await ofScreenings(kit);
@@ -204,7 +204,7 @@ function roundedId({ at, screeningId }: Captured, { byId }: Rest): Mismatch | un
 }
 
 test(
-  'events and screenings of the window, one for one',
+  'every screening of the window has an event, and every event a screening',
   about('6-complete', { access: 'reads' }),
   async ({ kit }) => {
     const { window } = kit.target;
@@ -228,7 +228,7 @@ test(
     for (const event of events) {
       const { line, at, screeningId } = event;
       const within = at && span && compareInstants(at, span.from) >= 0 && compareInstants(at, span.to) < 0;
-      // What REST loses on the way is reported under section 4.2.
+      // An item that REST loses is reported under section 4.2.
       const lost = screeningId !== undefined && known.authoritative && known.get(screeningId) !== undefined;
       if (!within || lost || (!window && roundedId(event, rest))) continue;
       kit.ledger.check('6-complete');

@@ -107,7 +107,7 @@ async function refuseGuesses(kit: Kit, id: RequirementId, guesses: readonly Gues
       challenge(kit, await hold(kit, id, form, refusedGuess(value), `a wrong ${name}`));
       await kit.client.mint(owner);
     } catch (error) {
-      // What was refused before it says enough.
+      // Earlier rejections are sufficient evidence.
       if (!(error instanceof TargetLocked) || done === 0) throw error;
       kit.ledger.observe('lockout', `after ${kit.client.wrongSecrets} wrong secrets`);
       return;
@@ -131,7 +131,7 @@ async function provisioned(
   await hold(kit, id, kit.client.validForm(name), judge, name);
 }
 
-/** What of the target file would give the same answer. */
+/** The member of the target file that would explain the same answer. */
 function suppliedWrongly(
   name: 'unauthorized' | 'invalidGrant',
   { status, json }: Exchange,

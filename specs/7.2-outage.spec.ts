@@ -21,7 +21,7 @@ const PAUSE_MS = 500;
 /** Requests without an answer after which no more are sent: the first may hang on a connection that the fault cut. */
 const MOST_UNREAD = 2;
 
-/** A mismatch stands at once; what is `not yet` right has until the lag is over. */
+/** A mismatch counts immediately; an answer that is `not yet` right may change until the lag is over. */
 type Verdict = 'right' | 'as before' | 'not yet' | Mismatch;
 
 /** One request that is sent while the fault is on and after it. */
@@ -56,21 +56,21 @@ async function failingServer(kit: Kit): Promise<void> {
       throw new SupplyUnusable(`fault.stop: ${error.message}`);
     });
   }
-  const untilMs = kit.clock.now() + kit.patienceMs(LAG_MS);
+  const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
   for (const { after, afterExpected, ...question } of questions)
     await settled(kit, question, afterExpected, after, untilMs);
   if (unanswered) throw unanswered;
 }
 
 async function whileFailing(kit: Kit, questions: readonly Question[]): Promise<void> {
-  const untilMs = kit.clock.now() + kit.patienceMs(LAG_MS);
+  const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
   for (const [index, { during, duringExpected, ...question }] of questions.entries()) {
     const verdict = await settled(kit, question, duringExpected, during, untilMs);
     if (verdict === 'as before')
       throw new SupplyUnusable(
-        `fault.start: the server still answers as before after ${kit.patienceMs(LAG_MS) / 1000} s: it does not fail`,
+        `fault.start: the server still answers as before after ${kit.pollingMs(LAG_MS) / 1000} s: it does not fail`,
       );
-    // What a server that does not fail as it must answers to the rest is the same failure.
+    // The other answers of a server that fails in the wrong way belong to the same failure.
     if (index === 0 && verdict !== 'right') return;
   }
 }
@@ -85,7 +85,7 @@ async function settled(
 ): Promise<Verdict> {
   for (let unread = 0; ;) {
     const isLast = kit.clock.now() > untilMs;
-    const timeoutMs = Math.max(kit.options.timeoutMs, kit.patienceMs(LONGEST_ANSWER_MS));
+    const timeoutMs = Math.max(kit.options.timeoutMs, kit.pollingMs(LONGEST_ANSWER_MS));
     const exchange = await kit.client.send({ ...request(), provoked: true, timeoutMs });
     // The last request may be the first of its question: what is still under way then says nothing.
     if (isUnread(exchange) && (++unread === MOST_UNREAD || isLast))
@@ -110,7 +110,7 @@ async function settled(
 /** A page, the next of it and the next of that, a token, and a page without a token: all are right before the fault. */
 async function questionsOf(kit: Kit): Promise<Question[]> {
   const id = '7.2-server-error';
-  const seconds = kit.patienceMs(LAG_MS) / 1000;
+  const seconds = kit.pollingMs(LAG_MS) / 1000;
   const fails = '5xx with internal_error or service_unavailable while the fault is on';
   const heals = (what: string): string => `${what} within ${seconds} s of the end of the fault`;
   const isFailure = (exchange: Exchange): boolean =>
@@ -213,10 +213,14 @@ function endsTraversal(name: string, exchange: Exchange, before: Exchange): Mism
 const OUTAGE = { needs: 'page', access: 'provokes' } as const;
 const once = ({ kit }: { kit: Kit }): Promise<void> => kit.once('outage', () => failingServer(kit));
 
-test('a server that fails and heals', about('7.2-server-error', OUTAGE), once);
+test(
+  'internal_error, service_unavailable: a failing server answers 5xx, and serves after the failure',
+  about('7.2-server-error', OUTAGE),
+  once,
+);
 
 test(
-  'credentials, and requests without a token, while the server fails and after it',
+  'a failing server still rejects wrong credentials and requests without a token',
   about(['4.1-success', '5-missing'], { ...OUTAGE, isSupplement: true }),
   once,
 );

@@ -127,13 +127,13 @@ async function honestWait(kit: Kit): Promise<void> {
 }
 
 test(
-  'requests past the limit',
+  'rate_limited: requests beyond the limit',
   about(['7.2-rate_limited', '7.2-retry-after'], { needs: 'page', access: 'provokes' }),
   ({ kit }) => rateLimit(kit),
 );
 
 test(
-  'a wait as long as Retry-After says',
+  'a request is served after the wait that Retry-After names',
   about('7.2-retry-after-honest', { needs: 'page', access: 'provokes' }),
   ({ kit }) => honestWait(kit),
 );

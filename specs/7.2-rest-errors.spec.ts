@@ -15,21 +15,16 @@ import {
   checksOf,
   type Rule,
   type Way,
-} from '../engine/run/rules/everywhere.ts';
+} from '../engine/run/rules/in-combinations.ts';
 import { askRaw, encoded, isClientError, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { Untested } from '../engine/errors.ts';
 import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
 import { pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
-import {
-  narrowOf,
-  type Ground,
-  withParameter,
-  withWindow,
-} from '../engine/run/combinations/circumstances.ts';
+import { narrowOf, type Baseline, withParameter, withWindow } from '../engine/run/combinations/factors.ts';
 import type { Kit } from '../engine/run/kit.ts';
 
-/** Asked in every circumstance. */
+/** Asked in every combination. */
 const TELLING_TIMES = [
   '2026-03-01T00:00:00', // no offset
   'now',
@@ -96,7 +91,7 @@ const malformedTime =
   (name: 'from' | 'to', value: string, ...codes: readonly string[]) =>
   (kit: Kit): Way => {
     const way = refusal({ [name]: value }, ...codes)(kit);
-    return { ...way, alter: (request, ground) => way.alter(withRoom(request, name), ground) };
+    return { ...way, alter: (request, baseline) => way.alter(withRoom(request, name), baseline) };
   };
 
 const EDGES = ['from', 'to'] as const;
@@ -162,14 +157,14 @@ const beginsAfter: Judge = (exchange) => {
 
 const spellingWay = (
   kit: Kit,
-  alter: (request: RequestOut, ground: Ground) => RequestOut,
+  alter: (request: RequestOut, baseline: Baseline) => RequestOut,
   codes: readonly string[],
   page: Judge,
 ): Way => {
   const refused = refusedWith(kit.target.errorCodePointer, ...codes);
   return {
-    alter: (request, ground) => {
-      const altered = alter(request, ground);
+    alter: (request, baseline) => {
+      const altered = alter(request, baseline);
       return { ...altered, suspicious: isSuspicious(altered.url.split('?')[1]!) };
     },
     judge: (exchange) => {
@@ -192,8 +187,8 @@ const spelledSizes = Object.entries(SPELLINGS).map(
 
 /** The id of an item at `from`, so that a page that begins elsewhere shows. */
 const spelledIds = ['#.0', '%2B#', '%20#', '#%0A'].map((spelling) => (kit: Kit): Way => {
-  const alter = (request: RequestOut, ground: Ground): RequestOut => {
-    const { from, to, id } = narrowOf(request, ground);
+  const alter = (request: RequestOut, baseline: Baseline): RequestOut => {
+    const { from, to, id } = narrowOf(request, baseline);
     return withParameter(withWindow(request, from, to), 'from_id', spelling.replace('#', String(id)));
   };
   return spellingWay(kit, alter, ['invalid_request'], beginsAfter);

@@ -5,11 +5,13 @@
 import { requirement } from '../engine/requirements.ts';
 import { failFor, test } from '../fixtures/playwright.ts';
 
-test('the whole run: what every answer says of every other', async ({ kit }, testInfo) => {
+test('every exchange of the run satisfies the requirements that any exchange can break', async ({
+  kit,
+}, testInfo) => {
   await failFor(kit, await kit.conclude(), testInfo);
 });
 
-test('the whole run: every core MUST was exercised', async ({ kit }) => {
+test('every core MUST was exercised', async ({ kit }) => {
   const open = kit.ledger.outcomes
     .filter(({ state, isSupplement }) => state === 'untested' && !isSupplement)
     .flatMap(({ ids, reason }) => ids.map((id) => ({ ...requirement(id), reason })))

@@ -30,7 +30,7 @@ export interface Options {
   /** How many situations are played at once. */
   readonly concurrency: number;
   /** How long a client may make no headway, in milliseconds; 0: for ever. */
-  readonly patienceMs: number;
+  readonly pollingMs: number;
   /** The port of the servers; 0: any free one. */
   readonly port?: number;
   readonly signal?: AbortSignal;
@@ -58,7 +58,7 @@ export async function certifyClient(client: Client, options: Options): Promise<C
     // Whoever can't walk, can show nothing else.
     const first = chosen.find(({ name }) => name === plainWalk.name);
     if (first) await put(first);
-    const basis = first && rows.get(first.name)!.played?.play.ended.status !== 0 && options.patienceMs > 0;
+    const basis = first && rows.get(first.name)!.played?.play.ended.status !== 0 && options.pollingMs > 0;
     const others = chosen.filter((situation) => situation !== first);
     if (basis) {
       const reason = `${first.name} has to be walked to its end first`;
@@ -151,7 +151,7 @@ async function perform(
   const watching = new AbortController();
   const watch = async (): Promise<void> => {
     while (!watching.signal.aborted && !stopped) {
-      const silent = options.patienceMs > 0 && recorder.now() - recorder.progressMs > options.patienceMs;
+      const silent = options.pollingMs > 0 && recorder.now() - recorder.progressMs > options.pollingMs;
       if (options.signal?.aborted) stopped = 'interrupted';
       else if (recorder.storm !== undefined) stopped = 'storm';
       else if (silent) stopped = 'silent';

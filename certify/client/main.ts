@@ -30,7 +30,7 @@ async function main(): Promise<number> {
     ...(args.only ? { only: args.only } : {}),
     // One port is one situation at a time, and people take their time.
     concurrency: args.listen === undefined ? args.concurrency : 1,
-    patienceMs: args.listen === undefined ? 1000 * args.timeout : 0,
+    pollingMs: args.listen === undefined ? 1000 * args.timeout : 0,
     ...(args.listen === undefined ? {} : { port: args.listen }),
     signal: interrupted.signal,
     tell: (name, result) => {

@@ -19,7 +19,7 @@ function report({ habits, shows, also = [], alone }: Mistake): Promise<ClientRep
     ...(alone ? { only: ['plain-walk', ...wanted] } : {}),
     skip: SLOW.filter((name) => !wanted.includes(name)),
     concurrency: 6,
-    patienceMs: 30_000,
+    pollingMs: 30_000,
   });
 }
 

@@ -12,7 +12,7 @@ for (const [name, { habits, plays, without = [] }] of Object.entries(RIGHT)) {
       kit: { name: 'kit', version: '0' },
       skip: [...SLOW.filter((situation) => !plays?.test(situation)), ...without],
       concurrency: 12,
-      patienceMs: 60_000,
+      pollingMs: 60_000,
     });
     const held = situations.filter(({ status }) => /fail|warn|error/.test(status));
     expect(held.map((one) => [one.name, one.failures])).toEqual([]);

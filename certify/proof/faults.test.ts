@@ -26,7 +26,7 @@ const ANOTHER_ROOT = [
   'only to is cut to milliseconds',
   'where three screenings tie across a boundary the second is lost',
   'pages by OFFSET, one too many from the second on',
-  'whoever asks beside others is not asked for a token',
+  'concurrent requests need no token',
   'stored instants cut to milliseconds',
   'a cache key without pageSize',
   'a cache in front of the authentication',

@@ -15,7 +15,7 @@ export type Mode = 'full' | 'bare';
 
 export const modesOf = ({ bare }: Fault): readonly Mode[] => (bare === false ? ['full'] : ['full', 'bare']);
 
-/** What the kit is told of a server. The fault commands are left out: they would hit the test's own process. */
+/** The target file of a server. The fault commands are left out: they would hit the test's own process. */
 export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Target> {
   const { baseUrl, authUrl, name, clients, fault: _, ingest: __, ...rest } = server.target();
   const { clientId, clientSecret } = clients.primary;
@@ -26,7 +26,7 @@ export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Ta
   );
 }
 
-/** Sections whose requirements are close enough to be blamed for one another's breaches. */
+/** Sections whose requirements are close enough to fail together. */
 const NEIGHBOURS: readonly (readonly string[])[] = [
   ['1'],
   ['2.1', '2.2', '4.1'],
@@ -37,7 +37,7 @@ const NEIGHBOURS: readonly (readonly string[])[] = [
   ['7.2'],
 ];
 
-/** What takes whole walks to exercise: left out for faults that show in single pages. */
+/** Requirements that take whole traversals: left out for faults that show in single pages. */
 export const needsWalks = (id: string): boolean =>
   /^(2\.[34]|9|4\.2-(r[4-7]|repeatable)|5-(valid-token|not-shared-cache))/.test(id);
 
@@ -50,7 +50,7 @@ export function selectionOf(fault: Fault): RequirementId[] {
 }
 
 /** Nothing shows late on these servers, but for what never does. */
-const PATIENCE = 0.1;
+const POLLING_SCALE = 0.1;
 
 /** How small a counterexample gets is proved elsewhere: here it would take most of the time. */
 const SHRINK = { evaluations: 4 };
@@ -79,7 +79,7 @@ export async function certifyFault(
     seed: 1,
     runs: 2,
     shrink: SHRINK,
-    patience: PATIENCE,
+    pollingScale: POLLING_SCALE,
     signal: proved.signal,
     dispatcher: inProcess,
     onProgress: ({ findings }) => {
@@ -89,7 +89,7 @@ export async function certifyFault(
   });
 }
 
-/** What is wrong with the verdict on a fault; empty where it is as it must be. */
+/** The errors in the verdict on a fault; empty where it is correct. */
 export function verdictErrors(fault: Fault, report: Report): string[] {
   const results = new Map<string, RequirementResult>(
     report.requirements.map((result) => [result.id, result]),
@@ -109,7 +109,7 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
     if (status === 'error') return [`${id} is error: ${reason}`];
     const stumbled = failures.find(({ confirmed }) => confirmed?.includes(WENT_WRONG));
     if (stumbled) return [`${id}: ${stumbled.confirmed}`];
-    return status === 'fail' && !allowed.has(id) ? [`${id} is blamed too: ${failures[0]?.message}`] : [];
+    return status === 'fail' && !allowed.has(id) ? [`${id} fails too: ${failures[0]?.message}`] : [];
   });
   const should = own.every((id) => requirement(id).level === 'SHOULD');
   const verdict =

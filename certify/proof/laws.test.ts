@@ -1,4 +1,4 @@
-/** What the laws are worth: they find what they are for, show it small, repeat it, and spare a right server. */
+/** The properties find their faults, shrink and replay them, and pass a correct server. */
 import { expect } from '@playwright/test';
 import { certify } from '../certify.ts';
 import { fc, SEED } from '../../fixtures/own-tests/seeded.ts';
@@ -92,7 +92,7 @@ interface Minimal {
   readonly fault: string;
   readonly pageSize: number;
   readonly itemsAtMost: number;
-  /** What the script says is wrong. */
+  /** The mismatch that the script ends with. */
   readonly words: RegExp;
 }
 
@@ -207,7 +207,7 @@ test.describe('shows it small', () => {
 // -- the seed ----------------------------------------------------------------------------------------
 
 test.describe('a seed', () => {
-  /** The requests of a run, in an order of their own: those of walks side by side have none. */
+  /** The requests of a run, in an order of their own: those of concurrent traversals have none. */
   async function requestsOf(serve: Serve, seed: number) {
     const sent: string[] = [];
     const listening = middleware(() => (request, next) => {

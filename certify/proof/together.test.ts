@@ -11,7 +11,7 @@ import { certifyFault } from './faults.ts';
 /** The first innermost: what changes tokens stands before what looks at them. */
 const NAMES = [
   'walks end after three pages of 1000',
-  'two versions side by side, one of which adds a member',
+  'two versions in parallel, one of which adds a member',
   'the default page size is 99',
   'a window that lies in the future is 404',
   'times of two digits are refused',

@@ -1,4 +1,4 @@
-/** The renderings side by side: they say the same, and survive whatever a target puts into them. */
+/** All renderings say the same, and survive hostile text from a target. */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

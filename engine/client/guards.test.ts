@@ -15,7 +15,7 @@ const requestOf = (query: string): RequestOut => ({
 const answer = (request: RequestOut, status: number, text = ''): Exchange =>
   exchangeOf({ seq: 1, request, status, headers: [], text, startedAtMs: 0, durationMs: 1 });
 
-/** A guard that is on for so many milliseconds, and how long was waited. */
+/** A guard that is active for this many milliseconds, and how long the client waited. */
 function guarded(forMs: number): { guards: Guards; waited: () => number } {
   let nowMs = 0;
   const clock: Clock = { now: () => nowMs, sleep: async (ms) => void (nowMs += ms) };

@@ -26,7 +26,7 @@ interface HealthOptions {
   readonly probe: (request: RequestOut) => Promise<Exchange>;
   /** A valid token request. */
   readonly tokenRequest: (name: ClientName) => RequestOut;
-  /** What the environment has to do with a target that is gone. */
+  /** Notes on the environment of a target that is gone. */
   readonly because?: string;
 }
 
@@ -146,7 +146,7 @@ export class TargetHealth {
     }, access);
   }
 
-  /** What any answer tells of the target. Throws TargetGone where it tells that nothing more will come. */
+  /** Updates the target's health by an answer. Throws TargetGone where no further answer is expected. */
   note(exchange: Exchange): void {
     const { request, status, transportError, durationMs, startedAtMs } = exchange;
     const { channel } = request;
@@ -167,7 +167,7 @@ export class TargetHealth {
   private noteUnread(exchange: Exchange, origin: string): void {
     const { unread } = this;
     if (!isUnread(exchange)) unread.inARow = 0;
-    // What was in flight at the same time met the same trouble.
+    // Requests in flight at the same time met the same failure.
     else if (exchange.startedAtMs >= unread.untilMs) {
       unread.untilMs = exchange.startedAtMs + exchange.durationMs;
       unread.total++;
@@ -199,7 +199,7 @@ export class TargetHealth {
     const isCrowded = failed.status === 503 && !attempt.failed && this.inFlight(failed) > 1;
     const first = (attempt.failed ??= failed);
     attempt.inFlight = Math.min(attempt.inFlight, this.inFlight(failed));
-    // Too many at a time is over at once; too many in a second is not.
+    // A concurrency limit frees capacity immediately; a rate limit does not.
     if (isCrowded && retryAfterMs(failed) === undefined) return true;
     const { channel } = failed.request;
     const known = this.served.get(channel);

@@ -2,11 +2,11 @@
 import type { RequirementId } from '../requirements.ts';
 import type { Kit } from './kit.ts';
 
-/** What must work before a check can say anything: a token, a page of any window, or screenings. */
+/** The precondition of a check: a token, a page of any window, or screenings. */
 export type Precondition = 'token' | 'page' | 'data';
 
 /**
- * What a check does to the target, which decides its order and what runs beside it.
+ * The effect of a check on the target; it decides the order, and which checks run concurrently.
  *
  * - `reads`: it only reads, and runs beside others that read.
  * - `reads late`: the same, after everything that does not disturb.
@@ -40,7 +40,7 @@ const ORDER: Readonly<Record<Access, number>> = {
   provokes: 3,
 };
 
-/** What would disturb other checks runs after them. */
+/** Checks that disturb others run after them. */
 export const inOrder = (checks: readonly Check[]): readonly Check[] =>
   [...checks].sort((a, b) => ORDER[a.access] - ORDER[b.access]);
 

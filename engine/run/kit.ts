@@ -1,5 +1,5 @@
 /**
- * What a probe or law works with: the target, a well-behaved client, and a ledger. Every exchange that
+ * The interface of checks to a run: the target, a well-behaved client, and a ledger. Every exchange that
  * passes through here is held against everything that any exchange can break.
  */
 import { systemClock, type Clock } from '../clock.ts';
@@ -11,11 +11,11 @@ import { Oracle } from '../data/oracle.ts';
 import type { RequirementId } from '../requirements.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { sayMismatch, type Judge, type MismatchWithEvidence } from '../checks/mismatch.ts';
-import type { Ground } from './combinations/circumstances.ts';
+import type { Baseline } from './combinations/factors.ts';
 import { DIALECTS } from './combinations/dialects.ts';
 import { confirm, type ConfirmContext } from './attribution/confirmation.ts';
 import type { RunContext } from './state/context.ts';
-import { withCircumstances } from './attribution/needed.ts';
+import { withMinimalCombination } from './attribution/minimal-combination.ts';
 import { simplerQueries } from './attribution/rejected-parameter.ts';
 import { Ledger, type Finding, type NewFinding } from './state/ledger.ts';
 import { sayRefusal, answered200 } from '../checks/errors.ts';
@@ -47,10 +47,10 @@ export interface KitOptions {
   /** Wait until a token of the run has expired, where none is supplied (class expiry). */
   readonly waitForExpiry?: boolean | undefined;
   /** For what may show late: 1 waits as long as is usual, 0.1 a tenth of it. */
-  readonly patience?: number | undefined;
+  readonly pollingScale?: number | undefined;
   /** Ends the run: nothing more is sent. Its reason is told. */
   readonly signal?: AbortSignal | undefined;
-  /** What waits are measured by. Default: the system's. */
+  /** The clock of all waits. Default: the system's. */
   readonly clock?: Clock | undefined;
   /** Takes the requests in place of the network. */
   readonly dispatcher?: ClientOptions['dispatcher'];
@@ -62,7 +62,7 @@ export interface PageOptions {
   readonly client?: ClientName;
   /** Whose path; else the client's own. */
   readonly tenantId?: string;
-  /** What is broken where this valid request is not answered 200. */
+  /** Requirement to report when this valid request does not return 200. */
   readonly id?: RequirementId;
   /** Another token than the client's current one. */
   readonly authorization?: Authorization;
@@ -77,8 +77,8 @@ export class Kit implements AsyncDisposable, RunContext {
   readonly client: Client;
   readonly ledger = new Ledger();
   readonly knowledge = new Knowledge();
-  /** What circumstances are made of, once a rule was asked in them. */
-  ground: Ground | undefined;
+  /** What combinations are made of, once a rule was asked in them. */
+  baseline: Baseline | undefined;
   /** Sees each explicit check: what it is held against, and the mismatch in words. */
   onCheck: ((id: RequirementId, label: string, mismatch: string | undefined) => void) | undefined;
   private readonly watch: Watch;
@@ -86,7 +86,7 @@ export class Kit implements AsyncDisposable, RunContext {
   /** Clients whose own path was served. */
   private readonly onboarded = new Set<ClientName>();
   /** The requirement under which an answer to a valid request was reported. */
-  private readonly blamedFor = new WeakMap<Exchange, RequirementId>();
+  private readonly attributedTo = new WeakMap<Exchange, RequirementId>();
 
   /** As its file says, but for members that turned out to be wrong. */
   readonly target: Target;
@@ -133,8 +133,8 @@ export class Kit implements AsyncDisposable, RunContext {
   }
 
   /** How long something is waited for that may show late. */
-  patienceMs(usualMs: number): number {
-    return usualMs * (this.options.patience ?? 1);
+  pollingMs(usualMs: number): number {
+    return usualMs * (this.options.pollingScale ?? 1);
   }
 
   // -- the tenant ------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ export class Kit implements AsyncDisposable, RunContext {
     return this.client.token(client);
   }
 
-  /** What is known of a client's screenings: its dataset, else what answers have shown. */
+  /** The known screenings of a client: its dataset, else those of answers. */
   async oracle(client: ClientName = 'primary'): Promise<Oracle> {
     const tenantId = (await this.tenantOf(client)).toLowerCase();
     const existing = this.knowledge.oracleOf(tenantId);
@@ -226,7 +226,7 @@ export class Kit implements AsyncDisposable, RunContext {
       id ?? (refused && !isDialect ? await this.isolateRejectedParameter(query, requestFor) : '4.2-success');
     const varied = isDialect ? DIALECTS.map(({ name }) => name) : undefined;
     if (!this.check(blamed, exchange, answered200, varied ? 'dialect' : 'probe', varied))
-      this.blamedFor.set(exchange, blamed);
+      this.attributedTo.set(exchange, blamed);
     return exchange;
   }
 
@@ -260,7 +260,7 @@ export class Kit implements AsyncDisposable, RunContext {
       traversalSeq: this.knowledge.traversalSeqOf(url),
     });
     if (!this.check('4.2-r5-exactly-once', exchange, answered200))
-      this.blamedFor.set(exchange, '4.2-r5-exactly-once');
+      this.attributedTo.set(exchange, '4.2-r5-exactly-once');
     return exchange;
   }
 
@@ -275,7 +275,7 @@ export class Kit implements AsyncDisposable, RunContext {
     if (exchange.status === 200) return exchange;
     throw new PreconditionFailed(
       `it rests on ${describe(exchange.request)}, which was answered ${sayRefusal(exchange)}`,
-      this.blamedFor.get(exchange),
+      this.attributedTo.get(exchange),
     );
   }
 
@@ -320,7 +320,7 @@ export class Kit implements AsyncDisposable, RunContext {
     this.ledger.add(finding);
   }
 
-  /** Holds an exchange that somebody else recorded against all that a single one can break, but for `except`. */
+  /** Judges an exchange from a recording by all observers, except for `except`. */
   judgeRecorded(exchange: Exchange, except: ReadonlySet<RequirementId>): void {
     this.watch.judgeRecorded(exchange, except);
   }
@@ -348,7 +348,7 @@ export class Kit implements AsyncDisposable, RunContext {
       };
       for (const finding of this.ledger.unconfirmed) {
         const confirmed = await confirm(finding, context);
-        const kept = confirmed && (await withCircumstances(confirmed, this.ground, askOnce));
+        const kept = confirmed && (await withMinimalCombination(confirmed, this.baseline, askOnce));
         this.ledger.settle(finding, kept);
         if (kept) stand.push(kept);
       }

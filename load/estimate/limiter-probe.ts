@@ -260,8 +260,8 @@ function* plan(
   const half = Math.max(Math.min(first, 2), Math.floor(first / 2));
   // A log lets through again one by one, as they came: no faster than the first burst was. Nothing else follows at
   // once in a bucket of few.
-  const patienceMs = Math.max(burstMs * 1.1, (one.atMs - startMs - burstMs) * (first < 10 ? 0.3 : 0));
-  const second = one.passed + (yield* burst(half - one.passed, now() + patienceMs));
+  const pollingMs = Math.max(burstMs * 1.1, (one.atMs - startMs - burstMs) * (first < 10 ? 0.3 : 0));
+  const second = one.passed + (yield* burst(half - one.passed, now() + pollingMs));
   if (first > 1 && second < Math.max(2, half * 0.6)) {
     const paceMs = yield* evenly(first);
     yield* sitOut();

@@ -1,4 +1,4 @@
-/** Requests of the kit itself, before and beside the load: a token, a page, patience with a limiter. */
+/** Requests of the kit itself, before and beside the load: a token, a page, pollingScale with a limiter. */
 import { setTimeout } from 'node:timers/promises';
 import type { Exchange, RequestOut } from '../../engine/client/exchange.ts';
 import { member, type Json } from '../../engine/client/json.ts';

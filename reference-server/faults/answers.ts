@@ -1,4 +1,4 @@
-/** What shows on the octets and headers of any answer, and on the same screening in two of them (2.3, 2.4, 5). */
+/** Faults in the octets and headers of any answer, and between two answers with the same screening (2.3, 2.4, 5). */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { gzipSync } from 'node:zlib';
 import { parseForm } from '../http/form.ts';
@@ -31,7 +31,7 @@ const caching = (value: string): NonNullable<Fault['server']> =>
 
 export const answered: readonly Fault[] = [
   {
-    name: 'two versions side by side, one of which adds a member',
+    name: 'two versions in parallel, one of which adds a member',
     trips: { '2.3-object-stable': /as another answer showed it/ },
     server: pages((page, _, number) => {
       if (number % 2 === 0) page.items = page.items.map((item) => item.replace(/\}$/, ',"schema":2}'));

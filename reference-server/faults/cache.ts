@@ -38,7 +38,7 @@ const UNGUARDED = [
   '7.2-unauthenticated',
 ] as const;
 
-/** Pages are kept by key. `guarded`: whoever may not have the page is refused before the cache is looked at. */
+/** Pages are kept by key. `guarded`: authorization is checked before the cache. */
 function cache(keyOf: (request: ServiceRequest, query: URLSearchParams) => string, guarded = true) {
   return middleware(() => {
     const kept = new Map<string, ServiceAnswer>();

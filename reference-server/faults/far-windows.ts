@@ -17,7 +17,7 @@ const WINDOW = [
   '2.4-next',
 ] as const;
 
-/** Counted in so many bits, with a sign. */
+/** Counted in this many bits, with a sign. */
 const wrapped =
   (bits: bigint, digits: number) =>
   (text: string): Instant => {

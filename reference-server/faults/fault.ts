@@ -4,11 +4,11 @@ import type { Target } from '../../engine/target/target.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export interface Fault {
-  /** What is wrong, in a few words. */
+  /** The fault in a few words. */
   readonly name: string;
-  /** What must fail (SHOULD: warn), each with what one of its messages must match. */
+  /** Requirements that must fail (SHOULD: warn), each with the pattern that one of its messages must match. */
   readonly trips: Partial<Readonly<Record<RequirementId, RegExp>>>;
-  /** What may be blamed beside it, because the same answers break it too. */
+  /** Requirements that may fail as well, because the same answers break them. */
   readonly mayTrip?: readonly RequirementId[];
   /** Whether it shows without a dataset and with primary's credentials alone. Default: true. */
   readonly bare?: boolean;

@@ -6,7 +6,7 @@ import type { ServerOptions } from '../run/start.ts';
 import { refusals, withHeader } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
-/** What a refused valid request breaks, whatever it was made for. */
+/** Requirements that a rejected valid request breaks, for any check. */
 const PAGES = [
   '7.2-invalid_request',
   '7.2-invalid_time_range',
@@ -19,7 +19,7 @@ const PAGES = [
   '4.2-r2-inverted',
 ] as const;
 
-/** Met by whoever tries, however slow the machine is. */
+/** Low enough to be reached on a slow machine. */
 const BUCKET: RateLimit = { limit: 20, windowMs: 1_000, algorithm: 'token-bucket', burst: 150 };
 const probing =
   (maxRequests = 600) =>

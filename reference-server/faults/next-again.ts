@@ -126,7 +126,7 @@ export const nextAgain: readonly Fault[] = [
 
 type Alter = <P extends { readonly items: readonly unknown[]; readonly more: boolean }>(page: P) => P;
 
-/** Alters pages of the largest size after so many of their walk; `last` alters the one before. */
+/** Alters pages of the largest size after `depth` pages of their traversal; `last` alters the one before. */
 function deepPages(alter: Alter, depth = 3, last: Alter = (page) => page): NonNullable<Fault['server']> {
   return storedPages(() => {
     const depths = new Map<string, number>();

@@ -13,7 +13,7 @@ import {
 import type { Fault } from './fault.ts';
 import { byId, byInstant, onTheirWay, RULES, rows, type Row } from './rows.ts';
 
-/** What a cursor that loses or repeats screenings breaks besides. */
+/** Other requirements that a cursor breaks by losing or repeating screenings. */
 const CURSOR = [
   '4.2-r4-order',
   '4.2-r5-exactly-once',
@@ -152,7 +152,7 @@ export const paging: readonly Fault[] = [
     }),
   },
   {
-    name: 'the cursor looks its item up and begins anew where there is none',
+    name: 'the cursor looks its item up and restarts where there is none',
     trips: { '4.2-from_id': /strictly after|items/ },
     mayTrip: CURSOR,
     server: lookedUp(),

@@ -21,7 +21,7 @@ function taken(isLike: (shown: string, own: string) => boolean): ServerOptions {
 const SERVED = { '5-forbidden-unknown': /no page at \/tenants\/.*200/ } as const;
 
 export const paths: readonly Fault[] = [
-  { name: 'me is whoever asks', trips: SERVED, server: taken((shown) => shown === 'me') },
+  { name: 'me is the tenant of the token', trips: SERVED, server: taken((shown) => shown === 'me') },
   {
     name: 'a star stands for the own tenant',
     trips: SERVED,

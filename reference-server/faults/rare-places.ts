@@ -44,7 +44,7 @@ export const rarePlaces: readonly Fault[] = [
     server: unnoticed('page_size_out_of_range', (_, query) => query.has('from_id')),
   },
   {
-    name: 'pageSize is not looked at once the server is warm',
+    name: 'pageSize is ignored once the server is warm',
     trips: { '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ },
     server: later(
       15,
@@ -148,7 +148,7 @@ export const rarePlaces: readonly Fault[] = [
     server: unnoticed('unauthenticated', isUpperCase),
   },
   {
-    name: 'whoever asks beside others is not asked for a token',
+    name: 'concurrent requests need no token',
     trips: { '5-garbage': /401 unauthenticated.*200/ },
     mayTrip: [
       '5-missing',
@@ -196,7 +196,7 @@ export const rarePlaces: readonly Fault[] = [
     server: unnoticed('forbidden', (_, query) => yearsOf(query) > 1),
   },
   {
-    name: 'a tenant that nobody has is an empty page without pageSize after a cursor',
+    name: 'an unknown tenant is an empty page without pageSize after a cursor',
     trips: { '5-forbidden-unknown': /403 forbidden.*200/ },
     mayTrip: ['5-forbidden', '7.2-forbidden'],
     server: unnoticed('forbidden', (_, query) => query.has('from_id') && !query.has('pageSize')),

@@ -233,7 +233,7 @@ export const restErrors: readonly Fault[] = [
     server: of('page_size_out_of_range', recoded('invalid_request')),
   },
   {
-    name: 'a path of a tenant that nobody has is an empty page',
+    name: 'a path of an unknown tenant is an empty page',
     trips: { '5-forbidden-unknown': /403 forbidden.*200/ },
     server: middleware(() => async (request, next) => {
       const answer = await next(request);

@@ -8,7 +8,7 @@ import { isTokenRequest, middleware, queryOf, refusals, storedPages } from '../r
 import { emptyPage, verifying } from './authentication.ts';
 import type { Fault } from './fault.ts';
 
-/** What a screening that is not the tenant's breaks besides, in the middle of a page. */
+/** Other requirements that another tenant's screening in the middle of a page breaks. */
 const STRANGER_INSIDE = [
   '4.2-offsets',
   '4.2-window',
@@ -118,7 +118,7 @@ function mintedAtOnce(): NonNullable<Fault['server']> {
           verify: parts.tokens.verify.bind(parts.tokens),
           mint: async (claims) => {
             latest = claims;
-            // Longer than a busy machine takes between two requests that were sent at once.
+            // Longer than a busy machine takes between two concurrent requests.
             await sleep(30);
             return mint(latest);
           },

@@ -1,4 +1,4 @@
-/** What the tests of faults and variants share: a database a worker, with screenings enough to show a mistake. */
+/** Fixtures of the fault and variant tests: one database per worker, with enough screenings to show a mistake. */
 import { Connections } from '../store/connections.ts';
 import { openDatabase, type Database } from '../store/database.ts';
 import {
@@ -24,7 +24,7 @@ export interface World {
   readonly store: ScreeningStore;
 }
 
-/** Shared by all servers of a worker, which would make new ones each: they outlive whoever stops them. */
+/** Shared by all servers of a worker, and not stopped with any of them. */
 class KeptConnections extends Connections {
   override async stop(): Promise<void> {}
 

@@ -298,7 +298,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     server: tokenErrors(['invalid_grant'], invalidClient),
   },
   {
-    name: 'whoever may not use the grant is invalid_client, and so is an empty secret',
+    name: 'a client without the grant is invalid_client, and so is an empty secret',
     trips: { '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ },
     bare: false,
     // An empty secret is the first 401: whatever is refused after it may look like a lockout.

@@ -14,7 +14,7 @@ import { TENANTS } from '../run/tenants.ts';
 import type { Fault } from './fault.ts';
 import { onTheirWay, RULES, rows, screening, withFurther } from './rows.ts';
 
-/** What a window that is moved or widened breaks besides. */
+/** Other requirements that a moved or widened window breaks. */
 const WINDOW = [
   '4.2-window',
   '4.2-from-inclusive',
@@ -188,7 +188,7 @@ export const window: readonly Fault[] = [
     })),
   },
   {
-    name: 'screenings that nobody recorded',
+    name: 'screenings that were never recorded',
     trips: { '4.2-window': /only items that the dataset holds/ },
     mayTrip: ['4.2-r5-exactly-once', '4.2-from_id', '4.2-offsets', '4.2-repeatable', '6-same-object'],
     bare: false,

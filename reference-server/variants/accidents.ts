@@ -1,4 +1,4 @@
-/** What happens to right servers: a failure once, a guard against guessing, a gateway before it. */
+/** Accidents of correct servers: a single failure, a guard against guessing, a gateway in front. */
 import {
   instead,
   isScreenings,
@@ -77,7 +77,7 @@ export const brokenOnce: readonly Variant[] = [
   },
 ];
 
-/** After so many wrong secrets a client is refused for a while, whatever it sends. */
+/** After this many wrong secrets a client is rejected for a while, whatever it sends. */
 const lockout = (
   name: string,
   { wrong, forMs, inARow }: { readonly wrong: number; readonly forMs: number; readonly inARow: boolean },

@@ -1,4 +1,4 @@
-/** Guards against guessing: after forty refused tokens within ten seconds, whoever sent them is kept out for a while. */
+/** Guards against guessing: after forty rejected tokens within ten seconds the sender is rejected for a while. */
 import { isScreenings, middleware } from '../run/alter.ts';
 import { errorAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { Variant } from './variant.ts';

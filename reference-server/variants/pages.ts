@@ -254,7 +254,7 @@ export const wide: readonly Variant[] = [
         `,"samples":[${Array.from({ length: MANY }, (_, n) => n % 10).join(',')}]}`,
       ),
     })),
-    // A capture or a dataset of that size is nobody's.
+    // No capture or dataset has that size.
     target: ({ events: _, window: __, dataset: ___, secondDataset: ____, ...target }) => target,
   },
 ];

@@ -37,7 +37,7 @@ const refusal = (code: string, status = 400): ServiceAnswer => jsonAnswer(status
 const where = (matches: (query: URLSearchParams) => boolean, answer: () => ServiceAnswer): ServerOptions =>
   middleware(() => async (request, next) => {
     const given = await next(request);
-    // Who may not ask is refused first.
+    // Unauthorized requests are rejected first.
     return isScreenings(request) && [200, 400].includes(given.status) && matches(queryOf(request))
       ? answer()
       : given;
@@ -85,7 +85,7 @@ export const codes: readonly Variant[] = [
     ),
   },
   {
-    name: 'a tenant that nobody has is 404 not_found, and so is another than the own in upper case',
+    name: 'an unknown tenant is 404 not_found, and so is another than the own in upper case',
     server: middleware(() => async (request, next) => {
       const answer = await next(request);
       const known = /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/.test(request.path);

@@ -1,4 +1,4 @@
-/** What lies beneath the answers: encodings, connections, addresses, time. */
+/** Variants of transport: encodings, connections, addresses, time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants, deflateRawSync, gzipSync } from 'node:zlib';
 import { answers, isScreenings, isTokenRequest, middleware, withHeader } from '../run/alter.ts';

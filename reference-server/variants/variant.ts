@@ -3,10 +3,10 @@ import type { Target } from '../../engine/target/target.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export interface Variant {
-  /** What is unusual, in a few words. */
+  /** The unusual behaviour in a few words. */
   readonly name: string;
   readonly server?: ServerOptions;
-  /** What the target file says of it. */
+  /** The target file's description of it. */
   readonly target?: (target: Target) => Target;
 }
 

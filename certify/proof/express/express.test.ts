@@ -10,7 +10,7 @@ const ALL = Object.keys(MISTAKES) as ExpressMistake[];
 
 async function certified({ store }: World, mistakes: ReadonlySet<ExpressMistake>): Promise<Report> {
   await using service = await startExpress(store, mistakes);
-  return await certify(service.target, { seed: 1, runs: 2, shrink: { evaluations: 4 }, patience: 0.1 });
+  return await certify(service.target, { seed: 1, runs: 2, shrink: { evaluations: 4 }, pollingScale: 0.1 });
 }
 
 const rootsOf = (report: Report): string[] => report.diagnosis.map(({ root }) => root);

@@ -30,10 +30,10 @@ export interface ConfirmContext {
   readonly pages: readonly Exchange[];
 }
 
-/** What two answers that are compared may differ in, where a screening arrives in between. */
+/** Differences between two answers that a screening which arrives in between explains. */
 const SELECTION = /^(2\.3-|4\.2-(from|to-|window|offsets|fractions|pageSize|r5|repeatable))/;
 
-/** What a screening that is gone by now explains; a replica that lags behind is no such thing. */
+/** Differences that a deleted screening explains; a lagging replica is not one. */
 const mayHaveMoved = (id: RequirementId): boolean =>
   COVERAGE.includes(id) || (SELECTION.test(id) && id !== '4.2-repeatable');
 

@@ -1,4 +1,4 @@
-/** What is odd about the way to the target, and no breach of its own. */
+/** Unusual properties of the path to the target that break no requirement. */
 import type { TargetClock } from '../../client/target-clock.ts';
 import type { Target } from '../../target/target.ts';
 

@@ -6,7 +6,7 @@ import type { Incident, NewFinding } from '../state/ledger.ts';
 const ACCIDENTS = 2;
 const ONE_IN = 200;
 
-/** What they are together: a warning, or a breach where they are no accident. Undefined where there are none. */
+/** Their joint result: a warning, or a failure where they are no accident. Undefined where there are none. */
 export function incidentsFinding(incidents: readonly Incident[], requests: number): NewFinding | undefined {
   const failures = incidents.filter(({ failed }) => serverFailed(failed) !== undefined);
   const first = failures[0]?.failed;
@@ -30,7 +30,7 @@ export function incidentsFinding(incidents: readonly Incident[], requests: numbe
   };
 }
 
-/** What may be the cause without being the implementation's, and what decides. */
+/** A possible cause outside the implementation, and what would decide. */
 function likelyCause(failures: readonly Incident[], alone: readonly Incident[], often: boolean): string {
   const statuses = new Set(failures.map(({ failed }) => failed.status));
   if (alone.length === 0) {
@@ -44,7 +44,7 @@ function likelyCause(failures: readonly Incident[], alone: readonly Incident[], 
     : '. A restart or deployment of an instance looks like this: the log of that moment decides';
 }
 
-/** What was in flight while a server failed met the same failure: together they are one. */
+/** Requests in flight during one failure of the server count as one failure. */
 function episodes(incidents: readonly Incident[]): number {
   const ordered = [...incidents].sort((a, b) => a.failed.startedAtMs - b.failed.startedAtMs);
   let count = 0;

@@ -13,17 +13,17 @@ import type { RequirementId } from '../../requirements.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import type { RunContext } from '../state/context.ts';
 
-/** What can be told with a token of primary in hand. */
+/** Mismatches of the target file that a token of primary shows. */
 export async function correctSupplies(run: RunContext): Promise<void> {
   await asFarAsAsked(correctIssuer(run));
   await correctTenant(run, 'primary');
 }
 
-/** `tenantId` of a client, looked at once. */
+/** `tenantId` of a client, looked up only once. */
 export const correctTenant = (run: RunContext, name: ClientName): Promise<void> =>
   run.once(`tenant of ${name}`, () => asFarAsAsked(compareTenant(run, name)));
 
-/** What can't be asked leaves the target file as it is. */
+/** Without an answer the target file stays as it is. */
 const asFarAsAsked = (look: Promise<void>): Promise<void> =>
   look.catch((error: unknown) => {
     if (!(error instanceof Untested)) throw error;
@@ -104,7 +104,7 @@ async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
   );
 }
 
-/** Goes on without a member of the target file that is wrong: the run is incomplete, and blames nobody for it. */
+/** Continues without a wrong member of the target file: the run is incomplete, and reports no failure for it. */
 function correct(
   { target, ledger }: RunContext,
   ids: readonly RequirementId[],

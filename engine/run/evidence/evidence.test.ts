@@ -1,4 +1,4 @@
-/** What a failure shows of a long answer: its beginning, and no half of a secret. */
+/** A failure shows the beginning of a long answer, and no part of a secret. */
 import { expect, test } from '@playwright/test';
 import { pageObservers } from '../../checks/page.ts';
 import type { Exchange, RequestOut } from '../../client/exchange.ts';

@@ -22,7 +22,7 @@ export const failureSchema = z.object({
     .optional()
     .describe('the smallest case that shows it, for laws: a script in words, seed and path'),
   picture: walkPictureSchema.optional().describe('the two pages around the break of a walk'),
-  only: z.array(z.string()).optional().describe('the circumstances without which it does not show'),
+  only: z.array(z.string()).optional().describe('the combinations without which it does not show'),
   sameAs: z
     .string()
     .optional()
@@ -39,10 +39,10 @@ export const failureSchema = z.object({
 export type Failure = DeepReadonly<z.infer<typeof failureSchema>>;
 
 const BODY_EXCERPT = 600;
-/** What is looked at of a body at all: redaction takes its time. */
+/** The longest part of a body that is shown: redaction takes time. */
 const LONGEST_BODY = 5_000;
 
-/** What evidence is put into words with. */
+/** The context in which evidence is rendered. */
 export interface Wording {
   readonly target: Target;
   /** Applied before a text is cut short: half a secret is not recognised. */
@@ -73,7 +73,7 @@ export function failureOf(finding: Finding, { target, redact }: Wording, before?
 const loggedAs = ({ requestId, startedAtMs }: Exchange): string =>
   `${requestId} at ${new Date(startedAtMs).toISOString()}`;
 
-/** What no other request of the kit has: neither its own headers nor the target file's. */
+/** Headers that no other request of the kit has: neither its own nor the target file's. */
 const furtherHeaders = ({ headers }: RequestOut, target: Target): [string, string][] =>
   Object.entries(headers).filter(
     ([name, value]) =>

@@ -33,7 +33,7 @@ const ENCODINGS: Readonly<Record<string, (text: string) => string>> = {
   'percent-encoded base64': (text) => encodeURIComponent(Buffer.from(text).toString('base64')),
 };
 
-/** Secrets as identity providers make them, and as nobody should. Well-formed text: UTF-8 holds no other. */
+/** Secrets as identity providers make them, and unusual ones. Well-formed text: UTF-8 holds no other. */
 const secret = fc.oneof(
   fc.string({ minLength: 4, maxLength: 40 }),
   fc.string({ minLength: 4, maxLength: 12, unit: 'grapheme' }),
@@ -83,7 +83,7 @@ test('one secret within another: the longer one goes as a whole', () => {
   expect(redactor.redact('xxabcdyy abcd')).toBe(`${REDACTED} ${REDACTED}`);
 });
 
-test('a token is replaced although nobody named it', () => {
+test('a token is replaced although it was not registered', () => {
   const part = Buffer.from('{"alg":"none"}').toString('base64url');
   const { redact } = createRedactor([]);
   expect(redact(`Authorization: Bearer ${part}.${part}.c2ln-_ next`)).toBe(

@@ -36,7 +36,7 @@ interface ServedDataset {
   readonly oracle: Oracle;
   /** The dataset is finer than whatever is served. */
   readonly coarser?: { readonly mismatch: Mismatch; readonly exchange: Exchange } | undefined;
-  /** How long it took until the dataset showed, where it did not at once. */
+  /** The delay until the dataset appeared, where it was not there immediately. */
   readonly waitedMs?: number;
 }
 
@@ -48,7 +48,7 @@ const SINGLES = 4;
 /** Coarser than milliseconds is no store of instants that anybody uses: that is a mistake of the answers. */
 const COARSEST_DIGITS = 3;
 
-/** What shows late is waited for until `untilMs`. */
+/** Late items are waited for until `untilMs`. */
 export async function servedDataset(
   items: readonly OracleItem[],
   look: Look,
@@ -75,7 +75,7 @@ export async function servedDataset(
       if (!isThere) await sleep(POLL_MS);
       exchange = await look(around(end));
       missing = exchange && lacking(exchange, end);
-      // What is left out beside others is not late.
+      // An item left out between others is missing, not late.
       if (isThere && missing?.id === id) break;
     }
     if (!exchange) return { oracle: exact };
@@ -132,7 +132,7 @@ const written = (item: OracleItem): OracleItem => {
   return { ...item, testTime: formatInstant(item.at, local) };
 };
 
-/** What was stored, with instants as coarse as all that is served of it; unchanged where they differ otherwise. */
+/** The stored screenings, with instants as coarse as those that are served; unchanged where they differ otherwise. */
 export function asServed<T extends Key>(stored: readonly T[], served: readonly Key[]): readonly T[] {
   const byId = new Map(served.map((item) => [item.id, item]));
   const pairs = stored.flatMap((item) => {
@@ -214,7 +214,7 @@ export async function lookAtDataset(
   // Whatever was loaded a moment ago is late by the same clock.
   const untilMs = await run.once(
     'until datasets show',
-    async () => Date.now() + run.patienceMs(LONGEST_WAIT_MS),
+    async () => Date.now() + run.pollingMs(LONGEST_WAIT_MS),
   );
   const { oracle, coarser, waitedMs } = await servedDataset(items, look, untilMs);
   if (waitedMs) {

@@ -10,7 +10,7 @@ import type { ClientName } from '../../target/target.ts';
 import { OLDEST_TOKEN, type Ledger } from '../state/ledger.ts';
 import type { RunContext } from '../state/context.ts';
 
-/** What clocks may differ by where the target names no time. */
+/** Tolerated clock difference where the target names no time. */
 const SKEW_SECONDS = 300;
 const ROUNDING_SECONDS = 5;
 
@@ -67,10 +67,10 @@ export function watchToken(run: RunContext, exchange: Exchange): void {
 
 const clientIdOf = ({ target }: RunContext, name: ClientName): string => target.clients[name]?.clientId ?? '';
 
-export const refusedToken = (exchange: Exchange, token: Token, circumstance: string): Mismatch =>
+export const refusedToken = (exchange: Exchange, token: Token, combination: string): Mismatch =>
   differs(
     `200: the token lasts ${Math.round(secondsLeft(token, exchange))} s more`,
-    `${sayRefusal(exchange)}${circumstance}`,
+    `${sayRefusal(exchange)}${combination}`,
   );
 
 export const tokenHeader = (token: Token, label: string): Authorization => ({

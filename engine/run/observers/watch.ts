@@ -83,7 +83,7 @@ export class Watch {
     });
   }
 
-  /** An exchange that somebody else recorded; `except`: what a record cannot show. */
+  /** An exchange from a recording; `except`: requirements that a recording cannot show. */
   judgeRecorded(exchange: Exchange, except: ReadonlySet<RequirementId>): void {
     const { knowledge, ledger } = this.run;
     this.observeBy(
@@ -96,7 +96,7 @@ export class Watch {
     knowledge.remember(exchange);
   }
 
-  /** What is asked in between is neither judged nor counted. */
+  /** Requests in between are neither judged nor counted. */
   without<T>(ask: () => Promise<T>): Promise<T> {
     return unwatched.run(this, ask);
   }
@@ -110,7 +110,7 @@ export class Watch {
     });
     for (const exchange of pages) {
       this.observeBy(observers, exchange, { count: false });
-      // What is read of a page stays in the memory until the turn is over.
+      // A parsed page stays in memory until the turn is over.
       await setImmediate();
     }
   }

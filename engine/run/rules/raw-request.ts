@@ -56,7 +56,7 @@ export interface Refusal {
   readonly codes: readonly string[];
 }
 
-/** Asks each, side by side. */
+/** Sends each, concurrently. */
 export async function checkRefusals(
   kit: Kit,
   id: RequirementId,

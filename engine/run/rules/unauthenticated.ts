@@ -13,7 +13,7 @@ export async function unauthenticated(
   id: RequirementId,
   authorization: Authorization,
   extraQuery = '',
-  /** What may be said of the query before anybody looks at who asks. */
+  /** Errors of the query that may be reported before authentication. */
   ...orElse: readonly (readonly [number, string])[]
 ): Promise<void> {
   const query = `${rawQuery(encoded(SOME_WINDOW))}${extraQuery}`;
@@ -31,7 +31,7 @@ export const bearerHeader = (value: string, label: string, shell = label): Autho
   shell,
 });
 
-/** A forged token, in the words of a shell: nobody but the kit signs one, and the shell says so. */
+/** A forged token, in the words of a shell: only the kit can sign one, and the shell says so. */
 export const forgedBearer = (token: string, label: string): Authorization =>
   bearerHeader(
     `Bearer ${token}`,

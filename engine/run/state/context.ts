@@ -1,4 +1,4 @@
-/** What the parts of a kit share: what they know and ask of the run that they are parts of. */
+/** The context that the parts of a kit share. */
 import type { Client } from '../../client/client.ts';
 import type { Authorization, RequestOut } from '../../client/exchange.ts';
 import type { ClientName, Target } from '../../target/target.ts';
@@ -13,7 +13,7 @@ export interface RunContext {
   /** Computes a shared basis once: what several probes look at, such as the survey. */
   once<T>(name: string, compute: () => Promise<T>): Promise<T>;
   /** How long something is waited for that may show late. */
-  patienceMs(usualMs: number): number;
+  pollingMs(usualMs: number): number;
   /** The tenant that a client is provisioned for: as the target file says, else as its token says. */
   tenantOf(client: ClientName): Promise<string>;
   /** A request to the screenings path, with the query as it is to stand on the wire. */

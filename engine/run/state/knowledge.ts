@@ -1,4 +1,4 @@
-/** What a run knows of each tenant's screenings: datasets, else what answers have shown, and which pages showed it. */
+/** The known screenings of each tenant: datasets, else those of answers, with the pages that showed them. */
 import { createHash } from 'node:crypto';
 import type { Exchange } from '../../client/exchange.ts';
 import {
@@ -117,7 +117,7 @@ export class Knowledge {
     return { deepestWalk, widestWindow, largestFullPage };
   }
 
-  /** A walk came to so many screenings. */
+  /** A walk reached this many screenings. */
   walked(screenings: number): void {
     this.deepestWalk = Math.max(this.deepestWalk, screenings);
   }
@@ -233,7 +233,7 @@ export class Knowledge {
           `${name}: ${excerpt(member(json, name))}`,
         );
       }
-      // What it shows from now on is held against what it showed before.
+      // From now on its answers are compared with the earlier ones.
       recorded!.delete(id);
     }
     return undefined;

@@ -1,4 +1,4 @@
-/** What a run found, by requirement: counts, findings, and why something could not be exercised. */
+/** The results of a run by requirement: counts, findings, and why something could not be exercised. */
 import type { RequirementId } from '../../requirements.ts';
 import type { Exchange } from '../../client/exchange.ts';
 import type { Mismatch, Judge } from '../../checks/mismatch.ts';
@@ -52,7 +52,7 @@ export interface Outcome {
   readonly reason?: string;
   /** The requirement whose failure left it untested. */
   readonly because?: RequirementId | undefined;
-  /** What the target file supplies for it does not work. */
+  /** The target file's member for it does not work. */
   readonly unusable?: boolean;
   /** Its share of a small budget was not enough. */
   readonly shareSpent?: boolean;
@@ -66,13 +66,13 @@ export interface Outcome {
 export class Ledger {
   readonly checks = new Map<RequirementId, number>();
   private readonly ended = new Map<string, Outcome>();
-  /** What was seen of behaviours that the specification leaves open, by topic. */
+  /** Observations of behaviour that the specification leaves open, by topic. */
   readonly observations = new Map<string, Set<string>>();
   readonly seen = new Map<string, number>();
   readonly laws = new Map<string, number>();
   /** Failures of the server that did not come again: what was served when it was tried again (section 7.2). */
   readonly incidents: Incident[] = [];
-  /** What a reader must know of the run as a whole, a line each. */
+  /** Notes on the run as a whole, a line each. */
   readonly notes = new Set<string>();
   /** By rule, the pairs of circumstances that it was not asked in yet. */
   readonly notLookedAt = new Map<string, OpenPairs>();
@@ -94,7 +94,7 @@ export class Ledger {
     return [...this.found.values()];
   }
 
-  /** What was not asked for again yet. */
+  /** Findings that were not confirmed yet. */
   get unconfirmed(): readonly Finding[] {
     return this.findings.filter(({ confirmed, settled }) => confirmed === undefined && !settled);
   }

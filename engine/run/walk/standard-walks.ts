@@ -76,7 +76,7 @@ const sizeFor = (tie: readonly OracleItem[]): number =>
 const range = (from: number, to: number): number[] =>
   Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
-/** About so many neighbours, from the middle if that can be: where no large tie makes far more of them. */
+/** About this many neighbours, from the middle if possible; a large tie may add many more. */
 function stretch({ items, densestSlice }: SampleData, size: number): readonly OracleItem[] {
   if (items.length <= size) return items;
   const fitting = [0.5, 0.25, 0.75, 0, 1]

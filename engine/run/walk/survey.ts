@@ -79,7 +79,7 @@ async function datasetItems(kit: Kit, all: readonly OracleItem[]): Promise<Found
   return sampleOf(items, walked.end === 'complete' ? SAMPLE_ITEMS : sampleSize(walked), windowOf(items));
 }
 
-/** The most telling stretch of so many; the rest lies `beyond`. */
+/** The most informative stretch of at most this many items; the rest lies `beyond`. */
 function sampleOf(items: readonly OracleItem[], size: number, beyond: PageQuery | undefined): Found {
   return items.length <= size
     ? { items, beyond: undefined }
@@ -90,13 +90,13 @@ function sampleOf(items: readonly OracleItem[], size: number, beyond: PageQuery 
 const sampleSize = ({ course, exchanges }: Walk): number =>
   Math.max(SLICE_ITEMS, Math.min(SAMPLE_ITEMS, Math.ceil((WALK_PAGES * course.count) / exchanges.length)));
 
-/** What was loaded a moment ago may show late: a tenant that is empty is looked at again for a while. */
+/** Recently loaded data may appear late: an empty tenant is polled for a while. */
 async function lookPatiently(kit: Kit): Promise<Found> {
   const found = await look(kit);
   const [first] = windowsOf(kit);
   const began = Date.now();
   for (let shown = found.items.length; shown === 0;) {
-    if (Date.now() - began > kit.patienceMs(LONGEST_WAIT_MS)) return found;
+    if (Date.now() - began > kit.pollingMs(LONGEST_WAIT_MS)) return found;
     await sleep(POLL_MS);
     const page = pageOf(await kit.page({ from: first![0], to: first![1], pageSize: 100 }));
     // Empty pages that go on are no empty tenant.
@@ -194,7 +194,7 @@ function groups(items: readonly OracleItem[]): OracleItem[][] {
   return all;
 }
 
-/** The stretch of about so many items that shows the most; no tie is cut. */
+/** The most informative stretch of about this many items; no tie is cut. */
 export function densestSliceOf(items: readonly OracleItem[]): readonly OracleItem[] {
   return wholeTies(items, bestStretch(items, SLICE_ITEMS), SLICE_ITEMS);
 }

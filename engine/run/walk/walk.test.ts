@@ -1,4 +1,4 @@
-/** What a walk that was cut says of what is known: nothing of what it had not come to. */
+/** A walk that was cut says nothing of items that it had not reached. */
 import { expect, test } from '@playwright/test';
 import type { Exchange } from '../../client/exchange.ts';
 import { parseJson } from '../../client/json.ts';

@@ -109,7 +109,7 @@ export async function walkOn(
 const orderedItemsOf = (exchange: Exchange): OrderedItem[] =>
   (pageOf(exchange).items ?? []).filter(isOrdered);
 
-/** What the pages of a walk are together. Of their items the ids alone are kept: a walk may be a long one. */
+/** The summary of a walk. Only the ids of its items are kept, since a walk may be long. */
 export class Course {
   readonly ids = new Set<bigint>();
   count = 0;
@@ -155,7 +155,7 @@ function noteBoundary(kit: Kit, before: Exchange, after: Exchange): void {
 }
 
 /**
- * What is wrong with a walk of a window of which `expected` is known. `exact`: nothing else exists there.
+ * The mismatch of a walk of a window of which `expected` is known. `exact`: nothing else exists there.
  * Items that the window does not hold are its pages' mistake (4.2-window), not the walk's.
  */
 export function walkMismatch(
@@ -201,7 +201,7 @@ export function walkMismatch(
   };
 }
 
-/** What a walk had come past, all of it where it was not cut, and what of that it lacks. */
+/** The items that a walk has passed (all where it was not cut), and those of them that it lacks. */
 function lostOn(
   walked: Walk,
   expected: readonly OracleItem[],
@@ -212,7 +212,7 @@ function lostOn(
   return { passed, lost: passed.filter((item) => !ids.has(item.id) && !lostByFirstPage(item, walked)) };
 }
 
-/** What the first page, a plain query, lost by itself is not for the walk to answer. */
+/** An item that the first page, a plain query, has lost does not count against the walk. */
 function lostByFirstPage(item: OracleItem, { exchanges }: Walk): boolean {
   const page = pageOf(exchanges[0]!);
   const last = page.items?.filter(isOrdered).at(-1);
@@ -223,7 +223,7 @@ function lostByFirstPage(item: OracleItem, { exchanges }: Walk): boolean {
   return last !== undefined && compareKeys(item, last) < 0;
 }
 
-/** What is known of a query's window, as of now. */
+/** The known items of a query's window, as of now. */
 export async function expectedItems(
   kit: Kit,
   query: PageQuery,

@@ -1,4 +1,4 @@
-/** Sections 5 and 7.2: who may not ask is refused in whatever circumstances. */
+/** Sections 5 and 7.2: who may not ask is refused in whatever combinations. */
 import { about, test } from '../fixtures/test.ts';
 import {
   bearerOf,
@@ -14,8 +14,8 @@ import { screeningsUrl } from '../engine/client/page.ts';
 import type { Token } from '../engine/client/token.ts';
 import type { Judge } from '../engine/checks/mismatch.ts';
 import { refused, type Refusal } from '../engine/checks/refusal.ts';
-import { askerOf, pathOf, type Ground } from '../engine/run/combinations/circumstances.ts';
-import { levelOf, checksOf, type Rule, type Way } from '../engine/run/rules/everywhere.ts';
+import { askerOf, pathOf, type Baseline } from '../engine/run/combinations/factors.ts';
+import { levelOf, checksOf, type Rule, type Way } from '../engine/run/rules/in-combinations.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { requireSecondTenant, type Kit } from '../engine/run/kit.ts';
 import { NOBODY } from '../engine/run/rules/raw-request.ts';
@@ -27,9 +27,9 @@ const who =
   (id: RequirementId, authorization: (token: Token) => Authorization) =>
   (kit: Kit): Way => ({
     id,
-    alter: async (request, ground) => ({
+    alter: async (request, baseline) => ({
       ...request,
-      authorization: authorization(await kit.token(askerOf(request, ground))),
+      authorization: authorization(await kit.token(askerOf(request, baseline))),
     }),
     judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
   });
@@ -44,8 +44,8 @@ const altered = (
 
 const forged = (kit: Kit): Way => ({
   id: '5-forged',
-  alter: async (request, ground) => {
-    const token = await forge((await kit.token(askerOf(request, ground))).text);
+  alter: async (request, baseline) => {
+    const token = await forge((await kit.token(askerOf(request, baseline))).text);
     const label = 'Bearer (token signed with another key, ES256, named by jwk)';
     return { ...request, authorization: forgedBearer(token, label) };
   },
@@ -54,9 +54,9 @@ const forged = (kit: Kit): Way => ({
 
 const inQuery = (kit: Kit): Way => ({
   id: '5-query-token',
-  alter: async (request, ground) => ({
+  alter: async (request, baseline) => ({
     ...request,
-    url: `${request.url}&access_token=${(await kit.token(askerOf(request, ground))).text}`,
+    url: `${request.url}&access_token=${(await kit.token(askerOf(request, baseline))).text}`,
     authorization: { kind: 'none' },
   }),
   judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated'], [400, 'invalid_request']),
@@ -67,8 +67,8 @@ function expired(kit: Kit, authorization: Authorization): Way {
   const { judge } = who('5-expired', () => authorization)(kit);
   return {
     id: '5-expired',
-    alter: (request, ground) => ({
-      ...levelOf('tenant', 'as primary')(request, ground),
+    alter: (request, baseline) => ({
+      ...levelOf('tenant', 'as primary')(request, baseline),
       authorization,
     }),
     judge,
@@ -79,7 +79,7 @@ const none = constantPart('');
 const noToken = who('5-missing', () => ({ kind: 'none' }));
 const half = ({ text }: TokenPart): number => text.length >> 1;
 
-/** What stands in for a valid token. The first ones are asked in every circumstance. */
+/** Replacements of a valid token. The first ones are tried in every combination. */
 const TELLING: readonly ((kit: Kit) => Way)[] = [
   noToken,
   who('5-scheme', ({ text }) => bearerHeader(`Basic ${text}`, 'Basic $TOKEN')),
@@ -116,9 +116,9 @@ async function bearers(kit: Kit): Promise<readonly Way[]> {
 }
 
 /** The same request on another tenant's path, spelt as the own is. */
-const onPathOf = (request: RequestOut, ground: Ground, tenantId: string): RequestOut => {
-  const url = `${screeningsUrl(ground.baseUrl, tenantId)}?${request.url.split('?')[1]}`;
-  return levelOf('path', pathOf(request, ground))({ ...request, url }, ground);
+const onPathOf = (request: RequestOut, baseline: Baseline, tenantId: string): RequestOut => {
+  const url = `${screeningsUrl(baseline.baseUrl, tenantId)}?${request.url.split('?')[1]}`;
+  return levelOf('path', pathOf(request, baseline))({ ...request, url }, baseline);
 };
 
 const FORBIDDEN: Refusal = [403, 'forbidden'];
@@ -129,14 +129,14 @@ const refusedOnPath = (kit: Kit, as: Refusal, inAnotherCase: Refusal): Judge => 
   const usual = refused(kit.target.errorCodePointer, as);
   const either = refused(kit.target.errorCodePointer, as, inAnotherCase);
   return (exchange) =>
-    (pathOf(exchange.request, kit.ground!) === 'a path in another case' ? either : usual)(exchange);
+    (pathOf(exchange.request, kit.baseline!) === 'a path in another case' ? either : usual)(exchange);
 };
 
 const RULES: readonly Rule[] = [
   {
     id: '5-missing',
     alsoIds: ['5-scheme', '5-garbage', '5-tampered', '5-forged', '5-expired', '5-query-token'],
-    name: 'what is no valid token, in many circumstances',
+    name: 'what is no valid token, in pairwise combinations',
     telling: TELLING.length + TELLING_OF_JWT.length + 1,
     without: ['token'],
     isLate: true,
@@ -146,16 +146,16 @@ const RULES: readonly Rule[] = [
   },
   {
     id: '5-forbidden',
-    name: "another tenant's path, in many circumstances",
+    name: "another tenant's path, in pairwise combinations",
     ways: async (kit) => {
       requireSecondTenant(kit);
       return [
         {
-          alter: (request, ground) =>
+          alter: (request, baseline) =>
             onPathOf(
               request,
-              ground,
-              ground.tenants[askerOf(request, ground) === 'primary' ? 'secondTenant' : 'primary']!,
+              baseline,
+              baseline.tenants[askerOf(request, baseline) === 'primary' ? 'secondTenant' : 'primary']!,
             ),
           judge: refusedOnPath(kit, FORBIDDEN, NOT_FOUND),
         },
@@ -164,25 +164,25 @@ const RULES: readonly Rule[] = [
   },
   {
     id: '5-forbidden-unknown',
-    name: 'the path of a tenant that nobody has, in many circumstances',
+    name: 'the path of an unknown tenant, in pairwise combinations',
     ways: (kit) => [
       {
-        alter: (request, ground) => onPathOf(request, ground, NOBODY),
+        alter: (request, baseline) => onPathOf(request, baseline, NOBODY),
         judge: refused(kit.target.errorCodePointer, FORBIDDEN, NOT_FOUND),
       },
     ],
   },
   {
     id: '7.2-not_found',
-    name: 'a tenant that is not onboarded, in many circumstances',
+    name: 'a tenant that is not onboarded, in pairwise combinations',
     without: ['tenant', 'token'],
     unserved: true,
     ways: async (kit) => {
       const tenantId = await kit.tenantOf('notOnboarded');
       return [
         {
-          alter: (request, ground) => ({
-            ...onPathOf(request, ground, tenantId),
+          alter: (request, baseline) => ({
+            ...onPathOf(request, baseline, tenantId),
             authorization: { kind: 'client', client: 'notOnboarded' },
           }),
           judge: refusedOnPath(kit, NOT_FOUND, FORBIDDEN),

@@ -1,16 +1,16 @@
-/** Sections 2.3, 2.4 and 4.2: pages in whatever circumstances. The observers hold each against what it must be. */
+/** Sections 2.3, 2.4 and 4.2: pages in whatever combinations. The observers hold each against what it must be. */
 import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { queryValue, tenantOfPath, type PageQuery } from '../engine/client/page.ts';
-import { askerOf, type Ground } from '../engine/run/combinations/circumstances.ts';
+import { askerOf, type Baseline } from '../engine/run/combinations/factors.ts';
 import {
-  inEveryCircumstance,
+  inEveryCombination,
   levelOf,
   MOMENTS,
   type Occasion,
   type Place,
   titleIn,
-} from '../engine/run/rules/everywhere.ts';
+} from '../engine/run/rules/in-combinations.ts';
 import type { Kit, PageOptions } from '../engine/run/kit.ts';
 import { holdAgainstDefault } from '../engine/run/walk/default-page-size.ts';
 import { walkOn } from '../engine/run/walk/walk.ts';
@@ -18,11 +18,11 @@ import { walkOn } from '../engine/run/walk/walk.ts';
 /** To the end of the narrow window even one by one, where ties don't make it longer. */
 const PAGES_AT_MOST = 5;
 
-const PAGES: Place = { name: 'pages in many circumstances' };
+const PAGES: Place = { name: 'pages in pairwise combinations' };
 
 /** Where there is room for a hundred: the default shows on pages that it fills. */
 const DEFAULT: Place = {
-  name: 'the default page size in many circumstances',
+  name: 'the default page size in pairwise combinations',
   without: ['window', 'page size'],
 };
 
@@ -36,16 +36,16 @@ const queryOf = ({ url }: RequestOut): PageQuery => {
   };
 };
 
-const optionsOf = (request: RequestOut, ground: Ground, speak: Occasion['speak']): PageOptions => ({
+const optionsOf = (request: RequestOut, baseline: Baseline, speak: Occasion['speak']): PageOptions => ({
   speak,
-  client: askerOf(request, ground)!,
+  client: askerOf(request, baseline)!,
   tenantId: tenantOfPath(request.url)!,
   ...(request.authorization.kind === 'header' ? { authorization: request.authorization } : {}),
 });
 
 /** A few pages; the default page size shows where the first is full without naming one. */
-async function walkThere(kit: Kit, { plain, ground, speak }: Occasion): Promise<void> {
-  const options = optionsOf(plain, ground, speak);
+async function walkThere(kit: Kit, { plain, baseline, speak }: Occasion): Promise<void> {
+  const options = optionsOf(plain, baseline, speak);
   const query = queryOf(plain);
   const first = await kit.ask(query, options);
   if (first.status !== 200) return;
@@ -53,10 +53,10 @@ async function walkThere(kit: Kit, { plain, ground, speak }: Occasion): Promise<
   if (query.pageSize === undefined) await holdAgainstDefault(kit, query, first, options);
 }
 
-async function askDefault(kit: Kit, { plain, ground, speak }: Occasion): Promise<void> {
-  const wide = levelOf('window', 'a window of many years')(plain, ground);
-  const request = levelOf('page size', 'no pageSize')(wide, ground);
-  const options = optionsOf(request, ground, speak);
+async function askDefault(kit: Kit, { plain, baseline, speak }: Occasion): Promise<void> {
+  const wide = levelOf('window', 'a window of many years')(plain, baseline);
+  const request = levelOf('page size', 'the default pageSize is 100')(wide, baseline);
+  const options = optionsOf(request, baseline, speak);
   const first = await kit.ask(queryOf(request), options);
   if (first.status === 200) await holdAgainstDefault(kit, queryOf(request), first, options);
 }
@@ -90,11 +90,11 @@ const REQUIREMENTS_OF_PAGES = [
 for (const moment of MOMENTS) {
   const access = moment === MOMENTS[0] ? 'exclusive' : 'disturbs';
   test(titleIn(moment, PAGES.name), about(REQUIREMENTS_OF_PAGES, { access, isSupplement: true }), ({ kit }) =>
-    inEveryCircumstance(kit, PAGES, moment, 0, (occasion) => walkThere(kit, occasion)),
+    inEveryCombination(kit, PAGES, moment, 0, (occasion) => walkThere(kit, occasion)),
   );
   test(
     titleIn(moment, DEFAULT.name),
     about(['4.2-pageSize-default', '4.2-r7-link'], { access, isSupplement: true }),
-    ({ kit }) => inEveryCircumstance(kit, DEFAULT, moment, 0, (occasion) => askDefault(kit, occasion)),
+    ({ kit }) => inEveryCombination(kit, DEFAULT, moment, 0, (occasion) => askDefault(kit, occasion)),
   );
 }

@@ -1,4 +1,4 @@
-/** A rule asked in a pairwise cover of the circumstances: what holds on the usual road may break beside it. */
+/** A rule asked in a pairwise cover of the combinations: what holds on the usual road may break beside it. */
 import type { RequestOut } from '../../client/exchange.ts';
 import { readToken } from '../../client/token.ts';
 import type { NewFinding } from '../state/ledger.ts';
@@ -11,12 +11,12 @@ import type { OracleItem } from '../../data/oracle.ts';
 import { PreconditionFailed, Untested } from '../../errors.ts';
 import type { RequirementId } from '../../requirements.ts';
 import {
-  CIRCUMSTANCES,
+  FACTORS,
   withParameter,
   type Asker,
-  type Ground,
+  type Baseline,
   type NarrowWindow,
-} from '../combinations/circumstances.ts';
+} from '../combinations/factors.ts';
 import { dialectsOf, spoken } from '../combinations/dialects.ts';
 import { pairwise, sparing, streamOf, type Factors, type Row } from '../state/cover.ts';
 import { describe, type Kit } from '../kit.ts';
@@ -33,8 +33,8 @@ export type Moment = (typeof MOMENTS)[number];
 export interface Way {
   /** The requirement that it is about, where the rule is about several. */
   readonly id?: RequirementId;
-  /** Makes a valid request, in its circumstances, the one that is judged. */
-  readonly alter: (request: RequestOut, ground: Ground) => RequestOut | Promise<RequestOut>;
+  /** Makes a valid request, in its combinations, the one that is judged. */
+  readonly alter: (request: RequestOut, baseline: Baseline) => RequestOut | Promise<RequestOut>;
   readonly judge: Judge;
 }
 
@@ -45,7 +45,7 @@ export interface Rule {
   readonly name: string;
   readonly precondition?: Precondition;
   readonly ways: (kit: Kit) => readonly Way[] | Promise<readonly Way[]>;
-  /** So many of the first ways are asked in every circumstance; the others in one each. Default 1. */
+  /** So many of the first ways are asked in every combination; the others in one each. Default 1. */
   readonly telling?: number;
   /** A way that fails wherever all do: told in the place of another that failed. */
   readonly simplest?: (kit: Kit) => Way;
@@ -53,24 +53,24 @@ export interface Rule {
   readonly servedBefore?: boolean;
   /** Asked in the second half of the run alone: what it asks may bring a guard into play. */
   readonly isLate?: boolean;
-  /** The circumstance in whose place the rule's own part of the request stands. */
+  /** The combination in whose place the rule's own part of the request stands. */
   readonly inPlaceOf?: string;
-  /** Circumstances that its request has no room for. */
+  /** Combinations that its request has no room for. */
   readonly without?: readonly string[];
   /** The topic under which the answers are observed. */
   readonly topic?: string;
-  /** Its circumstances are never served, so that whether they are is not asked. */
+  /** Its combinations are never served, so that whether they are is not asked. */
   readonly unserved?: boolean;
 }
 
-/** What of a rule tells where it is asked. */
+/** The part of a rule that decides where it is tried. */
 export type Place = Pick<Rule, 'name' | 'telling' | 'inPlaceOf' | 'without' | 'isLate'>;
 
-/** What is asked: a row of the cover, and the request without the rule's own part. */
+/** A combination of the cover, and the request without the rule's own part. */
 export interface Occasion {
   readonly row: Row;
   readonly plain: RequestOut;
-  readonly ground: Ground;
+  readonly baseline: Baseline;
   /** Any request in the dialect of the row. */
   readonly speak: (request: RequestOut) => RequestOut;
 }
@@ -108,9 +108,9 @@ async function tenantOfNotOnboarded(kit: Kit): Promise<readonly string[]> {
   );
 }
 
-/** What the circumstances are made of; each half of the run has tokens of its own. */
-const groundOf = (kit: Kit, moment: Moment): Promise<Ground> =>
-  kit.once(`ground ${moment}`, async () => {
+/** What the combinations are made of; each half of the run has tokens of its own. */
+const baselineOf = (kit: Kit, moment: Moment): Promise<Baseline> =>
+  kit.once(`baseline ${moment}`, async () => {
     const sample = await sampleDataOf(kit).catch((error: unknown) => {
       if (error instanceof Untested) return undefined;
       throw error;
@@ -129,7 +129,7 @@ const groundOf = (kit: Kit, moment: Moment): Promise<Ground> =>
     const second = tenants.secondTenant ? await someOfSecond(kit) : [];
     const secondTenant = second.length > 0 ? narrowWindow(second) : primary;
     const spellings = [...Object.values(tenants), NOBODY, ...(await tenantOfNotOnboarded(kit))];
-    kit.ground = {
+    kit.baseline = {
       baseUrl,
       tenants,
       spellings,
@@ -137,16 +137,16 @@ const groundOf = (kit: Kit, moment: Moment): Promise<Ground> =>
       narrow: { primary, secondTenant },
       nowMs: Date.now(),
     };
-    return kit.ground;
+    return kit.baseline;
   });
 
 const levelsOf = (name: string): readonly string[] =>
-  Object.keys(CIRCUMSTANCES.find((circumstance) => circumstance.name === name)!.levels);
+  Object.keys(FACTORS.find((combination) => combination.name === name)!.levels);
 
-/** All levels of the circumstances that a rule can be asked in: what a whole cover would look at. */
+/** All levels of the combinations that a rule can be asked in: what a whole cover would look at. */
 export const roomOf = ({ inPlaceOf, without = [], isLate = false }: Place): Factors =>
   Object.fromEntries(
-    CIRCUMSTANCES.filter(
+    FACTORS.filter(
       ({ name }) => name !== inPlaceOf && !without.includes(name) && !(isLate && name === 'moment'),
     ).map(({ name }) => [name, levelsOf(name)]),
   );
@@ -167,27 +167,34 @@ const OTHER_CASE = 'a path in another case';
 /** Whether the tenant of the path may be written in another case: "must equal" can be read as text, or as a UUID. */
 const otherCaseIsServed = (kit: Kit): Promise<boolean> =>
   kit.once(OTHER_CASE, async () => {
-    const ground = await groundOf(kit, MOMENTS[0]);
-    const plain = plainRequest(ground, {}, kit.target.headers);
-    const { status } = await kit.send({ ...levelOf('path', OTHER_CASE)(plain, ground), offPath: true });
+    const baseline = await baselineOf(kit, MOMENTS[0]);
+    const plain = plainRequest(baseline, {}, kit.target.headers);
+    const { status } = await kit.send({ ...levelOf('path', OTHER_CASE)(plain, baseline), offPath: true });
     kit.ledger.observe('path-in-another-case', String(status));
     return status === 200;
   });
 
-export const levelOf = (name: string, level: string): ((request: RequestOut, ground: Ground) => RequestOut) =>
-  CIRCUMSTANCES.find((circumstance) => circumstance.name === name)!.levels[level]!;
+export const levelOf = (
+  name: string,
+  level: string,
+): ((request: RequestOut, baseline: Baseline) => RequestOut) =>
+  FACTORS.find((combination) => combination.name === name)!.levels[level]!;
 
 /** The valid request of a row, without the rule's own part. What the row does not name is usual. */
-function plainRequest(ground: Ground, row: Row, headers: Readonly<Record<string, string>> = {}): RequestOut {
+function plainRequest(
+  baseline: Baseline,
+  row: Row,
+  headers: Readonly<Record<string, string>> = {},
+): RequestOut {
   const blank: RequestOut = {
     channel: 'rest',
     method: 'GET',
-    url: ground.baseUrl,
+    url: baseline.baseUrl,
     headers: { ...headers, accept: 'application/json' },
     authorization: { kind: 'none' },
   };
-  return CIRCUMSTANCES.reduce(
-    (request, { name, levels }) => (levels[row[name] ?? ''] ?? Object.values(levels)[0]!)(request, ground),
+  return FACTORS.reduce(
+    (request, { name, levels }) => (levels[row[name] ?? ''] ?? Object.values(levels)[0]!)(request, baseline),
     blank,
   );
 }
@@ -203,14 +210,14 @@ const NOT_SERVED = Symbol('not served');
  * The rows of a rule, and whatever is asked in each of them. Those that are asked alone go first. Throws
  * PreconditionFailed where some were not served, after all others were asked.
  */
-export async function inEveryCircumstance(
+export async function inEveryCombination(
   kit: Kit,
   rule: Place,
   moment: Moment,
   ways: number,
   ask: (occasion: Occasion, way: number) => Promise<void | typeof NOT_SERVED>,
 ): Promise<void> {
-  const ground = await groundOf(kit, moment);
+  const baseline = await baselineOf(kit, moment);
   const telling = Math.min(ways, rule.telling ?? 1);
   const names = Array.from({ length: telling }, (_, way) => String(way));
   const factors = { ...(await factorsOf(kit, rule)), ...(telling > 1 ? { way: names } : {}) };
@@ -224,8 +231,8 @@ export async function inEveryCircumstance(
   ].filter(({ row }) => (row['moment'] ?? moment) === moment);
   const notServed: RequestOut[] = [];
   const take = async ({ row, way }: (typeof turns)[number]): Promise<void> => {
-    const plain = plainRequest(ground, row, kit.target.headers);
-    const isServed = (await ask({ row, ground, plain, speak: spoken(row) }, way)) !== NOT_SERVED;
+    const plain = plainRequest(baseline, row, kit.target.headers);
+    const isServed = (await ask({ row, baseline, plain, speak: spoken(row) }, way)) !== NOT_SERVED;
     if (isServed) for (const dialect of dialectsOf(row)) kit.ledger.observe('dialects', dialect);
     kit.ledger.looked(rule.name, roomOf(rule), isServed ? row : {});
     if (!isServed) notServed.push(plain);
@@ -247,10 +254,10 @@ export async function inEveryCircumstance(
 /** Asks a rule in one half of the run. */
 async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
   const ways = await rule.ways(kit);
-  await inEveryCircumstance(kit, rule, moment, ways.length, async ({ row, plain, ground }, way) => {
+  await inEveryCombination(kit, rule, moment, ways.length, async ({ row, plain, baseline }, way) => {
     const alone = row['company'] === ALONE;
     const put = async ({ id = rule.id, alter, judge }: Way): Promise<NewFinding | undefined> => {
-      const request = await altered(rule, row, plain, ground, alter);
+      const request = await altered(rule, row, plain, baseline, alter);
       const exchange = readable(await kit.send(request, { alone }));
       if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
       const mismatch = judge(exchange);
@@ -261,30 +268,30 @@ async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
     };
     if (rule.servedBefore) await kit.send(plain, { alone });
     const failed = await put(ways[way]!);
-    // Circumstances that are not served at all are another requirement's failure.
+    // Combinations that are not served at all are another requirement's failure.
     if (failed && !rule.unserved && (await kit.send(plain)).status !== 200) return NOT_SERVED;
     kit.ledger.check(ways[way]!.id ?? rule.id);
     if (failed) kit.fail((rule.simplest && (await put(rule.simplest(kit)))) ?? failed);
   });
 }
 
-/** The rule's own part stands in the place of a circumstance, where it has one: what comes after is made of it. */
+/** The rule's own part stands in the place of a combination, where it has one: what comes after is made of it. */
 async function altered(
   { inPlaceOf }: Rule,
   row: Row,
   plain: RequestOut,
-  ground: Ground,
+  baseline: Baseline,
   alter: Way['alter'],
 ): Promise<RequestOut> {
-  const place = CIRCUMSTANCES.findIndex(({ name }) => name === inPlaceOf);
-  if (place < 0) return alter(plain, ground);
-  return CIRCUMSTANCES.slice(place + 1).reduce(
-    (request, { name, levels }) => (levels[row[name] ?? ''] ?? Object.values(levels)[0]!)(request, ground),
-    await alter(plain, ground),
+  const place = FACTORS.findIndex(({ name }) => name === inPlaceOf);
+  if (place < 0) return alter(plain, baseline);
+  return FACTORS.slice(place + 1).reduce(
+    (request, { name, levels }) => (levels[row[name] ?? ''] ?? Object.values(levels)[0]!)(request, baseline),
+    await alter(plain, baseline),
   );
 }
 
-/** What a check is called in each half of the run. */
+/** The title of a check in each half of the run. */
 export const titleIn = (moment: Moment, title: string): string =>
   moment === MOMENTS[0] ? title : `${title}, ${moment}`;
 

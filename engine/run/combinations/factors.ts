@@ -1,5 +1,5 @@
 /**
- * The circumstances of a request, named once: what the same rule is asked in, and what a finding may need to show.
+ * The factors of a request, named once: what the same rule is asked in, and what a finding may need to show.
  * The first level of each is the usual one.
  */
 import type { RequestOut } from '../../client/exchange.ts';
@@ -16,7 +16,7 @@ import type { Instant, Spelling } from '../../data/instant.ts';
 import { DIALECTS } from './dialects.ts';
 import { tokenVariable } from '../evidence/evidence.ts';
 
-/** Who asks in the circumstances. */
+/** Who asks in the factors. */
 export type Asker = 'primary' | 'secondTenant';
 
 export interface NarrowWindow {
@@ -25,8 +25,8 @@ export interface NarrowWindow {
   readonly id: bigint;
 }
 
-/** What the circumstances are made of on the target at hand. */
-export interface Ground {
+/** What the factors are made of on the target at hand. */
+export interface Baseline {
   readonly baseUrl: string;
   readonly tenants: Readonly<Partial<Record<Asker, string>>>;
   /** Every tenant that is asked for, as the target file or its token spells it. */
@@ -38,12 +38,12 @@ export interface Ground {
   readonly nowMs: number;
 }
 
-interface Circumstance {
+interface Factor {
   readonly name: string;
   /** Each makes a request one of that level. */
-  readonly levels: Readonly<Record<string, (request: RequestOut, ground: Ground) => RequestOut>>;
+  readonly levels: Readonly<Record<string, (request: RequestOut, baseline: Baseline) => RequestOut>>;
   /** The level of a request; undefined where it has none, or has it for a reason of its own. */
-  readonly of?: (request: RequestOut, ground: Ground) => string | undefined;
+  readonly of?: (request: RequestOut, baseline: Baseline) => string | undefined;
 }
 
 const same = (request: RequestOut): RequestOut => request;
@@ -78,12 +78,12 @@ const YEARS = ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'] as const;
 const YEAR_SECONDS = 31_556_952n;
 
 /** Two years from now, for a year. */
-function future({ nowMs }: Ground): [string, string] {
+function future({ nowMs }: Baseline): [string, string] {
   const year = new Date(nowMs).getUTCFullYear() + 2;
   return [`${year}-01-01T00:00:00Z`, `${year + 1}-01-01T00:00:00Z`];
 }
 
-function windowOf(request: RequestOut, { nowMs }: Ground): string | undefined {
+function windowOf(request: RequestOut, { nowMs }: Baseline): string | undefined {
   const [from, to] = [instantOf(request, 'from'), instantOf(request, 'to')];
   if (!from || !to || compareInstants(from, to) > 0) return undefined;
   if (compareInstants(from, to) === 0) return 'a window of no width';
@@ -123,8 +123,8 @@ const shifted = (offsetMinutes?: number) => (request: RequestOut) =>
   }));
 const sized = (size: string | undefined) => (request: RequestOut) => withParameter(request, 'pageSize', size);
 
-/** Asked by a client on its own path, whoever asked before. */
-function askedBy(asker: Asker): (request: RequestOut, ground: Ground) => RequestOut {
+/** The request of a client on its own path, in place of any other client's. */
+function askedBy(asker: Asker): (request: RequestOut, baseline: Baseline) => RequestOut {
   return (request, { baseUrl, tenants }) => ({
     ...request,
     url: `${screeningsUrl(baseUrl, tenants[asker]!)}${request.url.slice(request.url.split('?')[0]!.length)}`,
@@ -132,7 +132,7 @@ function askedBy(asker: Asker): (request: RequestOut, ground: Ground) => Request
   });
 }
 
-export function askerOf({ url, authorization }: RequestOut, { tenants }: Ground): Asker | undefined {
+export function askerOf({ url, authorization }: RequestOut, { tenants }: Baseline): Asker | undefined {
   const path = url.split('?')[0]!.toLowerCase();
   const owner = (['primary', 'secondTenant'] as const).find(
     (asker) => tenants[asker] && path.includes(tenants[asker].toLowerCase()),
@@ -141,29 +141,29 @@ export function askerOf({ url, authorization }: RequestOut, { tenants }: Ground)
   return other ? undefined : owner;
 }
 
-export const narrowOf = (request: RequestOut, ground: Ground): NarrowWindow =>
-  ground.narrow[askerOf(request, ground) ?? 'primary']!;
+export const narrowOf = (request: RequestOut, baseline: Baseline): NarrowWindow =>
+  baseline.narrow[askerOf(request, baseline) ?? 'primary']!;
 
 const TENANT = /(?<=\/tenants\/)[0-9a-f-]{36}(?=\/)/i;
 
-const spellingOf = (id: string, { spellings }: Ground): string =>
+const spellingOf = (id: string, { spellings }: Baseline): string =>
   spellings.find((given) => given.toLowerCase() === id.toLowerCase()) ?? id;
 
 const spelt =
   (spell: (given: string) => string) =>
-  (request: RequestOut, ground: Ground): RequestOut => ({
+  (request: RequestOut, baseline: Baseline): RequestOut => ({
     ...request,
-    url: request.url.replace(TENANT, (id) => spell(spellingOf(id, ground))),
+    url: request.url.replace(TENANT, (id) => spell(spellingOf(id, baseline))),
   });
 const asGiven = spelt((id) => id);
 const inAnotherCase = spelt((id) => (id === id.toLowerCase() ? id.toUpperCase() : id.toLowerCase()));
 
-export const pathOf = (request: RequestOut, ground: Ground): string =>
-  asGiven(request, ground).url === request.url ? 'a path as given' : 'a path in another case';
+export const pathOf = (request: RequestOut, baseline: Baseline): string =>
+  asGiven(request, baseline).url === request.url ? 'a path as given' : 'a path in another case';
 
-function withNewToken(request: RequestOut, ground: Ground): RequestOut {
-  const asker = askerOf(request, ground);
-  const text = asker && ground.tokens[asker];
+function withNewToken(request: RequestOut, baseline: Baseline): RequestOut {
+  const asker = askerOf(request, baseline);
+  const text = asker && baseline.tokens[asker];
   if (!text) return request;
   const shell = `Bearer $${tokenVariable(asker)}`;
   return {
@@ -178,20 +178,20 @@ function withNewToken(request: RequestOut, ground: Ground): RequestOut {
   };
 }
 
-function withFirstToken(request: RequestOut, ground: Ground): RequestOut {
+function withFirstToken(request: RequestOut, baseline: Baseline): RequestOut {
   const { authorization } = request;
-  const asker = askerOf(request, ground);
+  const asker = askerOf(request, baseline);
   const held = authorization.kind === 'header' && authorization.of !== undefined;
   return held && asker ? { ...request, authorization: { kind: 'client', client: asker } } : request;
 }
 
 /** In the order in which they make a request. */
-export const CIRCUMSTANCES: readonly Circumstance[] = [
+export const FACTORS: readonly Factor[] = [
   {
     name: 'tenant',
     levels: { 'as primary': askedBy('primary'), 'as the second tenant': askedBy('secondTenant') },
-    of: (request, ground) => {
-      const asker = askerOf(request, ground);
+    of: (request, baseline) => {
+      const asker = askerOf(request, baseline);
       return asker === 'secondTenant' ? 'as the second tenant' : asker && 'as primary';
     },
   },
@@ -203,23 +203,23 @@ export const CIRCUMSTANCES: readonly Circumstance[] = [
   {
     name: 'token',
     levels: { 'the first token': withFirstToken, 'a new token': withNewToken },
-    of: (request, ground) =>
-      withFirstToken(request, ground) === request ? 'the first token' : 'a new token',
+    of: (request, baseline) =>
+      withFirstToken(request, baseline) === request ? 'the first token' : 'a new token',
   },
   {
     name: 'window',
     levels: {
-      'a narrow window': (request, ground) => {
-        const { from, to } = narrowOf(request, ground);
+      'a narrow window': (request, baseline) => {
+        const { from, to } = narrowOf(request, baseline);
         return withWindow(request, from, to);
       },
-      'a window of no width': (request, ground) => {
-        const { from } = narrowOf(request, ground);
+      'a window of no width': (request, baseline) => {
+        const { from } = narrowOf(request, baseline);
         return withWindow(request, from, from);
       },
       'an empty window before 1970': (request) => withWindow(request, ...EMPTY),
       'a window of many years': (request) => withWindow(request, ...YEARS),
-      'a window in the future': (request, ground) => withWindow(request, ...future(ground)),
+      'a window in the future': (request, baseline) => withWindow(request, ...future(baseline)),
     },
     of: windowOf,
   },
@@ -227,8 +227,8 @@ export const CIRCUMSTANCES: readonly Circumstance[] = [
     name: 'beginning',
     levels: {
       'without from_id': (request) => withParameter(request, 'from_id', undefined),
-      'with from_id': (request, ground) =>
-        withParameter(request, 'from_id', String(narrowOf(request, ground).id)),
+      'with from_id': (request, baseline) =>
+        withParameter(request, 'from_id', String(narrowOf(request, baseline).id)),
       'with from_id beyond 2^53': (request) => withParameter(request, 'from_id', String(2n ** 53n + 1n)),
     },
     of: ({ url }) => {
