@@ -55,7 +55,7 @@ async function walkThere(kit: Kit, { plain, baseline, speak }: Occasion): Promis
 
 async function askDefault(kit: Kit, { plain, baseline, speak }: Occasion): Promise<void> {
   const wide = levelOf('window', 'a window of many years')(plain, baseline);
-  const request = levelOf('page size', 'the default pageSize is 100')(wide, baseline);
+  const request = levelOf('page size', 'no pageSize')(wide, baseline);
   const options = optionsOf(request, baseline, speak);
   const first = await kit.ask(queryOf(request), options);
   if (first.status === 200) await holdAgainstDefault(kit, queryOf(request), first, options);

@@ -28,7 +28,7 @@ const REQUIRED = (
   ] as const
 ).map(([name, id]): Rule => ({
   id,
-  name: `no ${name}`,
+  name: `400: no ${name}`,
   topic: `missing-${name}-code`,
   ways: refusals(
     [{}, { [`${name}%5B%5D`]: encodeURIComponent(SOME_WINDOW[name]) }].map((typed) =>
@@ -50,7 +50,7 @@ const isEmpty: Judge = (exchange) => {
 
 const ZERO_WIDTH: Rule = {
   id: '4.2-r1-zero-width',
-  name: 'windows of no width',
+  name: '200: zero-width windows are empty',
   telling: 2,
   precondition: 'data',
   inPlaceOf: 'window',
@@ -65,7 +65,7 @@ const ZERO_WIDTH: Rule = {
 
 const INVERTED: Rule = {
   id: '4.2-r2-inverted',
-  name: 'to earlier than from',
+  name: 'invalid_time_range: to earlier than from',
   telling: 3,
   inPlaceOf: 'window',
   ways: (kit) => {

@@ -136,7 +136,7 @@ const RULES: readonly Rule[] = [
   {
     id: '5-missing',
     alsoIds: ['5-scheme', '5-garbage', '5-tampered', '5-forged', '5-expired', '5-query-token'],
-    name: 'what is no valid token, in pairwise combinations',
+    name: 'unauthenticated: invalid tokens, in pairwise combinations',
     telling: TELLING.length + TELLING_OF_JWT.length + 1,
     without: ['token'],
     isLate: true,
@@ -146,7 +146,7 @@ const RULES: readonly Rule[] = [
   },
   {
     id: '5-forbidden',
-    name: "another tenant's path, in pairwise combinations",
+    name: "forbidden: another tenant's path, in pairwise combinations",
     ways: async (kit) => {
       requireSecondTenant(kit);
       return [
@@ -164,7 +164,7 @@ const RULES: readonly Rule[] = [
   },
   {
     id: '5-forbidden-unknown',
-    name: 'the path of an unknown tenant, in pairwise combinations',
+    name: 'forbidden: the path of an unknown tenant, in pairwise combinations',
     ways: (kit) => [
       {
         alter: (request, baseline) => onPathOf(request, baseline, NOBODY),
@@ -174,7 +174,7 @@ const RULES: readonly Rule[] = [
   },
   {
     id: '7.2-not_found',
-    name: 'a tenant that is not onboarded, in pairwise combinations',
+    name: 'not_found: a tenant that is not onboarded, in pairwise combinations',
     without: ['tenant', 'token'],
     unserved: true,
     ways: async (kit) => {

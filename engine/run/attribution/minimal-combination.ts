@@ -1,12 +1,24 @@
 /** Which factors a finding needs: made usual one by one, it is gone. */
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
 import { Untested } from '../../errors.ts';
-import { FACTORS, type Baseline } from '../combinations/factors.ts';
+import { askerOf, FACTORS, type Baseline } from '../combinations/factors.ts';
 import { wentWrong } from './confirmation.ts';
 import type { Finding } from '../state/ledger.ts';
 
 /** Factors on which the content of a page rightly depends. */
 const onContent = (id: string): boolean => !/^(2\.4|4\.2-(r6|r7|content)|7\.2|9)/.test(id);
+
+/** Whether the request carries a token of the tenant in its path: another client's request would be another rule's. */
+function isOwn(request: RequestOut, baseline: Baseline): boolean {
+  const { authorization } = request;
+  const of =
+    authorization.kind === 'client'
+      ? authorization.client
+      : authorization.kind === 'header'
+        ? authorization.of
+        : undefined;
+  return of !== undefined && of === askerOf(request, baseline);
+}
 
 /** The finding with the factors that it needs and the request that has no others, where one request shows it and it comes back each time. */
 export async function withMinimalCombination(
@@ -19,8 +31,11 @@ export async function withMinimalCombination(
   if (!baseline || !exchange || !judge || !varies || !/^(\d+) of \1$/.test(confirmed)) return finding;
   const { channel, method, offPath } = exchange.request;
   if (channel !== 'rest' || method !== 'GET' || offPath) return finding;
+  const fixed = isOwn(exchange.request, baseline) ? [] : ['tenant', 'token'];
   const looked = FACTORS.filter(
-    ({ name }) => varied?.includes(name) ?? (name !== 'window' && !(name === 'page size' && onContent(id))),
+    ({ name }) =>
+      !fixed.includes(name) &&
+      (varied?.includes(name) ?? (name !== 'window' && !(name === 'page size' && onContent(id)))),
   );
   try {
     let shown = { exchange, mismatch: finding.mismatch };

@@ -166,7 +166,7 @@ function formField(name: string, value: string, target: Target): string {
   const known = name === 'client_secret' && owner !== undefined;
   return known
     ? `--data-urlencode "${name}=$${secretVariable(target, owner)}"`
-    : `--data-urlencode ${quote(`${name}=${value}`)}`;
+    : `--data-urlencode ${quote(`${encodeURIComponent(name)}=${value}`)}`;
 }
 
 /** The commands that fetch the tokens these curl lines name, one for each client. */
