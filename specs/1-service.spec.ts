@@ -1,6 +1,6 @@
 /**
  * Section 1: the API only reads. What would write on a service that is broken is sent only where it can do no harm:
- * without a body, to an id that can't exist, to a tenant that nobody has; to a collection only where it is the
+ * without a body, to an id that can't exist, to an unknown tenant; to a collection only where it is the
  * scratch tenant's.
  */
 import { about, test } from '../fixtures/test.ts';
@@ -43,14 +43,14 @@ async function write(
   kit.check(
     '1-read-only-refused',
     exchange,
-    // What a server fails at is told by 7.2-no-unprovoked-5xx.
+    // A failing server is reported under 7.2-no-unprovoked-5xx.
     (answer) =>
       answer.status >= 400 || answer.status === 0 ? undefined : differs('a 4xx or 501', sayRefusal(answer)),
     method,
   );
 }
 
-/** Where nobody's screenings are: what is done there must be done nowhere. */
+/** A window without screenings: writes to it must not show anywhere. */
 async function writeHarmlessly(kit: Kit): Promise<void> {
   const own = kit.request(await kit.tenantOf(), '', { kind: 'none' }).url;
   const nobodys = kit.request(NOBODY, '', { kind: 'none' }).url;
@@ -62,7 +62,7 @@ async function writeHarmlessly(kit: Kit): Promise<void> {
 
 async function onPrimary(kit: Kit): Promise<void> {
   const { window } = await sampleDataOf(kit);
-  // What is made shows today, wherever the data lies.
+  // A created screening appears today, wherever the other data lies.
   const to = compareInstants(instant(window.to), instant(CENTURY_END)) > 0 ? window.to : CENTURY_END;
   const query = { from: window.from, to };
   const still = (await kit.oracle()).authoritative;
@@ -94,7 +94,7 @@ async function changedByWriting(
   name: string,
 ): Promise<MismatchWithEvidence | undefined> {
   let before = await read(kit, query);
-  // What is emptied once does not change again.
+  // A tenant that was emptied does not change again.
   if (before.items.length === 0) return whatChanged(first, before);
   let periodMs = 0;
   let seen: MismatchWithEvidence | undefined;
@@ -167,13 +167,13 @@ async function onScratch(kit: Kit): Promise<void> {
 }
 
 test(
-  'methods that would write, where they can do no harm',
+  'POST, PUT, PATCH and DELETE change nothing, on paths where they can do no harm',
   about(['1-read-only', '1-read-only-refused']),
   ({ kit }) => onPrimary(kit),
 );
 
 test(
-  'methods that would write, on the scratch tenant',
+  'POST, PUT, PATCH and DELETE change nothing, on the scratch tenant',
   about(['1-read-only', '1-read-only-refused'], { needs: 'page', access: 'scratch', isSupplement: true }),
   async ({ kit }) => {
     if (kit.target.clients.scratch) await onScratch(kit);

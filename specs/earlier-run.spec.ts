@@ -1,4 +1,4 @@
-/** What an earlier run kept still holds: its token, its `next` URLs, the ids of its screenings. */
+/** The state of an earlier run is still valid: its token, its `next` URLs, the ids of its screenings. */
 import { about, test } from '../fixtures/test.ts';
 import { isOrdered, namesTraversal, pageOf, parseQuery, SOME_WINDOW } from '../engine/client/page.ts';
 import { tokenOfText } from '../engine/client/token.ts';
@@ -64,7 +64,7 @@ test(
       else {
         const asked = parseQuery(url);
         const plain = asked && { ...asked, from: formatInstant(asked.from), to: formatInstant(asked.to) };
-        // A next is given where more pages exist; what was erased since shows to nobody.
+        // A next exists where more pages exist; screenings may have been erased since.
         const isEmptied = pageOf(exchange).items?.length === 0;
         const now = isEmptied && plain ? await kit.page(plain) : undefined;
         const isWrong = (pageOf(now ?? exchange).items?.length ?? 0) > 0 && isEmptied;

@@ -66,7 +66,7 @@ function snapshots(everyMs: number): ServerOptions {
   };
 }
 
-/** Of so many screenings one, each second: by its id, so that every answer agrees. */
+/** One screening of this many, each second, chosen by id, so that every answer agrees. */
 const ONE_IN = 400n;
 const ERASED_AT_MOST = 200;
 
