@@ -7,8 +7,15 @@ import { expect, test } from '@playwright/test';
 import { loadTarget } from '../engine/target/target.ts';
 import { REQUIREMENTS } from '../engine/requirements.ts';
 import { explain, list } from './catalogue.ts';
+import { PROPERTIES } from '../properties/all.ts';
+import { SPECS } from '../specs/all.ts';
 import { MISTAKES } from './diagnosis/mistakes/all.ts';
 import { init } from './init.ts';
+
+test('no two tests have the same title', () => {
+  const titles = [...SPECS, ...PROPERTIES].map(({ title }) => title);
+  expect(titles.filter((title, index) => titles.indexOf(title) !== index)).toEqual([]);
+});
 
 test('--list has every requirement on its line', () => {
   const lines = list().split('\n');

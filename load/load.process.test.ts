@@ -218,7 +218,12 @@ test("the target's own certificates are trusted, and nobody else's", async () =>
   const port = Number(new URL(at.server.baseUrl).port);
   const inner = { port, stop: async () => {} } as Listener;
   await using front = await secured(inner, ours);
-  const target = { ...at.server.target(), baseUrl: front.origin, authUrl: front.origin, ca: ours.file };
+  const target = {
+    ...at.server.target(),
+    ...{ baseUrl: front.origin, authUrl: front.origin, ca: ours.file },
+    // The server knows nothing of the TLS in front of it, so that its next has another scheme.
+    trustedOrigins: [front.origin.replace('https:', 'http:')],
+  };
   const file = join(at.directory, 'tls.json');
   await writeFile(file, JSON.stringify(target));
   const flags = [

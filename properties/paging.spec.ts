@@ -202,6 +202,7 @@ test(
     const law = new Law(kit, cases, {
       id: '4.2-from_id',
       title,
+      share: 2,
       needsAgain: true,
       script: ({ window: { query }, place }) => [
         sayQuery({ ...query, pageSize: 1000 }),

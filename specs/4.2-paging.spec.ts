@@ -81,7 +81,7 @@ test(
 );
 
 test(
-  'the same request twice begins with the same items',
+  'a repeated request begins with the same items',
   about('4.2-repeatable', { access: 'reads' }),
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);

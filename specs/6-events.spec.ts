@@ -13,14 +13,7 @@ import {
   type Json,
 } from '../engine/client/json.ts';
 import { MAX_PAGE_SIZE, pageOf } from '../engine/client/page.ts';
-import {
-  compareInstants,
-  formatInstant,
-  parseInstant,
-  sameInstant,
-  shift,
-  type Instant,
-} from '../engine/data/instant.ts';
+import { compareInstants, formatInstant, parseInstant, shift, type Instant } from '../engine/data/instant.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -189,12 +182,12 @@ test(
   },
 );
 
-/** The id of an event is what a double makes of the id that REST returns for the same instant. */
-function roundedId({ at, screeningId }: Captured, { byId }: Rest): Mismatch | undefined {
-  if (screeningId === undefined || !at) return undefined;
+/** The event equals a REST object but for its id, which is that object's id rounded to a double. */
+function roundedId({ data, screeningId }: Captured, { byId }: Rest): Mismatch | undefined {
+  if (screeningId === undefined || !isObject(data)) return undefined;
   for (const [id, item] of byId) {
-    const isSame = (): boolean => sameInstant(at, parseInstant(String(member(item, 'testTime'))) ?? at);
-    if (id !== screeningId && BigInt(Number(id)) === screeningId && isSame())
+    const isRounded = id !== screeningId && BigInt(Number(id)) === screeningId && isObject(item);
+    if (isRounded && firstDifference({ ...item, id: member(data, 'id')! }, data) === undefined)
       return differs(
         `id: ${id}, as REST returns it`,
         `id: ${screeningId}, which is what a double makes of it`,

@@ -217,7 +217,7 @@ test("k6 is told where its metrics go, and nobody's secrets", () => {
 });
 
 test("--out: k6's own metrics go where they are sent, findings by requirement", async () => {
-  await using at = await setting({ disorderEvery: 3 });
+  await using at = await setting({ disorderEvery: 1 });
   const metrics = join(at.directory, 'metrics.json');
   const flags = ['--duration', '1s', '--rate', '10', '--slo-p99', '5000', '--out', `json=${metrics}`];
   expect((await load(['smoke', ...flags, ...at.flags])).status).toBe(1);

@@ -89,7 +89,7 @@ export const tenants: readonly Fault[] = [
   {
     name: 'of two mints at the same time both are the later one',
     trips: { '5-one-tenant': /tenant_id: / },
-    mayTrip: ['2.2-tenant_id', '2.2-sub-client', '2.2-aud', '2.2-scope', '2.1-scope'],
+    mayTrip: ['2.2-tenant_id', '2.2-sub-client', '2.2-aud', '2.2-scope', '2.1-scope', '5-forbidden'],
     bare: false,
     server: mintedAtOnce(),
   },
