@@ -51,7 +51,7 @@ const TELLING = [
   'resets every connection',
   'tokens for everybody, and a static copy of one good page',
   'a body of 500 MB',
-  'bodies that never end, behind 60 pages',
+  'bodies that never end, after 60 pages',
   'a gzip bomb',
   'a screening 450 levels deep',
   'next leads to another origin',

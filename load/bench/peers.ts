@@ -57,7 +57,7 @@ export async function pgbench(
   try {
     const files: string[] = [];
     for (const [n, { at, id }] of places.entries()) {
-      // Parameters as the server's: $1 tenant, $2 from, $3 to, $4 how many, $5 behind which.
+      // Parameters as the server's: $1 tenant, $2 from, $3 to, $4 how many, $5 after which.
       const values = [
         `'${tenantId}'::uuid`,
         `${at}::numeric`,

@@ -34,7 +34,7 @@ function probe(settings: LimiterSettings, seed: number, lieSeconds = 0, maxSecon
   return probeVirtually((atMs) => ({ waitMs: limiter.ask(atMs) }), way, limits, seed);
 }
 
-test('limiter: a fast bucket behind a round trip of 20 ms is no fixed window', () => {
+test('limiter: a fast bucket after a round trip of 20 ms is no fixed window', () => {
   const bucket = { kind: 'token-bucket', limit: 100, windowMs: 1000, burst: 200 } as const;
   const found = identifyLimiter(probe(bucket, 1, 0, 120, 20));
   expect([found.kind, ...found.alternatives]).toContain('token-bucket');

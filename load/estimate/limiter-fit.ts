@@ -56,7 +56,7 @@ export interface RetryAfter {
 /** Answers more at odds with a kind than this share rule it out. */
 const TOLERATED = 0.012;
 
-/** What counts requests in time refuses the polls behind a burst too, with none under way: few refusals tell. */
+/** What counts requests in time refuses the polls after a burst too, with none under way: few refusals tell. */
 const LEAST_REFUSED = 4;
 
 export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Probed): LimiterFinding {

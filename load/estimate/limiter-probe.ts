@@ -94,7 +94,7 @@ const FIRST_GAP_MS = 8;
 const FINE_SHARE = 0.02;
 /** As many at once, at most. */
 const LARGEST_BATCH = 50;
-/** Polls under way at once: what passes among them behind a release is spent. */
+/** Polls under way at once: what passes among them after a release is spent. */
 const POLLS_AHEAD = 10;
 /** How often a patient burst asks again. */
 const PATIENT_POLLS = 12;

@@ -6,7 +6,7 @@ export interface Shaper {
   readonly ratePerSecond: number;
   /** As many were held back at once, at most; where more are refused, that is its queue. */
   readonly heldBack: number;
-  /** A server that works on one request at a time would look the same behind so long a way; or it is one. */
+  /** A server that works on one request at a time would look the same after so long a way; or it is one. */
   readonly orOneWorker: boolean | 'rather';
 }
 

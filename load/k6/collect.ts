@@ -49,7 +49,7 @@ function collect(screening: string): void {
   console.log(screening);
 }
 
-/** The texts of the objects in a JSON array behind a member's name: ids beyond 2^53 stay whole. */
+/** The texts of the objects in a JSON array after a member's name: ids beyond 2^53 stay whole. */
 function objectsBehind(name: string, text: string): string[] {
   const found: string[] = [];
   const start = text.search(new RegExp(`"${name}"\\s*:\\s*[[{]`));

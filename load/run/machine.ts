@@ -16,7 +16,7 @@ function read(path: string): string | undefined {
 /** Seconds of processor time, user and system; undefined where the system does not tell (only Linux does). */
 export function cpuSeconds(pid: number): number | undefined {
   const stat = read(`/proc/${pid}/stat`);
-  // The name in parentheses may hold spaces: fields are counted from behind it.
+  // The name in parentheses may hold spaces: fields are counted from after it.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields && (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND;
 }

@@ -206,7 +206,7 @@ export class Session {
         continue;
       }
       if (!refused) connections.accept(vus);
-      const found = behind(run, config) ?? starved(run, samples, schedulerLagP99Ms, slo, atRest);
+      const found = overloaded(run, config) ?? starved(run, samples, schedulerLagP99Ms, slo, atRest);
       if (!found) {
         const service = samples.filter(({ status }) => status !== 0).map((one) => one.serviceMs);
         this.#latencyMs = quantile(
@@ -237,7 +237,7 @@ const EXACT = ['arrivals', 'tenants'];
 /** The share of the requests that a generator may be short of, as it ends with them. */
 const SHORT = 0.01;
 
-function behind({ summary }: K6Run, config: LoadConfig): Starvation | undefined {
+function overloaded({ summary }: K6Run, config: LoadConfig): Starvation | undefined {
   const due = EXACT.includes(config.scenario) ? 0 : dueCount(config);
   const short = neverBegun(due, summary?.counts ?? {});
   return short <= SHORT * due

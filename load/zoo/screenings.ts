@@ -9,7 +9,7 @@ export interface Screenings {
   /** Microseconds since 2026-01-01T00:00:00Z at which the place begins. */
   microsAt(place: number): number;
   id(place: number): number;
-  /** The first place whose (testTime, id) is not before the instant, or is behind (instant, id) where an id is given. */
+  /** The first place whose (testTime, id) is not before the instant, or is after (instant, id) where an id is given. */
   placeOf(micros: number, afterId?: number): number;
   item(place: number, tenantId: string): string;
 }

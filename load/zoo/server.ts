@@ -31,7 +31,7 @@ export interface SimulatedSettings {
   readonly clients?: number;
   /** Added to every Retry-After, in seconds: below 0 it is a lie. */
   readonly retryAfterLie?: number;
-  /** A way there and back of so long: half of it before a request is looked at, half behind its answer. */
+  /** A way there and back of so long: half of it before a request is looked at, half after its answer. */
   readonly rttMs?: number;
   /** Connections at once; more are cut. */
   readonly maxConnections?: number;

@@ -19,7 +19,7 @@ export interface Answer {
 /** Answers a request that arrives at a moment, in milliseconds since the target was started. */
 export type VirtualTarget = (atMs: number) => Answer;
 
-/** Answers all requests of a run at once, for what takes longer when others come behind it. */
+/** Answers all requests of a run at once, for what takes longer when others come after it. */
 export type VirtualRuns = (atMs: readonly number[]) => readonly Answer[];
 
 const SETTLE_MS = 1500;
