@@ -108,7 +108,7 @@ test('a client that hangs is stopped, and told so', FULL, async () => {
     ...['--command', `python3 ${walk}`, '--only', 'plain-walk', '--timeout', '5', '--report-dir', directory],
   );
   expect(ended.status).toBe(1);
-  expect(ended.output).toContain('expected  an end in bounded time');
+  expect(ended.output).toContain('expected    an end in bounded time');
 });
 
 async function freePort(): Promise<number> {
