@@ -22,7 +22,7 @@ for (const variant of LIVE) {
 }
 
 test(
-  'two runs with the same clients and seed at the same time',
+  'two runs with the same clients at the same time',
   FULL,
   async ({ small: { database, provisioned } }) => {
     await using server = await startServer(database, provisioned);
@@ -30,7 +30,7 @@ test(
       ...(await targetFor(server, 'full')),
       ingest: (lines: readonly string[]) => server.ingest(lines),
     };
-    const reports = await Promise.all([1, 2].map(() => certify({ ...target }, { seed: SEED })));
+    const reports = await Promise.all([SEED, SEED + 1].map((seed) => certify({ ...target }, { seed })));
     expect(reports.map(blamesOf)).toEqual([[], []]);
   },
 );
