@@ -191,8 +191,8 @@ for (const [name, server] of [
   for (const [scenario, [script, , more = {}]] of Object.entries(HANDS).filter(([one]) => one !== 'token'))
     test(`by hand ${scenario} is red: ${name}`, scenario === 'smoke' ? {} : FULL, async ({ k6 }) => {
       // Such a limiter is what it finds; and a single token is all that these two need here.
-      test.skip(scenario === 'rate-limit' && server !== mostly429);
-      test.skip(scenario === 'walks' && server === deadTokenEndpoint);
+      test.skip(scenario === 'rate-limit' && server !== mostly429, 'not applicable: asks for 429 alone');
+      test.skip(scenario === 'walks' && server === deadTokenEndpoint, 'not applicable: needs a token');
       await using target = await serve(server());
       const window = { FROM: '2026-03-01T00:00:00Z', TO: '2026-03-02T00:00:00Z' };
       const addresses = { BASE_URL: target.origin, AUTH_URL: target.origin, CLIENT_ID: 'primary-client' };
