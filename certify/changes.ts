@@ -81,7 +81,7 @@ export function changesSince(
     noLongerExercised: ids((was, is) => isExercised(was) && !isExercised(is)),
     changedObservations: observations.flatMap(({ topic, seen }) => {
       const { seen: was = [] } = baseline.observations.find((known) => known.topic === topic) ?? {};
-      // What is seen now and then may be missing by chance: only another behaviour altogether is a change.
+      // An intermittent behaviour may be missing by chance: only behaviours with none in common are a change.
       const isOther = was.length > 0 && seen.length > 0 && !seen.some((text) => was.includes(text));
       return isOther ? [`${topic}: ${was.join(', ')} before, now ${seen.join(', ')}`] : [];
     }),

@@ -39,7 +39,7 @@ function lackOf({
   };
 }
 
-/** So many pages of a traversal are asked for at most, small enough that a `next` shows. */
+/** Limits of the traversal: pages small enough that a `next` appears, and their number. */
 const PAGES = 40;
 const PAGE_SIZE = 100;
 

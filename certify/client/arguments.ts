@@ -39,7 +39,7 @@ const parserOf = () =>
     .option('--name <text>', 'how the report calls the client (default: the command)')
     .option('--report-dir <dir>', 'where the report goes', 'reports')
     .option('--only <situations>', 'names of situations, separated by commas')
-    .option('--concurrency <number>', 'situations at once', whole(1, 16), 4)
+    .option('--concurrency <number>', 'concurrency limit of situations', whole(1, 16), 4)
     .option('--timeout <seconds>', 'how long a client may make no headway', whole(1, 3600), 90)
     .option('--list', 'prints the situations')
     .allowExcessArguments(false)

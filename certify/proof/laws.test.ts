@@ -61,7 +61,7 @@ test.describe.configure({ mode: 'parallel' });
 test.describe('finds', () => {
   for (const { law, name, server: options, mode } of LAW_FAULTS) {
     test(`${name}: ${law}`, byTurns(name), async ({ serve }) => {
-      // What fills a tenant needs the database, and requests overlap where they go through sockets.
+      // Filling a tenant needs the database, and requests overlap only over sockets.
       const stack = mode === 'filled' || CONCURRENT.test(law) ? 'real' : 'in process';
       const { target, dispatcher } = await serve(mode, options, stack);
       const check = propertyTitled(law);

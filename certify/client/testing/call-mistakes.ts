@@ -104,7 +104,7 @@ export const CALL_MISTAKES: Readonly<Record<string, Mistake>> = {
     shows: { ...RETRIED, '503-three-times': /a retry, got exit status 1 after the first failure/ },
     also: THRICE,
   },
-  'retries a 5xx at once and for ever': {
+  'retries a 5xx immediately and for ever': {
     habits: { retries5xx: Infinity, backoffMs: () => 0 },
     shows: { '503-for-ever': /an end after a few retries, got \d+ requests for pages, and no end/ },
     also: THRICE,
