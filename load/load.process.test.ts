@@ -1,7 +1,6 @@
 /** k6 itself against simulated servers: exit statuses, thresholds, judging, tokens, secrets. No assertion on timing. */
 import { FULL } from '../fixtures/own-tests/tiers.ts';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
@@ -109,32 +108,15 @@ test('smoke: a starved generator is void, exit status 3', FULL, async () => {
   expect((await at.result('smoke')).void).toContain('VU');
 });
 
-test('usage is exit status 2, a target that is not there 3', FULL, async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
-  try {
-    const unknown = join(directory, 'unknown.json');
-    const clients = { primary: { clientId: 'a', clientSecret: 'not-to-be-shown' } };
-    await writeFile(
-      unknown,
-      JSON.stringify({ baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', clients, windw: 1 }),
-    );
-    expect(await load(['smoke', '--target', unknown])).toMatchObject({
-      status: 2,
-      output: expect.stringContaining('window'),
-    });
-    expect(await load(['smok'])).toMatchObject({ status: 2 });
-    expect(await load(['smoke', '--rate', 'fast'])).toMatchObject({ status: 2 });
-    const dead = join(directory, 'dead.json');
-    await writeFile(
-      dead,
-      JSON.stringify({ baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', clients }),
-    );
-    const answer = await load(['smoke', '--target', dead]);
-    expect(answer.status).toBe(3);
-    expect(answer.output).not.toContain('not-to-be-shown');
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
+test('usage is exit status 2, a target that is not there 3', FULL, async ({}, info) => {
+  expect(await load(['smok'])).toMatchObject({ status: 2, output: expect.stringContaining('smoke') });
+  const dead = info.outputPath('dead.json');
+  const clients = { primary: { clientId: 'a', clientSecret: 'not-to-be-shown' } };
+  const nowhere = 'http://127.0.0.1:1';
+  await writeFile(dead, JSON.stringify({ baseUrl: nowhere, authUrl: nowhere, clients }));
+  const answer = await load(['smoke', '--target', dead]);
+  expect(answer.status).toBe(3);
+  expect(answer.output).not.toContain('not-to-be-shown');
 });
 
 test('tokens that live 4 s over 10 s: no 401, and few token calls', FULL, async ({ k6 }) => {

@@ -1,0 +1,57 @@
+/**
+ * `npm run bench`: what the reference server's pages and tokens cost, a certificate, and a page that k6 judges, as
+ * ratios, which mean the same on any machine.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { prepareDirectory } from '../../certify/render/write.ts';
+import { certificateRows } from './certificate.ts';
+import { generatorRow } from './generator.ts';
+import type { Row } from './pages.ts';
+import { serviceRows } from './service.ts';
+import { EXIT } from '../result.ts';
+import { findK6 } from '../run/find-k6.ts';
+import { textTable } from '../scenarios/words.ts';
+
+export interface BenchFlags {
+  readonly screenings: number;
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly reportDir: string;
+}
+
+/** Measures one part or all, and writes bench.json. 0: every goal is reached, 1: one is not. Throws UsageError. */
+export async function bench(
+  part: string | undefined,
+  { screenings, rounds, seconds, reportDir }: BenchFlags,
+  tell: (line: string) => void,
+): Promise<number> {
+  await prepareDirectory(reportDir);
+  const wanted = (name: string): boolean => part === undefined || part === name;
+  const k6 = wanted('k6') ? await findK6() : undefined;
+  if (wanted('k6') && !k6) tell('k6 was not found: its row is left out (npm run load -- install-k6)');
+  const rows: Row[] = [
+    ...(wanted('service') ? await serviceRows(screenings, { rounds, seconds, tell }) : []),
+    ...(wanted('certify') ? await certificateRows(tell) : []),
+    ...(k6 ? [await generatorRow(k6, tell)] : []),
+  ];
+
+  const file = join(reportDir, 'bench.json');
+  // What other parts measured stays.
+  const before = await readFile(file, 'utf8').then(
+    (text) => (JSON.parse(text) as { rows: Row[] }).rows,
+    () => [],
+  );
+  const others =
+    part === undefined ? [] : before.filter(({ name }) => !rows.some((row) => row.name === name));
+  await writeFile(file, `${JSON.stringify({ rows: [...others, ...rows] }, null, 2)}\n`);
+  const cells = rows.map(({ name, ratio, goal, reached }) => [
+    name,
+    ratio.toFixed(2),
+    goal.toFixed(2),
+    reached ? 'yes' : 'no',
+  ]);
+  console.log(textTable(['row', 'ratio', 'goal', 'reached'], cells));
+  console.log(file);
+  return rows.every(({ reached }) => reached) ? EXIT.held : EXIT.broken;
+}
