@@ -4,8 +4,8 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const LOAD = fileURLToPath(new URL('..', import.meta.url));
-/** The kit's own steps, and a client to be certified. */
-const LEFT_OUT = /\.(test|d)\.ts$|^(arrivals|tenants|collect)\./;
+/** The kit's own steps. */
+const LEFT_OUT = /\.(test|d)\.ts$|^(arrivals|tenants)\./;
 
 /** Every file of them once, by its place below load/. */
 async function closure(file: string, known: Set<string>): Promise<Set<string>> {

@@ -4,12 +4,12 @@ import http from 'k6/http';
 import { identifyLimiter } from '../estimate/limiter-fit.ts';
 import { placeReplies, probeLimiter, type Probed, type Reply } from '../estimate/limiter-probe.ts';
 import { begin, clientsOf, SETUP, type Begun } from './lib/begin.ts';
-import { firstPage, Session, type Sent } from './lib/client.ts';
-import { byKit, readConfig, thresholdsOf } from './lib/config.ts';
+import { Client, firstPage, type Place, type Sent } from './lib/client.ts';
+import { readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
 import { write } from './lib/record.ts';
 
-const config = readConfig({ pageSize: 1, records: byKit });
-const limits = config.probe ?? { maxRequests: 2000, maxSeconds: 60 };
+const config = readConfig({ pageSize: 1 });
+const limits: NonNullable<LoadConfig['probe']> = config.probe ?? { maxRequests: 2000, maxSeconds: 60 };
 
 export const options = {
   ...SETUP,
@@ -21,7 +21,7 @@ export const options = {
       maxDuration: `${Math.ceil(limits.maxSeconds * 1.5 + 30)}s`,
     },
   },
-  thresholds: thresholdsOf(config, { findings: ['count<1'], ...(byKit ? {} : { checks: ['rate>=1'] }) }),
+  thresholds: thresholdsOf(config, { findings: ['count<1'], ...(config.records ? {} : { checks: ['rate>=1'] }) }),
   // Connections that are kept, so that a burst need not dial anew.
   batch: 64,
   batchPerHost: 64,
@@ -30,18 +30,17 @@ export const options = {
 export const setup = (): Begun => begin(config);
 
 export default async function (begun: Begun): Promise<void> {
-  const sessionOf = (client: number): Session =>
-    new Session(config, clientsOf(config, begun)[client]!, begun.tokens[client]!);
-  const session = sessionOf(0);
-  // The window's end: the cheapest page there is.
-  const { to } = begun.window;
-  const place = firstPage(config, session.client, to, to, config.pageSize);
+  const askerOf = (index: number): Asker => {
+    const client = new Client(config, clientsOf(config, begun)[index]!, begun.tokens[index]!);
+    // The window's end: the cheapest page there is.
+    const { to } = begun.window;
+    return { index, client, place: firstPage(config, client.credentials, to, to, config.pageSize) };
+  };
+  const { client, place } = askerOf(0);
   http.setResponseCallback(http.expectedStatuses(200, 429));
   const originMs = Date.now();
-  if (config.probe?.other) {
-    await bothAsk(session, sessionOf(config.probe.other.client), config.probe.other, to, originMs);
-    return;
-  }
+  const { other: second } = limits;
+  if (second) return bothAsk(askerOf(0), askerOf(second.client), second.count, originMs);
   const probe = probeLimiter(limits);
   const replies: Reply[] = [];
   let step = probe.next();
@@ -53,15 +52,13 @@ export default async function (begun: Begun): Promise<void> {
     const sending = [];
     for (let index = 0; index < count; index += 1) {
       if (index > 0) await until(startMs + index * spacingMs);
-      sending.push(session.askAhead(place, config.pageSize));
+      sending.push(client.askAhead(place));
     }
     const answers = await Promise.all(sending);
-    for (const { sentAtMs, sent } of answers) {
-      tell(sent, sentAtMs - originMs);
-    }
+    for (const { sentAtMs, sent } of answers) tell(sent, sentAtMs - originMs);
     const other = answers.find(({ sent }) => sent.status !== 200 && sent.status !== 429);
     if (other) {
-      if (byKit) write({ kind: 'end', status: other.sent.status });
+      if (config.records) write({ kind: 'end', status: other.sent.status });
       return;
     }
     const these = answers.map(({ sentAtMs, sent }): Reply => ({
@@ -73,37 +70,15 @@ export default async function (begun: Begun): Promise<void> {
     replies.push(...these);
     step = probe.next(these);
   }
-  if (byKit && step.value.cutBy) write({ kind: 'end', cutBy: step.value.cutBy });
-  if (!byKit) tellLimiter(replies, step.value.cutBy);
+  const { cutBy } = step.value;
+  if (!config.records) tellLimiter(replies, cutBy);
+  else if (cutBy) write({ kind: 'end', cutBy });
 }
 
 function tellLimiter(replies: readonly Reply[], cutBy: Probed['cutBy']): void {
-  const {
-    kind,
-    limit,
-    windowSeconds,
-    burst,
-    ratePerSecond,
-    alternatives,
-    requests,
-    retryAfterHonest,
-    shaper,
-    atOnce,
-  } = identifyLimiter({ seen: placeReplies(replies), ...(cutBy ? { cutBy } : {}) });
-  console.log(
-    JSON.stringify({
-      kind,
-      limit,
-      windowSeconds,
-      burst,
-      ratePerSecond,
-      alternatives,
-      requests,
-      shaper,
-      atOnce,
-      cutBy,
-    }),
-  );
+  const found = identifyLimiter({ seen: placeReplies(replies), ...(cutBy ? { cutBy } : {}) });
+  const { kind, shaper, atOnce, retryAfterHonest } = found;
+  console.log(JSON.stringify({ ...found, cutBy }));
   check(replies, {
     'requests are served': (all) => all.some(({ ok }) => ok),
     'the answers name a limiter, or show none': () =>
@@ -134,31 +109,29 @@ function tell(sent: Sent, sentMs: number, client = 0): void {
 
 const LARGEST_BATCH = 50;
 
+interface Asker {
+  readonly index: number;
+  readonly client: Client;
+  readonly place: Place;
+}
+
 /**
- * One uses up what there is, then the other asks: refused as well, it uses the same. Then the one again: let through, it
- * has been given anew what it used, and maybe before the other asked.
+ * One uses up what there is, then the other asks: rejected too, it uses the same. Then the one again: admitted, its
+ * limit was reset, and maybe before the other asked.
  */
-async function bothAsk(
-  one: Session,
-  another: Session,
-  { client, count }: { client: number; count: number },
-  to: string,
-  originMs: number,
-): Promise<void> {
-  const ask = async (session: Session, times: number, who: number): Promise<number> => {
-    const place = firstPage(config, session.client, to, to, config.pageSize);
-    const sending = Array.from({ length: times }, () => session.askAhead(place, config.pageSize));
-    const answers = await Promise.all(sending);
-    for (const { sent, sentAtMs } of answers) tell(sent, sentAtMs - originMs, who);
+async function bothAsk(one: Asker, another: Asker, count: number, originMs: number): Promise<void> {
+  const ask = async ({ index, client, place }: Asker, times: number): Promise<number> => {
+    const answers = await Promise.all(Array.from({ length: times }, () => client.askAhead(place)));
+    for (const { sent, sentAtMs } of answers) tell(sent, sentAtMs - originMs, index);
     return answers.filter(({ sent }) => sent.status === 200).length;
   };
   // Its connections are there when it counts.
-  await ask(another, 1, client);
+  await ask(another, 1);
   let sent = 0;
   for (let batch = 1; sent < limits.maxRequests; batch = Math.min(LARGEST_BATCH, batch * 2)) {
     sent += batch;
-    if ((await ask(one, batch, 0)) < batch) break;
+    if ((await ask(one, batch)) < batch) break;
   }
-  await ask(another, count, client);
-  await ask(one, count, 0);
+  await ask(another, count);
+  await ask(one, count);
 }

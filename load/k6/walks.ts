@@ -3,11 +3,12 @@ import { check, sleep } from 'k6';
 import exec from 'k6/execution';
 import { pairedAt } from '../estimate/depth.ts';
 import { begin, clientsOf, SETUP, type Begun } from './lib/begin.ts';
-import { beginOf, firstPage, nextPlace, Session, type Place, type Sent } from './lib/client.ts';
-import { byKit, notServed, readConfig, thresholdsOf, type Walk } from './lib/config.ts';
+import { Client, firstPage, nextPlace, type Place, type Sent } from './lib/client.ts';
+import { parseQuery } from './lib/judge.ts';
+import { notServed, readConfig, thresholdsOf, type Walk } from './lib/config.ts';
 import { write } from './lib/record.ts';
 
-const config = readConfig({ seconds: 600, records: true });
+const config = readConfig({ seconds: 600 });
 
 export const options = {
   ...SETUP,
@@ -19,7 +20,7 @@ export const options = {
       maxDuration: `${Math.ceil(config.seconds)}s`,
     },
   },
-  thresholds: thresholdsOf(config, { ...notServed(config), ...(byKit ? {} : { checks: ['rate>=1'] }) }),
+  thresholds: thresholdsOf(config, { ...notServed(config), ...(config.records ? {} : { checks: ['rate>=1'] }) }),
 };
 
 export const setup = (): Begun => begin(config);
@@ -29,12 +30,12 @@ const walksOf = ({ window }: Begun): readonly Walk[] =>
   config.walks ?? [{ label: 'all', ...window, pageSize: config.pageSize, maxPages: 100, paired: true }];
 
 const LONGEST_WAIT_S = 60;
-let session: Session | undefined;
+let client: Client | undefined;
 
 /** A page, limits waited out and not counted: this scenario asks what pages cost. */
-function read(of: Session, place: Place, pageSize: number): Sent {
+function read(by: Client, place: Place): Sent {
   for (;;) {
-    const sent = of.tryAsk(place, pageSize, Date.now());
+    const sent = by.ask(place, Date.now());
     if (sent.status !== 429) return sent;
     sleep(Math.min(LONGEST_WAIT_S, Math.max(0.05, sent.retryAfterSeconds ?? 1)));
   }
@@ -45,26 +46,26 @@ const rounded = ({ serviceMs }: Sent): number => Math.round(serviceMs * 1000) / 
 export default function (begun: Begun): void {
   const iteration = exec.scenario.iterationInTest;
   const walk = walksOf(begun)[iteration]!;
-  session ??= new Session(config, clientsOf(config, begun)[0]!, begun.tokens[0]!);
-  const own = session;
+  const own = (client ??= new Client(config, clientsOf(config, begun)[0]!, begun.tokens[0]!));
+  const pageFrom = (from: string): Place =>
+    firstPage(config, own.credentials, from, walk.to, walk.pageSize);
   const compared: [deepMs: number, firstMs: number][] = [];
-  let place: Place | undefined = firstPage(config, own.client, walk.from, walk.to, walk.pageSize);
+  let place: Place | undefined = pageFrom(walk.from);
   for (let depth = 0; place && depth < walk.maxPages; depth += 1) {
-    const from = beginOf(place);
-    const first = (): number =>
-      rounded(read(own, firstPage(config, own.client, from, walk.to, walk.pageSize), walk.pageSize));
+    const { from = walk.from } = parseQuery(place.url);
+    const first = (): number => rounded(read(own, pageFrom(from)));
     const paired = walk.paired ? pairedAt(depth) : undefined;
     let firstMs = paired === 'deep-last' ? first() : undefined;
-    const sent = read(own, place, walk.pageSize);
+    const sent = read(own, place);
     if (paired && sent.status === 200) firstMs ??= first();
     const { status } = sent;
     const items = status === 200 ? Number(sent.response!.json('items.#')) : 0;
-    if (byKit) write({ kind: 'page', walk: iteration, depth, items, ms: rounded(sent), firstMs, status });
+    if (config.records) write({ kind: 'page', walk: iteration, depth, items, ms: rounded(sent), firstMs, status });
     if (firstMs !== undefined && status === 200) compared.push([rounded(sent), firstMs]);
     if (status !== 200) return;
-    place = nextPlace(config, sent, walk.to);
+    place = nextPlace(config, place, sent);
   }
-  if (!byKit) tellDepth(compared);
+  if (!config.records) tellDepth(compared);
 }
 
 /** Fewer pages tell nothing of depth. */

@@ -11,8 +11,7 @@ import type { Merged } from '../estimate/merge.ts';
 import { K6_OFFLINE } from '../run/k6-run.ts';
 import { load, setting, test } from '../zoo/setting.ts';
 import { openSession, OPTIONS } from '../zoo/setting.ts';
-import type { TestRun } from './testrun.ts';
-import { writeKubernetes } from './write.ts';
+import { writeKubernetes, type testRunOf } from './write.ts';
 
 const run = promisify(execFile);
 
@@ -30,7 +29,7 @@ test('kubernetes: a TestRun without a secret, and an archive that runs', async (
   const options = { ...OPTIONS, requestsPerSecond: 10, seconds: 1 };
   const files = await writeKubernetes('smoke', session, options, at.directory, 3);
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
-  const testRun = JSON.parse(texts[1]!) as TestRun;
+  const testRun = JSON.parse(texts[1]!) as ReturnType<typeof testRunOf>;
   expect(testRun).toMatchObject({ apiVersion: 'k6.io/v1alpha1', kind: 'TestRun', spec: { parallelism: 3 } });
   expect(testRun.metadata.name).toMatch(/^screenings-smoke-[0-9a-f]{8}$/);
   expect(testRun.spec.runner).toMatchObject({

@@ -12,7 +12,6 @@ import { K6_OFFLINE, scriptOfKit } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
 import { SCENARIOS, type ScenarioName } from '../scenarios/all.ts';
 import type { Scenario, ScenarioOptions } from '../scenarios/scenario.ts';
-import type { EnvVar, Pod, TestRun } from './testrun.ts';
 import { UsageError } from '../../engine/errors.ts';
 
 const run = promisify(execFile);
@@ -96,7 +95,7 @@ async function makeArchive(k6: string, script: string, config: LoadConfig): Prom
 /** The user of k6's image. */
 const K6_USER = 12_345;
 /** What Kubernetes calls a restricted pod, and none that may speak to the cluster. */
-const RESTRICTED: Pod = {
+const RESTRICTED = {
   automountServiceAccountToken: 'false',
   securityContext: { runAsNonRoot: true, runAsUser: K6_USER, seccompProfile: { type: 'RuntimeDefault' } },
   containerSecurityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
@@ -105,9 +104,10 @@ const RESTRICTED: Pod = {
 const RUNNER = { requests: { cpu: '1', memory: '512Mi' }, limits: { cpu: '2', memory: '2Gi' } };
 const SMALL = { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } };
 
-export function testRunOf(name: string, secrets: readonly string[], parallelism: number): TestRun {
-  const plain: EnvVar[] = Object.entries(K6_OFFLINE).map(([key, value]) => ({ name: key, value }));
-  const secret = secrets.map((key): EnvVar => ({ name: key, valueFrom: { secretKeyRef: { name, key } } }));
+/** The TestRun of k6's operator (k6.io/v1alpha1). */
+export function testRunOf(name: string, secrets: readonly string[], parallelism: number) {
+  const plain = Object.entries(K6_OFFLINE).map(([key, value]) => ({ name: key, value }));
+  const secret = secrets.map((key) => ({ name: key, valueFrom: { secretKeyRef: { name, key } } }));
   const image = `grafana/k6:${K6_VERSION.slice(1)}`;
   return {
     apiVersion: 'k6.io/v1alpha1',

@@ -37,47 +37,7 @@ export interface Policy {
   readonly costPerReplica?: number;
 }
 
-export interface Plan {
-  readonly pagesPerPoll: number;
-  readonly requestsPerSecond: number;
-  readonly peakRequestsPerSecond: number;
-  /** Of one replica's capacity, or of the quota for all, at the peak. */
-  readonly utilisation: number;
-  /** Of one client's quota. */
-  readonly clientUtilisation?: number;
-  /** One replica, polls spread as they are; null where it never keeps up. */
-  readonly p99Seconds: number | null;
-  /** By share of the pages, such as 0.5; the same while one tenant reads everything. */
-  readonly waits: Readonly<Record<string, number | null>>;
-  readonly waitsBesideBackfill: Readonly<Record<string, number | null>>;
-  readonly backfillSeconds: number | null;
-  /** The least spread at which one replica keeps the SLO; absent where none does. */
-  readonly spreadNeededSeconds?: number;
-  /** Absent where a quota is the limit: replicas do not widen it. */
-  readonly replicas?: number;
-  /** Seconds until what an outage left is caught up with; null: never. */
-  readonly catchUpSeconds: number | null;
-  /** The most tenants that one replica carries within the SLO and its capacity. */
-  readonly tenantsAtMost: number;
-  readonly limitedFirstBy: string;
-  /** The load of each hour of a day. */
-  readonly day: readonly number[];
-  readonly years: readonly {
-    readonly year: number;
-    readonly tenants: number;
-    readonly replicas?: number;
-    readonly cost?: number;
-    readonly rows: number;
-    readonly databaseGb: number;
-  }[];
-  readonly egressGbPerMonth: number;
-  /** What another habit would make of the load at the peak, as a share of it. */
-  readonly levers: Readonly<Record<string, number>>;
-  readonly warnings: readonly string[];
-  readonly steps: readonly string[];
-  /** Whether what was measured carries it as it is. */
-  readonly carried: boolean;
-}
+export type Plan = ReturnType<typeof plan>;
 
 const SERVER_WORDS = {
   capacity: 'one replica',
@@ -91,7 +51,7 @@ const YEARS = 3;
 const NEARLY_ALL = 0.999;
 
 /** Throws a RangeError for figures that are not positive. */
-export function plan(measured: Measured, habits: Habits, policy: Policy): Plan {
+export function plan(measured: Measured, habits: Habits, policy: Policy) {
   for (const [name, value] of Object.entries({ ...measured, ...habits, ...policy })) {
     const least = ['retries', 'spare', 'growth', 'tokenPrice', 'spreadSeconds'].includes(name)
       ? 0
@@ -157,14 +117,14 @@ export function plan(measured: Measured, habits: Habits, policy: Policy): Plan {
   const one = alone.quantile(0.99);
   const overServer = measured.server !== 'at-least' && utilisation > 1;
   const carried = !overServer && (clientUtilisation ?? 0) <= 1 && inTime(one);
-  const years = Array.from<unknown, Plan['years'][number]>({ length: YEARS + 1 }, (_, year) => {
+  const years = Array.from({ length: YEARS + 1 }, (_, year) => {
     const some = Math.ceil(tenants * (1 + policy.growth) ** year);
-    const count = needed({ ...habits, tenants: some }) + policy.spare;
-    const cost = policy.costPerReplica === undefined ? {} : { cost: count * policy.costPerReplica };
+    const count = scales ? needed({ ...habits, tenants: some }) + policy.spare : undefined;
+    const { costPerReplica } = policy;
+    const cost = count === undefined || costPerReplica === undefined ? undefined : count * costPerReplica;
     // What is kept of each, and from now on another year's.
     const rows = some * screeningsPerDay * (habits.historyDays + 365 * year);
-    const databaseGb = (rows * habits.rowBytes) / 1e9;
-    return { year, tenants: some, rows, databaseGb, ...(scales ? { replicas: count, ...cost } : {}) };
+    return { year, tenants: some, rows, databaseGb: (rows * habits.rowBytes) / 1e9, replicas: count, cost };
   });
   const egressGbPerMonth =
     (DAYS_A_MONTH *
@@ -173,7 +133,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy): Plan {
     1e9;
   const months = tenants * screeningsPerDay * DAYS_A_MONTH;
   const lever = (other: Partial<Habits>): number => demandOf({ ...habits, ...other }).peak / load.peak;
-  const levers = {
+  const levers: Readonly<Record<string, number>> = {
     [`polls every ${show(2 * pollSeconds)} s`]: lever({ pollSeconds: 2 * pollSeconds }),
     ...(pageSize < 1000 ? { 'pages of 1,000': lever({ pageSize: 1000 }) } : {}),
     'tokens that live a day': lever({ tokenLifetimeSeconds: SECONDS_A_DAY }),
@@ -207,22 +167,32 @@ export function plan(measured: Measured, habits: Habits, policy: Policy): Plan {
     pagesPerPoll: load.mean,
     requestsPerSecond: load.requests,
     peakRequestsPerSecond: load.peak,
+    /** Of one replica's capacity, or of the quota for all, at the peak; and of one client's quota. */
     utilisation,
-    ...(clientUtilisation === undefined ? {} : { clientUtilisation }),
+    clientUtilisation,
+    /** Of one replica; null where it never keeps up. */
     p99Seconds: finite(one),
+    /** By share of the pages, such as 0.5; the same while one tenant reads everything. */
     waits: shares(alone),
     waitsBesideBackfill: shares(beside),
     backfillSeconds: finite(backfillSeconds),
     egressGbPerMonth,
+    /** What another habit would make of the load at the peak, as a share of it. */
     levers,
-    ...(spreadNeededSeconds === undefined ? {} : { spreadNeededSeconds }),
-    ...(scales ? { replicas: replicas + policy.spare } : {}),
+    /** The least spread at which one replica keeps the SLO; absent where none does. */
+    spreadNeededSeconds,
+    /** Absent where a quota is the limit: replicas do not widen it. */
+    replicas: scales ? replicas + policy.spare : undefined,
+    /** Until what an outage left is caught up with; null: never. */
     catchUpSeconds: finite(catchUpSeconds),
+    /** The most tenants that one replica carries within the SLO and its capacity. */
     tenantsAtMost,
     limitedFirstBy: limit,
+    /** The load of each hour. */
     day: Array.from({ length: 24 }, (_, hour) => (hour === 12 ? load.peak : load.offPeak)),
     years,
     warnings,
+    /** Whether what was measured carries it as it is. */
     carried,
     steps: [
       ...load.steps,

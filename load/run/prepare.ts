@@ -1,8 +1,10 @@
 /** From a target to what scenarios need: who asks, where screenings lie; a look at the target before any load. */
 import { member } from '../../engine/client/json.ts';
 import { pageUrl } from '../../engine/client/page.ts';
-import { formatInstant, parseInstant, shift, type Instant } from '../../engine/data/instant.ts';
+import { tokenOfText } from '../../engine/client/token.ts';
+import { formatInstant } from '../../engine/data/instant.ts';
 import type { LoadClient, LoadConfig } from '../k6/lib/config.ts';
+import { FAR_END, searchWindow, type Window } from '../k6/lib/window.ts';
 import { askPage, mint, Unreachable, type Asked } from './ask.ts';
 
 export interface Prepared {
@@ -20,8 +22,6 @@ export interface Prepared {
   readonly target: Asked;
 }
 
-export type Window = NonNullable<LoadConfig['window']>;
-
 /** Mints a token for each client that load may use, and finds the window, unless any will do. Throws Unreachable. */
 export async function prepare(target: Asked, anyWindow?: Window): Promise<Prepared> {
   const clients: LoadClient[] = [];
@@ -32,7 +32,7 @@ export async function prepare(target: Asked, anyWindow?: Window): Promise<Prepar
     const secretVariable = `SCREENINGS_CLIENT_SECRET_${index}`;
     const minted = await mint(target, credentials.clientId, credentials.clientSecret);
     token ||= minted;
-    const tenantId = credentials.tenantId ?? tenantOf(minted);
+    const tenantId = credentials.tenantId ?? tokenOfText(minted).tenantId;
     if (!tenantId) throw new Unreachable(`the token of ${credentials.clientId} names no tenant_id`);
     clients.push({ clientId: credentials.clientId, tenantId, secretVariable });
     env[secretVariable] = credentials.clientSecret;
@@ -57,38 +57,19 @@ export async function prepare(target: Asked, anyWindow?: Window): Promise<Prepar
   };
 }
 
-function tenantOf(token: string): string | undefined {
-  try {
-    const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Record<
-      string,
-      unknown
-    >;
-    return typeof claims['tenant_id'] === 'string' ? claims['tenant_id'] : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Looks for the window: the first screening is on the first page of all time, the last is closed in on by halving. */
 async function findWindow(target: Asked, tenantId: string, token: string): Promise<Window> {
-  const far = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' };
-  const firstOf = async (from: string): Promise<Instant | undefined> => {
-    const url = pageUrl(target.baseUrl, tenantId, { from, to: far.to, pageSize: 1 });
+  const search = searchWindow();
+  let step = search.next();
+  while (!step.done) {
+    const url = pageUrl(target.baseUrl, tenantId, { from: step.value, to: FAR_END, pageSize: 1 });
     const { items } = await askPage(target, url, token);
-    if (items.length === 0) return undefined;
-    const testTime = member(items[0], 'testTime');
-    const at = typeof testTime === 'string' ? parseInstant(testTime) : undefined;
-    if (!at) throw new Unreachable('a screening has no testTime that can be read');
-    return at;
-  };
-  const first = await firstOf(far.from);
-  if (!first) throw new Unreachable(`tenant ${tenantId} has no screenings: load needs some`);
-  let [low, high] = [first.seconds, parseInstant(far.to)!.seconds];
-  while (high - low > 60n) {
-    const middle = (low + high) / 2n;
-    const found = await firstOf(formatInstant({ seconds: middle, fraction: '' }));
-    if (found) low = found.seconds > middle ? found.seconds : middle;
-    else high = middle;
+    const testTime = items.length === 0 ? null : member(items[0], 'testTime');
+    try {
+      step = search.next(testTime);
+    } catch (error) {
+      throw new Unreachable((error as Error).message);
+    }
   }
-  return { from: formatInstant(first), to: formatInstant(shift({ seconds: high, fraction: '' }, 1n, 0)) };
+  if (!step.value) throw new Unreachable(`tenant ${tenantId} has no screenings: load needs some`);
+  return step.value;
 }

@@ -4,8 +4,9 @@ import { MAX_PAGE_SIZE, pageUrl } from '../../engine/client/page.ts';
 import { compareInstants, instant, parseInstant } from '../../engine/data/instant.ts';
 import { Oracle, type Key } from '../../engine/data/oracle.ts';
 import type { LoadClient } from '../k6/lib/config.ts';
+import type { Window } from '../k6/lib/window.ts';
 import { askPage, mint, Unreachable } from './ask.ts';
-import type { Prepared, Window } from './prepare.ts';
+import type { Prepared } from './prepare.ts';
 
 type Item = Key & { readonly testTime: string };
 

@@ -1,7 +1,7 @@
 /** What a scenario is: an entry of its own file, listed in all.ts. */
 import type { Option } from 'commander';
 import type { LoadResult } from '../result.ts';
-import type { Window } from '../run/prepare.ts';
+import type { Window } from '../k6/lib/window.ts';
 import type { Session } from '../run/session.ts';
 import { FLAGS } from './flags.ts';
 

@@ -1,16 +1,17 @@
 /** Open arrivals: requests are due at moments of their own, whatever the target does; their lateness counts as latency. */
 import { sleep } from 'k6';
+import { SharedArray } from 'k6/data';
 import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
 import { clientsOf, type Begun } from './begin.ts';
-import { firstPage, nextPlace, Session, type Place } from './client.ts';
-import { countsHistogram, type LoadConfig } from './config.ts';
-import { randomSource } from './random.ts';
+import { Client, firstPage, nextPlace, type Place } from './client.ts';
+import { sharedRun, type LoadConfig } from './config.ts';
+import { poissonArrivals, randomSource } from './random.ts';
 import { writeArrival } from './record.ts';
 
 /** Runners write no records: this is how they tell that they fell behind. */
-const lag = countsHistogram ? new Trend('scheduler_lag_ms', true) : undefined;
+const lag = sharedRun ? new Trend('scheduler_lag_ms', true) : undefined;
 
 /** A spike's phases: each ends at its part of the time. */
 const SPIKE = [
@@ -70,7 +71,7 @@ export function openArrivals(config: LoadConfig): Record<string, Scenario> {
   return { [scenario]: { executor: 'ramping-arrival-rate', startRate: rate(1), stages, ...common } };
 }
 
-export interface Turn {
+interface Turn {
   readonly dueAtMs: number;
   /** How late a free VU was: the generator's own lateness. */
   readonly schedulerLagMs: number;
@@ -93,33 +94,57 @@ export function turnOf(config: LoadConfig): Turn {
   return { dueAtMs, schedulerLagMs: Math.max(0, Date.now() - dueAtMs), draw };
 }
 
-/** Where a VU asks next, when its walk is over: where it is on the target, random numbers, its client's session. */
-export type StartPlace = (begun: Begun, draw: () => number, session: Session) => Place;
+/** Moments that are drawn beforehand: a step is short, and what is due has to come evenly, from few VUs. */
+export const dueMoments = ({ seed, requestsPerSecond, seconds }: LoadConfig): readonly number[] =>
+  new SharedArray('due moments', () => poissonArrivals(seed, requestsPerSecond, seconds));
+
+export const drawnArrivals = (
+  { seconds, timeoutSeconds, vus }: LoadConfig,
+  due: readonly number[],
+): Scenario => ({
+  executor: 'shared-iterations',
+  vus,
+  iterations: Math.max(due.length, vus),
+  maxDuration: `${Math.ceil(seconds + timeoutSeconds + 30)}s`,
+});
+
+/** Waits until this iteration's moment; undefined where there is none for it. */
+export function drawnTurn(begun: Begun, due: readonly number[]): Omit<Turn, 'draw'> | undefined {
+  const dueMs = due[exec.scenario.iterationInTest];
+  if (dueMs === undefined) return undefined;
+  const dueAtMs = begun.startAtMs + dueMs;
+  const earlyMs = dueAtMs - Date.now();
+  if (earlyMs > 0) sleep(earlyMs / 1000);
+  // Late although it was free: that is the generator's own lateness, not the target's.
+  return { dueAtMs, schedulerLagMs: earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0 };
+}
+
+/** Where a VU asks next, when its walk is over: where it is on the target, random numbers, its client. */
+export type StartPlace = (begun: Begun, draw: () => number, client: Client) => Place;
 
 /** How many pages a VU reads before it turns to another window. */
 const WALK_PAGES = 4;
 
 // What k6 tells of an iteration costs more than most of it does: once is enough.
-let session: Session | undefined;
-let client = 0;
+let client: Client | undefined;
+let index = 0;
 let place: Place | undefined;
 let walked = 0;
 
 /** One iteration, when its request is due: asks, and writes down what came. */
 export function arrive(config: LoadConfig, begun: Begun, start: StartPlace, turn: Turn): void {
   const { dueAtMs, schedulerLagMs, draw } = turn;
-  if (!session) {
-    client = exec.vu.idInTest % config.clients.length;
-    session = new Session(config, clientsOf(config, begun)[client]!, begun.tokens[client]!);
+  if (!client) {
+    index = exec.vu.idInTest % config.clients.length;
+    client = new Client(config, clientsOf(config, begun)[index]!, begun.tokens[index]!);
   }
-  if (config.outages && draw() < RENEWED) renewed(session);
+  if (config.outages && draw() < RENEWED) renewed(client);
   if (!place || walked >= WALK_PAGES) {
-    place = start(begun, draw, session);
+    place = start(begun, draw, client);
     walked = 0;
   }
-  const asked = place;
-  const sent = session.tryAsk(asked, config.pageSize, dueAtMs);
-  place = sent.status === 200 ? nextPlace(config, sent, asked.to) : undefined;
+  const sent = client.ask(place, dueAtMs);
+  place = sent.status === 200 ? nextPlace(config, place, sent) : undefined;
   walked += 1;
   if (!config.records) {
     lag?.add(schedulerLagMs);
@@ -133,7 +158,7 @@ export function arrive(config: LoadConfig, begun: Begun, start: StartPlace, turn
     serviceMs: rounded(sent.serviceMs),
     schedulerLagMs,
     status,
-    client,
+    client: index,
     retryAfterSeconds,
     policy,
     errorCode,
@@ -144,9 +169,9 @@ export function arrive(config: LoadConfig, begun: Begun, start: StartPlace, turn
 const RENEWED = 0.02;
 
 /** A token endpoint that fails meanwhile leaves the old one in use. */
-function renewed(session: Session): void {
+function renewed(client: Client): void {
   try {
-    session.renew();
+    client.renew();
   } catch {
     // What it asks next is told.
   }
@@ -157,18 +182,18 @@ const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 /** A window that begins anywhere within the target's and ends with it. */
 export const anywhere =
   (config: LoadConfig): StartPlace =>
-  ({ window: { from, to } }, draw, { client }) => {
+  ({ window: { from, to } }, draw, { credentials }) => {
     const [first, last] = [Date.parse(from), Date.parse(to)];
     const at = first + draw() * (last - first) * 0.95;
-    return firstPage(config, client, new Date(at).toISOString(), to, config.pageSize);
+    return firstPage(config, credentials, new Date(at).toISOString(), to, config.pageSize);
   };
 
 /** The head of the data: what came since the poll before. */
 export const atHead =
   (config: LoadConfig): StartPlace =>
-  ({ window }, _draw, { client }) => {
+  ({ window }, _draw, { credentials }) => {
     const headMs = (config.headSeconds ?? 300) * 1000;
     const fromMs = Math.max(Date.parse(window.from), Date.parse(window.to) - headMs);
-    const first = firstPage(config, client, new Date(fromMs).toISOString(), window.to, config.pageSize);
+    const first = firstPage(config, credentials, new Date(fromMs).toISOString(), window.to, config.pageSize);
     return { ...first, page: 'poll' };
   };

@@ -7,12 +7,13 @@ import { mint, type Token } from './client.ts';
 import { sharedRun, type LoadClient, type LoadConfig } from './config.ts';
 import { GRID } from './histogram.ts';
 import { header } from './judge.ts';
+import { FAR_END, searchWindow, type Window } from './window.ts';
 
 export interface Begun {
   /** Of each client. */
   readonly tokens: readonly Token[];
   readonly tenantIds: readonly string[];
-  readonly window: { readonly from: string; readonly to: string };
+  readonly window: Window;
   /** What due moments count from, in milliseconds since the epoch. */
   readonly startAtMs: number;
 }
@@ -57,37 +58,28 @@ function tenantOf(token: string): string {
   return claims.tenant_id;
 }
 
-/** The first screening is on the first page of all time; the end is closed in on by halving. */
-function findWindow(config: LoadConfig, tenantId: string, token: Token): Begun['window'] {
-  const end = '2100-01-01T00:00:00Z';
-  const firstFrom = (from: string): number | undefined => {
-    const query = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(end)}&pageSize=1`;
-    const url = `${config.baseUrl}/v1/tenants/${tenantId}/screenings?${query}`;
-    const look = () =>
-      http.get(url, {
-        headers: { Authorization: `Bearer ${token.value}`, Accept: 'application/json' },
-        timeout: `${config.timeoutSeconds}s`,
-        tags: { name: 'window' },
-        responseType: 'text',
-      });
-    let response = look();
+function findWindow(config: LoadConfig, tenantId: string, token: Token): Window {
+  const look = (from: string) => {
+    const query = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(FAR_END)}&pageSize=1`;
+    return http.get(`${config.baseUrl}/v1/tenants/${tenantId}/screenings?${query}`, {
+      headers: { Authorization: `Bearer ${token.value}`, Accept: 'application/json' },
+      timeout: `${config.timeoutSeconds}s`,
+      tags: { name: 'window' },
+      responseType: 'text',
+    });
+  };
+  const search = searchWindow();
+  let step = search.next();
+  while (!step.done) {
+    let response = look(step.value);
     for (let waits = 0; response.status === 429 && waits < WAITS; waits += 1) {
       sleep(Math.min(60, Math.max(0.2, Number(header(response.headers, 'retry-after')) || 1)));
-      response = look();
+      response = look(step.value);
     }
     if (response.status !== 200) throw new Error(`the screenings endpoint answers ${response.status}`);
-    const page = response.json() as { items?: { testTime?: string }[] };
-    const testTime = page.items?.[0]?.testTime;
-    return testTime === undefined ? undefined : Date.parse(testTime);
-  };
-  const first = firstFrom('1970-01-01T00:00:00Z');
-  if (first === undefined) throw new Error('the tenant has no screenings: load needs some');
-  let [low, high] = [first, Date.parse(end)];
-  while (high - low > 60_000) {
-    const middle = Math.floor((low + high) / 2);
-    const found = firstFrom(new Date(middle).toISOString());
-    if (found === undefined) high = middle;
-    else low = Math.max(middle, found);
+    const { items = [] } = response.json() as { items?: { testTime?: string }[] };
+    step = search.next(items.length === 0 ? null : items[0]!.testTime);
   }
-  return { from: new Date(first).toISOString(), to: new Date(high + 1000).toISOString() };
+  if (!step.value) throw new Error('the tenant has no screenings: load needs some');
+  return step.value;
 }

@@ -1,17 +1,9 @@
-/** A well-behaved client in k6: tokens are kept and renewed as section 5.6 says, each answer is judged on samples. */
+/** A well-behaved client in k6: tokens are kept and renewed as section 5.6 says, answers are judged by samples. */
 import { check } from 'k6';
 import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Rate, Trend } from 'k6/metrics';
-import { handsOver, type LoadClient, type LoadConfig } from './config.ts';
-import {
-  judgeLimited,
-  judgePage,
-  linkedNext,
-  parseQuery,
-  policyOf,
-  type Finding,
-  type RatePolicy,
-} from './judge.ts';
+import type { LoadClient, LoadConfig } from './config.ts';
+import { judgeLimited, judgePage, linkedNext, policyOf, type Finding, type RatePolicy } from './judge.ts';
 import { TOKEN, write } from './record.ts';
 
 export interface Token {
@@ -33,6 +25,7 @@ const limited = new Counter('limited');
 /** Later than the SLO: counted, as a histogram's bucket may hold the SLO in its middle. */
 const late = new Counter('late');
 const unauthenticated = new Counter('unauthenticated');
+
 /** Asks for a token (section 4.1). Throws where none is given: there is no load without one. */
 export function mint(config: LoadConfig, client: LoadClient): Token {
   const secret = client.secret ?? __ENV[client.secretVariable];
@@ -77,40 +70,37 @@ export interface Sent {
   readonly policy?: RatePolicy | undefined;
 }
 
-/** From dialling to the last byte: k6's duration leaves out the connection, which a client waits for all the same. */
-const timeOf = ({ timings }: RefinedResponse<'text'>): number =>
-  timings.duration + Math.max(0, timings.connecting) + Math.max(0, timings.tls_handshaking);
+type Times = Pick<Sent, 'serviceMs' | 'latencyMs'>;
+
+/** From dialling to the last byte: k6's duration leaves out the connection, which a client waits for too. */
+function timeOf({ timings }: RefinedResponse<'text'>): number {
+  const { duration, connecting, tls_handshaking } = timings;
+  return duration + Math.max(0, connecting) + Math.max(0, tls_handshaking);
+}
 
 export interface Place {
   /** For the tag of that name. */
   readonly page: 'first' | 'next' | 'poll';
   readonly url: string;
-  readonly to: string;
+  readonly pageSize: number;
 }
-
-/** Where its window begins; of a next, where its page does. */
-export const beginOf = ({ url }: Place): string => parseQuery(url)['from'] ?? '';
 
 /** The first page's address of a window. */
 export function firstPage(
-  config: LoadConfig,
-  client: LoadClient,
+  { baseUrl }: LoadConfig,
+  { tenantId }: LoadClient,
   from: string,
   to: string,
   pageSize: number,
 ): Place {
   const query = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}&pageSize=${pageSize}`;
-  return {
-    url: `${config.baseUrl}/v1/tenants/${client.tenantId}/screenings?${query}`,
-    page: 'first',
-    to,
-  };
+  return { url: `${baseUrl}/v1/tenants/${tenantId}/screenings?${query}`, page: 'first', pageSize };
 }
 
 /** The place that a page's next leads to; none where it leads to an origin that must not see the token. */
-export function nextPlace(config: LoadConfig, sent: Sent, to: string): Place | undefined {
-  const url = sent.next === undefined ? undefined : trusted(config, sent.next);
-  return url === undefined ? undefined : { url, page: 'next', to };
+export function nextPlace(config: LoadConfig, { pageSize }: Place, { next }: Sent): Place | undefined {
+  const url = next === undefined ? undefined : trusted(config, next);
+  return url === undefined ? undefined : { url, page: 'next', pageSize };
 }
 
 function trusted(config: LoadConfig, next: string): string | undefined {
@@ -122,113 +112,95 @@ function trusted(config: LoadConfig, next: string): string | undefined {
 
 const originOf = (url: string): string => /^https?:\/\/[^/?#@]+/i.exec(url)?.[0].toLowerCase() ?? '';
 
-const earlier = ({ renewAtMs }: Token): number => renewAtMs - 0.1 * Math.random() * (renewAtMs - Date.now());
-
-const SERVED = 'a page is answered 200, or 429';
-
-function unanswered(times: Pick<Sent, 'serviceMs' | 'latencyMs'>): Sent {
-  errors.add(1);
-  failures.add(true);
-  check(0, { [SERVED]: () => false });
-  return { status: 0, errorCode: 0, ...times };
-}
-
 /** One client's requests within one VU. */
-export class Session {
+export class Client {
   readonly #config: LoadConfig;
-  readonly client: LoadClient;
-  /** The kit reads what is written of each request: metrics cost more than that, and are for whoever else reads them. */
+  readonly credentials: LoadClient;
+  /** The kit reads what is written of each request: metrics cost more than that, and are for other readers. */
   readonly #counts: boolean;
-  #token: Token;
+  #token!: Token;
   /** Of the token, by the kind of page and its size. */
   #params: Record<string, RefinedParams<'text'>> = {};
-  /** VUs that begin with the same token renew it one after another, over a tenth of its time. */
-  #renewAtMs: number;
-  /** Every token that it had: whatever a target repeats of them is written nowhere. */
+  #renewAtMs = 0;
+  /** Every token that it had: what a target repeats of them is written nowhere. */
   readonly #held: string[] = [];
 
-  constructor(config: LoadConfig, client: LoadClient, token: Token) {
+  constructor(config: LoadConfig, credentials: LoadClient, token: Token) {
     this.#config = config;
-    this.client = client;
-    this.#counts = !handsOver || config.metricsRead === true;
-    this.#token = token;
-    this.#renewAtMs = earlier(token);
-    this.#held.push(token.value);
+    this.credentials = credentials;
+    this.#counts = !config.records || config.metricsRead === true;
+    this.#use(token);
   }
 
   /** Another token takes the place of the one in use. */
   renew(): void {
-    this.#token = mint(this.#config, this.client);
-    this.#params = {};
-    this.#renewAtMs = earlier(this.#token);
-    this.#held.push(this.#token.value);
+    this.#use(mint(this.#config, this.credentials));
   }
 
-  /** Asks for a page; after a 401 once more with a new token (section 5.6). dueAtMs: when it was meant to be asked. */
-  ask(place: Place, pageSize: number, dueAtMs: number): Sent {
+  #use(token: Token): void {
+    this.#token = token;
+    this.#params = {};
+    this.#held.push(token.value);
+    // VUs that begin with the same token renew it one after another, over a tenth of its time.
+    this.#renewAtMs = token.renewAtMs - 0.1 * Math.random() * (token.renewAtMs - Date.now());
+  }
+
+  /**
+   * Asks for a page; after a 401 once more with a new token (section 5.6). A token that is not to be had fails the
+   * request that needed it. dueAtMs: when it was meant to be asked.
+   */
+  ask(place: Place, dueAtMs: number): Sent {
     const sentAtMs = Date.now();
+    const params = (): RefinedParams<'text'> => this.#paramsOf(place);
+    let response: RefinedResponse<'text'> | undefined;
     let alone = true;
-    if (sentAtMs >= this.#renewAtMs) {
-      this.renew();
-      alone = false;
-    }
-    let response = this.#get(place, pageSize);
-    if (response.status === 401) {
-      unauthenticated.add(1);
-      this.renew();
-      response = this.#get(place, pageSize);
-      alone = false;
+    try {
+      if (sentAtMs >= this.#renewAtMs) {
+        this.renew();
+        alone = false;
+      }
+      response = http.get(place.url, params());
+      if (response.status === 401) {
+        alone = false;
+        unauthenticated.add(1);
+        this.renew();
+        response = http.get(place.url, params());
+      }
+    } catch {
+      response = undefined;
     }
     const doneAtMs = Date.now();
-    const exactMs = timeOf(response);
     // The clock counts whole milliseconds: it is needed only where more than one request was made.
+    const exactMs = response ? timeOf(response) : 0;
     const serviceMs = alone ? exactMs : Math.max(exactMs, doneAtMs - sentAtMs);
-    const latencyMs = Math.max(serviceMs, doneAtMs - dueAtMs);
-    if (this.#counts) {
+    const times = { serviceMs, latencyMs: Math.max(serviceMs, doneAtMs - dueAtMs) };
+    if (this.#counts && response) {
       pages.add(1);
-      pageMs.add(latencyMs, { page: place.page });
-      if (latencyMs >= this.#config.p99Ms) late.add(1);
+      pageMs.add(times.latencyMs, { page: place.page });
+      if (times.latencyMs >= this.#config.p99Ms) late.add(1);
     }
-    return this.#judge(place, pageSize, response, { serviceMs, latencyMs });
+    return this.#judge(place, response, times);
   }
 
-  /** A token that is not to be had fails the request that needed it, and not the run. */
-  tryAsk(place: Place, pageSize: number, dueAtMs: number): Sent {
-    const sentAtMs = Date.now();
-    try {
-      return this.ask(place, pageSize, dueAtMs);
-    } catch {
-      const nowMs = Date.now();
-      return unanswered({ serviceMs: nowMs - sentAtMs, latencyMs: Math.max(0, nowMs - dueAtMs) });
-    }
-  }
-
-  /** The page without waiting for others under way, and without a second try: for whoever counts each request. */
-  async askAhead(place: Place, pageSize: number): Promise<{ sent: Sent; sentAtMs: number }> {
+  /** The page without waiting for others under way, and without a second try: for those that count each request. */
+  async askAhead(place: Place): Promise<{ sent: Sent; sentAtMs: number }> {
     const startedAtMs = Date.now();
     try {
       if (startedAtMs >= this.#renewAtMs) this.renew();
     } catch {
-      return { sent: unanswered({ serviceMs: 0, latencyMs: 0 }), sentAtMs: startedAtMs };
+      const never = { serviceMs: 0, latencyMs: 0 };
+      return { sent: this.#judge(place, undefined, never), sentAtMs: startedAtMs };
     }
-    const response = (await http.asyncRequest(
-      'GET',
-      place.url,
-      null,
-      this.#paramsOf(place, pageSize),
-    )) as RefinedResponse<'text'>;
+    const response = await http.asyncRequest('GET', place.url, null, this.#paramsOf(place));
     if (this.#counts) pages.add(1);
     const serviceMs = response.timings.duration;
-    const sent = this.#judge(place, pageSize, response, { serviceMs, latencyMs: timeOf(response) });
+    const latencyMs = timeOf(response);
     // What it took to connect lies before it was sent.
-    return { sent, sentAtMs: startedAtMs + timeOf(response) - serviceMs };
+    const sentAtMs = startedAtMs + latencyMs - serviceMs;
+    return { sent: this.#judge(place, response, { serviceMs, latencyMs }), sentAtMs };
   }
 
-  #get(place: Place, pageSize: number): RefinedResponse<'text'> {
-    return http.get(place.url, this.#paramsOf(place, pageSize));
-  }
-
-  #paramsOf({ page }: Place, pageSize: number): RefinedParams<'text'> {
+  #paramsOf({ page, pageSize }: Place): RefinedParams<'text'> {
     return (this.#params[`${page} ${pageSize}`] ??= {
       headers: {
         ...extraHeaders(),
@@ -238,44 +210,35 @@ export class Session {
       timeout: `${this.#config.timeoutSeconds}s`,
       redirects: 0,
       // A cursor in the URL must not become a time series of its own.
-      tags: { name: 'page', page, page_size: String(pageSize), client: this.client.clientId },
+      tags: { name: 'page', page, page_size: String(pageSize), client: this.credentials.clientId },
       responseType: 'text',
     });
   }
 
-  #judge(
-    place: Place,
-    pageSize: number,
-    response: RefinedResponse<'text'>,
-    times: Pick<Sent, 'serviceMs' | 'latencyMs'>,
-  ): Sent {
-    const { status } = response;
-    const sent = { ...times, status, response, errorCode: response.error_code };
+  #judge(place: Place, response: RefinedResponse<'text'> | undefined, times: Times): Sent {
+    const { records, metricsRead, judgedShare = 1 } = this.#config;
+    const status = response?.status ?? 0;
     if (this.#counts) failures.add(status !== 200);
-    if (!handsOver) check(status, { [SERVED]: () => status === 200 || status === 429 });
-    const judged = Math.random() < (this.#config.judgedShare ?? 1);
-    if (judged && handsOver) this.#handOver(place, response);
+    if (!records) check(status, { 'a page is answered 200, or 429': () => status === 200 || status === 429 });
+    if (status !== 200) (status === 429 ? limited : errors).add(1);
+    if (!response) return { ...times, status, errorCode: 0 };
+    const sent = { ...times, status, response, errorCode: response.error_code };
+    const { headers } = response;
+    const judged = Math.random() < judgedShare;
+    if (judged && records) this.#handOver(place, response);
     if (status === 429) {
-      limited.add(1);
-      const { findings, retryAfterSeconds, policy } = judgeLimited(response);
-      if (!handsOver) this.#tell(findings, place.url, 429);
+      const { findings: found, retryAfterSeconds, policy } = judgeLimited(response);
+      if (!records) this.#tell(found, place.url, 429);
       return { ...sent, retryAfterSeconds, policy };
     }
-    if (status !== 200) {
-      errors.add(1);
-      return sent;
-    }
-    if (judged && (!handsOver || this.#config.metricsRead)) {
-      const found = judgePage(
-        { ...place, from: beginOf(place), tenantId: this.client.tenantId, pageSize },
-        response,
-      );
+    if (status !== 200) return sent;
+    if (judged && (!records || metricsRead)) {
+      const found = judgePage(place.url, response);
       check(found, { 'a page holds what was asked for, in order': ({ length }) => length === 0 });
       this.#tell(found, place.url, 200);
     }
-    const next = linkedNext(response.headers['Link']);
-    const policy = judged ? policyOf(response.headers) : undefined;
-    return { ...times, status, response, errorCode: 0, next: next ?? nextAtEnd(response.body ?? ''), policy };
+    const next = linkedNext(headers['Link']) ?? nextAtEnd(response.body ?? '');
+    return { ...sent, next, policy: judged ? policyOf(headers) : undefined };
   }
 
   /** Of a target that is not made to fail, failures are counted and not judged. */
@@ -290,7 +253,7 @@ export class Session {
   #tell(found: readonly Finding[], url: string, status: number): void {
     for (const finding of found) {
       findings.add(1, { requirement: finding.id });
-      if (handsOver) continue;
+      if (this.#config.records) continue;
       const message = this.#withoutTokens(finding.message);
       const request = `GET ${this.#withoutTokens(url)}`;
       write({ kind: 'finding', id: finding.id, message, request, response: String(status) });

@@ -4,6 +4,7 @@
  */
 import type { Threshold } from 'k6/options';
 import { judgedShare } from './random.ts';
+import type { Window } from './window.ts';
 
 /** Thresholds in k6's words, such as `"page_ms": ["p(99)<500"]`. */
 export type Rules = Readonly<Record<string, readonly Threshold[]>>;
@@ -43,7 +44,7 @@ export interface LoadConfig {
   /** Where next may lead besides baseUrl. */
   readonly trustedOrigins: readonly string[];
   /** Where screenings lie; by hand it may be left to be found. */
-  readonly window?: { readonly from: string; readonly to: string };
+  readonly window?: Window;
   readonly pageSize: number;
   /** The share of the answers that is judged whole; every answer's status is. Absent: all. */
   readonly judgedShare?: number;
@@ -71,7 +72,7 @@ export interface LoadConfig {
   readonly probe?: {
     readonly maxRequests: number;
     readonly maxSeconds: number;
-    /** Instead of naming the limiter: the first client asks until it is refused, then this one so many at once. */
+    /** Instead of naming the limiter: the first client asks until it is rejected, then this one, `count` times. */
     readonly other?: { readonly client: number; readonly count: number };
   };
   /**
@@ -79,22 +80,17 @@ export interface LoadConfig {
    * is stored, and tokens and polls are mixed in.
    */
   readonly outages?: boolean;
-  /** Somebody else reads k6's metrics: findings are counted there too. */
+  /** Another program reads k6's metrics: findings are counted there too. */
   readonly metricsRead?: boolean;
-  /** Whether each request is written out for the runner to read. */
+  /** The kit reads what is written of each request, and judges the answers that are handed over. */
   readonly records: boolean;
 }
 
 const file = __ENV['LOAD_CONFIG'];
 const given = file ? (JSON.parse(open(file)) as LoadConfig) : undefined;
 
-/** Runners that write no records count latencies in a histogram: nothing else of theirs adds up. */
-export const countsHistogram = given !== undefined && !given.records;
-/** Started by the kit, and not by hand. */
-export const byKit = given !== undefined;
+/** Of a cluster: such a runner judges by itself, and counts. */
 export const sharedRun = given?.runId === undefined ? undefined : given;
-/** What is to be judged is handed to the kit; a runner of a cluster judges by itself: nobody reads it until the end. */
-export const handsOver = byKit && !sharedRun;
 /** Which of those that a script knows; empty where it is not said. */
 export const scenarioName = given?.scenario ?? __ENV['SCENARIO'] ?? '';
 
@@ -130,7 +126,7 @@ function required(name: string): string {
 }
 
 /** Lines of `client_id,client_secret`, or of `client_id,client_secret,tenant_id`. */
-export function clientsIn(csv: string): LoadClient[] {
+function clientsIn(csv: string): LoadClient[] {
   const rows = csv.split(/\r?\n/).filter((line) => line.trim() !== '' && !/^client_?id,/i.test(line));
   return rows.map((line, index) => {
     const [clientId = '', secret = '', tenantId = ''] = line.split(',').map((cell) => cell.trim());
@@ -188,7 +184,7 @@ export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Thr
   const rules = config.thresholds ?? { ...own, ...more };
   return Object.fromEntries(
     Object.entries(rules)
-      .filter(([metric]) => !handsOver || given?.metricsRead || !OF_METRICS.test(metric))
+      .filter(([metric]) => !config.records || config.metricsRead || !OF_METRICS.test(metric))
       .map(([metric, all]) => [metric, [...all]]),
   );
 }

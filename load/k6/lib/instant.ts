@@ -2,27 +2,17 @@
 
 /** A text that sorts as the instant does: seconds in a fixed width, then the fraction. Undefined if not RFC 3339. */
 export function instantKey(text: string): string | undefined {
-  const match =
-    /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/.exec(text);
-  if (!match) return undefined;
-  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const east =
-    match[8] === undefined ? 0 : (match[8] === '-' ? -1 : 1) * (Number(match[9]) * 60 + Number(match[10]));
-  const at = new Date(0);
-  at.setUTCFullYear(year, month - 1, day);
-  at.setUTCHours(hour, minute - east, second);
-  const seconds = at.getTime() / 1000;
-  if (Number.isNaN(seconds)) return undefined;
+  const [, minute, second, fraction = '', zone] =
+    /^(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/i.exec(text) ?? [];
+  const ms = Date.parse(`${minute}:00${zone}`.toUpperCase());
+  if (Number.isNaN(ms)) return undefined;
   // Shifted so that years before 1970 sort too.
-  return `${String(seconds + 1e11).padStart(12, '0')}.${(match[7] ?? '').replace(/0+$/, '')}`;
+  const seconds = ms / 1000 + Number(second) + 1e11;
+  return `${String(seconds).padStart(12, '0')}.${fraction.replace(/0+$/, '')}`;
 }
+
+/** The moment of such a text, in milliseconds since the epoch; NaN if it is not RFC 3339. */
+export const msOf = (text: unknown): number => (Number(instantKey(String(text))) - 1e11) * 1000;
 
 /** Negative, zero or positive; ids are decimal texts, so that 64 bits stay exact. */
 export function compareIds(a: string, b: string): number {

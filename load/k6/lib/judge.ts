@@ -14,18 +14,8 @@ export interface Finding {
   readonly response?: string;
 }
 
-export interface PageQuestion {
-  readonly url: string;
-  readonly tenantId: string;
-  /** Bounds and size as the query carries them. */
-  readonly from: string;
-  readonly to: string;
-  readonly pageSize: number;
-}
-
 /** Of an answer with k6: header names are looked up without regard to case. */
 export interface PageAnswer {
-  readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | null;
   /** By a selector of gjson; throws where the body is no JSON. */
@@ -35,12 +25,8 @@ export interface PageAnswer {
 /** An id beyond 2^53 is no number of k6's: the list as it is written. */
 const IDS = 'items.#.id|@tostr';
 
-/** Holds a 200 answer against the request that asked for it. */
-export function judgePage(question: PageQuestion, answer: PageAnswer): Finding[] {
-  const findings: Finding[] = [];
-  const blame = (id: string, message: string): void => {
-    if (!findings.some((known) => known.id === id)) findings.push({ id, message });
-  };
+/** Holds a 200 answer against the address that was asked: of each requirement the first finding. */
+export function judgePage(url: string, answer: PageAnswer): Finding[] {
   let count: unknown;
   try {
     count = answer.json('items.#');
@@ -51,45 +37,93 @@ export function judgePage(question: PageQuestion, answer: PageAnswer): Finding[]
   const links = answer.json('links');
   if (typeof links !== 'object' || links === null)
     return [{ id: '2.4-links', message: 'expected links to be an object' }];
-  if (count > question.pageSize)
-    blame('2.4-items', `expected at most ${question.pageSize} items, got ${count}`);
 
+  const { from = '', to = '', from_id: fromId, pageSize } = parseQuery(url);
+  const tenantId = /\/tenants\/([^/?]+)/.exec(url)?.[1] ?? '';
   const ids = String(answer.json(IDS)).slice(1, -1).split(',');
   const times = answer.json('items.#.testTime') as unknown[];
   const keys = keysOf(times);
   const odd = keys.findIndex((key) => key === undefined);
-  if (times.length < count || odd >= 0)
-    blame(
-      '2.3-testTime',
-      `expected an RFC 3339 date-time, got ${JSON.stringify(times[odd])} in item ${ids[odd]}`,
-    );
+  const findings: Finding[] = [];
+  const hold = (id: string, isBroken: boolean, message: () => string): void => {
+    if (isBroken && !findings.some((known) => known.id === id)) findings.push({ id, message: message() });
+  };
+  hold('2.4-items', count > Number(pageSize), () => `expected at most ${pageSize} items, got ${count}`);
+  const say = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
+  hold(
+    '2.3-testTime',
+    times.length < count || odd >= 0,
+    () => `expected an RFC 3339 date-time, got ${say(times[odd])} in item ${ids[odd]}`,
+  );
   if (findings.length > 0) return findings;
 
-  const tenantId = question.tenantId.toLowerCase();
+  const isOwn = (id: unknown): boolean => String(id).toLowerCase() === tenantId.toLowerCase();
   const tenants = answer.json('items.#.tenantId') as unknown[];
-  const foreign = tenants.find((one) => one !== question.tenantId && String(one).toLowerCase() !== tenantId);
-  if (foreign !== undefined || tenants.length < count)
-    blame('4.2-r3-one-tenant', `expected tenantId ${question.tenantId}, got ${String(foreign)}`);
+  const foreign = tenants.find((id) => id !== tenantId && !isOwn(id));
+  hold(
+    '4.2-r3-one-tenant',
+    foreign !== undefined || tenants.length < count,
+    () => `expected tenantId ${tenantId}, got ${say(foreign)}`,
+  );
   for (let index = 1; index < count; index += 1) {
-    const [before, key] = [keys[index - 1]!, keys[index]!];
-    const order = before < key ? -1 : before > key ? 1 : compareIds(ids[index - 1]!, ids[index]!);
-    if (order === 0) blame('4.2-r5-exactly-once', `item ${ids[index]} came twice`);
-    if (order > 0)
-      blame('4.2-r4-order', `item ${ids[index]} stands after ${ids[index - 1]}, against (testTime, id)`);
-  }
-  if (count > 0) judgeEdges(question, times as string[], ids, blame);
-
-  const next = answer.json('links.next');
-  if (next !== undefined && typeof next !== 'string')
-    blame('2.4-next', `expected links.next to be a string, got ${JSON.stringify(next)}`);
-  else
-    judgeLinks(
-      question,
-      answer,
-      next,
-      count === 0 ? undefined : { time: times[count - 1] as string, id: ids[count - 1]! },
-      blame,
+    const [before, key, id] = [keys[index - 1]!, keys[index]!, ids[index]!];
+    const order = before < key ? -1 : before > key ? 1 : compareIds(ids[index - 1]!, id);
+    hold('4.2-r5-exactly-once', order === 0, () => `item ${id} came twice`);
+    hold(
+      '4.2-r4-order',
+      order > 0,
+      () => `item ${id} stands after ${ids[index - 1]}, against (testTime, id)`,
     );
+  }
+  const last = { id: ids[count - 1]!, time: String(times[count - 1]) };
+  if (count > 0) {
+    // What is in order lies in the window where its ends do.
+    const [firstKey, lastKey] = [instantKey(String(times[0]))!, instantKey(last.time)!];
+    const fromKey = instantKey(from) ?? firstKey;
+    hold('4.2-window', firstKey < fromKey, () => `item ${ids[0]} at ${times[0]} is before from ${from}`);
+    hold(
+      '4.2-to-exclusive',
+      lastKey >= (instantKey(to) ?? `${lastKey}0`),
+      () => `item ${last.id} at ${last.time} is not before to ${to}`,
+    );
+    hold(
+      '4.2-from_id',
+      fromId !== undefined && firstKey === fromKey && compareIds(ids[0]!, fromId) <= 0,
+      () => `a next page begins with item ${ids[0]}, at or before the last item of the page before`,
+    );
+  }
+
+  // Rules 6 and 7 of 4.2.
+  const next = answer.json('links.next');
+  const linked = linkedNext(header(answer.headers, 'link'));
+  hold(
+    '4.2-r7-link-absent',
+    next === undefined && linked !== undefined,
+    () => 'the final page carries a Link header with rel="next"',
+  );
+  if (next === undefined) return findings;
+  hold('2.4-next', typeof next !== 'string', () => `expected links.next to be a string, got ${say(next)}`);
+  if (typeof next !== 'string') return findings;
+  hold('4.2-r7-link', linked !== next, () => `expected Link with rel="next" to ${next}, got ${say(linked)}`);
+  const given = parseQuery(next);
+  const at = (text = ''): string | undefined => instantKey(text);
+  hold('4.2-r6-next-to', at(given['to']) !== at(to), () => `expected to=${to}, got ${given['to']}`);
+  hold(
+    '4.2-r6-next-pageSize',
+    Number(given['pageSize']) !== Number(pageSize),
+    () => `expected pageSize=${pageSize}, got ${given['pageSize']}`,
+  );
+  if (count === 0) return findings;
+  hold(
+    '4.2-r6-next-from',
+    at(given['from']) !== at(last.time),
+    () => `expected from to be the last item's testTime ${last.time}, got ${given['from']}`,
+  );
+  hold(
+    '4.2-r6-next-from_id',
+    given['from_id'] !== last.id,
+    () => `expected from_id=${last.id}, got ${given['from_id']}`,
+  );
   return findings;
 }
 
@@ -101,62 +135,6 @@ function keysOf(times: readonly unknown[]): (string | undefined)[] {
   );
   if (alike && instantKey(String(times[0])) !== undefined) return times as string[];
   return times.map((time) => (typeof time === 'string' ? instantKey(time) : undefined));
-}
-
-/** What is in order lies in the window where its ends do. */
-function judgeEdges(
-  { url, from, to }: PageQuestion,
-  times: readonly string[],
-  ids: readonly string[],
-  blame: (id: string, message: string) => void,
-): void {
-  const [first, last] = [instantKey(times[0]!)!, instantKey(times[times.length - 1]!)!];
-  const fromId = parseQuery(url)['from_id'];
-  const [fromKey = first, toKey = `${last}0`] = [instantKey(from), instantKey(to)];
-  if (first < fromKey) blame('4.2-window', `item ${ids[0]} at ${times[0]} is before from ${from}`);
-  if (last >= toKey)
-    blame(
-      '4.2-to-exclusive',
-      `item ${ids[ids.length - 1]} at ${times[times.length - 1]} is not before to ${to}`,
-    );
-  if (fromId !== undefined && first === fromKey && compareIds(ids[0]!, fromId) <= 0)
-    blame(
-      '4.2-from_id',
-      `a next page begins with item ${ids[0]}, at or before the last item of the page before`,
-    );
-}
-
-/** Rules 6 and 7 of 4.2. */
-function judgeLinks(
-  question: PageQuestion,
-  answer: PageAnswer,
-  next: string | undefined,
-  last: { readonly time: string; readonly id: string } | undefined,
-  blame: (id: string, message: string) => void,
-): void {
-  const link = header(answer.headers, 'link');
-  const linked = linkedNext(link);
-  if (next === undefined) {
-    if (linked !== undefined)
-      blame('4.2-r7-link-absent', 'the final page carries a Link header with rel="next"');
-    return;
-  }
-  if (linked === undefined) blame('4.2-r7-link', 'links.next is there, and no Link header with rel="next"');
-  else if (linked !== next) blame('4.2-r7-link', 'the Link header carries another URL than links.next');
-  const query = parseQuery(next);
-  if (instantKey(query['to'] ?? '') !== instantKey(question.to)) {
-    blame('4.2-r6-next-to', `expected to=${question.to}, got ${query['to']}`);
-  }
-  if (Number(query['pageSize']) !== question.pageSize) {
-    blame('4.2-r6-next-pageSize', `expected pageSize=${question.pageSize}, got ${query['pageSize']}`);
-  }
-  if (!last) return;
-  if (instantKey(query['from'] ?? '') !== instantKey(last.time)) {
-    blame('4.2-r6-next-from', `expected from to be the last item's testTime, got ${query['from']}`);
-  }
-  if (query['from_id'] !== last.id) {
-    blame('4.2-r6-next-from_id', `expected from_id=${last.id}, got ${query['from_id']}`);
-  }
 }
 
 const FORM = '>; rel="next"';
@@ -177,32 +155,19 @@ export interface RatePolicy {
   readonly atLeast?: true;
 }
 
-export interface LimitedVerdict {
-  readonly findings: Finding[];
-  readonly retryAfterSeconds?: number;
-  readonly policy?: RatePolicy;
-}
-
 /** A 429 has to say rate_limited somewhere and how long to wait (section 7.2). */
-export function judgeLimited(answer: Pick<PageAnswer, 'body' | 'headers'>): LimitedVerdict {
+export function judgeLimited(answer: Pick<PageAnswer, 'body' | 'headers'>) {
   const findings: Finding[] = [];
-  if (!answer.body?.includes('rate_limited')) {
+  if (!answer.body?.includes('rate_limited'))
     findings.push({ id: '7.2-rate_limited', message: 'expected code rate_limited in the body of a 429' });
-  }
   const retryAfter = header(answer.headers, 'retry-after');
   const retryAfterSeconds = retryAfterOf(retryAfter);
-  const policy = policyOf(answer.headers);
-  if (retryAfterSeconds === undefined) {
+  if (retryAfterSeconds === undefined)
     findings.push({
       id: '7.2-retry-after',
       message: `expected Retry-After in seconds or as a date, got ${retryAfter ?? 'none'}`,
     });
-  }
-  return {
-    findings,
-    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-    ...(policy ? { policy } : {}),
-  };
+  return { findings, retryAfterSeconds, policy: policyOf(answer.headers) };
 }
 
 /**
