@@ -21,7 +21,10 @@ export const options = {
       maxDuration: `${Math.ceil(limits.maxSeconds * 1.5 + 30)}s`,
     },
   },
-  thresholds: thresholdsOf(config, { findings: ['count<1'], ...(config.records ? {} : { checks: ['rate>=1'] }) }),
+  thresholds: thresholdsOf(config, {
+    findings: ['count<1'],
+    ...(config.records ? {} : { checks: ['rate>=1'] }),
+  }),
   // Connections that are kept, so that a burst need not dial anew.
   batch: 64,
   batchPerHost: 64,

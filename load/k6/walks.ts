@@ -20,7 +20,10 @@ export const options = {
       maxDuration: `${Math.ceil(config.seconds)}s`,
     },
   },
-  thresholds: thresholdsOf(config, { ...notServed(config), ...(config.records ? {} : { checks: ['rate>=1'] }) }),
+  thresholds: thresholdsOf(config, {
+    ...notServed(config),
+    ...(config.records ? {} : { checks: ['rate>=1'] }),
+  }),
 };
 
 export const setup = (): Begun => begin(config);
@@ -47,8 +50,7 @@ export default function (begun: Begun): void {
   const iteration = exec.scenario.iterationInTest;
   const walk = walksOf(begun)[iteration]!;
   const own = (client ??= new Client(config, clientsOf(config, begun)[0]!, begun.tokens[0]!));
-  const pageFrom = (from: string): Place =>
-    firstPage(config, own.credentials, from, walk.to, walk.pageSize);
+  const pageFrom = (from: string): Place => firstPage(config, own.credentials, from, walk.to, walk.pageSize);
   const compared: [deepMs: number, firstMs: number][] = [];
   let place: Place | undefined = pageFrom(walk.from);
   for (let depth = 0; place && depth < walk.maxPages; depth += 1) {
@@ -60,7 +62,8 @@ export default function (begun: Begun): void {
     if (paired && sent.status === 200) firstMs ??= first();
     const { status } = sent;
     const items = status === 200 ? Number(sent.response!.json('items.#')) : 0;
-    if (config.records) write({ kind: 'page', walk: iteration, depth, items, ms: rounded(sent), firstMs, status });
+    if (config.records)
+      write({ kind: 'page', walk: iteration, depth, items, ms: rounded(sent), firstMs, status });
     if (firstMs !== undefined && status === 200) compared.push([rounded(sent), firstMs]);
     if (status !== 200) return;
     place = nextPlace(config, place, sent);
