@@ -21,5 +21,10 @@ export interface Fault {
   readonly large?: true;
 }
 
-/** Faults of the whole, without any of the wrapping: the mistake is in what the target file holds. */
+/** Faults that break the same requirements in the same words: by its name, the server of each. */
+export const tripping =
+  (trips: Fault['trips'], shared: Omit<Fault, 'name' | 'trips' | 'server'> = {}) =>
+  (servers: Readonly<Record<string, ServerOptions>>): Fault[] =>
+    Object.entries(servers).map(([name, server]) => ({ name, trips, server, ...shared }));
+
 export const tripped = ({ trips }: Fault): RequirementId[] => Object.keys(trips) as RequirementId[];

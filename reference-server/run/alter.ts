@@ -1,6 +1,12 @@
 /** Ways to alter what goes into a server and what comes out of it. */
-import { jsonAnswer, type Handler, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
-import type { PageQuery, StoredPage } from '../parts.ts';
+import {
+  errorAnswer,
+  jsonAnswer,
+  type Handler,
+  type ServiceAnswer,
+  type ServiceRequest,
+} from '../http/http.ts';
+import type { ClientRegistry, PageQuery, StoredPage } from '../parts.ts';
 import type { ServerOptions } from './start.ts';
 
 export const isScreenings = ({ path }: ServiceRequest): boolean =>
@@ -47,6 +53,76 @@ export const refusals = (
     isScreenings(request) && statuses.includes(answer.status) ? alter(answer, request) : answer,
   );
 
+/** A refusal of the REST API by status and code, such as `404 not_found`. */
+export function refusal(statusAndCode: string): ServiceAnswer {
+  const [status = '', code = ''] = statusAndCode.split(' ');
+  return errorAnswer(
+    Number(status),
+    code,
+    'refused',
+    status === '401' ? [['www-authenticate', 'Bearer']] : [],
+  );
+}
+
+export const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
+
+/** Some requests of the screenings path. */
+export type Where = (query: URLSearchParams, request: ServiceRequest) => boolean;
+
+/** Answers some requests of the screenings path in one way, authenticated or not: with a refusal, or an answer made anew. */
+export const answering = (answer: string | (() => ServiceAnswer), where: Where): ServerOptions =>
+  instead((request) =>
+    where(queryOf(request), request) ? (typeof answer === 'string' ? refusal(answer) : answer()) : undefined,
+  );
+
+/** Refusals with this code become an empty page. */
+export const unnoticed = (code: string, where: Where = () => true): ServerOptions =>
+  answers((answer, request) =>
+    isScreenings(request) && String(answer.body).includes(`"${code}"`) && where(queryOf(request), request)
+      ? emptyPage()
+      : answer,
+  );
+
+/** Alters the pages as answers. */
+export const served = (
+  alter: (answer: ServiceAnswer, query: URLSearchParams, request: ServiceRequest) => ServiceAnswer,
+): ServerOptions =>
+  answers((answer, request) =>
+    isScreenings(request) && answer.status === 200 ? alter(answer, queryOf(request), request) : answer,
+  );
+
+/** The text of pages: the first match of `from` becomes `to`. */
+export const pageText = (from: string | RegExp, to: string): ServerOptions =>
+  served((answer) => ({ ...answer, body: String(answer.body).replace(from, to) }));
+
+/** Query parameters as another parser reads them; undefined: as if they were absent. */
+export const reading = (
+  names: readonly string[],
+  read: (text: string, query: URLSearchParams) => string | undefined,
+): ServerOptions =>
+  requests((request) => {
+    if (!isScreenings(request)) return request;
+    const query = queryOf(request);
+    const odd = names.filter((name) => query.has(name) && read(query.get(name)!, query) !== query.get(name));
+    if (odd.length === 0) return request;
+    return withQuery(request, (changed) => {
+      for (const name of odd) {
+        const text = read(query.get(name)!, query);
+        if (text === undefined) changed.delete(name);
+        else changed.set(name, text);
+      }
+    });
+  });
+
+/** An absent query parameter has a value. */
+export const defaulting = (name: string, value: () => string, where: Where = () => true): ServerOptions =>
+  requests((request) => {
+    const query = queryOf(request);
+    return isScreenings(request) && !query.has(name) && where(query, request)
+      ? withQuery(request, (changed) => changed.set(name, value()))
+      : request;
+  });
+
 /** Answers some requests of the screenings path by itself, authenticated or not. */
 export const instead = (answer: (request: ServiceRequest) => ServiceAnswer | undefined): ServerOptions =>
   middleware(() => (request, next) => (isScreenings(request) && answer(request)) || next(request));
@@ -74,16 +150,43 @@ export function withHeader(answer: ServiceAnswer, name: string, value: string | 
   return { ...answer, headers: value === undefined ? others : [...others, [name, value]] };
 }
 
+/** Alters the Authorization header of requests that have one. */
+export const authorized = (change: (authorization: string) => string): ServerOptions =>
+  requests((request) => {
+    const { authorization } = request.headers;
+    return authorization === undefined
+      ? request
+      : { ...request, headers: { ...request.headers, authorization: change(authorization) } };
+  });
+
 // -- tokens ------------------------------------------------------------------------------------
 
-type Json = Record<string, unknown>;
+export type Json = Record<string, unknown>;
+
+/** New values of members, made of the object as it was; undefined takes a member away. */
+type Changes = Readonly<Record<string, unknown>>;
+const changed = (original: Json, make: (original: Json) => Changes): Json =>
+  Object.fromEntries(Object.entries({ ...original, ...make(original) }).filter(([, v]) => v !== undefined));
+
+/** Members of the token response. */
+export const tokenMembers = (make: (body: Json) => Changes): ServerOptions =>
+  tokenBody((body) => changed(body, make));
+
+/** Claims of the tokens. */
+export const tokenClaims = (make: (claims: Json) => Changes): ServerOptions =>
+  claims((original) => changed(original, make));
+
+/** The body of a JSON answer with other members. */
+export const jsonBody =
+  (change: (body: Json) => unknown) =>
+  (answer: ServiceAnswer): ServiceAnswer => ({
+    ...answer,
+    body: JSON.stringify(change(JSON.parse(String(answer.body)) as Json)),
+  });
 
 /** Alters the body of every token that is issued. */
 export const tokenBody = (alter: (body: Json, request: ServiceRequest) => Json): ServerOptions =>
-  tokenAnswers((answer, request) => ({
-    ...answer,
-    body: JSON.stringify(alter(JSON.parse(String(answer.body)) as Json, request)),
-  }));
+  tokenAnswers((answer, request) => jsonBody((body) => alter(body, request))(answer));
 
 /** Alters every answer with a token. */
 export const tokenAnswers = (
@@ -110,6 +213,21 @@ export const oauthError = (status: number, error: string): ServiceAnswer =>
 /** Wrong client credentials, with the challenge that a 401 carries. */
 export const invalidClient = (): ServiceAnswer =>
   withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic');
+
+/** Puts a step before the comparison of client_id and client_secret. `make` is called once a server. */
+export const authenticating = (
+  make: () => (
+    id: string,
+    secret: string,
+    real: ClientRegistry['authenticate'],
+  ) => ReturnType<ClientRegistry['authenticate']>,
+): ServerOptions => ({
+  wrapParts: (parts) => {
+    const step = make();
+    const real: ClientRegistry['authenticate'] = (id, secret) => parts.clients.authenticate(id, secret);
+    return { ...parts, clients: { authenticate: (id, secret) => step(id, secret, real) } };
+  },
+});
 
 /** Alters the claims of every token; the server still knows the token as its own. */
 export const claims = (alter: (claims: Json) => Json): ServerOptions => ({
@@ -178,14 +296,29 @@ export const nextUrls = (
   alter: (next: URL, page: PageText, query: URLSearchParams) => URL | string | undefined,
 ): ServerOptions =>
   pages((page, query) => {
-    const { next } = page.links as { next?: string };
+    const next = nextOf(page);
     if (next === undefined) return;
     const altered = alter(new URL(next), page, query);
     const text = altered === undefined ? undefined : String(altered);
     page.links = text === undefined ? {} : { next: text };
-    page.headers = page.headers.filter(([name]) => name !== 'link');
+    withoutLink(page);
     if (text !== undefined) page.headers.push(['link', `<${text}>; rel="next"`]);
   });
+
+/** Alters the parameters of next, in links and Link alike. */
+export const nextQuery = (
+  change: (query: URLSearchParams, page: PageText, asked: URLSearchParams) => void,
+): ServerOptions =>
+  nextUrls((next, page, asked) => {
+    change(next.searchParams, page, asked);
+    return next;
+  });
+
+/** The URL of next in a page that has one. */
+export const nextOf = ({ links }: PageText): string | undefined => (links as { next?: string }).next;
+
+export const withoutLink = (page: PageText): void =>
+  void (page.headers = page.headers.filter(([name]) => name !== 'link'));
 
 /** The members of an item's text that every item has. */
 export function fieldsOf(item: string): { id: string; tenantId: string; testTime: string } {
