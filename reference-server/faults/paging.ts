@@ -1,241 +1,204 @@
 /** Section 4.2, rules 4 and 5: order, cursors, page sizes. */
-import { compareInstants } from '../../engine/data/instant.ts';
-import { jsonAnswer } from '../http/http.ts';
+import { compareInstants, cutInstant } from '../../engine/data/instant.ts';
 import {
-  instead,
-  middleware,
-  queryOf,
-  requests,
-  storedPages,
-  withQuery,
+  answering,
+  defaulting,
+  fresh,
   isScreenings,
+  middleware,
+  nextOf,
+  pages,
+  queryOf,
+  refusal,
+  storedPages,
+  withoutLink,
+  withQuery,
 } from '../run/alter.ts';
-import type { Fault } from './fault.ts';
-import { byId, byInstant, onTheirWay, RULES, rows, type Row } from './rows.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { tripping, type Fault } from './fault.ts';
+import { PAGES } from './may-trip.ts';
+import { byId, byInstant, onTheirWay, RULES, rows, type Asked, type Row, type Rules } from './rows.ts';
 
-/** Other requirements that a cursor breaks by losing or repeating screenings. */
-const CURSOR = [
-  '4.2-r4-order',
-  '4.2-r5-exactly-once',
-  '4.2-from_id',
-  '4.2-window',
-  '4.2-from-inclusive',
-  '4.2-to-exclusive',
-  '4.2-offsets',
-  '4.2-fractions',
-  '4.2-repeatable',
-  '4.2-r6-next-from',
-  '4.2-r6-next-from_id',
-  '2.4-next',
-  '2.3-id-stable',
-] as const;
+const MAY = { mayTrip: PAGES };
 
 const byIdText = (a: Row, b: Row): number => (String(a.id) < String(b.id) ? -1 : 1);
 /** The same numbers on every start. */
 const mixed = (id: bigint, salt: number): number =>
   Number((id * 2654435761n + BigInt(salt) * 40503n) % 65_521n);
 
+const ordered = (order: Rules['order']): ServerOptions => rows({ order });
+
+/** Ties in an order of their own. */
+const tied = (order: Rules['order']): ServerOptions => ordered((a, b) => byInstant(a, b) || order(a, b));
+
+const begins = (rule: (row: Row, asked: Asked, side: number) => boolean): ServerOptions =>
+  rows({ begins: (row, asked) => rule(row, asked, compareInstants(row.at, asked.from)) });
+
+const counted = (most: number): ServerOptions =>
+  fresh(() => {
+    const depths = new Map<string, number>();
+    return pages((page, query) => {
+      const next = nextOf(page);
+      if (next === undefined) return;
+      const keyOf = (id: string | null): string => `${query.get('to')} ${query.get('pageSize')} ${id}`;
+      const here = query.has('from_id') ? (depths.get(keyOf(query.get('from_id'))) ?? 1) : 1;
+      depths.set(keyOf(new URL(next).searchParams.get('from_id')), here + 1);
+      if (here < most) return;
+      withoutLink(page);
+      page.links = {};
+    });
+  });
+
 export const paging: readonly Fault[] = [
-  {
-    name: 'ties in descending order of id',
-    trips: { '4.2-r4-order': /smaller id comes first/ },
-    mayTrip: CURSOR,
-    server: rows({ order: (a, b) => byInstant(a, b) || byId(b, a) }),
-  },
-  {
-    name: 'ties in the order of storage',
-    trips: { '4.2-r4-order': /smaller id comes first/ },
-    mayTrip: CURSOR,
-    server: rows({ order: (a, b) => byInstant(a, b) || mixed(a.id, 1) - mixed(b.id, 1) }),
-  },
-  {
-    name: 'ids of a tie sorted as text',
-    trips: { '4.2-r4-order': /smaller id comes first/ },
-    mayTrip: CURSOR,
-    server: rows({ order: (a, b) => byInstant(a, b) || byIdText(a, b) }),
-  },
-  {
-    name: 'ids of a tie sorted and compared as text',
-    trips: { '4.2-r4-order': /smaller id comes first/, '4.2-from_id': /items|item \d+/ },
-    mayTrip: CURSOR,
-    server: rows({
+  ...tripping(
+    { '4.2-r4-order': /smaller id comes first/ },
+    MAY,
+  )({
+    'ties in descending order of id': tied((a, b) => byId(b, a)),
+    'ties in the order of storage': tied((a, b) => mixed(a.id, 1) - mixed(b.id, 1)),
+    'ids of a tie sorted as text': tied(byIdText),
+  }),
+  ...tripping(
+    { '4.2-r4-order': /smaller id comes first/, '4.2-from_id': /items|item \d+/ },
+    MAY,
+  )({
+    'ids of a tie sorted and compared as text': rows({
       order: (a, b) => byInstant(a, b) || byIdText(a, b),
       begins: (row, { from, fromId }) => {
         const side = compareInstants(row.at, from);
         return fromId === undefined ? side >= 0 : side > 0 || (side === 0 && String(row.id) > String(fromId));
       },
     }),
-  },
-  {
-    name: 'newest first',
-    trips: { '4.2-r4-order': /testTime ascending/ },
-    mayTrip: CURSOR,
-    server: rows({ order: (a, b) => byInstant(b, a) || byId(b, a) }),
-  },
-  {
-    name: 'items sorted by id alone',
-    trips: { '4.2-r4-order': /testTime ascending/ },
-    mayTrip: CURSOR,
-    server: rows({ order: byId }),
-  },
-  {
-    name: 'timestamps sorted as text',
-    trips: { '4.2-r4-order': /testTime ascending/ },
-    mayTrip: CURSOR,
-    server: rows({
-      order: (a, b) => (a.testTime < b.testTime ? -1 : a.testTime > b.testTime ? 1 : byId(a, b)),
-    }),
-  },
-  {
-    name: 'timestamps sorted by millisecond, the finer digits ignored',
-    trips: { '4.2-r4-order': /testTime ascending/ },
-    mayTrip: CURSOR,
-    server: rows({
-      order: (a, b) => {
-        const milli = ({ at }: Row): string => at.fraction.slice(0, 3).padEnd(3, '0');
-        const side = a.at.seconds === b.at.seconds ? 0 : a.at.seconds < b.at.seconds ? -1 : 1;
-        return side || milli(a).localeCompare(milli(b)) || byId(a, b);
-      },
-    }),
-  },
-  {
-    name: 'two neighbours change places at page size 7 after the fifth page',
-    trips: { '4.2-r4-order': /after item/ },
-    mayTrip: CURSOR,
-    server: deep(7, 5, (items) => swapAt(items, 2)),
-  },
-  {
-    name: 'the page after the sixth at page size 3 loses its first item',
-    trips: { '4.2-r5-exactly-once': /is missing/ },
-    mayTrip: CURSOR,
-    server: deep(3, 6, (items) => items.slice(1)),
-  },
-  {
-    name: 'the cursor is the testTime alone, compared with >: ties are lost',
-    trips: { '4.2-r5-exactly-once': /is missing/, '4.2-from_id': /items|item \d+/ },
-    mayTrip: CURSOR,
-    server: rows({
-      begins: (row, asked) =>
-        asked.fromId === undefined ? RULES.begins(row, asked) : compareInstants(row.at, asked.from) > 0,
-    }),
-  },
-  {
-    name: 'from_id is ignored: ties are repeated',
-    trips: {
-      '4.2-from_id': /strictly after|items/,
-      '4.2-r5-exactly-once': /each screening once|leads back|repeats/,
-    },
-    mayTrip: CURSOR,
-    server: rows({ begins: (row, asked) => compareInstants(row.at, asked.from) >= 0 }),
-  },
-  {
-    name: 'the cursor compares the id with >=: its item comes twice',
-    trips: {
-      '4.2-from_id': /strictly after/,
-      '4.2-r5-exactly-once': /each screening once|leads back|repeats/,
-    },
-    mayTrip: CURSOR,
-    server: rows({
-      begins: (row, { from, fromId }) => {
-        const side = compareInstants(row.at, from);
-        return side > 0 || (side === 0 && row.id >= (fromId ?? row.id));
-      },
-    }),
-  },
-  {
-    name: 'the pair compared as two conditions: later instants with smaller ids are lost',
-    trips: { '4.2-from_id': /items/ },
-    mayTrip: CURSOR,
-    server: rows({
-      begins: (row, { from, fromId }) =>
-        compareInstants(row.at, from) >= 0 && (fromId === undefined || row.id > fromId),
-    }),
-  },
-  {
-    name: 'the cursor looks its item up and restarts where there is none',
-    trips: { '4.2-from_id': /strictly after|items/ },
-    mayTrip: CURSOR,
-    server: lookedUp(),
-  },
-  {
-    name: 'from_id of an id that does not exist is refused',
-    trips: { '4.2-from_id': /200.*400/ },
-    mayTrip: ['4.2-success', '4.2-r1-zero-width'],
-    server: unknownIdRefused(),
-  },
-  {
-    name: 'where three screenings tie across a boundary the second is lost',
-    trips: { '4.2-r5-exactly-once': /is missing/ },
-    mayTrip: CURSOR,
-    server: onTheirWay((page, query) => {
+  }),
+  ...tripping(
+    { '4.2-r4-order': /testTime ascending/ },
+    MAY,
+  )({
+    'newest first': ordered((a, b) => byInstant(b, a) || byId(b, a)),
+    'items sorted by id alone': ordered(byId),
+    'timestamps sorted as text': ordered((a, b) =>
+      a.testTime < b.testTime ? -1 : a.testTime > b.testTime ? 1 : byId(a, b),
+    ),
+    'timestamps sorted by millisecond, the finer digits ignored': ordered(
+      (a, b) => compareInstants(cutInstant(a.at, 3), cutInstant(b.at, 3)) || byId(a, b),
+    ),
+  }),
+  ...tripping(
+    { '4.2-r4-order': /after item/ },
+    MAY,
+  )({
+    'two neighbours change places at page size 7 after the fifth page': deep(7, 5, (items) =>
+      swapAt(items, 2),
+    ),
+  }),
+  ...tripping(
+    { '4.2-r5-exactly-once': /is missing/ },
+    MAY,
+  )({
+    'the page after the sixth at page size 3 loses its first item': deep(3, 6, (items) => items.slice(1)),
+    'where three screenings tie across a boundary the second is lost': onTheirWay((page, query) => {
       if (query.fromId === undefined) return page;
-      const tied = page.items.filter((item) => sameAsFrom(item.testTime, query.from));
-      return tied.length === 2 ? { ...page, items: page.items.slice(1) } : page;
+      const ties = page.items.filter(({ testTime }) => compareInstants(RULES.at(testTime), query.from) === 0);
+      return ties.length === 2 ? { ...page, items: page.items.slice(1) } : page;
     }),
-  },
-  {
-    name: 'pages by OFFSET, one too many from the second on',
-    trips: { '4.2-r5-exactly-once': /is missing/ },
-    mayTrip: CURSOR,
-    server: storedPages(() => async (query, ask) => {
+    'pages by OFFSET, one too many from the second on': storedPages(() => async (query, ask) => {
       if (query.fromId === undefined || query.pageSize < 4) return ask(query);
       const page = await ask({ ...query, pageSize: query.pageSize + 1 });
       return { ...page, items: page.items.slice(1) };
     }),
-  },
-  {
-    name: 'the walk ends after ten pages',
-    trips: { '2.4-next': /on the page.*no next/ },
-    mayTrip: CURSOR,
-    server: counted(10),
-  },
-  {
-    name: 'pageSize defaults to 1000',
-    trips: { '4.2-pageSize-default': /at most 100 items/ },
-    mayTrip: ['4.2-r6-next-pageSize'],
-    server: requests((request) =>
-      isScreenings(request) && !queryOf(request).has('pageSize') && queryOf(request).has('from')
-        ? withQuery(request, (query) => query.set('pageSize', '1000'))
-        : request,
+  }),
+  ...tripping(
+    { '4.2-r5-exactly-once': /is missing/, '4.2-from_id': /items|item \d+/ },
+    MAY,
+  )({
+    'the cursor is the testTime alone, compared with >: ties are lost': begins((_, { fromId }, side) =>
+      fromId === undefined ? side >= 0 : side > 0,
     ),
-  },
-  {
-    name: 'pageSize 1000 is refused',
-    trips: { '4.2-pageSize-bounds': /200.*page_size_out_of_range/ },
-    mayTrip: ['4.2-success'],
-    server: instead((request) =>
-      queryOf(request).get('pageSize') === '1000'
-        ? jsonAnswer(400, { code: 'page_size_out_of_range' })
-        : undefined,
+  }),
+  ...tripping(
+    {
+      '4.2-from_id': /strictly after|items/,
+      '4.2-r5-exactly-once': /each screening once|leads back|repeats/,
+    },
+    MAY,
+  )({
+    'from_id is ignored: ties are repeated': begins((_, __, side) => side >= 0),
+  }),
+  ...tripping(
+    { '4.2-from_id': /strictly after/, '4.2-r5-exactly-once': /each screening once|leads back|repeats/ },
+    MAY,
+  )({
+    'the cursor compares the id with >=: its item comes twice': begins(
+      (row, { fromId }, side) => side > 0 || (side === 0 && row.id >= (fromId ?? row.id)),
     ),
-  },
-  {
-    name: 'pageSize 1 is refused',
-    trips: { '4.2-pageSize-bounds': /200.*page_size_out_of_range/ },
-    mayTrip: ['4.2-success', '4.2-r5-exactly-once'],
-    server: instead((request) =>
-      queryOf(request).get('pageSize') === '1'
-        ? jsonAnswer(400, { code: 'page_size_out_of_range' })
-        : undefined,
+  }),
+  ...tripping(
+    { '4.2-from_id': /items/ },
+    MAY,
+  )({
+    'the pair compared as two conditions: later instants with smaller ids are lost': begins(
+      (row, { fromId }, side) => side >= 0 && (fromId === undefined || row.id > fromId),
     ),
-  },
-  {
-    name: 'a tie comes in another order each time',
-    trips: { '4.2-repeatable': /again item \d+/ },
-    mayTrip: CURSOR,
-    server: shuffledTies(),
-  },
-  {
-    name: 'one of two replicas lacks a screening of seven',
-    trips: { '4.2-repeatable': /again item \d+|of the same next/ },
-    mayTrip: [...CURSOR, '4.2-pageSize-default'],
-    server: replicas(),
-  },
+  }),
+  ...tripping(
+    { '4.2-from_id': /strictly after|items/ },
+    MAY,
+  )({
+    'the cursor looks its item up and restarts where there is none': lookedUp(),
+  }),
+  ...tripping(
+    { '4.2-from_id': /200.*400/ },
+    MAY,
+  )({
+    'from_id of an id that does not exist is refused': unknownIdRefused(),
+  }),
+  ...tripping(
+    { '2.4-next': /on the page.*no next/ },
+    MAY,
+  )({
+    'the walk ends after ten pages': counted(10),
+  }),
+  ...tripping(
+    { '4.2-pageSize-default': /at most 100 items/ },
+    MAY,
+  )({
+    'pageSize defaults to 1000': defaulting(
+      'pageSize',
+      () => '1000',
+      (query) => query.has('from'),
+    ),
+  }),
+  ...tripping(
+    { '4.2-pageSize-bounds': /200.*page_size_out_of_range/ },
+    MAY,
+  )(
+    Object.fromEntries(
+      ['1000', '1'].map((size) => [
+        `pageSize ${size} is refused`,
+        answering('400 page_size_out_of_range', (query) => query.get('pageSize') === size),
+      ]),
+    ),
+  ),
+  ...tripping(
+    { '4.2-repeatable': /again item \d+/ },
+    MAY,
+  )({
+    'a tie comes in another order each time': shuffledTies(),
+  }),
+  ...tripping(
+    { '4.2-repeatable': /again item \d+|of the same next/ },
+    MAY,
+  )({
+    'one of two replicas lacks a screening of seven': storedPages(() => {
+      let asked = 0;
+      return async (query, ask) => {
+        asked += 1;
+        const page = await ask(query);
+        return asked % 2 === 0 ? { ...page, items: page.items.filter(({ id }) => id % 7n !== 3n) } : page;
+      };
+    }),
+  }),
 ];
-
-function sameAsFrom(testTime: string, from: Row['at']): boolean {
-  return compareInstants(RULES.at(testTime), from) === 0;
-}
 
 function swapAt<T>(items: readonly T[], at: number): T[] {
   const [a, b] = [items[at], items[at + 1]];
@@ -247,7 +210,7 @@ function deep(
   pageSize: number,
   depth: number,
   alter: <T>(items: readonly T[]) => readonly T[],
-): NonNullable<Fault['server']> {
+): ServerOptions {
   return storedPages(() => {
     const depths = new Map<string, number>();
     return async (query, ask) => {
@@ -262,30 +225,7 @@ function deep(
   });
 }
 
-function counted(pages: number): NonNullable<Fault['server']> {
-  return middleware(() => {
-    const depths = new Map<string, number>();
-    return async (request, next) => {
-      const answer = await next(request);
-      if (!isScreenings(request) || answer.status !== 200) return answer;
-      const query = queryOf(request);
-      const keyOf = (id: string | null): string => `${query.get('to')} ${query.get('pageSize')} ${id}`;
-      const here = query.has('from_id') ? (depths.get(keyOf(query.get('from_id'))) ?? 1) : 1;
-      const body = String(answer.body);
-      const id = /from_id=(\d+)"\}\}$/.exec(body)?.[1];
-      if (id === undefined) return answer;
-      depths.set(keyOf(id), here + 1);
-      if (here < pages) return answer;
-      return {
-        ...answer,
-        headers: answer.headers.filter(([name]) => name !== 'link'),
-        body: `${body.slice(0, body.lastIndexOf(',"links":'))},"links":{}}`,
-      };
-    };
-  });
-}
-
-function lookedUp(): NonNullable<Fault['server']> {
+function lookedUp(): ServerOptions {
   const known = new Set<string>();
   return rows({
     exists: (row) => known.add(`${row.id}`) !== undefined,
@@ -296,7 +236,7 @@ function lookedUp(): NonNullable<Fault['server']> {
   });
 }
 
-function unknownIdRefused(): NonNullable<Fault['server']> {
+function unknownIdRefused(): ServerOptions {
   return middleware(() => async (request, next) => {
     const query = queryOf(request);
     const id = query.get('from_id');
@@ -310,11 +250,11 @@ function unknownIdRefused(): NonNullable<Fault['server']> {
     );
     return String(around.body).startsWith(`{"items":[{"id":${id},`) || around.status !== 200
       ? next(request)
-      : jsonAnswer(400, { code: 'invalid_request' });
+      : refusal('400 invalid_request');
   });
 }
 
-function shuffledTies(): NonNullable<Fault['server']> {
+function shuffledTies(): ServerOptions {
   let asked = 0;
   return onTheirWay((page) => {
     asked += 1;
@@ -323,16 +263,5 @@ function shuffledTies(): NonNullable<Fault['server']> {
     items.sort((a, b) => compareInstants(a.at, b.at) || mixed(a.item.id, salt) - mixed(b.item.id, salt));
     // Without its cursor's neighbours a walk would break for another reason: the last item stays.
     return { ...page, items: items.map(({ item }) => item) };
-  });
-}
-
-function replicas(): NonNullable<Fault['server']> {
-  return storedPages(() => {
-    let asked = 0;
-    return async (query, ask) => {
-      asked += 1;
-      const page = await ask(query);
-      return asked % 2 === 0 ? { ...page, items: page.items.filter(({ id }) => id % 7n !== 3n) } : page;
-    };
   });
 }

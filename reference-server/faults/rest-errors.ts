@@ -1,345 +1,201 @@
 /** Section 7.2: what the REST API refuses, and how. */
 import { setTimeout } from 'node:timers/promises';
-import { errorAnswer, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
+import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import {
+  answering,
   answers,
-  instead,
+  emptyPage,
   isScreenings,
-  middleware,
+  jsonBody,
   queryOf,
+  reading,
+  refusal,
   refusals,
-  requests,
   withHeader,
-  withQuery,
 } from '../run/alter.ts';
-import type { Fault } from './fault.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { tripping, type Fault } from './fault.ts';
+import { REFUSALS } from './may-trip.ts';
 
-const REFUSALS = [
-  '5-missing',
-  '5-scheme',
-  '5-garbage',
-  '5-tampered',
-  '5-expired',
-  '5-query-token',
-  '5-forbidden',
-  '5-forbidden-unknown',
-  '7.2-body',
-  '7.2-unauthenticated',
-  '7.2-forbidden',
-  '7.2-invalid_request',
-  '7.2-invalid_time_range',
-  '7.2-page_size_out_of_range',
-  '7.2-not_found',
-  '4.2-from-required',
-  '4.2-to-required',
-  '4.2-r2-inverted',
-] as const;
-
-const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
-const refusal = (code: string, status = 400): ServiceAnswer => errorAnswer(status, code, 'refused');
-const recoded = (code: string) => (): ServiceAnswer => refusal(code);
+const MAY = { mayTrip: REFUSALS };
+const ALONE = { bare: false } as const;
+const ALL = [400, 401, 403, 404];
+const CRASH = '500 internal_error';
 
 /** Alters the 400s of one code. */
-const of = (code: string, alter: (answer: ServiceAnswer) => ServiceAnswer): NonNullable<Fault['server']> =>
+const of = (code: string, alter: (answer: ServiceAnswer) => ServiceAnswer): ServerOptions =>
   refusals([400], (answer) => (String(answer.body).includes(`"${code}"`) ? alter(answer) : answer));
 
-const text = (request: Parameters<typeof queryOf>[0], name: string): string =>
-  queryOf(request).get(name) ?? '';
+const body = (text: string) => (answer: ServiceAnswer) => ({ ...answer, body: text });
+
+const matching =
+  (name: string, pattern: RegExp) =>
+  (query: URLSearchParams): boolean =>
+    pattern.test(query.get(name) ?? '');
+
+/** A pageSize or from_id in an odd spelling is another one, or none. */
+const integer = (name: string, spelling: RegExp, to?: (text: string) => string): ServerOptions =>
+  reading([name], (text) => (spelling.test(text) ? to?.(text) : text));
+
+/** A from or to that is not RFC 3339 is read. */
+const time = (spelling: RegExp, to: string): ServerOptions =>
+  reading(['from', 'to'], (text) => text.replace(spelling, to));
+
+const SPRING = '2026-03-01T00:00:00Z';
 
 export const restErrors: readonly Fault[] = [
-  {
-    name: 'REST errors as plain text',
-    trips: { '7.2-body': /a JSON body with/ },
-    mayTrip: REFUSALS,
-    server: refusals([400, 401, 403, 404], (answer) =>
+  ...tripping(
+    { '7.2-body': /a JSON body with/ },
+    MAY,
+  )({
+    'REST errors as plain text': refusals(ALL, (answer) =>
       withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
     ),
-  },
-  {
-    name: 'REST errors without a code, the status alone',
-    trips: { '7.2-body': /a JSON body with/ },
-    mayTrip: REFUSALS,
-    server: refusals([400, 401, 403, 404], (answer) => ({
-      ...answer,
-      body: JSON.stringify({ status: answer.status, message: 'refused' }),
-    })),
-  },
-  {
-    name: 'codes in capitals',
-    trips: { '7.2-body': /a JSON body with/ },
-    mayTrip: REFUSALS,
-    server: refusals([400, 401, 403, 404], (answer) => ({
-      ...answer,
-      body: String(answer.body).replace(
-        /"code":"([^"]*)"/,
-        (_, code: string) => `"code":"${code.toUpperCase()}"`,
-      ),
-    })),
-  },
-  {
-    name: 'the code stands elsewhere than the target file says',
-    trips: { '7.2-body': /a JSON body with.*at \/code/ },
-    mayTrip: REFUSALS,
-    bare: false,
-    server: refusals([400, 401, 403, 404], (answer) => ({
-      ...answer,
-      body: JSON.stringify({ error: JSON.parse(String(answer.body)) as unknown }),
-    })),
-  },
-  {
-    name: 'a 401 carries another code',
-    trips: { '7.2-unauthenticated': /401 unauthenticated/ },
-    mayTrip: REFUSALS,
-    server: refusals([401], (answer) => ({ ...answer, body: '{"code":"invalid_token"}' })),
-  },
-  {
-    name: 'a 403 carries another code',
-    trips: { '7.2-forbidden': /403 forbidden/ },
-    mayTrip: REFUSALS,
-    server: refusals([403], (answer) => ({ ...answer, body: '{"code":"access_denied"}' })),
-  },
-  {
-    name: 'a pageSize that is no integer is the default',
-    trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
-    server: requests((request) =>
-      isScreenings(request) && /^[a-z]/.test(text(request, 'pageSize'))
-        ? withQuery(request, (query) => query.delete('pageSize'))
-        : request,
+    'REST errors without a code, the status alone': refusals(ALL, (answer) =>
+      jsonBody(() => ({ status: answer.status, message: 'refused' }))(answer),
     ),
-  },
-  {
-    name: 'pageSize read up to the first letter',
-    trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
-    server: requests((request) =>
-      isScreenings(request) && /^\d+[a-z]+$/.test(text(request, 'pageSize'))
-        ? withQuery(request, (query) =>
-            query.set('pageSize', String(Math.max(1, parseInt(text(request, 'pageSize'))))),
-          )
-        : request,
+    'codes in capitals': refusals(
+      ALL,
+      jsonBody((inner) => ({ ...inner, code: String(inner['code']).toUpperCase() })),
     ),
-  },
-  {
-    name: 'a from_id of null is as if absent',
-    trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
-    server: requests((request) =>
-      isScreenings(request) && text(request, 'from_id') === 'null'
-        ? withQuery(request, (query) => query.delete('from_id'))
-        : request,
+  }),
+  ...tripping(
+    { '7.2-body': /a JSON body with.*at \/code/ },
+    { ...MAY, bare: false },
+  )({
+    'the code stands elsewhere than the target file says': refusals(
+      ALL,
+      jsonBody((error) => ({ error })),
     ),
-  },
-  {
-    name: 'a from_id that is no integer is ignored',
-    trips: { '7.2-invalid_request': /400 invalid_request.*200/ },
-    server: requests((request) =>
-      isScreenings(request) && /[^\d-]/.test(text(request, 'from_id'))
-        ? withQuery(request, (query) => query.delete('from_id'))
-        : request,
+  }),
+  ...tripping(
+    { '7.2-unauthenticated': /401 unauthenticated/ },
+    MAY,
+  )({
+    'a 401 carries another code': refusals([401], body('{"code":"invalid_token"}')),
+  }),
+  ...tripping(
+    { '7.2-forbidden': /403 forbidden/ },
+    MAY,
+  )({
+    'a 403 carries another code': refusals([403], body('{"code":"access_denied"}')),
+  }),
+  ...tripping({ '7.2-invalid_request': /400 invalid_request.*200/ })({
+    'a pageSize that is no integer is the default': integer('pageSize', /^[a-z]/),
+    'pageSize read up to the first letter': integer('pageSize', /^\d+[a-z]+$/, (text) =>
+      String(Math.max(1, parseInt(text))),
     ),
-  },
-  ...lenientInteger('underscores between digits are left out', 'pageSize', /^[\d_]+_\d+$/, '10'),
-  ...lenientInteger('an exponent is not read', 'pageSize', /^\d+e\d+$/, '1'),
-  ...lenientInteger('a from_id with a sign is ignored', 'from_id', /^\+\d+$/),
-  {
-    name: 'a malformed parameter is 422',
-    trips: { '7.2-invalid_request': /400 invalid_request.*422/ },
-    mayTrip: ['4.2-from-required', '4.2-to-required', '7.2-invalid_time_range'],
-    server: of('invalid_request', (answer) => ({ ...answer, status: 422 })),
-  },
-  {
-    name: 'a malformed pageSize is out of range',
-    trips: { '7.2-invalid_request': /400 invalid_request.*page_size_out_of_range/ },
-    server: instead((request) =>
-      /^[a-z]/.test(text(request, 'pageSize')) ? refusal('page_size_out_of_range') : undefined,
+    'a from_id of null is as if absent': integer('from_id', /^null$/),
+    'a from_id that is no integer is ignored': integer('from_id', /[^\d-]/),
+  }),
+  ...tripping({ '7.2-invalid_request': /400 invalid_request.*200|400, or a page/ })({
+    'underscores between digits are left out': integer('pageSize', /^[\d_]+_\d+$/, () => '10'),
+    'an exponent is not read': integer('pageSize', /^\d+e\d+$/, () => '1'),
+    'a from_id with a sign is ignored': integer('from_id', /^\+\d+$/),
+  }),
+  ...tripping(
+    { '7.2-invalid_request': /400 invalid_request.*422/ },
+    MAY,
+  )({
+    'a malformed parameter is 422': of('invalid_request', (answer) => ({ ...answer, status: 422 })),
+  }),
+  ...tripping({ '7.2-invalid_request': /400 invalid_request.*page_size_out_of_range/ })({
+    'a malformed pageSize is out of range': answering(
+      '400 page_size_out_of_range',
+      matching('pageSize', /^[a-z]/),
     ),
-  },
-  {
-    name: 'a malformed time is invalid_request',
-    trips: { '7.2-invalid_time_range': /400 invalid_time_range.*invalid_request/ },
-    mayTrip: ['4.2-r2-inverted'],
-    server: of('invalid_time_range', recoded('invalid_request')),
-  },
-  ...lenient('a time without offset is taken for UTC', /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)()$/),
-  ...lenient('a date alone is its midnight', /^(\d{4}-\d\d-\d\d)()$/, 'T00:00:00Z'),
-  ...lenient('a time without seconds is accepted', /^(\d{4}-\d\d-\d\dT\d\d:\d\d)(Z)$/, ':00Z'),
-  ...lenient('epoch seconds are accepted', /^\d{10}()()$/, '2026-03-01T00:00:00Z'),
-  ...lenient('text after a time is not looked at', /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)(\w+)$/, ''),
-  ...lenient('white space around a time is cut off', /^\s*(\S+Z)\s*()$/, ''),
-  ...lenient('the name of a zone after a time is not looked at', /^([^[]*)(\[.*\])$/, ''),
-  ...lenient('an offset after Z is not looked at', /^(.*Z)([+-]\d\d:\d\d)$/, ''),
-  ...lenient('a fraction of a minute is accepted', /^(.*T\d\d:\d\d)(\.\d+Z)$/, ':00Z'),
-  ...lenient('the word now is a time', /^now()()$/, '2026-03-01T00:00:00Z'),
-  ...lenient('hour 24 of an offset is accepted', /^(.*\+)24:00()$/, '23:00'),
-  ...lenient('a date as in HTTP headers is accepted', /^\w{3}, .* GMT()()$/, '2026-03-01T00:00:00Z'),
-  ...lenient('infinity is a time', /^-?infinity()()$/, '2026-03-01T00:00:00Z'),
-  ...lenient('30 February is 2 March', /^(\d{4})-02-30(?=T)T00:00:00Z()$/, '-03-02T00:00:00Z'),
-  ...lenient('hour 24 is the next midnight', /^(\d{4}-\d\d-\d\d)T24:00:00Z()$/, 'T23:59:59.999999Z'),
-  ...lenient('an offset without its colon is accepted', /^(.*\+\d\d)(\d\d)$/, ':00'),
-  {
-    name: 'minute 60 of an offset is a crash: 500',
-    trips: { '7.2-invalid_time_range': /400 invalid_time_range.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ },
-    mayTrip: ['7.2-body'],
-    server: instead((request) =>
-      /[+-]\d\d:[6-9]\d$/.test(text(request, 'from')) ? refusal('internal_error', 500) : undefined,
+  }),
+  ...tripping(
+    { '7.2-invalid_time_range': /400 invalid_time_range.*invalid_request/ },
+    MAY,
+  )({
+    'a malformed time is invalid_request': of('invalid_time_range', () => refusal('400 invalid_request')),
+  }),
+  ...tripping({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({
+    'a time without offset is taken for UTC': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)$/, '$1Z'),
+    'a date alone is its midnight': time(/^(\d{4}-\d\d-\d\d)$/, '$1T00:00:00Z'),
+    'a time without seconds is accepted': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d)Z$/, '$1:00Z'),
+    'epoch seconds are accepted': time(/^\d{10}$/, SPRING),
+    'text after a time is not looked at': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\w+$/, '$1'),
+    'white space around a time is cut off': time(/^\s*(\S+Z)\s*$/, '$1'),
+    'the name of a zone after a time is not looked at': time(/^([^[]*)\[.*\]$/, '$1'),
+    'an offset after Z is not looked at': time(/^(.*Z)[+-]\d\d:\d\d$/, '$1'),
+    'a fraction of a minute is accepted': time(/^(.*T\d\d:\d\d)\.\d+Z$/, '$1:00Z'),
+    'the word now is a time': time(/^now$/, SPRING),
+    'hour 24 of an offset is accepted': time(/(?<=\+)24:00$/, '23:00'),
+    'a date as in HTTP headers is accepted': time(/^\w{3}, .* GMT$/, SPRING),
+    'infinity is a time': time(/^-?infinity$/, SPRING),
+    '30 February is 2 March': time(/^(\d{4})-02-30T00:00:00Z$/, '$1-03-02T00:00:00Z'),
+    'hour 24 is the next midnight': time(/^(\d{4}-\d\d-\d\d)T24:00:00Z$/, '$1T23:59:59.999999Z'),
+    'an offset without its colon is accepted': time(/^(.*\+\d\d)\d\d$/, '$1:00'),
+  }),
+  ...tripping(
+    { '7.2-invalid_time_range': /400 invalid_time_range.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ },
+    MAY,
+  )({
+    'minute 60 of an offset is a crash: 500': answering(CRASH, matching('from', /[+-]\d\d:[6-9]\d$/)),
+  }),
+  ...tripping({ '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ })({
+    'a pageSize is cut to 32 bits': integer('pageSize', /^\d{10,}$/, (text) =>
+      String(BigInt.asIntN(32, BigInt(text))),
     ),
-  },
-  {
-    name: 'a pageSize is cut to 32 bits',
-    trips: { '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ },
-    server: requests((request) =>
-      isScreenings(request) && /^\d{10,}$/.test(text(request, 'pageSize'))
-        ? withQuery(request, (query) =>
-            query.set('pageSize', String(BigInt.asIntN(32, BigInt(text(request, 'pageSize'))))),
-          )
-        : request,
+    'a pageSize beyond 1000 is cut down to it': integer('pageSize', /^\d{4,19}$/, (text) =>
+      Number(text) > 1000 ? '1000' : text,
     ),
-  },
-  {
-    name: 'an Accept header without JSON is a crash: 500',
-    trips: { '7.2-no-unprovoked-5xx': /no 5xx/ },
-    server: instead((request) =>
-      /html/.test(request.headers['accept'] ?? '') ? refusal('internal_error', 500) : undefined,
+    'a pageSize of 0 is the default': integer('pageSize', /^0$/),
+  }),
+  ...tripping({ '7.2-page_size_out_of_range': /400 page_size_out_of_range.*invalid_request/ })({
+    'a negative pageSize is invalid_request': answering('400 invalid_request', matching('pageSize', /^-/)),
+    'page sizes out of range are invalid_request': of('page_size_out_of_range', () =>
+      refusal('400 invalid_request'),
     ),
-  },
-  {
-    name: 'a pageSize beyond 1000 is cut down to it',
-    trips: { '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ },
-    server: requests((request) =>
-      isScreenings(request) &&
-      /^\d{4,19}$/.test(text(request, 'pageSize')) &&
-      Number(text(request, 'pageSize')) > 1000
-        ? withQuery(request, (query) => query.set('pageSize', '1000'))
-        : request,
+  }),
+  ...tripping({ '5-forbidden-unknown': /403 forbidden.*200/ })({
+    'a path of an unknown tenant is an empty page': refusals([403], (answer, { path }) =>
+      /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/i.test(path) ? answer : emptyPage(),
     ),
-  },
-  {
-    name: 'a pageSize of 0 is the default',
-    trips: { '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ },
-    server: requests((request) =>
-      isScreenings(request) && text(request, 'pageSize') === '0'
-        ? withQuery(request, (query) => query.delete('pageSize'))
-        : request,
+  }),
+  ...tripping(
+    { '7.2-not_found': /404 not_found.*200/ },
+    ALONE,
+  )({
+    'a tenant that is not onboarded is served an empty page': refusals([404], emptyPage),
+  }),
+  ...tripping(
+    { '7.2-not_found': /404 not_found.*403/ },
+    ALONE,
+  )({
+    'a tenant that is not onboarded is 403': refusals([404], () => refusal('403 forbidden')),
+  }),
+  ...tripping({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'an Accept header without JSON is a crash: 500': answering(CRASH, (_, { headers }) =>
+      /html/.test(headers['accept'] ?? ''),
     ),
-  },
-  {
-    name: 'a negative pageSize is invalid_request',
-    trips: { '7.2-page_size_out_of_range': /400 page_size_out_of_range.*invalid_request/ },
-    server: instead((request) =>
-      text(request, 'pageSize').startsWith('-') ? refusal('invalid_request') : undefined,
+  }),
+  ...tripping(
+    { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
+    MAY,
+  )({
+    'a NUL in a parameter reaches the database: 500': answering(CRASH, (_, { path }) => path.includes('%00')),
+    'a NUL in the client_id reaches the database: 500': answers((answer, request) =>
+      /client_id=[^&]*%00/.test(String(request.body)) ? jsonAnswer(500, { error: 'server_error' }) : answer,
     ),
-  },
-  {
-    name: 'page sizes out of range are invalid_request',
-    trips: { '7.2-page_size_out_of_range': /400 page_size_out_of_range.*invalid_request/ },
-    server: of('page_size_out_of_range', recoded('invalid_request')),
-  },
-  {
-    name: 'a path of an unknown tenant is an empty page',
-    trips: { '5-forbidden-unknown': /403 forbidden.*200/ },
-    server: middleware(() => async (request, next) => {
-      const answer = await next(request);
-      const onboarded = /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/i.test(request.path);
-      return isScreenings(request) && answer.status === 403 && !onboarded ? emptyPage() : answer;
-    }),
-  },
-  {
-    name: 'a tenant that is not onboarded is served an empty page',
-    trips: { '7.2-not_found': /404 not_found.*200/ },
-    bare: false,
-    server: refusals([404], emptyPage),
-  },
-  {
-    name: 'a tenant that is not onboarded is 403',
-    trips: { '7.2-not_found': /404 not_found.*403/ },
-    bare: false,
-    server: refusals([404], () => refusal('forbidden', 403)),
-  },
-  {
-    name: 'a NUL in a parameter reaches the database: 500',
-    trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
-    mayTrip: ['7.2-body', '7.2-invalid_request', '7.2-invalid_time_range', '7.2-page_size_out_of_range'],
-    server: instead((request) => (request.path.includes('%00') ? refusal('internal_error', 500) : undefined)),
-  },
-  {
-    name: 'a NUL in the client_id reaches the database: 500',
-    trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
-    mayTrip: ['7.2-body'],
-    server: answers((answer, { body }) =>
-      /client_id=[^&]*%00/.test(String(body)) ? jsonAnswer(500, { error: 'server_error' }) : answer,
+    'a huge from_id overflows: 500': answering(CRASH, matching('from_id', /^\d{19,}$/)),
+    'the year 0000 overflows: 500': answering(CRASH, matching('from', /^0000/)),
+    'an unknown parameter is a crash: 500': answers((answer, request) =>
+      isScreenings(request) && queryOf(request).has('unknown') ? refusal(CRASH) : answer,
     ),
-  },
-  {
-    name: 'a huge from_id overflows: 500',
-    trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
-    mayTrip: ['7.2-body'],
-    server: instead((request) =>
-      /^\d{19,}$/.test(text(request, 'from_id')) ? refusal('internal_error', 500) : undefined,
+  }),
+  ...tripping(
+    { '7.2-no-unprovoked-5xx': /broken connection/ },
+    MAY,
+  )({
+    'broken percent-encoding resets the connection': answering(
+      () => ({ status: 200, headers: [], body: dying() }),
+      (_, { path }) => /%(?![0-9a-f]{2})/i.test(path),
     ),
-  },
-  {
-    name: 'the year 0000 overflows: 500',
-    trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
-    mayTrip: ['7.2-body'],
-    server: instead((request) =>
-      text(request, 'from').startsWith('0000') ? refusal('internal_error', 500) : undefined,
-    ),
-  },
-  {
-    name: 'broken percent-encoding resets the connection',
-    trips: { '7.2-no-unprovoked-5xx': /broken connection/ },
-    mayTrip: ['7.2-invalid_time_range', '7.2-body'],
-    server: instead((request) =>
-      /%(?![0-9a-f]{2})/i.test(request.path) ? { status: 200, headers: [], body: dying() } : undefined,
-    ),
-  },
-  {
-    name: 'an unknown parameter is a crash: 500',
-    trips: { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
-    server: answers((answer, request) =>
-      isScreenings(request) && queryOf(request).has('unknown') ? refusal('internal_error', 500) : answer,
-    ),
-  },
+  }),
 ];
-
-/** A spelling of an integer that is accepted although it is none; absent, the parameter is left out. */
-function lenientInteger(name: string, parameter: string, spelling: RegExp, value?: string): Fault[] {
-  return [
-    {
-      name,
-      trips: { '7.2-invalid_request': /400 invalid_request.*200|400, or a page/ },
-      server: requests((request) => {
-        const shown = queryOf(request).get(parameter);
-        if (!isScreenings(request) || shown === null || !spelling.test(shown) || /^\d+$/.test(shown))
-          return request;
-        return withQuery(request, (query) =>
-          value === undefined ? query.delete(parameter) : query.set(parameter, value),
-        );
-      }),
-    },
-  ];
-}
-
-/** A spelling of from and to that is accepted although it is not RFC 3339. */
-function lenient(name: string, spelling: RegExp, ending = 'Z'): Fault[] {
-  return [
-    {
-      name,
-      trips: { '7.2-invalid_time_range': /400 invalid_time_range.*200/ },
-
-      server: requests((request) => {
-        if (!isScreenings(request)) return request;
-        const odd = ['from', 'to'].filter((key) => spelling.test(text(request, key)));
-        if (odd.length === 0) return request;
-        return withQuery(request, (query) => {
-          for (const key of odd)
-            query.set(
-              key,
-              (query.get(key) ?? '').replace(spelling, (_, kept = '') => `${String(kept)}${ending}`),
-            );
-        });
-      }),
-    },
-  ];
-}
 
 /** Ends in the middle. */
 export async function* dying(): AsyncGenerator<Buffer> {

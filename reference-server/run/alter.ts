@@ -1,4 +1,5 @@
 /** Ways to alter what goes into a server and what comes out of it. */
+import { parseInstant, type Instant } from '../../engine/data/instant.ts';
 import {
   errorAnswer,
   jsonAnswer,
@@ -15,6 +16,12 @@ export const isTokenRequest = ({ path }: ServiceRequest): boolean => /\/oauth\/t
 
 export const queryOf = ({ path }: ServiceRequest): URLSearchParams =>
   new URLSearchParams(path.includes('?') ? path.slice(path.indexOf('?') + 1) : '');
+
+/** The instants of from and to; undefined for those that are none. */
+export const windowOf = (query: URLSearchParams): [from: Instant | undefined, to: Instant | undefined] => [
+  parseInstant(query.get('from') ?? ''),
+  parseInstant(query.get('to') ?? ''),
+];
 
 /** The same request with its parameters changed; they are encoded again. */
 export function withQuery(request: ServiceRequest, change: (query: URLSearchParams) => void): ServiceRequest {
@@ -34,6 +41,11 @@ export function middleware(make: () => Middleware): ServerOptions {
     },
   };
 }
+
+/** Made anew for each server, with a state of its own. */
+export const fresh = (make: () => ServerOptions): ServerOptions => ({
+  wrapHandler: (handler) => make().wrapHandler!(handler),
+});
 
 /** Alters every answer. */
 export const answers = (
