@@ -104,6 +104,14 @@ export const onTheirWay = (
 export const eachItem = (alter: (item: StoredScreening, index: number) => StoredScreening): ServerOptions =>
   onTheirWay((page) => ({ ...page, items: page.items.map(alter) }));
 
+/** The text of single screenings: the first match of `from` becomes `to`. */
+export const itemText = (
+  from: RegExp,
+  to: string | ((match: string, group: string) => string),
+  where: (item: StoredScreening) => boolean = () => true,
+): ServerOptions =>
+  eachItem((item) => (where(item) ? { ...item, json: item.json.replace(from, to as string) } : item));
+
 /** A screening with another testTime. */
 export const retimed = (item: StoredScreening, testTime: string): StoredScreening => ({
   ...item,
