@@ -4,7 +4,8 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
-import { makeCertificates, secured } from '../certify/client/certificates.ts';
+import { SELF_SIGNED } from '../reference-server/degenerate/certificates.ts';
+import { secured } from '../reference-server/degenerate/secured.ts';
 import type { Listener } from '../reference-server/http/http.ts';
 import { arrivalsOf } from './run/k6-run.ts';
 import { runScenario } from './scenarios/all.ts';
@@ -196,13 +197,14 @@ for (const [shared, scope] of [
 
 test("the target's own certificates are trusted, and nobody else's", async () => {
   await using at = await setting({});
-  const { ours, another } = await makeCertificates(at.directory);
+  const ca = join(at.directory, 'ca.pem');
+  await writeFile(ca, SELF_SIGNED);
   const port = Number(new URL(at.server.baseUrl).port);
   const inner = { port, stop: async () => {} } as Listener;
-  await using front = await secured(inner, ours);
+  await using front = await secured(inner, 'localhost');
   const target = {
     ...at.server.target(),
-    ...{ baseUrl: front.origin, authUrl: front.origin, ca: ours.file },
+    ...{ baseUrl: front.origin, authUrl: front.origin, ca },
     // The server knows nothing of the TLS in front of it, so that its next has another scheme.
     trustedOrigins: [front.origin.replace('https:', 'http:')],
   };
@@ -222,7 +224,7 @@ test("the target's own certificates are trusted, and nobody else's", async () =>
   expect(await load(flags)).toMatchObject({ status: 0, output: expect.stringContaining('held') });
   await writeFile(file, JSON.stringify({ ...target, ca: undefined }));
   expect(await load(flags)).toMatchObject({ status: 3, output: expect.stringContaining('not trusted') });
-  await using wrong = await secured(inner, another);
+  await using wrong = await secured(inner, '127.0.0.1');
   await writeFile(file, JSON.stringify({ ...target, baseUrl: wrong.origin, authUrl: wrong.origin }));
   expect((await load(flags)).status).toBe(3);
 });

@@ -1,23 +1,25 @@
 /** Plays the situations to a client, and makes the report. */
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { SELF_SIGNED } from '../../reference-server/degenerate/certificates.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { mapConcurrently } from '../../engine/run/concurrent.ts';
+import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.ts';
 import type { Verdict } from '../report.ts';
-import { makeCertificates, type Certificates } from './certificates.ts';
 import type { Client, Ended } from './client.ts';
 import { inOrder, within } from './data.ts';
 import { INTERRUPTED, judgePlay } from './judge/play.ts';
 import { readPrinted } from './printed.ts';
-import { redactorOf, throughout, type Played } from './judge/throughout.ts';
+import { secretsOf, throughout, type Played } from './judge/throughout.ts';
 import { timelineOf } from './record.ts';
 import type { ClientReport, SituationResult } from './report.ts';
 import { SITUATIONS } from './situations/all.ts';
 import { plainWalk } from './situations/pages.ts';
 import type { Play, Situation } from './situation.ts';
-import { openStage, type StageOptions } from './stage.ts';
+import { openStage, type Given } from './stage.ts';
+import { realWorld, type World } from './world.ts';
 
 export interface Options {
   /** As it stands in the report. */
@@ -25,8 +27,6 @@ export interface Options {
   readonly kit: ClientReport['kit'];
   /** Names of situations; all where absent. */
   readonly only?: readonly string[];
-  /** Names of situations that are left out; the report has no line for them. */
-  readonly skip?: readonly string[];
   /** How many situations are played at once. */
   readonly concurrency: number;
   /** How long a client may make no headway, in milliseconds; 0: for ever. */
@@ -34,6 +34,8 @@ export interface Options {
   /** The port of the servers; 0: any free one. */
   readonly port?: number;
   readonly signal?: AbortSignal;
+  /** Makes what each situation is played in. Default: sockets, and the machine's clock. */
+  readonly world?: () => World;
   /** Called before and after each situation. */
   readonly tell?: (name: string, result?: SituationResult) => void;
 }
@@ -46,11 +48,10 @@ export async function certifyClient(client: Client, options: Options): Promise<C
   const startedAt = new Date();
   const began = performance.now();
   try {
-    const certificates = await makeCertificates(directory);
-    const chosen = SITUATIONS.filter(
-      ({ name }) => (options.only?.includes(name) ?? true) && !options.skip?.includes(name),
-    );
-    const context = { client, options, certificates, directory };
+    const chosen = SITUATIONS.filter(({ name }) => options.only?.includes(name) ?? true);
+    const clientSecret = randomBytes(24).toString('hex');
+    const redactor = createRedactor([clientSecret]);
+    const context = { client, options, directory, clientSecret, redactor };
     const rows = new Map<string, Row>();
     const put = async (situation: Situation): Promise<void> => {
       rows.set(situation.name, await play(situation, context));
@@ -68,7 +69,7 @@ export async function certifyClient(client: Client, options: Options): Promise<C
     }
     const all = chosen.map(({ name }) => rows.get(name)!);
     const played = all.flatMap((row) => row.played ?? []);
-    const situations = [...needing(chosen, all), ...(options.only ? [] : throughout(played))];
+    const situations = [...needing(chosen, all), ...(options.only ? [] : throughout(played, redactor))];
     return {
       ...verdictOf(situations),
       kit: options.kit,
@@ -86,8 +87,10 @@ export async function certifyClient(client: Client, options: Options): Promise<C
 interface Context {
   readonly client: Client;
   readonly options: Options;
-  readonly certificates: Certificates;
   readonly directory: string;
+  readonly clientSecret: string;
+  /** Knows every secret and token of the run by now. JWTs are known by their looks. */
+  readonly redactor: Redactor;
 }
 
 const rowOf = (situation: Situation): Omit<SituationResult, 'status' | 'failures' | 'durationMs'> => {
@@ -106,14 +109,14 @@ const untestedRow = (situation: Situation, reason: string): SituationResult => (
 async function play(situation: Situation, context: Context): Promise<Row> {
   const { tell, signal } = context.options;
   if (signal?.aborted) return { result: untestedRow(situation, INTERRUPTED) };
-  const staged = situation.stage(context.certificates);
   tell?.(situation.name);
   const began = performance.now();
   try {
-    const seen = await perform(situation, staged, context);
+    const seen = await perform(situation, context);
     const judged = judgePlay(situation, seen);
     const { status, reason, failures } = judged;
-    const { redact, redactDeep } = redactorOf(seen);
+    const { redact, redactDeep, add } = context.redactor;
+    for (const secret of secretsOf(seen)) add(secret);
     const result: SituationResult = {
       ...rowOf(situation),
       status,
@@ -131,42 +134,48 @@ async function play(situation: Situation, context: Context): Promise<Row> {
   }
 }
 
-const WATCH_EVERY_MS = 50;
-
 async function perform(
   situation: Situation,
-  staged: StageOptions,
-  { client, options, directory }: Context,
+  { client, options, directory, clientSecret }: Context,
 ): Promise<Play> {
-  await using stage = await openStage(staged, options.port);
+  const world = (options.world ?? realWorld)();
+  const staged = situation.stage(world.serverClock);
+  await using stage = await openStage(staged, world, clientSecret, options.port);
   const { recorder } = stage;
-  const given = { ...stage.given };
-  if (situation.events) {
-    const events = join(directory, `${situation.name}.events.ndjson`);
-    await writeFile(events, situation.events.map((one) => `${one}\n`).join(''));
-    Object.assign(given, { events });
-  }
+  const file = async (name: string, text: string): Promise<string> => {
+    const path = join(directory, `${situation.name}.${name}`);
+    await writeFile(path, text);
+    return path;
+  };
+  const events = situation.events?.map((one) => `${one}\n`).join('');
+  const given: Given = {
+    ...stage.given,
+    ...(events ? { events: await file('events.ndjson', events) } : {}),
+    ...(staged.tlsHost ? { trusted: await file('trusted.pem', SELF_SIGNED) } : {}),
+  };
   const ending = new AbortController();
-  let stopped: Play['stopped'];
   const watching = new AbortController();
-  const watch = async (): Promise<void> => {
-    while (!watching.signal.aborted && !stopped) {
-      const silent = options.pollingMs > 0 && recorder.now() - recorder.progressMs > options.pollingMs;
-      if (options.signal?.aborted) stopped = 'interrupted';
-      else if (recorder.storm !== undefined) stopped = 'storm';
-      else if (silent) stopped = 'silent';
-      if (stopped) ending.abort();
-      else await sleep(WATCH_EVERY_MS, undefined, { signal: watching.signal }).catch(() => {});
+  let stopped: Play['stopped'];
+  const stop = (why: NonNullable<Play['stopped']>): void => {
+    stopped ??= why;
+    ending.abort();
+  };
+  const stopWhenSilent = async (): Promise<void> => {
+    while (!watching.signal.aborted) {
+      const leftMs = recorder.progressMs + options.pollingMs - recorder.now();
+      if (leftMs <= 0) return stop('silent');
+      await world.clock.sleep(leftMs, watching.signal);
     }
   };
+  recorder.onStorm = () => stop('storm');
+  options.signal?.addEventListener('abort', () => stop('interrupted'), { signal: watching.signal });
   recorder.start();
-  const watcher = watch();
+  if (options.pollingMs > 0) void stopWhenSilent();
   let ended: Ended;
   try {
-    ended = await client(given, ending.signal, situation.name);
+    ended = await client(given, ending.signal, situation.name, world);
   } finally {
     watching.abort();
-    await watcher;
   }
   const all = inOrder([...staged.screenings, ...(situation.onlyEvents ?? [])]);
   return {

@@ -1,5 +1,6 @@
 /** A client under test, however it is started: given its values, it ends with a status and what it printed. */
 import type { Given } from './stage.ts';
+import type { World } from './world.ts';
 
 export interface Ended {
   /** Undefined where it was stopped, or nobody said. */
@@ -10,7 +11,7 @@ export interface Ended {
 }
 
 /** Runs the client once. `signal` stops it. Rejects with a UsageError where it can't be started. */
-export type Client = (given: Given, signal: AbortSignal, situation: string) => Promise<Ended>;
+export type Client = (given: Given, signal: AbortSignal, situation: string, world: World) => Promise<Ended>;
 
 /** The values that a client is given, by name: `base_url` is SCREENINGS_BASE_URL in its environment. */
 export const valuesOf = (given: Given): Readonly<Record<string, string | number | undefined>> => ({

@@ -1,32 +1,14 @@
 /** Every mistake shows in its situation, with the right words, and blames no other. */
 import { expect, test } from '@playwright/test';
-import { certifyClient } from './certify-client.ts';
-import type { ClientReport } from './report.ts';
+import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { SITUATIONS } from './situations/all.ts';
-import { CALL_MISTAKES } from './testing/call-mistakes.ts';
-import type { Mistake } from './testing/mistake.ts';
-import { PAGE_MISTAKES } from './testing/page-mistakes.ts';
-import { SLOW } from './testing/slow.ts';
-import { smallClient } from './testing/small-client.ts';
-
-const MISTAKES = { ...PAGE_MISTAKES, ...CALL_MISTAKES };
-
-function report({ habits, shows, also = [], alone }: Mistake): Promise<ClientReport> {
-  const wanted = [...Object.keys(shows), ...also];
-  return certifyClient(smallClient(habits), {
-    name: 'a small client',
-    kit: { name: 'kit', version: '0' },
-    ...(alone ? { only: ['plain-walk', ...wanted] } : {}),
-    skip: SLOW.filter((name) => !wanted.includes(name)),
-    concurrency: 6,
-    pollingMs: 30_000,
-  });
-}
+import { MISTAKES } from './testing/mistakes.ts';
+import { played } from './testing/played.ts';
 
 for (const [name, mistake] of Object.entries(MISTAKES)) {
-  const { status = 'fail', shows, also = [] } = mistake;
-  test(`a client that ${name}`, async () => {
-    const { situations, verdict } = await report(mistake);
+  const { habits, status = 'fail', shows, also = [] } = mistake;
+  test(`a client that ${name}`, byTurns(name), async () => {
+    const { situations, verdict } = await played(habits);
     for (const [situation, words] of Object.entries(shows)) {
       const result = situations.find((one) => one.name === situation);
       const messages = result?.failures.map(({ message }) => message).join('\n') ?? '';

@@ -1,4 +1,5 @@
 /** What a client asked in one situation, as it was seen by the server. */
+import type { Clock } from '../../engine/clock.ts';
 import type { Handler, ServiceAnswer, ServiceRequest } from '../../reference-server/http/http.ts';
 import { isScreenings, isTokenRequest, queryOf } from '../../reference-server/run/alter.ts';
 import { resolveUrl } from '../../engine/client/link-header.ts';
@@ -42,15 +43,20 @@ export class Recorder {
   readonly tokens: string[] = [];
   /** When the client last got something new. */
   progressMs = 0;
-  /** The URL that was asked again and again. */
-  storm: string | undefined;
-  private startedMs = performance.now();
+  /** Called when one URL is asked again and again. */
+  onStorm = (): void => {};
+  private startedMs = 0;
   private readonly asked = new Map<string, number>();
   private readonly served = new Set<string>();
+  private readonly clock: Clock;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
 
   /** Milliseconds since the client was started. */
   now(): number {
-    return performance.now() - this.startedMs;
+    return this.clock.now() - this.startedMs;
   }
 
   /** Stands before the whole service. `origin` makes relative links absolute. */
@@ -67,7 +73,7 @@ export class Recorder {
       record.endMs = this.now();
       const wait = answer.headers.find(([name]) => name.toLowerCase() === 'retry-after')?.[1];
       if (wait !== undefined) {
-        const ms = /^\d+$/.test(wait) ? Number(wait) * 1000 : Date.parse(wait) - Date.now();
+        const ms = /^\d+$/.test(wait) ? Number(wait) * 1000 : Date.parse(wait) - this.clock.now();
         record.waitUntilMs = record.endMs + ms;
       }
       return answer;
@@ -76,7 +82,7 @@ export class Recorder {
 
   /** The client's clock begins. */
   start(): void {
-    this.startedMs = performance.now();
+    this.startedMs = this.clock.now();
     this.progressMs = 0;
   }
 
@@ -97,7 +103,7 @@ export class Recorder {
     const times = (this.asked.get(key) ?? 0) + 1;
     this.asked.set(key, times);
     const often = channel === 'token' ? 10 * STORM : STORM;
-    if (times > often) this.storm ??= key.split('?')[0]!;
+    if (times > often) this.onStorm();
     return record;
   }
 

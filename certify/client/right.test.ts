@@ -1,21 +1,25 @@
 /** Right clients of different making: conformant, and nothing is held against them. */
 import { expect, test } from '@playwright/test';
-import { certifyClient } from './certify-client.ts';
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import type { ClientReport } from './report.ts';
+import { SITUATIONS } from './situations/all.ts';
+import { played } from './testing/played.ts';
 import { RIGHT } from './testing/right.ts';
-import { smallClient } from './testing/small-client.ts';
-import { SLOW } from './testing/slow.ts';
+import { realWorld } from './world.ts';
 
-for (const [name, { habits, plays, without = [] }] of Object.entries(RIGHT)) {
-  test(`a right client: ${name}`, async () => {
-    const { situations, verdict, summary } = await certifyClient(smallClient(habits), {
-      name,
-      kit: { name: 'kit', version: '0' },
-      skip: [...SLOW.filter((situation) => !plays?.test(situation)), ...without],
-      concurrency: 12,
-      pollingMs: 60_000,
-    });
-    const held = situations.filter(({ status }) => /fail|warn|error/.test(status));
-    expect(held.map((one) => [one.name, one.failures])).toEqual([]);
-    expect(verdict, summary).toBe('conformant');
+function expectRight({ situations, verdict, summary }: ClientReport): void {
+  const held = situations.filter(({ status }) => /fail|warn|error/.test(status));
+  expect(held.map((one) => [one.name, one.failures])).toEqual([]);
+  expect(verdict, summary).toBe('conformant');
+}
+
+for (const [name, { habits, without = [] }] of Object.entries(RIGHT)) {
+  test(`a right client: ${name}`, byTurns(name), async () => {
+    const only = SITUATIONS.map((one) => one.name).filter((one) => !without.includes(one));
+    expectRight(await played(habits, without.length > 0 ? { only } : {}));
   });
 }
+
+test('a right client: a connection for each request, over sockets and in real time', FULL, async () => {
+  expectRight(await played({ keepAlive: false }, { world: realWorld, concurrency: 12 }));
+});

@@ -1,7 +1,7 @@
 /** A situation: a server that behaves in one way, and what is to be said of a client that met it. */
+import type { Clock } from '../../engine/clock.ts';
 import type { Level } from '../../engine/requirements.ts';
 import type { Screening } from '../../engine/data/screening.ts';
-import type { Certificates } from './certificates.ts';
 import type { Ended } from './client.ts';
 import type { Printed } from './printed.ts';
 import { pageRequests, type Recorded } from './record.ts';
@@ -38,8 +38,8 @@ export interface Situation {
   readonly lookAt: readonly string[];
   /** A client is whole without showing it: untested, it does not make a verdict incomplete. */
   readonly optional?: true;
-  /** A fresh server. */
-  readonly stage: (certificates: Certificates) => StageOptions;
+  /** A fresh server, which waits on this clock. */
+  readonly stage: (clock: Clock) => StageOptions;
   /** Lines of the event file that the client is given. */
   readonly events?: readonly string[];
   /** Screenings that only the events hold. */

@@ -1,9 +1,9 @@
 /** The server of one situation: the reference server's request handling over a few screenings in memory. */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../engine/clock.ts';
 import { OFFERED_SCOPE } from '../../engine/client/client.ts';
-import { UsageError } from '../../engine/errors.ts';
 import type { Screening } from '../../engine/data/screening.ts';
-import { listen, onlyWhere, type Handler, type Listener } from '../../reference-server/http/http.ts';
+import { onlyWhere, type Handler, type Listener } from '../../reference-server/http/http.ts';
 import { isTokenRequest } from '../../reference-server/run/alter.ts';
 import { parseForm } from '../../reference-server/http/form.ts';
 import type { Client, ServiceParts } from '../../reference-server/parts.ts';
@@ -13,7 +13,7 @@ import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { createTokenIssuer } from '../../reference-server/auth/tokens.ts';
 import { TENANT, type Window } from './data.ts';
 import { Recorder } from './record.ts';
-import { secured, type Certificate } from './certificates.ts';
+import type { World } from './world.ts';
 
 /** What a client is given, section by section of its environment. */
 export interface Given {
@@ -44,7 +44,8 @@ export interface StageOptions {
     ServerOptions,
     'pathPrefix' | 'separateOrigins' | 'tokenLifetimeSeconds' | 'wrapHandler' | 'wrapParts'
   >;
-  readonly certificate?: Certificate;
+  /** The server speaks TLS, at this host; its certificate names localhost. */
+  readonly tlsHost?: 'localhost' | '127.0.0.1';
 }
 
 export interface Stage extends AsyncDisposable {
@@ -53,35 +54,35 @@ export interface Stage extends AsyncDisposable {
 }
 
 /** Starts the server of a situation. `port` 0: any free one. */
-export async function openStage(options: StageOptions, port = 0): Promise<Stage> {
-  const { server = {}, window, pageSize, certificate } = options;
+export async function openStage(
+  options: StageOptions,
+  world: World,
+  clientSecret: string,
+  port = 0,
+): Promise<Stage> {
+  const { server = {}, window, pageSize } = options;
   const { pathPrefix = '' } = server;
   const listeners: Listener[] = [];
   const open = async (wanted: number): Promise<Listener> => {
-    const listener = certificate
-      ? await secured(await listen(), certificate, wanted)
-      : await listen({ port: wanted }).catch((error: NodeJS.ErrnoException): never => {
-          throw error.code === 'EADDRINUSE' ? new UsageError(`--listen: port ${wanted} is taken`) : error;
-        });
+    const listener = await world.listen(wanted, options.tlsHost);
     listeners.push(listener);
     return listener;
   };
   const api = await open(port);
   const auth = server.separateOrigins ? await open(0) : api;
-  const recorder = new Recorder();
+  const recorder = new Recorder(world.clock);
   const given: Given = {
     baseUrl: `${api.origin}${pathPrefix}`,
     authUrl: `${auth.origin}${pathPrefix}`,
     clientId: `consumer-${randomUUID().slice(0, 8)}`,
-    clientSecret: options.clientSecret ?? randomBytes(24).toString('hex'),
+    clientSecret: options.clientSecret ?? clientSecret,
     tenantId: TENANT,
     from: window.from,
     to: window.to,
     ...(pageSize === undefined ? {} : { pageSize }),
-    ...(certificate ? { trusted: certificate.file } : {}),
   };
   const scopes = { asked: [OFFERED_SCOPE] as readonly string[] };
-  const parts = partsOf(given, options, scopes);
+  const parts = partsOf(given, options, scopes, world.serverClock);
   const inner = createService(server.wrapParts?.(parts) ?? parts);
   const service: Handler = (request) => {
     if (isTokenRequest(request) && !options.grantsOneScope) scopes.asked = scopesOf(request.body);
@@ -118,6 +119,7 @@ function partsOf(
   given: Given,
   { screenings, server = {}, mostItems }: StageOptions,
   scopes: { readonly asked: readonly string[] },
+  clock: Clock,
 ): ServiceParts {
   const { baseUrl, authUrl, clientId, clientSecret, tenantId } = given;
   const store = createMemoryStore(new Map([[tenantId, screenings]]));
@@ -145,6 +147,6 @@ function partsOf(
     clients: {
       authenticate: async (id, secret) => (id === clientId && secret === clientSecret ? client : undefined),
     },
-    now: Date.now,
+    now: () => clock.now(),
   };
 }

@@ -15,12 +15,14 @@ type Sentence = Pick<SituationResult, 'name' | 'section' | 'level' | 'title' | '
   readonly judge: (played: readonly Played[]) => readonly ClientFailure[];
 };
 
-/** For one play's evidence. JWTs are known by their looks. */
-export const redactorOf = ({ given, tokens }: Play): Redactor =>
-  createRedactor([given.clientSecret, ...tokens.filter((token) => !token.includes('.')).slice(0, 20)]);
+/** The secret, and the tokens that do not look like one. */
+export const secretsOf = ({ given, tokens }: Play): readonly string[] => [
+  given.clientSecret,
+  ...tokens.filter((token) => !token.includes('.')).slice(0, 20),
+];
 
-const inSituation = ({ name, play }: Played, failure: ClientFailure): ClientFailure => {
-  const { message, received, ...rest } = redactorOf(play).redactDeep(failure, 'fixed');
+const inSituation = ({ name }: Played, failure: ClientFailure): ClientFailure => {
+  const { message, received, ...rest } = failure;
   const where = ` (in ${name})`;
   return { ...rest, message: message + where, received: received + where };
 };
@@ -59,13 +61,15 @@ const SENTENCES: readonly Sentence[] = [
       'what is logged of a request or an error',
       'where the credentials are put: the form, not the query',
     ],
-    judge: (played) => played.flatMap((one) => leaks(one.play).map((leak) => inSituation(one, leak))),
+    judge: (played) => {
+      const { redact } = createRedactor(played.map(({ play }) => play.given.clientSecret));
+      const holds = (text: string): boolean => redact(text).includes(REDACTED);
+      return played.flatMap((one) => leaks(one.play, holds).map((leak) => inSituation(one, leak)));
+    },
   },
 ];
 
-function leaks({ given, requests, ended, tokens }: Play): ClientFailure[] {
-  const { redact } = createRedactor([given.clientSecret]);
-  const holds = (text: string): boolean => redact(text).includes(REDACTED);
+function leaks({ requests, ended, tokens }: Play, holds: (text: string) => boolean): ClientFailure[] {
   const found: ClientFailure[] = [];
   const inUrl = requests.find(({ request }) => holds(request.path));
   if (inUrl) found.push(finding('no secret in a URL', 'the client_secret in one', [line(inUrl)]));
@@ -90,9 +94,9 @@ function leaks({ given, requests, ended, tokens }: Play): ClientFailure[] {
 }
 
 /** The sentences' results; without any request there is nothing to say. */
-export function throughout(played: readonly Played[]): SituationResult[] {
+export function throughout(played: readonly Played[], { redactDeep }: Redactor): SituationResult[] {
   return SENTENCES.map(({ judge, ...sentence }) => {
-    const failures = unique(judge(played));
+    const failures = redactDeep(unique(judge(played)), 'fixed');
     const levels = failures.map(({ level }) => level ?? sentence.level);
     const status = levels.includes('MUST') ? 'fail' : levels.length > 0 ? 'warn' : 'pass';
     return played.every(({ play }) => play.requests.length === 0)

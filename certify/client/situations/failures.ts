@@ -1,5 +1,6 @@
 /** Limits and failures: section 7.2. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
+import type { Clock } from '../../../engine/clock.ts';
 import type { ServiceAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { backoffFindings, seriesOf, tooEarly } from '../judge/waits.ts';
@@ -25,7 +26,7 @@ export const failureSituations: readonly SituationRow[] = [
     section: '7.2',
     title: 'after a 429 nothing is asked for the seconds that `Retry-After` names; then the walk goes on',
     lookAt: LOOK_AT_429,
-    stage: () => usual(limitedAt([2], inSeconds(2))),
+    stage: (clock) => usual(limitedAt([2], inSeconds(2), clock)),
     met: answered(429),
     givingUp: 'warns',
     judge: tooEarly,
@@ -36,7 +37,7 @@ export const failureSituations: readonly SituationRow[] = [
     level: 'SHOULD',
     title: 'after a 429 nothing is asked until the HTTP-date that `Retry-After` names (RFC 9110, 10.2.3)',
     lookAt: ['the reader of Retry-After: it is a number of seconds, or an HTTP-date', ...LOOK_AT_429],
-    stage: () => usual(limitedAt([2], atDate(1800))),
+    stage: (clock) => usual(limitedAt([2], atDate(1800), clock)),
     met: answered(429),
     judge: tooEarly,
   },
@@ -45,7 +46,7 @@ export const failureSituations: readonly SituationRow[] = [
     section: '7.2',
     title: 'a 429 after a 429 is waited out like the first',
     lookAt: LOOK_AT_429,
-    stage: () => usual(limitedAt([2, 2], inSeconds(1))),
+    stage: (clock) => usual(limitedAt([2, 2], inSeconds(1), clock)),
     met: answered(429),
     givingUp: 'warns',
     judge: tooEarly,
@@ -96,7 +97,7 @@ export const failureSituations: readonly SituationRow[] = [
     level: 'SHOULD',
     title: 'an answer that takes three seconds is waited for',
     lookAt: ['the timeout of a request: several seconds'],
-    stage: () => usual(slowAt(2, 3_000)),
+    stage: (clock) => usual(slowAt(2, 3_000, clock)),
     met: ({ requests }) =>
       requests.some(
         ({ channel, atMs, endMs }) => channel === 'pages' && (endMs ?? Infinity) - atMs > 1_500,
@@ -133,12 +134,12 @@ const atDate =
   };
 
 /** A limit for all pages, met at each of these pages in turn, and held until it is over. */
-const limitedAt = (pages: readonly number[], until: Until): ServerOptions =>
+const limitedAt = (pages: readonly number[], until: Until, clock: Clock): ServerOptions =>
   pageStep(() => {
     const left = [...pages];
     let limit: ReturnType<Until> | undefined;
     return ({ page }, request, next) => {
-      const nowMs = Date.now();
+      const nowMs = clock.now();
       const held = limit !== undefined && nowMs < limit.untilMs - EARLY_MS;
       if (!held) {
         limit = undefined;
@@ -162,7 +163,8 @@ function halved(answer: ServiceAnswer): ServiceAnswer {
   const octets = Buffer.from(String(answer.body));
   async function* half(): AsyncGenerator<Buffer> {
     yield octets.subarray(0, octets.length / 2);
-    await sleep(50);
+    // What was written has left by then.
+    await setImmediate();
     throw new Error('a situation of the kit');
   }
   return {
@@ -172,8 +174,8 @@ function halved(answer: ServiceAnswer): ServiceAnswer {
   };
 }
 
-const slowAt = (wanted: number, ms: number): ServerOptions =>
+const slowAt = (wanted: number, ms: number, clock: Clock): ServerOptions =>
   pageStep(() => async ({ page, attempt }, request, next) => {
-    if (page === wanted && attempt === 1) await sleep(ms);
+    if (page === wanted && attempt === 1) await clock.sleep(ms);
     return next(request);
   });

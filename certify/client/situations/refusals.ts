@@ -35,7 +35,7 @@ export const refusalSituations: readonly SituationRow[] = [
     lookAt: [
       'where trust comes from: the kit names its certificates in SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
     ],
-    stage: ({ ours }) => ({ ...usual(), certificate: ours }),
+    stage: () => ({ ...usual(), tlsHost: 'localhost' }),
     givingUp: 'warns',
     unspoken:
       'the client did not take the certificate: it may read none of SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
@@ -46,7 +46,7 @@ export const refusalSituations: readonly SituationRow[] = [
     optional: true,
     title: 'a server whose certificate is in another name gets neither the secret nor any other request',
     lookAt: ['options that switch off the check of certificates or of the name in them'],
-    stage: ({ another }) => ({ ...usual(), certificate: another }),
+    stage: () => ({ ...usual(), tlsHost: '127.0.0.1' }),
     needs: 'tls-trusted',
     impossible: true,
     judge: ({ requests }) =>

@@ -1,5 +1,5 @@
 /** Steps before the service, as situations put them together. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '../../../engine/clock.ts';
 import {
   errorAnswer,
   type Handler,
@@ -46,9 +46,9 @@ export const pageStep = (make: () => PageStep): ServerOptions =>
   });
 
 /** Every page takes its time. */
-export const paced = (ms: number): ServerOptions =>
+export const paced = (ms: number, clock: Clock): ServerOptions =>
   pageStep(() => async (_place, request, next) => {
-    await sleep(ms);
+    await clock.sleep(ms);
     return next(request);
   });
 

@@ -30,7 +30,7 @@ export const tokenSituations: readonly SituationRow[] = [
       'the moment of renewal: expires_in less 60 seconds after the token came',
       'whether the token’s age is looked at before each request, or only at the start of the walk',
     ],
-    stage: () => usual({ tokenLifetimeSeconds: LIFETIME_S, ...paced(600) }, 8),
+    stage: (clock) => usual({ tokenLifetimeSeconds: LIFETIME_S, ...paced(600, clock) }, 8),
     met: ({ requests }) =>
       pageRequests(requests).some(({ atMs }) => atMs > oldAfterMs(requests) + 1000 * LATE_S) ||
       'the walk was over before a token came near its exp',
@@ -58,7 +58,7 @@ export const tokenSituations: readonly SituationRow[] = [
     level: 'SHOULD',
     title: 'a token that expires in the middle of a walk is followed by another, and the walk goes on',
     lookAt: LOOK_AT_401,
-    stage: () => usual(both(firstTokenLives(2), paced(400)), 8),
+    stage: (clock) => usual(both(firstTokenLives(2), paced(400, clock)), 8),
     met: ({ requests }) =>
       mints(requests).length > 1 || answered(401)({ requests } as Play) === true
         ? true

@@ -1,9 +1,9 @@
 /** A small client of the API that is right, and can be given mistakes. It runs within the test's own process. */
-import { readFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { readFileSync } from 'node:fs';
 import { integerOf, member, parseJson, type Json } from '../../../engine/client/json.ts';
 import type { Client } from '../client.ts';
 import type { Given } from '../stage.ts';
+import type { World } from '../world.ts';
 
 /** What can be done otherwise; everything absent is as it should be. */
 export interface Habits {
@@ -20,10 +20,10 @@ export interface Habits {
   readonly retriedStatuses?: readonly number[];
   readonly retriesRefused?: number;
   readonly retriesInvalidClient?: number;
-  /** What leads to the next page. */
-  readonly onward?: (page: PageSeen, given: Given) => string | undefined;
-  /** Begins anew where a page failed. */
-  readonly first?: (given: Given) => string;
+  /** What is requested instead of a page's next; not called on a page without one. */
+  readonly onward?: (next: URL, page: PageSeen) => URL | string | undefined;
+  /** What is requested instead of the first URL. */
+  readonly first?: (url: URL, given: Given) => URL | string;
   /** The end of the loop, beside an absent next. */
   readonly endsAt?: (page: PageSeen, given: Given) => boolean;
   readonly strictFields?: boolean;
@@ -65,8 +65,8 @@ class GaveUp extends Error {}
 const backoff = (retry: number): number => 40 * 2 ** retry;
 
 export function smallClient(habits: Habits = {}): Client {
-  return async (given, signal) => {
-    const session = new Session(given, habits, signal);
+  return async (given, signal, _situation, world) => {
+    const session = new Session(given, habits, signal, world);
     let status = 0;
     try {
       await session.collect();
@@ -90,6 +90,7 @@ class Session {
     private readonly given: Given,
     private readonly habits: Habits,
     private readonly signal: AbortSignal,
+    private readonly world: World,
   ) {}
 
   output(): string {
@@ -103,8 +104,8 @@ class Session {
         this.walk(this.firstUrl({ to: habits.splitAt })),
         this.walk(this.firstUrl({ from: habits.splitAt })),
       ]);
-    } else await this.walk(habits.first?.(given) ?? this.firstUrl());
-    if (habits.readsEvents && given.events) await this.events(given.events, habits.readsEvents);
+    } else await this.walk(this.firstUrl());
+    if (habits.readsEvents && given.events) this.events(given.events, habits.readsEvents);
   }
 
   private async walk(first: string): Promise<void> {
@@ -113,7 +114,9 @@ class Session {
       const page: PageSeen = await this.page(url);
       for (const item of page.items) this.take(item);
       if (habits.endsAt?.(page, given)) break;
-      url = habits.onward ? habits.onward(page, given) : page.next && new URL(page.next, url).href;
+      if (page.next === undefined) break;
+      const next = new URL(page.next, url);
+      url = (habits.onward ? habits.onward(next, page) : next)?.toString();
     }
   }
 
@@ -122,7 +125,8 @@ class Session {
     const query = new URLSearchParams({ from, to });
     const size = this.habits.pageSize ?? pageSize;
     if (size !== undefined) query.set('pageSize', String(size));
-    return `${baseUrl}/v1/tenants/${tenantId}/screenings?${query}`;
+    const url = `${baseUrl}/v1/tenants/${tenantId}/screenings?${query}`;
+    return String(this.habits.first?.(new URL(url), this.given) ?? url);
   }
 
   private take(item: Json, eventId?: string): void {
@@ -138,8 +142,8 @@ class Session {
     this.lines.push(`{"id":${idOf(id)},"tenantId":"${this.given.tenantId}","testTime":"${testTime}"}`);
   }
 
-  private async events(file: string, how: NonNullable<Habits['readsEvents']>): Promise<void> {
-    for (const line of (await readFile(file, 'utf8')).trim().split('\n')) {
+  private events(file: string, how: NonNullable<Habits['readsEvents']>): void {
+    for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
       const event = parseJson(line)!;
       const data = member(event, 'data')!;
       if (how === 'as they come') this.seen.clear();
@@ -180,14 +184,14 @@ class Session {
     const how = this.habits.waitsFor429 ?? 'Retry-After';
     if (how === 'backoff' || value === null) return (this.habits.backoffMs ?? backoff)(retry);
     if (/^\d+$/.test(value)) return 1000 * Number(value);
-    return how === 'seconds only' ? backoff(retry) : Math.max(0, Date.parse(value) - Date.now());
+    return how === 'seconds only' ? backoff(retry) : Math.max(0, Date.parse(value) - this.world.clock.now());
   }
 
-  private pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: this.signal });
+  private pause = (ms: number): Promise<void> => this.world.clock.sleep(ms, this.signal);
 
   private async get(url: string): Promise<{ answer: Response; text: string }> {
     const { habits, given } = this;
-    if (habits.mintsPerCall || Date.now() >= this.renewAtMs) await this.mint();
+    if (habits.mintsPerCall || this.world.clock.now() >= this.renewAtMs) await this.mint();
     const headers: Record<string, string> = {
       authorization: `Bearer ${this.token}`,
       accept: 'application/json',
@@ -195,8 +199,8 @@ class Session {
       ...(habits.secretToApi ? { 'x-client-secret': given.clientSecret } : {}),
     };
     const options = { headers, signal: this.signalOf() };
-    if (habits.headFirst) await fetch(url, { ...options, method: 'HEAD' });
-    const answer = await fetch(url, options);
+    if (habits.headFirst) await this.world.fetch(url, { ...options, method: 'HEAD' });
+    const answer = await this.world.fetch(url, options);
     if (!habits.takesPartial) return { answer, text: await answer.text() };
     const pieces: Uint8Array[] = [];
     try {
@@ -209,9 +213,10 @@ class Session {
 
   private signalOf(): AbortSignal {
     const { timeoutMs } = this.habits;
-    return timeoutMs === undefined
-      ? this.signal
-      : AbortSignal.any([this.signal, AbortSignal.timeout(timeoutMs)]);
+    if (timeoutMs === undefined) return this.signal;
+    const late = new AbortController();
+    void this.world.clock.sleep(timeoutMs, this.signal).then(() => late.abort(new Error('timeout')));
+    return AbortSignal.any([this.signal, late.signal]);
   }
 
   private async mint(): Promise<void> {
@@ -224,8 +229,8 @@ class Session {
     };
     const query = habits.secretInQuery ? `?client_secret=${encodeURIComponent(given.clientSecret)}` : '';
     for (let tried = 0; ; tried += 1) {
-      const askedAtMs = Date.now();
-      const answer = await fetch(`${given.authUrl}/oauth/token${query}`, {
+      const askedAtMs = this.world.clock.now();
+      const answer = await this.world.fetch(`${given.authUrl}/oauth/token${query}`, {
         method: 'POST',
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
         body: habits.form?.(fields) ?? new URLSearchParams(fields).toString(),
