@@ -1,133 +1,115 @@
 /** Section 4.2, rules 5 and 6: a next that is no address but a place that moves, or a ticket for one ride. */
-import { errorAnswer } from '../http/http.ts';
-import { isScreenings, middleware, nextUrls, queryOf, storedPages, type Middleware } from '../run/alter.ts';
-import type { Fault } from './fault.ts';
+import type { ServiceAnswer } from '../http/http.ts';
+import {
+  isScreenings,
+  middleware,
+  nextQuery,
+  queryOf,
+  refusal,
+  storedPages,
+  type Middleware,
+} from '../run/alter.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { tripping, type Fault } from './fault.ts';
+import { PAGES } from './may-trip.ts';
 
-/** Every next bears a parameter of the server's own; `step` decides what becomes of those that come back. */
-const marked = (make: () => Middleware, mark: () => string = () => 'x'): NonNullable<Fault['server']> => {
-  const marking = nextUrls((next) => {
-    next.searchParams.set('cursor', mark());
-    return next;
-  });
+/** Every next bears a number; `step` decides what becomes of those that come back, of `given` ones so far. */
+function numbered(
+  make: () => (mark: string, given: number, ...args: Parameters<Middleware>) => ReturnType<Middleware>,
+): ServerOptions {
+  let given = 0;
+  const marking = nextQuery((query) => query.set('cursor', String((given += 1))));
   return {
     wrapHandler: (handler) => {
-      const step = middleware(make).wrapHandler!(marking.wrapHandler!(handler));
       const plain = marking.wrapHandler!(handler);
-      return (request) => (isScreenings(request) && queryOf(request).has('cursor') ? step : plain)(request);
+      const step = make();
+      return async (request) => {
+        const mark = queryOf(request).get('cursor');
+        return isScreenings(request) && mark !== null ? step(mark, given, request, plain) : plain(request);
+      };
     },
   };
-};
+}
 
-const gone = () => errorAnswer(400, 'invalid_request', 'this cursor is no longer there');
+const gone = (): ServiceAnswer => refusal('400 invalid_request');
 
-const WALK = ['4.2-repeatable', '4.2-success', '4.2-from_id', '4.2-window'] as const;
+/** Path and query of a page's next. */
+function nextPath({ body }: ServiceAnswer): string | undefined {
+  const url = /"next":"([^"]*)"/.exec(String(body))?.[1];
+  return url && new URL(url).pathname + new URL(url).search;
+}
+
+const MAY = { mayTrip: PAGES };
 
 export const nextAgain: readonly Fault[] = [
-  {
-    name: 'a next is good for one request',
-    trips: { '4.2-r5-exactly-once': /200.*400/ },
-    mayTrip: WALK,
-    server: (() => {
-      let number = 0;
-      return marked(
-        () => {
-          const used = new Set<string>();
-          return (request, next) => {
-            const mark = queryOf(request).get('cursor')!;
-            if (used.has(mark)) return gone();
-            used.add(mark);
-            return next(request);
-          };
-        },
-        () => String((number += 1)),
-      );
-    })(),
-  },
-  {
-    name: 'a next that was asked before gives the page after it',
-    trips: { '4.2-repeatable': /again item|items of the same next/ },
-    mayTrip: ['4.2-r4-order', '4.2-r5-exactly-once', '4.2-window', '4.2-from_id', '2.4-next'],
-    server: (() => {
-      let number = 0;
-      return marked(
-        () => {
-          const asked = new Set<string>();
-          return async (request, next) => {
-            const mark = queryOf(request).get('cursor')!;
-            const answer = await next(request);
-            const url = /"next":"([^"]*)"/.exec(String(answer.body))?.[1];
-            if (!asked.has(mark) || url === undefined) {
-              asked.add(mark);
-              return answer;
-            }
-            const { pathname, search } = new URL(url);
-            return next({ ...request, path: `${pathname}${search}` });
-          };
-        },
-        () => String((number += 1)),
-      );
-    })(),
-  },
-  {
-    name: 'a next is gone after sixty further requests',
-    trips: { '4.2-r5-exactly-once': /200.*400/ },
-    mayTrip: WALK,
-    server: (() => {
-      let number = 0;
-      return marked(
-        () => (request, next) =>
-          number - Number(queryOf(request).get('cursor')) > 60 ? gone() : next(request),
-        () => String((number += 1)),
-      );
-    })(),
-  },
-  {
-    name: 'a next is bound to the token that it was given to',
-    trips: { '4.2-r5-exactly-once': /200.*400/ },
-    mayTrip: WALK,
-    server: {
-      wrapHandler: (handler) => {
-        const holders = new Map<string, string>();
-        return async (request) => {
-          const holder = request.headers['authorization'] ?? '';
-          const owner = holders.get(request.path);
-          if (owner !== undefined && owner !== holder) return gone();
-          const answer = await handler(request);
-          const url = /"next":"([^"]*)"/.exec(String(answer.body))?.[1];
-          if (isScreenings(request) && url !== undefined) {
-            const { pathname, search } = new URL(url);
-            holders.set(`${pathname}${search}`, holder);
-          }
-          return answer;
-        };
-      },
-    },
-  },
-  {
-    name: 'pages of 1000 lose their first screening from the fourth on',
-    trips: { '4.2-r5-exactly-once': /is missing|screenings/ },
-    mayTrip: ['4.2-window', '4.2-from_id', '4.2-repeatable'],
-    bare: false,
-    large: true,
-    server: deepPages((page) => ({ ...page, items: page.items.slice(1) })),
-  },
-  {
-    name: 'walks end after three pages of 1000',
-    trips: { '2.4-next': /no next/ },
-    mayTrip: ['4.2-window', '4.2-r5-exactly-once', '4.2-from_id', '4.2-r7-link'],
-    large: true,
-    server: deepPages(
+  ...tripping(
+    { '4.2-r5-exactly-once': /200.*400/ },
+    MAY,
+  )({
+    'a next is good for one request': numbered(() => {
+      const used = new Set<string>();
+      return (mark, _, request, next) => {
+        if (used.has(mark)) return gone();
+        used.add(mark);
+        return next(request);
+      };
+    }),
+    'a next is gone after sixty further requests': numbered(
+      () => (mark, given, request, next) => (given - Number(mark) > 60 ? gone() : next(request)),
+    ),
+    'a next is bound to the token that it was given to': middleware(() => {
+      const holders = new Map<string, string>();
+      return async (request, next) => {
+        const holder = request.headers['authorization'] ?? '';
+        const owner = holders.get(request.path);
+        if (owner !== undefined && owner !== holder) return gone();
+        const answer = await next(request);
+        const path = nextPath(answer);
+        if (isScreenings(request) && path !== undefined) holders.set(path, holder);
+        return answer;
+      };
+    }),
+  }),
+  ...tripping(
+    { '4.2-repeatable': /again item|items of the same next/ },
+    MAY,
+  )({
+    'a next that was asked before gives the page after it': numbered(() => {
+      const asked = new Set<string>();
+      return async (mark, _, request, next) => {
+        const answer = await next(request);
+        const path = nextPath(answer);
+        if (asked.has(mark) && path !== undefined) return next({ ...request, path });
+        asked.add(mark);
+        return answer;
+      };
+    }),
+  }),
+  ...tripping(
+    { '4.2-r5-exactly-once': /is missing|screenings/ },
+    { ...MAY, bare: false, large: true },
+  )({
+    'pages of 1000 lose their first screening from the fourth on': deepPages((page) => ({
+      ...page,
+      items: page.items.slice(1),
+    })),
+  }),
+  ...tripping(
+    { '2.4-next': /no next/ },
+    { ...MAY, large: true },
+  )({
+    'walks end after three pages of 1000': deepPages(
       (page) => page,
       3,
       (page) => ({ ...page, more: false }),
     ),
-  },
+  }),
 ];
 
 type Alter = <P extends { readonly items: readonly unknown[]; readonly more: boolean }>(page: P) => P;
 
 /** Alters pages of the largest size after `depth` pages of their traversal; `last` alters the one before. */
-function deepPages(alter: Alter, depth = 3, last: Alter = (page) => page): NonNullable<Fault['server']> {
+function deepPages(alter: Alter, depth = 3, last: Alter = (page) => page): ServerOptions {
   return storedPages(() => {
     const depths = new Map<string, number>();
     return async (query, ask) => {

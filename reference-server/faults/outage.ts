@@ -1,12 +1,16 @@
 /** Section 7.2: what is wrong while the server fails, and after it. */
-import { isScreenings, isTokenRequest, middleware, oauthError, queryOf, withHeader } from '../run/alter.ts';
+import type { Handler, ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
-  errorAnswer,
-  jsonAnswer,
-  type Handler,
-  type ServiceAnswer,
-  type ServiceRequest,
-} from '../http/http.ts';
+  emptyPage,
+  invalidClient,
+  isScreenings,
+  isTokenRequest,
+  jsonBody,
+  middleware,
+  queryOf,
+  refusal,
+  withHeader,
+} from '../run/alter.ts';
 import type { Fault } from './fault.ts';
 
 type Answer = ServiceAnswer | Promise<ServiceAnswer>;
@@ -33,97 +37,101 @@ export function outage(
   };
 }
 
-const unavailable = (): ServiceAnswer => errorAnswer(503, 'service_unavailable', 'the database is gone');
-const isFollowed = (request: ServiceRequest): boolean => queryOf(request).has('from_id');
-const isAnonymous = ({ headers }: ServiceRequest): boolean => headers['authorization'] === undefined;
-const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
+const unavailable = (): ServiceAnswer => refusal('503 service_unavailable');
+const isFollowed = (request: ServiceRequest): boolean =>
+  isScreenings(request) && queryOf(request).has('from_id');
+const isAnonymous = (request: ServiceRequest): boolean =>
+  isScreenings(request) && request.headers['authorization'] === undefined;
 
-/** 503 while the fault is on, but for what `odd` answers, at any stage. */
-const failing = (odd: (request: ServiceRequest, stage: Stage, next: Handler) => Answer | undefined) =>
-  outage(
-    (request, stage, next) =>
-      odd(request, stage, next) ?? (stage === 'on' && isScreenings(request) ? unavailable() : next(request)),
-  );
+/** 503 while the fault is on, but for requests of one kind, which at some stages have an answer of their own. */
+const failing = (
+  name: string,
+  trips: Fault['trips'],
+  stages: readonly Stage[],
+  isOdd: (request: ServiceRequest) => boolean,
+  odd: (request: ServiceRequest, next: Handler) => Answer,
+  mayTrip: Fault['mayTrip'] = [],
+): Fault => ({
+  name,
+  trips,
+  mayTrip,
+  ...outage((request, stage, next) => {
+    if (stages.includes(stage) && isOdd(request)) return odd(request, next);
+    return stage === 'on' && isScreenings(request) ? unavailable() : next(request);
+  }),
+});
 
 const FAILS = /5xx with internal_error or service_unavailable/;
+const WALK = ['4.2-r5-exactly-once', '4.2-from_id', '4.2-r7-link', '4.2-window'] as const;
 
 export const outages: readonly Fault[] = [
-  {
-    name: 'a failing server answers without a documented code',
-    trips: { '7.2-server-error': FAILS },
-    mayTrip: ['7.2-body'],
-    ...failing((request, stage) =>
-      stage === 'on' && isScreenings(request) ? errorAnswer(500, 'database_down', 'oops') : undefined,
-    ),
-  },
-  {
-    name: 'a failing server answers an empty page',
-    trips: { '7.2-server-error': new RegExp(`${FAILS.source}.*200`) },
-    ...failing((request, stage) => (stage === 'on' && isScreenings(request) ? emptyPage() : undefined)),
-  },
-  {
-    name: 'a failing server ends a traversal with an empty page',
-    trips: { '7.2-server-error': /a next.*no page that ends the traversal.*0 items/ },
-    mayTrip: ['4.2-r5-exactly-once', '4.2-from_id', '4.2-window'],
-    ...failing((request, stage) =>
-      stage === 'on' && isScreenings(request) && isFollowed(request) ? emptyPage() : undefined,
-    ),
-  },
-  {
-    name: 'a failing server serves the page of a next without its own next',
-    trips: { '7.2-server-error': /a next.*no page that ends the traversal.*no next/ },
-    mayTrip: ['4.2-r5-exactly-once', '4.2-r7-link', '4.2-window'],
-    ...failing((request, stage, next) =>
-      stage === 'on' && isScreenings(request) && isFollowed(request)
-        ? Promise.resolve(next(request)).then((answer) =>
-            withHeader(
-              { ...answer, body: JSON.stringify({ ...JSON.parse(String(answer.body)), links: {} }) },
-              'link',
-              undefined,
-            ),
-          )
-        : undefined,
-    ),
-  },
-  {
-    name: 'a failing server answers right credentials with invalid_client',
-    trips: { '4.1-success': /200.*401 .*invalid_client/ },
-    ...failing((request, stage) =>
-      stage === 'on' && isTokenRequest(request)
-        ? withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic realm="token endpoint"')
-        : undefined,
-    ),
-  },
-  {
-    name: 'a failing server serves requests without a token',
-    trips: { '5-missing': /401.*200/ },
-    mayTrip: ['7.2-server-error'],
-    ...failing((request, stage) =>
-      stage === 'on' && isScreenings(request) && isAnonymous(request) ? emptyPage() : undefined,
-    ),
-  },
-  {
-    name: 'after an outage a next of before is refused',
-    trips: { '7.2-server-error': /a next of before.*200 within.*end of the fault.*400/ },
-    ...failing((request, stage) =>
-      stage === 'after' && isScreenings(request) && isFollowed(request)
-        ? errorAnswer(400, 'invalid_request', 'unknown cursor')
-        : undefined,
-    ),
-  },
-  {
-    name: 'the token endpoint does not recover from an outage',
-    trips: { '7.2-server-error': /a token request.*200 with a token within.*end of the fault.*503/ },
-    ...failing((request, stage) =>
-      stage !== 'before' && isTokenRequest(request) ? unavailable() : undefined,
-    ),
-  },
-  {
-    name: 'after an outage requests without a token are served',
-    trips: { '5-missing': /401.*200/ },
-    mayTrip: ['7.2-server-error'],
-    ...failing((request, stage, next) =>
-      stage === 'after' && isScreenings(request) && isAnonymous(request) ? emptyPage() : undefined,
-    ),
-  },
+  failing(
+    'a failing server answers without a documented code',
+    { '7.2-server-error': FAILS },
+    ['on'],
+    isScreenings,
+    () => refusal('500 database_down'),
+    ['7.2-body'],
+  ),
+  failing(
+    'a failing server answers an empty page',
+    { '7.2-server-error': new RegExp(`${FAILS.source}.*200`) },
+    ['on'],
+    isScreenings,
+    emptyPage,
+  ),
+  failing(
+    'a failing server ends a traversal with an empty page',
+    { '7.2-server-error': /a next.*no page that ends the traversal.*0 items/ },
+    ['on'],
+    isFollowed,
+    emptyPage,
+    WALK,
+  ),
+  failing(
+    'a failing server serves the page of a next without its own next',
+    { '7.2-server-error': /a next.*no page that ends the traversal.*no next/ },
+    ['on'],
+    isFollowed,
+    async (request, next) =>
+      withHeader(jsonBody((page) => ({ ...page, links: {} }))(await next(request)), 'link', undefined),
+    WALK,
+  ),
+  failing(
+    'a failing server answers right credentials with invalid_client',
+    { '4.1-success': /200.*401 .*invalid_client/ },
+    ['on'],
+    isTokenRequest,
+    invalidClient,
+  ),
+  failing(
+    'a failing server serves requests without a token',
+    { '5-missing': /401.*200/ },
+    ['on'],
+    isAnonymous,
+    emptyPage,
+    ['7.2-server-error'],
+  ),
+  failing(
+    'after an outage a next of before is refused',
+    { '7.2-server-error': /a next of before.*200 within.*end of the fault.*400/ },
+    ['after'],
+    isFollowed,
+    () => refusal('400 invalid_request'),
+  ),
+  failing(
+    'the token endpoint does not recover from an outage',
+    { '7.2-server-error': /a token request.*200 with a token within.*end of the fault.*503/ },
+    ['on', 'after'],
+    isTokenRequest,
+    unavailable,
+  ),
+  failing(
+    'after an outage requests without a token are served',
+    { '5-missing': /401.*200/ },
+    ['after'],
+    isAnonymous,
+    emptyPage,
+    ['7.2-server-error'],
+  ),
 ];

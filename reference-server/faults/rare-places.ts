@@ -1,33 +1,43 @@
 /** Rules that hold on the usual road and break beside it. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compareInstants, parseInstant } from '../../engine/data/instant.ts';
-import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
-import { answers, isScreenings, middleware, pages, queryOf, withHeader, withQuery } from '../run/alter.ts';
-import type { Fault } from './fault.ts';
+import { compareInstants } from '../../engine/data/instant.ts';
+import {
+  answering,
+  answers,
+  defaulting,
+  emptyPage,
+  isScreenings,
+  middleware,
+  pages,
+  queryOf,
+  refusal,
+  served,
+  unnoticed,
+  windowOf,
+  withHeader,
+  withoutLink,
+  type Where,
+} from '../run/alter.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { authorizationOf } from './bearer.ts';
+import { tripping, type Fault } from './fault.ts';
+import { REFUSALS } from './may-trip.ts';
 
-const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
+const MAY = { mayTrip: REFUSALS };
 
-type Where = (request: ServiceRequest, query: URLSearchParams) => boolean;
-
-/** Refusals of one code become an empty page in some place. */
-const unnoticed = (code: string, where: Where): NonNullable<Fault['server']> =>
-  answers((answer, request) =>
-    isScreenings(request) && String(answer.body).includes(`"${code}"`) && where(request, queryOf(request))
-      ? emptyPage()
-      : answer,
-  );
-
-const isUpperCase: Where = ({ path }) => /tenants\/[^/]*[A-F]/.test(path);
-const isFuture: Where = (_, query) =>
-  (parseInstant(query.get('to') ?? '')?.seconds ?? 0n) > BigInt(Date.now()) / 1000n;
-
-function yearsOf(query: URLSearchParams): number {
-  const [from, to] = ['from', 'to'].map((name) => parseInstant(query.get(name) ?? ''));
-  return from && to ? Number(to.seconds - from.seconds) / 31_556_952 : 0;
-}
+const isUpperCase: Where = (_, { path }) => /tenants\/[^/]*[A-F]/.test(path);
+const isFuture: Where = (query) => (windowOf(query)[1]?.seconds ?? 0n) > BigInt(Date.now()) / 1000n;
+const isLarge: Where = (query) => query.get('pageSize') === '1000';
+const isFollowed: Where = (query) => query.has('from_id') && !query.has('pageSize');
+const isOfYears: Where = (query) => {
+  const [from, to] = windowOf(query);
+  return from !== undefined && to !== undefined && Number(to.seconds - from.seconds) / 31_556_952 > 1;
+};
+const hasNineDigits = (query: URLSearchParams, name: string): boolean =>
+  /\.\d{9}/.test(query.get(name) ?? '');
 
 /** From the so-and-so-manieth request of the server on. */
-function later(requests: number, broken: NonNullable<Fault['server']>): NonNullable<Fault['server']> {
+function later(requests: number, broken: ServerOptions): ServerOptions {
   let asked = 0;
   return {
     wrapHandler: (handler) => {
@@ -38,128 +48,103 @@ function later(requests: number, broken: NonNullable<Fault['server']>): NonNulla
 }
 
 export const rarePlaces: readonly Fault[] = [
-  {
-    name: 'pageSize is not looked at after a cursor',
-    trips: { '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ },
-    server: unnoticed('page_size_out_of_range', (_, query) => query.has('from_id')),
-  },
-  {
-    name: 'pageSize is ignored once the server is warm',
-    trips: { '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ },
-    server: later(
-      15,
-      unnoticed('page_size_out_of_range', () => true),
+  ...tripping({ '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ })({
+    'pageSize is not looked at after a cursor': unnoticed('page_size_out_of_range', (query) =>
+      query.has('from_id'),
     ),
-  },
-  {
-    name: 'a pageSize that is no integer is the default in windows of years',
-    trips: { '7.2-invalid_request': /invalid_request.*200/ },
-    server: unnoticed('invalid_request', (_, query) => yearsOf(query) > 1 && query.has('pageSize')),
-  },
-  {
-    name: 'a from_id that is no integer is ignored where pageSize is 1000',
-    trips: { '7.2-invalid_request': /invalid_request.*200/ },
-    mayTrip: ['7.2-invalid_time_range'],
-    server: unnoticed(
+    'pageSize is ignored once the server is warm': later(15, unnoticed('page_size_out_of_range')),
+  }),
+  ...tripping(
+    { '7.2-invalid_request': /invalid_request.*200/ },
+    MAY,
+  )({
+    'a pageSize that is no integer is the default in windows of years': unnoticed(
       'invalid_request',
-      (_, query) => query.get('pageSize') === '1000' && query.has('from_id'),
+      (query, request) => isOfYears(query, request) && query.has('pageSize'),
     ),
-  },
-  {
-    name: 'what is no RFC 3339 is an empty page after a cursor, without pageSize',
-    trips: { '7.2-invalid_time_range': /invalid_time_range.*200/ },
-    mayTrip: ['4.2-r2-inverted'],
-    server: unnoticed('invalid_time_range', (_, query) => query.has('from_id') && !query.has('pageSize')),
-  },
-  {
-    name: 'what is no RFC 3339 is invalid_request in a path in upper case',
-    trips: { '7.2-invalid_time_range': /invalid_time_range.*invalid_request/ },
-    mayTrip: ['4.2-r2-inverted'],
-    server: answers((answer, request) =>
-      String(answer.body).includes('invalid_time_range') && isUpperCase(request, queryOf(request))
-        ? jsonAnswer(400, { code: 'invalid_request' })
+    'a from_id that is no integer is ignored where pageSize is 1000': unnoticed(
+      'invalid_request',
+      (query, request) => isLarge(query, request) && query.has('from_id'),
+    ),
+  }),
+  ...tripping(
+    { '7.2-invalid_time_range': /invalid_time_range.*200/ },
+    MAY,
+  )({
+    'what is no RFC 3339 is an empty page after a cursor, without pageSize': unnoticed(
+      'invalid_time_range',
+      isFollowed,
+    ),
+  }),
+  ...tripping(
+    { '7.2-invalid_time_range': /invalid_time_range.*invalid_request/ },
+    MAY,
+  )({
+    'what is no RFC 3339 is invalid_request in a path in upper case': answers((answer, request) =>
+      String(answer.body).includes('invalid_time_range') && isUpperCase(queryOf(request), request)
+        ? refusal('400 invalid_request')
         : answer,
     ),
-  },
-  {
-    name: "another tenant's path is an empty page in upper case",
-    trips: { '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ },
-    bare: false,
-    server: unnoticed('forbidden', isUpperCase),
-  },
-  {
-    name: 'to earlier than from is an empty page where the window lies in the future',
-    trips: { '4.2-r2-inverted': /invalid_time_range.*200/ },
-    mayTrip: ['7.2-invalid_time_range'],
-    server: unnoticed(
+  }),
+  ...tripping(
+    { '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ },
+    { ...MAY, bare: false },
+  )({
+    "another tenant's path is an empty page in upper case": unnoticed('forbidden', isUpperCase),
+    "another tenant's path is an empty page in a window of years": unnoticed('forbidden', isOfYears),
+  }),
+  ...tripping(
+    { '5-forbidden-unknown': /403 forbidden.*200/ },
+    MAY,
+  )({
+    'an unknown tenant is an empty page without pageSize after a cursor': unnoticed('forbidden', isFollowed),
+  }),
+  ...tripping(
+    { '4.2-r2-inverted': /invalid_time_range.*200/ },
+    MAY,
+  )({
+    'to earlier than from is an empty page where the window lies in the future': unnoticed(
       'invalid_time_range',
-      (request, query) => isFuture(request, query) && parseInstant(query.get('from') ?? '') !== undefined,
+      (query, request) => isFuture(query, request) && windowOf(query)[0] !== undefined,
     ),
-  },
-  {
-    name: 'to earlier than from is an empty page where both have nine digits and pageSize is 1000',
-    trips: { '4.2-r2-inverted': /invalid_time_range.*200/ },
-    mayTrip: ['7.2-invalid_time_range'],
-    server: unnoticed(
+    'to earlier than from is an empty page where both have nine digits and pageSize is 1000': unnoticed(
       'invalid_time_range',
-      (_, query) =>
-        query.get('pageSize') === '1000' &&
-        ['from', 'to'].every((name) => /\.\d{9}/.test(query.get(name) ?? '')),
+      (query, request) =>
+        isLarge(query, request) && hasNineDigits(query, 'from') && hasNineDigits(query, 'to'),
     ),
-  },
-  {
-    name: 'from defaults to the epoch after a cursor',
-    trips: { '4.2-from-required': /400.*200/ },
-    server: unnoticed('invalid_request', (_, query) => !query.has('from') && query.has('from_id')),
-  },
-  {
-    name: 'to defaults to now where from has an offset',
-    trips: { '4.2-to-required': /400.*200/ },
-    server: unnoticed(
+  }),
+  ...tripping({ '4.2-from-required': /400.*200/ })({
+    'from defaults to the epoch after a cursor': unnoticed(
       'invalid_request',
-      (_, query) => !query.has('to') && !/Z$/.test(query.get('from') ?? ''),
+      (query) => !query.has('from') && query.has('from_id'),
     ),
-  },
-  {
-    name: 'from equal to to is refused after a cursor',
-    trips: { '4.2-r1-zero-width': /200.*400/ },
-    mayTrip: ['4.2-from_id'],
-    server: middleware(() => (request, next) => {
-      const query = queryOf(request);
-      const [from, to] = ['from', 'to'].map((name) => parseInstant(query.get(name) ?? ''));
-      const refused = query.has('from_id') && from && to && compareInstants(from, to) === 0;
-      return isScreenings(request) && refused
-        ? jsonAnswer(400, { code: 'invalid_time_range' })
-        : next(request);
+  }),
+  ...tripping({ '4.2-to-required': /400.*200/ })({
+    'to defaults to now where from has an offset': unnoticed(
+      'invalid_request',
+      (query) => !query.has('to') && !/Z$/.test(query.get('from') ?? ''),
+    ),
+  }),
+  ...tripping(
+    { '4.2-r1-zero-width': /200.*400/ },
+    MAY,
+  )({
+    'from equal to to is refused after a cursor': answering('400 invalid_time_range', (query) => {
+      const [from, to] = windowOf(query);
+      return query.has('from_id') && !!from && !!to && compareInstants(from, to) === 0;
     }),
-  },
-  {
-    name: 'no token is asked for in a path in upper case',
-    trips: { '5-missing': /401 unauthenticated.*200/ },
-    mayTrip: [
-      '5-forged',
-      '5-scheme',
-      '5-garbage',
-      '5-tampered',
-      '5-query-token',
-      '5-expired',
-      '7.2-unauthenticated',
-    ],
-    server: unnoticed('unauthenticated', isUpperCase),
-  },
-  {
-    name: 'concurrent requests need no token',
-    trips: { '5-garbage': /401 unauthenticated.*200/ },
-    mayTrip: [
-      '5-missing',
-      '5-scheme',
-      '5-tampered',
-      '5-forged',
-      '5-query-token',
-      '5-expired',
-      '7.2-unauthenticated',
-    ],
-    server: middleware(() => {
+  }),
+  ...tripping(
+    { '5-missing': /401 unauthenticated.*200/ },
+    MAY,
+  )({
+    'no token is asked for in a path in upper case': unnoticed('unauthenticated', isUpperCase),
+  }),
+  ...tripping(
+    { '5-garbage': /401 unauthenticated.*200/ },
+    MAY,
+  )({
+    'concurrent requests need no token': middleware(() => {
       let underWay = 0;
       return async (request, next) => {
         underWay += 1;
@@ -174,68 +159,36 @@ export const rarePlaces: readonly Fault[] = [
         }
       };
     }),
-  },
-  {
-    name: 'the signature is not looked at where pageSize is 1000',
-    trips: { '5-tampered': /401 unauthenticated.*200/ },
-    mayTrip: ['5-garbage', '5-forged', '5-expired', '7.2-unauthenticated'],
-    server: answers((answer, request) =>
-      isScreenings(request) &&
-      answer.status === 401 &&
-      queryOf(request).get('pageSize') === '1000' &&
-      /^Bearer [\w-]+\.[\w-]+\.[\w-]*$/.test(request.headers['authorization'] ?? '')
-        ? emptyPage()
-        : answer,
+  }),
+  ...tripping(
+    { '5-tampered': /401 unauthenticated.*200/ },
+    MAY,
+  )({
+    'the signature is not looked at where pageSize is 1000': unnoticed(
+      'unauthenticated',
+      (query, request) =>
+        isLarge(query, request) && /^Bearer [\w-]+\.[\w-]+\.[\w-]*$/.test(authorizationOf(request)),
     ),
-  },
-  {
-    name: "another tenant's path is an empty page in a window of years",
-    trips: { '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ },
-    mayTrip: ['7.2-forbidden'],
-    bare: false,
-    server: unnoticed('forbidden', (_, query) => yearsOf(query) > 1),
-  },
-  {
-    name: 'an unknown tenant is an empty page without pageSize after a cursor',
-    trips: { '5-forbidden-unknown': /403 forbidden.*200/ },
-    mayTrip: ['5-forbidden', '7.2-forbidden'],
-    server: unnoticed('forbidden', (_, query) => query.has('from_id') && !query.has('pageSize')),
-  },
-  {
-    name: 'no Link header without pageSize after a cursor',
-    trips: { '4.2-r7-link': /Link header/ },
-    server: pages((page, query) => {
-      if (query.has('from_id') && !query.has('pageSize'))
-        page.headers = page.headers.filter(([name]) => name !== 'link');
+  }),
+  ...tripping({ '4.2-r7-link': /Link header/ })({
+    'no Link header without pageSize after a cursor': pages((page, query, _, request) => {
+      if (isFollowed(query, request)) withoutLink(page);
     }),
-  },
-  {
-    name: 'links is missing on an empty page of nine digits',
-    trips: { '2.4-links': /links: an object/ },
-    server: pages((page, query) => {
-      if (page.items.length === 0 && /\.\d{9}/.test(query.get('from') ?? '')) page.links = undefined;
+  }),
+  ...tripping({ '2.4-links': /links: an object/ })({
+    'links is missing on an empty page of nine digits': pages((page, query) => {
+      if (page.items.length === 0 && hasNineDigits(query, 'from')) page.links = undefined;
     }),
-  },
-  {
-    name: 'a page in the future is text/plain',
-    trips: { '4.2-content-type': /application\/json.*text\/plain/ },
-    server: answers((answer, request) =>
-      isScreenings(request) && answer.status === 200 && isFuture(request, queryOf(request))
-        ? withHeader(answer, 'content-type', 'text/plain')
-        : answer,
+  }),
+  ...tripping({ '4.2-content-type': /application\/json.*text\/plain/ })({
+    'a page in the future is text/plain': served((page, query, request) =>
+      isFuture(query, request) ? withHeader(page, 'content-type', 'text/plain') : page,
     ),
-  },
-  {
-    name: 'the default page size is 50 in a path in upper case',
-    trips: { '4.2-pageSize-default': /the 100 items that pageSize=100 gives.*50 items/ },
-    mayTrip: ['4.2-r6-next-pageSize', '2.4-full-pages'],
-    server: middleware(
-      () => (request, next) =>
-        next(
-          isScreenings(request) && isUpperCase(request, queryOf(request)) && !queryOf(request).has('pageSize')
-            ? withQuery(request, (query) => query.set('pageSize', '50'))
-            : request,
-        ),
-    ),
-  },
+  }),
+  ...tripping(
+    { '4.2-pageSize-default': /the 100 items that pageSize=100 gives.*50 items/ },
+    { mayTrip: ['4.2-r6-next-pageSize', '2.4-full-pages'] },
+  )({
+    'the default page size is 50 in a path in upper case': defaulting('pageSize', () => '50', isUpperCase),
+  }),
 ];

@@ -4,8 +4,8 @@ import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/htt
 import type { StoredScreening } from '../parts.ts';
 import { TENANTS } from '../run/tenants.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { isScreenings, middleware, pages, storedPages } from '../run/alter.ts';
-import type { Fault } from './fault.ts';
+import { isScreenings, middleware, pages, requests, storedPages } from '../run/alter.ts';
+import { tripping, type Fault } from './fault.ts';
 
 const done = (): ServiceAnswer => jsonAnswer(200, { done: true });
 const nothingToSay = (): ServiceAnswer => ({ status: 204, headers: [], body: '' });
@@ -47,67 +47,51 @@ function writable(
 
 const idOf = ({ path }: ServiceRequest): string | undefined => /\/screenings\/(\d+)$/.exec(path)?.[1];
 
+const UNCHANGED = { '1-read-only': /as before the writing methods.*without it/ };
+
 export const readOnly: readonly Fault[] = [
-  {
-    name: 'POST stores a screening',
-    trips: { '1-read-only': /no screening that was not there before/ },
-    bare: false,
-    server: writable((stored, { method, body }) => {
+  ...tripping(
+    { '1-read-only': /no screening that was not there before/ },
+    { bare: false },
+  )({
+    'POST stores a screening': writable((stored, { method, body }) => {
       if (method !== 'POST') return undefined;
       const { id, testTime } = JSON.parse(body.toString()) as { id: number; testTime: string };
       stored.set(String(id), screening(String(id), testTime));
       return done();
     }),
-  },
-  {
-    name: 'DELETE takes a screening away',
-    trips: { '1-read-only': /as before the writing methods.*without it/ },
-    bare: false,
-    server: writable((stored, request) => {
+  }),
+  ...tripping(UNCHANGED, { bare: false })({
+    'DELETE takes a screening away': writable((stored, request) => {
       const id = idOf(request);
       if (request.method !== 'DELETE' || id === undefined) return undefined;
       stored.delete(id);
       return nothingToSay();
     }),
-  },
-  {
-    name: 'DELETE of the collection empties it, and is answered 404',
-    trips: { '1-read-only': /as before the writing methods.*without it/ },
-    bare: false,
-    server: writable((stored, { method, path }) => {
+    'DELETE of the collection empties it, and is answered 404': writable((stored, { method, path }) => {
       if (method === 'DELETE' && path.endsWith('/screenings')) stored.clear();
       return undefined;
     }),
-  },
-  {
-    name: "PATCH of any id touches every screening of the token's tenant",
-    trips: { '1-read-only': /with other values/ },
-    server: touched(),
-  },
-  {
-    name: 'PUT and PATCH are 204, and do nothing',
-    trips: { '1-read-only-refused': /a 4xx or 501.*204/ },
-    server: middleware(
+  }),
+  ...tripping({ '1-read-only': /with other values/ })({
+    "PATCH of any id touches every screening of the token's tenant": touched(),
+  }),
+  ...tripping({ '1-read-only-refused': /a 4xx or 501.*204/ })({
+    'PUT and PATCH are 204, and do nothing': middleware(
       () => (request, next) => (isWriting(request, 'PUT', 'PATCH') ? nothingToSay() : next(request)),
     ),
-  },
-  {
-    name: 'DELETE is answered with a page',
-    trips: { '1-read-only-refused': /a 4xx or 501.*200/ },
-    bare: false,
-    server: middleware(
-      () => (request, next) =>
-        next(
-          request.method === 'DELETE' && isScreenings(request)
-            ? {
-                ...request,
-                method: 'GET',
-                path: `${request.path}?from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z`,
-              }
-            : request,
-        ),
-    ),
-  },
+  }),
+  ...tripping(
+    { '1-read-only-refused': /a 4xx or 501.*200/ },
+    { bare: false },
+  )({
+    'DELETE is answered with a page': requests((request) => {
+      const path = `${request.path}?from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z`;
+      return request.method === 'DELETE' && isScreenings(request)
+        ? { ...request, method: 'GET', path }
+        : request;
+    }),
+  }),
 ];
 
 function touched(): ServerOptions {

@@ -1,123 +1,97 @@
 /** Breaches of what is recommended: each warns, and the verdict stays what it was. */
-import { cutInstant, parseInstant, type Instant } from '../../engine/data/instant.ts';
-import { errorAnswer } from '../http/http.ts';
+import { cutInstant, instant } from '../../engine/data/instant.ts';
 import {
-  claims,
-  instead,
-  isScreenings,
+  answering,
+  authorized,
   isTokenRequest,
   middleware,
   nextUrls,
   queryOf,
   refusals,
-  requests,
   storedPages,
-  tokenBody,
+  tokenClaims,
+  tokenMembers,
+  windowOf,
   withHeader,
 } from '../run/alter.ts';
-import type { Fault } from './fault.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { tripping, type Fault } from './fault.ts';
 import { onTheirWay, rows } from './rows.ts';
 
-const always = (text: string): Instant => parseInstant(text) as Instant;
-
-/** bearer, BEARER … but not Bearer. */
-const isOtherwiseSpelled = (authorization: string): boolean =>
-  /^bearer /i.test(authorization) && !authorization.startsWith('Bearer ');
-
 export const recommended: readonly Fault[] = [
-  {
-    name: 'tokens of half an hour less a margin: expires_in 3597',
-    trips: { '2.1-expires_in-3600': /3600 for a new token/ },
-    server: tokenBody((body) => ({ ...body, expires_in: 3_597 })),
-  },
-  {
-    name: 'new tokens are backdated by a minute: expires_in 3540',
-    trips: { '2.1-expires_in-3600': /3600 for a new token/ },
-    server: {
-      ...claims(({ iat, exp, ...original }) => ({
-        ...original,
-        iat: Number(iat) - 60,
-        exp: Number(exp) - 60,
-      })),
-      ...tokenBody((body) => ({ ...body, expires_in: Number(body['expires_in']) - 60 })),
+  ...tripping({ '2.1-expires_in-3600': /3600 for a new token/ })({
+    'tokens of half an hour less a margin: expires_in 3597': tokenMembers(() => ({ expires_in: 3_597 })),
+    'new tokens are backdated by a minute: expires_in 3540': {
+      ...tokenClaims(({ iat, exp }) => ({ iat: Number(iat) - 60, exp: Number(exp) - 60 })),
+      ...tokenMembers(({ expires_in }) => ({ expires_in: Number(expires_in) - 60 })),
     },
-  },
-  {
-    name: 'sub with a suffix of the identity provider',
-    trips: { '2.2-sub-client': /the client_id/ },
-    server: claims((original) => ({ ...original, sub: `${String(original['sub'])}@clients` })),
-  },
-  {
-    name: 'next is a relative reference',
-    trips: { '2.4-next-absolute': /an absolute URL/ },
-    server: nextUrls((url) => `${url.pathname}${url.search}`),
-  },
-  {
-    name: 'a full page has next, even if nothing follows',
-    trips: { '2.4-next-no-empty-page': /an empty page/ },
-    server: onTheirWay((page, query) => ({ ...page, more: page.items.length === query.pageSize })),
-  },
-  {
-    name: 'pages of at most five hundred items',
-    trips: { '2.4-full-pages': /items on a page with next/ },
-    large: true,
-    server: storedPages(() => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 500) })),
-  },
-  {
-    name: 'GET mints a token',
-    trips: { '4.1-post-only': /no token/ },
-    server: fromTokenQuery('GET'),
-  },
-  {
-    name: 'credentials in the query mint a token',
-    trips: { '4.1-no-query-credentials': /no token/ },
-    server: fromTokenQuery('POST'),
-  },
-  {
-    name: 'nanoseconds of from and to are cut off',
-    trips: { '4.2-fractions-finer': /item \d+/ },
-    server: rows({
+  }),
+  ...tripping({ '2.2-sub-client': /the client_id/ })({
+    'sub with a suffix of the identity provider': tokenClaims(({ sub }) => ({
+      sub: `${String(sub)}@clients`,
+    })),
+  }),
+  ...tripping({ '2.4-next-absolute': /an absolute URL/ })({
+    'next is a relative reference': nextUrls((url) => `${url.pathname}${url.search}`),
+  }),
+  ...tripping({ '2.4-next-no-empty-page': /an empty page/ })({
+    'a full page has next, even if nothing follows': onTheirWay((page, query) => ({
+      ...page,
+      more: page.items.length === query.pageSize,
+    })),
+  }),
+  ...tripping(
+    { '2.4-full-pages': /items on a page with next/ },
+    { large: true },
+  )({
+    'pages of at most five hundred items': storedPages(
+      () => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 500) }),
+    ),
+  }),
+  ...tripping({ '4.1-post-only': /no token/ })({
+    'GET mints a token': fromTokenQuery('GET'),
+  }),
+  ...tripping({ '4.1-no-query-credentials': /no token/ })({
+    'credentials in the query mint a token': fromTokenQuery('POST'),
+  }),
+  ...tripping(
+    { '4.2-fractions-finer': /item \d+/ },
+    { target: ({ dataset: _, secondDataset: __, ...target }) => target },
+  )({
+    'nanoseconds of from and to are cut off': rows({
       exists: ({ at }) => at.fraction.length <= 6,
-      read: (text) => cutInstant(always(text), 6),
+      read: (text) => cutInstant(instant(text), 6),
     }),
-    target: ({ dataset: _, secondDataset: __, ...target }) => target,
-  },
-  {
-    name: 'lower-case t and z are refused',
-    trips: { '4.2-lowercase': /200.*invalid_time_range/ },
-    server: instead((request) =>
-      ['from', 'to'].some((name) => /[tz]/.test(queryOf(request).get(name) ?? '')) &&
-      parseInstant(queryOf(request).get('from') ?? '')
-        ? errorAnswer(400, 'invalid_time_range', 'not RFC 3339')
-        : undefined,
+  }),
+  ...tripping({ '4.2-lowercase': /200.*invalid_time_range/ })({
+    'lower-case t and z are refused': answering(
+      '400 invalid_time_range',
+      (query) =>
+        ['from', 'to'].some((name) => /[tz]/.test(query.get(name) ?? '')) && windowOf(query)[0] !== undefined,
     ),
-  },
-  {
-    name: 'the scheme must be Bearer with its capital',
-    trips: { '5-scheme-case': /200.*401/ },
-    server: requests((request) =>
-      isScreenings(request) && isOtherwiseSpelled(request.headers['authorization'] ?? '')
-        ? { ...request, headers: { ...request.headers, authorization: 'Unknown x' } }
-        : request,
+  }),
+  ...tripping({ '5-scheme-case': /200.*401/ })({
+    'the scheme must be Bearer with its capital': authorized((value) =>
+      /^bearer /i.test(value) && !value.startsWith('Bearer ') ? 'Unknown x' : value,
     ),
-  },
-  {
-    name: 'a 401 of the REST API without WWW-Authenticate',
-    trips: { '5-challenge': /WWW-Authenticate/ },
-    server: refusals([401], (answer) => withHeader(answer, 'www-authenticate', undefined)),
-  },
-  {
-    name: 'Retry-After is a second and the limit lasts four',
-    trips: { '7.2-retry-after-honest': /served after the 1 s/ },
-    server: {
+  }),
+  ...tripping({ '5-challenge': /WWW-Authenticate/ })({
+    'a 401 of the REST API without WWW-Authenticate': refusals([401], (answer) =>
+      withHeader(answer, 'www-authenticate', undefined),
+    ),
+  }),
+  ...tripping(
+    { '7.2-retry-after-honest': /served after the 1 s/ },
+    { target: (target) => ({ ...target, rateLimit: { maxRequests: 400, maxSeconds: 20 } }) },
+  )({
+    'Retry-After is a second and the limit lasts four': {
       rateLimit: { limit: 150, windowMs: 4_000, algorithm: 'sliding-window' },
       ...refusals([429], (answer) => withHeader(answer, 'retry-after', '1')),
     },
-    target: (target) => ({ ...target, rateLimit: { maxRequests: 400, maxSeconds: 20 } }),
-  },
+  }),
 ];
 
-function fromTokenQuery(method: string): NonNullable<Fault['server']> {
+function fromTokenQuery(method: string): ServerOptions {
   return middleware(() => (request, next) => {
     const query = queryOf(request);
     if (!isTokenRequest(request) || request.method !== method || !query.has('client_secret'))

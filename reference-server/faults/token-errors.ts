@@ -3,6 +3,7 @@ import { parseForm } from '../http/form.ts';
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   authenticating,
+  intercepting,
   invalidClient,
   isTokenRequest,
   jsonBody,
@@ -51,15 +52,19 @@ const field = (name: string, read: (values: Values) => Values): ServerOptions =>
 export const single = (name: string, read: (text: string) => string): ServerOptions =>
   field(name, (values) => (values.length === 1 ? values.map(read) : values));
 
+/** Where the first value of a field is read as another text, it stands for all of them. */
+export const first = (name: string, read: (text: string) => string): ServerOptions =>
+  field(name, (values) => {
+    const [shown = ''] = values;
+    return values.length > 0 && read(shown) !== shown ? [read(shown)] : values;
+  });
+
 /** Answers some token requests by itself. */
 export const insteadOfToken = (
   answer: () => ServiceAnswer,
   where: (form: Form, request: ServiceRequest) => boolean,
 ): ServerOptions =>
-  middleware(
-    () => (request, next) =>
-      isTokenRequest(request) && where(formOf(request), request) ? answer() : next(request),
-  );
+  intercepting(answer, (request) => isTokenRequest(request) && where(formOf(request), request));
 
 const recoded = (error: string, to: string): ServerOptions =>
   tokenErrors(

@@ -47,6 +47,12 @@ export const fresh = (make: () => ServerOptions): ServerOptions => ({
   wrapHandler: (handler) => make().wrapHandler!(handler),
 });
 
+/** Answers some requests, of any path, by itself. */
+export const intercepting = (
+  answer: () => ServiceAnswer,
+  where: (request: ServiceRequest) => boolean,
+): ServerOptions => middleware(() => (request, next) => (where(request) ? answer() : next(request)));
+
 /** Alters every answer. */
 export const answers = (
   alter: (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer,
@@ -75,6 +81,13 @@ export function refusal(statusAndCode: string): ServiceAnswer {
     status === '401' ? [['www-authenticate', 'Bearer']] : [],
   );
 }
+
+/** A page of HTML, as gateways and frameworks answer. */
+export const html = (status: number, title: string): ServiceAnswer => ({
+  status,
+  headers: [['content-type', 'text/html']],
+  body: `<h1>${title}</h1>`,
+});
 
 export const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
 
