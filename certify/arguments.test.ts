@@ -10,13 +10,19 @@ const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
   ['--only ,', /--only selects nothing/],
   ['--only 9 --require expiry', /--only selects nothing of --require expiry/],
   ['--base-url http://127.0.0.1:1', /--base-url also needs --auth-url and --client-id/],
-  ['--target t.json --client-id a', /--target and --client-id exclude each other/],
+  ['--target t.json --client-id a', /'--target <file>' cannot be used with option '--client-id <id>'/],
+  ['--list --init', /cannot be used with option/],
+  ['--check-target', /--check-target goes with --target/],
+  ['--dataset d.ndjson --base-url http://127.0.0.1:1', /also needs/],
   ['--dataset d.ndjson', /--dataset goes with --target/],
   ['--timeout soon', /--timeout/],
   ['--deadline 0', /--deadline.*more than 0/],
   ['--seed -1', /--seed/],
-  ['--from-har a.har --max-requests 5', /--from-har sends nothing: it goes without --max-requests/],
-  ['--from-har a.har --watch', /it goes without --watch/],
+  [
+    '--from-har a.har --max-requests 5',
+    /'--from-har <file>' cannot be used with option '--max-requests <number>'/,
+  ],
+  ['--from-har a.har --watch', /cannot be used with option '--watch \[dir\]'/],
   ['surplus', /"surplus" belongs to no flag; flags are written so: npm run certify -- --target target.json/],
 ];
 

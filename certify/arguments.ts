@@ -49,18 +49,44 @@ const CALLED = commandName('certify');
 export const SECRET_VARIABLE = 'SCREENINGS_CLIENT_SECRET';
 const LARGEST_SEED = 2 ** 31 - 1;
 
+/** Flags that say how requests are sent. */
+const SENDING = [
+  'har',
+  'baseUrl',
+  'watch',
+  'waitForExpiry',
+  'runs',
+  'maxRequests',
+  'budget',
+  'concurrency',
+  'timeout',
+  'deadline',
+  'failFast',
+];
+
+const MODES = { list: 'list', explain: 'explain', init: 'init', checkTarget: 'check-target' } as const;
+
+const mode = (flag: string, about: string): Option => {
+  const option = new Option(`--${flag}`, about);
+  return option.conflicts(Object.keys(MODES).filter((name) => name !== option.attributeName()));
+};
+
 const parserOf = (): Command =>
   command(
     'certify',
     'Certifies an implementation of the Screenings Retrieval Service; without a target, the reference server.',
   )
-    .option('--target <file>', 'target file that describes the implementation')
+    .addOption(
+      new Option('--target <file>', 'target file that describes the implementation').conflicts([
+        ...['baseUrl', 'authUrl', 'clientId'],
+      ]),
+    )
     .option('--base-url <url>', 'address of its REST API (instead of a target file)')
     .option('--auth-url <url>', 'address of its token endpoint')
     .option('--client-id <id>', `its client; the secret comes from ${SECRET_VARIABLE}`)
     .option('--dataset <file>', 'exactly what the client’s tenant holds, one screening a line')
     .option('--report-dir <dir>', 'where the report goes', notEmpty, 'reports')
-    .option('--only <ids>', 'requirement ids or sections, separated by commas')
+    .option('--only <ids>', 'requirement ids or sections, separated by commas', selection)
     .option('--require <classes>', 'classes that must have been exercised too, separated by commas')
     .option('--fail-fast', 'end the run at the first broken MUST')
     .option('--baseline <file>', 'report.json of an earlier run: say what changed since')
@@ -77,18 +103,20 @@ const parserOf = (): Command =>
       'run again when asked (r), or when the target file or files in a folder change, what failed first',
     )
     .option('--har <file>', 'write every request and answer there, redacted (HAR)')
-    .option('--from-har <file>', 'judge recorded traffic; nothing is sent')
+    .addOption(new Option('--from-har <file>', 'judge recorded traffic; nothing is sent').conflicts(SENDING))
     .option(
       '--wait-for-expiry',
       'wait until a token has expired, an hour and a minute, where none is supplied',
     )
     .option('--sign <key>', `write certificate.jws, signed with this private JWK (${commandLine('keys')})`)
-    .option('--list', 'print every requirement, and end')
-    .option('--explain <name>', 'print what a requirement or a known mistake is, and end')
-    .option('--init', 'write a target file (--target FILE, else target.json), and end')
-    .option(
-      '--check-target',
-      'fetch a token and a few pages, say what contradicts the target file and what a run would exercise, and end',
+    .addOption(mode('list', 'print every requirement, and end'))
+    .addOption(mode('explain <name>', 'print what a requirement or a known mistake is, and end'))
+    .addOption(mode('init', 'write a target file (--target FILE, else target.json), and end'))
+    .addOption(
+      mode(
+        'check-target',
+        'fetch a token and a few pages, say what contradicts the target file and what a run would exercise, and end',
+      ),
     )
     .option('--runs <number>', `cases of each law (default ${DEFAULTS.runs})`, whole(1, 100_000))
     .option('--seed <number>', 'replays the same random cases', whole(0, LARGEST_SEED))
@@ -116,20 +144,17 @@ const parserOf = (): Command =>
     .allowExcessArguments()
     .addHelpText('after', EXIT_HELP);
 
-/** Flags that say how requests are sent. */
-const SENDING = [
-  'har',
-  'baseUrl',
-  'watch',
-  'waitForExpiry',
-  'runs',
-  'maxRequests',
-  'budget',
-  'concurrency',
-  'timeout',
-  'deadline',
-  'failFast',
-];
+/** What commander has read: the arguments but for what follows from several flags. */
+type Flags = Omit<Arguments, 'mode' | 'require' | 'failFast' | 'deadlineMs' | 'failOnNew' | 'kit'> &
+  Partial<Pick<KitOptions, 'runs' | 'seed' | 'maxRequests' | 'budget' | 'concurrency' | 'waitForExpiry'>> & {
+    readonly require?: string;
+    readonly failFast?: true;
+    readonly failOn?: 'new';
+    /** Seconds. */
+    readonly timeout?: number;
+    /** Seconds. */
+    readonly deadline?: number;
+  } & { readonly [mode in keyof typeof MODES]?: true | string };
 
 /** Undefined where help was asked for and given. */
 export function parseArguments(
@@ -137,55 +162,25 @@ export function parseArguments(
   env: NodeJS.ProcessEnv = process.env,
 ): Arguments | undefined {
   const parser = parserOf();
-  const flags = flagsOf<Record<string, string & number>>(parser, argv);
+  const flags = flagsOf<Flags>(parser, argv);
   if (!flags) return undefined;
   refuseLost(parser.args, flags, env);
   checkTarget(flags, env);
-  const { target, baseUrl, authUrl, clientId, dataset, reportDir, only, runs, seed, maxRequests, timeout } =
-    flags;
-  const { deadline } = flags;
-  const { require, failFast, baseline, knownFailures, failOn, sign, explain, har, fromHar, history, watch } =
-    flags;
-  if (failOn && !baseline && !knownFailures && !history)
+  const { require, failFast = false, failOn, timeout, deadline, ...rest } = flags;
+  const { runs, seed, maxRequests, budget, concurrency, waitForExpiry, ...others } = rest;
+  if (failOn && !flags.baseline && !flags.knownFailures && !flags.history)
     throw new UsageError('--fail-on new goes with --baseline, --history or --known-failures');
-  const sending = parser.options.find(
-    (option) =>
-      SENDING.includes(option.attributeName()) &&
-      parser.getOptionValueSource(option.attributeName()) === 'cli',
-  );
-  if (fromHar && sending) throw new UsageError(`--from-har sends nothing: it goes without ${sending.long}`);
-  const chosen = only === undefined ? undefined : selection(only);
+  const chosen = Object.keys(MODES).find((name) => name in flags) as keyof typeof MODES | undefined;
   return {
-    ...defined({
-      target,
-      baseUrl,
-      authUrl,
-      clientId,
-      dataset,
-      baseline,
-      knownFailures,
-      sign,
-      explain,
-      har,
-      fromHar,
-      history,
-    }),
-    ...(watch === undefined ? {} : { watch: watch as true | string }),
-    reportDir: reportDir!,
-    ...defined({ mode: modeOf(flags) }),
-    ...defined({ only: chosen }),
-    require: classes(require, chosen),
-    failFast: Boolean(failFast),
-    ...defined({ deadlineMs: deadline === undefined ? undefined : deadline * 1000 }),
+    ...others,
+    mode: chosen && MODES[chosen],
+    require: classes(require, flags.only),
+    failFast,
+    ...(deadline === undefined ? {} : { deadlineMs: 1000 * deadline }),
     failOnNew: failOn !== undefined,
     kit: defined({
-      runs,
-      seed,
-      maxRequests,
-      budget: flags['budget'],
-      concurrency: flags['concurrency'],
-      timeoutMs: timeout === undefined ? undefined : timeout * 1000,
-      waitForExpiry: flags['waitForExpiry'] ? true : undefined,
+      ...{ runs, seed, maxRequests, budget, concurrency, waitForExpiry },
+      timeoutMs: timeout === undefined ? undefined : 1000 * timeout,
     }),
   };
 }
@@ -195,30 +190,32 @@ function defined<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[
 }
 
 /** Flags before the `--` are npm's: it keeps them, and passes on what stood after them. */
-function refuseLost(words: readonly string[], flags: Record<string, unknown>, env: NodeJS.ProcessEnv): void {
+function refuseLost(words: readonly string[], flags: Flags, env: NodeJS.ProcessEnv): void {
   const { npm_config_target: target, npm_config_base_url: baseUrl } = env;
   const kept = env['npm_lifecycle_event'] === 'certify' && (target?.endsWith('.json') || baseUrl);
-  if (words.length === 0 && (!kept || flags['target'] || flags['baseUrl'])) return;
+  if (words.length === 0 && (!kept || flags.target || flags.baseUrl)) return;
   const what = words.length > 0 ? `"${words[0]}" belongs to no flag` : 'npm kept the flags for itself';
   throw new UsageError(`${what}; flags are written so: ${CALLED} --target target.json`);
 }
 
-function checkTarget(flags: Record<string, unknown>, env: NodeJS.ProcessEnv): void {
-  const direct = { baseUrl: '--base-url', authUrl: '--auth-url', clientId: '--client-id' } as const;
-  const given = Object.entries(direct).filter(([name]) => flags[name] !== undefined);
-  const missing = Object.entries(direct).filter(([name]) => flags[name] === undefined);
+const DIRECT = { baseUrl: '--base-url', authUrl: '--auth-url', clientId: '--client-id' } as const;
+
+function checkTarget(flags: Flags, env: NodeJS.ProcessEnv): void {
+  const names = Object.keys(DIRECT) as (keyof typeof DIRECT)[];
+  const given = names.filter((name) => flags[name] !== undefined);
+  const missing = names.filter((name) => flags[name] === undefined);
+  const needing = flags.checkTarget ? '--check-target' : flags.dataset ? '--dataset' : undefined;
   if (given.length === 0) {
-    if (flags['dataset'] && !flags['target']) {
-      throw new UsageError('--dataset goes with --target, or with --base-url, --auth-url and --client-id');
-    }
+    if (needing && !flags.target)
+      throw new UsageError(`${needing} goes with --target, or with --base-url, --auth-url and --client-id`);
     return;
   }
-  if (flags['target']) throw new UsageError(`--target and ${given[0]![1]} exclude each other`);
   if (missing.length > 0) {
-    throw new UsageError(`${given[0]![1]} also needs ${missing.map(([, flag]) => flag).join(' and ')}`);
+    const others = missing.map((name) => DIRECT[name]).join(' and ');
+    throw new UsageError(`${DIRECT[given[0]!]} also needs ${others}`);
   }
   if (!env[SECRET_VARIABLE])
-    throw new UsageError(`set ${SECRET_VARIABLE} to the secret of ${String(flags['clientId'])}`);
+    throw new UsageError(`set ${SECRET_VARIABLE} to the secret of ${flags.clientId}`);
 }
 
 function selection(text: string): RequirementId[] {
@@ -236,16 +233,6 @@ function selection(text: string): RequirementId[] {
   }
   if (words.length === 0) throw new UsageError('--only selects nothing; name requirement ids or sections');
   return selectIds(words);
-}
-
-function modeOf(flags: Readonly<Record<string, unknown>>): Mode | undefined {
-  const modes = { list: 'list', explain: 'explain', init: 'init', checkTarget: 'check-target' } as const;
-  const given = Object.entries(modes).filter(([name]) => flags[name] !== undefined);
-  if (given.length > 1)
-    throw new UsageError(`${given.map(([, mode]) => `--${mode}`).join(' and ')} exclude each other`);
-  if (flags['checkTarget'] && !flags['target'] && !flags['baseUrl'])
-    throw new UsageError('--check-target goes with --target, or with --base-url, --auth-url and --client-id');
-  return given[0]?.[1];
 }
 
 function classes(

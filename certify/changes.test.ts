@@ -4,12 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { changesSince, exitOnNew, readBaseline, readKnownFailures, standOf } from './changes.ts';
-import { html } from './render/html.ts';
-import { junit } from './render/junit.ts';
-import { sampleReport } from './render/sample.testing.ts';
-import { summary } from './render/summary.ts';
+import { renderingsOf, sampleReport } from './render/sample.testing.ts';
 import { resultsOf } from './render/of-report.ts';
-import { terminal } from './render/terminal.ts';
 import type { Report } from './report.ts';
 
 const night = (outcomes: Parameters<typeof sampleReport>[0]): Report => sampleReport(outcomes);
@@ -43,13 +39,8 @@ test('a nightly over three runs with one regression names exactly that', () => {
   });
   expect(changesSince(before, before).changedObservations).toEqual([]);
   expect(exitOnNew(loud)).toBe(1);
-  const results = resultsOf(loud);
-  for (const rendering of [
-    terminal(results, { color: false }),
-    summary(results),
-    html(results),
-    junit(results),
-  ]) {
+  const { badge: _, ...renderings } = renderingsOf(resultsOf(loud));
+  for (const rendering of Object.values(renderings)) {
     const plain = rendering.replace(/[*\\]/g, '').replace(/<(?!property)\/?[a-z][^>]*>/gi, ' ');
     expect(plain).toMatch(/newly failing(?: *: |" value="| +)4\.2-window\b/i);
     expect(plain).toMatch(/no longer exercised(?: *: |" value="| +)2\.3-id\b/i);

@@ -1,15 +1,12 @@
 /** All renderings say the same, and survive hostile text from a target. */
-import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, test } from '@playwright/test';
 import { SaxesParser } from 'saxes';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import { fc } from '../../fixtures/own-tests/seeded.ts';
 import type { Report } from '../report.ts';
-import { badge } from './badge.ts';
 import {
   changesText,
   classesText,
@@ -22,12 +19,16 @@ import {
 } from './of-report.ts';
 import { counts, countsText, durationText, sectionTitle, untestedByReason } from './results.ts';
 import { walkPictureText } from './walk-picture.ts';
-import { html } from './html.ts';
-import { junit } from './junit.ts';
 import { clip, visible } from './markup.ts';
-import { conformantReport, hostileReport, incompleteReport, sampleReport } from './sample.testing.ts';
+import {
+  clientResults,
+  conformantReport,
+  hostileReport,
+  incompleteReport,
+  renderingsOf,
+  sampleReport,
+} from './sample.testing.ts';
 import { PALETTES } from './style.ts';
-import { summary } from './summary.ts';
 import { terminal } from './terminal.ts';
 import { prepareDirectory, writeReport } from './write.ts';
 import type { Failure } from '../../engine/run/evidence/evidence.ts';
@@ -48,6 +49,13 @@ function elements(xml: string): readonly Element[] {
   parser.write(xml).close();
   return found;
 }
+
+const properties = (junit: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    elements(junit)
+      .filter(({ name }) => name === 'property')
+      .map(({ attributes }) => [attributes['name']!, attributes['value']!]),
+  );
 
 const REPORTS: Readonly<Record<string, Report>> = {
   'non-conformant': sampleReport(),
@@ -72,21 +80,18 @@ for (const [name, report] of Object.entries(REPORTS)) {
   test(`all renderings agree on verdict, counts, classes and run: ${name}`, () => {
     const { verdict } = report;
     const words = countsText(selected(report));
-    const text = terminal(resultsOf(report), { color: false, columns: 140 });
-    const page = html(resultsOf(report));
-    const markdown = summary(resultsOf(report));
-    const image = badge(resultsOf(report));
-    const properties = Object.fromEntries(
-      elements(junit(resultsOf(report)))
-        .filter((element) => element.name === 'property')
-        .map(({ attributes }) => [attributes['name'], attributes['value']]),
-    );
-
+    const {
+      terminal: text,
+      html: page,
+      junit,
+      summary: markdown,
+      badge: image,
+    } = renderingsOf(resultsOf(report));
     expect(text).toContain(`${verdict.toUpperCase()}  ${report.target.name}`);
     expect(page).toMatch(new RegExp(`class="badge \\w+">${verdict}<`, 'i'));
     expect(markdown).toContain(`**${verdict}**`);
     expect(image).toContain(`>${verdict}${report.selection ? ' (selection)' : ''}</text>`);
-    expect(properties).toMatchObject({ verdict, counts: words, classes: classesText(report) });
+    expect(properties(junit)).toMatchObject({ verdict, counts: words, classes: classesText(report) });
     for (const rendering of [text, page, markdown, image]) expect(rendering).toContain(words);
     expect(text).toContain(classesText(report));
     for (const rendering of [text, page, markdown]) {
@@ -97,7 +102,7 @@ for (const [name, report] of Object.entries(REPORTS)) {
   });
 
   test(`junit.xml has one test case a requirement, and its totals add up: ${name}`, () => {
-    const found = elements(junit(resultsOf(report)));
+    const found = elements(renderingsOf(resultsOf(report)).junit);
     const cases = found.filter((element) => element.name === 'testcase').map(({ attributes }) => attributes);
     const named = cases.map(({ name, classname }) => `${classname}: ${name}`);
     expect(named).toEqual([
@@ -159,45 +164,33 @@ test('all renderings agree on what changed, on known failures, and on where a wa
       { id: '5-missing', reason: 'a gateway', expires: '2026-01-01', stand: 'expired' },
     ],
   };
-  const properties = Object.fromEntries(
-    elements(junit(resultsOf(report)))
-      .filter((element) => element.name === 'property')
-      .map(({ attributes }) => [attributes['name'], attributes['value']]),
-  );
   const plain = (text: string): string => text.replace(/\\(?=[^\w\s])/g, '').replace(/\s+/g, ' ');
-  const texts = [
-    terminal(resultsOf(report), { color: false, columns: 140 }),
-    html(resultsOf(report)),
-    summary(resultsOf(report)),
-  ].map(plain);
+  const { terminal, html, summary, junit } = renderingsOf(resultsOf(report));
+  const texts = [terminal, html, summary].map(plain);
   expect(changesText(report)).toHaveLength(8);
   for (const [label, words] of changesText(report)) {
-    expect(properties[label]).toBe(words);
+    expect(properties(junit)[label]).toBe(words);
     for (const text of texts) expect(text.toLowerCase()).toContain(label);
     for (const word of words.split(/[\s;]+/)) for (const text of texts) expect(text).toContain(word);
   }
-  const broken = plain(junit(resultsOf(report)));
+  const broken = plain(junit);
   for (const line of walkPictureText(picture))
     for (const text of [...texts, broken]) expect(text.replace(/&amp;/g, '&')).toContain(line);
 });
 
 for (const [name, text] of Object.entries(HOSTILE)) {
   test(`hostile text stays text: ${name}`, () => {
-    const report = hostileReport(text);
-    const renderings = [
-      html(resultsOf(report)),
-      junit(resultsOf(report)),
-      summary(resultsOf(report)),
-      badge(resultsOf(report)),
-      terminal(resultsOf(report), { color: false }),
-    ];
-    for (const rendering of renderings)
+    const { html, junit, summary, badge, terminal } = renderingsOf(resultsOf(hostileReport(text)));
+    const client = renderingsOf(clientResults(text));
+    for (const rendering of [html, junit, summary, badge, terminal, ...Object.values(client)]) {
       expect(rendering).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/);
-    for (const rendering of renderings) expect(rendering.length).toBeLessThan(900_000);
-    elements(junit(resultsOf(report)));
-    elements(badge(resultsOf(report)));
-    for (const rendering of renderings.slice(0, 2)) expect(rendering).not.toMatch(/<script>alert|<img|<b>/);
-    expect(summary(resultsOf(report)).replace(/^(`{3,})text\n[^]*?\n\1$/gm, '')).not.toMatch(
+      expect(rendering.length).toBeLessThan(900_000);
+    }
+    elements(junit);
+    elements(badge);
+    for (const rendering of [html, junit, client.html, client.junit])
+      expect(rendering).not.toMatch(/<script>alert|<img|<b>/);
+    expect(summary.replace(/^(`{3,})text\n[^]*?\n\1$/gm, '')).not.toMatch(
       /<(?!\/?code>)\w|(?<!\\)\]\(|:\/\/|^# heading/m,
     );
   });
@@ -206,17 +199,17 @@ for (const [name, text] of Object.entries(HOSTILE)) {
 test('XML stays well-formed for any text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 30 }), (text) => {
-      const report = hostileReport(text);
-      elements(junit(resultsOf(report)));
-      elements(badge(resultsOf(report)));
+      const { junit, badge } = renderingsOf(resultsOf(hostileReport(text)));
+      elements(junit);
+      elements(badge);
     }),
     { numRuns: 15 },
   );
 });
 
 test('report.html refers to nothing outside itself', () => {
-  for (const report of Object.values(REPORTS)) {
-    const page = html(resultsOf(report));
+  for (const results of [...Object.values(REPORTS).map(resultsOf), clientResults()]) {
+    const page = renderingsOf(results).html;
     const references = [...page.matchAll(/\s(?:src|href|action|data|poster)="([^"]*)"/g)].map(
       ([, url]) => url!,
     );
@@ -229,8 +222,10 @@ test('report.html refers to nothing outside itself', () => {
 test('the terminal text keeps to its width, but for what is copied and cannot be broken', () => {
   for (const columns of [undefined, 40, 60, 80, 100]) {
     const width = columns ?? 80;
-    const text = terminal(resultsOf(sampleReport()), { color: false, columns });
-    for (const line of text.split('\n')) {
+    const texts = [resultsOf(sampleReport()), clientResults()].map((results) =>
+      terminal(results, { color: false, columns }),
+    );
+    for (const line of texts.join('\n').split('\n')) {
       const whole =
         /^ {2}(curl|replay|token|walk|explain) /.test(line) || new RegExp(`\\S{${width - 11},}`).test(line);
       expect(whole || line.length <= width, line).toBe(true);
@@ -256,19 +251,37 @@ test('a failure reads as sent, expected, received, look at, replay, curl', () =>
   expect(block).toContain('  received    item 4711 at 2026-03-29T01:30:00+01:00 (the same instant)\n');
 });
 
-test('colour is used where asked for, and never with NO_COLOR', async () => {
-  expect(terminal(resultsOf(sampleReport()), { color: true })).toContain('\u001b[31m');
-  const script = `import { terminal } from './terminal.ts'; import { sampleReport } from './sample.testing.ts';
-    import { resultsOf } from './of-report.ts';
-    process.stdout.write(terminal(resultsOf(sampleReport())));`;
-  const { NO_COLOR: _, FORCE_COLOR: __, ...env } = process.env;
-  const run = async (more: Record<string, string>) => {
-    const args = ['--import', 'tsx', '--input-type=module', '-e', script];
-    const options = { cwd: import.meta.dirname, env: { ...env, ...more }, maxBuffer: 1e7 };
-    return (await promisify(execFile)(process.execPath, args, options)).stdout;
+test('colour is used where asked for, and never with NO_COLOR', () => {
+  const { NO_COLOR, FORCE_COLOR } = process.env;
+  const text = (env: Readonly<Record<string, string>>): string => {
+    delete process.env['NO_COLOR'];
+    delete process.env['FORCE_COLOR'];
+    Object.assign(process.env, env);
+    return terminal(resultsOf(sampleReport()));
   };
-  expect(await run({ NO_COLOR: '1', CI: 'true' })).not.toContain('\u001b');
-  expect(await run({ FORCE_COLOR: '1' })).toContain('\u001b');
+  try {
+    expect(text({ NO_COLOR: '1', CI: 'true' })).not.toContain('\u001b');
+    expect(text({ FORCE_COLOR: '1' })).toContain('\u001b[31m');
+  } finally {
+    for (const [name, value] of Object.entries({ NO_COLOR, FORCE_COLOR })) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  }
+});
+
+test('a report on a client: counts, what was expected, where to look, and each picture in words', () => {
+  const { terminal, html, junit } = renderingsOf(clientResults());
+  expect(terminal).toContain('expected    an end');
+  expect(terminal).toContain('look at     the number of retries: bounded');
+  expect(terminal).toContain('1 failed, 1 untested (of 2 situations)');
+  const names = elements(junit).map(({ name }) => name);
+  expect(names.filter((name) => name === 'testcase')).toHaveLength(2);
+  expect(names).toEqual(expect.arrayContaining(['failure', 'skipped']));
+  const words =
+    '3 requests in 90 ms: 1 for token answered 200, 1 for pages answered 503, 1 for pages broke off';
+  expect(html).toContain(`role="img" aria-label="${words}"`);
+  expect(html.match(/<rect class="(pass|warn|fail)" x="\d+\.\d"/g)).toHaveLength(3);
 });
 
 test('the replay command aims at one requirement and keeps the seed', () => {

@@ -1,6 +1,13 @@
 /** Reports to try the renderings on: realistic ones, and one whose every text is hostile. */
 import { CLASSES, REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
+import { resultsOf as resultsOfClient } from '../client/results.ts';
 import type { Failure, Report, RequirementResult } from '../report.ts';
+import { badge } from './badge.ts';
+import { html } from './html.ts';
+import { junit } from './junit.ts';
+import type { Results } from './results.ts';
+import { summary } from './summary.ts';
+import { terminal } from './terminal.ts';
 
 type Outcome = Partial<Pick<RequirementResult, 'status' | 'reason' | 'checks' | 'failures'>>;
 type Outcomes = Readonly<Partial<Record<RequirementId, Outcome>>>;
@@ -85,20 +92,6 @@ const BROKEN: Outcomes = {
       ),
     ],
   },
-  '7.1-invalid_client-challenge': {
-    status: 'fail',
-    checks: 2,
-    failures: [
-      {
-        message: 'expected a WWW-Authenticate header on the 401, got none',
-        expected: 'a WWW-Authenticate header on the 401',
-        received: 'none',
-        request: 'POST https://auth.acme.example/oauth/token',
-        response: '401 {"error":"invalid_client","error_description":"unknown client"}',
-        curl: "curl -sS -i -d grant_type=client_credentials -d client_id=nobody -d client_secret=wrong -d scope=screenings.read 'https://auth.acme.example/oauth/token'",
-      },
-    ],
-  },
   '2.4-full-pages': {
     status: 'warn',
     checks: 310,
@@ -131,7 +124,7 @@ export function sampleReport(outcomes: Outcomes = BROKEN, changes: Partial<Repor
     requests: 2871,
     seed: 42,
     verdict: 'non-conformant',
-    summary: '3 requirements of the specification are broken.',
+    summary: '2 requirements of the specification are broken.',
     diagnosis: [
       {
         root: '4.2-to-exclusive',
@@ -253,3 +246,46 @@ export function hostileReport(text: string): Report {
     },
   );
 }
+
+/** What every format makes of the results. */
+export const renderingsOf = (results: Results) => ({
+  terminal: terminal(results, { color: false, columns: 140 }),
+  ...{ html: html(results), junit: junit(results), summary: summary(results), badge: badge(results) },
+});
+
+const PAGE =
+  '/v1/tenants/5f0c9a52-7c1e-4e0b-9d3a-2b6d8e4f1a07/screenings?from=2026-03-02T08%3A09%3A00Z&from_id=2';
+
+/** A report on a client; every text that it can influence is `text`. */
+export const clientResults = (text = 'my-client'): Results =>
+  resultsOfClient({
+    verdict: 'non-conformant',
+    summary: 'It broke a MUST in 503-for-ever.',
+    kit: { name: 'kit', version: '1' },
+    client: text,
+    startedAt: '2026-03-01T00:00:00.000Z',
+    durationMs: 4_000,
+    situations: [
+      {
+        ...{ name: '503-for-ever', section: '7.2', level: 'MUST', status: 'fail', durationMs: 900 },
+        title: 'where 503 does not end, the client gives up in bounded time',
+        lookAt: ['the number of retries: bounded'],
+        failures: [
+          {
+            ...{ message: 'expected an end, got none', expected: 'an end', received: `none: ${text}` },
+            requests: [`at 0.100 s  503 (token 1)  GET ${PAGE}`],
+          },
+        ],
+        timeline: [
+          { atMs: 10, tookMs: 5, channel: 'token', request: 'POST /oauth/token', status: 200 },
+          { atMs: 20, tookMs: 5, channel: 'pages', request: `GET ${PAGE}`, status: 503, token: 1 },
+          { atMs: 90, channel: 'pages', request: `GET ${text}`, status: 0, token: 1 },
+        ],
+      },
+      {
+        ...{ name: 'scope-subset', section: '5.7', level: 'MUST', status: 'untested', durationMs: 10 },
+        ...{ title: 'fewer scopes are no error', reason: 'the client asks for one scope only' },
+        ...{ lookAt: [], failures: [], timeline: [] },
+      },
+    ],
+  });
