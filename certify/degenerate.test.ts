@@ -2,7 +2,7 @@
 import { expect } from '@playwright/test';
 import { resolveTarget, type Target } from '../engine/target/target.ts';
 import { SPELL } from '../reference-server/degenerate/bodies.ts';
-import { alwaysEmpty, DEGENERATE, dyingAfter } from '../reference-server/degenerate/servers.ts';
+import { alwaysEmpty, DEGENERATE, dyingAfter, neverEnding } from '../reference-server/degenerate/servers.ts';
 import type { Address } from '../reference-server/degenerate/tools.ts';
 import { targetFor } from './proof/faults.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
@@ -104,6 +104,14 @@ for (const mode of ['full', 'bare'] as const) {
     neverGreen(report);
     // Without a dataset nobody can tell an empty tenant from a server that hides everything.
     expect(report.verdict).toBe(mode === 'full' ? 'non-conformant' : 'incomplete');
+  });
+
+  test(`next never ends, ${mode}`, async ({ small: { database, provisioned } }) => {
+    // Without end in the window, and beyond it.
+    await using server = await startServer(database, provisioned, neverEnding(mode === 'full' ? 1n : 0n));
+    const report = await certified(await targetFor(server, mode));
+    neverGreen(report);
+    expect(report.requirements.find(({ id }) => id === '4.2-r5-exactly-once')?.status).toBe('fail');
   });
 
   for (const how of ['resets', 'hangs', '503'] as const) {

@@ -15,7 +15,7 @@ import { Untested } from '../engine/errors.ts';
 /** Both tenants' screenings over one window, asked for in turn so that nothing kept from the one serves the other. */
 async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
   const { window } = await sampleDataOf(kit);
-  const query = { ...window, pageSize: 400 };
+  const query = { ...window, pageSize: Math.min(400, kit.knowledge.pageSize) };
   const primary = await checkWalk(kit, query, { maxPages: 10 }, 'beside the second tenant');
   const second = await walk(kit, query, { client: 'secondTenant', maxPages: 10 });
   await walk(kit, query, { maxPages: 2 });

@@ -76,7 +76,8 @@ test(
     // 60 pages by default, a million screenings with --max-requests 100000.
     const share = Math.floor(kit.options.maxRequests / 100);
     const maxPages = Math.min(DEEPEST_PAGES, Math.max(DEEP_PAGES, share));
-    if (beyond) await checkWalk(kit, { ...beyond, pageSize: MAX_PAGE_SIZE }, { maxPages }, 'deep walk');
+    if (beyond)
+      await checkWalk(kit, { ...beyond, pageSize: kit.knowledge.pageSize }, { maxPages }, 'deep walk');
   },
 );
 

@@ -12,7 +12,7 @@ import {
   parseJson,
   type Json,
 } from '../engine/client/json.ts';
-import { MAX_PAGE_SIZE, pageOf } from '../engine/client/page.ts';
+import { pageOf } from '../engine/client/page.ts';
 import { compareInstants, formatInstant, parseInstant, shift, type Instant } from '../engine/data/instant.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
@@ -63,7 +63,7 @@ interface Rest {
 
 /** Every screening that REST returns of a window, as far as it can be walked. */
 const restOf = ({ from, to }: Window, kit: Kit): Promise<Rest> => {
-  const query = { from: formatInstant(from), to: formatInstant(to), pageSize: MAX_PAGE_SIZE };
+  const query = { from: formatInstant(from), to: formatInstant(to), pageSize: kit.knowledge.pageSize };
   return kit.once(`events of ${query.from} to ${query.to}`, async () => {
     const walked = await walk(kit, query, { maxPages: WALK_PAGES });
     const items = walked.exchanges.flatMap((exchange) => pageOf(exchange).items ?? []);

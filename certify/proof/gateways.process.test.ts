@@ -1,10 +1,10 @@
 /** A right service stays conformant after nginx or Varnish, also where Varnish keeps pages. */
 import { expect } from '@playwright/test';
-import { byTurns } from '../../fixtures/own-tests/tiers.ts';
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { freePort } from '../../reference-server/store/free-port.ts';
 import { startServer } from '../../reference-server/run/start.ts';
 import { test, type World } from '../../reference-server/faults/testing.ts';
-import { certify } from '../certify.ts';
+import { certify, selectIds, type CertifyOptions } from '../certify.ts';
 import type { Report } from '../report.ts';
 import { targetFor, type Mode } from './faults.ts';
 import { isInstalled, nginx, PROGRAMS, startGateway, varnish } from './gateways.ts';
@@ -17,7 +17,7 @@ async function certified(
   name: Name,
   configured: (port: number, service: string) => string,
   mode: Mode,
-  { probe = false }: { probe?: boolean } = {},
+  { probe = false, ...options }: { probe?: boolean } & Pick<CertifyOptions, 'only'> = {},
 ): Promise<Report> {
   const [port, inner] = [await freePort(), await freePort()];
   const publicUrl = `http://127.0.0.1:${port}`;
@@ -28,8 +28,20 @@ async function certified(
   await using _ = await startGateway(name, port, configured(port, `http://127.0.0.1:${inner}`));
   const target = await targetFor(server, mode);
   const rateLimit = probe ? { maxRequests: 4_000, maxSeconds: 20 } : undefined;
-  return await certify({ ...target, rateLimit }, { seed: 1, runs: 4 });
+  return await certify({ ...target, rateLimit }, { seed: 1, runs: 4, ...options });
 }
+
+test('the 503 of nginx’s limit_req is named as a rate limiter', FULL, async ({ small }) => {
+  test.skip(missing('nginx'), 'nginx is not installed');
+  const limited = (port: number, service: string): string => nginx(port, service, 60);
+  const only = selectIds(['4.2-r5-exactly-once', '7.2-rate_limited', '7.2-no-unprovoked-5xx', '7.2-body']);
+  const { verdict, requirements } = await certified(small, 'nginx', limited, 'full', { probe: true, only });
+  expect(verdict).toBe('non-conformant');
+  const told = requirements.filter(({ status }) => status === 'fail');
+  expect(told.map(({ id }) => id)).toEqual(['7.2-body', '7.2-rate_limited', '7.2-no-unprovoked-5xx']);
+  for (const { id, failures } of told)
+    if (id !== '7.2-body') expect(failures[0]?.message, id).toContain('limit_req of nginx');
+});
 
 /** In CI a program that is missing is a failure. */
 const missing = (name: Name): boolean => !process.env['CI'] && !isInstalled(name);

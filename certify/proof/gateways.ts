@@ -68,8 +68,8 @@ function listens(port: number): Promise<boolean> {
   });
 }
 
-/** Debian's nginx.conf with one server that passes everything on. */
-export const nginx = (port: number, service: string): string => `
+/** Debian's nginx.conf with one server that passes everything on; `rate`: of requests a second, with a burst. */
+export const nginx = (port: number, service: string, rate?: number): string => `
 daemon off;
 pid work/nginx.pid;
 worker_processes 1;
@@ -84,9 +84,10 @@ http {
   gzip on;
   gzip_types application/json;
   gzip_proxied any;
+  ${rate ? `limit_req_zone $binary_remote_addr zone=all:1m rate=${rate}r/s;` : ''}
   server {
     listen 127.0.0.1:${port};
-    location / { proxy_pass ${service}; }
+    location / { ${rate ? 'limit_req zone=all burst=40 nodelay; ' : ''}proxy_pass ${service}; }
   }
 }
 `;

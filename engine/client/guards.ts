@@ -15,7 +15,7 @@ const LONGEST_PAUSE_MS = 16_000;
 const MEETINGS = 3;
 
 /** A 403 that is not the one of section 7.2. */
-const isGuards = ({ status, json }: Exchange): boolean =>
+export const isGuards = ({ status, json }: Exchange): boolean =>
   status === 403 && !stringsIn(json).includes('forbidden');
 
 const pathOf = ({ url }: RequestOut): string => url.split('?')[0]!;

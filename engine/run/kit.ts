@@ -21,7 +21,7 @@ import { Ledger, type Finding, type NewFinding } from './state/ledger.ts';
 import { sayRefusal, answered200 } from '../checks/errors.ts';
 import { environmentNotes } from './attribution/environment-notes.ts';
 import { incidentsFinding } from './attribution/incidents.ts';
-import { PreconditionFailed, ShareSpent, SupplyUnusable, Untested } from '../errors.ts';
+import { AnswerTooLarge, PreconditionFailed, ShareSpent, SupplyUnusable, Untested } from '../errors.ts';
 import { lookAtDataset } from './observers/served-dataset.ts';
 import { Knowledge } from './state/knowledge.ts';
 import { Watch } from './observers/watch.ts';
@@ -267,7 +267,10 @@ export class Kit implements AsyncDisposable, RunContext {
   /** The answer to a valid request. Throws Untested where none comes in time. */
   private async deliver(request: RequestOut): Promise<Exchange> {
     const exchange = await this.client.send(request);
-    if (isUnread(exchange)) throw new Untested(`${exchange.transportError!.message}: ${describe(request)}`);
+    if (isUnread(exchange)) {
+      const Reason = exchange.transportError?.kind === 'too-large' ? AnswerTooLarge : Untested;
+      throw new Reason(`${exchange.transportError!.message}: ${describe(request)}`);
+    }
     return exchange;
   }
 

@@ -1,5 +1,6 @@
 /** Non-implementations: no server here may ever be called conformant. */
-import { isScreenings, middleware } from '../run/alter.ts';
+import { formatInstant, shift } from '../../engine/data/instant.ts';
+import { isScreenings, middleware, storedPages } from '../run/alter.ts';
 import { dying } from '../faults/rest-errors.ts';
 import { type Handler, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -105,3 +106,14 @@ export const alwaysEmpty: ServerOptions = middleware(() => async (request, next)
   const answer = await next(request);
   return isScreenings(request) && answer.status === 200 ? json(200, { items: [], links: {} }) : answer;
 });
+
+/** A good server whose tenant has screenings without end, this many seconds apart: `to` is never reached. */
+export const neverEnding = (secondsApart: bigint): ServerOptions =>
+  storedPages(() => async ({ tenantId, from, fromId = 0n, pageSize }) => ({
+    items: Array.from({ length: pageSize }, (_, index) => {
+      const id = fromId + BigInt(index + 1);
+      const testTime = formatInstant(shift(from, secondsApart * BigInt(index + 1), 0));
+      return { id, testTime, json: `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}` };
+    }),
+    more: true,
+  }));

@@ -1,7 +1,7 @@
 /** Right servers on common stacks: what containers, frameworks and libraries do before and beside the service. */
 import { claims, instead, isScreenings, isTokenRequest, middleware, tokenBody } from '../run/alter.ts';
 import { parseForm } from '../http/form.ts';
-import { errorAnswer, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
+import { errorAnswer, jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import type { Variant } from './variant.ts';
 
@@ -132,6 +132,30 @@ export const library: readonly Variant[] = [
         ? text.replace(/(?:%20|\+)(?=\d\d(:|%3A)\d\d$)/i, '%2B')
         : undefined,
     ),
+  },
+];
+
+const isLong = ({ headers, path }: ServiceRequest): boolean =>
+  path.length > 4_000 || Object.values(headers).some((value) => value.length > 8_000);
+
+/** Firewalls look at User-Agent and at lengths; identity providers put groups into tokens. */
+export const firewall: readonly Variant[] = [
+  {
+    name: 'a firewall that answers 403 with HTML where there is no User-Agent',
+    server: middleware(
+      () => (request, next) =>
+        request.headers['user-agent'] === undefined ? page(403, 'Forbidden') : next(request),
+    ),
+  },
+  {
+    name: 'tokens of 5 kB, and HTML for headers of 8 kB and for URIs of 4 kB',
+    server: {
+      ...claims((original) => ({ ...original, groups: ['g'.repeat(3_400)] })),
+      ...middleware(
+        () => (request, next) =>
+          isLong(request) ? page(request.path.length > 4_000 ? 414 : 431, 'Request Too Long') : next(request),
+      ),
+    },
   },
 ];
 

@@ -1,5 +1,12 @@
 /** Stores that keep instants less finely than they are given them, show things late, or hold the same for two tenants. */
-import { cutInstant, cutText, instant } from '../../engine/data/instant.ts';
+import {
+  cutInstant,
+  cutText,
+  formatInstant,
+  instant,
+  roundInstant,
+  type Instant,
+} from '../../engine/data/instant.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { middleware, pages, storedPages, withHeader } from '../run/alter.ts';
 import { eachItem, retimed, rows } from '../faults/rows.ts';
@@ -89,6 +96,26 @@ export const slices: readonly Variant[] = [
     }),
   },
 ];
+
+/** What is stored and what is asked for alike, as the type of the column has it. */
+const ofType = (name: string, digits: number, make: typeof cutInstant): Variant => {
+  const made = (text: string): Instant => make(instant(text), digits);
+  const store = rows({ at: made, read: made });
+  const shown = eachItem((item) => retimed(item, formatInstant(made(item.testTime), { digits })));
+  return {
+    name,
+    server: { ...store, wrapParts: (parts) => shown.wrapParts!(store.wrapParts!(parts)) },
+    // No capture of the queue has these spellings.
+    target: ({ events: _, ...target }) => target,
+  };
+};
+
+/** PostgreSQL's timestamptz. */
+export const rounded = [
+  ofType('instants are rounded to microseconds, stored and asked for', 6, roundInstant),
+];
+/** .NET's ticks. */
+export const ticks = [ofType('instants are cut to seven digits, stored and asked for', 7, cutInstant)];
 
 const AHEAD_MS = 20 * 60_000;
 

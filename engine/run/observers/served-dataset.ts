@@ -18,6 +18,7 @@ import {
   formatInstant,
   instant,
   offsetMinutesOf,
+  roundInstant,
   sameInstant,
   shift,
   type Instant,
@@ -27,6 +28,7 @@ import type { Screening } from '../../data/screening.ts';
 import type { ClientName } from '../../target/target.ts';
 import { SupplyUnusable } from '../../errors.ts';
 import { differs, type Mismatch } from '../../checks/mismatch.ts';
+import { SMALL_PAGE } from '../state/knowledge.ts';
 import type { RunContext } from '../state/context.ts';
 
 /** A page of a valid query that nothing judges; undefined where there is none. */
@@ -42,8 +44,8 @@ interface ServedDataset {
 
 const LONGEST_WAIT_MS = 6_000;
 const POLL_MS = 500;
-/** Fewer than a page holds, so that neighbours at the ends find room. */
-const LOOKED_AT = MAX_PAGE_SIZE - 100;
+/** Of what a page holds, so that neighbours at the ends find room. */
+const LOOKED_AT = 0.9;
 const SINGLES = 4;
 /** Coarser than milliseconds is no store of instants that anybody uses: that is a mistake of the answers. */
 const COARSEST_DIGITS = 3;
@@ -53,27 +55,26 @@ export async function servedDataset(
   items: readonly OracleItem[],
   look: Look,
   untilMs: number,
+  pageSize = MAX_PAGE_SIZE,
 ): Promise<ServedDataset> {
   const exact = oracleOf(items);
   const ordered = exact.items;
+  const lookedAt = Math.max(1, Math.floor(LOOKED_AT * pageSize));
   if (ordered.length === 0) return { oracle: exact };
-  const ends = [
-    ordered.slice(-LOOKED_AT),
-    ...(ordered.length > LOOKED_AT ? [ordered.slice(0, LOOKED_AT)] : []),
-  ];
+  const ends = [ordered.slice(-lookedAt), ...(ordered.length > lookedAt ? [ordered.slice(0, lookedAt)] : [])];
   let waitedMs = 0;
   const shown: Exchange[] = [];
   for (const end of ends) {
     const began = Date.now();
-    let exchange = await look(around(end));
+    let exchange = await look(around(end, pageSize));
     let missing = exchange && lacking(exchange, end);
     // A slow answer that lacks nothing is not late.
     const isLate = missing !== undefined;
     while (missing && Date.now() < untilMs) {
       const { id } = missing;
-      const isThere = await isShown(missing, look);
+      const isThere = await isShown(missing, look, pageSize);
       if (!isThere) await sleep(POLL_MS);
-      exchange = await look(around(end));
+      exchange = await look(around(end, pageSize));
       missing = exchange && lacking(exchange, end);
       // An item left out between others is missing, not late.
       if (isThere && missing?.id === id) break;
@@ -84,7 +85,7 @@ export async function servedDataset(
     shown.push(exchange);
   }
   const late = waitedMs > 0 ? { waitedMs } : {};
-  const coarser = await coarserThan(exact, shown, look);
+  const coarser = await coarserThan(exact, shown, look, pageSize);
   return coarser ? { oracle: coarser.oracle, coarser, ...late } : { oracle: exact, ...late };
 }
 
@@ -95,10 +96,10 @@ const oracleOf = (items: readonly OracleItem[]): Oracle => {
 };
 
 /** With two seconds to spare, for what may be kept less finely. */
-const around = (items: readonly OracleItem[]): PageQuery => ({
+const around = (items: readonly OracleItem[], pageSize: number): PageQuery => ({
   from: formatInstant(shift(items[0]!.at, -2n, 0)),
   to: formatInstant(shift(items.at(-1)!.at, 2n, 0)),
-  pageSize: MAX_PAGE_SIZE,
+  pageSize,
 });
 
 const itemsOf = (exchange: Exchange): OrderedItem[] => (pageOf(exchange).items ?? []).filter(isOrdered);
@@ -115,15 +116,9 @@ function lacking(exchange: Exchange, expected: readonly OracleItem[]): OracleIte
 }
 
 /** Whether it stands on a page of its own. */
-async function isShown(item: OracleItem, look: Look): Promise<boolean> {
-  const exchange = await look(around([item]));
+async function isShown(item: OracleItem, look: Look, pageSize: number): Promise<boolean> {
+  const exchange = await look(around([item], pageSize));
   return exchange !== undefined && itemsOf(exchange).some(({ id }) => id === item.id);
-}
-
-/** To the nearest unit; what lies in the middle goes up. */
-function round(at: Instant, digits: number): Instant {
-  const up = Number(at.fraction[digits] ?? 0) >= 5;
-  return up ? shift(cutInstant(at, digits), 1n, digits) : cutInstant(at, digits);
 }
 
 /** The instant in the text too, at the offset that it had. */
@@ -140,7 +135,7 @@ export function asServed<T extends Key>(stored: readonly T[], served: readonly K
     return shown ? [{ item, shown }] : [];
   });
   const digits = Math.max(COARSEST_DIGITS, ...pairs.map(({ shown }) => shown.at.fraction.length));
-  const made = [cutInstant, round].find((make) =>
+  const made = [cutInstant, roundInstant].find((make) =>
     pairs.every(({ item, shown }) => sameInstant(make(item.at, digits), shown.at)),
   );
   return made ? stored.map((item) => ({ ...item, at: made(item.at, digits) })) : stored;
@@ -151,6 +146,7 @@ async function coarserThan(
   exact: Oracle,
   shown: readonly Exchange[],
   look: Look,
+  pageSize: number,
 ): Promise<{ oracle: Oracle; mismatch: Mismatch; exchange: Exchange } | undefined> {
   const seen = new Map<bigint, { known: OracleItem; served: OrderedItem; exchange: Exchange }>();
   const remember = (exchange: Exchange): void => {
@@ -166,14 +162,14 @@ async function coarserThan(
     Math.max(COARSEST_DIGITS, ...[...seen.values()].map(({ served }) => digitsOf(served)));
   const unseen = exact.items.filter((item) => !seen.has(item.id) && digitsOf(item) > most());
   for (const item of unseen.slice(0, SINGLES)) {
-    const exchange = await look(around([item]));
+    const exchange = await look(around([item], pageSize));
     if (exchange) remember(exchange);
   }
   const digits = most();
   const all = [...seen.values()];
   const finer = all.filter(({ known }) => digitsOf(known) > digits);
   if (finer.length === 0 || finer.length < Math.min(2, unseen.length)) return undefined;
-  const made = [cutInstant, round].find((make) =>
+  const made = [cutInstant, roundInstant].find((make) =>
     all.every(({ known, served }) => sameInstant(make(known.at, digits), served.at)),
   );
   if (!made) return undefined;
@@ -205,10 +201,12 @@ export async function lookAtDataset(
       `${name} holds screenings of tenant ${foreign.tenantId}, and clients.${client} is of tenant ${tenantId}`,
     );
   const items = dataset.map(({ id, testTime }) => ({ id, testTime, at: instant(testTime), firstSeen: 0 }));
+  let tooLarge: PageQuery | undefined;
   const look: Look = async (query) => {
     const url = pageUrl(run.target.baseUrl, tenantId, query);
     const request = { ...run.request(tenantId, '', { kind: 'client', client }), url };
     const exchange = await run.client.send(request, { unjudged: true });
+    if (exchange.transportError?.kind === 'too-large') tooLarge = query;
     return exchange.status === 200 ? exchange : undefined;
   };
   // Whatever was loaded a moment ago is late by the same clock.
@@ -216,7 +214,13 @@ export async function lookAtDataset(
     'until datasets show',
     async () => Date.now() + run.pollingMs(LONGEST_WAIT_MS),
   );
-  const { oracle, coarser, waitedMs } = await servedDataset(items, look, untilMs);
+  const served = (): Promise<ServedDataset> => servedDataset(items, look, untilMs, run.knowledge.pageSize);
+  let { oracle, coarser, waitedMs } = await served();
+  if (tooLarge) {
+    const small = await look({ ...(tooLarge as PageQuery), pageSize: SMALL_PAGE });
+    if (small) run.knowledge.shrinkPages(small);
+    ({ oracle, coarser, waitedMs } = await served());
+  }
   if (waitedMs) {
     run.ledger.notes.add(`the dataset of clients.${client} showed ${(waitedMs / 1000).toFixed(1)} s late`);
   }

@@ -94,7 +94,7 @@ async function someOfSecond(kit: Kit): Promise<readonly OracleItem[]> {
   const client = 'secondTenant';
   const known = await kit.oracle(client);
   if (!known.authoritative) await kit.ask({ from: WIDE_FROM, to: WIDE_TO, pageSize: 50 }, { client });
-  return known.items.length > 0 ? densestSliceOf(known.items.slice(0, 500)) : [];
+  return known.items.length > 0 ? densestSliceOf(kit, known.items.slice(0, 500)) : [];
 }
 
 async function tenantOfNotOnboarded(kit: Kit): Promise<readonly string[]> {

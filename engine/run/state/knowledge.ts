@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Exchange } from '../../client/exchange.ts';
 import {
   DEFAULT_PAGE_SIZE,
+  MAX_PAGE_SIZE,
   isOrdered,
   isPage,
   namesTraversal,
@@ -74,6 +75,10 @@ export interface DatasetEnd {
 
 /** So many screenings of a tenant are known by what answers showed; of more, a walk is held against itself only. */
 const REMEMBERED = 50_000;
+/** Of a page that tells how large items are. */
+export const SMALL_PAGE = 10;
+/** Of a page that is asked for to see much, where items are large. */
+const COMFORTABLE_OCTETS = 8 * 1024 * 1024;
 /** So many pages are held against what is known in the end. */
 const PAGES_KEPT = 10_000;
 
@@ -94,6 +99,23 @@ export class Knowledge {
 
   /** A traversal has gone as far as any may, and did not end. */
   unending = false;
+
+  /** Of pages that are as large as can be read: large items leave room for fewer. */
+  pageSize = MAX_PAGE_SIZE;
+  private itemOctets = 0;
+
+  /** How many items that many octets hold. */
+  itemsIn(octets: number): number {
+    return this.itemOctets === 0 ? Infinity : Math.max(1, Math.floor(octets / this.itemOctets));
+  }
+
+  /** An answer was too large; `small` shows how large items are. */
+  shrinkPages(small: Exchange): void {
+    const count = isPage(small) ? (pageOf(small).items?.length ?? 0) : 0;
+    if (count > 0) this.itemOctets = Math.max(this.itemOctets, Buffer.byteLength(small.text) / count);
+    // Items differ in size: where the first ones are small, the smaller page is a guess.
+    this.pageSize = Math.max(1, Math.min(Math.floor(this.pageSize / 8), this.itemsIn(COMFORTABLE_OCTETS)));
+  }
 
   private deepestWalk = 0;
   private widest: Window | undefined;

@@ -1,7 +1,7 @@
 /** A stretch of a tenant's screenings as it is at a moment, and what changed between two moments (1-read-only). */
 import type { Exchange } from '../../client/exchange.ts';
 import { canonical } from '../../client/json.ts';
-import { isOrdered, MAX_PAGE_SIZE, pageOf, type OrderedItem, type PageQuery } from '../../client/page.ts';
+import { isOrdered, pageOf, type OrderedItem, type PageQuery } from '../../client/page.ts';
 import { compareKeys } from '../../data/oracle.ts';
 import { differs, type MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { sayItem } from '../../checks/page.ts';
@@ -20,7 +20,7 @@ const PAGES = 4;
 
 /** The first thousands of a window. */
 export async function read(kit: Kit, query: PageQuery, client: ClientName = 'primary'): Promise<Reading> {
-  const walked = await walk(kit, { ...query, pageSize: MAX_PAGE_SIZE }, { client, maxPages: PAGES });
+  const walked = await walk(kit, { ...query, pageSize: kit.knowledge.pageSize }, { client, maxPages: PAGES });
   const exchange =
     walked.exchanges.find((page) => pageOf(page).items?.some(isOrdered)) ?? walked.exchanges[0]!;
   return { items: walked.items, complete: walked.end === 'complete', exchange };

@@ -3,7 +3,8 @@
  * its items are known; without, a window is found and walked once.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MAX_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
+import { pageOf, type PageQuery } from '../../client/page.ts';
+import { MAX_ANSWER_MIB } from '../../client/transport.ts';
 import {
   compareInstants,
   formatInstant,
@@ -16,7 +17,8 @@ import {
 import type { OracleItem } from '../../data/oracle.ts';
 import type { Kit } from '../kit.ts';
 import { walk, walkOn, type Walk } from './walk.ts';
-import { Untested } from '../../errors.ts';
+import { AnswerTooLarge, Untested } from '../../errors.ts';
+import { SMALL_PAGE } from '../state/knowledge.ts';
 
 /** A stretch of screenings that is known whole, and what in it is worth a probe. */
 export interface SampleData {
@@ -38,6 +40,10 @@ const SAMPLE_ITEMS = 2_500;
 /** More pages make a walk of the whole sample too long. */
 const WALK_PAGES = 60;
 const SLICE_ITEMS = 48;
+/** Octets of a sample and of a slice, where items are large: a page holds the whole sample. */
+const SAMPLE_OCTETS = 0.95 * MAX_ANSWER_MIB * 1024 * 1024;
+const SLICE_OCTETS = 3 * 1024 * 1024;
+const FEWEST_OF_SLICE = 12;
 const LONGEST_WAIT_MS = 5_000;
 const POLL_MS = 500;
 export const WIDE_WINDOWS = [
@@ -64,7 +70,7 @@ async function survey(kit: Kit): Promise<SampleData> {
   const ties = tiesOf(items);
   kit.ledger.atLeast('sampleItems', items.length);
   kit.ledger.atLeast('ties', ties.length);
-  return { items, window: windowOf(items), beyond, ties, densestSlice: densestSliceOf(items) };
+  return { items, window: windowOf(items), beyond, ties, densestSlice: densestSliceOf(kit, items) };
 }
 
 type Found = Pick<SampleData, 'items' | 'beyond'>;
@@ -75,8 +81,8 @@ async function datasetItems(kit: Kit, all: readonly OracleItem[]): Promise<Found
   const items = all.filter(({ at }) => isMovable(at) && (!window || inside(at, window)));
   if (items.length === 0)
     throw new Untested('the dataset (within window) holds no screenings; load some for clients.primary');
-  const walked = await walk(kit, { ...windowOf(items), pageSize: MAX_PAGE_SIZE }, { maxPages: 3 });
-  return sampleOf(items, walked.end === 'complete' ? SAMPLE_ITEMS : sampleSize(walked), windowOf(items));
+  const walked = await withRoom(kit, windowOf(items), (query) => walk(kit, query, { maxPages: 3 }));
+  return sampleOf(items, sampleSize(kit, walked), windowOf(items));
 }
 
 /** The most informative stretch of at most this many items; the rest lies `beyond`. */
@@ -87,8 +93,11 @@ function sampleOf(items: readonly OracleItem[], size: number, beyond: PageQuery 
 }
 
 /** Where pages are short, a sample that is walked in a bearable number of them. */
-const sampleSize = ({ course, exchanges }: Walk): number =>
-  Math.max(SLICE_ITEMS, Math.min(SAMPLE_ITEMS, Math.ceil((WALK_PAGES * course.count) / exchanges.length)));
+function sampleSize({ knowledge }: Kit, { course, exchanges, end }: Walk): number {
+  const readable = Math.min(SAMPLE_ITEMS, knowledge.itemsIn(SAMPLE_OCTETS));
+  if (end === 'complete' || readable < SAMPLE_ITEMS) return readable;
+  return Math.max(SLICE_ITEMS, Math.min(readable, Math.ceil((WALK_PAGES * course.count) / exchanges.length)));
+}
 
 /** Recently loaded data may appear late: an empty tenant is polled for a while. */
 async function lookPatiently(kit: Kit): Promise<Found> {
@@ -126,22 +135,44 @@ async function look(kit: Kit): Promise<Found> {
     if (walked.end === 'complete')
       await kit.page({ from: last.testTime, to, fromId: last.id, pageSize: 100 });
     const complete = walked.end === 'complete';
-    const found = sampleOf(complete ? known.items : withoutLastInstant(known.items), sampleSize(walked), {
-      from,
-      to,
-    });
+    const found = sampleOf(
+      complete ? known.items : withoutLastInstant(known.items),
+      sampleSize(kit, walked),
+      {
+        from,
+        to,
+      },
+    );
     return complete ? found : { ...found, beyond: { from, to } };
   }
   return { items: [], beyond: undefined };
 }
 
 /** In the largest pages; one that refuses those is told so (4.2-pageSize-bounds) and surveyed in smaller ones. */
-async function surveyWalk(kit: Kit, window: PageQuery): Promise<Walk> {
-  const query = { ...window, pageSize: MAX_PAGE_SIZE };
-  const first = await kit.ask(query);
-  return first.status === 200
-    ? walkOn(kit, query, first, { maxPages: SURVEY_PAGES, enough: SAMPLE_ITEMS })
-    : walk(kit, { ...window, pageSize: 100 }, { maxPages: SURVEY_PAGES, enough: SAMPLE_ITEMS });
+const surveyWalk = (kit: Kit, window: PageQuery): Promise<Walk> =>
+  withRoom(kit, window, async (query) => {
+    const enough = Math.min(SAMPLE_ITEMS, kit.knowledge.itemsIn(2 * SAMPLE_OCTETS));
+    const first = await kit.ask(query);
+    return first.status === 200
+      ? walkOn(kit, query, first, { maxPages: SURVEY_PAGES, enough })
+      : walk(kit, { ...window, pageSize: 100 }, { maxPages: SURVEY_PAGES, enough });
+  });
+
+/** In pages as large as answers are read. */
+async function withRoom(
+  kit: Kit,
+  window: PageQuery,
+  run: (query: PageQuery) => Promise<Walk>,
+): Promise<Walk> {
+  for (;;) {
+    const { pageSize } = kit.knowledge;
+    try {
+      return await run({ ...window, pageSize });
+    } catch (error) {
+      if (!(error instanceof AnswerTooLarge) || pageSize === 1) throw error;
+      kit.knowledge.shrinkPages(await kit.page({ ...window, pageSize: Math.min(pageSize, SMALL_PAGE) }));
+    }
+  }
 }
 
 const inside = (at: Instant, { from, to }: { from: Instant; to: Instant }): boolean =>
@@ -195,8 +226,9 @@ function groups(items: readonly OracleItem[]): OracleItem[][] {
 }
 
 /** The most informative stretch of about this many items; no tie is cut. */
-export function densestSliceOf(items: readonly OracleItem[]): readonly OracleItem[] {
-  return wholeTies(items, bestStretch(items, SLICE_ITEMS), SLICE_ITEMS);
+export function densestSliceOf({ knowledge }: Kit, items: readonly OracleItem[]): readonly OracleItem[] {
+  const size = Math.min(SLICE_ITEMS, Math.max(FEWEST_OF_SLICE, knowledge.itemsIn(SLICE_OCTETS)));
+  return wholeTies(items, bestStretch(items, size), size);
 }
 
 /** About `size` items from `start` on, both ends moved to where an instant begins. */

@@ -32,6 +32,10 @@ interface WalkOptions extends PageOptions {
   readonly maxPages?: number;
   /** So many screenings are enough. */
   readonly enough?: number;
+  /** The screenings of the window, where they are known: a traversal that returns far more has no end. */
+  readonly known?: number;
+  /** A traversal that showed no end is made again: it goes as far as it went. */
+  readonly isAgain?: boolean;
 }
 
 const PAGES_AT_MOST = 1_000;
@@ -47,6 +51,9 @@ export function pagesAtMost({ knowledge }: Kit, pages: number, items: number): n
 /** Empty pages in a row after which a walk is taken for endless: servers that look through time in slices have many. */
 const EMPTY_IN_A_ROW = 200;
 
+/** Far more than may arrive while a traversal lasts. */
+const unendingFrom = (known: number): number => 2 * known + 50;
+
 /** Walks a window. Throws PreconditionFailed where not even the first page is to be had. */
 export async function walk(kit: Kit, query: PageQuery, options: WalkOptions = {}): Promise<Walk> {
   const first = await kit.page(query, options);
@@ -58,7 +65,7 @@ export async function walkOn(
   kit: Kit,
   query: PageQuery,
   first: Exchange,
-  { client = 'primary', maxPages = Infinity, enough = Infinity }: WalkOptions = {},
+  { client = 'primary', maxPages = Infinity, enough = Infinity, known = Infinity, isAgain }: WalkOptions = {},
 ): Promise<Walk> {
   const exchanges = [first];
   const urls = new Set([first.request.url]);
@@ -91,7 +98,11 @@ export async function walkOn(
     if (empty >= EMPTY_IN_A_ROW) return ended('stuck', `${empty} empty pages in a row, each with next`);
     // A walk that has a limit of its own may be long: that is no sign of a target without an end.
     const gone = maxPages === Infinity ? exchanges.length : 0;
-    const most = Math.min(maxPages, pagesAtMost(kit, gone, gone > 0 ? course.count : 0));
+    if (course.count > unendingFrom(known)) {
+      kit.knowledge.unending = true;
+      return ended('stuck', `${course.count} items and next, where ${known} screenings are known`);
+    }
+    const most = isAgain ? maxPages : Math.min(maxPages, pagesAtMost(kit, gone, gone > 0 ? course.count : 0));
     if (exchanges.length >= most || course.ids.size >= enough) return ended('cut');
     urls.add(page.nextUrl);
     const exchange = await kit.follow(page.nextUrl, client);
@@ -265,13 +276,14 @@ export async function areErased(
 export async function checkWalk(
   kit: Kit,
   query: PageQuery,
-  options: WalkOptions = {},
+  options: WalkOptions & { readonly isSample?: boolean } = {},
   cause = 'walk',
 ): Promise<Walk> {
   let walked: Walk | undefined;
   const expected = [...(await expectedItems(kit, query, options.client))];
+  const known = options.isSample ? { known: expected.length } : {};
   await kit.checkAll('4.2-r5-exactly-once', cause, async () => {
-    walked = await walk(kit, query, options);
+    walked = await walk(kit, query, { ...options, ...known, isAgain: walked?.end === 'stuck' });
     const mismatch = walkMismatch(walked, expected);
     if (!mismatch) return undefined;
     const { lost } = lostOn(walked, expected);
