@@ -237,7 +237,7 @@ export const oauthError = (status: number, error: string): ServiceAnswer =>
 
 /** Wrong client credentials, with the challenge that a 401 carries. */
 export const invalidClient = (): ServiceAnswer =>
-  withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic');
+  withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic realm="token endpoint"');
 
 /** Puts a step before the comparison of client_id and client_secret. `make` is called once a server. */
 export const authenticating = (

@@ -1,19 +1,21 @@
 /** Accidents of correct servers: a single failure, a guard against guessing, a gateway in front. */
 import {
-  instead,
+  answering,
+  html,
+  intercepting,
+  invalidClient,
   isScreenings,
   isTokenRequest,
   middleware,
-  oauthError,
-  queryOf,
+  refusal,
   withHeader,
 } from '../run/alter.ts';
 import { dying } from '../faults/rest-errors.ts';
-import { parseForm } from '../http/form.ts';
-import { errorAnswer, jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
+import { formOf } from '../faults/token-errors.ts';
+import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { readAs } from './stacks.ts';
-import type { Variant } from './variant.ts';
+import { variants, type Variant } from './variant.ts';
 
 /** One request of the run is answered so; asked again, it is served. */
 const once = (
@@ -26,23 +28,12 @@ const once = (
     return (request, next) => (matches(request) && ++asked === number ? answer() : next(request));
   });
 
-export const failures: readonly Variant[] = [
-  {
-    name: 'one 503 in the whole run',
-    server: once(90, isScreenings, () => errorAnswer(503, 'service_unavailable', 'a moment')),
-  },
-  {
-    name: 'one 503 of the token endpoint, with a page of HTML',
-    server: once(3, isTokenRequest, () => ({
-      status: 503,
-      headers: [
-        ['content-type', 'text/html'],
-        ['retry-after', '1'],
-      ],
-      body: '<h1>Service Unavailable</h1>',
-    })),
-  },
-];
+export const failures = variants({
+  'one 503 in the whole run': once(90, isScreenings, () => refusal('503 service_unavailable')),
+  'one 503 of the token endpoint, with a page of HTML': once(3, isTokenRequest, () =>
+    withHeader(html(503, 'Service Unavailable'), 'retry-after', '1'),
+  ),
+});
 
 /** Whoever asks meanwhile is answered so; asked again after it, each is served. */
 const awhile = (number: number, forMs: number, answer: () => ServiceAnswer): ServerOptions =>
@@ -55,27 +46,19 @@ const awhile = (number: number, forMs: number, answer: () => ServiceAnswer): Ser
     };
   });
 
-export const redeployed: readonly Variant[] = [
-  {
-    name: 'a deployment: a second and a half of a gateway’s 502, with HTML',
-    server: awhile(130, 1_500, () => ({
-      status: 502,
-      headers: [['content-type', 'text/html']],
-      body: '<h1>Bad Gateway</h1>',
-    })),
-  },
-];
+export const redeployed = variants({
+  'a deployment: a second and a half of a gateway’s 502, with HTML': awhile(130, 1_500, () =>
+    html(502, 'Bad Gateway'),
+  ),
+});
 
-export const brokenOnce: readonly Variant[] = [
-  {
-    name: 'one answer that breaks off',
-    server: once(140, isScreenings, () => ({
-      status: 200,
-      headers: [['content-type', 'application/json']],
-      body: dying(),
-    })),
-  },
-];
+export const brokenOnce = variants({
+  'one answer that breaks off': once(140, isScreenings, () => ({
+    status: 200,
+    headers: [['content-type', 'application/json']],
+    body: dying(),
+  })),
+});
 
 /** After this many wrong secrets a client is rejected for a while, whatever it sends. */
 const lockout = (
@@ -87,9 +70,7 @@ const lockout = (
   server: middleware(() => {
     const guarded = new Map<string, { wrong: number; untilMs: number }>();
     return async (request, next) => {
-      const id = isTokenRequest(request)
-        ? parseForm(request.body.toString())?.get('client_id')?.[0]
-        : undefined;
+      const id = isTokenRequest(request) ? formOf(request).get('client_id')?.[0] : undefined;
       if (id === undefined) return next(request);
       const client = guarded.get(id) ?? { wrong: 0, untilMs: 0 };
       guarded.set(id, client);
@@ -108,7 +89,7 @@ export const lockedWith401: readonly Variant[] = [
   lockout(
     'every third wrong secret locks the client out for two seconds, with 401',
     { wrong: 3, forMs: 2_000, inARow: false },
-    () => withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic realm="token endpoint"'),
+    invalidClient,
   ),
 ];
 
@@ -120,11 +101,7 @@ export const lockedWith429: readonly Variant[] = [
   ),
 ];
 
-const blocked = (): ServiceAnswer => ({
-  status: 403,
-  headers: [['content-type', 'text/html']],
-  body: '<h1>Request blocked</h1>',
-});
+const blocked = (): ServiceAnswer => html(403, 'Request blocked');
 
 const ATTACK = /['<>]|\$\{|\.\.\/|\0/;
 
@@ -137,61 +114,45 @@ function isAttack(path: string): boolean {
   }
 }
 
-const guarded = (refusal: () => ServiceAnswer): ServerOptions =>
-  middleware(
-    () => (request, next) => (isScreenings(request) && isAttack(request.path) ? refusal() : next(request)),
-  );
+const guarded = (answer: () => ServiceAnswer): ServerOptions =>
+  intercepting(answer, (request) => isScreenings(request) && isAttack(request.path));
 
-export const gateway: readonly Variant[] = [
-  { name: 'a gateway that answers 403 with HTML to what looks like an attack', server: guarded(blocked) },
-  {
-    name: '501 for every method of pages but GET',
-    server: middleware(
-      () => (request, next) =>
-        request.method === 'GET' || isTokenRequest(request)
-          ? next(request)
-          : { status: 501, headers: [['content-type', 'text/html']], body: '<h1>Not Implemented</h1>' },
-    ),
-  },
-];
+export const gateway = variants({
+  'a gateway that answers 403 with HTML to what looks like an attack': guarded(blocked),
+  '501 for every method of pages but GET': intercepting(
+    () => html(501, 'Not Implemented'),
+    (request) => request.method !== 'GET' && !isTokenRequest(request),
+  ),
+});
 
 /** Whoever sends what looks like an attack is told to stay away for ten minutes, and is not held to it. */
-export const slowedDown: readonly Variant[] = [
-  {
-    name: 'a gateway that answers 429 with a Retry-After of ten minutes to what looks like an attack',
-    server: guarded(() => jsonAnswer(429, { title: 'Too Many Requests' }, [['retry-after', '600']])),
-  },
-];
+export const slowedDown = variants({
+  'a gateway that answers 429 with a Retry-After of ten minutes to what looks like an attack': guarded(() =>
+    jsonAnswer(429, { title: 'Too Many Requests' }, [['retry-after', '600']]),
+  ),
+});
 
 const PARAMETERS = ['from', 'to', 'pageSize', 'from_id'];
 
-export const parameters: readonly Variant[] = [
-  {
-    name: 'an unknown query parameter is refused before anybody looks at who asks',
-    server: instead((request) =>
-      [...queryOf(request).keys()].every((name) => PARAMETERS.includes(name))
-        ? undefined
-        : errorAnswer(400, 'invalid_request', 'unknown parameter'),
-    ),
-  },
-];
+export const parameters = variants({
+  'an unknown query parameter is refused before anybody looks at who asks': answering(
+    '400 invalid_request',
+    (query) => ![...query.keys()].every((name) => PARAMETERS.includes(name)),
+  ),
+});
 
-export const readings: readonly Variant[] = [
-  { name: '+5 is read as 5', server: readAs('pageSize|from_id', (text) => /^%2B(\d+)$/i.exec(text)?.[1]) },
-  {
-    // RFC 3986, 3.4: only forms make a space of it.
-    name: 'a raw + in a query is a +',
-    server: middleware(() => (request, next) => {
-      const [path, query] = request.path.split(/\?(.*)/s);
-      return next(
-        isScreenings(request) && query
-          ? { ...request, path: `${path}?${query.replaceAll('+', '%2B')}` }
-          : request,
-      );
-    }),
-  },
-  {
-    name: 'an empty pageSize or from_id is as if absent',
-    server: readAs('pageSize|from_id', (text) => (text === '' ? '' : undefined)),
-  },
-];
+export const readings = variants({
+  '+5 is read as 5': readAs('pageSize|from_id', (text) => /^%2B(\d+)$/i.exec(text)?.[1]),
+  // RFC 3986, 3.4: only forms make a space of it.
+  'a raw + in a query is a +': middleware(() => (request, next) => {
+    const [path, query] = request.path.split(/\?(.*)/s);
+    return next(
+      isScreenings(request) && query
+        ? { ...request, path: `${path}?${query.replaceAll('+', '%2B')}` }
+        : request,
+    );
+  }),
+  'an empty pageSize or from_id is as if absent': readAs('pageSize|from_id', (text) =>
+    text === '' ? '' : undefined,
+  ),
+});

@@ -1,6 +1,6 @@
 /** Guards against guessing: after forty rejected tokens within ten seconds the sender is rejected for a while. */
-import { isScreenings, middleware } from '../run/alter.ts';
-import { errorAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
+import { html as page, isScreenings, middleware, refusal, withHeader } from '../run/alter.ts';
+import { type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { Variant } from './variant.ts';
 
 const REFUSED_AT_MOST = 40;
@@ -30,11 +30,7 @@ const guard = (
   }),
 });
 
-const blocked = (): ServiceAnswer => ({
-  status: 403,
-  headers: [['content-type', 'text/html']],
-  body: '<h1>403 Forbidden</h1>',
-});
+const blocked = (): ServiceAnswer => page(403, '403 Forbidden');
 
 /** The connection closes before any octet of an answer. */
 const reset = (): ServiceAnswer => ({
@@ -54,10 +50,9 @@ export const resets: readonly Variant[] = [
   guard('40 refused tokens in ten seconds: connections close', reset),
 ];
 export const throttles: readonly Variant[] = [
-  guard('40 refused tokens in ten seconds: 429', () => {
-    const answer = errorAnswer(429, 'rate_limited', 'too many refused tokens');
-    return { ...answer, headers: [...answer.headers, ['retry-after', '2']] };
-  }),
+  guard('40 refused tokens in ten seconds: 429', () =>
+    withHeader(refusal('429 rate_limited'), 'retry-after', '2'),
+  ),
 ];
 export const perTenant: readonly Variant[] = [
   guard('40 refused tokens in ten seconds on the path of a tenant: 403 with HTML there', blocked, tenantOf),

@@ -1,33 +1,38 @@
 /** Right servers under strain: more load than they take, restarts, a client that another user has locked out. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { answers, isScreenings, isTokenRequest, middleware, oauthError, withHeader } from '../run/alter.ts';
-import { errorAnswer, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
-import type { Variant } from './variant.ts';
+import {
+  answers,
+  invalidClient,
+  isScreenings,
+  isTokenRequest,
+  middleware,
+  refusal,
+  withHeader,
+} from '../run/alter.ts';
+import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { variants, type Variant } from './variant.ts';
 
-const unavailable = (): ServiceAnswer =>
-  withHeader(errorAnswer(503, 'service_unavailable', 'try again'), 'retry-after', '1');
+const unavailable = (): ServiceAnswer => withHeader(refusal('503 service_unavailable'), 'retry-after', '1');
 
-export const overloaded: readonly Variant[] = [
-  {
-    name: '503 with Retry-After while more than two requests are in flight',
-    server: middleware(() => {
-      let inFlight = 0;
-      return async (request, next) => {
-        if (!isScreenings(request)) return next(request);
-        try {
-          if (++inFlight > 2) return unavailable();
-          await sleep(5);
-          return await next(request);
-        } finally {
-          inFlight--;
-        }
-      };
-    }),
-  },
-];
+export const overloaded = variants({
+  '503 with Retry-After while more than two requests are in flight': middleware(() => {
+    let inFlight = 0;
+    return async (request, next) => {
+      if (!isScreenings(request)) return next(request);
+      try {
+        if (++inFlight > 2) return unavailable();
+        await sleep(5);
+        return await next(request);
+      } finally {
+        inFlight--;
+      }
+    };
+  }),
+});
 
 /** From its first request on, one second in each period answers so. */
-const nowAndThen = (periodMs: number, answer: () => ServiceAnswer): Variant['server'] =>
+const nowAndThen = (periodMs: number, answer: () => ServiceAnswer): ServerOptions =>
   middleware(() => {
     const startedAtMs = Date.now();
     return (request, next) => {
@@ -36,29 +41,25 @@ const nowAndThen = (periodMs: number, answer: () => ServiceAnswer): Variant['ser
     };
   });
 
-export const restarted: readonly Variant[] = [
-  {
-    name: 'a rolling restart: 503 for one second in every eight',
-    server: nowAndThen(8_000, () => errorAnswer(503, 'service_unavailable', 'restarting')),
-  },
-];
+export const restarted = variants({
+  'a rolling restart: 503 for one second in every eight': nowAndThen(8_000, () =>
+    refusal('503 service_unavailable'),
+  ),
+});
 
-export const lockedByOthers: readonly Variant[] = [
-  {
-    name: 'another user of the client locks it out for three seconds, from its fourth token request on',
-    server: middleware(() => {
+export const lockedByOthers = variants({
+  'another user of the client locks it out for three seconds, from its fourth token request on': middleware(
+    () => {
       let sent = 0;
       let untilMs = 0;
       return (request, next) => {
         if (!isTokenRequest(request)) return next(request);
         if (++sent === 4) untilMs = Date.now() + 3_000;
-        return Date.now() < untilMs
-          ? withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic realm="token endpoint"')
-          : next(request);
+        return Date.now() < untilMs ? invalidClient() : next(request);
       };
-    }),
-  },
-];
+    },
+  ),
+});
 
 const dated = (name: string, offMs: number): Variant => ({
   name: `a proxy whose Date is ${name}, with tokens that are right`,

@@ -9,7 +9,7 @@ import type { ServiceRequest } from '../http/http.ts';
 import type { PageQuery, StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/tenants.ts';
-import type { Variant } from './variant.ts';
+import { variants, type Variant } from './variant.ts';
 
 const EPOCH = instant('1970-01-01T00:00:00Z');
 const FIRST_ID = 8_000_000_000_000n;
@@ -134,5 +134,7 @@ export const LIVE: readonly Variant[] = [
   live('a traversal shows what was there when it began, while screenings arrive late', snapshots(50)),
   live('the testTime of a screening is corrected once', correcting()),
   live('screenings are erased all the while', erasing()),
-  { name: 'a scratch tenant that earlier runs have filled by half', server: keptScratch },
+  ...variants({
+    'a scratch tenant that earlier runs have filled by half': keptScratch,
+  }),
 ];

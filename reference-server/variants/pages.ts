@@ -3,88 +3,65 @@ import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/insta
 import type { Target } from '../../engine/target/target.ts';
 import {
   middleware,
+  nextOf,
+  nextQuery,
   nextUrls,
   pages as alterPages,
   queryOf,
   storedPages,
   isScreenings,
+  withoutLink,
   withQuery,
 } from '../run/alter.ts';
 import { eachItem, onTheirWay, retimed } from '../faults/rows.ts';
 import type { ServerOptions } from '../run/start.ts';
-import type { Variant } from './variant.ts';
+import { variants, type Variant } from './variant.ts';
 
 const link = (value: (next: string) => readonly string[]): ServerOptions =>
   alterPages((page) => {
-    const { next } = page.links as { next?: string };
+    const next = nextOf(page);
     if (!next) return;
-    page.headers = page.headers.filter(([name]) => name !== 'link');
+    withoutLink(page);
     for (const text of value(next)) page.headers.push(['Link', text]);
   });
 
-export const links: readonly Variant[] = [
-  {
-    name: 'several Link headers, next in the last of them',
-    server: link((next) => [
-      '</docs>; rel="help"; title="a, b; c"',
-      '<https://example.com/?a=1,2>; rel=license',
-      `<${next}>; rel="next"`,
-    ]),
-  },
-];
+export const links = variants({
+  'several Link headers, next in the last of them': link((next) => [
+    '</docs>; rel="help"; title="a, b; c"',
+    '<https://example.com/?a=1,2>; rel=license',
+    `<${next}>; rel="next"`,
+  ]),
+});
 
-export const oneLink: readonly Variant[] = [
-  {
-    name: 'one Link header of several links, rel unquoted and in capitals',
-    server: link((next) => [
-      `</docs?x=1,2>; rel=help, <${next}>; title="one, more"; REL=next, </>; rel=index`,
-    ]),
-  },
-];
+export const oneLink = variants({
+  'one Link header of several links, rel unquoted and in capitals': link((next) => [
+    `</docs?x=1,2>; rel=help, <${next}>; title="one, more"; REL=next, </>; rel=index`,
+  ]),
+});
 
-export const relations: readonly Variant[] = [
-  {
-    name: 'several relation types in one rel, and blanks where they may be',
-    server: link((next) => [`  <${next}> ;rel = "https://example.com/rel/page next" ; foo`]),
-  },
-  {
-    name: 'Link in relative form',
-    server: link((next) => [`<${next.slice(new URL(next).origin.length)}>; rel="next"`]),
-  },
-];
+export const relations = variants({
+  'several relation types in one rel, and blanks where they may be': link((next) => [
+    `  <${next}> ;rel = "https://example.com/rel/page next" ; foo`,
+  ]),
+  'Link in relative form': link((next) => [`<${next.slice(new URL(next).origin.length)}>; rel="next"`]),
+});
 
-export const finalPages: readonly Variant[] = [
-  {
-    name: 'links of other relations, on the final page too',
-    server: alterPages((page, query, _, request) => {
-      page.links = { self: request.path, first: { href: '/' }, prev: null, ...(page.links as object) };
-      page.headers.push(['link', `<${request.path.split('?')[0]}>; rel="self"`]);
-      void query;
-    }),
-  },
-];
+export const finalPages = variants({
+  'links of other relations, on the final page too': alterPages((page, _, __, request) => {
+    page.links = { self: request.path, first: { href: '/' }, prev: null, ...(page.links as object) };
+    page.headers.push(['link', `<${request.path.split('?')[0]}>; rel="self"`]);
+  }),
+});
 
-export const urls: readonly Variant[] = [
-  {
-    name: 'next relative to the address of the page',
-    server: nextUrls((next) => `${next.pathname}${next.search}`),
-  },
-  {
-    name: 'the instants of next in another spelling',
-    server: nextUrls((next) => {
-      next.searchParams.set('to', respelt(next.searchParams.get('to')!));
-      next.searchParams.set('from', respelt(next.searchParams.get('from')!));
-      return next;
-    }),
-  },
-  {
-    name: 'an opaque parameter in next',
-    server: nextUrls((next) => {
-      next.searchParams.set('cursor', 'b3BhcXVl+/=');
-      return next;
-    }),
-  },
-];
+/** From and to of next in another spelling, `to` first. */
+const timesOfNext = (spell: (text: string) => string): ServerOptions =>
+  nextQuery((query) => ['to', 'from'].forEach((name) => query.set(name, spell(query.get(name)!))));
+
+export const urls = variants({
+  'next relative to the address of the page': nextUrls((next) => `${next.pathname}${next.search}`),
+  'the instants of next in another spelling': timesOfNext(respelt),
+  'an opaque parameter in next': nextQuery((query) => query.set('cursor', 'b3BhcXVl+/=')),
+});
 
 /** In UTC, to the microsecond. The year 10000, which RFC 3339 has no digits for, is written as Date does. */
 function inUtc(text: string): string {
@@ -96,38 +73,27 @@ function inUtc(text: string): string {
   }
 }
 
-export const encoded: readonly Variant[] = [
-  {
-    name: 'the instants of next in UTC',
-    server: nextUrls((next) => {
-      for (const name of ['from', 'to']) next.searchParams.set(name, inUtc(next.searchParams.get(name)!));
-      return next;
-    }),
+export const encoded = variants({
+  'the instants of next in UTC': timesOfNext(inUtc),
+  'next with the UUID in capitals and letters percent-encoded': {
+    wrapHandler: (handler) =>
+      nextUrls((next) =>
+        next.href
+          .replace(/tenants\/([0-9a-f-]+)/, (_, id: string) => `tenants/${id.toUpperCase()}`)
+          .replace('screenings?', 'screening%73?')
+          .replace('pageSize=', '%70ageSize='),
+      ).wrapHandler!((request) =>
+        handler({ ...request, path: request.path.replace('%70', 'p').replace('%73', 's') }),
+      ),
   },
-  {
-    name: 'next with the UUID in capitals and letters percent-encoded',
-    server: {
-      wrapHandler: (handler) =>
-        nextUrls((next) =>
-          next.href
-            .replace(/tenants\/([0-9a-f-]+)/, (_, id: string) => `tenants/${id.toUpperCase()}`)
-            .replace('screenings?', 'screening%73?')
-            .replace('pageSize=', '%70ageSize='),
-        ).wrapHandler!((request) =>
-          handler({ ...request, path: request.path.replace('%70', 'p').replace('%73', 's') }),
-        ),
-    },
-  },
-];
+});
 
 export const defaults: readonly Variant[] = [
-  {
-    name: 'next without pageSize where the request had none',
-    server: nextUrls((next, _, query) => {
-      if (!query.has('pageSize')) next.searchParams.delete('pageSize');
-      return next;
+  ...variants({
+    'next without pageSize where the request had none': nextQuery((query, _, asked) => {
+      if (!asked.has('pageSize')) query.delete('pageSize');
     }),
-  },
+  }),
   {
     name: 'unknown members everywhere',
     server: alterPages((page) => {
@@ -141,32 +107,25 @@ export const defaults: readonly Variant[] = [
   },
 ];
 
-export const shortPages: readonly Variant[] = [
-  {
-    name: 'pages cut short, each time elsewhere',
-    server: (() => {
-      let asked = 0;
-      return onTheirWay((page) => {
-        asked += 1;
-        const keep = Math.max(1, page.items.length - (asked % 4));
-        return page.items.length > 3 && keep < page.items.length
-          ? { items: page.items.slice(0, keep), more: true }
-          : page;
-      });
-    })(),
-  },
-  {
-    name: 'a page of at most 200 items',
-    server: storedPages(() => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 200) })),
-  },
-  {
-    name: 'next before an empty last page',
-    server: onTheirWay((page, query) => ({
-      ...page,
-      more: page.more || page.items.length === query.pageSize,
-    })),
-  },
-];
+export const shortPages = variants({
+  'pages cut short, each time elsewhere': (() => {
+    let asked = 0;
+    return onTheirWay((page) => {
+      asked += 1;
+      const keep = Math.max(1, page.items.length - (asked % 4));
+      return page.items.length > 3 && keep < page.items.length
+        ? { items: page.items.slice(0, keep), more: true }
+        : page;
+    });
+  })(),
+  'a page of at most 200 items': storedPages(
+    () => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 200) }),
+  ),
+  'next before an empty last page': onTheirWay((page, query) => ({
+    ...page,
+    more: page.more || page.items.length === query.pageSize,
+  })),
+});
 
 export const screenings: readonly Variant[] = [
   {
@@ -189,9 +148,8 @@ export const screenings: readonly Variant[] = [
       line.replace(/"tenantId":"([^"]*)"/, (_, id: string) => `"tenantId":"${id.toUpperCase()}"`),
     ),
   },
-  {
-    name: 'members of the items in another order, with blanks',
-    server: alterPages((page) => {
+  ...variants({
+    'members of the items in another order, with blanks': alterPages((page) => {
       page.items = page.items.map((item) =>
         item.replace(
           /^\{"id":(\d+),(.*)\}$/s,
@@ -199,7 +157,7 @@ export const screenings: readonly Variant[] = [
         ),
       );
     }),
-  },
+  }),
 ];
 
 export const local: readonly Variant[] = [
@@ -210,9 +168,8 @@ export const local: readonly Variant[] = [
       line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${respelt(at)}"`),
     ),
   },
-  {
-    name: 'the first of two values of a parameter counts',
-    server: middleware(() => (request, next) => {
+  ...variants({
+    'the first of two values of a parameter counts': middleware(() => (request, next) => {
       if (!isScreenings(request)) return next(request);
       const names = [...queryOf(request).keys()];
       const twice = names.some((name, index) => names.indexOf(name) !== index);
@@ -224,7 +181,7 @@ export const local: readonly Variant[] = [
           : request,
       );
     }),
-  },
+  }),
 ];
 
 /** The same instant, two hours east, or in UTC where it is there already. */

@@ -1,23 +1,29 @@
 /** Right servers on common stacks: what containers, frameworks and libraries do before and beside the service. */
-import { claims, instead, isScreenings, isTokenRequest, middleware, tokenBody } from '../run/alter.ts';
-import { parseForm } from '../http/form.ts';
-import { errorAnswer, jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
+import {
+  answering,
+  html,
+  intercepting,
+  isScreenings,
+  isTokenRequest,
+  middleware,
+  oauthError,
+  refusal,
+  tokenClaims,
+  tokenMembers,
+} from '../run/alter.ts';
+import { formOf as parsed } from '../faults/token-errors.ts';
+import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
-import type { Variant } from './variant.ts';
-
-const page = (status: number, title: string): ServiceAnswer => ({
-  status,
-  headers: [['content-type', 'text/html']],
-  body: `<!doctype html><title>${title}</title><h1>${title}</h1>`,
-});
+import { variants, type Variant } from './variant.ts';
 
 /** Tomcat and Spring's firewall: what RFC 3986 does not allow, and in the path what a router may read twice. */
 const isUnparsable = (target: string): boolean =>
   /[^\w\-.~!$&'()*+,;=:@/?%]|%(?![0-9a-f]{2})/i.test(target) ||
   /;|\\|\/\/|%(2f|5c|25|0|1|7f)/i.test(target.split('?')[0]!);
 
-const formOf = (request: Parameters<typeof isTokenRequest>[0]): ReadonlyMap<string, readonly string[]> =>
-  (isTokenRequest(request) && parseForm(request.body.toString())) || new Map<string, string[]>();
+/** The form of a token request, or an empty one. */
+const formOf = (request: ServiceRequest): ReturnType<typeof parsed> =>
+  isTokenRequest(request) ? parsed(request) : new Map();
 
 /** Parameters as another parser reads them; undefined where it reads the usual text. */
 export const readAs = (names: string, read: (text: string) => string | undefined): ServerOptions =>
@@ -49,126 +55,85 @@ function denoted(text: string): string | undefined {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-export const container: readonly Variant[] = [
-  {
-    name: 'a container that answers 400 with HTML to what RFC 3986 does not allow in a request line',
-    server: middleware(
-      () => (request, next) => (isUnparsable(request.path) ? page(400, 'Bad Request') : next(request)),
-    ),
-  },
-  {
-    name: 'a gateway that answers 403 with HTML to control characters in a query or a form',
-    server: middleware(
-      () => (request, next) =>
-        /%[01][0-9a-f]/i.test(request.path) || /%[01][0-9a-f]/i.test(request.body.toString('latin1'))
-          ? page(403, 'Forbidden')
-          : next(request),
-    ),
-  },
-  {
-    name: 'credentials outside of printable ASCII are invalid_request',
-    server: middleware(() => (request, next) => {
-      const form = formOf(request);
-      const odd = ['client_id', 'client_secret'].some((name) =>
-        /[^ -~]/.test(form.get(name)?.join('') ?? ''),
-      );
-      return odd
-        ? jsonAnswer(400, { error: 'invalid_request', error_description: 'malformed' })
-        : next(request);
-    }),
-  },
-  {
-    name: 'a route that knows UUIDs in lower case alone',
-    server: instead((request) =>
-      /\/tenants\/[^/]*[A-F]/.test(request.path) ? page(404, 'Not Found') : undefined,
-    ),
-  },
-  {
-    name: 'an X-Request-Id that is no UUID is 400',
-    server: middleware(() => (request, next) => {
-      const id = request.headers['x-request-id'];
-      return id === undefined || UUID.test(id)
-        ? next(request)
-        : errorAnswer(400, 'invalid_request', 'X-Request-Id must be a UUID');
-    }),
-  },
-];
+export const container = variants({
+  'a container that answers 400 with HTML to what RFC 3986 does not allow in a request line': intercepting(
+    () => html(400, 'Bad Request'),
+    ({ path }) => isUnparsable(path),
+  ),
+  'a gateway that answers 403 with HTML to control characters in a query or a form': intercepting(
+    () => html(403, 'Forbidden'),
+    ({ path, body }) => /%[01][0-9a-f]/i.test(`${path} ${body.toString('latin1')}`),
+  ),
+  'credentials outside of printable ASCII are invalid_request': intercepting(
+    () => oauthError(400, 'invalid_request'),
+    (request) =>
+      ['client_id', 'client_secret'].some((name) => /[^ -~]/.test(formOf(request).get(name)?.join('') ?? '')),
+  ),
+  'a route that knows UUIDs in lower case alone': answering(
+    () => html(404, 'Not Found'),
+    (_, { path }) => /\/tenants\/[^/]*[A-F]/.test(path),
+  ),
+  'an X-Request-Id that is no UUID is 400': intercepting(
+    () => refusal('400 invalid_request'),
+    ({ headers }) => headers['x-request-id'] !== undefined && !UUID.test(headers['x-request-id']),
+  ),
+});
 
 /** Longer than any page, on some of the largest ones: they are slow to read. */
 const LONG_LIST = JSON.stringify(Array.from({ length: 1_100 }, () => 'x'.repeat(1_000)));
 
-export const library: readonly Variant[] = [
-  { name: 'refresh_token: null', server: tokenBody((body) => ({ ...body, refresh_token: null })) },
-  {
-    name: 'a resource that is unknown is invalid_target',
-    server: middleware(
-      () => (request, next) =>
-        formOf(request).has('resource')
-          ? jsonAnswer(400, { error: 'invalid_target', error_description: 'unknown resource' })
-          : next(request),
-    ),
-  },
-  {
-    name: 'a long list beside items',
-    server: middleware(() => {
-      let asked = 0;
-      return async (request, next) => {
-        const answer = await next(request);
-        const isLarge = isScreenings(request) && /pageSize=1000(&|$)/.test(request.path);
-        return isLarge && answer.status === 200 && asked++ % 20 === 0
-          ? { ...answer, body: `${String(answer.body).slice(0, -1)},"trace":${LONG_LIST}}` }
-          : answer;
-      };
-    }),
-  },
-  {
-    name: 'spellings of an integer are read as the number',
-    server: readAs('pageSize|from_id', denoted),
-  },
-  {
-    name: 'a blank before an offset is read as the raw + that it was',
-    server: readAs('from|to', (text) =>
-      /(?:%20|\+)\d\d(:|%3A)\d\d$/i.test(text)
-        ? text.replace(/(?:%20|\+)(?=\d\d(:|%3A)\d\d$)/i, '%2B')
-        : undefined,
-    ),
-  },
-];
+export const library = variants({
+  'refresh_token: null': tokenMembers(() => ({ refresh_token: null })),
+  'a resource that is unknown is invalid_target': intercepting(
+    () => oauthError(400, 'invalid_target'),
+    (request) => formOf(request).has('resource'),
+  ),
+  'a long list beside items': middleware(() => {
+    let asked = 0;
+    return async (request, next) => {
+      const answer = await next(request);
+      const isLarge = isScreenings(request) && /pageSize=1000(&|$)/.test(request.path);
+      return isLarge && answer.status === 200 && asked++ % 20 === 0
+        ? { ...answer, body: `${String(answer.body).slice(0, -1)},"trace":${LONG_LIST}}` }
+        : answer;
+    };
+  }),
+  'spellings of an integer are read as the number': readAs('pageSize|from_id', denoted),
+  'a blank before an offset is read as the raw + that it was': readAs('from|to', (text) =>
+    /(?:%20|\+)\d\d(:|%3A)\d\d$/i.test(text)
+      ? text.replace(/(?:%20|\+)(?=\d\d(:|%3A)\d\d$)/i, '%2B')
+      : undefined,
+  ),
+});
 
 const isLong = ({ headers, path }: ServiceRequest): boolean =>
   path.length > 4_000 || Object.values(headers).some((value) => value.length > 8_000);
 
 /** Firewalls look at User-Agent and at lengths; identity providers put groups into tokens. */
-export const firewall: readonly Variant[] = [
-  {
-    name: 'a firewall that answers 403 with HTML where there is no User-Agent',
-    server: middleware(
+export const firewall = variants({
+  'a firewall that answers 403 with HTML where there is no User-Agent': intercepting(
+    () => html(403, 'Forbidden'),
+    ({ headers }) => headers['user-agent'] === undefined,
+  ),
+  'tokens of 5 kB, and HTML for headers of 8 kB and for URIs of 4 kB': {
+    ...tokenClaims(() => ({ groups: ['g'.repeat(3_400)] })),
+    ...middleware(
       () => (request, next) =>
-        request.headers['user-agent'] === undefined ? page(403, 'Forbidden') : next(request),
+        isLong(request) ? html(request.path.length > 4_000 ? 414 : 431, 'Request Too Long') : next(request),
     ),
   },
-  {
-    name: 'tokens of 5 kB, and HTML for headers of 8 kB and for URIs of 4 kB',
-    server: {
-      ...claims((original) => ({ ...original, groups: ['g'.repeat(3_400)] })),
-      ...middleware(
-        () => (request, next) =>
-          isLong(request) ? page(request.path.length > 4_000 ? 414 : 431, 'Request Too Long') : next(request),
-      ),
-    },
-  },
-];
+});
 
 /** The token and the configuration spell the tenant alike, and the path has to. */
 export const capitals: readonly Variant[] = [
   {
     name: 'tenant ids in capitals, compared as text',
     server: {
-      ...claims((original) => ({ ...original, tenant_id: String(original['tenant_id']).toUpperCase() })),
+      ...tokenClaims(({ tenant_id }) => ({ tenant_id: String(tenant_id).toUpperCase() })),
       ...middleware(() => async (request, next) => {
         const answer = await next(request);
         return answer.status !== 401 && /\/tenants\/[^/]*[a-f]/.test(request.path)
-          ? errorAnswer(403, 'forbidden', 'this token is for another tenant')
+          ? refusal('403 forbidden')
           : answer;
       }),
     },

@@ -10,7 +10,7 @@ import {
 import type { Target } from '../../engine/target/target.ts';
 import { middleware, pages, storedPages, withHeader } from '../run/alter.ts';
 import { eachItem, retimed, rows } from '../faults/rows.ts';
-import type { Variant } from './variant.ts';
+import { variants, type Variant } from './variant.ts';
 import { TENANTS } from '../run/tenants.ts';
 
 /** The dataset was loaded into it; events tell what the store keeps. */
@@ -64,24 +64,20 @@ export const equalData: readonly Variant[] = [
 
 const LATE_MS = 1_500;
 
-export const late: readonly Variant[] = [
-  {
-    name: 'what was loaded shows a second late',
-    server: storedPages(() => {
-      const since = Date.now();
-      return async (query, ask) => (Date.now() - since < LATE_MS ? { items: [], more: false } : ask(query));
-    }),
-  },
-];
+export const late = variants({
+  'what was loaded shows a second late': storedPages(() => {
+    const since = Date.now();
+    return async (query, ask) => (Date.now() - since < LATE_MS ? { items: [], more: false } : ask(query));
+  }),
+});
 
 const EMPTY_PAGES = 12;
 const WIDE_SECONDS = 10n * 365n * 86_400n;
 
 /** Looks through wide windows in slices, of which the first hold nothing. */
-export const slices: readonly Variant[] = [
-  {
-    name: 'a dozen empty pages in a row before the first screenings of a wide window',
-    server: pages((page, query, _, request) => {
+export const slices = variants({
+  'a dozen empty pages in a row before the first screenings of a wide window': pages(
+    (page, query, _, request) => {
       const slice = Number(query.get('slice') ?? 0);
       const [from, to] = ['from', 'to'].map((name) => instant(query.get(name)!).seconds);
       const isWide = to! - from! > WIDE_SECONDS && !query.has('from_id');
@@ -93,9 +89,9 @@ export const slices: readonly Variant[] = [
       page.links = { next: url.href };
       page.headers = page.headers.filter(([name]) => name !== 'link');
       page.headers.push(['link', `<${url.href}>; rel="next"`]);
-    }),
-  },
-];
+    },
+  ),
+});
 
 /** What is stored and what is asked for alike, as the type of the column has it. */
 const ofType = (name: string, digits: number, make: typeof cutInstant): Variant => {
@@ -119,15 +115,12 @@ export const ticks = [ofType('instants are cut to seven digits, stored and asked
 
 const AHEAD_MS = 20 * 60_000;
 
-export const clocks: readonly Variant[] = [
-  {
-    name: 'a clock twenty minutes ahead of the kit’s, as its Date says',
-    server: {
-      now: () => Date.now() + AHEAD_MS,
-      ...middleware(
-        () => async (request, next) =>
-          withHeader(await next(request), 'date', new Date(Date.now() + AHEAD_MS).toUTCString()),
-      ),
-    },
+export const clocks = variants({
+  'a clock twenty minutes ahead of the kit’s, as its Date says': {
+    now: () => Date.now() + AHEAD_MS,
+    ...middleware(
+      () => async (request, next) =>
+        withHeader(await next(request), 'date', new Date(Date.now() + AHEAD_MS).toUTCString()),
+    ),
   },
-];
+});

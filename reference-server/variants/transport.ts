@@ -1,9 +1,9 @@
 /** Variants of transport: encodings, connections, addresses, time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants, deflateRawSync, gzipSync } from 'node:zlib';
-import { answers, isScreenings, isTokenRequest, middleware, withHeader } from '../run/alter.ts';
+import { answers, html, isScreenings, isTokenRequest, middleware, withHeader } from '../run/alter.ts';
 import type { ServiceAnswer } from '../http/http.ts';
-import type { Variant } from './variant.ts';
+import { variants, type Variant } from './variant.ts';
 
 const octetsOf = ({ body }: ServiceAnswer): Buffer | undefined =>
   typeof body === 'string' ? Buffer.from(body) : Buffer.isBuffer(body) ? body : undefined;
@@ -15,65 +15,50 @@ async function* inChunks(octets: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-export const addresses: readonly Variant[] = [
-  { name: 'a path prefix before /v1 and /oauth', server: { pathPrefix: '/gateway/api' } },
-  { name: 'token endpoint and API on origins of their own', server: { separateOrigins: true } },
-];
+export const addresses = variants({
+  'a path prefix before /v1 and /oauth': { pathPrefix: '/gateway/api' },
+  'token endpoint and API on origins of their own': { separateOrigins: true },
+});
 
-export const encodings: readonly Variant[] = [
-  {
-    name: 'answers compressed with gzip',
-    server: answers((answer) => {
-      const octets = octetsOf(answer);
-      return octets && octets.length > 0
-        ? withHeader({ ...answer, body: gzipSync(octets, { level: 1 }) }, 'content-encoding', 'gzip')
-        : answer;
-    }),
-  },
-  {
-    name: 'chunked answers',
-    server: answers((answer) => {
-      const octets = octetsOf(answer);
-      return octets && octets.length > 0 ? { ...answer, body: inChunks(octets) } : answer;
-    }),
-  },
-  {
-    name: 'parameters after application/json',
-    server: answers((answer) =>
-      answer.headers.some(([name, value]) => name === 'content-type' && value === 'application/json')
-        ? withHeader(answer, 'Content-Type', 'application/json; charset=UTF-8')
-        : answer,
-    ),
-  },
-];
+export const encodings = variants({
+  'answers compressed with gzip': answers((answer) => {
+    const octets = octetsOf(answer);
+    return octets && octets.length > 0
+      ? withHeader({ ...answer, body: gzipSync(octets, { level: 1 }) }, 'content-encoding', 'gzip')
+      : answer;
+  }),
+  'chunked answers': answers((answer) => {
+    const octets = octetsOf(answer);
+    return octets && octets.length > 0 ? { ...answer, body: inChunks(octets) } : answer;
+  }),
+  'parameters after application/json': answers((answer) =>
+    answer.headers.some(([name, value]) => name === 'content-type' && value === 'application/json')
+      ? withHeader(answer, 'Content-Type', 'application/json; charset=UTF-8')
+      : answer,
+  ),
+});
 
-export const connections: readonly Variant[] = [
-  { name: 'Connection: close', server: answers((answer) => withHeader(answer, 'connection', 'close')) },
-  {
-    name: 'one answer in twenty takes 80 ms',
-    server: middleware(() => {
-      let asked = 0;
-      return async (request, next) => {
-        asked += 1;
-        if (asked % 20 === 0) await sleep(80);
-        return next(request);
-      };
-    }),
-  },
-  {
-    name: 'cookies, request ids and caching headers on everything',
-    server: answers((answer) => ({
-      ...answer,
-      headers: [
-        ...answer.headers,
-        ['set-cookie', 'lb=a; Path=/'],
-        ['set-cookie', 'route=b'],
-        ['x-request-id', '1'],
-        ['vary', 'Accept'],
-      ],
-    })),
-  },
-];
+export const connections = variants({
+  'Connection: close': answers((answer) => withHeader(answer, 'connection', 'close')),
+  'one answer in twenty takes 80 ms': middleware(() => {
+    let asked = 0;
+    return async (request, next) => {
+      asked += 1;
+      if (asked % 20 === 0) await sleep(80);
+      return next(request);
+    };
+  }),
+  'cookies, request ids and caching headers on everything': answers((answer) => ({
+    ...answer,
+    headers: [
+      ...answer.headers,
+      ['set-cookie', 'lb=a; Path=/'],
+      ['set-cookie', 'route=b'],
+      ['x-request-id', '1'],
+      ['vary', 'Accept'],
+    ],
+  })),
+});
 
 /** `Sunday, 06-Nov-94 08:49:37 GMT`: obsolete, and to be understood (RFC 9110, 5.6.7). */
 function rfc850(at: Date): string {
@@ -118,33 +103,31 @@ const CODERS: Readonly<Record<string, (octets: Buffer) => Buffer>> = {
   deflate: (octets) => deflateRawSync(octets, { level: 1 }),
 };
 
-export const compressed: readonly Variant[] = [
-  {
-    name: 'every answer in the coding that Accept-Encoding names, deflate without a header of its own',
-    server: answers((answer, request) => {
+export const compressed = variants({
+  'every answer in the coding that Accept-Encoding names, deflate without a header of its own': answers(
+    (answer, request) => {
       const octets = octetsOf(answer);
       const coding = (request.headers['accept-encoding'] ?? '').split(',')[0]!.trim();
       const coder = CODERS[coding];
       if (!octets || octets.length === 0 || !coder) return withHeader(answer, 'vary', 'Accept-Encoding');
       const encoded = withHeader({ ...answer, body: coder(octets) }, 'content-encoding', coding);
       return withHeader(encoded, 'vary', 'Accept-Encoding');
-    }),
-  },
-];
+    },
+  ),
+});
 
 /** A query as a gateway writes it anew. */
-export const normalized: readonly Variant[] = [
-  {
-    name: 'a gateway sorts and encodes the query anew, and asks for Content-Length',
-    server: middleware(() => (request, next) => {
+export const normalized = variants({
+  'a gateway sorts and encodes the query anew, and asks for Content-Length': middleware(
+    () => (request, next) => {
       if (isTokenRequest(request) && request.headers['content-length'] === undefined)
-        return { status: 411, headers: [['content-type', 'text/html']], body: '<h1>Length Required</h1>' };
+        return html(411, 'Length Required');
       const [path, query] = request.path.split('?');
       if (!isScreenings(request) || !query || /%(?![0-9a-f]{2})|%[89a-f]|\+/i.test(query))
         return next(request);
       const sorted = new URLSearchParams(query);
       sorted.sort();
       return next({ ...request, path: `${path}?${sorted}` });
-    }),
-  },
-];
+    },
+  ),
+});

@@ -10,6 +10,10 @@ export interface Variant {
   readonly target?: (target: Target) => Target;
 }
 
+/** Variants by their names, of which the target file says nothing. */
+export const variants = (servers: Readonly<Record<string, ServerOptions>>): readonly Variant[] =>
+  Object.entries(servers).map(([name, server]) => ({ name, server }));
+
 /** Several variants in one server, the first one innermost. */
 export function combined(variants: readonly Variant[]): Variant {
   const all = variants.map(({ server = {} }) => server);
