@@ -1,7 +1,7 @@
 /** The command line of `npm run certify`. Every mistake is a UsageError of one line. */
 import { Option, type Command } from 'commander';
 import { command, EXIT_HELP, flagsOf, listed, notEmpty, seconds, whole } from '../engine/command-line.ts';
-import { DEFAULTS, type KitOptions } from '../engine/run/kit.ts';
+import { DEFAULTS, type KitOptions } from '../engine/run/options.ts';
 import { CLASSES, REQUIREMENTS, type RequirementClass, type RequirementId } from '../engine/requirements.ts';
 import { noSuch } from '../engine/target/usage.ts';
 import { commandLine, commandName } from '../engine/called-from.ts';

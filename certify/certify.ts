@@ -2,7 +2,8 @@
 import { commandLine } from '../engine/called-from.ts';
 import { once, setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Kit, DEFAULTS, type KitOptions } from '../engine/run/kit.ts';
+import { Kit } from '../engine/run/kit.ts';
+import { DEFAULTS, type KitOptions } from '../engine/run/options.ts';
 import type { Finding } from '../engine/run/state/ledger.ts';
 import { inOrder, type Check } from '../engine/run/check.ts';
 import { mapConcurrently } from '../engine/run/concurrent.ts';

@@ -11,7 +11,8 @@ import {
   type Place,
   titleIn,
 } from '../engine/run/rules/in-combinations.ts';
-import type { Kit, PageOptions } from '../engine/run/kit.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import type { PageOptions } from '../engine/run/page-requests.ts';
 import { holdAgainstDefault } from '../engine/run/walk/default-page-size.ts';
 import { walkOn } from '../engine/run/walk/walk.ts';
 

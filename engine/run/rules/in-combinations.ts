@@ -1,5 +1,5 @@
 /** A rule asked in a pairwise cover of the combinations: what holds on the usual road may break beside it. */
-import type { RequestOut } from '../../client/exchange.ts';
+import { sayRequest, type RequestOut } from '../../client/exchange.ts';
 import { readToken } from '../../client/token.ts';
 import type { NewFinding } from '../state/ledger.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
@@ -19,7 +19,7 @@ import {
 } from '../combinations/factors.ts';
 import { dialectsOf, spoken } from '../combinations/dialects.ts';
 import { pairwise, sparing, streamOf, type Factors, type Row } from '../state/cover.ts';
-import { describe, type Kit } from '../kit.ts';
+import type { Kit } from '../kit.ts';
 import type { Check, Precondition } from '../check.ts';
 import { mapConcurrently } from '../concurrent.ts';
 import { isClientError, isSuspicious, NOBODY, readable } from './raw-request.ts';
@@ -246,7 +246,7 @@ export async function inEveryCombination(
   const [first] = notServed;
   if (first)
     throw new PreconditionFailed(
-      `${notServed.length} of its ${turns.length} combinations were not served without the rule's own part either: ${describe(first)}`,
+      `${notServed.length} of its ${turns.length} combinations were not served without the rule's own part either: ${sayRequest(first)}`,
       '4.2-success',
     );
 }

@@ -1,13 +1,13 @@
 /** Runs checks over a kit, preconditions first, and keeps the kit's own mistakes apart from the target's. */
 import { readToken } from '../../client/token.ts';
 import { whyNoToken } from '../../client/token.ts';
-import { header, type Exchange, type RequestOut } from '../../client/exchange.ts';
+import { header, sayRequest, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { resolveUrl } from '../../client/link-header.ts';
 import { isObject, member } from '../../client/json.ts';
 import { pageUrl, SOME_WINDOW, type PageQuery } from '../../client/page.ts';
 import { formatInstant } from '../../data/instant.ts';
 import { differs } from '../../checks/mismatch.ts';
-import { describe, type Kit } from '../kit.ts';
+import type { Kit } from '../kit.ts';
 import { sayRefusal } from '../../checks/errors.ts';
 import type { Outcome } from '../state/ledger.ts';
 import type { Check, Precondition } from '../check.ts';
@@ -87,7 +87,7 @@ function redirection(exchange: Exchange, member: 'authUrl' | 'baseUrl', path: st
   const named = to.endsWith(path) ? to.slice(0, -path.length) : to;
   const itself = named === request.url.split(/[?#]/)[0]!.slice(0, -path.length);
   return itself
-    ? `${describe(request)} is redirected (${status}) to itself; check ${member}`
+    ? `${sayRequest(request)} is redirected (${status}) to itself; check ${member}`
     : `the address redirects (${status}) to ${named}; name that as ${member}: no secret and no token follows a redirect`;
 }
 
@@ -109,14 +109,14 @@ async function pagePrecondition(kit: Kit): Promise<void> {
   if (plain.status === 404) {
     await otherPrefix(kit, first, tenantId, query);
     throw new Untested(
-      `${describe(first)} was answered ${sayRefusal(plain)}; check baseUrl, and that the tenant is onboarded`,
+      `${sayRequest(first)} was answered ${sayRefusal(plain)}; check baseUrl, and that the tenant is onboarded`,
     );
   }
   const asked = await kit.ask(query);
   // An empty window may be all that it fails at.
   const exchange = asked.status === 200 ? asked : await kit.page({ ...WIDE_WINDOW, pageSize: 10 });
   if (!isObject(exchange.json)) {
-    throw new Untested(`${describe(exchange.request)} was answered 200 without a JSON object`);
+    throw new Untested(`${sayRequest(exchange.request)} was answered 200 without a JSON object`);
   }
 }
 

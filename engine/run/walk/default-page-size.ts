@@ -2,7 +2,8 @@
 import type { Exchange } from '../../client/exchange.ts';
 import { DEFAULT_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
 import { differs, type Mismatch } from '../../checks/mismatch.ts';
-import type { Kit, PageOptions } from '../kit.ts';
+import type { Kit } from '../kit.ts';
+import type { PageOptions } from '../page-requests.ts';
 
 /** Answers without pageSize that are shorter than those of pageSize=100 are: another default. */
 export async function holdAgainstDefault(

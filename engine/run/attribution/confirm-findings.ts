@@ -1,0 +1,37 @@
+/** What is told at the end of a run: findings that stand when their requests are sent again, as small as they get. */
+import type { Exchange, RequestOut } from '../../client/exchange.ts';
+import type { Baseline } from '../combinations/factors.ts';
+import type { RunContext } from '../state/context.ts';
+import type { Finding } from '../state/ledger.ts';
+import { confirm, type ConfirmContext } from './confirmation.ts';
+import { withMinimalCombination } from './minimal-combination.ts';
+import { clientsInDoubt, correctTenant } from './wrong-supplies.ts';
+
+/** Asks every finding again that was not asked for again yet; the ones that stand. */
+export async function confirmFindings(run: RunContext, baseline: Baseline | undefined): Promise<Finding[]> {
+  const { client, knowledge, ledger } = run;
+  const context: ConfirmContext = {
+    send: (request, options) => client.send(request, options),
+    oracleOf: knowledge.oracleOf,
+    pages: knowledge.pages,
+  };
+  for (const name of clientsInDoubt(run)) await correctTenant(run, name);
+  const stand: Finding[] = [];
+  // What one answer breaks stays one answer where it is made smaller.
+  const asked = new Map(ledger.unconfirmed.map(({ exchange }) => [keyOf(exchange?.request), exchange]));
+  const askOnce = async (request: RequestOut): Promise<Exchange> => {
+    const exchange = asked.get(keyOf(request)) ?? (await context.send(request));
+    asked.set(keyOf(request), exchange);
+    return exchange;
+  };
+  for (const finding of ledger.unconfirmed) {
+    const confirmed = await confirm(finding, context);
+    const kept = confirmed && (await withMinimalCombination(confirmed, baseline, askOnce));
+    ledger.settle(finding, kept);
+    if (kept) stand.push(kept);
+  }
+  return stand;
+}
+
+const keyOf = (request: RequestOut | undefined): string =>
+  JSON.stringify(request && [request.method, request.url, request.headers, request.authorization]);

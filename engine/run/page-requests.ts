@@ -1,0 +1,146 @@
+/** Valid requests for pages, and the requirement that a refused one breaks. */
+import {
+  isUnread,
+  sayRequest,
+  type Authorization,
+  type Exchange,
+  type RequestOut,
+} from '../client/exchange.ts';
+import { pageUrl, screeningsUrl, type PageQuery } from '../client/page.ts';
+import { answered200, sayRefusal } from '../checks/errors.ts';
+import type { Judge } from '../checks/mismatch.ts';
+import type { Oracle } from '../data/oracle.ts';
+import { AnswerTooLarge, PreconditionFailed, SupplyUnusable, Untested } from '../errors.ts';
+import type { RequirementId } from '../requirements.ts';
+import type { ClientName } from '../target/target.ts';
+import { simplerQueries } from './attribution/rejected-parameter.ts';
+import { DIALECTS } from './combinations/dialects.ts';
+import type { RunContext } from './state/context.ts';
+
+export interface PageOptions {
+  readonly client?: ClientName;
+  /** Whose path; else the client's own. */
+  readonly tenantId?: string;
+  /** Requirement to report when this valid request does not return 200. */
+  readonly id?: RequirementId;
+  /** Another token than the client's current one. */
+  readonly authorization?: Authorization;
+  /** Puts the request in another dialect, which means the same. */
+  readonly speak?: (request: RequestOut) => RequestOut;
+}
+
+/** What requests need of a run besides its context: the known screenings of a client, and judging. */
+interface JudgingRun extends RunContext {
+  oracle(client: ClientName): Promise<Oracle>;
+  check(
+    id: RequirementId,
+    exchange: Exchange,
+    judge: Judge,
+    cause?: string,
+    varied?: readonly string[],
+  ): boolean;
+}
+
+export class PageRequests {
+  /** Clients whose own path was served. */
+  private readonly onboarded = new Set<ClientName>();
+  /** The requirement under which an answer to a valid request was reported. */
+  private readonly attributedTo = new WeakMap<Exchange, RequirementId>();
+
+  constructor(private readonly run: JudgingRun) {}
+
+  /** A request to the screenings path, with the query as it is to stand on the wire. */
+  request(tenantId: string, query: string, authorization: Authorization): RequestOut {
+    return {
+      channel: 'rest',
+      method: 'GET',
+      url: `${screeningsUrl(this.run.target.baseUrl, tenantId)}${query}`,
+      headers: { ...this.run.target.headers, accept: 'application/json' },
+      authorization,
+    };
+  }
+
+  /**
+   * The answer to a valid query, whatever it is. One that is not 200 breaks `id`; where none is given, the
+   * requirement whose part of the query the target stumbles over, else 4.2-success.
+   */
+  async ask(
+    query: PageQuery,
+    { client = 'primary', tenantId, id, authorization = { kind: 'client', client }, speak }: PageOptions = {},
+  ): Promise<Exchange> {
+    const tenant = tenantId ?? (await this.run.tenantOf(client));
+    await this.run.oracle(client);
+    const requestFor = (asked: PageQuery): RequestOut => ({
+      ...this.request(tenant, '', authorization),
+      url: pageUrl(this.run.target.baseUrl, tenant, asked),
+    });
+    const exchange = await this.deliver((speak ?? same)(requestFor(query)));
+    if (exchange.status === 404 && client !== 'primary' && !this.onboarded.has(client))
+      throw new SupplyUnusable(
+        `the tenant of clients.${client} is not onboarded: its own path was answered ${sayRefusal(exchange)}`,
+      );
+    this.onboarded.add(client);
+    const refused = exchange.status >= 400 && exchange.status < 500;
+    const isDialect = refused && speak && (await this.run.client.send(requestFor(query))).status === 200;
+    const blamed =
+      id ?? (refused && !isDialect ? await this.isolateRejectedParameter(query, requestFor) : '4.2-success');
+    const varied = isDialect ? DIALECTS.map(({ name }) => name) : undefined;
+    if (!this.run.check(blamed, exchange, answered200, varied ? 'dialect' : 'probe', varied))
+      this.attributedTo.set(exchange, blamed);
+    return exchange;
+  }
+
+  /** Which part of a refused query makes the difference: without it, the same is answered 200. */
+  private async isolateRejectedParameter(
+    query: PageQuery,
+    requestFor: (query: PageQuery) => RequestOut,
+  ): Promise<RequirementId> {
+    for (const [id, without] of simplerQueries(query)) {
+      const simpler = await this.run.client.send(requestFor(without));
+      if (simpler.status === 200) return id;
+    }
+    return '4.2-success';
+  }
+
+  /** The page that a valid query gives. Throws PreconditionFailed where there is none. */
+  async page(query: PageQuery, options: PageOptions = {}): Promise<Exchange> {
+    return this.must200(await this.ask(query, options));
+  }
+
+  /** Follows a `next` as it is given (section 4.2 rule 5). */
+  async follow(
+    url: string,
+    client: ClientName = 'primary',
+    authorization: Authorization = { kind: 'client', client },
+  ): Promise<Exchange> {
+    const exchange = await this.deliver({
+      ...this.request('', '', authorization),
+      url,
+      followed: true,
+      traversalSeq: this.run.knowledge.traversalSeqOf(url),
+    });
+    if (!this.run.check('4.2-r5-exactly-once', exchange, answered200))
+      this.attributedTo.set(exchange, '4.2-r5-exactly-once');
+    return exchange;
+  }
+
+  /** The answer to a valid request. Throws Untested where none comes in time. */
+  private async deliver(request: RequestOut): Promise<Exchange> {
+    const exchange = await this.run.client.send(request);
+    if (isUnread(exchange)) {
+      const Reason = exchange.transportError?.kind === 'too-large' ? AnswerTooLarge : Untested;
+      throw new Reason(`${exchange.transportError!.message}: ${sayRequest(request)}`);
+    }
+    return exchange;
+  }
+
+  private must200(exchange: Exchange): Exchange {
+    if (exchange.status === 200) return exchange;
+    throw new PreconditionFailed(
+      `it rests on ${sayRequest(exchange.request)}, which was answered ${sayRefusal(exchange)}`,
+      this.attributedTo.get(exchange),
+    );
+  }
+}
+
+const same = (request: RequestOut): RequestOut => request;

@@ -1,0 +1,43 @@
+/** Whose tenant a client reads, and what is known of that tenant's screenings. */
+import { Oracle } from '../data/oracle.ts';
+import { Untested } from '../errors.ts';
+import type { ClientName } from '../target/target.ts';
+import { correctTenant } from './attribution/wrong-supplies.ts';
+import { lookAtDataset } from './observers/served-dataset.ts';
+import type { RunContext } from './state/context.ts';
+
+/** The tenant that a client is provisioned for: as the target file says, else as its token says. */
+export async function tenantOf(run: RunContext, client: ClientName): Promise<string> {
+  const credentials = run.target.clients[client];
+  if (!credentials) throw new Untested(`supply clients.${client} in the target file`);
+  // Primary's is looked at before anything is asked.
+  if (client !== 'primary') await correctTenant(run, client);
+  const tenantId = run.target.clients[client]?.tenantId ?? (await run.client.token(client)).tenantId;
+  if (!tenantId)
+    throw new Untested(
+      `the token of clients.${client} names no tenant_id; supply clients.${client}.tenantId`,
+    );
+  return tenantId;
+}
+
+/** The known screenings of a client: its dataset, else those of answers. */
+export async function oracleOf(run: RunContext, client: ClientName): Promise<Oracle> {
+  const { target, knowledge } = run;
+  const tenantId = (await run.tenantOf(client)).toLowerCase();
+  const existing = knowledge.oracleOf(tenantId);
+  if (existing) return existing;
+  const dataset = { primary: target.dataset, secondTenant: target.secondDataset }[client as string];
+  if (dataset) knowledge.record(client, tenantId, dataset);
+  if (client === 'primary') knowledge.recordUnfinished(tenantId, target.unfinished ?? []);
+  const known = dataset
+    ? await run.once(`dataset of ${client}`, () => lookAtDataset(run, client, dataset))
+    : new Oracle(false);
+  // Whoever came first has put it there.
+  if (!knowledge.oracleOf(tenantId)) knowledge.set(tenantId, known);
+  return knowledge.oracleOf(tenantId)!;
+}
+
+/** Throws Untested where no second tenant is supplied. */
+export function requireSecondTenant({ target }: RunContext): void {
+  if (!target.clients.secondTenant) throw new Untested('supply clients.secondTenant in the target file');
+}
