@@ -13,7 +13,7 @@ import { ensureK6, installK6 } from './run/find-k6.ts';
 import { SCENARIOS, type ScenarioName } from './scenarios/all.ts';
 import { above0, COMMON, duration, from0, pageSize, share, whole } from './scenarios/flags.ts';
 
-export interface Io {
+interface Io {
   /** Takes a line of progress. */
   readonly tell: (line: string) => void;
   /** Aborted where the process is told to end. */
@@ -21,7 +21,7 @@ export interface Io {
 }
 
 /** Returns the exit status. Throws UsageError before anything is started, and Unreachable. */
-export type Run = (io: Io) => Promise<number>;
+type Run = (io: Io) => Promise<number>;
 
 /** Undefined where help was asked for and given. Throws a UsageError of one line. */
 export function parse(argv: readonly string[]): Run | undefined {

@@ -41,7 +41,7 @@ for (const [name, settings] of Object.entries(turning))
     expect(output).not.toMatch(/\bheld\b/);
     // A machine that is busy otherwise blames nobody.
     expect(status).toBe(result.void === false ? 1 : 3);
-    if (name === 'lies in the middle') expect(result.conformant).toBe(false);
+    if (name === 'lies in the middle') expect(result.findings.map(({ id }) => id)).toContain('4.2-r4-order');
     // The place of a run of k6 is cleared when k6 has ended.
     expect((await readdir(at.directory)).filter((file) => file.startsWith('screenings-load-'))).toEqual([]);
   });

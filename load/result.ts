@@ -10,7 +10,7 @@ import type { Finding } from './k6/lib/judge.ts';
 import type { Histogram } from './k6/lib/histogram.ts';
 
 /** A requirement that answers under load broke. */
-export interface LoadFinding {
+interface LoadFinding {
   readonly id: string;
   readonly section: string;
   readonly level: Level;
@@ -79,6 +79,16 @@ export interface LoadResult {
   /** Requests over time or walks by size, for the plots: rows of named numbers. */
   readonly tables?: Readonly<Record<string, readonly Readonly<Record<string, number | string>>[]>>;
 }
+
+/** The run in a word, and the status whose colour it is shown in. */
+export const verdictOf = ({ void: why, conformant, held }: LoadResult) =>
+  why !== false
+    ? (['Void', 'untested'] as const)
+    : !conformant
+      ? (['Non-conformant under load', 'fail'] as const)
+      : held
+        ? (['Held', 'pass'] as const)
+        : (['Not held', 'fail'] as const);
 
 export const EXIT = { held: 0, broken: 1, usage: 2, void: 3 } as const;
 

@@ -26,7 +26,7 @@ const LONGEST_TEXT = 2_000;
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-const facts = (entries: readonly Entry[]): Markup =>
+export const facts = (entries: readonly Entry[]): Markup =>
   markup`<dl class="facts">${entries.map(
     ([name, value]) =>
       markup`<div><dt>${capital(name)}</dt><dd>${prose(clip(value, LONGEST_TEXT))}</dd></div>`,
@@ -106,7 +106,7 @@ function attention(results: Results): Markup | undefined {
 
 const isNumber = (text: string): boolean => /^[\d,.]+$/.test(text);
 
-function table({ title, about, head, rows, place }: Table): Markup | undefined {
+export function table({ title, about, head, rows, place }: Table): Markup | undefined {
   if (rows.length === 0) return undefined;
   const id = title.toLowerCase().replace(/\W+/g, '-');
   const cell = (value: Table['rows'][number][number]): Markup =>

@@ -1,9 +1,7 @@
 /** One step of open arrivals at a rate, without thresholds, due to the moment: what `capacity` searches with. */
-import exec from 'k6/execution';
 import { anywhere, arrive, drawnArrivals, drawnTurn, dueMoments } from './lib/arrivals.ts';
 import { begin, SETUP, type Begun } from './lib/begin.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
-import { randomSource } from './lib/random.ts';
 
 const config = readConfig({ requestsPerSecond: 20, seconds: 12 });
 const due = dueMoments(config);
@@ -19,8 +17,6 @@ export const setup = (): Begun => begin(config, 500);
 const start = anywhere(config);
 
 export default function (begun: Begun): void {
-  const turn = drawnTurn(begun, due);
-  if (!turn) return;
-  const draw = randomSource(config.seed * 7919 + exec.scenario.iterationInTest);
-  arrive(config, begun, start, { ...turn, draw });
+  const turn = drawnTurn(config, begun, due);
+  if (turn) arrive(config, begun, start, turn);
 }

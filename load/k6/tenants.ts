@@ -71,7 +71,7 @@ function newest({ window }: Begun, { credentials }: Client, leftMs: number): Pla
 }
 
 export function poll(begun: Begun): void {
-  const turn = drawnTurn(begun, due);
+  const turn = drawnTurn(config, begun, due);
   if (!turn) return;
   const { dueAtMs, schedulerLagMs } = turn;
   const dueMs = dueAtMs - begun.startAtMs;

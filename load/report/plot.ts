@@ -2,14 +2,14 @@
 import { largest, smallest } from '../estimate/numbers.ts';
 import { Markup, markup } from '../../certify/render/markup.ts';
 
-export interface Series {
+interface Series {
   readonly name: string;
   readonly points: readonly (readonly [x: number, y: number])[];
-  /** Dots alone, or a line through them. */
-  readonly style: 'line' | 'dots';
+  /** Dots alone, instead of a line through them. */
+  readonly style?: 'dots';
 }
 
-export interface Plot {
+interface Plot {
   readonly title: string;
   readonly x: string;
   readonly y: string;
@@ -92,7 +92,7 @@ ${level && markup`<line class="level" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${t
 ${series.map(({ points, style }, index) => {
   const colour = COLOURS[index % COLOURS.length]!;
   const shown = points.filter(([a, b]) => Number.isFinite(a) && Number.isFinite(b));
-  return style === 'line'
+  return style === undefined
     ? markup`<polyline fill="none" stroke="${colour}" stroke-width="2" points="${shown.map(([a, b]) => `${left(a)},${top(b)}`).join(' ')}"/>`
     : shown.map(([a, b]) => markup`<circle cx="${left(a)}" cy="${top(b)}" r="3.5" fill="${colour}"/>`);
 })}

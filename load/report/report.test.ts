@@ -5,9 +5,7 @@ import { resultHtml } from './html.ts';
 import { plot } from './plot.ts';
 
 const ticks = (points: readonly (readonly [number, number])[], logY = false): number[] => {
-  const drawn = String(
-    plot({ title: 't', x: 'x', y: 'y', logY, series: [{ name: 'n', style: 'line', points }] }),
-  );
+  const drawn = String(plot({ title: 't', x: 'x', y: 'y', logY, series: [{ name: 'n', points }] }));
   return [...drawn.matchAll(/text-anchor="end" dominant-baseline="middle">([^<]+)</g)].map(([, text]) =>
     Number(text),
   );

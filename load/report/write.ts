@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { visible } from '../../certify/render/markup.ts';
 import { makeFolder, writeAtomically } from '../../certify/render/write.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
-import type { LoadResult } from '../result.ts';
+import { verdictOf, type LoadResult } from '../result.ts';
 import { resultHtml } from './html.ts';
 
 /** What may be shown of a result: no secret and no token, wherever a target may have repeated it. */
@@ -20,14 +20,9 @@ export async function writeResult(result: LoadResult, directory: string): Promis
 }
 
 export function terminalSummary(result: LoadResult): string {
+  const [word, status] = verdictOf(result);
   const verdict =
-    result.void !== false
-      ? `VOID: ${result.void}`
-      : !result.conformant
-        ? 'NON-CONFORMANT UNDER LOAD'
-        : result.held
-          ? 'held'
-          : 'NOT HELD';
+    result.void === false ? (status === 'pass' ? 'held' : word.toUpperCase()) : `VOID: ${result.void}`;
   const lines = [
     `${result.scenario} · ${result.target}: ${verdict}`,
     ...result.summary.map((line) => `  ${line}`),

@@ -10,7 +10,7 @@ export const K6_VERSION = 'v2.2.0';
 const MODULE = 'go.k6.io/k6/v2';
 const IMAGE = `grafana/k6:${K6_VERSION.slice(1)}`;
 const BUILD_TIMEOUT_MS = 10 * 60_000;
-export const K6_HELP = `k6 was not found: set K6_PATH, or install Go 1.25 or a container engine and run \`npm run load -- install-k6\`, or see https://grafana.com/docs/k6/latest/set-up/install-k6/`;
+const K6_HELP = `k6 was not found: set K6_PATH, or install Go 1.25 or a container engine and run \`npm run load -- install-k6\`, or see https://grafana.com/docs/k6/latest/set-up/install-k6/`;
 
 const run = promisify(execFile);
 

@@ -11,6 +11,7 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { readRecord, type ArrivalRecord, type LoadRecord, type SampleRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
+import { HOPELESS_RULE, type Progress } from './progress.ts';
 import { cpuSeconds, residentMegabytes, watchPressure, type Pressure } from './machine.ts';
 
 export interface K6Run {
@@ -30,9 +31,11 @@ export interface K6Run {
   readonly cpuSeconds?: number;
   /** What the machine kept from it, while it ran. */
   readonly pressure?: Pressure;
+  /** It was ended before its time, as hardly any request was served. */
+  readonly isHopeless: boolean;
 }
 
-export interface K6Options {
+interface K6Options {
   readonly k6: string;
   readonly config: LoadConfig;
   /** Secrets and headers. */
@@ -44,6 +47,7 @@ export interface K6Options {
   readonly ca?: string | undefined;
   /** Looks at the answers that the script hands over. */
   readonly judge?: ((sample: SampleRecord) => readonly Finding[]) | undefined;
+  readonly progress?: Progress | undefined;
 }
 
 /** What keeps k6 from speaking to anyone but the target. */
@@ -82,7 +86,7 @@ const GRACE_SECONDS = 90;
 
 /** Where the signal is aborted, k6 ends early, and what it had is there. */
 export async function runK6(script: string, options: K6Options): Promise<K6Run> {
-  const { k6, config, env, args = [], signal, ca, judge } = options;
+  const { k6, config, env, args = [], signal, ca, judge, progress } = options;
   const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
   try {
     const [configPath, summaryPath] = ['config.json', 'summary.json'].map((name) =>
@@ -113,7 +117,13 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     signal?.addEventListener('abort', interrupt, { once: true });
     const startedAt = Date.now();
     const pressure = watchPressure();
-    const heard = listen(createInterface({ input: child.stderr }), judge);
+    let isHopeless = false;
+    const watch = (one: ArrivalRecord): void => {
+      if (!progress?.note(one) || isHopeless) return;
+      isHopeless = true;
+      interrupt();
+    };
+    const heard = listen(createInterface({ input: child.stderr }), judge, watch);
     let used: number | undefined;
     const mostMb = MEMORY_MB + MEMORY_MB_A_VU * config.vus;
     let overfull = false;
@@ -139,7 +149,8 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     );
     return {
       status: code ?? 137,
-      ...(summary ? { summary } : {}),
+      ...(summary ? { summary: isHopeless ? hopeless(summary) : summary } : {}),
+      isHopeless,
       findings: heard.findings,
       records: heard.records,
       oneIn: heard.oneIn,
@@ -156,11 +167,21 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
   }
 }
 
+const hopeless = (summary: ScenarioSummary): ScenarioSummary => ({
+  ...summary,
+  thresholds: { ...summary.thresholds, [HOPELESS_RULE]: false },
+});
+
 /** More arrivals than these are not kept: of a day's, every so many tell what all of them would. */
 const MOST_KEPT = 500_000;
 
 /** Reads what k6 writes, line by line: an answer is judged and forgotten, however many there are. */
-export function listen(lines: NodeJS.EventEmitter, judge: K6Options['judge'], mostKept = MOST_KEPT) {
+export function listen(
+  lines: NodeJS.EventEmitter,
+  judge: K6Options['judge'],
+  watch: (one: ArrivalRecord) => void = () => {},
+  mostKept = MOST_KEPT,
+) {
   const heard = {
     findings: [] as Finding[],
     records: [] as LoadRecord[],
@@ -173,10 +194,11 @@ export function listen(lines: NodeJS.EventEmitter, judge: K6Options['judge'], mo
     const record = readRecord(line);
     if (!record) heard.complaint = line.trim() || heard.complaint;
     else if (record.kind === 'sample') heard.findings.push(...(judge?.(record) ?? []));
-    else if (record.kind === 'finding') {
-      const { kind: _, ...finding } = record;
-      heard.findings.push(finding);
-    } else if (record.kind !== 'arrival' || arrivals++ % heard.oneIn === 0) heard.records.push(record);
+    else {
+      const isArrival = record.kind === 'arrival';
+      if (isArrival) watch(record);
+      if (!isArrival || arrivals++ % heard.oneIn === 0) heard.records.push(record);
+    }
     if (heard.records.length < mostKept) return;
     heard.oneIn *= 2;
     let index = 0;

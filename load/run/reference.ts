@@ -25,23 +25,12 @@ export async function startReference(
   const directory = await mkdtemp(join(tmpdir(), 'screenings-reference-'));
   const file = join(directory, 'target.json');
   const main = fileURLToPath(new URL('../../reference-server/main.ts', import.meta.url));
-  const child = spawn(
-    process.execPath,
-    [
-      '--import',
-      import.meta.resolve('tsx'),
-      main,
-      '--port',
-      '0',
-      '--screenings',
-      String(screenings),
-      '--write-target',
-      file,
-      ...flags,
-    ],
+  const args = ['--port', '0', '--screenings', String(screenings), '--write-target', file, ...flags];
+  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), main, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
     // It ends when this process does, however that ends.
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env, STARTED_BY: String(process.pid) } },
-  );
+    env: { ...process.env, ...env, STARTED_BY: String(process.pid) },
+  });
   const exited = once(child, 'exit');
   let lastWords = '';
   createInterface({ input: child.stderr }).on('line', (line) => {
@@ -55,17 +44,11 @@ export async function startReference(
     clearTimeout(kill);
     await rm(directory, { recursive: true, force: true });
   };
-  const timer = new AbortController();
-  const ready = new Promise<boolean>((done) => {
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      if (line === 'ready') done(true);
-    });
+  const started = await new Promise<boolean>((done) => {
+    createInterface({ input: child.stdout }).on('line', (line) => line === 'ready' && done(true));
     void exited.then(() => done(false));
-    const limit = setTimeout(() => done(false), STARTED_WITHIN_MS);
-    timer.signal.addEventListener('abort', () => clearTimeout(limit));
+    setTimeout(done, STARTED_WITHIN_MS, false).unref();
   });
-  const started = await ready;
-  timer.abort();
   if (!started) {
     await stop();
     throw new Error(`the reference server did not start: ${lastWords}`);

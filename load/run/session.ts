@@ -11,6 +11,7 @@ import { arrivalsOf, latenciesOf, runK6, type Arrival, type K6Run } from './k6-r
 import { Connections } from './connections.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './prepare.ts';
+import { Progress } from './progress.ts';
 import { starved, type Starvation } from './starvation.ts';
 
 /** The run says nothing about the target: exit status 3. */
@@ -47,11 +48,6 @@ const REFUSED = 0.005;
 const FIRST_GUESS_MS = 100;
 
 export class Session {
-  readonly k6: string;
-  readonly prepared: Prepared;
-  readonly settings: LoadSettings;
-  readonly tell: (line: string) => void;
-  readonly signal: AbortSignal;
   /** Over all runs of the session. */
   readonly findings: Finding[] = [];
   requests = 0;
@@ -69,17 +65,12 @@ export class Session {
   readonly #running = new Set<Promise<unknown>>();
 
   constructor(
-    k6: string,
-    prepared: Prepared,
-    settings: LoadSettings,
-    tell: (line: string) => void,
-    signal: AbortSignal = new AbortController().signal,
+    readonly k6: string,
+    readonly prepared: Prepared,
+    readonly settings: LoadSettings,
+    readonly tell: (line: string) => void,
+    readonly signal: AbortSignal = new AbortController().signal,
   ) {
-    this.k6 = k6;
-    this.prepared = prepared;
-    this.settings = settings;
-    this.tell = tell;
-    this.signal = signal;
     this.#seed = settings.seed;
     this.judge = new Judge(prepared.target);
   }
@@ -135,6 +126,8 @@ export class Session {
       signal: this.signal,
       ca: this.prepared.ca,
       judge: (sample) => this.judge.judge(sample),
+      // A step is short, and may be meant to be too much; outages end by themselves.
+      ...(EXACT.includes(script) || config.outages ? {} : { progress: new Progress(config, this.tell) }),
     });
     this.findings.push(...run.findings);
     this.requests += run.summary?.counts['pages'] ?? 0;
@@ -146,9 +139,8 @@ export class Session {
         config.records ? histogramOf(latenciesOf(run.records), run.oneIn) : run.summary.histogram,
       );
     // 99: a threshold broke; that is for the caller to judge.
-    if ((run.status !== 0 && run.status !== 99) || !run.summary) {
+    if (!run.summary || (!run.isHopeless && run.status !== 0 && run.status !== 99))
       throw new VoidRun(`k6 ended with status ${run.status}: ${run.complaint || 'no summary'}`);
-    }
     return run;
   }
 
@@ -195,6 +187,7 @@ export class Session {
       const schedulerLagP99Ms = quantile(lags, 0.99);
       this.schedulerLagP99Ms = Math.max(this.schedulerLagP99Ms, schedulerLagP99Ms);
       const done = { samples, run, schedulerLagP99Ms, vus };
+      if (run.isHopeless) return done;
 
       // Of a target that is made to fail, refusals are no limit.
       const refused =

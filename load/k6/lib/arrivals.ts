@@ -109,14 +109,16 @@ export const drawnArrivals = (
 });
 
 /** Waits until this iteration's moment; undefined where there is none for it. */
-export function drawnTurn(begun: Begun, due: readonly number[]): Omit<Turn, 'draw'> | undefined {
-  const dueMs = due[exec.scenario.iterationInTest];
+export function drawnTurn(config: LoadConfig, begun: Begun, due: readonly number[]): Turn | undefined {
+  const iteration = exec.scenario.iterationInTest;
+  const dueMs = due[iteration];
   if (dueMs === undefined) return undefined;
   const dueAtMs = begun.startAtMs + dueMs;
   const earlyMs = dueAtMs - Date.now();
   if (earlyMs > 0) sleep(earlyMs / 1000);
   // Late although it was free: that is the generator's own lateness, not the target's.
-  return { dueAtMs, schedulerLagMs: earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0 };
+  const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
+  return { dueAtMs, schedulerLagMs, draw: randomSource(config.seed * 7919 + iteration) };
 }
 
 /** Where a VU asks next, when its walk is over: where it is on the target, random numbers, its client. */

@@ -6,7 +6,7 @@
 /** Each bucket ends 5 % above the one before; the first ends at 0.1 ms, the last holds all from about a minute. */
 const RATIO = 1.05;
 const FIRST_MS = 0.1;
-export const BUCKETS = 274;
+const BUCKETS = 274;
 
 export function bucketOf(ms: number): number {
   if (!(ms > FIRST_MS)) return 0;

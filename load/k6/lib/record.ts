@@ -22,7 +22,7 @@ export interface ArrivalRecord {
 }
 
 /** A page of a walk. */
-export interface PageRecord {
+interface PageRecord {
   readonly kind: 'page';
   readonly walk: number;
   readonly depth: number;
@@ -34,7 +34,7 @@ export interface PageRecord {
 }
 
 /** An answer to a question of the limiter's probe. */
-export interface AnswerRecord {
+interface AnswerRecord {
   readonly kind: 'answer';
   /** Which of the clients asked; the first where it is not said. */
   readonly client?: number;
@@ -46,13 +46,13 @@ export interface AnswerRecord {
 }
 
 /** How the limiter's probe ended before its time: by which of its limits, or by an answer that is none. */
-export interface EndRecord {
+interface EndRecord {
   readonly kind: 'end';
   readonly cutBy?: 'maxRequests' | 'maxSeconds';
   readonly status?: number;
 }
 
-export interface FindingRecord extends Finding {
+interface FindingRecord extends Finding {
   readonly kind: 'finding';
 }
 

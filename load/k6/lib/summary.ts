@@ -37,7 +37,7 @@ interface Metric {
   readonly values: Readonly<Record<string, number>>;
   readonly thresholds?: Readonly<Record<string, { readonly ok: boolean }>>;
 }
-export interface SummaryData {
+interface SummaryData {
   readonly metrics: Readonly<Record<string, Metric>>;
   readonly state: { readonly testRunDurationMs: number };
   readonly setup_data?: { readonly startAtMs?: number };
