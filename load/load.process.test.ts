@@ -8,6 +8,7 @@ import { SELF_SIGNED } from '../reference-server/degenerate/certificates.ts';
 import { secured } from '../reference-server/degenerate/secured.ts';
 import { json, page, TENANT, withTokenEndpoint } from '../reference-server/degenerate/tools.ts';
 import { serve, type Listener } from '../reference-server/http/http.ts';
+import type { Session } from './run/session.ts';
 import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';
 import { rateLimit } from './scenarios/rate-limit.ts';
