@@ -1,11 +1,11 @@
 /** Faults in the octets and headers of any answer, and between two answers with the same screening (2.3, 2.4, 5). */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { gzipSync } from 'node:zlib';
 import { errorAnswer } from '../http/http.ts';
 import {
   answers,
   isTokenRequest,
   jsonBody,
+  knowing,
   nextOf,
   pages,
   refusals,
@@ -119,7 +119,10 @@ export const answered: readonly Fault[] = [
     })),
   }),
   ...tripping({ '5-no-echo': /no answer with the client_secret.*claims/ })({
-    'the client_secret is a claim of the token': secretInClaims(),
+    'the client_secret is a claim of the token': knowing(
+      (request) => formOf(request).get('client_secret')?.[0],
+      (current) => tokenClaims(() => ({ client_secret: current() })),
+    ),
   }),
   ...tripping({ '5-no-echo': /no token outside of the token response.*set-cookie/ })({
     'the token comes back in a cookie': served((page, _, request) =>
@@ -137,12 +140,3 @@ export const answered: readonly Fault[] = [
     ),
   }),
 ];
-
-function secretInClaims(): ServerOptions {
-  const secret = new AsyncLocalStorage<string | undefined>();
-  return {
-    wrapHandler: (handler) => (request) =>
-      secret.run(formOf(request).get('client_secret')?.[0], () => handler(request)),
-    ...tokenClaims(() => ({ client_secret: secret.getStore() })),
-  };
-}

@@ -3,6 +3,7 @@ import type { ServiceRequest } from '../http/http.ts';
 import {
   answering,
   authorized,
+  both,
   emptyPage,
   isScreenings,
   middleware,
@@ -28,11 +29,6 @@ const SUFFIX = /\/v1\/tenants\/([^/?]+)\/screenings\.json(?=\?|$)/;
 
 const anonymous = (isServed: (request: ServiceRequest) => boolean): ServerOptions =>
   unnoticed('unauthenticated', (_, request) => isServed(request));
-
-/** Both: what the second leaves alone goes to the first. */
-const both = (inner: ServerOptions, outer: ServerOptions): ServerOptions => ({
-  wrapHandler: (handler) => outer.wrapHandler!(inner.wrapHandler!(handler)),
-});
 
 export const doors: readonly Fault[] = [
   ...tripping({ '5-missing': /401.*200/ })({

@@ -23,7 +23,7 @@ const INTEGERS = ['pageSize', 'from_id'];
 const untilNul = (text: string): string => text.split('\0')[0]!;
 
 /** Learns the right values from requests that earn a token. */
-const knowing = (
+const learning = (
   name: 'client_id' | 'client_secret',
   take: (value: string, right: string) => boolean,
 ): ServerOptions =>
@@ -150,17 +150,17 @@ export const nearMisses: readonly Fault[] = [
     }),
   }),
   ...tripping({ '7.1-invalid_client-id': /401 invalid_client.*token/ })({
-    'a client_id is looked up with LIKE': knowing('client_id', (value) => value === '%'),
+    'a client_id is looked up with LIKE': learning('client_id', (value) => value === '%'),
   }),
   ...tripping(
     { '7.1-invalid_client-secret': /401 invalid_client.*token/ },
     { bare: false },
   )({
-    'a client_secret may stand anywhere in what is sent': knowing(
+    'a client_secret may stand anywhere in what is sent': learning(
       'client_secret',
       (value, right) => value !== right && value.endsWith(right),
     ),
-    'a client_secret repeated after a NUL is the same to bcrypt': knowing(
+    'a client_secret repeated after a NUL is the same to bcrypt': learning(
       'client_secret',
       (value, right) => value === `${right}\0${right}`,
     ),

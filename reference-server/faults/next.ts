@@ -1,5 +1,6 @@
 /** Section 4.2, rules 6 and 7, and section 9: what next and the Link header say. */
 import {
+  both,
   fieldsOf,
   isScreenings,
   middleware,
@@ -130,14 +131,12 @@ export const next: readonly Fault[] = [
     MAY,
   )({
     'next without from_id': parameter('from_id', () => undefined),
-    'the cursor of next is called cursor': {
-      wrapHandler: (handler) => {
-        const read = requests((request) =>
-          isScreenings(request) ? { ...request, path: request.path.replace('cursor=', 'from_id=') } : request,
-        );
-        return url('from_id=', 'cursor=').wrapHandler!(read.wrapHandler!(handler));
-      },
-    },
+    'the cursor of next is called cursor': both(
+      requests((request) =>
+        isScreenings(request) ? { ...request, path: request.path.replace('cursor=', 'from_id=') } : request,
+      ),
+      url('from_id=', 'cursor='),
+    ),
   }),
   ...tripping(
     { '4.2-r6-next-target': /next at .*internal/ },

@@ -4,7 +4,7 @@ import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/htt
 import type { StoredScreening } from '../parts.ts';
 import { TENANTS } from '../run/tenants.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { isScreenings, middleware, pages, requests, storedPages } from '../run/alter.ts';
+import { both, isScreenings, middleware, pages, requests, storedPages } from '../run/alter.ts';
 import { tripping, type Fault } from './fault.ts';
 
 const done = (): ServiceAnswer => jsonAnswer(200, { done: true });
@@ -103,5 +103,5 @@ function touched(): ServerOptions {
   const shown = pages((page) => {
     if (times > 0) page.items = page.items.map((item) => item.replace(/\}$/, `,"revision":${times}}`));
   });
-  return { wrapHandler: (handler) => counting.wrapHandler!(shown.wrapHandler!(handler)) };
+  return both(shown, counting);
 }

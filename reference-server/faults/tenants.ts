@@ -1,12 +1,14 @@
 /** Section 5: for which tenant. */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import type { TokenClaims } from '../parts.ts';
 import { TENANTS } from '../run/tenants.ts';
 import {
   emptyPage,
   isTokenRequest,
+  knowing,
   middleware,
+  minting,
   queryOf,
   refusal,
   refusals,
@@ -80,46 +82,32 @@ export const tenants: readonly Fault[] = [
 
 /** Its screenings are served, whose path and token ever it is. */
 function namedElsewhere(tenantOf: (request: ServiceRequest) => string | undefined): ServerOptions {
-  const named = new AsyncLocalStorage<string | undefined>();
-  return {
-    wrapHandler: (handler) => (request) => named.run(tenantOf(request), () => handler(request)),
-    ...storedPages(() => (query, ask) => ask({ ...query, tenantId: named.getStore() ?? query.tenantId })),
-  };
+  return knowing(tenantOf, (current) =>
+    storedPages(() => (query, ask) => ask({ ...query, tenantId: current() ?? query.tenantId })),
+  );
 }
 
 function mintedAtOnce(): ServerOptions {
-  return {
-    wrapParts: (parts) => {
-      const mint = parts.tokens.mint.bind(parts.tokens);
-      let latest: Parameters<typeof mint>[0];
-      return {
-        ...parts,
-        tokens: {
-          ...parts.tokens,
-          verify: parts.tokens.verify.bind(parts.tokens),
-          mint: async (claims) => {
-            latest = claims;
-            // Longer than a busy machine takes between two concurrent requests.
-            await sleep(30);
-            return mint(latest);
-          },
-        },
-      };
-    },
-  };
+  return minting(() => {
+    let latest: TokenClaims;
+    return async (claims, real) => {
+      latest = claims;
+      // Longer than a busy machine takes between two concurrent requests.
+      await sleep(30);
+      return real(latest);
+    };
+  });
 }
 
 /** The claim's tenant is never compared: the path's tenant is taken for it. */
 function pathTenant(): ServerOptions {
-  const path = new AsyncLocalStorage<string>();
-  return {
-    wrapHandler: (handler) => (request) =>
-      path.run(/\/tenants\/([^/?]+)/.exec(request.path)?.[1] ?? '', () => handler(request)),
-    ...verifying(() => async (token, nowSeconds, real) => {
+  const tenantOf = ({ path }: ServiceRequest): string => /\/tenants\/([^/?]+)/.exec(path)?.[1] ?? '';
+  return knowing(tenantOf, (current) =>
+    verifying(() => async (token, nowSeconds, real) => {
       const claims = await real(token, nowSeconds);
-      return claims && { ...claims, tenant_id: path.getStore() ?? claims.tenant_id };
+      return claims && { ...claims, tenant_id: current() };
     }),
-  };
+  );
 }
 
 function sharedTokens(): ServerOptions {

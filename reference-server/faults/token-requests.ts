@@ -1,8 +1,10 @@
 /** Sections 4.1 and 7.1: token requests with more in them than there should be, and with less. */
-import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ServiceRequest } from '../http/http.ts';
 import {
   isTokenRequest,
+  knowing,
   middleware,
+  minting,
   oauthError,
   queryOf,
   requests,
@@ -107,16 +109,8 @@ export const tokenRequests: readonly Fault[] = [
 ];
 
 function tenantByParameter(): ServerOptions {
-  const asked = new AsyncLocalStorage<string | undefined>();
-  return {
-    wrapHandler: (handler) => (request) =>
-      asked.run(formOf(request).get('tenant_id')?.[0], () => handler(request)),
-    wrapParts: (parts) => ({
-      ...parts,
-      tokens: {
-        verify: (token, nowSeconds) => parts.tokens.verify(token, nowSeconds),
-        mint: (claims) => parts.tokens.mint({ ...claims, tenant_id: asked.getStore() ?? claims.tenant_id }),
-      },
-    }),
-  };
+  const asked = (request: ServiceRequest) => formOf(request).get('tenant_id')?.[0];
+  return knowing(asked, (current) =>
+    minting(() => (claims, real) => real({ ...claims, tenant_id: current() ?? claims.tenant_id })),
+  );
 }

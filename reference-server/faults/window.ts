@@ -4,6 +4,7 @@ import { cutInstant, compareInstants, instant, shift } from '../../engine/data/i
 import {
   answering,
   answers,
+  both,
   defaulting,
   emptyPage,
   isScreenings,
@@ -264,14 +265,13 @@ export const window: readonly Fault[] = [
     { '4.2-r2-inverted': /400 invalid_time_range/ },
     MAY,
   )({
-    'from and to compared as text to see which is earlier': {
-      wrapHandler: (handler) => {
-        const isTextInverted = (query: URLSearchParams): boolean =>
-          windowOf(query).every(Boolean) && query.get('to')! < query.get('from')!;
-        const refusing = answering('400 invalid_time_range', isTextInverted);
-        return refusing.wrapHandler!(answering(emptyPage, isInverted).wrapHandler!(handler));
-      },
-    },
+    'from and to compared as text to see which is earlier': both(
+      answering(emptyPage, isInverted),
+      answering(
+        '400 invalid_time_range',
+        (query) => windowOf(query).every(Boolean) && query.get('to')! < query.get('from')!,
+      ),
+    ),
   }),
   ...tripping(
     { '4.2-success': /200.*400/ },

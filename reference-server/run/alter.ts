@@ -1,4 +1,5 @@
 /** Ways to alter what goes into a server and what comes out of it. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { parseInstant, type Instant } from '../../engine/data/instant.ts';
 import {
   errorAnswer,
@@ -7,7 +8,7 @@ import {
   type ServiceAnswer,
   type ServiceRequest,
 } from '../http/http.ts';
-import type { ClientRegistry, PageQuery, StoredPage } from '../parts.ts';
+import type { ClientRegistry, PageQuery, StoredPage, TokenClaims, TokenIssuer } from '../parts.ts';
 import type { ServerOptions } from './start.ts';
 
 export const isScreenings = ({ path }: ServiceRequest): boolean =>
@@ -45,6 +46,11 @@ export function middleware(make: () => Middleware): ServerOptions {
 /** Made anew for each server, with a state of its own. */
 export const fresh = (make: () => ServerOptions): ServerOptions => ({
   wrapHandler: (handler) => make().wrapHandler!(handler),
+});
+
+/** What requests meet second, and what they meet first. */
+export const both = (inner: ServerOptions, outer: ServerOptions): ServerOptions => ({
+  wrapHandler: (handler) => outer.wrapHandler!(inner.wrapHandler!(handler)),
 });
 
 /** Answers some requests, of any path, by itself. */
@@ -253,6 +259,35 @@ export const authenticating = (
     return { ...parts, clients: { authenticate: (id, secret) => step(id, secret, real) } };
   },
 });
+
+/** Puts a step before the signing of tokens. `make` is called once a server. */
+export const minting = (
+  make: () => (claims: TokenClaims, real: TokenIssuer['mint']) => Promise<string>,
+): ServerOptions => ({
+  wrapParts: (parts) => {
+    const { tokens } = parts;
+    const step = make();
+    return {
+      ...parts,
+      tokens: {
+        verify: (token, nowSeconds) => tokens.verify(token, nowSeconds),
+        mint: (original) => step(original, (altered) => tokens.mint(altered)),
+      },
+    };
+  },
+});
+
+/** Makes a part of the request known to the parts of the service that answer it. */
+export function knowing<Value>(
+  valueOf: (request: ServiceRequest) => Value,
+  inside: (current: () => Value) => ServerOptions,
+): ServerOptions {
+  const known = new AsyncLocalStorage<Value>();
+  return {
+    ...inside(() => known.getStore() as Value),
+    wrapHandler: (handler) => (request) => known.run(valueOf(request), () => handler(request)),
+  };
+}
 
 /** Alters the claims of every token; the server still knows the token as its own. */
 export const claims = (alter: (claims: Json) => Json): ServerOptions => ({

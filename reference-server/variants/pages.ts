@@ -2,12 +2,14 @@
 import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
 import type { Target } from '../../engine/target/target.ts';
 import {
+  both,
   middleware,
   nextOf,
   nextQuery,
   nextUrls,
   pages as alterPages,
   queryOf,
+  requests,
   storedPages,
   isScreenings,
   withoutLink,
@@ -75,17 +77,15 @@ function inUtc(text: string): string {
 
 export const encoded = variants({
   'the instants of next in UTC': timesOfNext(inUtc),
-  'next with the UUID in capitals and letters percent-encoded': {
-    wrapHandler: (handler) =>
-      nextUrls((next) =>
-        next.href
-          .replace(/tenants\/([0-9a-f-]+)/, (_, id: string) => `tenants/${id.toUpperCase()}`)
-          .replace('screenings?', 'screening%73?')
-          .replace('pageSize=', '%70ageSize='),
-      ).wrapHandler!((request) =>
-        handler({ ...request, path: request.path.replace('%70', 'p').replace('%73', 's') }),
-      ),
-  },
+  'next with the UUID in capitals and letters percent-encoded': both(
+    requests((request) => ({ ...request, path: request.path.replace('%70', 'p').replace('%73', 's') })),
+    nextUrls((next) =>
+      next.href
+        .replace(/tenants\/([0-9a-f-]+)/, (_, id: string) => `tenants/${id.toUpperCase()}`)
+        .replace('screenings?', 'screening%73?')
+        .replace('pageSize=', '%70ageSize='),
+    ),
+  ),
 });
 
 export const defaults: readonly Variant[] = [
