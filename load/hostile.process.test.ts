@@ -39,7 +39,7 @@ for (const [name, settings] of Object.entries(turning))
     const result = await at.result('smoke');
     expect(result).toMatchObject({ held: false });
     expect(output).not.toMatch(/\bheld\b/);
-    // A machine that is busy otherwise blames nobody.
+    // On a machine that is busy otherwise the run is void.
     expect(status).toBe(result.void === false ? 1 : 3);
     if (name === 'lies in the middle') expect(result.findings.map(({ id }) => id)).toContain('4.2-r4-order');
     // The place of a run of k6 is cleared when k6 has ended.

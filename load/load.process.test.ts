@@ -35,7 +35,7 @@ test('smoke: a right target holds, exit status 0, and no secret is in any output
   expect(output).not.toContain(SECRET);
 });
 
-test('interrupted, a scenario ends at once and says what it has: void, exit status 130', FULL, async () => {
+test('interrupted, a scenario ends and says what it has: void, exit status 130', FULL, async () => {
   await using at = await setting({});
   const { status, output } = await load(
     ['soak', '--duration', '10m', '--rate', '20', ...at.flags],
@@ -53,7 +53,7 @@ test('interrupted, a scenario ends at once and says what it has: void, exit stat
 });
 
 test(
-  'smoke: a slow target breaks the SLO, exit status 1; a machine that is busy otherwise blames nobody',
+  'smoke: a slow target breaks the SLO, exit status 1; on a machine that is busy otherwise it is void',
   FULL,
   async () => {
     const service = { workers: 64, serviceMs: 120, distribution: 'deterministic' } as const;
@@ -200,7 +200,7 @@ for (const [title, [settings, options, holds]] of Object.entries(LIMITERS))
     holds(await rateLimit.run(session, { ...OPTIONS, ...options }), session);
   });
 
-test("the target's own certificates are trusted, and nobody else's", async () => {
+test("the target's own certificates are trusted, and no others", async () => {
   await using at = await setting({});
   const ca = join(at.directory, 'ca.pem');
   await writeFile(ca, SELF_SIGNED);

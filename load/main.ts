@@ -12,7 +12,7 @@ process.chdir(calledFrom(argv[0] === 'bench' ? 'bench' : 'load')('.'));
 
 /** Told to end, a scenario tells what it has; what else is under way ends with this process, its children too. */
 const { signal, status } = interruption();
-/** What a target said in it does nothing to the terminal. */
+/** Without control characters, which a target may have put in. */
 const tell = (line: string): void => console.error(visible(line));
 
 await runCommand('load', async () => {

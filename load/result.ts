@@ -46,7 +46,7 @@ export interface TenantsFigure {
   readonly backfills: number;
   readonly slo: Slo;
   readonly alone: TenantsCarried;
-  /** While so many tenants read everything. */
+  /** While `backfills` tenants read everything. */
   readonly beside?: TenantsCarried;
 }
 
@@ -61,7 +61,7 @@ export interface LoadResult {
   /** Whether the scenario's SLO held. */
   readonly held: boolean;
   readonly findings: readonly LoadFinding[];
-  /** What the run says, in lines for people. */
+  /** The outcome, in lines for people. */
   readonly summary: readonly string[];
   readonly requests: number;
   readonly tokenCalls: number;

@@ -1,3 +1,3 @@
-/** What k6 has of these; its types leave them out. */
+/** Globals of k6 that its types leave out. */
 declare const console: Record<'log' | 'info' | 'warn' | 'error', (text: string) => void>;
 declare function setTimeout(then: () => void, ms: number): number;

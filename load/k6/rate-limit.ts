@@ -25,7 +25,7 @@ export const options = {
     findings: ['count<1'],
     ...(config.records ? {} : { checks: ['rate>=1'] }),
   }),
-  // Connections that are kept, so that a burst need not dial anew.
+  // Connections that are kept, so that a burst need not dial again.
   batch: 64,
   batchPerHost: 64,
 };

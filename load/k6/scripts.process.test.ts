@@ -51,7 +51,7 @@ test('every script runs, ends with status 0, and with 99 where a threshold is br
   }
 });
 
-/** A script as somebody runs it who has nothing but k6. */
+/** Runs a script with k6 alone. */
 async function byHand(
   k6: string,
   at: string,
@@ -174,7 +174,7 @@ function deadTokenEndpoint(): Handler {
         : json(200, { access_token: token(), token_type: 'Bearer', expires_in: 1, scope: 'screenings.read' });
 }
 
-/** One answer in so many is a page. */
+/** One answer in `times` is a page. */
 function mostly429(times = Infinity): Handler {
   let asked = 0;
   const limited = {
@@ -202,7 +202,7 @@ for (const [name, server] of [
       expect([99, output]).toEqual([status, expect.stringContaining('✗')]);
     });
 
-test("k6 is told where its metrics go, and nobody's secrets", () => {
+test('k6 gets the variables of its outputs, and no credentials', () => {
   const given = {
     K6_WEB_DASHBOARD: 'true',
     K6_PROMETHEUS_RW_SERVER_URL: 'http://127.0.0.1:9090',

@@ -1,5 +1,5 @@
 /**
- * What many tenants ask together: polls of what is new, each with a connection of its own and a window that moves on,
+ * Many tenants together: polls of what is new, each with a connection of its own and a window that moves on,
  * token requests, and back-fills that read everything. The kit runs it: npm run load -- tenants.
  */
 import { sleep } from 'k6';
@@ -62,7 +62,7 @@ const clientOf = (begun: Begun): Client => {
   return clients[exec.vu.idInTest % clients.length]!;
 };
 
-/** What came since the poll before: the window ends as much before the data's end as the run does. */
+/** Screenings since the poll before: the window ends as much before the data's end as the run has left. */
 function newest({ window }: Begun, { credentials }: Client, leftMs: number): Place {
   const toMs = Date.parse(window.to) - leftMs;
   const fromMs = Math.max(Date.parse(window.from), toMs - pollSeconds * 1000);

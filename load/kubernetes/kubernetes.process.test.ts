@@ -1,4 +1,4 @@
-/** What a cluster would run, as processes of this machine. */
+/** The pods of a cluster as processes of this machine. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -69,7 +69,7 @@ test(
       service: { workers: 64, serviceMs: 21, distribution: 'deterministic' },
     });
     const options = { ...OPTIONS, requestsPerSecond: 60, seconds: 3 };
-    // The same seed draws the same arrivals, whoever shares them.
+    // The same seed draws the same arrivals, however they are shared.
     const open = () =>
       openSession(k6, at.server.target(), { slo: { p99Ms: 5000, errorRate: 0.001 }, pageSize: 10, seed: 5 });
     const { env } = (await open()).prepared;
@@ -111,7 +111,7 @@ test(
           return { status, ended };
         }),
       );
-      // What the operator's starter sends to each of them.
+      // As the operator's starter does.
       const body = JSON.stringify({ data: { attributes: { paused: false }, id: 'default', type: 'status' } });
       await Promise.all(started.map(({ status }) => status({ method: 'PATCH', body })));
       const outputs = await Promise.all(started.map(({ ended }) => ended));

@@ -94,7 +94,7 @@ async function makeArchive(k6: string, script: string, config: LoadConfig): Prom
 
 /** The user of k6's image. */
 const K6_USER = 12_345;
-/** What Kubernetes calls a restricted pod, and none that may speak to the cluster. */
+/** A restricted pod in Kubernetes' sense, without access to the cluster's API. */
 const RESTRICTED = {
   automountServiceAccountToken: 'false',
   securityContext: { runAsNonRoot: true, runAsUser: K6_USER, seccompProfile: { type: 'RuntimeDefault' } },

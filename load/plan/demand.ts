@@ -1,15 +1,15 @@
-/** What tenants ask for: polls, pages, tokens. */
+/** The demand of tenants: polls, pages, tokens. */
 import { pagesOfPoll } from './pages.ts';
 
 export interface Habits {
   readonly tenants: number;
   readonly pollSeconds: number;
-  /** Polls come within so many seconds of each interval; the interval itself where they are independent. */
+  /** Polls come within this many seconds of each interval; the interval itself where they are independent. */
   readonly spreadSeconds: number;
   readonly screeningsPerDay: number;
   readonly pageSize: number;
   readonly tokenLifetimeSeconds: number;
-  /** What a token call costs, in pages. */
+  /** The cost of a token call, in pages. */
   readonly tokenPrice: number;
   /** The busiest hour against the mean: it multiplies screenings, and no polls. */
   readonly peakFactor: number;

@@ -2,10 +2,10 @@
 
 /** Of max(1, ⌈N / pageSize⌉) for N screenings of the given mean, arriving independently of one another. */
 export function pagesOfPoll(meanScreenings: number, pageSize: number): number {
-  // Beyond so many pages the last one is half full in the mean.
+  // Beyond fifty pages the last one is half full in the mean.
   if (meanScreenings > 50 * pageSize && meanScreenings > 1000) return meanScreenings / pageSize + 0.5;
   let mean = 1;
-  // Sums of how likely there are more than so many pages, beyond the first.
+  // Sums of the probabilities of more than `page` pages.
   for (let page = 1; ; page += 1) {
     const more = 1 - poissonAtMost(page * pageSize, meanScreenings);
     mean += more;

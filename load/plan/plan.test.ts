@@ -47,7 +47,7 @@ test('waits of independent polls are those of a queue, and pages of a poll wait 
   expect(waits.quantile(0.5)).toBeCloseTo(Math.log(2) / 20, 2);
   expect(Math.abs(waits.quantile(0.99) / (Math.log(100) / 20) - 1)).toBeLessThan(0.25);
   expect(simulatePolls({ perSecond: 79, workers: 1 }, polls).quantile(0.5)).toBe(Infinity);
-  // Everybody at once: a hundredth of them waits for nearly all others.
+  // All at the same time: a hundredth of them waits for nearly all others.
   const together = simulatePolls(
     { perSecond: 100, workers: 1 },
     { ...polls, tenants: 200, spreadSeconds: 0.01 },

@@ -3,12 +3,12 @@ import { pagesAtMost, pagesOfPoll } from './pages.ts';
 import { simulatePolls, type Servers, type Waits } from './simulate.ts';
 import { demandOf, percent, SECONDS_A_DAY, show, type Habits } from './demand.ts';
 
-/** What was measured, by one replica or by several together. */
+/** The measured capacity, of one replica or of several together. */
 export interface Measured {
   /** Requests a second, at the lower end of the interval. */
   readonly perSecond: number;
   readonly limitedBy: 'quota' | 'saturation' | 'none-found';
-  /** Requests a second with all busy, and how many are worked on at once. */
+  /** Requests a second with all busy, and their concurrency. */
   readonly saturation: number;
   readonly workers: number;
   /** Of one client, where a quota was met: requests a second, and its window where it has one. */
@@ -17,12 +17,12 @@ export interface Measured {
     readonly limit?: number;
     readonly windowSeconds?: number;
   };
-  /** What perSecond is: what the servers carry, a quota for all clients together, or as much as was seen. */
+  /** The kind of perSecond: capacity of the servers, a quota for all clients together, or as much as was seen. */
   readonly server: 'capacity' | 'quota' | 'at-least';
   readonly pageSize: number;
   readonly p99Ms: number;
   readonly replicas: number;
-  /** What a page of 1,000 costs, in pages of that size; where it was measured. */
+  /** The cost of a page of 1,000, in pages of that size; where it was measured. */
   readonly backfillWork?: number;
 }
 
@@ -47,7 +47,7 @@ const SERVER_WORDS = {
 
 const MOST_REPLICAS = 10_000;
 const YEARS = 3;
-/** Polls of a window that a client's quota has to let through. */
+/** Polls of a window that a client's quota has to admit. */
 const NEARLY_ALL = 0.999;
 
 /** Throws a RangeError for figures that are not positive. */
@@ -177,7 +177,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     waitsBesideBackfill: shares(beside),
     backfillSeconds: finite(backfillSeconds),
     egressGbPerMonth,
-    /** What another habit would make of the load at the peak, as a share of it. */
+    /** The load at the peak with another habit, as a share of it. */
     levers,
     /** The least spread at which one replica keeps the SLO; absent where none does. */
     spreadNeededSeconds,

@@ -1,4 +1,4 @@
-/** What polls wait: the tenants themselves, simulated. Each asks page after page, and waits for the workers. */
+/** Waiting times of polls, by simulated tenants. Each asks page after page, and waits for the workers. */
 import { quantile } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
 import { pagesOfPoll } from './pages.ts';
@@ -13,7 +13,7 @@ export interface Servers {
 export interface Polls {
   readonly tenants: number;
   readonly pollSeconds: number;
-  /** Polls come within so many seconds of each interval. */
+  /** Polls come within this many seconds of each interval. */
   readonly spreadSeconds: number;
   /** That a poll finds, in the mean: a Poisson number. */
   readonly screenings: number;

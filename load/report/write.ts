@@ -6,7 +6,7 @@ import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { verdictOf, type LoadResult } from '../result.ts';
 import { resultHtml } from './html.ts';
 
-/** What may be shown of a result: no secret and no token, wherever a target may have repeated it. */
+/** A result as it may be shown: no secret and no token, wherever a target may have repeated it. */
 export const presentable = (result: LoadResult, secrets: readonly string[]): LoadResult =>
   createRedactor(secrets).redactDeep(result, 'fixed');
 

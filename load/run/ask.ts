@@ -1,4 +1,4 @@
-/** Requests of the kit itself, before and beside the load: a token, a page, pollingScale with a limiter. */
+/** Requests of the kit itself, before and beside the load: a token, a page, waiting as a limiter says. */
 import { setTimeout } from 'node:timers/promises';
 import type { Exchange, RequestOut } from '../../engine/client/exchange.ts';
 import { member, type Json } from '../../engine/client/json.ts';
@@ -70,8 +70,8 @@ export async function mint(target: Asked, clientId: string, clientSecret: string
 const WAITS = 20;
 const LONGEST_WAIT_MS = 90_000;
 
-/** Waits a 429 out, as it says: a look at a target that is limited takes longer, and is not refused. */
-async function patiently(send: () => Promise<Exchange>): Promise<Exchange> {
+/** Waits as a 429 says: the look at a rate-limited target takes longer, and does not fail. */
+async function afterWaits(send: () => Promise<Exchange>): Promise<Exchange> {
   for (let [waits, waitedMs] = [0, 0]; ; waits += 1) {
     const exchange = await send();
     if (exchange.status !== 429 || waits >= WAITS) return exchange;
@@ -90,7 +90,9 @@ export async function askPage(
   url: string,
   token: string,
 ): Promise<{ readonly items: readonly Json[]; readonly next: Json | undefined }> {
-  const { json, status } = await patiently(() => ask(target, { channel: 'rest', method: 'GET', url }, token));
+  const { json, status } = await afterWaits(() =>
+    ask(target, { channel: 'rest', method: 'GET', url }, token),
+  );
   if (status !== 200) throw new Unreachable(`the screenings endpoint answers ${status}`);
   const items = member(json, 'items');
   if (!Array.isArray(items)) throw new Unreachable('the screenings endpoint answers 200 without a page');

@@ -17,7 +17,7 @@ export class Connections {
     return Math.max(1, Math.min(Math.ceil(this.refused / CLOSE), this.refused - 1) - 1);
   }
 
-  /** Connections of so many VUs were refused: how many to try next; undefined where so many were accepted before. */
+  /** Connections of this many VUs were refused: how many to try next; undefined where as many were accepted before. */
   refuse(vus: number): number | undefined {
     if (vus <= this.accepted) return undefined;
     if (this.refused === Infinity && this.#suspected === Infinity) {
@@ -34,7 +34,7 @@ export class Connections {
     if (vus + 1 >= this.refused) this.refused = Infinity;
   }
 
-  /** Requests waited for so many VUs: how many to try next of those needed; `all` where the target gives no more. */
+  /** Requests waited for this many VUs: how many to try next of those needed; `all` where the target gives no more. */
   more(vus: number, needed: number): number | 'all' {
     if (vus >= this.most) return 'all';
     // Half-way, by ratio, to what is refused.

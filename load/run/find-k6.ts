@@ -51,7 +51,7 @@ export async function installK6(): Promise<string> {
     if (!got) throw new UsageError(K6_HELP);
     const target = cachedK6();
     await mkdir(dirname(target), { recursive: true });
-    // Beside the target first: two at once must not see half a file.
+    // Beside the target first: concurrent runs must not see half a file.
     const beside = `${target}.${process.pid}`;
     await copyFile(got, beside);
     await chmod(beside, 0o755);

@@ -16,7 +16,7 @@ import { TOKEN, type SampleRecord } from '../k6/lib/record.ts';
 const COUNTED: readonly RequirementId[] = ['7.2-no-unprovoked-5xx'];
 
 const noOracle = (): undefined => undefined;
-/** Nothing is known; that a page holds an item twice shows all the same. */
+/** Of a tenant of which nothing is known: an item that a page holds twice still shows. */
 const nothing = new Oracle(false);
 
 export class Judge {

@@ -19,17 +19,17 @@ export interface K6Run {
   readonly status: number;
   readonly summary?: ScenarioSummary;
   readonly findings: readonly Finding[];
-  /** What the script wrote, other than findings. */
+  /** The script's records, other than samples. */
   readonly records: readonly LoadRecord[];
-  /** Of so many arrivals one is among them. */
+  /** One arrival in this many is among them. */
   readonly oneIn: number;
   /** The last line of k6's own complaints. */
   readonly complaint: string;
   /** Share of the machine's cores that the generator used; absent where it can't be told. */
   readonly cpuShare?: number;
-  /** What it took of processors; absent where it can't be told. */
+  /** Processor time; absent where it can't be told. */
   readonly cpuSeconds?: number;
-  /** What the machine kept from it, while it ran. */
+  /** Of the machine, while it ran. */
   readonly pressure?: Pressure;
   /** It was ended before its time, as hardly any request was served. */
   readonly isHopeless: boolean;
@@ -50,7 +50,7 @@ interface K6Options {
   readonly progress?: Progress | undefined;
 }
 
-/** What keeps k6 from speaking to anyone but the target. */
+/** With these k6 speaks to the target alone. */
 export const K6_OFFLINE = {
   K6_NO_USAGE_REPORT: 'true',
   K6_AUTO_EXTENSION_RESOLUTION: 'false',
@@ -172,7 +172,7 @@ const hopeless = (summary: ScenarioSummary): ScenarioSummary => ({
   thresholds: { ...summary.thresholds, [HOPELESS_RULE]: false },
 });
 
-/** More arrivals than these are not kept: of a day's, every so many tell what all of them would. */
+/** More arrivals than these are not kept: a fraction of a day's shows what all of them would. */
 const MOST_KEPT = 500_000;
 
 /** Reads what k6 writes, line by line: an answer is judged and forgotten, however many there are. */
@@ -186,7 +186,7 @@ export function listen(
     findings: [] as Finding[],
     records: [] as LoadRecord[],
     complaint: '',
-    /** Of so many arrivals one was kept. */
+    /** One arrival in this many was kept. */
     oneIn: 1,
   };
   let arrivals = 0;
@@ -207,7 +207,7 @@ export function listen(
   return heard;
 }
 
-/** What Go trusts is one file, and the system's folders: a file of the kit's takes the place of the first. */
+/** Go trusts one file, and the system's folders: a file of the kit's replaces the first. */
 async function systemCertificates(): Promise<string> {
   const files = [
     ...[process.env['SSL_CERT_FILE'] ?? []].flat(),

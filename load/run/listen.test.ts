@@ -1,10 +1,10 @@
-/** What k6 writes, read line by line: a long run takes no more memory than a short one, and shows how it goes. */
+/** k6's output is read line by line: a long run takes no more memory than a short one, and shows its progress. */
 import { EventEmitter } from 'node:events';
 import { expect, test } from '@playwright/test';
 import { listen } from './k6-run.ts';
 import { Progress } from './progress.ts';
 
-test('of very many arrivals one in so many is kept, and all else', () => {
+test('keeps a fraction of very many arrivals, and all else', () => {
   const lines = new EventEmitter();
   let judged = 0;
   const heard = listen(

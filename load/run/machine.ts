@@ -1,4 +1,4 @@
-/** What the machine that generates did meanwhile: processor time of one process, and what others took from it. */
+/** The state of the generating machine: processor time and memory of one process, and pressure by others. */
 import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
@@ -21,13 +21,13 @@ export function cpuSeconds(pid: number): number | undefined {
   return fields && (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND;
 }
 
-/** What a process has in memory; undefined where the system does not tell. */
+/** The resident memory of a process; undefined where the system does not tell. */
 export function residentMegabytes(pid: number): number | undefined {
   const kilobytes = /^VmRSS:\s+(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1];
   return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
 }
 
-/** Shares of the time: somebody waited for a processor, the hypervisor kept it, the container's quota was spent. */
+/** Shares of the time: a task waited for a processor, the hypervisor kept it, the container's quota was spent. */
 export interface Pressure {
   readonly waiting: number;
   readonly stolen: number;

@@ -1,4 +1,4 @@
-/** What a server tells of itself in Prometheus' text format, watched while it is loaded. */
+/** A server's own metrics in Prometheus' text format, watched while it is loaded. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Reading {

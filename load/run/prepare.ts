@@ -12,13 +12,13 @@ export interface Prepared {
   readonly base: Pick<LoadConfig, 'baseUrl' | 'authUrl' | 'clients' | 'trustedOrigins'> & {
     readonly window: Window;
   };
-  /** What k6 gets in its environment. */
+  /** k6's environment: secrets and headers. */
   readonly env: Readonly<Record<string, string>>;
   /** Certificates in PEM that are trusted beside the system's. */
   readonly ca?: string | undefined;
-  /** What no output may hold. */
+  /** Texts that no output may hold. */
   readonly secrets: readonly string[];
-  /** What the kit itself asks, and how the target is made to fail. */
+  /** The target of the kit's own requests, with its fault commands. */
   readonly target: Asked;
 }
 

@@ -1,4 +1,4 @@
-/** What a long run shows while it is under way, and whether it is worth going on. */
+/** The progress of a long run, and whether it is worth going on. */
 import { durationText, number } from '../../certify/render/results.ts';
 import { failed } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';

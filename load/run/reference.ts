@@ -15,7 +15,7 @@ export interface RunningReference extends AsyncDisposable {
 const STARTED_WITHIN_MS = 10 * 60_000;
 const STOPPED_WITHIN_MS = 20_000;
 
-/** Starts it with so many screenings and further flags. Throws an Error with its last words where it does not start. */
+/** Starts it with that many screenings and further flags. Throws an Error with its last words where it does not start. */
 export async function startReference(
   screenings: number,
   flags: readonly string[],

@@ -39,12 +39,12 @@ export interface ArrivalsRun {
   readonly void?: string;
 }
 
-/** How often a step whose generator fell behind is tried again. */
+/** How often a step is repeated after generator overload. */
 const VOID_RETRIES = 2;
 const VOID_PAUSE_MS = 1000;
 /** Refusals of connections beyond this share are the target's limit of them. */
 const REFUSED = 0.005;
-/** What an answer takes, where none was measured. */
+/** The latency that is assumed before any was measured. */
 const FIRST_GUESS_MS = 100;
 
 export class Session {
@@ -144,7 +144,7 @@ export class Session {
     return run;
   }
 
-  /** A script's open arrivals at a rate. Throws VoidRun when the generator fell behind again and again. */
+  /** A script's open arrivals at a rate. Throws VoidRun after repeated generator overload. */
   async arrivals(
     requestsPerSecond: number,
     seconds: number,
@@ -157,8 +157,8 @@ export class Session {
   }
 
   /**
-   * Open arrivals at a rate; void where the generator fell behind each time. VUs, and so connections, are as many as
-   * the latency measured so far asks for; more where requests waited for them, fewer where the target refuses so many.
+   * Open arrivals at a rate; void after generator overload each time. VUs, and so connections, are as many as
+   * the latency measured so far asks for; more where requests waited for them, fewer where the target rejects connections.
    */
   async tryArrivals(
     requestsPerSecond: number,
@@ -210,7 +210,7 @@ export class Session {
       }
       if (found.remedy === 'vus') {
         const more = connections.more(vus, needed);
-        // What waits for the target's connections waits for the target.
+        // A request that waits for one of the target's connections waits for the target.
         if (more === 'all') return done;
         if (over.vus !== undefined || more <= vus) return { ...done, void: found.reason };
         vus = more;

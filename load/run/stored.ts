@@ -1,4 +1,4 @@
-/** What a target stores, as it serves it while nothing disturbs it; pages under load are held against it. */
+/** The screenings of a target, as it serves them undisturbed; pages under load are held against them. */
 import { member, integerOf, type Json } from '../../engine/client/json.ts';
 import { MAX_PAGE_SIZE, pageUrl } from '../../engine/client/page.ts';
 import { compareInstants, instant, parseInstant } from '../../engine/data/instant.ts';
@@ -20,7 +20,7 @@ export interface Stored {
 /** Of each tenant, so that data of any size is read in moments. */
 const ITEMS_AT_MOST = 50_000;
 
-/** Reads the beginning of the window for each client. Throws Unreachable where that is refused or can't be read. */
+/** Reads the beginning of the window for each client. Throws Unreachable where that is rejected or can't be read. */
 export async function readStored(prepared: Prepared, window: Window = prepared.base.window): Promise<Stored> {
   const read = [];
   for (const client of prepared.base.clients) read.push(await readClient(prepared, client, window));
@@ -73,7 +73,7 @@ function itemOf(item: Json): Item {
   return { testTime: testTime as string, at, id };
 }
 
-/** What was stored and is not any more, and whether anything new is. */
+/** Screenings that are gone since, and whether any are new. */
 export function changes(before: Stored, after: Stored): { lost: readonly Item[]; added: boolean } {
   const spell = (client: number, { at, id }: Item): string => `${client} ${at.seconds}.${at.fraction} ${id}`;
   const spelt = ({ items }: Stored): Set<string> =>

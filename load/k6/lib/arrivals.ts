@@ -10,7 +10,7 @@ import { sharedRun, type LoadConfig } from './config.ts';
 import { poissonArrivals, randomSource } from './random.ts';
 import { writeArrival } from './record.ts';
 
-/** Runners write no records: this is how they tell that they fell behind. */
+/** Runners write no records: this metric shows their scheduler lag. */
 const lag = sharedRun ? new Trend('scheduler_lag_ms', true) : undefined;
 
 /** A spike's phases: each ends at its part of the time. */
@@ -25,7 +25,7 @@ const MOST_WAITING_VUS = 200;
 
 /**
  * k6's arrival rates are evenly paced, and kinder than independent callers are; each request waits for a random part of
- * so many seconds, which makes them come like theirs. Who waits is a VU: at high rates the time is shorter.
+ * some seconds, which makes arrivals random. A VU is busy while it waits: at high rates the time is shorter.
  */
 const spreadSeconds = ({ requestsPerSecond, spikeFactor = 1, seconds, vus }: LoadConfig): number =>
   Math.min(5, seconds / 20, Math.min(MOST_WAITING_VUS, 4 * vus) / (requestsPerSecond * spikeFactor));
@@ -127,7 +127,7 @@ export type StartPlace = (begun: Begun, draw: () => number, client: Client) => P
 /** How many pages a VU reads before it turns to another window. */
 const WALK_PAGES = 4;
 
-// What k6 tells of an iteration costs more than most of it does: once is enough.
+// Reading k6's state of an iteration costs more than most of the iteration: once is enough.
 let client: Client | undefined;
 let index = 0;
 let place: Place | undefined;
@@ -175,7 +175,7 @@ function renewed(client: Client): void {
   try {
     client.renew();
   } catch {
-    // What it asks next is told.
+    // The next request shows it.
   }
 }
 

@@ -1,4 +1,4 @@
-/** What is known once a run begins: tokens, the tenants that they name, and where screenings lie. For `setup`. */
+/** The start of a run: tokens, the tenants that they name, and where screenings lie. For `setup`. */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import http from 'k6/http';
@@ -14,7 +14,7 @@ export interface Begun {
   readonly tokens: readonly Token[];
   readonly tenantIds: readonly string[];
   readonly window: Window;
-  /** What due moments count from, in milliseconds since the epoch. */
+  /** The moment that due moments count from, in milliseconds since the epoch. */
   readonly startAtMs: number;
 }
 
@@ -48,7 +48,7 @@ export function begin(config: LoadConfig, leadMs = 0): Begun {
   return { tokens, tenantIds, window, startAtMs: Date.now() + leadMs };
 }
 
-/** What setup hands on is written into results: secrets stay where they were. */
+/** Results hold all that setup returns: secrets are not part of it. */
 export const clientsOf = ({ clients }: LoadConfig, { tenantIds }: Begun): LoadClient[] =>
   clients.map((client, index) => ({ ...client, tenantId: tenantIds[index]! }));
 

@@ -195,7 +195,7 @@ export class Client {
     if (this.#counts) pages.add(1);
     const serviceMs = response.timings.duration;
     const latencyMs = timeOf(response);
-    // What it took to connect lies before it was sent.
+    // Connecting comes before sending.
     const sentAtMs = startedAtMs + latencyMs - serviceMs;
     return { sent: this.#judge(place, response, { serviceMs, latencyMs }), sentAtMs };
   }

@@ -1,5 +1,5 @@
 /**
- * What a script is told: by the kit one JSON file without secrets, so that it may travel in an archive; by hand with
+ * A script's configuration: by the kit one JSON file without secrets, so that it may travel in an archive; by hand with
  * `-e`, as load/README.md lists it.
  */
 import type { Threshold } from 'k6/options';
@@ -55,7 +55,7 @@ export interface LoadConfig {
   /** Arrivals: requests a second over seconds. */
   readonly requestsPerSecond: number;
   readonly seconds: number;
-  /** What a script's own thresholds hold the p99 against. */
+  /** The SLO of a script's own thresholds. */
   readonly p99Ms: number;
   /** Share of requests that may fail. */
   readonly errorRate: number;
@@ -168,14 +168,14 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
   };
 }
 
-/** What is answered with no page, or not asked for want of VUs, is not served; where next to nothing is, it ends. */
+/** A request without a page, or dropped for want of VUs, is not served; a run that serves hardly any is aborted. */
 export const notServed = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): Rules => ({
   findings: ['count<1'],
   failed: [`rate<=${errorRate}`, { threshold: 'rate<0.9', abortOnFail: true, delayAbortEval: '20s' }],
   dropped_iterations: [`count<=${Math.floor(errorRate * requestsPerSecond * seconds)}`],
 });
 
-/** What is not counted where the kit reads what is written of each request. */
+/** Metrics that are not counted where the kit reads a record of each request. */
 const OF_METRICS = /^(findings|failed|page_ms)\b/;
 
 /** Thresholds as k6 takes them: the kit's, or the script's own with what `-e THRESHOLDS={"page_ms":["p(99)<300"]}` says. */

@@ -1,5 +1,5 @@
 /**
- * What one answer under load has to keep, by hand and on runners: read by k6's own JSON selectors, which cost a fraction
+ * Requirements on one answer under load, by hand and on runners: read by k6's own JSON selectors, which cost a fraction
  * of a page that is parsed. The kit itself is handed pages as they came, and judges them by all of its observers.
  * Ids of findings are those of the kit's catalogue.
  */
@@ -9,7 +9,7 @@ export interface Finding {
   /** The requirement's id, such as `4.2-r4-order`. */
   readonly id: string;
   readonly message: string;
-  /** `GET http://…` and `200`, where one request is to blame. */
+  /** `GET http://…` and `200`, where one request shows it. */
   readonly request?: string;
   readonly response?: string;
 }
@@ -77,7 +77,7 @@ export function judgePage(url: string, answer: PageAnswer): Finding[] {
   }
   const last = { id: ids[count - 1]!, time: String(times[count - 1]) };
   if (count > 0) {
-    // What is in order lies in the window where its ends do.
+    // Ordered items lie in the window where the first and the last do.
     const [firstKey, lastKey] = [instantKey(String(times[0]))!, instantKey(last.time)!];
     const fromKey = instantKey(from) ?? firstKey;
     hold('4.2-window', firstKey < fromKey, () => `item ${ids[0]} at ${times[0]} is before from ${from}`);
@@ -139,7 +139,7 @@ function keysOf(times: readonly unknown[]): (string | undefined)[] {
 
 const FORM = '>; rel="next"';
 
-/** What a Link header with rel="next" leads to. */
+/** The target of a Link header with rel="next". */
 export function linkedNext(link: string | undefined): string | undefined {
   if (link === undefined) return undefined;
   // The usual form, without an expression that costs as much as all else.
@@ -147,7 +147,7 @@ export function linkedNext(link: string | undefined): string | undefined {
   return /<([^>]*)>\s*;[^,]*\brel="?next"?/i.exec(link)?.[1];
 }
 
-/** What RateLimit headers declare. */
+/** A limit as RateLimit headers declare it. */
 export interface RatePolicy {
   readonly limit: number;
   readonly windowSeconds: number;
@@ -171,9 +171,9 @@ export function judgeLimited(answer: Pick<PageAnswer, 'body' | 'headers'>) {
 }
 
 /**
- * What RateLimit-Policy declares: `"default";q=600;w=60`, or `600;w=60` as in earlier drafts, also within
+ * The policy of RateLimit-Policy: `"default";q=600;w=60`, or `600;w=60` as in earlier drafts, also within
  * RateLimit-Limit. Of several the one that
- * lets the least through in the long run.
+ * admits the least in the long run.
  */
 export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined {
   const text = [header(headers, 'ratelimit-policy'), header(headers, 'ratelimit-limit')].join(',');
@@ -187,7 +187,7 @@ export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined
   return policies.sort((a, b) => a.limit / a.windowSeconds - b.limit / b.windowSeconds)[0] ?? restOf(headers);
 }
 
-/** A limit and when it is given anew: `RateLimit: limit=100, reset=30`, RateLimit-Limit and -Reset, or with X-. */
+/** A limit and its reset: `RateLimit: limit=100, reset=30`, RateLimit-Limit and -Reset, or with X-. */
 function restOf(headers: PageAnswer['headers']): RatePolicy | undefined {
   const all = header(headers, 'ratelimit') ?? '';
   const value = (name: string): number => {

@@ -42,11 +42,11 @@ export function dueCount(run: {
   return Math.max(0, Math.floor((requestsPerSecond * seconds * (2 + spikeFactor)) / 3) - ROUNDED * parts);
 }
 
-/** How many of them the generator never began, because it fell behind; dropped ones found no free VU. */
+/** How many of them an overloaded generator never began; dropped ones found no free VU. */
 export const neverBegun = (due: number, counts: Readonly<Record<string, number>>): number =>
   Math.max(0, due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0));
 
-/** A wrong page shows in some: so many a second cost next to nothing, at any rate. */
+/** A wrong page shows in a sample: five a second cost next to nothing, at any rate. */
 const JUDGED_PER_SECOND = 5;
 export const judgedShare = (requestsPerSecond: number): number =>
   Math.min(1, JUDGED_PER_SECOND / requestsPerSecond);

@@ -1,4 +1,4 @@
-/** What a script tells the kit: one line of JSON each on the console, of these shapes. Runs in k6 and in Node alike. */
+/** Records that a script writes for the kit: a line of JSON each on the console. Runs in k6 and in Node alike. */
 import type { Finding, RatePolicy } from './judge.ts';
 
 /** A request of open arrivals. */
@@ -75,7 +75,7 @@ export const TOKEN = 'a-token-of-this-run-which-no-answer-may-repeat';
 export const write = (record: LoadRecord, redact = (text: string): string => text): void =>
   console.log(redact(JSON.stringify(record)));
 
-/** What is written for each request: put together by hand, which costs a tenth. */
+/** The line of a request: put together by hand, which costs a tenth. */
 export const writeArrival = (record: ArrivalRecord): void => {
   const { dueMs, latencyMs, serviceMs, schedulerLagMs, status, client } = record;
   const more = record.errorCode || record.policy || record.retryAfterSeconds !== undefined;
