@@ -33,14 +33,13 @@ async function certified(
 
 test('the 503 of nginx’s limit_req is named as a rate limiter', FULL, async ({ small }) => {
   test.skip(missing('nginx'), 'nginx is not installed');
-  const limited = (port: number, service: string): string => nginx(port, service, 60);
-  const only = selectIds(['4.2-r5-exactly-once', '7.2-rate_limited', '7.2-no-unprovoked-5xx', '7.2-body']);
-  const { verdict, requirements } = await certified(small, 'nginx', limited, 'full', { probe: true, only });
+  // So few that a loaded machine sends more.
+  const limited = (port: number, service: string): string => nginx(port, service, 10);
+  const options = { probe: true, only: selectIds(['7.2-rate_limited']) };
+  const { verdict, requirements } = await certified(small, 'nginx', limited, 'full', options);
   expect(verdict).toBe('non-conformant');
-  const told = requirements.filter(({ status }) => status === 'fail');
-  expect(told.map(({ id }) => id)).toEqual(['7.2-body', '7.2-rate_limited', '7.2-no-unprovoked-5xx']);
-  for (const { id, failures } of told)
-    if (id !== '7.2-body') expect(failures[0]?.message, id).toContain('limit_req of nginx');
+  const { status, failures } = requirements.find(({ id }) => id === '7.2-rate_limited')!;
+  expect([status, failures[0]?.message]).toEqual(['fail', expect.stringContaining('limit_req of nginx')]);
 });
 
 /** In CI a program that is missing is a failure. */

@@ -87,7 +87,7 @@ http {
   ${rate ? `limit_req_zone $binary_remote_addr zone=all:1m rate=${rate}r/s;` : ''}
   server {
     listen 127.0.0.1:${port};
-    location / { ${rate ? 'limit_req zone=all burst=40 nodelay; ' : ''}proxy_pass ${service}; }
+    location / { ${rate ? 'limit_req zone=all burst=10 nodelay; ' : ''}proxy_pass ${service}; }
   }
 }
 `;
