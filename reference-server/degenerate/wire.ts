@@ -12,7 +12,7 @@ const BODY = String(page().body);
 const DRIP_MS = 200;
 const MIB = 1024 * 1024;
 
-/** A text, an octet at a time, for as long as anybody listens. */
+/** A text, an octet at a time, until the connection closes. */
 async function drip(socket: Socket, text: () => string): Promise<void> {
   for (;;)
     for (const letter of text()) {

@@ -1,4 +1,4 @@
-/** What is understood of one client only, since it was tried with no other. */
+/** Servers that understand one client's spelling only. */
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import type { ServiceRequest } from '../http/http.ts';
 import { answering, oauthError, refusals, served, tokenAnswers, withHeader } from '../run/alter.ts';

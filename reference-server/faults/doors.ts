@@ -1,4 +1,4 @@
-/** Section 5: doors that stand open beside the one that is watched. */
+/** Section 5: paths, methods and headers by which authentication is bypassed. */
 import type { ServiceRequest } from '../http/http.ts';
 import {
   answering,

@@ -1,4 +1,4 @@
-/** Section 4.2, rules 5 and 6: a next that is no address but a place that moves, or a ticket for one ride. */
+/** Section 4.2, rules 5 and 6: a next that can be followed once only, for a while only, or with one token only. */
 import type { ServiceAnswer } from '../http/http.ts';
 import {
   isScreenings,

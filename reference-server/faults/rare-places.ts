@@ -1,4 +1,4 @@
-/** Rules that hold on the usual road and break beside it. */
+/** Rules that hold for usual requests and break for rare combinations. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { compareInstants } from '../../engine/data/instant.ts';
 import {
@@ -36,7 +36,7 @@ const isOfYears: Where = (query) => {
 const hasNineDigits = (query: URLSearchParams, name: string): boolean =>
   /\.\d{9}/.test(query.get(name) ?? '');
 
-/** From the so-and-so-manieth request of the server on. */
+/** Broken after this many requests. */
 function later(requests: number, broken: ServerOptions): ServerOptions {
   let asked = 0;
   return {

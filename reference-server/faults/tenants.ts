@@ -80,7 +80,7 @@ export const tenants: readonly Fault[] = [
   }),
 ];
 
-/** Its screenings are served, whose path and token ever it is. */
+/** Serves the screenings of the tenant that is named, whatever the path and the token say. */
 function namedElsewhere(tenantOf: (request: ServiceRequest) => string | undefined): ServerOptions {
   return knowing(tenantOf, (current) =>
     storedPages(() => (query, ask) => ask({ ...query, tenantId: current() ?? query.tenantId })),

@@ -48,7 +48,7 @@ export const fresh = (make: () => ServerOptions): ServerOptions => ({
   wrapHandler: (handler) => make().wrapHandler!(handler),
 });
 
-/** What requests meet second, and what they meet first. */
+/** Two middlewares; requests pass `outer` first. */
 export const both = (inner: ServerOptions, outer: ServerOptions): ServerOptions => ({
   wrapHandler: (handler) => outer.wrapHandler!(inner.wrapHandler!(handler)),
 });
@@ -77,7 +77,7 @@ export const refusals = (
     isScreenings(request) && statuses.includes(answer.status) ? alter(answer, request) : answer,
   );
 
-/** A refusal of the REST API by status and code, such as `404 not_found`. */
+/** An error of the REST API by status and code, such as `404 not_found`. */
 export function refusal(statusAndCode: string): ServiceAnswer {
   const [status = '', code = ''] = statusAndCode.split(' ');
   return errorAnswer(

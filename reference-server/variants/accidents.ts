@@ -35,7 +35,7 @@ export const failures = variants({
   ),
 });
 
-/** Whoever asks meanwhile is answered so; asked again after it, each is served. */
+/** All requests for a while are answered so; repeated after it, each is served. */
 const awhile = (number: number, forMs: number, answer: () => ServiceAnswer): ServerOptions =>
   middleware(() => {
     let asked = 0;
@@ -125,7 +125,7 @@ export const gateway = variants({
   ),
 });
 
-/** Whoever sends what looks like an attack is told to stay away for ten minutes, and is not held to it. */
+/** A client that sends what looks like an attack is asked to wait ten minutes; requests before that are served. */
 export const slowedDown = variants({
   'a gateway that answers 429 with a Retry-After of ten minutes to what looks like an attack': guarded(() =>
     jsonAnswer(429, { title: 'Too Many Requests' }, [['retry-after', '600']]),
