@@ -5,9 +5,7 @@
  */
 import { smallest } from './numbers.ts';
 import { mostAtOnce } from './at-once.ts';
-import { fitAll } from './limiter-candidates.ts';
-import { SLACK_MS } from './limiter-evidence.ts';
-import { windowsBetween } from './limiter-interval.ts';
+import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
 import { quotaOf } from './quota.ts';
@@ -106,7 +104,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   // Moments known no better than requests let through lie apart tell no kind from one that paces otherwise.
   const blurred = typicalSlackMs(seen) > windowMs / limit;
   const likewise = blurred ? LIMITER_KINDS.filter((other) => (explained[other] ?? 0) > 0.9) : [];
-  const [lowMs, highMs] = windowsBetween(seen, winner.best);
+  const [lowMs, highMs] = winner.windowMs;
   const perSecond = (ms: number): number => round((limit * 1000) / ms);
   const figures =
     kind === 'token-bucket'

@@ -1,6 +1,6 @@
 /**
- * The four common rate limiters by their definitions: the simulated server limits by them, and the estimator
- * asks which of them would have answered as the target did. Pure; runs in k6 and in Node alike. Times in ms.
+ * The four common rate limiters, once: simulated servers limit by them, and the estimator replays what a target admitted
+ * through them, to see which would have answered so. Pure; runs in k6 and in Node alike. Times in ms.
  */
 
 export const LIMITER_KINDS = ['fixed-window', 'sliding-log', 'sliding-counter', 'token-bucket'] as const;
@@ -15,93 +15,117 @@ export interface LimiterSettings {
   readonly burst?: number;
   /** Where windows begin: at phaseMs modulo windowMs. Windows on the clock only. */
   readonly phaseMs?: number;
+  /** A window begins with the first request after the one before is over. Fixed windows only. */
+  readonly anchored?: boolean;
+}
+
+/** What it has counted; moments may be asked for a little before the last request that was counted. */
+interface Model {
+  /** By how many requests it is below its limit: from 0 on the next one is admitted. */
+  spare(atMs: number): number;
+  count(atMs: number): void;
+  /** How long until a request would be admitted. */
+  waitMs(atMs: number): number;
 }
 
 export interface Limiter {
-  /** How long until a request would be let through; 0 where it is, and then it is counted. */
+  /** How long until a request would be admitted; 0 where it is, and then it is counted. */
   ask(nowMs: number): number;
 }
 
 export function createLimiter(settings: LimiterSettings): Limiter {
+  const model = limiterModel(settings);
+  return {
+    ask(nowMs) {
+      if (model.spare(nowMs) < 0) return model.waitMs(nowMs);
+      model.count(nowMs);
+      return 0;
+    },
+  };
+}
+
+export function limiterModel(settings: LimiterSettings): Model {
   switch (settings.kind) {
-    case 'fixed-window':
-      return fixedWindow(settings);
     case 'sliding-log':
       return slidingLog(settings);
-    case 'sliding-counter':
-      return slidingCounter(settings);
     case 'token-bucket':
       return tokenBucket(settings);
+    default:
+      return windows(settings);
   }
 }
 
-/** Windows side by side; each counts anew. */
-function fixedWindow({ limit, windowMs, phaseMs = 0 }: LimiterSettings): Limiter {
-  let window = -Infinity;
-  let count = 0;
+/** Of counts, half a request lies between the last one that is admitted and the first that is not. */
+const BETWEEN = 0.5;
+
+/** Windows side by side. Two counts weigh the window before by the share of it that a sliding window would still cover. */
+function windows({ kind, limit, windowMs, phaseMs = 0, anchored }: LimiterSettings): Model {
+  let [beginMs, window, older, before, count] = [phaseMs, -Infinity, 0, 0, 0];
+  const weighs = kind === 'sliding-counter';
+  const indexOf = (atMs: number): number => Math.floor((atMs - beginMs) / windowMs);
+  const faded = (atMs: number): number => 1 - ((atMs - beginMs) / windowMs - indexOf(atMs));
   return {
-    ask(nowMs) {
-      const current = Math.floor((nowMs - phaseMs) / windowMs);
-      if (current !== window) [window, count] = [current, 0];
-      if (count >= limit) return (current + 1) * windowMs + phaseMs - nowMs;
-      count += 1;
-      return 0;
+    spare(atMs) {
+      const ahead = indexOf(atMs) - window;
+      const now = ahead === 0 ? count : ahead < 0 ? before : 0;
+      if (!weighs) return limit - now - BETWEEN;
+      const last = ahead === 0 ? before : ahead === 1 ? count : ahead < 0 ? older : 0;
+      return limit - 1 - now - last * faded(atMs);
+    },
+    count(atMs) {
+      const ahead = indexOf(atMs) - window;
+      if (ahead > 0) {
+        [older, before, count] = ahead === 1 ? [before, count, 0] : [0, 0, 0];
+        if (anchored) beginMs = atMs;
+        window = indexOf(atMs);
+      }
+      if (ahead < 0) before += 1;
+      else count += 1;
+    },
+    waitMs(atMs) {
+      const leftMs = windowMs * faded(atMs);
+      if (!weighs) return leftMs;
+      const ahead = indexOf(atMs) - window;
+      const [last, now] = ahead === 0 ? [before, count] : [count, 0];
+      // Nothing more in this window; in the next, this one's count has to fade far enough.
+      if (now + 1 > limit) return leftMs + windowMs * Math.max(0, 1 - (limit - 1) / now);
+      return leftMs - (windowMs * (limit - 1 - now)) / last;
     },
   };
 }
 
-/** Remembers every request let through: never more than the limit within any stretch of one window. */
-function slidingLog({ limit, windowMs }: LimiterSettings): Limiter {
+/** Remembers every request that it admitted: never more than the limit within any stretch of one window. */
+function slidingLog({ limit, windowMs }: LimiterSettings): Model {
   const times: number[] = [];
   return {
-    ask(nowMs) {
-      while (times.length > 0 && times[0]! <= nowMs - windowMs) times.shift();
-      if (times.length >= limit) return times[times.length - limit]! + windowMs - nowMs;
-      times.push(nowMs);
-      return 0;
+    spare(atMs) {
+      let [low, high] = [0, times.length];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (times[middle]! <= atMs - windowMs) low = middle + 1;
+        else high = middle;
+      }
+      return limit - (times.length - low) - BETWEEN;
     },
-  };
-}
-
-/** Two counts: the window before weighs by the share of it that a sliding window would still cover. */
-function slidingCounter({ limit, windowMs, phaseMs = 0 }: LimiterSettings): Limiter {
-  let window = -Infinity;
-  let [before, count] = [0, 0];
-  return {
-    ask(nowMs) {
-      const current = Math.floor((nowMs - phaseMs) / windowMs);
-      if (current !== window) {
-        before = current === window + 1 ? count : 0;
-        [window, count] = [current, 0];
-      }
-      const intoMs = nowMs - phaseMs - current * windowMs;
-      if (before * (1 - intoMs / windowMs) + count + 1 <= limit) {
-        count += 1;
-        return 0;
-      }
-      if (count + 1 > limit) {
-        // Nothing more in this window; in the next, this one's count has to fade far enough.
-        return windowMs - intoMs + windowMs * Math.max(0, 1 - (limit - 1) / count);
-      }
-      return windowMs * (1 - (limit - 1 - count) / before) - intoMs;
-    },
+    count: (atMs) => void times.push(atMs),
+    waitMs: (atMs) => times[times.length - Math.ceil(limit)]! + windowMs - atMs,
   };
 }
 
 /** Tokens drip in at an even pace up to the burst; each request takes one. */
-function tokenBucket({ limit, windowMs, burst = limit }: LimiterSettings): Limiter {
+function tokenBucket({ limit, windowMs, burst = limit }: LimiterSettings): Model {
   const msPerToken = windowMs / limit;
-  let tokens = burst;
-  let lastMs = 0;
+  let [tokens, lastMs] = [burst, 0];
+  const spare = (atMs: number): number =>
+    Math.min(burst, tokens + (atMs - lastMs) / msPerToken) - 1 + ROUNDING;
   return {
-    ask(nowMs) {
-      tokens = Math.min(burst, tokens + (nowMs - lastMs) / msPerToken);
-      lastMs = nowMs;
-      if (tokens >= 1 - 1e-9) {
-        tokens -= 1;
-        return 0;
-      }
-      return (1 - tokens) * msPerToken;
+    spare,
+    count(atMs) {
+      // What a target admitted it admitted: the state follows it.
+      [tokens, lastMs] = [Math.max(-BETWEEN, spare(atMs)), atMs];
     },
+    waitMs: (atMs) => -spare(atMs) * msPerToken,
   };
 }
+
+const ROUNDING = 1e-9;
