@@ -4,7 +4,7 @@ import type { Screening } from '../engine/data/screening.ts';
 import { openDatabase } from '../reference-server/store/database.ts';
 import { targetFor } from './proof/faults.ts';
 import { defaultProvisioning, loadProvisioning, TENANTS } from '../reference-server/run/provisioning.ts';
-import { FULL } from '../fixtures/own-tests/tiers.ts';
+import { byTurns, FULL } from '../fixtures/own-tests/tiers.ts';
 import { startServer, type ReferenceServer } from '../reference-server/run/start.ts';
 import { test as base } from '../reference-server/testing.ts';
 import { certify } from './certify.ts';
@@ -52,15 +52,19 @@ test('thirty screenings and no ties: incomplete, and told what to load', async (
   expect(order?.reason).toMatch(/load .*screenings/);
 });
 
-for (const first of ['1999-12-31T23:00:00Z', '2099-12-31T23:00:00Z', '9999-12-30T23:00:00Z']) {
-  test(`screenings from ${first} on`, async ({ startWith }) => {
+for (const [row, first] of [
+  '1999-12-31T23:00:00Z',
+  '2099-12-31T23:00:00Z',
+  '9999-12-30T23:00:00Z',
+].entries()) {
+  test(`screenings from ${first} on`, byTurns('far screenings', 3, row), async ({ startWith }) => {
     const server = await startWith(0);
     await server.ingest(untied(30, first));
     expect(faults(await bare(server))).toEqual([]);
   });
 }
 
-test('one screening', async ({ startWith }) => {
+test('one screening', byTurns('few screenings', 2, 0), async ({ startWith }) => {
   const server = await startWith(0);
   await server.ingest(untied(1));
   const report = await bare(server);
@@ -68,12 +72,16 @@ test('one screening', async ({ startWith }) => {
   expect(report.verdict).toBe('incomplete');
 });
 
-test('no screenings: incomplete, and told to load some', async ({ startWith }) => {
-  const report = await bare(await startWith(0));
-  expect(faults(report)).toEqual([]);
-  expect(report.verdict).toBe('incomplete');
-  expect(report.summary).toMatch(/load/);
-});
+test(
+  'no screenings: incomplete, and told to load some',
+  byTurns('few screenings', 2, 1),
+  async ({ startWith }) => {
+    const report = await bare(await startWith(0));
+    expect(faults(report)).toEqual([]);
+    expect(report.verdict).toBe('incomplete');
+    expect(report.summary).toMatch(/load/);
+  },
+);
 
 test(
   '200,000 screenings and no window: a window is found, in bounded requests',

@@ -6,6 +6,7 @@ import { alwaysEmpty, DEGENERATE, dyingAfter, neverEnding } from '../reference-s
 import type { Address } from '../reference-server/degenerate/tools.ts';
 import { targetFor } from './proof/faults.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
+import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
@@ -58,7 +59,7 @@ const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
 
 for (const { name, start, slow } of DEGENERATE) {
   if (slow) continue;
-  test(name, async () => {
+  test(name, byTurns(name), async () => {
     await using server = await start();
     const report = await read(server);
     neverGreen(report);
@@ -97,14 +98,18 @@ test('nothing that a server says runs in a report', async () => {
   }
 });
 
-for (const mode of ['full', 'bare'] as const) {
-  test(`always an empty page, ${mode}`, async ({ small: { database, provisioned } }) => {
-    await using server = await startServer(database, provisioned, alwaysEmpty);
-    const report = await certified(await targetFor(server, mode));
-    neverGreen(report);
-    // Without a dataset nobody can tell an empty tenant from a server that hides everything.
-    expect(report.verdict).toBe(mode === 'full' ? 'non-conformant' : 'incomplete');
-  });
+for (const [row, mode] of (['full', 'bare'] as const).entries()) {
+  test(
+    `always an empty page, ${mode}`,
+    byTurns('always an empty page', 2, row),
+    async ({ small: { database, provisioned } }) => {
+      await using server = await startServer(database, provisioned, alwaysEmpty);
+      const report = await certified(await targetFor(server, mode));
+      neverGreen(report);
+      // Without a dataset nobody can tell an empty tenant from a server that hides everything.
+      expect(report.verdict).toBe(mode === 'full' ? 'non-conformant' : 'incomplete');
+    },
+  );
 
   test(`next never ends, ${mode}`, async ({ small: { database, provisioned } }) => {
     // Without end in the window, and beyond it.
@@ -116,7 +121,8 @@ for (const mode of ['full', 'bare'] as const) {
 
   for (const how of ['resets', 'hangs', '503'] as const) {
     for (const requests of [1, 40, 200]) {
-      test(`${how} after ${requests} requests, ${mode}`, async ({ small: { database, provisioned } }) => {
+      const title = `${how} after ${requests} requests, ${mode}`;
+      test(title, byTurns(title), async ({ small: { database, provisioned } }) => {
         await using server = await startServer(database, provisioned, dyingAfter(requests, how));
         neverGreen(await certified(await targetFor(server, mode)));
       });

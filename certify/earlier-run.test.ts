@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
+import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { eachItem } from '../reference-server/faults/rows.ts';
 import { InProcess } from '../reference-server/http/in-process.ts';
@@ -137,7 +138,7 @@ test('leaves a token, two next and twenty screenings, which still hold in the ne
 });
 
 for (const [what, id, words, server] of FAULTS) {
-  test(what, async ({ small }) => {
+  test(what, byTurns(what, 3), async ({ small }) => {
     const { reports } = await twice(small, server);
     expect(failed(reports[0]!)).toEqual([]);
     expect(
@@ -160,7 +161,7 @@ for (const [what, answer, words] of [
     /items of the same next|200: this next.*no items/,
   ],
 ] as const) {
-  test(`a next of the process before ${what}`, async ({ small }) => {
+  test(`a next of the process before ${what}`, byTurns(what, 3), async ({ small }) => {
     const { reports } = await twice(small, ownCursors('b', answer), ownCursors('a', answer));
     expect(failed(reports[0]!)).toEqual([]);
     expect(failed(reports[1]!).join('\n')).toMatch(words);

@@ -4,6 +4,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect } from '@playwright/test';
 import { resolveTarget, type Target } from '../engine/target/target.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
+import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer, type ReferenceServer } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
@@ -115,7 +116,8 @@ for (const [instead, words] of [
   ['', /does not answer within 2 s.*by the proxy 127/],
 ] as const) {
   for (const scheme of ['http', 'https']) {
-    test(`a proxy that says “${instead}” to ${scheme}`, async ({ small: { database, provisioned } }) => {
+    const title = `a proxy that says “${instead}” to ${scheme}`;
+    test(title, byTurns(title, 3), async ({ small: { database, provisioned } }) => {
       await using server = await startServer(database, provisioned);
       await using proxy = await openProxy(portOf(server), instead);
       const report = await within(

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { compareInstants, instant } from '../engine/data/instant.ts';
 import { resolveTarget } from '../engine/target/target.ts';
+import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
+import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { generateScreenings } from '../fixtures/dataset/generator.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { TENANTS } from '../reference-server/run/provisioning.ts';
@@ -158,7 +160,7 @@ test.beforeAll(async () => {
 test.afterAll(() => rm(directory, { recursive: true }));
 
 for (const [what, ids, supply, words] of SUPPLIES) {
-  test(what, async ({ small: { database, provisioned } }) => {
+  test(what, byTurns(what, 3), async ({ small: { database, provisioned } }) => {
     await using server = await startServer(database, provisioned);
     const whole = server.target();
     const { baseUrl, authUrl, clients } = whole;
@@ -166,7 +168,8 @@ for (const [what, ids, supply, words] of SUPPLIES) {
       { baseUrl, authUrl, clients: { primary: clients.primary }, ...supply(whole) },
       { directory },
     );
-    const report = await certify(target, { seed: 1, runs: 1, only: selectIds(ids.split(',')) });
+    const only = selectIds(ids.split(','));
+    const report = await certify(target, { seed: 1, runs: 1, only, clock: fastClock() });
     expect(report.requirements.filter(({ status }) => status === 'fail' || status === 'error')).toEqual([]);
     expect(report.verdict).toBe('incomplete');
     expect(report.summary).toMatch(words);
@@ -203,7 +206,7 @@ const EITHER: readonly (readonly [what: string, id: string, supply: Supply, word
 ];
 
 for (const [what, id, supply, words] of EITHER) {
-  test(`${what}, or the target's mistake`, async ({ small: { database, provisioned } }) => {
+  test(`${what}, or the target's mistake`, byTurns(what, 3), async ({ small: { database, provisioned } }) => {
     await using server = await startServer(database, provisioned);
     const whole = server.target();
     const { baseUrl, authUrl, clients } = whole;

@@ -3,6 +3,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@playwright/test';
+import { byTurns } from '../fixtures/own-tests/tiers.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MANY = ['--tenant', '7d0c1de3-0000-4000-8000-000000000001', '--count', '90000000'];
@@ -22,12 +23,13 @@ test('npm was killed before Node began: the command ends all the same', async ()
   expect(await once(child, 'exit')).toEqual([143, null]);
 });
 
-for (const [signal, status] of [
+const STATUSES = [
   ['SIGINT', 130],
   ['SIGTERM', 143],
   ['SIGHUP', 129],
-] as const) {
-  test(`${signal} ends what writes and writes`, async () => {
+] as const;
+for (const [row, [signal, status]] of STATUSES.entries()) {
+  test(`${signal} ends what writes and writes`, byTurns('signals', 3, row), async () => {
     const child = spawn(process.execPath, DATASET, { cwd: ROOT, stdio: ['ignore', 'pipe', 'ignore'] });
     const exited = once(child, 'exit');
     child.stdout.once('data', () => child.kill(signal)).resume();

@@ -1,5 +1,5 @@
 /** k6 itself against simulated servers: exit statuses, thresholds, judging, tokens, secrets. No assertion on timing. */
-import { FULL } from '../fixtures/own-tests/tiers.ts';
+import { byTurns, FULL } from '../fixtures/own-tests/tiers.ts';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -200,7 +200,7 @@ for (const [title, [settings, options, holds]] of Object.entries(LIMITERS))
     holds(await rateLimit.run(session, { ...OPTIONS, ...options }), session);
   });
 
-test("the target's own certificates are trusted, and no others", async () => {
+test("the target's own certificates are trusted, and no others", byTurns('certificates'), async () => {
   await using at = await setting({});
   const ca = join(at.directory, 'ca.pem');
   await writeFile(ca, SELF_SIGNED);

@@ -14,7 +14,7 @@ test.describe.configure({ mode: 'parallel' });
 for (const variant of LIVE) {
   for (const mode of ['full', 'bare'] as const) {
     const title = `${variant.name}, ${mode}`;
-    test(title, byTurns(title), async ({ small: { database, provisioned } }) => {
+    test(title, byTurns(title, 8), async ({ small: { database, provisioned } }) => {
       const report = await certifyVariant(database, provisioned, variant, mode, { seed: SEED, fills: true });
       expect(blamesOf(report)).toEqual([]);
     });

@@ -1,7 +1,8 @@
-/** Allowed variants are conformant, with everything that a target file can say and with next to nothing. */
+/** Allowed variants are conformant, with everything that a target file can say and with next to nothing: in the full tier each on the real stack. */
 import { expect } from '@playwright/test';
 import { test } from '../../reference-server/faults/testing.ts';
-import { byTurns } from '../../fixtures/own-tests/tiers.ts';
+import { SEED } from '../../fixtures/own-tests/seeded.ts';
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { GROUPS } from '../../reference-server/variants/all.ts';
 import { certifyVariant, blamesOf } from './variants.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
@@ -11,20 +12,22 @@ const RUNS = 4;
 
 test.describe.configure({ mode: 'parallel' });
 
-const MODES = [
-  ...Object.entries(GROUPS).flatMap(([name, variants]) => [
-    { name, variants, mode: 'full' as const },
-    { name, variants, mode: 'bare' as const },
-  ]),
-];
+const proofs = Object.entries(GROUPS).flatMap(([name, variants]) =>
+  (['full', 'bare'] as const).map((mode) => ({
+    title: `a server ${name}, ${mode}`,
+    ...{ variants, mode, tier: byTurns(`${name}, ${mode}`) },
+  })),
+);
+const quick = proofs.filter(({ tier }) => tier !== FULL);
+/** The quick tier proves one over sockets and PostgreSQL, all its others in process. */
+const real = quick[SEED % quick.length];
 
-for (const { name, variants, mode } of MODES) {
-  test(
-    `a server ${name}, ${mode}`,
-    byTurns(`${name}, ${mode}`),
-    async ({ small: { database, provisioned } }) => {
-      const report = await certifyVariant(database, provisioned, combined(variants), mode, { runs: RUNS });
-      expect(blamesOf(report)).toEqual([]);
-    },
-  );
+for (const proof of proofs) {
+  const { title, variants, mode, tier } = proof;
+  test(title, tier, async ({ small: { database, provisioned, store } }) => {
+    const inside = tier === FULL || proof === real ? {} : { store };
+    const options = { runs: RUNS, ...inside };
+    const report = await certifyVariant(database, provisioned, combined(variants), mode, options);
+    expect(blamesOf(report)).toEqual([]);
+  });
 }

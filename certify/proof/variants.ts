@@ -3,19 +3,34 @@ import { certify } from '../certify.ts';
 import type { Report } from '../report.ts';
 import type { Database } from '../../reference-server/store/database.ts';
 import { targetFor, type Mode } from './faults.ts';
+import { InProcess } from '../../reference-server/http/in-process.ts';
+import type { ScreeningStore } from '../../reference-server/parts.ts';
 import type { Provisioned } from '../../reference-server/run/provisioning.ts';
 import { startServer } from '../../reference-server/run/start.ts';
 import type { Variant } from '../../reference-server/variants/variant.ts';
+
+interface VariantOptions {
+  /** Cases that each law tries. */
+  readonly runs?: number;
+  readonly seed?: number;
+  /** In mode full, the scratch tenant is filled. */
+  readonly fills?: boolean;
+  /** Requests go straight to the handler, over this store, in place of sockets and the database. */
+  readonly store?: ScreeningStore;
+}
 
 export async function certifyVariant(
   database: Database,
   provisioned: Provisioned,
   variant: Variant,
   mode: Mode,
-  /** `runs`: cases that each law tries. `fills`: in mode full, the scratch tenant is filled. */
-  { runs, seed = 1, fills = false }: { runs?: number; seed?: number; fills?: boolean } = {},
+  { runs, seed = 1, fills = false, store }: VariantOptions = {},
 ): Promise<Report> {
-  await using server = await startServer(database, provisioned, variant.server);
+  const inProcess = store && new InProcess();
+  await using server = await startServer(database, provisioned, {
+    ...variant.server,
+    ...(inProcess && { inProcess, store }),
+  });
   const target = await targetFor(server, mode);
   const said = variant.target?.(target) ?? target;
   const ingest = fills ? { ingest: (lines: readonly string[]) => server.ingest(lines) } : {};
@@ -24,6 +39,7 @@ export async function certifyVariant(
     mode === 'full' ? { ...said, ...ingest } : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
     {
       seed,
+      dispatcher: inProcess,
       ...(runs === undefined ? {} : { runs }),
     },
   );

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
-import { FULL } from '../../fixtures/own-tests/tiers.ts';
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import {
   isTokenPath,
   json,
@@ -24,7 +24,8 @@ const run = promisify(execFile);
 const SCRIPTS = ['arrivals', 'pages', 'rate-limit', 'tenants', 'token', 'walks'];
 const SCENARIOS = ['arrivals', 'poll', 'rate-limit', 'smoke', 'soak', 'spike', 'token', 'walks'];
 
-test('every script runs, ends with status 0, and with 99 where a threshold is broken', async ({ k6 }) => {
+/** Each on the same simulated server. */
+async function ran(k6: string, scripts: readonly string[], more: object = {}) {
   await using at = await setting({});
   const session = await openSession(k6, at.server.target());
   const { from, to } = session.prepared.base.window;
@@ -36,20 +37,27 @@ test('every script runs, ends with status 0, and with 99 where a threshold is br
     probe: { maxRequests: 5, maxSeconds: 2 },
     walks: [{ label: 'all', from, to, pageSize: 100, maxPages: 2 }],
   };
-  for (const script of SCENARIOS) {
-    const wide = session.config(script, common);
-    const held = await runK6(script, { k6, env: session.prepared.env, config: wide });
-    expect([script, held.status, held.complaint]).toEqual([script, 0, '']);
-    const impossible = { http_req_duration: ['max<0'] };
-    const broken = await runK6(script, {
-      k6,
-      env: session.prepared.env,
-      config: { ...wide, thresholds: impossible },
-    });
-    expect([script, broken.status]).toEqual([script, 99]);
-    expect(broken.summary?.thresholds).toEqual({ 'http_req_duration max<0': false });
+  const runs = [];
+  for (const script of scripts) {
+    const config = { ...session.config(script, common), ...more };
+    const { status, complaint, summary } = await runK6(script, { k6, env: session.prepared.env, config });
+    runs.push({ script, status, complaint, thresholds: summary?.thresholds });
   }
+  return runs;
+}
+
+test('every script runs and ends with status 0', async ({ k6 }) => {
+  const expected = SCENARIOS.map((script) => ({ script, status: 0, complaint: '' }));
+  expect(await ran(k6, SCENARIOS)).toMatchObject(expected);
 });
+
+for (const [row, script] of SCENARIOS.entries())
+  test(`${script} ends with 99 where a threshold is broken`, byTurns('99', 8, row), async ({ k6 }) => {
+    const thresholds = { http_req_duration: ['max<0'] };
+    expect(await ran(k6, [script], { thresholds })).toMatchObject([
+      { status: 99, thresholds: { 'http_req_duration max<0': false } },
+    ]);
+  });
 
 /** Runs a script with k6 alone. */
 async function byHand(
@@ -103,8 +111,8 @@ const HANDS: Readonly<
   spike: ['pages', /page_ms{phase:after}/, { SCENARIO: 'spike', DURATION: '6s' }],
 };
 
-for (const [name, [script, says, more = {}]] of Object.entries(HANDS))
-  test(`by hand: ${name}`, script === name || name === 'smoke' ? {} : FULL, async ({ k6 }) => {
+for (const [row, [name, [script, says, more = {}]]] of Object.entries(HANDS).entries())
+  test(`by hand: ${name}`, byTurns('by hand', 7, row), async ({ k6 }) => {
     const { at, secret, values } = await simulated();
     await using _ = at;
     const { status, output } = await byHand(k6, at.directory, secret, ['run', scriptPath(script)], {
@@ -116,9 +124,9 @@ for (const [name, [script, says, more = {}]] of Object.entries(HANDS))
     expect(output).not.toContain('latency_bucket');
   });
 
-test('by hand: thresholds, clients of a file, tags; an archive needs no secret; what is wrong is said in a sentence', async ({
-  k6,
-}) => {
+const MORE =
+  'by hand: thresholds, clients of a file, tags; an archive needs no secret; what is wrong is said in a sentence';
+test(MORE, byTurns(MORE), async ({ k6 }) => {
   const { at, clients, secret, values } = await simulated({ clients: 2 });
   await using _ = at;
   const file = join(at.directory, 'clients.csv');
@@ -190,17 +198,27 @@ for (const [name, server] of [
   ['98 % answers 429', () => mostly429(50)],
 ] as const)
   for (const [scenario, [script, , more = {}]] of Object.entries(HANDS).filter(([one]) => one !== 'token'))
-    test(`by hand ${scenario} is red: ${name}`, scenario === 'smoke' ? {} : FULL, async ({ k6 }) => {
-      // Such a limiter is what it finds; and a single token is all that these two need here.
-      test.skip(scenario === 'rate-limit' && server !== mostly429, 'not applicable: asks for 429 alone');
-      test.skip(scenario === 'walks' && server === deadTokenEndpoint, 'not applicable: needs a token');
-      await using target = await serve(server());
-      const window = { FROM: '2026-03-01T00:00:00Z', TO: '2026-03-02T00:00:00Z' };
-      const addresses = { BASE_URL: target.origin, AUTH_URL: target.origin, CLIENT_ID: 'primary-client' };
-      const values = { ...addresses, ...window, DURATION: '4s', ...more };
-      const { status, output } = await byHand(k6, tmpdir(), 'a secret', ['run', scriptPath(script)], values);
-      expect([99, output]).toEqual([status, expect.stringContaining('✗')]);
-    });
+    test(
+      `by hand ${scenario} is red: ${name}`,
+      scenario === 'smoke' ? byTurns(name, 3) : FULL,
+      async ({ k6 }) => {
+        // Such a limiter is what it finds; and a single token is all that these two need here.
+        test.skip(scenario === 'rate-limit' && server !== mostly429, 'not applicable: asks for 429 alone');
+        test.skip(scenario === 'walks' && server === deadTokenEndpoint, 'not applicable: needs a token');
+        await using target = await serve(server());
+        const window = { FROM: '2026-03-01T00:00:00Z', TO: '2026-03-02T00:00:00Z' };
+        const addresses = { BASE_URL: target.origin, AUTH_URL: target.origin, CLIENT_ID: 'primary-client' };
+        const values = { ...addresses, ...window, DURATION: '4s', ...more };
+        const { status, output } = await byHand(
+          k6,
+          tmpdir(),
+          'a secret',
+          ['run', scriptPath(script)],
+          values,
+        );
+        expect([99, output]).toEqual([status, expect.stringContaining('✗')]);
+      },
+    );
 
 test('k6 gets the variables of its outputs, and no credentials', () => {
   const given = {
@@ -217,7 +235,8 @@ test('k6 gets the variables of its outputs, and no credentials', () => {
   });
 });
 
-test("--out: k6's own metrics go where they are sent, findings by requirement", async () => {
+const OUT = "--out: k6's own metrics go where they are sent, findings by requirement";
+test(OUT, byTurns(OUT), async () => {
   await using at = await setting({ disorderEvery: 1 });
   const metrics = join(at.directory, 'metrics.json');
   const flags = ['--duration', '1s', '--rate', '10', '--slo-p99', '5000', '--out', `json=${metrics}`];
