@@ -1,9 +1,8 @@
 /** `--check-target` compares what a token and a few pages say with the target file. */
 import { expect } from '@playwright/test';
 import type { Target } from '../engine/target/target.ts';
-import { InProcess } from '../reference-server/http/in-process.ts';
-import { startServer, type ServerOptions } from '../reference-server/run/start.ts';
-import { test } from '../reference-server/faults/testing.ts';
+import type { ServerOptions } from '../reference-server/run/start.ts';
+import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { checkTarget } from './check-target.ts';
 import { targetFor } from './proof/faults.ts';
 
@@ -46,11 +45,10 @@ for (const [what, change, options, words] of [
   ServerOptions,
   RegExp | undefined,
 ])[]) {
-  test(`tells ${what}`, async ({ small: { database, provisioned, store } }) => {
-    const inProcess = new InProcess();
-    await using server = await startServer(database, provisioned, { ...options, inProcess, store });
+  test(`tells ${what}`, async ({ small }) => {
+    await using server = await startInProcess(small, options);
     const target = change(await targetFor(server, 'full'));
-    const { lines, usable } = await checkTarget(target, { dispatcher: inProcess });
+    const { lines, usable } = await checkTarget(target, server);
     expect(usable, lines.join('\n')).toBe(true);
     const told = lines.filter((line) => line.startsWith('but ')).map((line) => line.slice(9));
     expect(told).toEqual(words ? [expect.stringMatching(words)] : []);

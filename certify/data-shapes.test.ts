@@ -1,31 +1,22 @@
 /** Tenants that can't show everything, and one that holds more than a run may ask for. */
 import { expect } from '@playwright/test';
 import type { Screening } from '../engine/data/screening.ts';
-import { openDatabase } from '../reference-server/store/database.ts';
-import { targetFor } from './proof/faults.ts';
-import { defaultProvisioning, loadProvisioning, TENANTS } from '../reference-server/run/provisioning.ts';
+import { generateScreenings } from '../fixtures/dataset/generator.ts';
 import { byTurns, FULL } from '../fixtures/own-tests/tiers.ts';
-import { startServer, type ReferenceServer } from '../reference-server/run/start.ts';
-import { test as base } from '../reference-server/testing.ts';
+import { startInProcess, test, type World } from '../reference-server/faults/testing.ts';
+import { TENANTS } from '../reference-server/run/tenants.ts';
+import { createMemoryStore } from '../reference-server/store/memory.ts';
+import { targetFor } from './proof/faults.ts';
 import { certify } from './certify.ts';
 import type { Report } from './report.ts';
 
-const test = base.extend<{ startWith: (count: number) => Promise<ReferenceServer> }>({
-  startWith: async ({ database: { url } }, use) => {
-    const started: AsyncDisposable[] = [];
-    const keep = <T extends AsyncDisposable>(part: T): T => (started.push(part), part);
-    await use(async (count) => {
-      const database = keep(await openDatabase({ url }));
-      const set = defaultProvisioning({ count, secondCount: 0 });
-      const provisioned = keep(await loadProvisioning(database, set));
-      return keep(await startServer(database, provisioned));
-    });
-    for (const part of started.reverse()) await part[Symbol.asyncDispose]();
-  },
-});
-
-const bare = async (server: ReferenceServer): Promise<Report> =>
-  certify(await targetFor(server, 'bare'), { seed: 1, runs: 4 });
+/** Of a server whose tenants hold these alone. */
+async function bare(world: World, screenings: readonly Screening[]): Promise<Report> {
+  const store = createMemoryStore(new Map([[TENANTS.primary, screenings]]));
+  await using server = await startInProcess(world, { store });
+  const { dispatcher } = server;
+  return await certify(await targetFor(server, 'bare'), { seed: 1, runs: 4, dispatcher });
+}
 
 const faults = ({ requirements }: Report): string[] =>
   requirements
@@ -41,10 +32,8 @@ const untied = (count: number, first = '2026-03-01T08:00:00Z'): Screening[] =>
     return { id, tenantId, testTime, json: JSON.stringify({ id: Number(id), tenantId, testTime }) };
   });
 
-test('thirty screenings and no ties: incomplete, and told what to load', async ({ startWith }) => {
-  const server = await startWith(0);
-  await server.ingest(untied(30));
-  const report = await bare(server);
+test('thirty screenings and no ties: incomplete, and told what to load', async ({ small }) => {
+  const report = await bare(small, untied(30));
   expect(faults(report)).toEqual([]);
   expect(report.verdict).toBe('incomplete');
   const order = report.requirements.find(({ id }) => id === '4.2-r5-exactly-once');
@@ -57,17 +46,13 @@ for (const [row, first] of [
   '2099-12-31T23:00:00Z',
   '9999-12-30T23:00:00Z',
 ].entries()) {
-  test(`screenings from ${first} on`, byTurns('far screenings', 3, row), async ({ startWith }) => {
-    const server = await startWith(0);
-    await server.ingest(untied(30, first));
-    expect(faults(await bare(server))).toEqual([]);
+  test(`screenings from ${first} on`, byTurns('far screenings', 3, row), async ({ small }) => {
+    expect(faults(await bare(small, untied(30, first)))).toEqual([]);
   });
 }
 
-test('one screening', byTurns('few screenings', 2, 0), async ({ startWith }) => {
-  const server = await startWith(0);
-  await server.ingest(untied(1));
-  const report = await bare(server);
+test('one screening', byTurns('few screenings', 2, 0), async ({ small }) => {
+  const report = await bare(small, untied(1));
   expect(faults(report)).toEqual([]);
   expect(report.verdict).toBe('incomplete');
 });
@@ -75,22 +60,20 @@ test('one screening', byTurns('few screenings', 2, 0), async ({ startWith }) => 
 test(
   'no screenings: incomplete, and told to load some',
   byTurns('few screenings', 2, 1),
-  async ({ startWith }) => {
-    const report = await bare(await startWith(0));
+  async ({ small }) => {
+    const report = await bare(small, []);
     expect(faults(report)).toEqual([]);
     expect(report.verdict).toBe('incomplete');
     expect(report.summary).toMatch(/load/);
   },
 );
 
-test(
-  '200,000 screenings and no window: a window is found, in bounded requests',
-  FULL,
-  async ({ startWith }) => {
-    const report = await bare(await startWith(200_000));
-    expect(faults(report)).toEqual([]);
-    expect(report.requests).toBeLessThan(4_000);
-    expect(report.evidence.seen['sampleItems']).toBeLessThan(10_000);
-    expect(report.verdict).toBe('conformant');
-  },
-);
+test('200,000 screenings and no window: a window is found, in bounded requests', FULL, async ({ small }) => {
+  test.slow();
+  const generated = generateScreenings({ tenantId: TENANTS.primary, count: 200_000, bigIds: true });
+  const report = await bare(small, [...generated]);
+  expect(faults(report)).toEqual([]);
+  expect(report.requests).toBeLessThan(4_000);
+  expect(report.evidence.seen['sampleItems']).toBeLessThan(10_000);
+  expect(report.verdict).toBe('conformant');
+});

@@ -1,8 +1,6 @@
 /** A case that a target file declares not applicable leaves its class exercised, and itself untested. */
 import { expect } from '@playwright/test';
-import { InProcess } from '../reference-server/http/in-process.ts';
-import { startServer } from '../reference-server/run/start.ts';
-import { test } from '../reference-server/faults/testing.ts';
+import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { resolveTarget } from '../engine/target/target.ts';
 import { certify, selectIds } from './certify.ts';
 import { targetFor } from './proof/faults.ts';
@@ -10,15 +8,12 @@ import { targetFor } from './proof/faults.ts';
 const CASES = selectIds(['7.1-unauthorized_client', '7.1-invalid_grant', '7.2-not_found']);
 
 test('a client that cannot exist is declared with its reason', async ({ small }) => {
-  const inProcess = new InProcess();
-  await using server = await startServer(small.database, small.provisioned, {
-    inProcess,
-    store: small.store,
-  });
+  await using server = await startInProcess(small);
+  const { dispatcher } = server;
   const { clients, ...target } = await targetFor(server, 'full');
   const { invalidGrant: _, ...others } = clients;
   const certified = (notApplicable: { invalidGrant?: string }) =>
-    certify({ ...target, clients: others, notApplicable }, { seed: 1, only: CASES, dispatcher: inProcess });
+    certify({ ...target, clients: others, notApplicable }, { seed: 1, only: CASES, dispatcher });
   const plain = await certified({});
   expect([plain.verdict, plain.classes.provisioning]).toEqual(['incomplete', 'partly']);
   const reason = 'no client can be suspended here';

@@ -1,14 +1,14 @@
 /** What is no implementation is never conformant: quickly said, in few requests, and never the kit's own mistake. */
 import { expect } from '@playwright/test';
-import { resolveTarget, type Target } from '../engine/target/target.ts';
+import { resolveTarget } from '../engine/target/target.ts';
 import { SPELL } from '../reference-server/degenerate/bodies.ts';
 import { alwaysEmpty, DEGENERATE, dyingAfter, neverEnding } from '../reference-server/degenerate/servers.ts';
 import type { Address } from '../reference-server/degenerate/tools.ts';
-import { targetFor } from './proof/faults.ts';
+import { targetFor, type Mode } from './proof/faults.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
-import { test } from '../reference-server/faults/testing.ts';
-import { startServer } from '../reference-server/run/start.ts';
+import { startInProcess, test, type World } from '../reference-server/faults/testing.ts';
+import type { ServerOptions } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
 import { launchChromium, whyNoBrowser } from './render/chromium.testing.ts';
 import { html } from './render/html.ts';
@@ -23,8 +23,12 @@ const MOST_REQUESTS = 2_400;
 
 test.describe.configure({ mode: 'parallel' });
 
-const certified = (target: Target): Promise<Report> =>
-  certify(target, { seed: 1, runs: 4, timeoutMs: 500, clock: fastClock() });
+async function certified(world: World, options: ServerOptions, mode: Mode): Promise<Report> {
+  await using server = await startInProcess(world, options);
+  const { dispatcher } = server;
+  const target = await targetFor(server, mode);
+  return await certify(target, { seed: 1, runs: 4, timeoutMs: 500, clock: fastClock(), dispatcher });
+}
 
 function neverGreen(report: Report): void {
   expect(report.verdict).not.toBe('conformant');
@@ -99,17 +103,12 @@ test('nothing that a server says runs in a report', async () => {
 });
 
 for (const [row, mode] of (['full', 'bare'] as const).entries()) {
-  test(
-    `always an empty page, ${mode}`,
-    byTurns('always an empty page', 2, row),
-    async ({ small: { database, provisioned } }) => {
-      await using server = await startServer(database, provisioned, alwaysEmpty);
-      const report = await certified(await targetFor(server, mode));
-      neverGreen(report);
-      // Without a dataset nobody can tell an empty tenant from a server that hides everything.
-      expect(report.verdict).toBe(mode === 'full' ? 'non-conformant' : 'incomplete');
-    },
-  );
+  test(`always an empty page, ${mode}`, byTurns('always an empty page', 2, row), async ({ small }) => {
+    const report = await certified(small, alwaysEmpty, mode);
+    neverGreen(report);
+    // Without a dataset nobody can tell an empty tenant from a server that hides everything.
+    expect(report.verdict).toBe(mode === 'full' ? 'non-conformant' : 'incomplete');
+  });
 
   test(`next never ends, ${mode}`, async ({ small: { database, provisioned } }) => {
     // Without end in the window, and beyond it.
@@ -122,9 +121,8 @@ for (const [row, mode] of (['full', 'bare'] as const).entries()) {
   for (const how of ['resets', 'hangs', '503'] as const) {
     for (const requests of [1, 40, 200]) {
       const title = `${how} after ${requests} requests, ${mode}`;
-      test(title, byTurns(title), async ({ small: { database, provisioned } }) => {
-        await using server = await startServer(database, provisioned, dyingAfter(requests, how));
-        neverGreen(await certified(await targetFor(server, mode)));
+      test(title, byTurns(title), async ({ small }) => {
+        neverGreen(await certified(small, dyingAfter(requests, how), mode));
       });
     }
   }

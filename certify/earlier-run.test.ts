@@ -5,12 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
-import { test } from '../reference-server/faults/testing.ts';
+import { startInProcess, test, type World } from '../reference-server/faults/testing.ts';
 import { eachItem } from '../reference-server/faults/rows.ts';
-import { InProcess } from '../reference-server/http/in-process.ts';
 import { jsonAnswer, type ServiceAnswer } from '../reference-server/http/http.ts';
 import { middleware, nextUrls, queryOf } from '../reference-server/run/alter.ts';
-import { startServer, type ServerOptions } from '../reference-server/run/start.ts';
+import type { ServerOptions } from '../reference-server/run/start.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { certify } from './certify.ts';
 import { targetFor } from './proof/faults.ts';
@@ -87,7 +86,7 @@ const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp
   ];
 
 async function twice(
-  world: { database: Parameters<typeof startServer>[0]; provisioned: Parameters<typeof startServer>[1] },
+  world: World,
   later: ServerOptions,
   earlier: ServerOptions = {},
 ): Promise<{ file: string; mode: number; reports: readonly Report[] }> {
@@ -95,14 +94,10 @@ async function twice(
   const keepToken = join(directory, 'kept', 'state');
   const signingKeyPem = newKey();
   const run = async (options: ServerOptions): Promise<Report> => {
-    const inProcess = new InProcess();
-    await using server = await startServer(world.database, world.provisioned, {
-      signingKeyPem,
-      ...options,
-      inProcess,
-    });
+    await using server = await startInProcess(world, { signingKeyPem, ...options });
+    const { dispatcher } = server;
     const target = { ...(await targetFor(server, 'bare')), keepToken };
-    return await certify(target, { seed: 1, runs: 1, only: [...IDS, '5-expired'], dispatcher: inProcess });
+    return await certify(target, { seed: 1, runs: 1, only: [...IDS, '5-expired'], dispatcher });
   };
   try {
     const first = await run({ ...earlier, now: () => Date.now() - AGED_SECONDS * 1_000 });

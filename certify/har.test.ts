@@ -6,8 +6,7 @@ import { expect } from '@playwright/test';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { secretsOf } from '../engine/target/target.ts';
 import { answers } from '../reference-server/run/alter.ts';
-import { test } from '../reference-server/faults/testing.ts';
-import { startServer } from '../reference-server/run/start.ts';
+import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { certify } from './certify.ts';
 import { judgeRecording, targetOfRecording } from './from-har.ts';
 import { entryOf, harText, readHar } from './har.ts';
@@ -26,15 +25,13 @@ const statuses = ({ requirements }: Report, status: string): string[] =>
   requirements.filter((result) => result.status === status).map(({ id }) => id);
 
 for (const broken of [false, true]) {
-  test(`recorded traffic of a ${broken ? 'broken' : 'right'} server`, async ({
-    small: { database, provisioned },
-  }) => {
+  test(`recorded traffic of a ${broken ? 'broken' : 'right'} server`, async ({ small }) => {
     const fault = answers((answer, { path }) =>
       broken && answer.status === 200 && path.includes('/screenings')
         ? { ...answer, body: String(answer.body).replace('"links":{}', '"links":{"next":null}') }
         : answer,
     );
-    await using server = await startServer(database, provisioned, broken ? fault : {});
+    await using server = await startInProcess(small, broken ? fault : {});
     const target = await targetFor(server, 'full');
     const redactor = createRedactor(secretsOf(target));
     const entries: object[] = [];
@@ -42,6 +39,7 @@ for (const broken of [false, true]) {
       seed: 1,
       runs: 1,
       only: ['2.1-scope', '4.2-r1-zero-width'],
+      dispatcher: server.dispatcher,
       onExchange: (exchange) => entries.push(entryOf(exchange, redactor)),
     });
     expect(entries).toHaveLength(requests);

@@ -2,27 +2,22 @@
 import { expect } from '@playwright/test';
 import { certify } from './certify.ts';
 import { targetFor } from './proof/faults.ts';
-import { test } from '../reference-server/faults/testing.ts';
-import { InProcess } from '../reference-server/http/in-process.ts';
+import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
 import { instead, queryOf } from '../reference-server/run/alter.ts';
-import { startServer } from '../reference-server/run/start.ts';
 
-test('what is not served in a combination leaves the rule untested, with the reason', async ({
-  small: { database, provisioned, store },
-}) => {
-  const inProcess = new InProcess();
+test('what is not served in a combination leaves the rule untested, with the reason', async ({ small }) => {
   const server = instead((request) =>
     /\.\d{9}/.test(queryOf(request).get('from') ?? '')
       ? errorAnswer(400, 'invalid_time_range', 'more than six digits')
       : undefined,
   );
-  await using started = await startServer(database, provisioned, { ...server, inProcess, store });
+  await using started = await startInProcess(small, server);
   const { requirements } = await certify(await targetFor(started, 'bare'), {
     only: ['7.2-page_size_out_of_range'],
     seed: 1,
     runs: 2,
-    dispatcher: inProcess,
+    dispatcher: started.dispatcher,
   });
   const rule = requirements.find(({ id }) => id === '7.2-page_size_out_of_range');
   expect(rule).toMatchObject({

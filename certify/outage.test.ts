@@ -3,10 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { outage } from '../reference-server/faults/outage.ts';
-import { test } from '../reference-server/faults/testing.ts';
+import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
 import { isScreenings } from '../reference-server/run/alter.ts';
-import { startServer } from '../reference-server/run/start.ts';
 import { certify } from './certify.ts';
 import { targetFor } from './proof/faults.ts';
 
@@ -24,21 +23,25 @@ for (const [name, lateMs, status, reason] of [
     /a next of before: no complete answer within 1.2 s; --timeout/,
   ],
 ] as const)
-  test(
-    `a failing server that answers 503 ${name}`,
-    byTurns(name, 2),
-    async ({ small: { database, provisioned } }) => {
-      const late = outage(async (request, stage, next) => {
-        if (stage !== 'on' || !isScreenings(request)) return next(request);
-        await sleep(SCALE * (typeof lateMs === 'number' ? lateMs : lateMs(request.path)));
-        return errorAnswer(503, 'service_unavailable', 'no connection within 30 s');
-      });
-      await using server = await startServer(database, provisioned, late.server);
-      const target = late.target!(await targetFor(server, 'full'));
-      const only = ['7.2-server-error', '7.2-no-unprovoked-5xx'] as const;
-      const report = await certify(target, { seed: 1, runs: 1, only, timeoutMs: 400, pollingScale: SCALE });
-      const result = report.requirements.find(({ id }) => id === '7.2-server-error')!;
-      expect([result.status, result.failures]).toEqual([status, []]);
-      if (reason) expect(result.reason).toMatch(reason);
-    },
-  );
+  test(`a failing server that answers 503 ${name}`, byTurns(name, 2), async ({ small }) => {
+    const late = outage(async (request, stage, next) => {
+      if (stage !== 'on' || !isScreenings(request)) return next(request);
+      await sleep(SCALE * (typeof lateMs === 'number' ? lateMs : lateMs(request.path)));
+      return errorAnswer(503, 'service_unavailable', 'no connection within 30 s');
+    });
+    await using server = await startInProcess(small, late.server);
+    const { dispatcher } = server;
+    const target = late.target!(await targetFor(server, 'full'));
+    const only = ['7.2-server-error', '7.2-no-unprovoked-5xx'] as const;
+    const report = await certify(target, {
+      seed: 1,
+      runs: 1,
+      only,
+      timeoutMs: 400,
+      pollingScale: SCALE,
+      dispatcher,
+    });
+    const result = report.requirements.find(({ id }) => id === '7.2-server-error')!;
+    expect([result.status, result.failures]).toEqual([status, []]);
+    if (reason) expect(result.reason).toMatch(reason);
+  });

@@ -117,6 +117,9 @@ test('what is pasted out of any format asks again, and runs nothing of what the 
   const directory = await mkdtemp(join(tmpdir(), 'pasted-'));
   try {
     const env = { PATH: process.env['PATH'], ACME_SECRET: clientSecret };
+    // Formats share most of their commands: each is pasted once.
+    const pasted = new Set<string>();
+    let received = '';
     for (const [format, commandsOf] of Object.entries(FORMATS)) {
       const commands = [...new Set(commandsOf(report))];
       const kinds = ['TOKEN=$(curl', 'curl -sS -i', 'next=', 'echo replayed'];
@@ -130,17 +133,21 @@ test('what is pasted out of any format asks again, and runs nothing of what the 
       // Each kind of request, and each walk whole: what the server says comes by way of its next.
       const curls = commands.filter((text) => text.startsWith('curl')).slice(0, 12);
       const walks = commands.filter((text) => text.startsWith('next=')).slice(0, 2);
-      const { stderr, stdout } = await run('sh', ['-c', [...tokens, ...curls, ...walks].join('\n')], {
+      const unpasted = [...curls, ...walks].filter((text) => !pasted.has(text));
+      for (const text of unpasted) pasted.add(text);
+      if (unpasted.length === 0) continue;
+      const { stderr, stdout } = await run('sh', ['-c', [...tokens, ...unpasted].join('\n')], {
         cwd: directory,
         env,
         maxBuffer: 1e9,
         timeout: 60_000,
       });
       expect(await readdir(directory), format).toEqual([]);
-      expect(stdout).toContain('HTTP/1.1 200');
-      expect(stdout).toContain('{"items"');
       expect(stderr, format).not.toMatch(/not found|syntax|unexpected|No such/i);
+      received += stdout;
     }
+    expect(received).toContain('HTTP/1.1 200');
+    expect(received).toContain('{"items"');
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

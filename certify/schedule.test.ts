@@ -1,8 +1,7 @@
 /** What a small budget is spent on, and which checks run concurrently. */
 import { expect } from '@playwright/test';
 import { FAULTS } from '../reference-server/faults/all.ts';
-import { test } from '../reference-server/faults/testing.ts';
-import { startServer } from '../reference-server/run/start.ts';
+import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { certify } from './certify.ts';
 import type { Access, Check } from '../engine/run/check.ts';
 import { targetFor } from './proof/faults.ts';
@@ -14,8 +13,12 @@ test.describe('a budget', () => {
     [300, 90],
   ] as const) {
     test(`of ${budget} requests is kept, and exercises ${least} requirements at least`, async ({ small }) => {
-      await using server = await startServer(small.database, small.provisioned, {});
-      const report = await certify(await targetFor(server, 'full'), { seed: 1, budget });
+      await using server = await startInProcess(small);
+      const report = await certify(await targetFor(server, 'full'), {
+        seed: 1,
+        budget,
+        dispatcher: server.dispatcher,
+      });
       expect(report.requests).toBeLessThanOrEqual(budget);
       expect(report.verdict).toBe('incomplete');
       const of = (status: string) => report.requirements.filter((result) => result.status === status);
@@ -29,8 +32,9 @@ test.describe('a budget', () => {
     const found: string[] = [];
     for (const name of ['to compared with <=', 'codes in capitals', 'a star stands for the own tenant']) {
       const fault = FAULTS.find((candidate) => candidate.name === name)!;
-      await using server = await startServer(small.database, small.provisioned, fault.server);
-      const report = await certify(await targetFor(server, 'full'), { seed: 1, budget: 300 });
+      await using server = await startInProcess(small, fault.server);
+      const { dispatcher } = server;
+      const report = await certify(await targetFor(server, 'full'), { seed: 1, budget: 300, dispatcher });
       found.push(report.verdict);
     }
     expect(found).toEqual(['non-conformant', 'non-conformant', 'non-conformant']);

@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { answers, isTokenRequest, middleware } from '../reference-server/run/alter.ts';
 import { targetFor } from './proof/faults.ts';
-import { test } from '../reference-server/faults/testing.ts';
+import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { jsonAnswer, type Handler } from '../reference-server/http/http.ts';
-import { startServer } from '../reference-server/run/start.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { secretsOf } from '../engine/target/target.ts';
 import { makeKeys } from './certificate.ts';
@@ -37,7 +36,7 @@ const echo = (handler: Handler): Handler =>
     });
   }).wrapHandler!(handler);
 
-test('a failing run of a server that repeats everything', async ({ small: { database, provisioned } }) => {
+test('a failing run of a server that repeats everything', async ({ small }) => {
   const issued = new Set<string>();
   const listening = middleware(() => async (request, next) => {
     const answer = await next(request);
@@ -46,7 +45,7 @@ test('a failing run of a server that repeats everything', async ({ small: { data
     }
     return answer;
   });
-  await using server = await startServer(database, provisioned, {
+  await using server = await startInProcess(small, {
     wrapHandler: (handler) => echo(listening.wrapHandler!(handler)),
   });
   const directory = await mkdtemp(join(tmpdir(), 'screenings-report-'));
@@ -62,6 +61,7 @@ test('a failing run of a server that repeats everything', async ({ small: { data
       {
         seed: 1,
         runs: 1,
+        dispatcher: server.dispatcher,
         only: selectIds(['2.1', '4.2-success', '5-missing', '5-tampered', '7.1']),
         // A page repeats nothing of its request.
         onExchange: (exchange) => exchange.status !== 200 && entries.push(entryOf(exchange, redactor)),

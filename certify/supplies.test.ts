@@ -8,9 +8,8 @@ import { resolveTarget } from '../engine/target/target.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { generateScreenings } from '../fixtures/dataset/generator.ts';
-import { test } from '../reference-server/faults/testing.ts';
+import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { TENANTS } from '../reference-server/run/provisioning.ts';
-import { startServer } from '../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../reference-server/run/target.ts';
 import { certify, selectIds } from './certify.ts';
 
@@ -160,8 +159,8 @@ test.beforeAll(async () => {
 test.afterAll(() => rm(directory, { recursive: true }));
 
 for (const [what, ids, supply, words] of SUPPLIES) {
-  test(what, byTurns(what, 3), async ({ small: { database, provisioned } }) => {
-    await using server = await startServer(database, provisioned);
+  test(what, byTurns(what, 3), async ({ small }) => {
+    await using server = await startInProcess(small);
     const whole = server.target();
     const { baseUrl, authUrl, clients } = whole;
     const target = await resolveTarget(
@@ -169,7 +168,8 @@ for (const [what, ids, supply, words] of SUPPLIES) {
       { directory },
     );
     const only = selectIds(ids.split(','));
-    const report = await certify(target, { seed: 1, runs: 1, only, clock: fastClock() });
+    const { dispatcher } = server;
+    const report = await certify(target, { seed: 1, runs: 1, only, clock: fastClock(), dispatcher });
     expect(report.requirements.filter(({ status }) => status === 'fail' || status === 'error')).toEqual([]);
     expect(report.verdict).toBe('incomplete');
     expect(report.summary).toMatch(words);
@@ -206,8 +206,8 @@ const EITHER: readonly (readonly [what: string, id: string, supply: Supply, word
 ];
 
 for (const [what, id, supply, words] of EITHER) {
-  test(`${what}, or the target's mistake`, byTurns(what, 3), async ({ small: { database, provisioned } }) => {
-    await using server = await startServer(database, provisioned);
+  test(`${what}, or the target's mistake`, byTurns(what, 3), async ({ small }) => {
+    await using server = await startInProcess(small);
     const whole = server.target();
     const { baseUrl, authUrl, clients } = whole;
     const target = await resolveTarget({
@@ -216,16 +216,16 @@ for (const [what, id, supply, words] of EITHER) {
       clients: { primary: clients.primary },
       ...supply(whole),
     });
-    const { verdict, requirements } = await certify(target, { seed: 1, runs: 1, only: selectIds([id]) });
+    const { dispatcher } = server;
+    const only = selectIds([id]);
+    const { verdict, requirements } = await certify(target, { seed: 1, runs: 1, only, dispatcher });
     expect(verdict).toBe('non-conformant');
     expect(requirements.find((one) => one.id === id)!.failures[0]!.message).toMatch(words);
   });
 }
 
-test('what breaks first ends the run, where that is asked for', async ({
-  small: { database, provisioned },
-}) => {
-  await using server = await startServer(database, provisioned, {
+test('what breaks first ends the run, where that is asked for', async ({ small }) => {
+  await using server = await startInProcess(small, {
     wrapHandler: (handler) => async (request) => {
       const answer = await handler(request);
       return answer.status === 401 ? { ...answer, body: '{"code":"unauthorized"}' } : answer;
@@ -233,7 +233,7 @@ test('what breaks first ends the run, where that is asked for', async ({
   });
   const { baseUrl, authUrl, clients } = server.target();
   const target = await resolveTarget({ baseUrl, authUrl, clients: { primary: clients.primary } });
-  const report = await certify(target, { seed: 1, runs: 1, failFast: true });
+  const report = await certify(target, { seed: 1, runs: 1, failFast: true, dispatcher: server.dispatcher });
   expect(report.verdict).toBe('non-conformant');
   expect(report.basis).toMatch(/^--fail-fast ended the run at (5|7\.2)-\w+$/);
   expect(report.evidence.executed).toBeLessThan(report.evidence.planned / 2);

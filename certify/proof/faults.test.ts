@@ -30,6 +30,8 @@ const ANOTHER_ROOT = [
   'stored instants cut to milliseconds',
   'a cache key without pageSize',
   'a cache in front of the authentication',
+  'timestamps compared as text',
+  'the pair compared as two conditions: later instants with smaller ids are lost',
 ];
 
 test('at most one fault of twenty has another requirement than its own as the first cause', () => {

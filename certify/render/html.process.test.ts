@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test, type Browser, type BrowserContextOptions, type Page } from '@playwright/test';
+import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import type { Report } from '../report.ts';
 import { launchChromium, whyNoBrowser } from './chromium.testing.ts';
@@ -81,7 +82,7 @@ test('filters by status, section, class and text, and resets', async () => {
   expect(opened.mismatches).toEqual([]);
 });
 
-test('each status box governs its own rows', async () => {
+test('each status box governs its own rows', byTurns('each status', 2), async () => {
   const report = sampleReport();
   const counted = counts(report.requirements);
   await using opened = await open(report);
@@ -93,7 +94,7 @@ test('each status box governs its own rows', async () => {
   }
 });
 
-test('an anchor opens its requirement, also one that a filter hides', async () => {
+test('an anchor opens its requirement, also one that a filter hides', byTurns('an anchor', 2), async () => {
   await using opened = await open(sampleReport(), { hash: '#4.2-window' });
   const { page } = opened;
   await expect(page.locator('details[id="4.2-window"]')).toHaveAttribute('open', '');
@@ -104,7 +105,7 @@ test('an anchor opens its requirement, also one that a filter hides', async () =
   expect(opened.mismatches).toEqual([]);
 });
 
-test('every anchor has a target, and no id stands twice', async () => {
+test('every anchor has a target, and no id stands twice', byTurns('every anchor', 2), async () => {
   await using opened = await open(sampleReport());
   const ids = await opened.page.locator('[id]').evaluateAll((found) => found.map(({ id }) => id));
   expect(new Set(ids).size).toBe(ids.length);
@@ -114,7 +115,7 @@ test('every anchor has a target, and no id stands twice', async () => {
   for (const target of targets) expect(ids.map((id) => `#${id}`)).toContain(target);
 });
 
-test('opens and closes by keyboard', async () => {
+test('opens and closes by keyboard', byTurns('opens and', 2), async () => {
   await using opened = await open(sampleReport());
   const row = opened.page.locator('details[id="2.1-scope"]');
   await row.locator('summary').focus();
@@ -124,7 +125,7 @@ test('opens and closes by keyboard', async () => {
   await expect(row).not.toHaveAttribute('open', '');
 });
 
-test('copies a command as it stands', async () => {
+test('copies a command as it stands', byTurns('copies a', 2), async () => {
   const report = sampleReport();
   await using opened = await open(report, { permissions: ['clipboard-read', 'clipboard-write'] });
   const { page } = opened;
@@ -140,16 +141,20 @@ test('copies a command as it stands', async () => {
   }
 });
 
-test('is usable without scripts: all is listed, failures stand open, no dead controls', async () => {
-  await using opened = await open(sampleReport(), { javaScriptEnabled: false });
-  await expect(rows(opened.page)).toHaveCount(REQUIREMENTS.length);
-  await expect(opened.page.getByText('item 4711 at', { exact: false }).last()).toBeVisible();
-  await expect(opened.page.locator('#filters')).toBeHidden();
-  await expect(opened.page.locator('.copy:visible')).toHaveCount(0);
-});
+test(
+  'is usable without scripts: all is listed, failures stand open, no dead controls',
+  byTurns('is usable', 2),
+  async () => {
+    await using opened = await open(sampleReport(), { javaScriptEnabled: false });
+    await expect(rows(opened.page)).toHaveCount(REQUIREMENTS.length);
+    await expect(opened.page.getByText('item 4711 at', { exact: false }).last()).toBeVisible();
+    await expect(opened.page.locator('#filters')).toBeHidden();
+    await expect(opened.page.locator('.copy:visible')).toHaveCount(0);
+  },
+);
 
 for (const colorScheme of ['light', 'dark'] as const) {
-  test(`fits a phone, ${colorScheme}`, async () => {
+  test(`fits a phone, ${colorScheme}`, byTurns(colorScheme, 2), async () => {
     await using opened = await open(hostileReport('unbreakable'.repeat(40)), {
       colorScheme,
       viewport: { width: 360, height: 740 },
@@ -174,7 +179,7 @@ test('hostile text runs nothing, loads nothing and hides nothing', async () => {
   }
 });
 
-test('conformant and incomplete reports read as such', async () => {
+test('conformant and incomplete reports read as such', byTurns('conformant and', 2), async () => {
   for (const report of [conformantReport(), incompleteReport()]) {
     await using opened = await open(report);
     await expect(opened.page.locator('.badge')).toHaveText(new RegExp(`^${report.verdict}$`, 'i'));

@@ -10,6 +10,8 @@ import {
 import type { ScreeningStore } from '../parts.ts';
 import { createMemoryStore } from '../store/memory.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
+import { InProcess } from '../http/in-process.ts';
+import { startServer, type ReferenceServer, type ServerOptions } from '../run/start.ts';
 import { test as base } from '../testing.ts';
 
 /** Enough for every shape of screening, ties across boundaries and a dozen pages; few enough for hundreds of runs. */
@@ -22,6 +24,16 @@ export interface World {
   readonly provisioned: Provisioned;
   /** The same screenings without the database. */
   readonly store: ScreeningStore;
+}
+
+/** A server without sockets, over the screenings in memory: `dispatcher` takes requests to it. */
+export async function startInProcess(
+  { database, provisioned, store }: World,
+  options: ServerOptions = {},
+): Promise<ReferenceServer & { readonly dispatcher: InProcess }> {
+  const dispatcher = new InProcess();
+  const server = await startServer(database, provisioned, { store, ...options, inProcess: dispatcher });
+  return { ...server, dispatcher };
 }
 
 /** Shared by all servers of a worker, and not stopped with any of them. */

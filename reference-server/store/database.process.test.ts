@@ -2,6 +2,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { test as plain, expect } from '@playwright/test';
 import pg from 'pg';
+import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { type DatabaseChoice, openDatabase } from './database.ts';
 import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
 import { startReferenceServer } from '../run/start.ts';
@@ -26,7 +27,7 @@ plain.describe('each way to a database serves a walk', () => {
     expect(await walkWith('embedded')).toBe('embedded PostgreSQL');
   });
 
-  plain('testcontainers', async () => {
+  plain('testcontainers', byTurns('testcontainers', 3), async () => {
     plain.setTimeout(300_000);
     await skipWithoutEngine();
     expect(await walkWith('testcontainers')).toMatch(/^PostgreSQL in a container/);

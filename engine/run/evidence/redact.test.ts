@@ -1,4 +1,5 @@
 import { expect, test } from '@playwright/test';
+import { byTurns } from '../../../fixtures/own-tests/tiers.ts';
 import { fc } from '../../../fixtures/own-tests/seeded.ts';
 import { createRedactor, REDACTED, TOKEN } from './redact.ts';
 import { redactReport } from '../../../certify/redact-report.ts';
@@ -195,7 +196,8 @@ test('no secret survives in a report, and a secret that is one of its words leav
   }
 });
 
-test('a secret of a megabyte, and more secrets than one expression holds', () => {
+const LARGE = 'a secret of a megabyte, and more secrets than one expression holds';
+test(LARGE, byTurns(LARGE), () => {
   const long = `opaque-${'x'.repeat(1_000_000)}`;
   const many = Array.from({ length: 120 }, (_, i) => `${i}-secret-${'y'.repeat(300)}-${i}`);
   const { redact } = createRedactor([long, ...many]);
