@@ -15,6 +15,7 @@ for (const variant of LIVE) {
   for (const mode of ['full', 'bare'] as const) {
     const title = `${variant.name}, ${mode}`;
     test(title, byTurns(title, 8), async ({ small: { database, provisioned, store } }) => {
+      test.slow();
       // Filling needs the database.
       const stack = mode === 'full' ? { fills: true } : { store };
       const report = await certifyVariant(database, provisioned, variant, mode, { seed: SEED, ...stack });
