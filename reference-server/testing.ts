@@ -1,8 +1,20 @@
-/** What the reference server's own tests share: one loaded database a worker, and a client that checks nothing. */
+/**
+ * What the tests with a reference server share: one loaded database a worker, and a client that checks nothing. All fixtures
+ * of workers are here: tests with the same ones share their workers.
+ */
 import { test as base } from '@playwright/test';
+import { generateScreenings } from '../fixtures/dataset/generator.ts';
+import type { ScreeningStore } from './parts.ts';
+import { Connections } from './store/connections.ts';
 import { type Database, openDatabase } from './store/database.ts';
+import { createMemoryStore } from './store/memory.ts';
 import { findEngine } from './store/postgres-container.ts';
-import { defaultProvisioning, loadProvisioning, type Provisioned } from './run/provisioning.ts';
+import {
+  defaultProvisioning,
+  loadProvisioning,
+  type Provisioned,
+  type ProvisioningSet,
+} from './run/provisioning.ts';
 import { type ReferenceServer, type ServerOptions, startServer } from './run/start.ts';
 import type { ReferenceTarget, TargetClient } from './run/target.ts';
 
@@ -12,11 +24,50 @@ export async function skipWithoutEngine(): Promise<void> {
   base.skip(!('image' in engine) && !process.env['CI'], 'image' in engine ? '' : engine.reason);
 }
 
+/** Enough for every shape of screening, ties across boundaries and a dozen pages; few enough for hundreds of runs. */
+const COUNT = 600;
+/** No fault is in how slowly secrets are hashed. */
+const CHEAP_HASH = 1_024;
+
+export interface World {
+  readonly database: Database;
+  readonly provisioned: Provisioned;
+  /** The same screenings without the database. */
+  readonly store: ScreeningStore;
+}
+
+/** Shared by all servers of a worker, and not stopped with any of them. */
+class KeptConnections extends Connections {
+  override async stop(): Promise<void> {}
+
+  async end(): Promise<void> {
+    await super.stop();
+  }
+}
+
+const storeOf = ({ tenants }: ProvisioningSet): ScreeningStore =>
+  createMemoryStore(
+    new Map(
+      tenants
+        .filter(({ onboarded }) => onboarded)
+        .map(({ tenantId, screenings }) => [
+          tenantId,
+          screenings && 'generate' in screenings
+            ? generateScreenings({ tenantId, ...screenings.generate })
+            : [],
+        ]),
+    ),
+  );
+
 interface WorkerWorld {
   readonly database: Database;
   readonly provisioned: Provisioned;
   /** A server as it is by default, which no test may change. */
   readonly server: ReferenceServer;
+  /** Screenings enough to show a fault, and no more. */
+  readonly small: World;
+  /** Those of `provisioned`. */
+  readonly large: World;
 }
 
 interface TestWorld {
@@ -44,6 +95,21 @@ export const test = base.extend<TestWorld, WorkerWorld>({
       await using server = await startServer(database, provisioned);
       await use(server);
     },
+    { scope: 'worker' },
+  ],
+  small: [
+    async ({ database: server }, use) => {
+      await using database = await openDatabase({ url: server.url });
+      const set = defaultProvisioning({ count: COUNT });
+      await using provisioned = await loadProvisioning(database, set, { hashCost: CHEAP_HASH });
+      const kept = new KeptConnections(database.url);
+      await use({ database: { ...database, connect: () => kept }, provisioned, store: storeOf(set) });
+      await kept.end();
+    },
+    { scope: 'worker' },
+  ],
+  large: [
+    async ({ database, provisioned }, use) => use({ database, provisioned, store: storeOf(provisioned.set) }),
     { scope: 'worker' },
   ],
   start: async ({ database, provisioned }, use) => {
