@@ -88,7 +88,10 @@ export const nearMisses: readonly Fault[] = [
   )({
     'a from_id is cut to 32 bits': cursor((_, fromId) => ({ fromId: BigInt.asIntN(32, fromId) })),
   }),
-  ...tripping({ '4.2-fractions-finer': /item/ })({
+  ...tripping(
+    { '4.2-fractions-finer': /item/ },
+    { mayTrip: ['4.2-window', '4.2-from_id'] },
+  )({
     'from is rounded to the microsecond where a from_id stands beside it': cursor(({ from }) => ({
       from: rounded(from),
     })),
