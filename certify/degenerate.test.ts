@@ -111,6 +111,7 @@ for (const [row, mode] of (['full', 'bare'] as const).entries()) {
   });
 
   test(`next never ends, ${mode}`, byTurns('next never ends', 2, row), async ({ small }) => {
+    test.slow();
     // Without end in the window, and beyond it.
     const report = await certified(small, neverEnding(mode === 'full' ? 1n : 0n), mode);
     neverGreen(report);
