@@ -23,6 +23,10 @@ const near = (right: string): string[] => [
   '*',
 ];
 
+/** Text that a database finds equal where it compares letters without their accents; none where no letter has one. */
+const accented = (right: string): string[] =>
+  /[aeiou]/i.test(right) ? [right.replace(/[aeiou]/i, (letter) => `${letter}\u0301`.normalize())] : [];
+
 /** A parameter of the token request, what any other value of it breaks, and how it is refused. */
 interface Parameter {
   readonly name: 'grant_type' | 'client_id' | 'client_secret' | 'scope';
@@ -58,7 +62,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: credentials,
     share: 0.1,
     refusal: [401, 'invalid_client'],
-    examples: near,
+    examples: (right) => [...near(right), ...accented(right)],
   },
   {
     name: 'client_secret',
@@ -67,7 +71,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     share: 0.1,
     refusal: [401, 'invalid_client'],
     // Hashed by bcrypt, the last one is the secret again.
-    examples: (right) => [...near(right), `${right}\u0000${right}`],
+    examples: (right) => [...near(right), ...accented(right), `${right}\u0000${right}`],
   },
 ];
 

@@ -8,26 +8,35 @@ import { DIALECTS, dialectsOf, spoken } from '../engine/run/combinations/dialect
 import type { Kit } from '../engine/run/kit.ts';
 import { pairwise, streamOf } from '../engine/run/state/cover.ts';
 
+/** Its case and a charset beside it mean nothing (RFC 9110, 8.3.1; RFC 6749, appendix B). */
+const FORM = 'application/x-www-form-urlencoded';
+
 const FACTORS = {
   ...Object.fromEntries(
     DIALECTS.filter(({ name }) => name !== 'query').map(({ name, levels }) => [name, Object.keys(levels)]),
   ),
   form: ['fields as documented', 'fields in reverse'],
   body: ['with Content-Length', 'in chunks'],
+  type: [FORM, `${FORM}; charset=UTF-8`, `${FORM};charset=utf-8`, 'Application/X-WWW-Form-Urlencoded'],
 };
 
 /** RFC 9110, 15.5.12: a server may insist on Content-Length. */
 const earned: Judge = (exchange) =>
   readToken(exchange) || (exchange.request.isChunked && exchange.status === 411)
     ? undefined
-    : differs('200 with a token', sayToken(exchange));
+    : differs(
+        `200 with a token, Content-Type: ${exchange.request.headers['content-type']}`,
+        sayToken(exchange),
+      );
 
 async function tokenDialects(kit: Kit): Promise<void> {
   for (const row of pairwise(FACTORS, streamOf(kit.options.seed, 'token dialects'))) {
     const form = kit.client.validForm('primary');
     const reversed = row['form'] === 'fields in reverse';
+    const plain = spoken(row)(kit.client.tokenRequest(reversed ? form.reverse() : form));
     const request: RequestOut = {
-      ...spoken(row)(kit.client.tokenRequest(reversed ? form.reverse() : form)),
+      ...plain,
+      headers: { ...plain.headers, 'content-type': row['type']! },
       ...(row['body'] === 'in chunks' ? { isChunked: true } : {}),
     };
     kit.check('4.1-success', await kit.send(request), earned, Object.values(row).join(', '));

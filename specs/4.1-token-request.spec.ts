@@ -5,7 +5,7 @@ import { member } from '../engine/client/json.ts';
 import { formEncode } from '../engine/client/transport.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
-import { sayToken, unknownIgnored } from '../engine/checks/token-error.ts';
+import { unknownIgnored } from '../engine/checks/token-error.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mintAll } from '../engine/run/rules/mint-all.ts';
 
@@ -33,37 +33,10 @@ const UNKNOWN = [
   ['client_name', 'conformance kit'],
 ] as const;
 
-/** RFC 6749, appendix B names the media type; a charset beside it means nothing. */
-const CHARSETS = [
-  'application/x-www-form-urlencoded; charset=UTF-8',
-  'application/x-www-form-urlencoded;charset=utf-8',
-];
-
 test(
   '200: a valid token request of every client',
   about(['4.1-success', '4.1-content-type', '4.1-no-store'], { needs: 'token' }),
   ({ kit }) => mintAll(kit),
-);
-
-test(
-  '200: a charset parameter in the Content-Type',
-  about('4.1-success', { needs: 'token' }),
-  async ({ kit }) => {
-    const request = kit.client.tokenRequest(kit.client.validForm('primary'));
-    for (const type of CHARSETS) {
-      const exchange = await kit.send({
-        ...request,
-        headers: { ...request.headers, 'content-type': type },
-      });
-      kit.check(
-        '4.1-success',
-        exchange,
-        (answer) =>
-          answer.status === 200 ? undefined : differs(`200 with Content-Type: ${type}`, sayToken(answer)),
-        'charset',
-      );
-    }
-  },
 );
 
 test(

@@ -17,21 +17,42 @@ import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { bearerHeader, forgedBearer, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 
 /** Places other than the Authorization header, where no token may be accepted (rule 1). */
-const ELSEWHERE = [
-  ['x-access-token', ''],
-  ['cookie', 'access_token='],
-  ['cookie', 'token='],
-] as const;
+const HEADERS = [
+  'x-access-token',
+  'x-auth-token',
+  'x-authorization',
+  'x-api-key',
+  'x-jwt-assertion',
+  'token',
+];
+const COOKIES = ['access_token', 'token', 'jwt', 'auth_token', 'authorization', 'session'];
+const PARAMETERS = ['access_token', 'token', 'jwt', 'auth_token', 'authorization', 'bearer_token', 'api_key'];
+
+/** Servers limit the lines of a request, the first of them most. */
+const HEADER_OCTETS = 3_500;
+const QUERY_OCTETS = 1_600;
+
+/** As many names in one request as have room for the token each. */
+function together(names: readonly string[], token: string, octets: number): string[][] {
+  const size = Math.max(1, Math.floor(octets / token.length));
+  return names.flatMap((_, at) => (at % size === 0 ? [names.slice(at, at + size)] : []));
+}
 
 /** A token elsewhere than in the Authorization header is as if there were none. */
 async function elsewhere(kit: Kit): Promise<void> {
   await kit.page(SOME_WINDOW);
   const { text } = await kit.token();
-  for (const [name, prefix] of ELSEWHERE) {
+  const headers = together(HEADERS, text, HEADER_OCTETS).map((names) => [
+    names.join(', '),
+    Object.fromEntries(names.map((name) => [name, /authorization/.test(name) ? `Bearer ${text}` : text])),
+  ]);
+  const cookies = together(COOKIES, text, HEADER_OCTETS).map((names) => [
+    `cookies ${names.join(', ')}`,
+    { cookie: names.map((name) => `${name}=${text}`).join('; ') },
+  ]);
+  for (const [name, more] of [...headers, ...cookies] as [string, Record<string, string>][]) {
     const bare = kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), { kind: 'none' });
-    // One at a time: a header of twice the token's length may be refused for its length.
-    const headers = { ...bare.headers, [name]: `${prefix}${text}` };
-    const exchange = readable(await kit.send({ ...bare, headers }));
+    const exchange = readable(await kit.send({ ...bare, headers: { ...more, ...bare.headers } }));
     kit.check('5-missing', exchange, refused(kit.target.errorCodePointer, [401, 'unauthenticated']), name);
   }
 }
@@ -151,12 +172,10 @@ test(
   about('5-query-token', { needs: 'page', access: 'reads' }),
   async ({ kit }) => {
     const { text } = await kit.token();
-    for (const name of ['access_token', 'token']) {
+    for (const names of together(PARAMETERS, text, QUERY_OCTETS)) {
+      const query = names.map((name) => `&${name}=${text}`).join('');
       // An unknown parameter may be refused as such, before the header is looked at.
-      await unauthenticated(kit, '5-query-token', { kind: 'none' }, `&${name}=${text}`, [
-        400,
-        'invalid_request',
-      ]);
+      await unauthenticated(kit, '5-query-token', { kind: 'none' }, query, [400, 'invalid_request']);
     }
   },
 );

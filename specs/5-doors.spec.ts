@@ -3,7 +3,15 @@ import { about, test } from '../fixtures/test.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { refused } from '../engine/checks/refusal.ts';
-import { header, headerLines, mediaType, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
+import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
+import {
+  header,
+  headerLines,
+  mediaType,
+  type Authorization,
+  type Exchange,
+  type RequestOut,
+} from '../engine/client/exchange.ts';
 import { member } from '../engine/client/json.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { Untested } from '../engine/errors.ts';
@@ -47,6 +55,15 @@ const isOpen = (exchange: Exchange): boolean =>
     ? mediaType(exchange) === 'application/json'
     : Array.isArray(member(exchange.json, 'items')));
 
+/** Passes where a token is merely there, or read and not verified. */
+async function alteredBearer(kit: Kit): Promise<Authorization> {
+  const [head, payload, signature] = partsOf((await kit.token()).text);
+  return bearerOf(
+    [head, payload, withLetter(signature, signature.text.length >> 1, 'A')],
+    'its signature altered',
+  );
+}
+
 const shut =
   (expected: string): Judge =>
   (exchange) =>
@@ -66,17 +83,27 @@ async function doors(kit: Kit): Promise<void> {
     if (!isOpen(known)) continue;
     const without = await kit.send(make(request(own, { kind: 'none' })));
     kit.check('5-missing', without, shut('401 unauthenticated'), name);
+    const unverified = await kit.send(make(request(own, await alteredBearer(kit))));
+    kit.check('5-tampered', unverified, shut('401 unauthenticated'), name);
     if (other === undefined) continue;
     kit.check('5-forbidden', await kit.send(make(request(other, primary))), shut('403 forbidden'), name);
   }
 }
 
 /** Headers that a gateway adds to requests that it has authenticated, or that come from within. */
-const OF_GATEWAYS = (tenantId: string): Record<string, string> => ({
+const ofGateways = (tenantId: string, clientId: string): Record<string, string> => ({
   'x-forwarded-for': '127.0.0.1',
   'x-real-ip': '127.0.0.1',
   'x-forwarded-user': tenantId,
   'x-tenant-id': tenantId,
+  ...Object.fromEntries(
+    ['remote-user', 'x-client-id', 'x-consumer-username', 'x-user-id'].map((name) => [
+      name,
+      encodeURIComponent(clientId),
+    ]),
+  ),
+  'x-client-verify': 'SUCCESS',
+  'x-internal': 'true',
 });
 
 /** Headers that stand for who asks, or for what was asked before; a page has set some of them. */
@@ -87,12 +114,12 @@ async function headers(kit: Kit): Promise<void> {
   const tenantId = await kit.tenantOf();
   const bare = kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), { kind: 'none' });
   const all: Record<string, string>[] = [
-    OF_GATEWAYS(tenantId),
+    ofGateways(tenantId, kit.target.clients.primary.clientId),
     ...(cookies.length > 0 ? [{ cookie: cookies.join('; ') }] : []),
     { 'if-none-match': etag ?? '*' },
   ];
   for (const more of all) {
-    const exchange = await kit.send({ ...bare, headers: { ...bare.headers, ...more } });
+    const exchange = await kit.send({ ...bare, headers: { ...more, ...bare.headers } });
     const judge = refused(kit.target.errorCodePointer, [401, 'unauthenticated']);
     kit.check('5-missing', exchange, judge, Object.keys(more).join());
     // A refusal that a shared cache keeps reaches clients with a token.
@@ -104,7 +131,7 @@ async function headers(kit: Kit): Promise<void> {
 
 test(
   'other spellings of a request, without a token and for another tenant',
-  about(['5-missing', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
+  about(['5-missing', '5-tampered', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
   ({ kit }) => doors(kit),
 );
 

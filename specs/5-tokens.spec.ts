@@ -71,6 +71,9 @@ function alteredBearers(token: string): Authorization[] {
     ['signature altered near its end', head, payload, withLetter(signature, signature.text.length - 4, 'A')],
     ['signature in the other case', head, payload, inOtherCase(signature)],
     ['four more letters after the signature', head, payload, followedBy(signature, 'AAAA')],
+    // Verifiers that take three parts look at the first three, or the last.
+    ['a fourth part', head, payload, followedBy(signature, '.kit')],
+    ['a part before the header', constantPart(`kit.${head.text}`), payload, signature],
     // Decoders that skip what is not of their alphabet find the same signature.
     ['a letter that is not of base64url after the signature', head, payload, followedBy(signature, '!')],
     ['signature cut short', head, payload, cutTo(signature, signature.text.length >> 1)],

@@ -116,7 +116,11 @@ const timeWay = (name: 'from' | 'to', value: string): ((kit: Kit) => Way) =>
   malformedTime(name, encodeURIComponent(value), 'invalid_time_range');
 const tellingWays = TELLING_TIMES.flatMap((value) => EDGES.map((name) => timeWay(name, value)));
 /** One reader of times serves both edges: each value is asked at one, early ones at `from`, late ones at `to`. */
-const timeWays = MALFORMED_TIMES.map((value, index) => timeWay(EDGES[index % 2]!, value));
+const timeWays = [
+  ...MALFORMED_TIMES.map((value, index) => timeWay(EDGES[index % 2]!, value)),
+  // The end of a day, to a reader of its own for `to`.
+  ...['2026-03-01', '2026-03-01T24:00:00Z'].map((value) => timeWay('to', value)),
+];
 
 const rawTimeWays = EDGES.flatMap((name) =>
   ['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),

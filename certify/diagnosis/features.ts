@@ -22,6 +22,8 @@ export const SAME_ANSWER = 'the same answer breaks ';
 /** How it happened to be asked: the probes and laws try many ways. */
 export const HAPPENED =
   /^asked with (?:from_id|pageSize 1(?:000)?|a path in upper case|Authorization: Bearer \$TOKEN)$/;
+/** An answer to a valid request in its usual form is wrong too. */
+export const PLAINLY = 'asked plainly';
 /** The kit's expectation, as a message. */
 export const WANTED = 'wanted: ';
 const MEMBER = [
@@ -77,6 +79,7 @@ const sameAnswer = (
 /** The features of one failure. */
 function featuresOf(failure: Failure): string[] {
   const { message, expected = message, picture, only = [], counterexample } = failure;
+  const asked = requestFeatures(failure.request);
   const [received = ''] = failure.received?.split(UNLESS) ?? [];
   return [
     ...receivedFeatures(received, expected),
@@ -91,7 +94,8 @@ function featuresOf(failure: Failure): string[] {
     ...(failure.sameAs === undefined ? [] : ['the octets of an answer to another request']),
     isFine(failure) ? FINER : 'shows with microseconds',
     ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
-    ...requestFeatures(failure.request),
+    ...asked,
+    ...(asked.every((feature) => HAPPENED.test(feature)) ? [PLAINLY] : []),
     ...[...failure.curl.matchAll(/Content-Type: ([\w/+-]+)/g)].map(
       ([, type]) => `asked with a body of ${type}`,
     ),

@@ -3,7 +3,7 @@
  * whatever breaks the cause makes the other impossible. Read from the specification. What is in doubt is a cause of
  * its own: one cause too many costs less than a mistake that stands under another's name.
  */
-import { HAPPENED, SAME_ANSWER, WANTED, type Evidence, type Features } from './features.ts';
+import { HAPPENED, PLAINLY, SAME_ANSWER, WANTED, type Evidence, type Features } from './features.ts';
 
 interface Consequence {
   readonly cause: RegExp;
@@ -158,7 +158,7 @@ function canCause(cause: string, id: string, evidence: Evidence): boolean {
   const inOneAnswer = features.has(`${SAME_ANSWER}${cause}`);
   if (id === cause || (!inOneAnswer && isLimited(cause, before) && !isLimited(id, features))) return false;
   if (/^7\.2-/.test(id) && /^7\.2-/.test(cause) && isOfOneCode(evidence) && (id === BODY || cause === BODY))
-    return id === BODY;
+    return id === BODY && shows(before, BARE);
   return (
     isRefusedAs(cause, id, evidence) ||
     (inOneAnswer && isOddlyAsked(features) && isOfAnswers(id) && !isOfAnswers(cause)) ||
@@ -186,6 +186,7 @@ const shows = (features: Features, words: RegExp): boolean =>
 /** Whether two are one: the same answer is wrong in the same way, or requests of one kind are refused alike. */
 export function areOne(id: string, other: string, evidence: Evidence): boolean {
   const [a, b] = [evidence.get(id)!, evidence.get(other)!];
+  if ((isOfAnswers(id) && isServed(b)) || (isOfAnswers(other) && isServed(a))) return false;
   if (a.has(`${SAME_ANSWER}${other}`))
     return [...a].some((feature) => /^(got|answered|another|cut to)/.test(feature) && b.has(feature));
   const refusals = refusalsOf(id, a);
@@ -249,10 +250,15 @@ const OWN: Readonly<Record<string, RegExp>> = {
 export const isLimited = (id: string, features: ReadonlySet<string>): boolean =>
   [...features].some((feature) => feature.startsWith('only ') && !OWN[id]?.test(feature));
 
+/** A request that should have been rejected was answered with success: the shape of that answer is another matter. */
+const isServed = (features: Features): boolean =>
+  shows(features, SERVED) && says(features, /^# (?!without items)[a-z_]{4,}/);
+
 /** Requirements that every exchange is judged by. */
 const isOfAnswers = (id: string): boolean => id.startsWith('2.');
 
 const isOddlyAsked = (features: ReadonlySet<string>): boolean =>
+  !features.has(PLAINLY) &&
   [...features].some((feature) => feature.startsWith('asked with ') && !HAPPENED.test(feature));
 
 const EDGES: Readonly<Record<string, RegExp>> = {

@@ -14,6 +14,7 @@ import { outages } from './outage.ts';
 import { nearMisses } from './near-misses.ts';
 import { nextAgain } from './next-again.ts';
 import { next } from './next.ts';
+import { oversights } from './oversights.ts';
 import { paging } from './paging.ts';
 import { paths } from './paths.ts';
 import { rarePlaces } from './rare-places.ts';
@@ -48,6 +49,7 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   'token requests': tokenRequests,
   'REST errors': restErrors,
   'near misses': nearMisses,
+  oversights,
   'rate limit': limits,
   outage: outages,
   events,

@@ -21,7 +21,7 @@ const MAY = { mayTrip: REFUSALS };
 const ALONE = { bare: false } as const;
 
 /** A token is found in another place where the header is missing. */
-const elsewhere = (tokenOf: (request: ServiceRequest) => string | null | undefined): ServerOptions =>
+export const elsewhere = (tokenOf: (request: ServiceRequest) => string | null | undefined): ServerOptions =>
   requests((request) => {
     const token = authorizationOf(request) === '' && isScreenings(request) ? tokenOf(request) : undefined;
     return token === undefined || token === null

@@ -23,7 +23,7 @@ const INTEGERS = ['pageSize', 'from_id'];
 const untilNul = (text: string): string => text.split('\0')[0]!;
 
 /** Learns the right values from requests that earn a token. */
-const learning = (
+export const learning = (
   name: 'client_id' | 'client_secret',
   take: (value: string, right: string) => boolean,
 ): ServerOptions =>

@@ -33,7 +33,7 @@ export const tokenRequests: readonly Fault[] = [
   )({
     'a parameter chooses the tenant of the token': tenantByParameter(),
   }),
-  ...tripping({ '4.1-success': /200 with Content-Type: .*charset/ })({
+  ...tripping({ '4.1-success': /Content-Type: .*charset/ })({
     'a content type with a charset is no form': insteadOfToken(
       () => oauthError(400, 'invalid_request'),
       (_, { headers }) => headers['content-type']?.includes('charset') === true,

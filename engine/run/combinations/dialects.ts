@@ -110,6 +110,15 @@ export const DIALECTS: readonly Dialect[] = [
       'Accept-Encoding: deflate': 'deflate',
     }),
   },
+  {
+    name: 'Accept-Language',
+    ...headerLevels('accept-language', {
+      'no Accept-Language': undefined,
+      'Accept-Language: de-DE': 'de-DE, de;q=0.9',
+      // Digits and a calendar of its own.
+      'Accept-Language: ar-SA': 'ar-SA',
+    }),
+  },
   { name: 'query', levels: QUERIES, of: queryOf },
 ];
 
