@@ -8,7 +8,7 @@ import { DIALECTS, dialectsOf, spoken } from '../engine/run/combinations/dialect
 import type { Kit } from '../engine/run/kit.ts';
 import { pairwise, streamOf } from '../engine/run/state/cover.ts';
 
-/** Its case and a charset beside it mean nothing (RFC 9110, 8.3.1; RFC 6749, appendix B). */
+/** RFC 6749, appendix B names the media type; a charset beside it means nothing. */
 const FORM = 'application/x-www-form-urlencoded';
 
 const FACTORS = {
@@ -17,7 +17,7 @@ const FACTORS = {
   ),
   form: ['fields as documented', 'fields in reverse'],
   body: ['with Content-Length', 'in chunks'],
-  type: [FORM, `${FORM}; charset=UTF-8`, `${FORM};charset=utf-8`, 'Application/X-WWW-Form-Urlencoded'],
+  type: [FORM, `${FORM}; charset=UTF-8`, `${FORM};charset=utf-8`],
 };
 
 /** RFC 9110, 15.5.12: a server may insist on Content-Length. */

@@ -3,8 +3,8 @@
  * are held by the observers, on what section 5 provokes.
  */
 import { about, test } from '../fixtures/test.ts';
-import { differs, UNLESS, type Judge } from '../engine/checks/mismatch.ts';
-import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
 import { refusedWith } from '../engine/checks/refusal.ts';
 import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { mapConcurrently } from '../engine/run/concurrent.ts';
@@ -17,7 +17,6 @@ import {
   type Way,
 } from '../engine/run/rules/in-combinations.ts';
 import { askRaw, encoded, isClientError, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
-import { Untested } from '../engine/errors.ts';
 import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
 import { pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
@@ -366,25 +365,5 @@ test(
       await sendForm(kit, body);
       await kit.client.mint();
     }
-  },
-);
-
-test(
-  'not_found: a tenant that is not onboarded, on its own path',
-  about('7.2-not_found', { needs: 'page' }),
-  async ({ kit }) => {
-    if (!kit.target.clients.notOnboarded)
-      throw new Untested('supply clients.notOnboarded in the target file');
-    const tenantId = await kit.tenantOf('notOnboarded');
-    const authorization = { kind: 'client', client: 'notOnboarded' } as const;
-    const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
-    kit.check('7.2-not_found', exchange, (answer) =>
-      answer.status === 404 && codesOf(answer, kit.target.errorCodePointer).includes('not_found')
-        ? undefined
-        : differs(
-            '404 not_found',
-            `${sayRefusal(answer, kit.target.errorCodePointer)}${answer.status === 200 ? `${UNLESS}the tenant of clients.notOnboarded is onboarded` : ''}`,
-          ),
-    );
   },
 );

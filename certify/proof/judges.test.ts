@@ -30,10 +30,8 @@ const OPEN: readonly RequirementId[] = [
   '5-forged',
   '5-valid-token',
   '5-expired',
-  '5-query-token',
   '5-forbidden',
   '5-forbidden-unknown',
-  '7.2-not_found',
   '7.2-server-error',
 ];
 
