@@ -77,16 +77,23 @@ test(
   ({ kit }) => namedBeside(kit),
 );
 
+/** Where frameworks for many tenants look for one. */
+const PARAMETERS = ['tenantId', 'tenant_id', 'tenant', 'tenants', 'organization_id'];
+const HEADERS = ['x-tenant-id', 'x-tenant', 'tenant-id', 'tenantid', 'x-organization-id'];
+
 /** The path alone selects the tenant, whichever other part of a request names one; such a request may be refused. */
 async function namedBeside(kit: Kit): Promise<void> {
   requireSecondTenant(kit);
   const [own, other] = [await kit.tenantOf(), await kit.tenantOf('secondTenant')];
   const query = rawQuery(encoded({ from: WIDE_WINDOWS[0][0], to: WIDE_WINDOWS[0][1], pageSize: '50' }));
   const plain = kit.request(own, query, { kind: 'client', client: 'primary' });
+  const all = (names: readonly string[]): [string, string][] => names.map((name) => [name, other]);
+  const parameters = all(PARAMETERS).map((pair) => `&${pair.join('=')}`);
+  const cookie = all(PARAMETERS).map((pair) => pair.join('='));
   const ways: readonly (readonly [string, RequestOut])[] = [
-    ['tenantId', { ...plain, url: `${plain.url}&tenantId=${other}` }],
-    ['tenant_id', { ...plain, url: `${plain.url}&tenant_id=${other}` }],
-    ['X-Tenant-Id', { ...plain, headers: { ...plain.headers, 'x-tenant-id': other } }],
+    ['parameters', { ...plain, url: `${plain.url}${parameters.join('')}` }],
+    ['headers', { ...plain, headers: { ...Object.fromEntries(all(HEADERS)), ...plain.headers } }],
+    ['cookies', { ...plain, headers: { cookie: cookie.join('; '), ...plain.headers } }],
   ];
   for (const [name, request] of ways) {
     const exchange = await kit.send({ ...request, offPath: true });

@@ -77,6 +77,9 @@ export const tenants: readonly Fault[] = [
       (request) => queryOf(request).get('tenantId') ?? undefined,
     ),
     'X-Tenant-Id goes before the tenant of the path': namedElsewhere(({ headers }) => headers['x-tenant-id']),
+    'a cookie called tenant goes before the tenant of the path': namedElsewhere(
+      ({ headers }) => /\btenant=([^;]+)/.exec(headers['cookie'] ?? '')?.[1],
+    ),
   }),
 ];
 
