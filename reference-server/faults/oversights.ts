@@ -12,7 +12,10 @@ const parts = (from: number, to?: number): ServerOptions =>
 
 /** Credentials compared as some databases compare text. */
 const withoutAccents = (name: 'client_id' | 'client_secret'): ServerOptions =>
-  learning(name, (value, right) => value !== right && value.normalize('NFD').replace(/\p{M}/gu, '') === right);
+  learning(
+    name,
+    (value, right) => value !== right && value.normalize('NFD').replace(/\p{M}/gu, '') === right,
+  );
 
 /** Pages for one language. */
 const inLanguage = (language: RegExp, change: (body: string) => string): ServerOptions =>
