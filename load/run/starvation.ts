@@ -80,11 +80,12 @@ export function starved(
     const reason = `requests waited up to ${waited.toFixed(0)} ms for a free VU while the target answered within ${service.toFixed(0)} ms (p90)`;
     return { reason, remedy: 'vus' };
   }
-  // Whoever keeps the processors busy before there is any load keeps them busy under it as well. But no machine that
-  // wakes free VUs in time holds a few answers back for seconds: that is the target.
+  // Work that keeps the processors busy before there is any load keeps them busy under it, and VUs for want of them.
+  // But no machine that wakes free VUs in time holds a few answers back for seconds: that is the target.
   const { waiting = 0, busy = 0 } = atRest ?? {};
   const froze = brokeByLittle && latency > slo.p99Ms + FROZEN_MS + STALL_ECHO * stallMs;
-  if (latency >= slo.p99Ms && !froze && (waiting > BUSY_AT_REST || busy > BUSY_AT_REST)) {
+  const broke = latency >= slo.p99Ms || dropped > slo.errorRate * samples.length;
+  if (broke && !froze && (waiting > BUSY_AT_REST || busy > BUSY_AT_REST)) {
     const share = (Math.max(waiting, busy) * 100).toFixed(0);
     return passing(`this machine was ${share} % busy with something else before the run began`);
   }
