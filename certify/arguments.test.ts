@@ -1,5 +1,6 @@
 /** The command line: what it takes, and the one line for what it does not. */
 import { expect, test } from '@playwright/test';
+import { resolveTarget } from '../engine/target/target.ts';
 import { parseArguments, replayCommand } from './arguments.ts';
 
 const env = { SCREENINGS_CLIENT_SECRET: 'x' };
@@ -55,3 +56,18 @@ test('a section selects its requirements, and the replay command says the same a
     "npm run certify -- --target 'my target.json' --only 5-missing,9-prefix --timeout 2.5 --deadline 90 --seed 7",
   );
 });
+
+for (const [member, value, dropped] of [
+  ['baseUrl', 'http://127.0.0.1:1/api/v1', '/v1'],
+  ['baseUrl', 'http://127.0.0.1:1/screenings', '/screenings'],
+  ['baseUrl', 'http://127.0.0.1:1/v1/tenants/7d0c/screenings', '/v1/tenants/7d0c/screenings'],
+  ['authUrl', 'http://127.0.0.1:1/oauth/token', '/oauth/token'],
+] as const) {
+  test(`${member} that ends in ${value.slice(18)} is told in one line`, async () => {
+    const clients = { primary: { clientId: 'a', clientSecret: 'b' } };
+    const target = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', clients, [member]: value };
+    await expect(resolveTarget(target)).rejects.toThrow(
+      `${member}: ends in ${dropped}, which the kit appends itself: drop it`,
+    );
+  });
+}

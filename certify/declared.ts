@@ -2,7 +2,7 @@
 import type { Target } from '../engine/target/target.ts';
 import type { Report, RequirementResult } from './report.ts';
 
-export type Declared = NonNullable<Report['declared']>;
+type Declared = NonNullable<Report['declared']>;
 
 const CLIENTS = [
   ['notOnboarded', '7.2-not_found'],

@@ -105,16 +105,6 @@ test('nothing listens: 3, one clear line, and a report all the same', FULL, asyn
   expect((await reportOf(directory)).verdict).toBe('incomplete');
 });
 
-test('a wrong secret: 3, and it says to check it', FULL, async ({ server }) => {
-  const { baseUrl, authUrl, clients } = server.target();
-  const flags = ['--base-url', baseUrl, '--auth-url', authUrl, '--client-id', clients.primary.clientId];
-  const { status, output } = await run([...flags, '--report-dir', directory], {
-    SCREENINGS_CLIENT_SECRET: 'not it',
-  });
-  expect(status).toBe(3);
-  expect(output.replace(/\s+/g, ' ')).toContain('check clientId and clientSecret');
-});
-
 test('wrong usage: 2, one line, nothing written', FULL, async () => {
   const { status, output } = await run(['--only', 'nothing-like-it', '--report-dir', directory]);
   expect(status).toBe(2);
@@ -128,21 +118,6 @@ const written = async (content: object): Promise<string> => {
   return file;
 };
 
-for (const [member, value, dropped] of [
-  ['baseUrl', 'http://127.0.0.1:1/api/v1', '/v1'],
-  ['baseUrl', 'http://127.0.0.1:1/screenings', '/screenings'],
-  ['baseUrl', 'http://127.0.0.1:1/v1/tenants/7d0c/screenings', '/v1/tenants/7d0c/screenings'],
-  ['authUrl', 'http://127.0.0.1:1/oauth/token', '/oauth/token'],
-] as const) {
-  test(`${member} that carries ${dropped}: 2, drop it`, FULL, async () => {
-    const addresses = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', [member]: value };
-    const clients = { primary: { clientId: 'a', clientSecret: 'b' } };
-    const { status, output } = await run(['--target', await written({ ...addresses, clients })]);
-    expect(output).toContain(`${member}: ends in ${dropped}, which the kit appends itself: drop it`);
-    expect(status).toBe(2);
-  });
-}
-
 test('a report directory that cannot be written: 2, before anything is sent', FULL, async ({ server }) => {
   const target = await written(server.target());
   const { status, output } = await run(['--target', target, '--report-dir', join(target, 'reports')]);
@@ -150,35 +125,6 @@ test('a report directory that cannot be written: 2, before anything is sent', FU
     /^certify: the report can't be written to .*name another folder with --report-dir\n$/,
   );
   expect(status).toBe(2);
-});
-
-test('a secret of the second tenant that was rotated: 3, and it says which', FULL, async ({ server }) => {
-  const { clients, ...rest } = server.target();
-  const secondTenant = { ...clients.secondTenant!, clientSecret: 'the one of last month' };
-  const target = await written({ $schema: 'any', ...rest, clients: { ...clients, secondTenant } });
-  const { status, output } = await run([
-    '--target',
-    target,
-    '--only',
-    '2.1,5-one-tenant',
-    '--report-dir',
-    directory,
-  ]);
-  expect(output.replace(/\s+/g, ' ')).toContain('does not work: no token for clients.secondTenant');
-  expect(status).toBe(3);
-});
-
-test('a class that is required and not exercised: 3', FULL, async ({ server }) => {
-  const { baseUrl, authUrl, clients } = server.target();
-  const target = await written({
-    baseUrl,
-    authUrl,
-    clients: { primary: clients.primary },
-    require: ['events'],
-  });
-  const { status, output } = await run(['--target', target, '--only', '2.1,6', '--report-dir', directory]);
-  expect(output).toContain('supply events');
-  expect(status).toBe(3);
 });
 
 test(

@@ -49,6 +49,14 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
     ({ clients: { primary, notOnboarded } }) => ({ clients: { primary, secondTenant: notOnboarded } }),
     /the tenant of clients\.secondTenant is not onboarded/,
   ],
+  ['a wrong secret', '2.1', client('primary', ROTATED), /check clientId and clientSecret/],
+  [
+    'a rotated secret of the second tenant',
+    '2.1,5-one-tenant',
+    client('secondTenant', ROTATED),
+    /does not work: no token for clients\.secondTenant/,
+  ],
+  ['a class that is required and not supplied', '2.1,6', () => ({ require: ['events'] }), /supply events/],
   [
     'a rotated secret of the tenant that is not onboarded',
     '7.2-not_found',
