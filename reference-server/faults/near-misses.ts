@@ -89,8 +89,8 @@ export const nearMisses: readonly Fault[] = [
     'a from_id is cut to 32 bits': cursor((_, fromId) => ({ fromId: BigInt.asIntN(32, fromId) })),
   }),
   ...tripping(
-    { '4.2-fractions-finer': /item/ },
-    { mayTrip: ['4.2-window', '4.2-from_id'] },
+    { '4.2-fractions-finer': /item/, '4.2-from_id': /item/ },
+    { mayTrip: ['4.2-window'] },
   )({
     'from is rounded to the microsecond where a from_id stands beside it': cursor(({ from }) => ({
       from: rounded(from),
