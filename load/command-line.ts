@@ -2,7 +2,7 @@
 import { Argument, Command } from 'commander';
 import { flagsOf } from '../engine/command-line.ts';
 import { UsageError } from '../engine/errors.ts';
-import { unlessAborted } from '../engine/process.ts';
+import { unlessAborted } from '../engine/clock.ts';
 import type { BenchFlags } from './bench/command.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand, type PlanFlags } from './commands/plan.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
-import { isOrdered, MAX_PAGE_SIZE, pageOf, pageUrl } from '../engine/client/page.ts';
+import { MAX_PAGE_SIZE, orderedItems, pageOf, pageUrl } from '../engine/client/page.ts';
 import { formatInstant, instant, offsetMinutesOf, shift } from '../engine/data/instant.ts';
 import { compareKeys, Oracle } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -80,7 +80,7 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
   const began = Date.now();
   for (let looks = 0; ; looks++) {
     const exchange = await kit.client.send(request, { unjudged: true });
-    const items = (pageOf(exchange).items ?? []).filter(isOrdered);
+    const items = orderedItems(exchange);
     const ids = new Set(items.map(({ id }) => id));
     const missing = entries.filter(({ id }) => !ids.has(id)).length;
     if (missing < entries.length) working.add(kit);

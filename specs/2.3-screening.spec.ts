@@ -1,6 +1,6 @@
 /** Section 2.3: the screening object. */
 import { about, test } from '../fixtures/test.ts';
-import { isOrdered, pageOf } from '../engine/client/page.ts';
+import { orderedItems } from '../engine/client/page.ts';
 import { compareInstants, sameInstant } from '../engine/data/instant.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { sayItem } from '../engine/checks/page.ts';
@@ -27,7 +27,7 @@ test(
         const [first, second] = [
           await kit.page({ ...window, pageSize: 1000 }),
           await kit.page({ ...window, pageSize: sample.densestSlice.length + 1 }),
-        ].map((exchange) => (pageOf(exchange).items ?? []).filter(isOrdered));
+        ].map(orderedItems);
         const length = Math.min(first!.length, second!.length);
         for (let i = 0; i < length; i++) {
           const [a, b] = [first![i]!, second![i]!];

@@ -5,7 +5,7 @@ import { readToken } from '../engine/client/token.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
-import { isUuid } from '../engine/checks/page.ts';
+import { isUuid } from '../engine/data/dataset.ts';
 import { unknownIgnored } from '../engine/checks/token-error.ts';
 import { refused } from '../engine/checks/refusal.ts';
 import type { Kit } from '../engine/run/kit.ts';

@@ -2,7 +2,7 @@
 import { about, test } from '../fixtures/test.ts';
 import { eventData, envelopeMismatches } from '../engine/checks/cloud-event.ts';
 import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
-import { isUuid } from '../engine/checks/page.ts';
+import { isUuid } from '../engine/data/dataset.ts';
 import {
   canonical,
   excerpt,

@@ -5,7 +5,7 @@ import { header, type Exchange } from '../engine/client/exchange.ts';
 import { excerpt, member } from '../engine/client/json.ts';
 import { differs, UNLESS, type Judge } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { isUuid } from '../engine/checks/page.ts';
+import { isUuid } from '../engine/data/dataset.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { ClientName, Target } from '../engine/target/target.ts';
 import { refusedAs, sayToken } from '../engine/checks/token-error.ts';

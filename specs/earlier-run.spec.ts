@@ -1,6 +1,6 @@
 /** The state of an earlier run is still valid: its token, its `next` URLs, the ids of its screenings. */
 import { about, test } from '../fixtures/test.ts';
-import { isOrdered, namesTraversal, pageOf, parseQuery, SOME_WINDOW } from '../engine/client/page.ts';
+import { namesTraversal, orderedItems, pageOf, parseQuery, SOME_WINDOW } from '../engine/client/page.ts';
 import { tokenOfText } from '../engine/client/token.ts';
 import { otherClaim } from '../engine/checks/expired-token.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
@@ -122,7 +122,7 @@ async function otherId(
   if (!at) return undefined;
   const to = shift(at, 1n, Math.max(6, at.fraction.length));
   const exchange = await kit.page({ from: formatInstant(at), to: formatInstant(to), pageSize: 10 });
-  const there = (pageOf(exchange).items ?? []).filter(isOrdered).filter((item) => sameInstant(item.at, at));
+  const there = orderedItems(exchange).filter((item) => sameInstant(item.at, at));
   if (there.some((item) => String(item.id) === id)) return 'same';
   // The dataset is authoritative: the tenant has been loaded anew.
   if (there.length !== 1 || (await kit.oracle()).authoritative) return undefined;

@@ -7,7 +7,7 @@ import type { Clock } from '../clock.ts';
 import { TargetGone, TargetLocked, Untested } from '../errors.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
-import { isPlain, isUnread, type Exchange, type RequestOut } from './exchange.ts';
+import { formValue, isPlain, isUnread, type Exchange, type RequestOut } from './exchange.ts';
 import { failedItself, isGateways, isSame } from './failures.ts';
 import { Guards } from './guards.ts';
 import { retryAfterMs } from './retry-after.ts';
@@ -322,17 +322,17 @@ export class TargetHealth {
   }
 
   /** Whose client_id it is. */
-  private ownerOf({ form }: RequestOut): ClientName {
+  private ownerOf(request: RequestOut): ClientName {
     const { clients } = this.options.target;
-    const id = valueOf(form, 'client_id');
+    const id = formValue(request, 'client_id');
     const names = Object.keys(clients) as ClientName[];
     return names.find((name) => clients[name]?.clientId === id) ?? 'primary';
   }
 
-  private isRight({ form }: RequestOut): boolean {
+  private isRight(request: RequestOut): boolean {
     return Object.values(this.options.target.clients).some(
       ({ clientId, clientSecret }) =>
-        clientId === valueOf(form, 'client_id') && clientSecret === valueOf(form, 'client_secret'),
+        clientId === formValue(request, 'client_id') && clientSecret === formValue(request, 'client_secret'),
     );
   }
 
@@ -348,6 +348,3 @@ export class TargetHealth {
     return this.options.clock.sleep(ms, this.options.signal);
   }
 }
-
-const valueOf = (form: RequestOut['form'], name: string): string | undefined =>
-  form?.find(([key]) => key === name)?.[1];

@@ -22,7 +22,7 @@ export interface KitOptions {
   readonly onExchange?: ((exchange: Exchange) => void) | undefined;
   /** Wait until a token of the run has expired, where none is supplied (class expiry). */
   readonly waitForExpiry?: boolean | undefined;
-  /** For what may show late: 1 waits as long as is usual, 0.1 a tenth of it. */
+  /** Scales the polling timeouts for eventually consistent data; tests use 0.1. */
   readonly pollingScale?: number | undefined;
   /** Ends the run: nothing more is sent. Its reason is told. */
   readonly signal?: AbortSignal | undefined;

@@ -2,7 +2,7 @@
 import { dirname } from 'node:path';
 import { prepareDirectory, reasonOf } from '../../certify/render/write.ts';
 import { readTargetFile, resolveTarget, type Target } from '../../engine/target/target.ts';
-import { unlessAborted } from '../../engine/process.ts';
+import { unlessAborted } from '../../engine/clock.ts';
 import { presentable, terminalSummary, writeResult } from '../report/write.ts';
 import { EXIT, exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';

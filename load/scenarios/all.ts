@@ -1,6 +1,6 @@
 /** The scenarios by name, and one way to run any of them into a result. */
 import { conformant, gatherFindings, type LoadResult } from '../result.ts';
-import { unlessAborted } from '../../engine/process.ts';
+import { unlessAborted } from '../../engine/clock.ts';
 import { VoidRun, type Session } from '../run/session.ts';
 import { Unreachable } from '../run/ask.ts';
 import { capacity } from './capacity.ts';

@@ -6,7 +6,7 @@
 import type { Exchange } from '../../client/exchange.ts';
 import { member } from '../../client/json.ts';
 import { pageUrl, SOME_WINDOW } from '../../client/page.ts';
-import { isUuid } from '../../checks/page.ts';
+import { isUuid } from '../../data/dataset.ts';
 import { sameBase } from '../../checks/token.ts';
 import { Untested } from '../../errors.ts';
 import type { RequirementId } from '../../requirements.ts';

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   MAX_PAGE_SIZE,
-  isOrdered,
+  orderedItems,
   pageOf,
   pageUrl,
   type OrderedItem,
@@ -102,11 +102,9 @@ const around = (items: readonly OracleItem[], pageSize: number): PageQuery => ({
   pageSize,
 });
 
-const itemsOf = (exchange: Exchange): OrderedItem[] => (pageOf(exchange).items ?? []).filter(isOrdered);
-
 /** A screening of the stretch that a page claims, and lacks; one that can't be read may be it. */
 function lacking(exchange: Exchange, expected: readonly OracleItem[]): OracleItem | undefined {
-  const held = itemsOf(exchange);
+  const held = orderedItems(exchange);
   if (held.length < (pageOf(exchange).items?.length ?? 0)) return undefined;
   const ids = new Set(held.map(({ id }) => id));
   const last = held.at(-1);
@@ -118,7 +116,7 @@ function lacking(exchange: Exchange, expected: readonly OracleItem[]): OracleIte
 /** Whether it stands on a page of its own. */
 async function isShown(item: OracleItem, look: Look, pageSize: number): Promise<boolean> {
   const exchange = await look(around([item], pageSize));
-  return exchange !== undefined && itemsOf(exchange).some(({ id }) => id === item.id);
+  return exchange !== undefined && orderedItems(exchange).some(({ id }) => id === item.id);
 }
 
 /** The instant in the text too, at the offset that it had. */
@@ -150,7 +148,7 @@ async function coarserThan(
 ): Promise<{ oracle: Oracle; mismatch: Mismatch; exchange: Exchange } | undefined> {
   const seen = new Map<bigint, { known: OracleItem; served: OrderedItem; exchange: Exchange }>();
   const remember = (exchange: Exchange): void => {
-    for (const served of itemsOf(exchange)) {
+    for (const served of orderedItems(exchange)) {
       const known = exact.get(served.id);
       if (known) seen.set(served.id, { known, served, exchange });
     }

@@ -1,8 +1,9 @@
 /** A token is accepted until its `exp` (5-valid-token): every 401 that says otherwise, and why. */
-import { header, type Authorization, type Exchange } from '../../client/exchange.ts';
-import { integerOf, member } from '../../client/json.ts';
+import type { Authorization, Exchange } from '../../client/exchange.ts';
+import { member } from '../../client/json.ts';
 import { parseQuery } from '../../client/page.ts';
-import type { Token } from '../../client/token.ts';
+import { dateMs } from '../../client/target-clock.ts';
+import { secondsOf, type Token } from '../../client/token.ts';
 import { compareInstants } from '../../data/instant.ts';
 import { differs, type Mismatch } from '../../checks/mismatch.ts';
 import { sayRefusal } from '../../checks/errors.ts';
@@ -17,20 +18,19 @@ const ROUNDING_SECONDS = 5;
 /** One cause, wherever it is met. */
 export const LATER_MINT = 'a later mint ends earlier tokens';
 
-const claimed = (token: Token, name: string): number => Number(integerOf(member(token.claims, name)) ?? NaN);
+const claimed = (token: Token, name: string): number => secondsOf(member(token.claims, name));
 
 /** Seconds until a token's `exp` at the time of an answer, by the target's own clock where it says; NaN if unknown. */
 export function secondsLeft(token: Token, exchange: Exchange): number {
-  const date = Date.parse(header(exchange, 'date') ?? '');
-  return Number.isNaN(date)
+  const date = dateMs(exchange);
+  return date === undefined
     ? claimed(token, 'exp') - Date.now() / 1000 - SKEW_SECONDS
     : claimed(token, 'exp') - date / 1000 - ROUNDING_SECONDS;
 }
 
 /** How long ago a token had been issued that was accepted: the oldest one stands in the report. */
 export function noteAge(ledger: Ledger, token: Token, exchange: Exchange): void {
-  const date = Date.parse(header(exchange, 'date') ?? '');
-  const ageSeconds = (Number.isNaN(date) ? Date.now() : date) / 1000 - claimed(token, 'iat');
+  const ageSeconds = (dateMs(exchange) ?? Date.now()) / 1000 - claimed(token, 'iat');
   if (ageSeconds >= 0) ledger.atLeast(OLDEST_TOKEN, Math.round(ageSeconds));
 }
 

@@ -15,7 +15,7 @@ import { tokenObservers } from '../../checks/token.ts';
 import { sayInstant } from '../../data/instant.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { RunContext } from '../state/context.ts';
-import { differentObjects, orderedItems, type DatasetEnd } from '../state/knowledge.ts';
+import { differentObjects, shownItems, type DatasetEnd } from '../state/knowledge.ts';
 import { watchToken } from './valid-token.ts';
 
 /** Where findings are confirmed: what is asked again is not counted again. One for all: each slows every promise down. */
@@ -54,7 +54,7 @@ export class Watch {
     const outgrown = knowledge.outgrown(exchange);
     if (outgrown) this.tellOutgrown(outgrown);
     this.observeBy(this.observers, exchange);
-    const items = orderedItems(exchange).length;
+    const items = shownItems(exchange).length;
     if (items > 0) {
       ledger.count('pages');
       ledger.count('screenings', items);
@@ -90,7 +90,7 @@ export class Watch {
       this.observers.filter(({ id }) => !except.has(id)),
       exchange,
     );
-    const items = orderedItems(exchange).length;
+    const items = shownItems(exchange).length;
     if (!except.has('2.3-id-stable')) this.watchIds(exchange, items);
     ledger.count('pages', items > 0 ? 1 : 0);
     knowledge.remember(exchange);

@@ -1,6 +1,5 @@
 /** Runs checks over a kit, preconditions first, and keeps the kit's own mistakes apart from the target's. */
-import { readToken } from '../../client/token.ts';
-import { whyNoToken } from '../../client/token.ts';
+import { readToken, whyNoToken } from '../../client/token.ts';
 import { header, sayRequest, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { resolveUrl } from '../../client/link-header.ts';
 import { isObject, member } from '../../client/json.ts';

@@ -4,7 +4,7 @@ import type { Exchange } from '../../client/exchange.ts';
 import {
   DEFAULT_PAGE_SIZE,
   MAX_PAGE_SIZE,
-  isOrdered,
+  orderedItems,
   isPage,
   namesTraversal,
   pageOf,
@@ -53,8 +53,8 @@ interface Shown {
 const CORRECTED_AT_MOST = 10;
 
 /** The items of a page whose place in the order is known; none where the answer is no page. */
-export const orderedItems = (exchange: Exchange): OrderedItem[] =>
-  isPage(exchange) ? (pageOf(exchange).items ?? []).filter(isOrdered) : [];
+export const shownItems = (exchange: Exchange): OrderedItem[] =>
+  isPage(exchange) ? orderedItems(exchange) : [];
 
 /** By instant, by id and by tenant: spellings may differ. */
 const COMPARED_ELSEWHERE = ['id', 'testTime', 'tenantId'];
@@ -165,7 +165,7 @@ export class Knowledge {
     if (nextUrl !== undefined && namesTraversal(nextUrl)) {
       this.traversals.set(nextUrl, exchange.request.traversalSeq ?? exchange.seq);
     }
-    const items = orderedItems(exchange);
+    const items = shownItems(exchange);
     const parsed = parseQuery(exchange.request.url);
     if (items.length === 0 || !parsed) return;
     const tenantId = parsed.tenantId.toLowerCase();
@@ -193,16 +193,14 @@ export class Knowledge {
     const sightings = this.sightings.get(tenantId) ?? new Map<bigint, Sighting>();
     this.sightings.set(tenantId, sightings);
     let changed: ReturnType<Knowledge['seenOtherwise']>;
-    for (const { id, at, json } of orderedItems(exchange)) {
+    for (const { id, at, json } of shownItems(exchange)) {
       const before = sightings.get(id);
       if (!before && sightings.size >= REMEMBERED) continue;
       const digest = digestOf(json);
       if (!before) sightings.set(id, { at, digest, exchange });
       // Another instant is another screening, or another id than before: 2.3-id-stable.
       else if (!changed && before.digest !== digest && sameInstant(before.at, at)) {
-        const shown = orderedItems(before.exchange).find(
-          (item) => item.id === id && sameInstant(item.at, at),
-        );
+        const shown = shownItems(before.exchange).find((item) => item.id === id && sameInstant(item.at, at));
         changed = { ...firstDifference(id, shown?.json ?? null, json), before: before.exchange };
       }
     }
@@ -228,7 +226,7 @@ export class Knowledge {
     const tenantId = parsed?.tenantId.toLowerCase() ?? '';
     const [end, oracle] = [this.ends.get(tenantId), this.oracles.get(tenantId)];
     if (!parsed || !end || !oracle) return undefined;
-    const later = orderedItems(exchange).find(
+    const later = shownItems(exchange).find(
       ({ id, at, tenantId: owner }) =>
         compareInstants(at, end.last) > 0 &&
         !end.ids.has(id) &&
@@ -244,7 +242,7 @@ export class Knowledge {
   /** The further members of the dataset are shown, with its values (2.3-object-stable). */
   readonly unlikeDataset: Judge = (exchange) => {
     const recorded = this.recorded.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
-    for (const { id, json } of recorded ? orderedItems(exchange) : []) {
+    for (const { id, json } of recorded ? shownItems(exchange) : []) {
       const text = recorded!.get(id);
       if (text === undefined) continue;
       const line = parseOnce(text);
@@ -269,7 +267,7 @@ export class Knowledge {
 
   readonly notUnfinished: Judge = (exchange) => {
     const unfinished = this.unfinished.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
-    const shown = unfinished && orderedItems(exchange).find(({ id }) => unfinished.has(id));
+    const shown = unfinished && shownItems(exchange).find(({ id }) => unfinished.has(id));
     return (
       shown &&
       differs('completed screenings only', `${sayItem(shown)}, which the target file names as unfinished`)
@@ -278,7 +276,7 @@ export class Knowledge {
 
   hasRecorded(exchange: Exchange): boolean {
     const tenantId = parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '';
-    return (this.recorded.get(tenantId)?.size ?? 0) > 0 && orderedItems(exchange).length > 0;
+    return (this.recorded.get(tenantId)?.size ?? 0) > 0 && shownItems(exchange).length > 0;
   }
 
   /**
@@ -290,7 +288,7 @@ export class Knowledge {
   ): (Mismatch & { readonly item: OrderedItem; readonly before?: Shown }) | undefined {
     const earlier = this.shown.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
     const here = new Map<bigint, Shown>();
-    for (const item of orderedItems(exchange)) {
+    for (const item of shownItems(exchange)) {
       const before = earlier?.get(item.id);
       const other = before ?? here.get(item.id);
       if (other && !sameInstant(other.at, item.at)) {

@@ -1,6 +1,13 @@
 /** Following `next` to the end (section 4.2 rule 5), and what a whole walk must be. */
 import type { Exchange } from '../../client/exchange.ts';
-import { parseQuery, isOrdered, pageOf, type PageQuery, type OrderedItem } from '../../client/page.ts';
+import {
+  parseQuery,
+  isOrdered,
+  orderedItems,
+  pageOf,
+  type PageQuery,
+  type OrderedItem,
+} from '../../client/page.ts';
 import { instant, sameInstant } from '../../data/instant.ts';
 import { compareKeys, type OracleItem } from '../../data/oracle.ts';
 import type { ClientName } from '../../target/target.ts';
@@ -80,7 +87,7 @@ export async function walkOn(
       query,
       exchanges,
       get items() {
-        return exchanges.flatMap(orderedItemsOf);
+        return exchanges.flatMap(orderedItems);
       },
       course,
       end,
@@ -118,9 +125,6 @@ export async function walkOn(
   }
 }
 
-const orderedItemsOf = (exchange: Exchange): OrderedItem[] =>
-  (pageOf(exchange).items ?? []).filter(isOrdered);
-
 /** The summary of a walk. Only the ids of its items are kept, since a walk may be long. */
 export class Course {
   readonly ids = new Set<bigint>();
@@ -141,7 +145,7 @@ export class Course {
     this.index++;
     const { items } = pageOf(exchange);
     if (!items?.every(isOrdered)) this.readable = false;
-    const ordered = orderedItemsOf(exchange);
+    const ordered = orderedItems(exchange);
     this.count += ordered.length;
     // After all that came before it is another screening, whose id is wrong (2.3-id-stable).
     const { highest } = this;
@@ -197,9 +201,9 @@ export function walkMismatch(
   if (lost.length === 0) return undefined;
   const first = lost[0]!;
   const exchange = walked.exchanges.findLast((page) =>
-    orderedItemsOf(page).some((item) => compareKeys(item, first) < 0),
+    orderedItems(page).some((item) => compareKeys(item, first) < 0),
   );
-  const after = exchange && orderedItemsOf(exchange).findLast((item) => compareKeys(item, first) < 0);
+  const after = exchange && orderedItems(exchange).findLast((item) => compareKeys(item, first) < 0);
   const place = after ? `, which comes after item ${after.id}` : '';
   const instead = returnedAs(first, walked.items, amongThese(expected));
   const more = lost.length > 1 ? `, and ${lost.length - 1} more` : '';
@@ -226,8 +230,7 @@ function lostOn(
 
 /** An item that the first page, a plain query, has lost does not count against the walk. */
 function lostByFirstPage(item: OracleItem, { exchanges }: Walk): boolean {
-  const page = pageOf(exchanges[0]!);
-  const last = page.items?.filter(isOrdered).at(-1);
+  const last = orderedItems(exchanges[0]!).at(-1);
   const parsed = parseQuery(exchanges[0]!.request.url);
   if (parsed && sameInstant(item.at, parsed.from) && parsed.fromId === undefined) {
     return !last || compareKeys(item, last) < 0;
