@@ -112,7 +112,7 @@ function correct(
   change: Partial<Target>,
 ): void {
   Object.assign(target, change);
-  ledger.end({ title: reason, ids, state: 'untested', reason, unusable: true, isSupplement: false });
+  ledger.supplyUnusable(ids, reason);
   ledger.reconsider(ids);
 }
 

@@ -72,15 +72,7 @@ export class Watch {
     const reason =
       `the tenant of clients.${client} holds ${sayItem(later)}, after the last screening of its dataset, at ` +
       `${sayInstant(last)}: it has grown since; export ${name} again`;
-    const ids: RequirementId[] = ['4.2-window'];
-    this.run.ledger.end({
-      title: reason,
-      ids,
-      state: 'untested',
-      reason,
-      unusable: true,
-      isSupplement: false,
-    });
+    this.run.ledger.supplyUnusable(['4.2-window'], reason);
   }
 
   /** An exchange from a recording; `except`: requirements that a recording cannot show. */

@@ -130,6 +130,11 @@ export class Ledger {
     this.ended.set(outcome.title, outcome);
   }
 
+  /** A member of the target file is wrong: the run goes on without it, and is incomplete. */
+  supplyUnusable(ids: readonly RequirementId[], reason: string): void {
+    this.end({ title: reason, ids, state: 'untested', reason, unusable: true, isSupplement: false });
+  }
+
   get outcomes(): readonly Outcome[] {
     return [...this.ended.values()];
   }
