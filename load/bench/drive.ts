@@ -1,7 +1,7 @@
 /** Asks a server for pages as fast as it gives them: plain sockets, so that little of the machine goes into asking. */
 import { connect, type Socket } from 'node:net';
 
-export interface Driven {
+interface Driven {
   readonly perSecond: number;
   /** Of a body, on average. */
   readonly octets: number;

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 
 const CONTENDER = fileURLToPath(new URL('contender.ts', import.meta.url));
 
-export interface Contender extends AsyncDisposable {
+interface Contender extends AsyncDisposable {
   readonly port: number;
 }
 

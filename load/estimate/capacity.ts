@@ -2,10 +2,10 @@
  * The search for a capacity: independent steps of Poisson arrivals, doubling, bisection, a minute that the figure has
  * to predict, a look above. Knows nothing of k6: a step is a function, so that the search is tried on simulated servers.
  */
-import { atOnceOf } from './at-once.ts';
 import { bracketOf, pooled, totals, type Bracket } from './bracket.ts';
 import {
   atNoRate,
+  atOneRate,
   checked,
   collapseOf,
   openEnded,
@@ -14,8 +14,8 @@ import {
   UNSETTLED,
   type Figure,
 } from './figures.ts';
-import { largest, smallest, sum } from './numbers.ts';
-import { predictedRejections, searchQuota } from './quota-search.ts';
+import { smallest, sum } from './numbers.ts';
+import { ABOVE, confirmQuota, LONGEST_PAUSE_SECONDS } from './quota-search.ts';
 import type { Found, HowToRun, Prediction, RunStep, SearchSettings } from './search.ts';
 import { judgeStep, type Sample, type Step } from './step.ts';
 import { LEAST_SAMPLES } from './verdict.ts';
@@ -27,8 +27,7 @@ const NARROW = 1.06;
 const RAISED = 1.05;
 /** Beyond the lowest rate that broke the interval goes on by so much. */
 const ROUNDED_UP = 1.03;
-/** How far above the interval it has to break, and how often a target may turn out faster than it was. */
-const ABOVE = 1.06;
+/** How often a target may turn out faster than it was. */
 const REOPENINGS = 3;
 /** How often an undecided step goes on. */
 const EXTENSIONS = 1;
@@ -41,13 +40,6 @@ const ENOUGH_FAILURES = 6;
 const WIDE = 1.5;
 /** A queue keeps a p99 up to about this part of what it can answer: where the bisection begins. */
 const OF_SATURATION = 0.95;
-/** Just below a quota, and as far above it as a limiter that counts rejected requests shows. */
-const BELOW = 0.95;
-const BEYOND = 1.5;
-/** The share of requests that may become of otherwise than a quota predicts. */
-const UNPREDICTED = 0.04;
-/** What a limiter remembers is waited for, at most so long. */
-const LONGEST_PAUSE_SECONDS = 45;
 
 class TimeOver extends Error {}
 
@@ -94,20 +86,8 @@ class Search {
 
   async check(rate: number, seconds: number): Promise<Found> {
     const step = await this.#run(rate, seconds);
-    const { verdict } = step;
     this.#predict(step, seconds);
-    const [low, high] =
-      verdict === 'holds' ? [rate, Infinity] : verdict === 'breaks' ? [0, rate] : [0, Infinity];
-    return this.#found({
-      ...ordered(low, low, high),
-      basis: 'one-rate',
-      limitedBy:
-        verdict === 'holds' ? 'none-found' : step.limitedRate > step.errorRate / 2 ? 'quota' : 'saturation',
-      confirmed: verdict !== 'undecided',
-      ...(verdict === 'undecided'
-        ? { unconfirmed: step.void ?? `${step.counted} answers do not decide` }
-        : {}),
-    });
+    return this.#found(atOneRate(step));
   }
 
   async #search(): Promise<Figure> {
@@ -191,8 +171,10 @@ class Search {
       const { low } = this.#bracket();
       if (low === 0 && rate <= from && !(await this.#descend(rate))) return atNoRate(this.#evidence(), slo);
       // Far beyond: there has to be a backlog throughout, or the rate of answers is not yet the target's limit.
-      const atLeast = this.#bracket().low * 1.2;
-      const beyond = Math.min(maxRate, Math.max(atLeast, (step.saturatedAt ?? rate) * OVERLOAD));
+      const beyond = Math.min(
+        maxRate,
+        Math.max(this.#bracket().low * 1.2, (step.saturatedAt ?? rate) * OVERLOAD),
+      );
       let overload = await this.#run(beyond, overloadSeconds);
       if (overload.verdict === 'holds' && beyond < rate)
         overload = await this.#run(Math.min(maxRate, rate * OVERLOAD), overloadSeconds);
@@ -277,9 +259,8 @@ class Search {
       // Steps are short: a queue near its limit has not settled. A minute decides, and what it says stands above them.
       let undecided = Infinity;
       for (let voids = 0; voids < 2 && this.#left() > stepSeconds + confirmSeconds;) {
-        const bracket = this.#bracket();
-        const high = Math.min(bracket.high, tooHigh);
-        const { low } = bracket;
+        const { low, high: broke } = this.#bracket();
+        const high = Math.min(broke, tooHigh);
         if (low >= high || high / Math.max(low, 1e-9) <= NARROW) break;
         const middle = low < high / 4 ? high / 2 : (low + high) / 2;
         const rate = guess > low && guess < high ? guess : middle;
@@ -358,11 +339,10 @@ class Search {
     const rates = Number.isFinite(high)
       ? `${low.toFixed(1)} and ${high.toFixed(1)}/s`
       : `${low.toFixed(1)}/s and any more`;
-    const { maxSeconds } = this.#settings;
     return openEnded(
       this.#evidence(),
       this.#settings.slo,
-      `its ${Math.round(maxSeconds)} s are over; open is which rate between ${rates} a minute holds`,
+      `its ${Math.round(this.#settings.maxSeconds)} s are over; open is which rate between ${rates} a minute holds`,
     );
   }
 
@@ -384,95 +364,24 @@ class Search {
   async #quotaIn(step: Step): Promise<Figure | undefined> {
     if (this.#noQuota || step.limitedRate <= this.#settings.slo.errorRate || step.verdict === 'holds')
       return undefined;
-    const quota = await this.#quota(step);
-    if (!quota) {
-      this.#noQuota = true;
-      // Rejections that a quota's watch met on purpose say nothing of lower rates.
-      this.#predicted = undefined;
-    }
-    return quota;
-  }
-
-  /** Asks for about twice of what passed so far. Nothing where no quota is what stops it first. */
-  async #quota(first: Step): Promise<Figure | undefined> {
-    const { maxRate, confirmSeconds, slo } = this.#settings;
-    const evidence = this.#evidence();
-    const accepted =
-      sum(evidence.map((step) => step.accepted * step.seconds)) / sum(evidence.map(({ seconds }) => seconds));
-    const asked = Math.max(2 * accepted, 4);
-    const rate = Math.max(asked, Math.min(first.offered, first.accepted * 1.5));
-    const figure = await searchQuota(
-      async (offered, seconds) => {
-        const step = await this.#run(offered, Math.min(seconds, this.#left()), 0, {
-          countsOnly: true,
-          pauseSeconds: 0,
-        });
-        return { step, samples: this.#samples };
+    const { figure, prediction, atOnce } = await confirmQuota(
+      {
+        settings: this.#settings,
+        evidence: this.#evidence(),
+        samples: this.#samples,
+        left: this.#left,
+        run: async (rate, seconds, how) => ({
+          step: await this.#run(rate, seconds, 0, how),
+          samples: this.#samples,
+        }),
       },
-      this.#settings,
-      { rate: Math.min(maxRate, rate), samples: this.#samples },
+      step,
     );
-    if (!figure) {
-      this.#atOnce = atOnceOf(this.#samples);
-      return undefined;
-    }
-    if (!figure.confirmed) return figure;
-    // Two windows' requests may pass in one, and as many a second as it says.
-    const { perSecond, limit } = figure.quota!;
-    const bound = (step: Step): number => (2 * (limit ?? Infinity) + perSecond * step.seconds) * ABOVE;
-    const more = evidence.find((step) => step.accepted * step.seconds > bound(step));
-    const unsure = (unconfirmed: string): Figure => ({ ...figure, confirmed: false, unconfirmed });
-    if (more)
-      return unsure(
-        `${more.accepted.toFixed(1)}/s were admitted for ${more.seconds.toFixed(0)} s before: rejected requests may count against it`,
-      );
-    // A minute that is not asked for more than the figure, from rest; then one that is.
-    const below = figure.requestsPerSecond * BELOW;
-    const settle = Math.min(
-      LONGEST_PAUSE_SECONDS,
-      largest(
-        this.#samples.map((one) => one.retryAfterSeconds ?? 0),
-        0,
-      ),
-    );
-    if (this.#left() < confirmSeconds + settle)
-      return unsure('its time was over before a minute was predicted');
-    const under = await this.#run(below, confirmSeconds, 0, { pauseSeconds: settle });
-    if (under.void) return unsure(under.void);
-    const waits = this.#samples.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? []);
-    if (figure.quota!.declared && smallest(waits) > confirmSeconds) {
-      const asPredicted = this.#samples.filter(({ status }) => status === 429).length;
-      const requests = this.#samples.length;
-      const what = 'rejected, as Retry-After said and its RateLimit headers declare';
-      this.#predicted = { requestsPerSecond: below, seconds: confirmSeconds, what, asPredicted, requests };
-      return asPredicted === requests
-        ? figure
-        : unsure('some were admitted before the wait that it named was over');
-    }
-    const admitted = this.#samples.filter(({ status }) => status !== 429);
-    if (judgeStep(below, confirmSeconds, admitted, slo).verdict === 'breaks') return undefined;
-    const rejected = this.#samples.length - admitted.length;
-    const expected = predictedRejections(figure.quota!, this.#samples);
-    const off = Math.round(largest([rejected - expected.most, expected.least - rejected, 0]));
-    this.#predicted = {
-      requestsPerSecond: below,
-      seconds: confirmSeconds,
-      what: `${Math.round(expected.least)} to ${Math.round(expected.most)} rejected, the others admitted`,
-      asPredicted: this.#samples.length - off,
-      requests: this.#samples.length,
-    };
-    if (off > UNPREDICTED * this.#samples.length) return undefined;
-    const quota = { ...figure.quota!, refusedBelow: rejected / Math.max(1, this.#samples.length) };
-    // Beyond it, a part has to be rejected: what is banned for a rejection is not, while none was.
-    const { windowSeconds = 0 } = quota;
-    const beyondSeconds = Math.max(24 + 2 * settle, Math.min(1.2 * windowSeconds, 80));
-    if (this.#left() < beyondSeconds) return { ...figure, quota };
-    const over = await this.#run(figure.requestsPerSecond * BEYOND, beyondSeconds, 0, {
-      countsOnly: true,
-      pauseSeconds: settle,
-    });
-    const rejections = over.limitedRate > slo.errorRate || beyondSeconds * over.offered < (limit ?? 0) * 1.1;
-    return rejections ? { ...figure, quota } : undefined;
+    this.#atOnce = atOnce ?? this.#atOnce;
+    // Rejections that a quota's watch met on purpose say nothing of lower rates.
+    this.#noQuota = !figure;
+    this.#predicted = figure ? (prediction ?? this.#predicted) : undefined;
+    return figure;
   }
 
   #found(unchecked: Figure): Found {

@@ -52,6 +52,19 @@ export function openEnded(evidence: readonly Step[], slo: Slo, why: string): Fig
   };
 }
 
+/** Whether the SLO holds at the rate of a step: yes (the rate), no (0), or undecided. */
+export function atOneRate({ offered, verdict, limitedRate, errorRate, counted, ...step }: Step): Figure {
+  const [low, high] =
+    verdict === 'holds' ? [offered, Infinity] : verdict === 'breaks' ? [0, offered] : [0, Infinity];
+  return {
+    ...ordered(low, low, high),
+    basis: 'one-rate',
+    limitedBy: verdict === 'holds' ? 'none-found' : limitedRate > errorRate / 2 ? 'quota' : 'saturation',
+    confirmed: verdict !== 'undecided',
+    ...(verdict === 'undecided' ? { unconfirmed: step.void ?? `${counted} answers do not decide` } : {}),
+  };
+}
+
 /** What three answers of four take, against the lowest rate, where no queue makes them wait. */
 const NO_QUEUE = 1.25;
 /** The part of what a target can answer at which no queue makes one in a hundred late. */

@@ -13,7 +13,7 @@ const LEAST_WINDOW_MS = 50;
 /** One answer at odds with everything must not outweigh the others. */
 const MOST_OFF = 5;
 
-export interface Fit {
+interface Fit {
   readonly best: LimiterSettings;
   /** The shortest and the longest window, for a bucket the time that its burst takes, that the answers leave possible. */
   readonly windowMs: readonly [low: number, high: number];

@@ -44,7 +44,7 @@ export interface LimiterFinding {
 }
 
 /** Waits that were sat out. */
-export interface RetryAfter {
+interface RetryAfter {
   readonly waits: number;
   readonly longEnough: number;
   /** How much longer the next admission took at worst. */

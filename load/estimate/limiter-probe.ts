@@ -18,7 +18,7 @@ export interface Observation {
 }
 
 /** Send count requests, each so many milliseconds after the one before, not before notBeforeMs. */
-export interface Ask {
+interface Ask {
   readonly notBeforeMs: number;
   readonly count: number;
   readonly spacingMs: number;

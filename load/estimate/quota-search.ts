@@ -4,8 +4,8 @@ import { ordered, type Figure } from './figures.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import { largest, smallest, sum } from './numbers.ts';
 import { quotaOf, type Quota } from './quota.ts';
-import type { SearchSettings } from './search.ts';
-import type { Sample, Step } from './step.ts';
+import type { HowToRun, Prediction, SearchSettings } from './search.ts';
+import { judgeStep, type Sample, type Step } from './step.ts';
 
 /** A quota's windows are watched for so long at most, in confirmations. */
 const LONGEST_QUOTA = 3;
@@ -192,4 +192,113 @@ export function predictedRejections(
     (limiter) => sentMs.filter((atMs) => limiter.ask(1e7 * windowMs + atMs) > 0).length,
   );
   return { least: smallest(rejected), most: largest(rejected) };
+}
+
+/** How far above what was predicted, or above an interval, something has to lie to contradict it. */
+export const ABOVE = 1.06;
+/** Just below a quota, and as far above it as a limiter that counts rejected requests shows. */
+const BELOW = 0.95;
+const BEYOND = 1.5;
+/** The share of requests that may become of otherwise than a quota predicts. */
+const UNPREDICTED = 0.04;
+/** What a limiter remembers is waited for, at most so long. */
+export const LONGEST_PAUSE_SECONDS = 45;
+
+/** A search in which 429 broke a step, and how it goes on. */
+interface Underway {
+  readonly settings: SearchSettings;
+  readonly evidence: readonly Step[];
+  /** Of the last step. */
+  readonly samples: readonly Sample[];
+  readonly left: () => number;
+  readonly run: (rate: number, seconds: number, how: HowToRun) => ReturnType<Watch>;
+}
+
+interface Confirmed {
+  /** Absent where no quota is what stops it first. */
+  readonly figure?: Figure;
+  readonly prediction?: Prediction;
+  readonly atOnce?: number | undefined;
+}
+
+/** Asks for about twice of what passed so far; then for a minute just below it, which it has to predict. */
+export async function confirmQuota(search: Underway, first: Step): Promise<Confirmed> {
+  const { settings, evidence, left } = search;
+  const { maxRate, confirmSeconds, slo } = settings;
+  let { samples } = search;
+  const run = async (rate: number, seconds: number, how: HowToRun): ReturnType<Watch> => {
+    const ran = await search.run(rate, seconds, how);
+    samples = ran.samples;
+    return ran;
+  };
+  const accepted =
+    sum(evidence.map((step) => step.accepted * step.seconds)) / sum(evidence.map(({ seconds }) => seconds));
+  const asked = Math.max(2 * accepted, 4);
+  const rate = Math.max(asked, Math.min(first.offered, first.accepted * 1.5));
+  const figure = await searchQuota(
+    (offered, seconds) => run(offered, Math.min(seconds, left()), { countsOnly: true, pauseSeconds: 0 }),
+    settings,
+    { rate: Math.min(maxRate, rate), samples },
+  );
+  if (!figure) return { atOnce: atOnceOf(samples) };
+  if (!figure.confirmed) return { figure };
+  // Two windows' requests may pass in one, and as many a second as it says.
+  const { perSecond, limit } = figure.quota!;
+  const bound = (step: Step): number => (2 * (limit ?? Infinity) + perSecond * step.seconds) * ABOVE;
+  const more = evidence.find((step) => step.accepted * step.seconds > bound(step));
+  let prediction: Prediction | undefined;
+  const unsure = (unconfirmed: string): Confirmed => ({
+    figure: { ...figure, confirmed: false, unconfirmed },
+    ...(prediction ? { prediction } : {}),
+  });
+  if (more)
+    return unsure(
+      `${more.accepted.toFixed(1)}/s were admitted for ${more.seconds.toFixed(0)} s before: rejected requests may count against it`,
+    );
+  // A minute that is not asked for more than the figure, from rest; then one that is.
+  const below = figure.requestsPerSecond * BELOW;
+  const settle = Math.min(
+    LONGEST_PAUSE_SECONDS,
+    largest(
+      samples.map((one) => one.retryAfterSeconds ?? 0),
+      0,
+    ),
+  );
+  if (left() < confirmSeconds + settle) return unsure('its time was over before a minute was predicted');
+  const { step: under } = await run(below, confirmSeconds, { pauseSeconds: settle });
+  if (under.void) return unsure(under.void);
+  const waits = samples.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? []);
+  if (figure.quota!.declared && smallest(waits) > confirmSeconds) {
+    const asPredicted = samples.filter(({ status }) => status === 429).length;
+    const requests = samples.length;
+    const what = 'rejected, as Retry-After said and its RateLimit headers declare';
+    prediction = { requestsPerSecond: below, seconds: confirmSeconds, what, asPredicted, requests };
+    return asPredicted === requests
+      ? { figure, prediction }
+      : unsure('some were admitted before the wait that it named was over');
+  }
+  const admitted = samples.filter(({ status }) => status !== 429);
+  if (judgeStep(below, confirmSeconds, admitted, slo).verdict === 'breaks') return {};
+  const rejected = samples.length - admitted.length;
+  const expected = predictedRejections(figure.quota!, samples);
+  const off = Math.round(largest([rejected - expected.most, expected.least - rejected, 0]));
+  prediction = {
+    requestsPerSecond: below,
+    seconds: confirmSeconds,
+    what: `${Math.round(expected.least)} to ${Math.round(expected.most)} rejected, the others admitted`,
+    asPredicted: samples.length - off,
+    requests: samples.length,
+  };
+  if (off > UNPREDICTED * samples.length) return {};
+  const quota = { ...figure.quota!, refusedBelow: rejected / Math.max(1, samples.length) };
+  // Beyond it, a part has to be rejected: what is banned for a rejection is not, while none was.
+  const { windowSeconds = 0 } = quota;
+  const beyondSeconds = Math.max(24 + 2 * settle, Math.min(1.2 * windowSeconds, 80));
+  if (left() < beyondSeconds + settle) return { figure: { ...figure, quota }, prediction };
+  const { step: over } = await run(figure.requestsPerSecond * BEYOND, beyondSeconds, {
+    countsOnly: true,
+    pauseSeconds: settle,
+  });
+  const rejections = over.limitedRate > slo.errorRate || beyondSeconds * over.offered < (limit ?? 0) * 1.1;
+  return rejections ? { figure: { ...figure, quota }, prediction } : {};
 }

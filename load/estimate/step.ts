@@ -119,7 +119,7 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
   };
 }
 
-export interface Saturation {
+interface Saturation {
   readonly perSecond: number;
   /** Answers that it was counted over, and their relative standard error. */
   readonly answers: number;

@@ -1,9 +1,8 @@
 /** poll: what `plan` plans with. Tenants ask for what came since they asked last: short windows, few items or none. */
 import { judgeStep } from '../estimate/step.ts';
 import { FLAGS } from './flags.ts';
-import { brokenThresholds, overTime } from './over-time.ts';
 import { arrivalFlags, type Scenario } from './scenario.ts';
-import { perSecond, quantiles } from './words.ts';
+import { brokenThresholds, overTime, perSecond, quantiles } from './words.ts';
 
 export const poll: Scenario = {
   about: 'polls of many tenants: short windows at the end of the data',

@@ -155,7 +155,7 @@ function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): n
   return Math.min(60, 2.1 * window);
 }
 
-export function probedOf(records: readonly LoadRecord[], limits: ProbeLimits): Probed {
+function probedOf(records: readonly LoadRecord[], limits: ProbeLimits): Probed {
   const replies = records.flatMap((one): Reply[] => {
     if (one.kind !== 'answer' || one.client === 1) return [];
     const { sentMs, rttMs, status, retryAfterSeconds } = one;

@@ -1,8 +1,7 @@
 /** smoke: a little of everything, every page judged. */
 import { judgeStep } from '../estimate/step.ts';
-import { brokenThresholds, overTime } from './over-time.ts';
 import { arrivalFlags, type Scenario } from './scenario.ts';
-import { perSecond, quantiles } from './words.ts';
+import { brokenThresholds, overTime, perSecond, quantiles } from './words.ts';
 
 export const smoke: Scenario = {
   about: 'half a minute of little load, every page judged: for every night',

@@ -3,10 +3,9 @@ import { median } from '../estimate/numbers.ts';
 import { judgeStep } from '../estimate/step.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
 import { FLAGS } from './flags.ts';
-import { brokenThresholds, overTime } from './over-time.ts';
 import type { ArrivalsRun } from '../run/session.ts';
 import { arrivalFlags, type Scenario } from './scenario.ts';
-import { perSecond, quantiles, tooFew } from './words.ts';
+import { brokenThresholds, overTime, perSecond, quantiles, tooFew } from './words.ts';
 
 /** How many parts a long run is cut into, to see what drifts. */
 const PARTS = 4;

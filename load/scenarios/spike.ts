@@ -2,9 +2,8 @@
 import { quantile } from '../estimate/numbers.ts';
 import { failed } from '../estimate/step.ts';
 import { FLAGS } from './flags.ts';
-import { overTime } from './over-time.ts';
 import { arrivalFlags, type Scenario } from './scenario.ts';
-import { perSecond, tooFew } from './words.ts';
+import { overTime, perSecond, tooFew } from './words.ts';
 
 export const spike: Scenario = {
   about: 'a burst of arrivals, and the recovery from it',

@@ -1,8 +1,7 @@
 /** token: the token endpoint by itself. */
 import { judgeStep } from '../estimate/step.ts';
-import { overTime } from './over-time.ts';
 import { arrivalFlags, type Scenario } from './scenario.ts';
-import { perSecond, quantiles } from './words.ts';
+import { overTime, perSecond, quantiles } from './words.ts';
 
 export const token: Scenario = {
   about: 'open arrivals at the token endpoint',

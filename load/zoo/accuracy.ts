@@ -9,11 +9,8 @@ import { DEPTH_SERVERS } from './depths.ts';
 import { LIMITER_SERVERS } from './limiters.ts';
 import type { Draw, Judged, ZooServer } from './zoo-server.ts';
 
-export const ZOO = { ...CAPACITY_SERVERS, ...LIMITER_SERVERS, ...DEPTH_SERVERS } satisfies Record<
-  string,
-  Draw
->;
-export type Family = keyof typeof ZOO;
+const ZOO = { ...CAPACITY_SERVERS, ...LIMITER_SERVERS, ...DEPTH_SERVERS } satisfies Record<string, Draw>;
+type Family = keyof typeof ZOO;
 export const FAMILIES = Object.keys(ZOO) as Family[];
 
 export interface Row extends Omit<ZooServer, 'judge'>, Judged {

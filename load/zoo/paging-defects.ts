@@ -12,7 +12,7 @@ export const PAGING_DEFECTS = [
 ] as const;
 export type PagingDefect = (typeof PAGING_DEFECTS)[number];
 
-export interface PageWork {
+interface PageWork {
   /** Rows of the tenant before the page, of the window before the page, and of the window from the page on. */
   readonly rowsBefore: number;
   readonly rowsSkipped: number;

@@ -17,7 +17,7 @@ export interface Answer {
 }
 
 /** Answers a request that arrives at a moment, in milliseconds since the target was started. */
-export type VirtualTarget = (atMs: number) => Answer;
+type VirtualTarget = (atMs: number) => Answer;
 
 /** Answers all requests of a run at once, for what takes longer when others come after it. */
 export type VirtualRuns = (atMs: readonly number[]) => readonly Answer[];
@@ -61,7 +61,7 @@ export function sharing(service: ServiceSettings, seed: number): VirtualRuns {
     Array.from(sharedLatencies(service.workers, draw, moments), (latencyMs) => ({ latencyMs, status: 200 }));
 }
 
-export interface RefusalSettings {
+interface RefusalSettings {
   /** So many requests at once, those that wait among them; the next one is refused. */
   readonly atOnce: number;
   readonly status: 429 | 503;
@@ -100,7 +100,7 @@ export function failingAtTimes(
   return atTimes(share, () => ({ latencyMs: 1, status }), rest, seed ^ 0xfa11);
 }
 
-export interface OverloadSettings extends ServiceSettings {
+interface OverloadSettings extends ServiceSettings {
   /** By so much each request in the queue makes the work of the next one greater, such as 0.01. */
   readonly growth: number;
 }
@@ -189,7 +189,7 @@ export function limited(
   };
 }
 
-export interface TailSettings {
+interface TailSettings {
   /** Share of slow answers at any rate, and how slow they are. */
   readonly share: number;
   readonly slowMs: number;
@@ -205,7 +205,7 @@ export function slowAtTimes(tail: TailSettings, service: ServiceSettings, seed: 
   return atTimes(tail.share, slow, rest, seed ^ 0x7a11);
 }
 
-export interface WarmingSettings {
+interface WarmingSettings {
   readonly before: ServiceSettings;
   readonly after: ServiceSettings;
   /** When it is fast at last, and from when on it gets there; seconds since the start. */
@@ -263,7 +263,7 @@ export function simulatedCapacity(
   return low * seconds < ENOUGH ? 0 : (low + high) / 2;
 }
 
-export interface TenantsSettings {
+interface TenantsSettings {
   /** Of a poll, in the mean; each asks for the next one when it has one. */
   readonly pages: number;
   readonly tokensPerPoll: number;
