@@ -94,6 +94,6 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
 };
 
 /** Too slow for every day. */
-export const ALONE: readonly Variant[] = [...transport.slow, ...pages.wide];
+export const ALONE: readonly Variant[] = [...transport.slow, ...pages.wide, ...pages.pictures];
 
 export const VARIANTS: readonly Variant[] = [...Object.values(GROUPS).flat(), ...ALONE, ...LIVE];

@@ -215,3 +215,15 @@ export const wide: readonly Variant[] = [
     target: ({ events: _, window: __, dataset: ___, secondDataset: ____, ...target }) => target,
   },
 ];
+
+const PICTURE = 'A'.repeat(260_000);
+
+/** A picture in each. */
+export const pictures: readonly Variant[] = [
+  {
+    name: 'items of 260 kB',
+    server: eachItem((item) => ({ ...item, json: item.json.replace(/\}$/, `,"picture":"${PICTURE}"}`) })),
+    // No capture has that size; the dataset is of an earlier version, without pictures.
+    target: ({ events: _, window: __, ...target }) => target,
+  },
+];
