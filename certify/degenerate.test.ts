@@ -23,12 +23,7 @@ const MOST_REQUESTS = 2_400;
 
 test.describe.configure({ mode: 'parallel' });
 
-async function certified(
-  world: World,
-  options: ServerOptions,
-  mode: Mode,
-  timeoutMs = 500,
-): Promise<Report> {
+async function certified(world: World, options: ServerOptions, mode: Mode, timeoutMs = 500): Promise<Report> {
   await using server = await startInProcess(world, options);
   const { dispatcher } = server;
   const target = await targetFor(server, mode);
