@@ -56,8 +56,6 @@ export const checkRate = async (
 ): Promise<Found> => new Search(runStep, settings).check(rate, seconds);
 
 class Search {
-  readonly #runStep: RunStep;
-  readonly #settings: SearchSettings;
   readonly #steps: Step[] = [];
   #samples: readonly Sample[] = [];
   /** Steps before this one speak of the target as it was before it got faster. */
@@ -70,10 +68,10 @@ class Search {
   #seconds = 0;
   #load = 0;
 
-  constructor(runStep: RunStep, settings: SearchSettings) {
-    this.#runStep = runStep;
-    this.#settings = settings;
-  }
+  constructor(
+    private readonly runStep: RunStep,
+    private readonly settings: SearchSettings,
+  ) {}
 
   async find(): Promise<Found> {
     try {
@@ -91,13 +89,13 @@ class Search {
   }
 
   async #search(): Promise<Figure> {
-    let from = this.#settings.startRate;
+    let from = this.settings.startRate;
     let figure: Figure | undefined;
     for (let round = 0; round <= REOPENINGS; round += 1) {
       figure = (await this.#double(from)) ?? (await this.#bisect());
       if (figure.basis !== 'bisection' || !Number.isFinite(figure.interval[1])) return figure;
-      const above = Math.min(this.#settings.maxRate, figure.interval[1] * ABOVE);
-      const seconds = Math.max(this.#settings.stepSeconds, (LEAST_SAMPLES * 1.4) / above);
+      const above = Math.min(this.settings.maxRate, figure.interval[1] * ABOVE);
+      const seconds = Math.max(this.settings.stepSeconds, (LEAST_SAMPLES * 1.4) / above);
       if (this.#left() < seconds)
         return {
           ...figure,
@@ -116,8 +114,8 @@ class Search {
   }
 
   #evidence = (): Step[] => this.#steps.slice(this.#since);
-  #bracket = (): Bracket => bracketOf(this.#evidence(), this.#settings.slo);
-  #left = (): number => this.#settings.maxSeconds - this.#seconds;
+  #bracket = (): Bracket => bracketOf(this.#evidence(), this.settings.slo);
+  #left = (): number => this.settings.maxSeconds - this.#seconds;
 
   /** What broke before, the target carries by now: only the last step and those to come count. */
   #reopen(): void {
@@ -134,17 +132,17 @@ class Search {
       const wait = this.#samples.reduce((longest, one) => Math.max(longest, one.retryAfterSeconds ?? 0), 0);
       const pauseSeconds = how.pauseSeconds ?? (this.#noQuota && wait <= LONGEST_PAUSE_SECONDS ? wait : 0);
       if (seconds + pauseSeconds > this.#left()) throw new TimeOver();
-      const run = await this.#runStep(offered, seconds, { ...how, pauseSeconds });
-      const judged = judgeStep(offered, seconds, run.samples, this.#settings.slo);
+      const run = await this.runStep(offered, seconds, { ...how, pauseSeconds });
+      const judged = judgeStep(offered, seconds, run.samples, this.settings.slo);
       this.#seconds += seconds + pauseSeconds;
       this.#load += seconds;
       this.#samples = run.samples;
       const step = run.void && judged.verdict !== 'holds' ? { ...judged, void: run.void } : judged;
       this.#steps.push(step);
-      this.#settings.tell?.(`${Math.round(this.#seconds)} of at most ${this.#settings.maxSeconds} s of load`);
+      this.settings.tell?.(`${Math.round(this.#seconds)} of at most ${this.settings.maxSeconds} s of load`);
       // A step that held in spite of its machine held.
       if (step.void) return { ...step, verdict: 'undecided' };
-      const pool = pooled(this.#evidence(), offered, offered, this.#settings.slo);
+      const pool = pooled(this.#evidence(), offered, offered, this.settings.slo);
       const verdict = pool === 'holds' && judged.growing ? 'undecided' : pool;
       if (verdict !== 'undecided' || extension >= extensions) return { ...judged, verdict };
     }
@@ -152,7 +150,7 @@ class Search {
 
   /** Doubles the rate until the SLO breaks, and goes beyond. A figure where that says all, else none. */
   async #double(from: number): Promise<Figure | undefined> {
-    const { slo, bracketSeconds, overloadSeconds, maxRate } = this.#settings;
+    const { slo, bracketSeconds, overloadSeconds, maxRate } = this.settings;
     let voids = 0;
     for (let rate = Math.min(from, maxRate); ; rate = Math.min(rate * 2, maxRate)) {
       const enough = Math.min(LONGEST_BRACKET_SECONDS, LEAST_DOUBLING / rate);
@@ -201,7 +199,7 @@ class Search {
 
   /** Below a first rate that broke: whether the SLO may hold at a lower one. */
   async #descend(from: number): Promise<boolean> {
-    const { slo } = this.#settings;
+    const { slo } = this.settings;
     for (let rate = from / 3; rate >= Math.min(1, from / 9); rate /= 3) {
       const seconds = Math.min(LONGEST_BRACKET_SECONDS * 1.5, (LEAST_SAMPLES * 1.3) / rate);
       const { verdict } = await this.#run(rate, seconds);
@@ -212,7 +210,7 @@ class Search {
 
   /** A minute at a rate, which has to hold by itself; undecided, and where errors broke the SLO above, it goes on. */
   async #confirm(rate: number): Promise<boolean> {
-    const { confirmSeconds, slo } = this.#settings;
+    const { confirmSeconds, slo } = this.settings;
     const seconds = Math.max(confirmSeconds, Math.min((LEAST_SAMPLES * 1.3) / rate, this.#left()));
     const from = this.#steps.length;
     await this.#run(rate, seconds);
@@ -237,7 +235,7 @@ class Search {
   }
 
   #predict(step: Step, seconds: number): void {
-    const { slo } = this.#settings;
+    const { slo } = this.settings;
     this.#predicted = {
       requestsPerSecond: step.offered,
       seconds: Math.round(seconds),
@@ -248,7 +246,7 @@ class Search {
   }
 
   async #bisect(): Promise<Figure> {
-    const { slo, stepSeconds, confirmSeconds } = this.#settings;
+    const { slo, stepSeconds, confirmSeconds } = this.settings;
     const { low: least, high: most } = this.#bracket();
     const lower = this.#evidence().some((step) => step.offered < most && step.verdict !== 'breaks');
     if (least === 0 && !lower && !(await this.#descend(most))) return atNoRate(this.#evidence(), slo);
@@ -308,7 +306,7 @@ class Search {
     const rate = figure.requestsPerSecond;
     const top = figure.interval[1] / ROUNDED_UP;
     const higher = rate + (top - rate) * 0.6;
-    if (higher < rate * RAISED || this.#left() < this.#settings.confirmSeconds) return figure;
+    if (higher < rate * RAISED || this.#left() < this.settings.confirmSeconds) return figure;
     const predicted = this.#predicted;
     if (await this.#confirm(higher)) return this.#raise(this.#bisected(higher, top));
     this.#predicted = predicted;
@@ -329,7 +327,7 @@ class Search {
   }
 
   #open = (): Figure =>
-    openEnded(this.#evidence(), this.#settings.slo, 'no minute was answered as the steps predicted');
+    openEnded(this.#evidence(), this.settings.slo, 'no minute was answered as the steps predicted');
 
   /** Its time is over: what was confirmed until then stands, and what is open is said. */
   #atTheEnd(): Figure {
@@ -341,14 +339,14 @@ class Search {
       : `${low.toFixed(1)}/s and any more`;
     return openEnded(
       this.#evidence(),
-      this.#settings.slo,
-      `its ${Math.round(this.#settings.maxSeconds)} s are over; open is which rate between ${rates} a minute holds`,
+      this.settings.slo,
+      `its ${Math.round(this.settings.maxSeconds)} s are over; open is which rate between ${rates} a minute holds`,
     );
   }
 
   /** Whether the SLO holds at rates far below those that broke, as far as long steps can tell. */
   async #holdsLow(): Promise<boolean> {
-    const { slo, stepSeconds } = this.#settings;
+    const { slo, stepSeconds } = this.settings;
     const { high } = this.#bracket();
     const lowest = smallest(this.#evidence().map((step) => step.offered));
     const rate = Math.max(lowest, Math.min(lowest * 8, high / 4));
@@ -362,11 +360,11 @@ class Search {
 
   /** A quota, where 429 is what broke a step. */
   async #quotaIn(step: Step): Promise<Figure | undefined> {
-    if (this.#noQuota || step.limitedRate <= this.#settings.slo.errorRate || step.verdict === 'holds')
+    if (this.#noQuota || step.limitedRate <= this.settings.slo.errorRate || step.verdict === 'holds')
       return undefined;
     const { figure, prediction, atOnce } = await confirmQuota(
       {
-        settings: this.#settings,
+        settings: this.settings,
         evidence: this.#evidence(),
         samples: this.#samples,
         left: this.#left,
@@ -385,8 +383,8 @@ class Search {
   }
 
   #found(unchecked: Figure): Found {
-    const figure = checked(unchecked, this.#evidence(), this.#settings.slo);
-    const collapse = collapseOf(this.#evidence(), this.#settings.slo);
+    const figure = checked(unchecked, this.#evidence(), this.settings.slo);
+    const collapse = collapseOf(this.#evidence(), this.settings.slo);
     return {
       limitedBy: 'saturation',
       ...figure,
