@@ -3,6 +3,7 @@ import { cutInstant, instant } from '../../engine/data/instant.ts';
 import {
   answering,
   authorized,
+  isScreenings,
   isTokenRequest,
   middleware,
   nextUrls,
@@ -14,6 +15,7 @@ import {
   windowOf,
   withHeader,
 } from '../run/alter.ts';
+import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
 import { onTheirWay, rows } from './rows.ts';
@@ -86,7 +88,18 @@ export const recommended: readonly Fault[] = [
   )({
     'Retry-After is a second and the limit lasts four': {
       rateLimit: { limit: 150, windowMs: 4_000, algorithm: 'sliding-window' },
-      ...refusals([429], (answer) => withHeader(answer, 'retry-after', '1')),
+      // For four seconds from a first rejection on, however slowly the requests came.
+      ...middleware(() => {
+        let rejected: { readonly answer: ServiceAnswer; readonly untilMs: number } | undefined;
+        return async (request, next) => {
+          if (!isScreenings(request)) return next(request);
+          if (rejected && Date.now() < rejected.untilMs) return rejected.answer;
+          const answer = await next(request);
+          if (answer.status !== 429) return answer;
+          rejected = { answer: withHeader(answer, 'retry-after', '1'), untilMs: Date.now() + 4_000 };
+          return rejected.answer;
+        };
+      }),
     },
   }),
 ];
