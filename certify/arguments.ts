@@ -22,7 +22,7 @@ export interface Arguments {
   readonly dataset?: string;
   readonly reportDir: string;
   readonly only?: readonly RequirementId[];
-  /** Classes that are a condition, beside core. */
+  /** Classes that are a condition of the verdict, in addition to core. */
   readonly require: readonly RequirementClass[];
   readonly failFast: boolean;
   /** Of the whole run. */

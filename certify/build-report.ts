@@ -30,7 +30,7 @@ interface RunFacts {
   readonly basis: FailedPreconditions;
   /** The command that repeats the run. */
   readonly replay: string;
-  /** Classes that are a condition, beside core. */
+  /** Classes that are a condition of the verdict, in addition to core. */
   readonly required: readonly RequirementClass[];
   /** Why the run ended before its end. */
   readonly interrupted?: string | undefined;

@@ -50,7 +50,7 @@ export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>>
   readonly first?: readonly string[] | undefined;
   /** Default: every test of specs and properties. */
   readonly checks?: readonly Check[];
-  /** Classes that must have been exercised for a conformant verdict, beside core and what the target file requires. */
+  /** Classes that must have been exercised for a conformant verdict, in addition to core and what the target file requires. */
   readonly require?: readonly RequirementClass[];
   /** End the run at the first broken MUST. */
   readonly failFast?: boolean;

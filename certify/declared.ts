@@ -16,7 +16,7 @@ export const declaredBy = ({ notApplicable = {} }: Pick<Target, 'notApplicable'>
     return reason === undefined ? [] : [{ id, reason }];
   });
 
-/** What was exercised all the same counts as any other. */
+/** What was exercised nevertheless counts as any other. */
 export function asDeclared(result: RequirementResult, declared: Declared): RequirementResult {
   const reason = reasonOf(result, declared);
   return reason === undefined

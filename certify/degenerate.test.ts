@@ -106,7 +106,7 @@ for (const [row, mode] of (['full', 'bare'] as const).entries()) {
   test(`always an empty page, ${mode}`, byTurns('always an empty page', 2, row), async ({ small }) => {
     const report = await certified(small, alwaysEmpty, mode);
     neverGreen(report);
-    // Without a dataset nobody can tell an empty tenant from a server that hides everything.
+    // Without a dataset an empty tenant cannot be told from a server that hides everything.
     expect(report.verdict).toBe(mode === 'full' ? 'non-conformant' : 'incomplete');
   });
 

@@ -1,4 +1,4 @@
-/** Accidents on the way to a target leave a run incomplete, with one line that names the cure, and blame nobody. */
+/** Accidents on the way to a target leave a run incomplete, with one line that names the cure; no requirement fails. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import {

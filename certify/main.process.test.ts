@@ -91,7 +91,7 @@ test('a fault: 1, with what was sent, expected and received', FULL, async ({ sta
   expect(output).not.toContain(clientSecret);
 });
 
-test('nothing listens: 3, one clear line, and a report all the same', FULL, async () => {
+test('nothing listens: 3, one clear line, and still a report', FULL, async () => {
   const target = join(directory, 'target.json');
   const client = { clientId: 'a', clientSecret: 'b-secret' };
   const nowhere = 'http://127.0.0.1:1';

@@ -82,7 +82,10 @@ export const reportSchema = z.object({
   verdict: verdictSchema,
   summary: text.describe('one sentence: what the verdict rests on, or what would complete it'),
   basis: text.optional().describe('what broke first, where what depends on it could not be tested'),
-  required: z.array(requirementClass).optional().describe('classes that had to be exercised beside core'),
+  required: z
+    .array(requirementClass)
+    .optional()
+    .describe('classes that had to be exercised in addition to core'),
   selection: z.array(text).optional().describe('the ids that the run was limited to; absent for a whole run'),
   coverage: z
     .object({

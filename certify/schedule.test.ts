@@ -41,7 +41,7 @@ test.describe('a budget', () => {
   });
 });
 
-test('checks that read run beside their neighbours in order, those that write to the scratch tenant beside them one by one', () => {
+test('checks that read run concurrently and in order, those that write to the scratch tenant one after the other', () => {
   const check = (title: string, access: Access): Check => ({
     title,
     access,

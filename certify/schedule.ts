@@ -41,7 +41,7 @@ export type Lane = readonly Check[];
 
 /**
  * Groups of lanes that run concurrently, in the same order each time: checks that only read run with their neighbours;
- * those that write to the scratch tenant run beside them in one lane, from the beginning since they take long.
+ * those that write to the scratch tenant run concurrently in one lane, from the beginning since they take long.
  */
 export function concurrentLanes(checks: readonly Check[]): Lane[][] {
   const isShared = ({ access }: Check): boolean => ['reads', 'reads late', 'scratch'].includes(access);

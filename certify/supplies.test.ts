@@ -1,4 +1,4 @@
-/** What is supplied and does not work leaves a run incomplete, says what it is, and blames nobody. */
+/** What is supplied and does not work leaves a run incomplete, says what it is, and no requirement fails. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -185,7 +185,7 @@ for (const [what, ids, supply, words] of SUPPLIES) {
   });
 }
 
-/** What the target may have wrong as well stays its failure, and names the member beside it. */
+/** What the target may have wrong as well stays its failure, and names the member as well. */
 const EITHER: readonly (readonly [what: string, id: string, supply: Supply, words: RegExp])[] = [
   [
     'a rotated secret of the client that may not use the grant',

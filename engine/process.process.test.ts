@@ -17,7 +17,7 @@ const dataset = (env: NodeJS.ProcessEnv) =>
     stdio: 'ignore',
   });
 
-test('npm was killed before Node began: the command ends all the same', async () => {
+test('npm was killed before Node began: the command still ends', async () => {
   const gone = spawnSync('true').pid;
   const child = dataset({ STARTED_BY: String(gone) });
   expect(await once(child, 'exit')).toEqual([143, null]);

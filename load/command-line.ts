@@ -64,7 +64,7 @@ function programOf(choose: (run: Run) => void): Command {
     .option('--page-size <n>', 'items a page', pageSize, 100)
     .option('--token-lifetime <time>', 'of access tokens', duration, 3600)
     .option('--token-from <file>', 'a load-token.json: what a token call costs; default as much as a page')
-    .option('--poll-from <file>', 'a load-poll.json: what a poll costs, beside a load-capacity.json')
+    .option('--poll-from <file>', 'a load-poll.json: what a poll costs, together with a load-capacity.json')
     .option('--history <years>', 'of screenings that are kept and that a back-fill reads', above0, 5)
     .option('--item-bytes <n>', 'octets of a screening in a page', above0, 250)
     .option('--row-bytes <n>', 'octets of a screening in the database, with its indexes', above0, 300)

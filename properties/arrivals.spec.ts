@@ -62,7 +62,7 @@ async function scratch(kit: Kit): Promise<Scratch> {
 
 const LONGEST_LAG_MS = 10_000;
 const LAG_POLL_MS = 100;
-/** Where something never showed, waiting again would be in vain. */
+/** Where something never showed, waiting again does not help. */
 const impatient = new WeakSet<Kit>();
 /** Where something that ingest stored has shown: it works. */
 const working = new WeakSet<Kit>();
@@ -137,7 +137,7 @@ test(
 interface Late {
   /** It is stored after this number of pages. */
   readonly page: number;
-  /** Beside an item that the walk has passed by then, or beside any. */
+  /** Next to an item that the traversal has passed by then, or next to any. */
   readonly passed: boolean;
   readonly place: number;
   readonly gap: Step['gap'];

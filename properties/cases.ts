@@ -1,4 +1,4 @@
-/** Cases drawn from what is known of the data: windows with edges at and beside its own instants. */
+/** Cases drawn from what is known of the data: windows with edges at and next to its own instants. */
 import fc from 'fast-check';
 import { MAX_PAGE_SIZE, type PageQuery } from '../engine/client/page.ts';
 import {

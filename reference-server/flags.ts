@@ -68,7 +68,7 @@ export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Fla
       'keep the data in this schema of DATABASE_URL, and serve what is there',
       schema,
     )
-    .option('--write-target <file>', 'write a target file here, its datasets beside it', writable)
+    .option('--write-target <file>', 'write a target file here, and its datasets next to it', writable)
     .option('--provisioning <file>', 'tenants, clients and datasets', readable)
     .option(
       '--dataset <file...>',
@@ -144,7 +144,7 @@ function folder(path: string): string {
   return path;
 }
 
-/** A level at a time: Node comes to no end where it is asked for a tree below /proc. */
+/** One level after the other: Node does not end where it is asked for a tree below /proc. */
 function makeFolder(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
   if (dirname(path) !== path) makeFolder(dirname(path));

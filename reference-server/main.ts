@@ -15,7 +15,7 @@ try {
 } catch (error) {
   const missing = missingPackage(error);
   console.error(
-    `reference server: ${missing ? `it needs ${missing} and the other optional peers of this package: install them beside it` : (error as Error).message}`,
+    `reference server: ${missing ? `it needs ${missing} and the other optional peers of this package: install them next to it` : (error as Error).message}`,
   );
   process.exitCode = 2;
 }

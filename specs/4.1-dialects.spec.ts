@@ -8,7 +8,7 @@ import { DIALECTS, dialectsOf, spoken } from '../engine/run/combinations/dialect
 import type { Kit } from '../engine/run/kit.ts';
 import { pairwise, streamOf } from '../engine/run/state/cover.ts';
 
-/** RFC 6749, appendix B names the media type; a charset beside it means nothing. */
+/** RFC 6749, appendix B names the media type; a charset parameter means nothing. */
 const FORM = 'application/x-www-form-urlencoded';
 
 const FACTORS = {

@@ -17,7 +17,7 @@ import { Untested } from '../engine/errors.ts';
 async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
   const { window } = await sampleDataOf(kit);
   const query = { ...window, pageSize: Math.min(400, kit.knowledge.pageSize) };
-  const primary = await checkWalk(kit, query, { maxPages: 10 }, 'beside the second tenant');
+  const primary = await checkWalk(kit, query, { maxPages: 10 }, 'concurrently with the second tenant');
   const second = await walk(kit, query, { client: 'secondTenant', maxPages: 10 });
   await walk(kit, query, { maxPages: 2 });
   return [primary, second];

@@ -169,7 +169,7 @@ interface ErrorRow {
   readonly id: RequirementId;
   readonly what: string;
   readonly form: (valid: Form) => Form;
-  /** Where other answers are accepted beside 400 with that error. */
+  /** Where other answers are accepted in addition to 400 with that error. */
   readonly judge?: Judge;
 }
 

@@ -9,7 +9,7 @@ import { environmentOf, type Client } from './client.ts';
 const LOOK_EVERY_MS = 200;
 
 /**
- * The client's output is expected in `directory`, its exit status in a file beside it, as the printed line puts them;
+ * The client's output is expected in `directory`, its exit status in a file next to it, as the printed line puts them;
  * a line on standard input (the status, 0 where it is empty) ends a situation too.
  */
 export function clientByHand(directory: string, tell: (text: string) => void): Client {

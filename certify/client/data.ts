@@ -31,7 +31,7 @@ const SECOND = 1n;
 const at = (seconds: number, digits = 0, units = 0): string =>
   formatInstant(shift(shift(START, BigInt(seconds) * SECOND, 0), BigInt(units), digits));
 
-/** What lies beside the window: at its very end, and before its beginning. */
+/** Screenings next to the window: at its very end, and before its beginning. */
 const BESIDE = [screening(900_001n, WINDOW.to), screening(900_002n, '2026-02-28T23:59:59Z')];
 
 /** One a minute, ids in another order than the times. */

@@ -54,7 +54,7 @@ export interface Situation {
   readonly impossible?: true;
   /** Giving up, and saying so, breaks the sentence (the default), is a warning, or is as good as going on. */
   readonly givingUp?: 'breaks' | 'warns' | 'allowed';
-  /** What beside the collection is to be said of it. */
+  /** What is to be said of it in addition to the collection. */
   readonly judge?: (play: Play) => readonly ClientFailure[];
 }
 

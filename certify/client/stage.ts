@@ -35,7 +35,7 @@ export interface StageOptions {
   readonly screenings: readonly Screening[];
   readonly window: Window;
   readonly pageSize?: number;
-  /** The server hands out no more than so many, whatever is asked (2.4: up to pageSize). */
+  /** The server returns at most this many items, whatever is asked (2.4: up to pageSize). */
   readonly mostItems: number;
   readonly clientSecret?: string;
   /** Grants screenings.read alone; else whatever is asked for, so that one situation alone is about it. */

@@ -17,7 +17,7 @@ await promisify(execFile)(process.execPath, [compiler, '-p', join(import.meta.di
 }).catch((error: { stdout?: string }) => {
   throw new Error(`the compiler: ${error.stdout}`);
 });
-// What is no TypeScript and is read or run beside it.
+// Files other than TypeScript that are read or run.
 for (const name of await readdir(join(ROOT, 'reference-server'), { recursive: true })) {
   if (/\.(js|yaml)$/.test(name))
     await cp(join(ROOT, 'reference-server', name), join(DIST, 'reference-server', name));

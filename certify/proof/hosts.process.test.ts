@@ -18,7 +18,7 @@ import { certify } from '../certify.ts';
 import { needsWalks } from './faults.ts';
 import type { HostedTarget } from './hosts.config.ts';
 
-/** Of the drawn faults, so many show in walks: the others take a few requests each. */
+/** Of the drawn faults, this many show in traversals: the others take a few requests each. */
 const WALKED = 3;
 const DRAWN = 30;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -59,11 +59,11 @@ const deep = (
     };
   });
 
-/** Sizes that nobody picks by hand. */
+/** Page sizes that are seldom picked by hand. */
 const odd = (pageSize: number): boolean =>
   (pageSize > 20 && pageSize < 47) || (pageSize > 50 && pageSize < 99);
 
-/** No screening is written with these, so that nobody picks them. */
+/** No screening is written with these, so that no example has them. */
 const oddMinutes = /[+-]\d\d:(15|59)$/;
 
 /** Pages by OFFSET: next is where it stands in the list, whatever the list has become. */
@@ -83,7 +83,7 @@ const byPosition = (): ServerOptions =>
     };
   });
 
-/** Loses an item of later pages while another request is answered, at page sizes that nobody picks. */
+/** Loses an item of later pages while another request is answered, at rarely used page sizes. */
 const sharedState = (): ServerOptions =>
   storedPages(() => {
     let busy = 0;
@@ -162,13 +162,13 @@ export const LAW_FAULTS: readonly LawFault[] = [
   {
     law: 'two page sizes give the same traversal',
     mode: 'bare',
-    name: 'pages after the first lose their first item, at page sizes from 21 on that nobody picks',
+    name: 'pages after the first lose their first item, at rarely used page sizes from 21 on',
     server: deep(odd, 1, (page) => without(page, 0)),
   },
   {
     law: 'a window cut in two holds what the whole holds',
     mode: 'bare',
-    name: 'a window that begins on a fraction of a second lacks its first item, at page sizes that nobody picks',
+    name: 'a window that begins on a fraction of a second lacks its first item, at rarely used page sizes',
     server: storedPages(() => async (query, ask) => {
       const page = await ask(query);
       const begins = query.fromId === undefined && query.from.fraction !== '';
@@ -178,7 +178,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
   {
     law: 'a traversal that begins after any item of another returns the rest of it',
     mode: 'bare',
-    name: 'the cursor compares with >= at page sizes that nobody picks',
+    name: 'the cursor compares with >= at rarely used page sizes',
     server: storedPages(
       () => (query, ask) =>
         query.fromId !== undefined && odd(query.pageSize)
@@ -241,13 +241,13 @@ export const LAW_FAULTS: readonly LawFault[] = [
   {
     law: 'the same request twice begins with the same items',
     mode: 'bare',
-    name: 'every second time a page lacks its first item, at page sizes that nobody picks',
+    name: 'every second time a page lacks its first item, at rarely used page sizes',
     server: forgetful(),
   },
   {
     law: 'concurrent traversals return what each returns alone',
     mode: 'bare',
-    name: 'a later page loses an item while another request is answered, at page sizes that nobody picks',
+    name: 'a later page loses an item while another request is answered, at rarely used page sizes',
     server: sharedState(),
   },
   {

@@ -168,7 +168,7 @@ test.describe('shows it small', () => {
   }
 
   test(
-    'an offset of five hours is taken for four: one spelling beside the plain one',
+    'an offset of five hours is taken for four: one spelling and the plain one',
     FULL,
     async ({ serve }) => {
       const { target } = await serve(

@@ -17,7 +17,7 @@ export interface Circumstances {
   readonly longestSeconds: number;
   /** Told to end by Ctrl-C so long after its first word. */
   readonly interruptedAfterMs?: number;
-  /** A file may have so many kilobytes, as where the disk is full. */
+  /** The largest file in kilobytes, as where the disk is full. */
   readonly fileKilobytes?: number;
 }
 

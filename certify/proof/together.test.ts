@@ -50,7 +50,7 @@ const FIRST_VERSIONS: Readonly<Record<string, readonly string[]>> = {
     'from[] is as good as from',
     'to[] is as good as to',
     'fractions before 1970 go backwards',
-    'from is rounded to the microsecond where a from_id stands beside it',
+    'from is rounded to the microsecond where there is a from_id',
     'grant_type[] is as good as grant_type',
     'a client_id is looked up with LIKE',
     'a client_secret may stand anywhere in what is sent',

@@ -34,7 +34,7 @@ export async function certifyVariant(
   const target = await targetFor(server, mode);
   const said = variant.target?.(target) ?? target;
   const ingest = fills ? { ingest: (lines: readonly string[]) => server.ingest(lines) } : {};
-  // What was not told before is not told by the variant either, but for what nobody can find out.
+  // The variant adds only what cannot be found out.
   return await certify(
     mode === 'full' ? { ...said, ...ingest } : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
     {

@@ -75,7 +75,7 @@ export async function prepareFile(path: string, flag: string): Promise<void> {
 }
 
 /**
- * Writes a report's files into `directory`, which is made where it is missing; signed with `key`, a certificate beside
+ * Writes a report's files into `directory`, which is made where it is missing; signed with `key`, a certificate next to
  * them. Resolves to the paths written, the data first. A file that cannot be rendered or written does not keep the
  * others from being written; rejects in the end with an error that names them.
  */

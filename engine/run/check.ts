@@ -8,9 +8,9 @@ export type Precondition = 'token' | 'page' | 'data';
 /**
  * The effect of a check on the target; it decides the order, and which checks run concurrently.
  *
- * - `reads`: it only reads, and runs beside others that read.
+ * - `reads`: it only reads, and runs concurrently with others that read.
  * - `reads late`: the same, after everything that does not disturb.
- * - `scratch`: it writes to the scratch tenant alone; it runs beside readers, and beside no other of its kind.
+ * - `scratch`: it writes to the scratch tenant alone; it runs concurrently with readers, and with no other of its kind.
  * - `exclusive`: it runs while nothing else is in flight.
  * - `disturbs`: exclusive, and after everything that it would disturb.
  * - `guesses`: it sends wrong secrets, so it runs late: the target may lock the client out (RFC 6749, 2.3.1).

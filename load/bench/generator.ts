@@ -1,4 +1,4 @@
-/** What a page costs the machine that generates load: of the kit's script, beside one that looks at nothing. */
+/** What a page costs the machine that generates load: of the kit's script, compared with one that looks at nothing. */
 import { pageUrl } from '../../engine/client/page.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';

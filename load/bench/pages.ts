@@ -148,7 +148,7 @@ export async function tokenRow({ port, form }: Subject, plan: Plan): Promise<Row
   return atLeast('tokens against signatures alone', rate('mint'), rate('sign'), 0.4, detail);
 }
 
-/** A client that nobody knows and a wrong secret take the same time, so that ids can't be told by it. */
+/** An unknown client and a wrong secret take the same time, so that ids can't be told by it. */
 export async function guessRow(port: number, clientId: string, plan: Plan): Promise<Row[]> {
   const guess = async (id: string): Promise<number> => {
     const sentAt = performance.now();

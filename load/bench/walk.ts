@@ -1,4 +1,4 @@
-/** A walk that is held against every rule beside one that only reads the same pages, ids exact. */
+/** A walk that is held against every rule, compared with one that only reads the same pages, ids exact. */
 import { parse } from 'lossless-json';
 import { request, type Dispatcher } from 'undici';
 import { kitOptions } from '../../certify/certify.ts';

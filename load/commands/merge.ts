@@ -61,7 +61,7 @@ export async function mergeCommand(files: readonly string[], output?: string): P
     throw error;
   }
   const findings = gatherFindings(parts.flatMap((part) => part.findings));
-  // What was counted and not written out broke something all the same.
+  // What was counted and not written out broke something nevertheless.
   const right = conformant(findings) && (findings.length > 0 || !merged.counts['findings']);
   const { requests, seconds, requestsPerSecond, p50Ms, p99Ms, errorRate, held = true } = merged;
   if (output)

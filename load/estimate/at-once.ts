@@ -56,7 +56,7 @@ function separating(sent: readonly Sent[], wayMs: number): number | undefined {
   const give = Math.max(1, BLUR * limit);
   const share = (counts: readonly number[], test: (count: number) => boolean): number =>
     counts.filter(test).length / counts.length;
-  // Of a limit of one or two, a count beside it is on the other side already.
+  // Of a limit of one or two, the next count is on the other side already.
   const below = share(passed, (count) => count < limit);
   const around = share(refused, (count) => Math.abs(count - limit) <= give);
   return limit >= 1 && below >= CLEAR && around >= CLEAR ? limit : undefined;

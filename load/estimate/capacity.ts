@@ -124,7 +124,7 @@ class Search {
     this.#since = this.#steps.length - 1;
   }
 
-  /** Runs a step; where it is undecided, it goes on for so many times its length. Throws TimeOver. */
+  /** Runs a step; where it is undecided, it goes on for a multiple of its length. Throws TimeOver. */
   async #run(offered: number, seconds: number, extensions = 0, how: HowToRun = {}): Promise<Step> {
     if (!Number.isFinite(offered) || offered <= 0) throw new RangeError(`no rate to run at: ${offered}`);
     for (let extension = 0; ; extension += 1) {

@@ -53,7 +53,7 @@ export interface DepthFinding {
   readonly points: readonly { readonly depth: number; readonly p50Ms: number }[];
 }
 
-/** One of a pair is slower at so many times the work of the other, and so many milliseconds more. */
+/** One of a pair is slower from this many times the other's time on, and this many milliseconds more. */
 const FACTOR = 1.8;
 const LEAST_MS = 4;
 /** Pairs of the last third of a traversal tell its depth; those of its very end whether a planner changed its mind. */

@@ -41,7 +41,7 @@ test('limiter: moments less certain than tokens lie apart leave the kind open', 
   expect(identifyLimiter(probed).kind).toBe('cannot-tell');
 });
 
-test('limiter: so many at once are no limit in time, wherever they are asked from', () => {
+test('limiter: a limit of concurrency is no limit in time, wherever it is asked from', () => {
   for (const [atOnce, rttMs] of [
     [7, 50],
     [16, 10],

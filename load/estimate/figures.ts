@@ -1,4 +1,4 @@
-/** What steps say in the end: figures with their intervals, and what stands beside them. */
+/** What steps say in the end: figures with their intervals, and what is told with them. */
 import { largest, smallest } from './numbers.ts';
 import { bracketOf, pooled, totals } from './bracket.ts';
 import type { Found } from './search.ts';

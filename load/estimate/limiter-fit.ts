@@ -30,7 +30,7 @@ export interface LimiterFinding {
   readonly declared?: NonNullable<Sample['policy']>;
   /** It holds requests back to an even pace: it delays them, before it refuses any, if it ever does. */
   readonly shaper?: Shaper;
-  /** It counts no requests in time: so many at once are let through, and the next one is refused. */
+  /** It counts no requests in time: a number of concurrent ones is admitted, and the next one is refused. */
   readonly atOnce?: number;
   /** Whose requests it counts: each client's, or all of them from here; absent where there was one client only. */
   readonly scope?: 'client' | 'shared';

@@ -17,7 +17,7 @@ export interface Observation {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** Send count requests, each so many milliseconds after the one before, not before notBeforeMs. */
+/** Send count requests, each a number of milliseconds after the one before, not before notBeforeMs. */
 interface Ask {
   readonly notBeforeMs: number;
   readonly count: number;
@@ -98,13 +98,13 @@ const LARGEST_BATCH = 50;
 const POLLS_AHEAD = 10;
 /** How often a patient burst asks again. */
 const PATIENT_POLLS = 12;
-/** Answers held back for so long, against the quickest, in so many batches: they are paced, and not refused. */
+/** Answers delayed this long compared with the quickest, in this many batches: they are paced, and not refused. */
 const SHAPED_MS = 300;
 const SHAPED_BATCHES = 3;
 /** Waits that a 429 names are sat out without a request in between, so often, and so long in all. */
 const WAITS = 5;
 const LONGEST_WAITS_S = 60;
-/** Asked for twice of what it admits, for two windows or so many seconds, one request every so often. */
+/** Asked for twice of what it admits, for two windows or this many seconds, in even steps. */
 const PRESSED = 2;
 const PRESSED_SECONDS = 5;
 const LONGEST_PRESSED_SECONDS = 30;
@@ -200,7 +200,7 @@ function* plan(
     return got;
   }
 
-  /** Sends ever more at once until so many were let through, or one is refused after that moment; how many were. */
+  /** Sends growing bursts until `most` were admitted, or one is rejected after that moment; returns how many were. */
   function* burst(most = Infinity, patientUntilMs = 0): Plan<number> {
     const startedMs = now();
     const pollMs = (patientUntilMs - startedMs) / PATIENT_POLLS;
@@ -309,7 +309,7 @@ function* plan(
     while (now() < untilMs) yield* send(Math.max(8, Math.ceil((6 * quickestMs) / gap)), now() + gap, gap);
   }
 
-  /** Waits for so many releases that come one by one; the milliseconds from one to the next. */
+  /** Waits for a number of releases that come one by one; the milliseconds from one to the next. */
   function* pace(wanted: number): Plan<number> {
     const fromMs = now();
     let [passed, gap] = [0, 3];

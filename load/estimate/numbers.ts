@@ -33,7 +33,7 @@ export interface Slope {
   readonly interval: readonly [low: number, high: number];
 }
 
-/** Points are thinned out to so many: pairs grow with their square. */
+/** Points are thinned out to this many: pairs grow with their square. */
 const MOST_POINTS = 400;
 /** The normal quantile of 95 %. */
 const Z = 1.96;

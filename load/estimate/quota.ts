@@ -68,7 +68,7 @@ export function quotaOf(samples: readonly Sample[], seconds: number): Quota {
   const releases = waits.filter((one) => one.atMs - one.fromMs >= LONG * longest).map(({ atMs }) => atMs);
   const [first, last] = [releases[0], releases.at(-1)];
   if (first === undefined || last === undefined || last === first) {
-    // At least so much passed, and nobody knows how long for.
+    // At least this much passed, for an unknown time.
     const perSecond = (passed(0, endMs) * 1000) / endMs;
     return { perSecond, error: 1, settled: false, releases: releases.length };
   }

@@ -24,17 +24,17 @@ export function binomialAtMost(k: number, n: number, p: number): number {
   return Math.min(1, sum);
 }
 
-/** Holds so many bad ones of so many against the share that may be bad. */
+/** Holds a number of bad answers of a total against the share that may be bad. */
 export function shareVerdict(bad: number, samples: number, share: number): Verdict {
   if (1 - binomialAtMost(bad - 1, samples, share) <= BREAKS_BY_CHANCE) return 'breaks';
   if (samples >= LEAST_SAMPLES && binomialAtMost(bad, samples, share) <= HOLDS_BY_CHANCE) return 'holds';
   return 'undecided';
 }
 
-/** How often the share itself shows so many bad ones, where that is to be looked at for longer. */
+/** How likely the share itself shows as many bad ones, where that is to be measured for longer. */
 const SUSPECT = 0.2;
 
-/** Whether so many bad ones are more than the share would show; fewer answers than it takes to be sure of it tell that. */
+/** Whether as many bad ones are more than the share would show; says so where there are too few answers to be sure. */
 export function moreThanChance(bad: number, samples: number, share: number): boolean {
   return 1 - binomialAtMost(bad - 1, samples, share) <= SUSPECT;
 }

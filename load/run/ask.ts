@@ -1,4 +1,4 @@
-/** Requests of the kit itself, before and beside the load: a token, a page, waiting as a limiter says. */
+/** Requests of the kit itself, before and during the load: a token, a page, waiting as a limiter says. */
 import { setTimeout } from 'node:timers/promises';
 import type { Exchange, RequestOut } from '../../engine/client/exchange.ts';
 import { member, type Json } from '../../engine/client/json.ts';

@@ -43,7 +43,7 @@ interface K6Options {
   /** Further arguments, such as `--execution-segment 0:1/3`. */
   readonly args?: readonly string[];
   readonly signal?: AbortSignal | undefined;
-  /** Certificates in PEM that are trusted beside the system's. */
+  /** Certificates in PEM that are trusted in addition to the system's. */
   readonly ca?: string | undefined;
   /** Looks at the answers that the script hands over. */
   readonly judge?: ((sample: SampleRecord) => readonly Finding[]) | undefined;
@@ -63,7 +63,7 @@ export const scriptPath = (name: string): string =>
     new URL(`../k6/${/^(smoke|poll|soak|spike)$/.test(name) ? 'pages' : name}.ts`, import.meta.url),
   );
 
-/** The script with the summary that the kit reads beside it: by hand k6's own is shown. Returns where it is. */
+/** The script with the kit's summary; by hand k6's own is shown. Returns its path. */
 export async function scriptOfKit(name: string, directory: string): Promise<string> {
   const path = join(directory, 'script.ts');
   const from = (file: string): string => JSON.stringify(scriptPath(file));

@@ -14,7 +14,7 @@ export interface Prepared {
   };
   /** k6's environment: secrets and headers. */
   readonly env: Readonly<Record<string, string>>;
-  /** Certificates in PEM that are trusted beside the system's. */
+  /** Certificates in PEM that are trusted in addition to the system's. */
   readonly ca?: string | undefined;
   /** Texts that no output may hold. */
   readonly secrets: readonly string[];

@@ -23,7 +23,7 @@ interface ReadPage {
 const PAIRS = { early: 4, settled: 12 } as const;
 const EMPTY_WALKS = 25;
 /**
- * A database settles on a plan after five executions on a connection: so many connections get as many short windows,
+ * A database settles on a plan after five executions on a connection: each connection gets that many short windows,
  * several at once, before long ones are read again.
  */
 const PLANNED = { connections: 16, executions: 8 } as const;

@@ -1,4 +1,4 @@
-/** soak: even load for a long time. What drifts, leaks, freezes or expires shows here; arrivals wait for nobody. */
+/** soak: even load for a long time. What drifts, leaks, freezes or expires shows here; arrivals do not wait for answers. */
 import { median } from '../estimate/numbers.ts';
 import { judgeStep } from '../estimate/step.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';

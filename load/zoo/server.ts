@@ -39,7 +39,7 @@ export interface SimulatedSettings {
   readonly closeEach?: boolean;
   /** From so long after the first page on nothing is answered, for so long. */
   readonly freeze?: { readonly fromSeconds: number; readonly forSeconds: number };
-  /** Every so many pages, two items stand in the wrong order. */
+  /** Every n-th page has two items in the wrong order. */
   readonly disorderEvery?: number;
 }
 

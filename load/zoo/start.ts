@@ -1,4 +1,4 @@
-/** Starts simulated servers in processes of their own, so that they share no event loop with whoever measures them. */
+/** Starts simulated servers in processes of their own, so that they share no event loop with what measures them. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';

@@ -67,7 +67,7 @@ interface RefusalSettings {
   readonly status: 429 | 503;
 }
 
-/** Takes so many requests at once, and refuses the others. */
+/** Takes a number of concurrent requests, and refuses the others. */
 export function refusing(
   service: ServiceSettings,
   { atOnce, status }: RefusalSettings,
@@ -133,7 +133,7 @@ export function stopping(
       : rest(atMs);
 }
 
-/** Admits so many at the same time as keeps answers quick: one more for each quick answer, a tenth fewer for a slow one. */
+/** Admits as many concurrently as keeps answers quick: one more for each quick answer, a tenth fewer for a slow one. */
 export function adaptive(
   service: ServiceSettings,
   { slowMs }: { readonly slowMs: number },

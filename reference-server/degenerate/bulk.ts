@@ -28,7 +28,7 @@ const PAGES: Readonly<Record<string, () => object>> = {
     items: screenings(1000, { more: '\u0001'.repeat(2_500) }),
     links: {},
   }),
-  '240,000 numbers beside an empty page': () => ({
+  '240,000 numbers in addition to an empty page': () => ({
     items: [],
     links: {},
     more: Array.from({ length: 240_000 }, (_, n) => n),

@@ -66,7 +66,7 @@ export const ITEMS: readonly object[] = [
 export const page = (items: readonly unknown[] = ITEMS, next?: unknown): ServiceAnswer =>
   json(200, { items, links: next === undefined ? {} : { next } });
 
-/** Raw sockets for pages, beside a token endpoint that works: the octets are sent as given. */
+/** Raw sockets for pages, and a token endpoint that works: the octets are sent as given. */
 export function raw(
   name: string,
   answer: (socket: Socket) => void,

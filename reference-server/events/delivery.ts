@@ -58,7 +58,7 @@ class Queue {
     this.#closing = closing;
   }
 
-  /** One at a time. Resolves when nothing is left, or the sink refused. */
+  /** One after the other. Resolves when nothing is left, or the sink refused. */
   drain(): Promise<void> {
     return (this.#turn = this.#turn.then(async () => {
       if (Date.now() < this.#pausedUntil) return;

@@ -92,7 +92,7 @@ export const nearMisses: readonly Fault[] = [
     { '4.2-fractions-finer': /item/, '4.2-from_id': /item/ },
     { mayTrip: ['4.2-window'] },
   )({
-    'from is rounded to the microsecond where a from_id stands beside it': cursor(({ from }) => ({
+    'from is rounded to the microsecond where there is a from_id': cursor(({ from }) => ({
       from: rounded(from),
     })),
   }),

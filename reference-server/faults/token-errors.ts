@@ -247,15 +247,17 @@ export const tokenErrorFaults: readonly Fault[] = [
     { '7.1-scope-subset': /screenings.read|invalid_scope/ },
     { mayTrip: TOKEN_CLAIMS },
   )({
-    'an unknown scope beside the right one is granted too': middleware(() => async (request, next) => {
-      const answer = await next(request);
-      const [asked] = isTokenRequest(request) ? (formOf(request).get('scope') ?? []) : [];
-      if (answer.status !== 200 || !asked?.includes(' ')) return answer;
-      return jsonBody((inner) => ({ ...inner, scope: asked }))(answer);
-    }),
+    'an unknown scope in addition to the right one is granted too': middleware(
+      () => async (request, next) => {
+        const answer = await next(request);
+        const [asked] = isTokenRequest(request) ? (formOf(request).get('scope') ?? []) : [];
+        if (answer.status !== 200 || !asked?.includes(' ')) return answer;
+        return jsonBody((inner) => ({ ...inner, scope: asked }))(answer);
+      },
+    ),
   }),
   ...tripping({ '7.1-scope-subset': /invalid_scope/ })({
-    'an unknown scope beside the right one is invalid_request': insteadOfToken(
+    'an unknown scope in addition to the right one is invalid_request': insteadOfToken(
       () => oauthError(400, 'invalid_request'),
       (form) => {
         const [scope = '', ...others] = form.get('scope') ?? [];

@@ -125,7 +125,7 @@ function watch(databaseDir: string): ChildProcess {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   });
-  // Without a shell there is no watchdog, and the database works all the same.
+  // Without a shell there is no watchdog, and the database works without it.
   shell.on('error', () => undefined);
   shell.unref();
   (shell.stdin as Socket | null)?.unref();

@@ -75,7 +75,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   ],
   'that rounds to microseconds': stores.rounded,
   'that cuts to ticks': stores.ticks,
-  'that serves two requests at a time': [...health.overloaded, ...health.lockedByOthers],
+  'that serves two requests concurrently': [...health.overloaded, ...health.lockedByOthers],
   'that is restarted': [...health.restarted, ...health.datedBehind],
   'with a quota and a wrong Date': [...health.dailyQuota, ...health.datedAhead],
   'with compression': [...transport.compressed, ...transport.normalized],

@@ -63,7 +63,7 @@ export const lists: readonly Variant[] = [
 ];
 export const problems: readonly Variant[] = [
   shaped(
-    'problem details with a general code beside the particular one',
+    'problem details with a general code in addition to the particular one',
     (code, status) => ({
       type: 'about:blank',
       title: 'Refused',

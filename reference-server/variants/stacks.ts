@@ -1,4 +1,4 @@
-/** Right servers on common stacks: what containers, frameworks and libraries do before and beside the service. */
+/** Right servers on common stacks: what containers, frameworks and libraries do before and around the service. */
 import {
   answering,
   html,
@@ -88,7 +88,7 @@ export const library = variants({
     () => oauthError(400, 'invalid_target'),
     (request) => formOf(request).has('resource'),
   ),
-  'a long list beside items': middleware(() => {
+  'a long list in addition to items': middleware(() => {
     let asked = 0;
     return async (request, next) => {
       const answer = await next(request);

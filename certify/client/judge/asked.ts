@@ -51,7 +51,7 @@ function differences(next: string, asked: string): string {
   return words.join(', ') || pathOf(asked);
 }
 
-/** A walk that begins anew at the place where a page ended. */
+/** A traversal that restarts where a page ended. */
 function restart(request: Recorded, before: Recorded | undefined): ClientFailure | undefined {
   const from = parseInstant(queryOf(request.request).get('from') ?? '');
   const last = parseInstant(before?.page?.lastTestTime ?? '');

@@ -1,4 +1,4 @@
-/** Events beside REST: sections 2.3 and 6. */
+/** Events in addition to REST: sections 2.3 and 6. */
 import { envelope } from '../../../reference-server/events/events.ts';
 import type { Screening } from '../../../engine/data/screening.ts';
 import { plain, screening, within, WINDOW } from '../data.ts';

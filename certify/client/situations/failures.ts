@@ -125,7 +125,7 @@ const inSeconds =
   (seconds: number): Until =>
   (nowMs) => ({ untilMs: nowMs + 1000 * seconds, header: String(seconds) });
 
-/** A whole second, at least so many milliseconds ahead. */
+/** A whole second, at least this many milliseconds ahead. */
 const atDate =
   (aheadMs: number): Until =>
   (nowMs) => {

@@ -38,7 +38,7 @@ export const pagesSituations: readonly SituationRow[] = [
     section: '5.6',
     level: 'SHOULD',
     title: `a walk of ${LONG_WALK_PAGES} pages gets along with one token: it is kept, and not minted for each call`,
-    lookAt: ['where the token is kept: beside the client and not within the function that asks for a page'],
+    lookAt: ['where the token is kept: with the client and not within the function that asks for a page'],
     stage: () => ({
       screenings: plain(5 * LONG_WALK_PAGES - 2),
       window: WINDOW,

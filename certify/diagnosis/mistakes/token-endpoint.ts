@@ -92,7 +92,7 @@ if (granted.length === 0) throw invalidScope(); // and before that: if (!client.
     when: /^answered 200/m,
   },
   {
-    name: 'parameters that nobody knows are refused',
+    name: 'unknown parameters are refused',
     what: 'resource, audience or another parameter that the endpoint does not know makes it fail, though RFC 6749, 3.2 has it ignored.',
     why: 'Strict validation of input, or half support of RFC 8707.',
     fix: 'Ignore what is not known.',

@@ -11,7 +11,7 @@ export function incidentsFinding(incidents: readonly Incident[], requests: numbe
   const failures = incidents.filter(({ failed }) => serverFailed(failed) !== undefined);
   const first = failures[0]?.failed;
   if (!first) return undefined;
-  // 503 beyond what the target takes at a time is what section 7.2 foresees.
+  // 503 beyond the target's concurrency is what section 7.2 foresees.
   const alone = failures.filter(({ failed, inFlight }) => failed.status !== 503 || inFlight === 1);
   const count = episodes(alone);
   const often = count > ACCIDENTS && count * ONE_IN > requests;
@@ -35,7 +35,7 @@ function likelyCause(failures: readonly Incident[], alone: readonly Incident[], 
   const statuses = new Set(failures.map(({ failed }) => failed.status));
   if (alone.length === 0) {
     const least = Math.min(...failures.map(({ inFlight }) => inFlight));
-    return ` alone: it came only while ${least} or more requests were in flight, so the target takes fewer at a time`;
+    return ` alone: it came only while ${least} or more requests were in flight, so the target takes fewer concurrently`;
   }
   if (often && statuses.has(503))
     return '. A rate limiter answers 429 with Retry-After (limit_req of nginx answers 503 unless limit_req_status is 429); its log tells whether it was one, one instance of several that fails, or a deployment';

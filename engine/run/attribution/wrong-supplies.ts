@@ -1,7 +1,7 @@
 /**
  * Members of the target file that are wrong beyond doubt: what they would make of right answers looks like the
  * target's mistake. The run goes on without them, is incomplete, and says which. Where the target may be wrong as
- * well, nothing is corrected: its failure names the member beside it.
+ * well, nothing is corrected: its failure names the member as well.
  */
 import type { Exchange } from '../../client/exchange.ts';
 import { member } from '../../client/json.ts';

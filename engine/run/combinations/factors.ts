@@ -274,6 +274,6 @@ export const FACTORS: readonly Factor[] = [
     of: digitsOf,
   },
   ...DIALECTS,
-  { name: 'company', levels: { 'asked alone': same, 'asked beside others': same } },
+  { name: 'company', levels: { 'asked alone': same, 'asked concurrently': same } },
   { name: 'moment', levels: { 'early in the run': same, 'late in the run': same } },
 ];

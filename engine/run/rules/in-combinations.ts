@@ -1,4 +1,4 @@
-/** A rule asked in a pairwise cover of the combinations: what holds on the usual road may break beside it. */
+/** A rule asked in a pairwise cover of the combinations: what holds for the plain request may break in others. */
 import { sayRequest, type RequestOut } from '../../client/exchange.ts';
 import { readToken } from '../../client/token.ts';
 import type { NewFinding } from '../state/ledger.ts';
@@ -201,7 +201,7 @@ function plainRequest(
 
 /** Everything else waits for what is asked alone. */
 const ALONE = 'asked alone';
-const BESIDE = 'asked beside others';
+const BESIDE = 'asked concurrently';
 
 /** The combination itself was not answered 200: it says nothing of the rule. */
 const NOT_SERVED = Symbol('not served');

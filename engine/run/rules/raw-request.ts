@@ -8,7 +8,7 @@ import type { Kit } from '../kit.ts';
 import { mapConcurrently } from '../concurrent.ts';
 import { Untested } from '../../errors.ts';
 
-/** A tenant that nobody has. */
+/** A tenant that does not exist. */
 export const NOBODY = '00000000-0000-4000-8000-00000000dead';
 
 /** `?name=value&…`; values stand as they are on the wire. */

@@ -39,7 +39,7 @@ function parsed(text: string): Kept | undefined {
   }
 }
 
-/** Leaves it for the next run beside what is there. Throws SupplyUnusable. */
+/** Keeps it for the next run, in addition to what is there. Throws SupplyUnusable. */
 export async function keep(run: RunContext, change: Partial<Kept>): Promise<void> {
   const file = run.target.keepToken;
   if (!file) return;

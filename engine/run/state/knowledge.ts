@@ -49,7 +49,7 @@ interface Shown {
   readonly url: string;
 }
 
-/** Of so many screenings a testTime may be corrected in a run: more are ids that don't keep. */
+/** At most this many screenings may have a corrected testTime in a run: more are unstable ids. */
 const CORRECTED_AT_MOST = 10;
 
 /** The items of a page whose place in the order is known; none where the answer is no page. */

@@ -43,7 +43,7 @@ function planWalks(sample: SampleData): PageQuery[] {
   return [
     // A target whose next never ends shows it here in the fewest pages.
     { ...sample.window, pageSize: MAX_PAGE_SIZE },
-    // The longest first: the others are done beside them.
+    // The longest first: the others run concurrently.
     ...[3, 7].map((pageSize) => ({ ...deep, pageSize })),
     ...[...new Set(small)].map((pageSize) => ({ ...slice, pageSize })),
     { ...middle },

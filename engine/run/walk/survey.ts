@@ -251,7 +251,7 @@ function bestStretch(items: readonly OracleItem[], size: number): number {
   return best.start;
 }
 
-/** How much an item shows beside the one before it: ties most, up to a point, since a stretch of one tie shows little. */
+/** How much an item shows compared with the one before it: ties most, up to a point, since a stretch of one tie shows little. */
 function worthOf(item: OracleItem, before: OracleItem | undefined): number {
   if (!before) return 0;
   let worth = 0;

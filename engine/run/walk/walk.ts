@@ -51,7 +51,7 @@ const ITEMS_AT_MOST = 100_000;
 /** The same once a traversal has gone that far without an end: a target whose `next` never ends shows nothing more. */
 const PAGES_ONCE_UNENDING = 5;
 
-/** How far a traversal may go at most that has come to so many pages and items, and has no limit of its own. */
+/** The most pages of a traversal without a limit of its own, after this many pages and items. */
 export function pagesAtMost({ knowledge }: Kit, pages: number, items: number): number {
   if (pages >= PAGES_AT_MOST || items >= ITEMS_AT_MOST) knowledge.unending = true;
   return knowledge.unending ? PAGES_ONCE_UNENDING : PAGES_AT_MOST;

@@ -78,7 +78,7 @@ const partOf = (config: LoadConfig): SharedPart => {
 };
 
 /**
- * k6 calls it by this name, where the kit put it beside a script. Without SUMMARY (on a cluster) it goes to standard
+ * k6 calls it by this name, where the kit put it next to a script. Without SUMMARY (on a cluster) it goes to standard
  * output, for `merge` to read.
  */
 export function handleSummary(data: SummaryData): Record<string, string> {
