@@ -24,7 +24,7 @@ const screening = (id: string, testTime: string): StoredScreening => ({
 function writable(
   change: (stored: Map<string, StoredScreening>, request: ServiceRequest) => ServiceAnswer | undefined,
 ): ServerOptions {
-  const stored = new Map([['1', screening('1', '1970-05-05T05:05:05Z')]]);
+  let stored = new Map<string, StoredScreening>();
   return {
     ...middleware(
       () => (request, next) =>
@@ -33,14 +33,18 @@ function writable(
           change(stored, request)) ||
         next(request),
     ),
-    ...storedPages(() => async (query, ask) => {
-      if (query.tenantId !== TENANTS.scratch) return ask(query);
-      const items = [...stored.values()].filter(
-        ({ testTime }) =>
-          compareInstants(instant(testTime), query.from) >= 0 &&
-          compareInstants(instant(testTime), query.to) < 0,
-      );
-      return { items, more: false };
+    ...storedPages(() => {
+      // Each server begins with a collection of its own.
+      stored = new Map([['1', screening('1', '1970-05-05T05:05:05Z')]]);
+      return async (query, ask) => {
+        if (query.tenantId !== TENANTS.scratch) return ask(query);
+        const items = [...stored.values()].filter(
+          ({ testTime }) =>
+            compareInstants(instant(testTime), query.from) >= 0 &&
+            compareInstants(instant(testTime), query.to) < 0,
+        );
+        return { items, more: false };
+      };
     }),
   };
 }
