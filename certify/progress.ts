@@ -40,9 +40,10 @@ export function showProgress(
       `${requests()} requests`,
     ];
     const text = `${counted.join(', ')}  ${check.title}`;
-    if (!moves) return line(text);
     const columns = out.columns || 80;
-    out.write(`\r\x1b[K${text.length < columns ? text : `${text.slice(0, columns - 2)}…`}`);
+    const fitting = text.length < columns ? text : `${text.slice(0, columns - 2)}…`;
+    if (!moves) return line(fitting);
+    out.write(`\r\x1b[K${fitting}`);
   };
   // Within a long check too: silence looks like a run that hangs.
   const again = setInterval(now, everyMs).unref();
