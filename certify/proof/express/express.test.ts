@@ -21,11 +21,13 @@ test('lists every mistake of a first version as a cause of its own', async ({ sm
   const report = await certified(small, new Set(ALL));
   const roots = rootsOf(report);
   expect(ALL.filter((name) => !isListed(name, roots))).toEqual([]);
-  const kinds = report.diagnosis
-    .filter(({ root }) => ['7.2-invalid_request', '7.2-unauthenticated'].includes(root))
-    .map(({ behavesLike }) => behavesLike[0]!.name);
   const framework = 'the framework’s own error answers';
-  expect(kinds).toEqual([framework, framework, 'what is no integer is read as one']);
+  const first = (is: (findings: readonly string[]) => boolean): string | undefined =>
+    report.diagnosis.find(({ findings }) => is(findings))?.behavesLike[0]?.name;
+  // The 422 of validation is one cause, wherever the first of its requirements stands.
+  expect(first((ids) => MISTAKES['validation answers 422'].every((id) => ids.includes(id)))).toBe(framework);
+  expect(first(([id]) => id === '7.2-unauthenticated')).toBe(framework);
+  expect(first((ids) => ids.join() === '7.2-invalid_request')).toBe('what is no integer is read as one');
 });
 
 test('is conformant once its causes are mended, three at a time', FULL, async ({ small }) => {

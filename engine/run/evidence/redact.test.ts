@@ -210,4 +210,5 @@ test(LARGE, byTurns(LARGE), () => {
 test('a token goes although its first letter was altered', () => {
   const { redact } = createRedactor([]);
   expect(redact('Bearer kyJhbGciOiJub25lIn0.eyJleHAiOjF9.AAAA')).toBe(`Bearer ${TOKEN}`);
+  expect(redact('Bearer kit.eyJhbGciOiJub25lIn0.eyJleHAiOjF9.AAAA')).toBe(`Bearer kit.${TOKEN}`);
 });
