@@ -53,7 +53,7 @@ test('every curl line sends what the kit sent, and shows what the report says it
 });
 
 test('a refusal that is missing is shown by the smallest request that shows it', async ({ small }) => {
-  const fault = FAULTS.find(({ name }) => name === 'underscores between digits are left out')!;
+  const fault = FAULTS.find(({ name }) => name === 'pageSize read up to the first letter')!;
   const report = await certifyFault(small, fault, 'full', ['7.2-invalid_request']);
   const { failures } = report.requirements.find(({ id }) => id === '7.2-invalid_request')!;
   expect(failures.length).toBeGreaterThan(0);

@@ -20,6 +20,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   'encoded-path': 'How is a path with letters percent-encoded answered?',
   'refusal-in-shared-cache': 'Does Cache-Control let shared caches keep a 401?',
   'path-in-another-case': 'How is the own tenant in another case answered?',
+  'uuid-in-another-form': 'How is the own tenant in another form of a UUID answered?',
   'unknown-parameter': 'How is an unknown query parameter answered?',
   'raw-plus': 'How is a raw + before an offset answered?',
   lockout: 'When is a client that sends wrong secrets locked out?',

@@ -28,6 +28,9 @@ const onPath =
 const before = (what: RegExp, more: string): ReturnType<typeof onPath> =>
   onPath((path) => path.replace(what, (whole) => `${more}${whole}`));
 
+const onTenant = (change: (tenantId: string) => string): ReturnType<typeof onPath> =>
+  onPath((path) => path.replace(/(?<=tenants\/)[^/]+/, change));
+
 /** Requests that a server may take for the usual one. By topic, where their answers are observed. */
 const DOORS: readonly (readonly [name: string, make: (request: RequestOut) => RequestOut, topic?: string])[] =
   [
@@ -39,6 +42,10 @@ const DOORS: readonly (readonly [name: string, make: (request: RequestOut) => Re
       'encoded-path',
     ],
     ['a digit of the tenant percent-encoded', onPath((path) => path.replace(/(?<=tenants\/)./, escaped))],
+    // Most parsers of UUIDs take these forms too; whether they are served is the server's own matter.
+    ['a tenant without hyphens', onTenant((own) => own.replaceAll('-', '')), 'uuid-in-another-form'],
+    ['a tenant in braces', onTenant((own) => `%7B${own}%7D`), 'uuid-in-another-form'],
+    ['a tenant as a URN', onTenant((own) => `urn:uuid:${own}`), 'uuid-in-another-form'],
     ['a doubled slash', before(/\/tenants\//, '/')],
     ['a segment of one dot', before(/\/tenants\//, '/.')],
     ['a suffix', onPath((path) => `${path}.json`)],

@@ -27,14 +27,20 @@ const TRAILING_SLASH = /\/v1\/tenants\/([^/?]+)\/screenings\/(?=\?|$)/;
 const DOUBLED_SLASH = /\/v1\/\/tenants\/([^/?]+)\/screenings(?=\?|$)/;
 const SUFFIX = /\/v1\/tenants\/([^/?]+)\/screenings\.json(?=\?|$)/;
 
+const BRACES = /\/v1\/tenants\/%7B([^/?]+)%7D\/screenings(?=\?|$)/i;
+
 const anonymous = (isServed: (request: ServiceRequest) => boolean): ServerOptions =>
   unnoticed('unauthenticated', (_, request) => isServed(request));
 
 export const doors: readonly Fault[] = [
-  ...tripping({ '5-missing': /401.*200/ })({
+  ...tripping(
+    { '5-missing': /401.*200/ },
+    { mayTrip: ['5-tampered'] },
+  )({
     'HEAD asks for no token': anonymous(({ method }) => method === 'HEAD'),
     'a slash after the path asks for no token': door(TRAILING_SLASH, 401),
     'a doubled slash asks for no token': door(DOUBLED_SLASH, 401),
+    'a tenant in braces asks for no token': door(BRACES, 401),
     'a path that ends in .json asks for no token': door(SUFFIX, 401),
     'a cookie that a page has set stands in for the token': both(
       served((page) => withHeader(page, 'set-cookie', 'session=known; Path=/; HttpOnly')),

@@ -89,7 +89,7 @@ export const restErrors: readonly Fault[] = [
     'a from_id that is no integer is ignored': integer('from_id', /[^\d-]/),
   }),
   ...tripping({ '7.2-invalid_request': /400 invalid_request.*200|400, or a page/ })({
-    'underscores between digits are left out': integer('pageSize', /^[\d_]+_\d+$/, () => '10'),
+    'digits after an underscore are not read': integer('pageSize', /^\d+_\d+$/, () => '1'),
     'an exponent is not read': integer('pageSize', /^\d+e\d+$/, () => '1'),
     'a from_id with a sign is ignored': integer('from_id', /^\+\d+$/),
   }),

@@ -6,8 +6,10 @@ import {
   isScreenings,
   isTokenRequest,
   middleware,
+  nextQuery,
   oauthError,
   refusal,
+  requests,
   tokenClaims,
   tokenMembers,
 } from '../run/alter.ts';
@@ -39,11 +41,12 @@ export const readAs = (names: string, read: (text: string) => string | undefined
     return next({ ...request, path: path.replace(/\?&+/, '?').replace(/&&+/g, '&').replace(/[?&]$/, '') });
   });
 
-/** `10.0`, `+5`, `1e1`, Arabic digits and blanks around them denote integers. */
+/** `10.0`, `+5`, `1e1`, `1_0`, Arabic digits and blanks around them denote integers. */
 function denoted(text: string): string | undefined {
   try {
     const digits = decodeURIComponent(text.replaceAll('+', ' '))
       .trim()
+      .replaceAll(/(?<=\d)_(?=\d)/g, '')
       .replaceAll(/[\u0660-\u0669]/g, (digit) => String(digit.charCodeAt(0) - 0x660));
     return /^[+-]?\d+(\.0*)?(e\+?\d)?$/i.test(digits) && !/^-?\d+$/.test(text)
       ? String(/[.e]/i.test(digits) ? Number(digits) : BigInt(digits.replace('+', '')))
@@ -69,6 +72,15 @@ export const container = variants({
     (request) =>
       ['client_id', 'client_secret'].some((name) => /[^ -~]/.test(formOf(request).get(name)?.join('') ?? '')),
   ),
+  'credentials of another shape than those that are issued are invalid_request': intercepting(
+    () => oauthError(400, 'invalid_request'),
+    (request) => {
+      const form = formOf(request);
+      const isOdd = (name: string, shape: RegExp): boolean =>
+        form.get(name)?.some((text) => !shape.test(text)) ?? false;
+      return isOdd('client_id', /^[a-z]+-[a-z]{6}$/i) || isOdd('client_secret', /^[\w-]{32}$/);
+    },
+  ),
   'a route that knows UUIDs in lower case alone': answering(
     () => html(404, 'Not Found'),
     (_, { path }) => /\/tenants\/[^/]*[A-F]/.test(path),
@@ -79,6 +91,9 @@ export const container = variants({
   ),
 });
 
+const UUID_FORMS =
+  /\/tenants\/(?:urn:uuid:|%7B|\(|%20)?(\w{8})-?(\w{4})-?(\w{4})-?(\w{4})-?(\w{12})(?:%7D|\)|%20)?\//i;
+
 /** Longer than any page, on some of the largest ones: they are slow to read. */
 const LONG_LIST = JSON.stringify(Array.from({ length: 1_100 }, () => 'x'.repeat(1_000)));
 
@@ -87,6 +102,20 @@ export const library = variants({
   'a resource that is unknown is invalid_target': intercepting(
     () => oauthError(400, 'invalid_target'),
     (request) => formOf(request).has('resource'),
+  ),
+  'spellings of an integer are read as the number': readAs('pageSize|from_id', denoted),
+  'next names pageSize as the request spelled it': nextQuery((query, _, asked) => {
+    if (asked.has('pageSize')) query.set('pageSize', asked.get('pageSize')!);
+  }),
+  // Python, Go, Rust and .NET do so.
+  'every form of a UUID names the tenant': requests((request) => ({
+    ...request,
+    path: request.path.replace(UUID_FORMS, '/tenants/$1-$2-$3-$4-$5/'),
+  })),
+  'a blank before an offset is read as the raw + that it was': readAs('from|to', (text) =>
+    /(?:%20|\+)\d\d(:|%3A)\d\d$/i.test(text)
+      ? text.replace(/(?:%20|\+)(?=\d\d(:|%3A)\d\d$)/i, '%2B')
+      : undefined,
   ),
   'a long list in addition to items': middleware(() => {
     let asked = 0;
@@ -98,12 +127,6 @@ export const library = variants({
         : answer;
     };
   }),
-  'spellings of an integer are read as the number': readAs('pageSize|from_id', denoted),
-  'a blank before an offset is read as the raw + that it was': readAs('from|to', (text) =>
-    /(?:%20|\+)\d\d(:|%3A)\d\d$/i.test(text)
-      ? text.replace(/(?:%20|\+)(?=\d\d(:|%3A)\d\d$)/i, '%2B')
-      : undefined,
-  ),
 });
 
 const isLong = ({ headers, path }: ServiceRequest): boolean =>
