@@ -70,11 +70,21 @@ const inOtherCase = (text: string): string =>
     letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
   );
 
+const CYCLES = ['0123456789', 'abcdef', 'ghijklmnopqrstuvwxyz', 'ABCDEF', 'GHIJKLMNOPQRSTUVWXYZ'];
+
+/** Of the same shape, so that nothing but its being wrong is wrong with it. */
+const ofSameShape = (text: string): string =>
+  text.slice(0, -6) +
+  text.slice(-6).replace(/[0-9a-z]/gi, (letter) => {
+    const cycle = CYCLES.find((letters) => letters.includes(letter))!;
+    return cycle[(cycle.indexOf(letter) + 1) % cycle.length]!;
+  });
+
 /** Secrets that are near the right one, in turn of every client there is: none is asked for many wrong ones. */
 function wrongSecrets({ clients }: Target): Guess[] {
   const owners = (['primary', 'secondTenant', 'notOnboarded'] as const).filter((name) => clients[name]);
   const kinds: ((secret: string) => string)[] = [
-    () => 'not-the-secret',
+    ofSameShape,
     (secret) => `${secret}x`,
     (secret) => secret.slice(0, -1),
     inOtherCase,
@@ -91,11 +101,11 @@ function wrongSecrets({ clients }: Target): Guess[] {
   ].filter(({ owner, value }) => value !== '' && value !== clients[owner]!.clientSecret);
 }
 
-/** A value with a blank at its end may be malformed as well. */
+/** A value of another shape than those that are issued may be malformed as well. */
 const refusedGuess =
-  (value: string): Judge =>
+  (value: string, right: string): Judge =>
   (exchange) =>
-    value !== value.trim() && refusedAs(400, 'invalid_request')(exchange) === undefined
+    value !== ofSameShape(right) && refusedAs(400, 'invalid_request')(exchange) === undefined
       ? undefined
       : refusedAs(401, 'invalid_client')(exchange);
 
@@ -103,8 +113,10 @@ const refusedGuess =
 async function refuseGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess[]): Promise<void> {
   for (const [done, { owner, name, value }] of guesses.entries()) {
     try {
-      const form = replaced(kit.client.validForm(owner), name, value);
-      challenge(kit, await hold(kit, id, form, refusedGuess(value), `a wrong ${name}`));
+      const valid = kit.client.validForm(owner);
+      const right = valid.find(([key]) => key === name)![1];
+      const form = replaced(valid, name, value);
+      challenge(kit, await hold(kit, id, form, refusedGuess(value, right), `a wrong ${name}`));
       await kit.client.mint(owner);
     } catch (error) {
       // Earlier rejections are sufficient evidence.
@@ -286,7 +298,7 @@ test(
   }),
   ({ kit }) => {
     const { clientId } = kit.target.clients.primary;
-    const ids = ['nobody-has-this-client-id', `${clientId}x`, ...inAnotherCase(kit, clientId)];
+    const ids = [ofSameShape(clientId), `${clientId}x`, ...inAnotherCase(kit, clientId)];
     const guesses = ids.map((value): Guess => ({ owner: 'primary', name: 'client_id', value }));
     return refuseGuesses(kit, '7.1-invalid_client-id', guesses);
   },
