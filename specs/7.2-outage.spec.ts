@@ -3,6 +3,7 @@ import { about, test } from '../fixtures/test.ts';
 import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
 import { isTrusted } from '../engine/checks/next.ts';
+import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
 import { isUnread, type Authorization, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
 import { pageOf } from '../engine/client/page.ts';
 import { readToken } from '../engine/client/token.ts';
@@ -10,7 +11,7 @@ import { formatInstant, instant, shift } from '../engine/data/instant.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { distinctRequests, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { distinctRequests, encoded, NOBODY, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 
 /** The server has so long to notice that it fails, and that it serves again. */
@@ -86,7 +87,9 @@ async function settled(
   for (let unread = 0; ;) {
     const isLast = kit.clock.now() > untilMs;
     const timeoutMs = Math.max(kit.options.timeoutMs, kit.pollingMs(LONGEST_ANSWER_MS));
-    const exchange = await kit.client.send({ ...request(), provoked: true, timeoutMs });
+    // What must be refused may be refused as too many guesses.
+    const keep429 = id !== '7.2-server-error';
+    const exchange = await kit.client.send({ ...request(), provoked: true, timeoutMs }, { keep429 });
     // The last request may be the first of its question: what is still under way then says nothing.
     if (isUnread(exchange) && (++unread === MOST_UNREAD || isLast))
       throw new Untested(
@@ -107,7 +110,7 @@ async function settled(
 
 // -- what is asked -------------------------------------------------------------------------------
 
-/** A page, the next of it and the next of that, a token, and a page without a token: all are right before the fault. */
+/** A page, the next of it and the next of that, a token, and what must be refused: all are right before the fault. */
 async function questionsOf(kit: Kit): Promise<Question[]> {
   const id = '7.2-server-error';
   const seconds = kit.pollingMs(LAG_MS) / 1000;
@@ -126,11 +129,8 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
     if (nextUrl === undefined || !isTrusted(nextUrl, kit.target)) break;
     traversal.push([name, await kit.follow(nextUrl)]);
   }
-  await kit.client.mint();
-  const anonymous: Question['during'] = (exchange) =>
-    exchange.status === 200
-      ? differs('401 unauthenticated for a request without a token', sayRefusal(exchange))
-      : 'right';
+  const [head, payload, signature] = partsOf((await kit.client.mint()).text);
+  const half = withLetter(signature, signature.text.length >> 1, 'A');
   return [
     {
       ...{ name: 'a page', id, request: page, duringExpected: fails, afterExpected: heals('200') },
@@ -155,18 +155,43 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
       during: () => 'right',
       after: (exchange) => (readToken(exchange) ? 'right' : 'not yet'),
     },
-    {
-      ...{
-        name: 'a request without a token',
-        id: '5-missing',
-        duringExpected: '',
-        afterExpected: heals('401'),
-      },
-      request: () => ({ ...page(), authorization: { kind: 'none' } }),
-      during: anonymous,
-      after: (exchange) =>
-        exchange.status === 401 ? 'right' : exchange.status === 200 ? anonymous(exchange) : 'not yet',
-    },
+    // What rights are read from may be what fails.
+    ...(
+      [
+        [
+          '5-missing',
+          'a request without a token: 401',
+          () => ({ ...page(), authorization: { kind: 'none' } }),
+        ],
+        [
+          '5-tampered',
+          'a request with an altered token: 401',
+          () => ({ ...page(), authorization: bearerOf([head, payload, half], 'signature altered') }),
+        ],
+        [
+          '5-forbidden-unknown',
+          'the path of an unknown tenant: 403',
+          () => kit.request(NOBODY, new URL(page().url).search, PRIMARY),
+        ],
+        [
+          '7.1-invalid_client-secret',
+          'a token request with a wrong client_secret: 401',
+          () =>
+            kit.client.tokenRequest(
+              kit.client
+                .validForm('primary')
+                .map(([name, value]) => [name, name === 'client_secret' ? 'not-the-secret' : value]),
+            ),
+        ],
+      ] satisfies [RequirementId, string, () => RequestOut][]
+    ).map(([id, name, request]): Question => {
+      const judge = (exchange: Exchange): Verdict =>
+        exchange.status === 200 ? differs(name, sayRefusal(exchange)) : 'right';
+      return {
+        ...{ name, id, request, duringExpected: '', afterExpected: heals('no 5xx'), during: judge },
+        after: (exchange) => (exchange.status >= 500 ? 'not yet' : judge(exchange)),
+      };
+    }),
   ];
 }
 
@@ -220,7 +245,10 @@ test(
 );
 
 test(
-  'a failing server still rejects wrong credentials and requests without a token',
-  about(['4.1-success', '5-missing'], { ...OUTAGE, isSupplement: true }),
+  'a failing server still accepts right credentials, and rejects wrong ones and who may not ask',
+  about(['4.1-success', '5-missing', '5-tampered', '5-forbidden-unknown', '7.1-invalid_client-secret'], {
+    ...OUTAGE,
+    isSupplement: true,
+  }),
   once,
 );

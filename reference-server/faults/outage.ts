@@ -1,5 +1,5 @@
 /** Section 7.2: what is wrong while the server fails, and after it. */
-import type { Handler, ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import { jsonAnswer, type Handler, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import {
   emptyPage,
   invalidClient,
@@ -12,6 +12,7 @@ import {
   withHeader,
 } from '../run/alter.ts';
 import type { Fault } from './fault.ts';
+import { TOKEN_CLAIMS } from './may-trip.ts';
 
 type Answer = ServiceAnswer | Promise<ServiceAnswer>;
 type Stage = 'before' | 'on' | 'after';
@@ -60,6 +61,15 @@ const failing = (
     return stage === 'on' && isScreenings(request) ? unavailable() : next(request);
   }),
 });
+
+/** Refusals with this status become another answer; pages become 503. */
+const insteadOf =
+  (status: number, isLeft: (request: ServiceRequest) => boolean, odd: () => ServiceAnswer) =>
+  async (request: ServiceRequest, next: Handler): Promise<ServiceAnswer> => {
+    const answer = await next(request);
+    if (answer.status === status && !isLeft(request)) return odd();
+    return answer.status === 200 && isScreenings(request) ? unavailable() : answer;
+  };
 
 const FAILS = /5xx with internal_error or service_unavailable/;
 const WALK = ['4.2-r5-exactly-once', '4.2-from_id', '4.2-r7-link', '4.2-window'] as const;
@@ -111,6 +121,34 @@ export const outages: readonly Fault[] = [
     isAnonymous,
     emptyPage,
     ['7.2-server-error'],
+  ),
+  failing(
+    'a failing server believes tokens that it cannot verify',
+    { '5-tampered': /altered token: 401.*200/ },
+    ['on'],
+    isScreenings,
+    insteadOf(401, isAnonymous, emptyPage),
+    ['7.2-server-error'],
+  ),
+  failing(
+    'a failing server does not compare tenants',
+    { '5-forbidden-unknown': /unknown tenant: 403.*200/ },
+    ['on'],
+    isScreenings,
+    insteadOf(403, () => false, emptyPage),
+    ['7.2-server-error'],
+  ),
+  failing(
+    'a failing server takes any client_secret for right',
+    { '7.1-invalid_client-secret': /wrong client_secret: 401.*200/ },
+    ['on'],
+    isTokenRequest,
+    insteadOf(
+      401,
+      () => false,
+      () => jsonAnswer(200, { access_token: 'e30.e30.e30' }),
+    ),
+    TOKEN_CLAIMS,
   ),
   failing(
     'after an outage a next of before is refused',
