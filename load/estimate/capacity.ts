@@ -334,9 +334,11 @@ class Search {
     const { low, high } = this.#bracket();
     const held = this.#predicted?.requestsPerSecond;
     if (held !== undefined && held <= high) return this.#bisected(held, high);
-    const rates = Number.isFinite(high)
-      ? `${low.toFixed(1)} and ${high.toFixed(1)}/s`
-      : `${low.toFixed(1)}/s and any more`;
+    // A target that changes may hold more than it broke at before.
+    const [less, more] = [Math.min(low, high), Math.max(low, high)];
+    const rates = Number.isFinite(more)
+      ? `${less.toFixed(1)} and ${more.toFixed(1)}/s`
+      : `${less.toFixed(1)}/s and any more`;
     return openEnded(
       this.#evidence(),
       this.settings.slo,
