@@ -131,7 +131,7 @@ const SPELLINGS = {
   '%2B5': 5n,
   '1e1': 10n,
   '%2010': 10n,
-  '10%20': 10n,
+  '010': 10n, // 8 where a leading zero means octal
   '10%0A': 10n,
   '1_0': 10n, // as Python has it
   '%D9%A1%D9%A0': 10n, // Arabic digits, which Java and Python read

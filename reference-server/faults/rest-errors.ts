@@ -90,6 +90,9 @@ export const restErrors: readonly Fault[] = [
   }),
   ...tripping({ '7.2-invalid_request': /400 invalid_request.*200|400, or a page/ })({
     'digits after an underscore are not read': integer('pageSize', /^\d+_\d+$/, () => '1'),
+    'a pageSize that begins with 0 is octal': integer('pageSize', /^0[0-7]+$/, (text) =>
+      String(parseInt(text, 8)),
+    ),
     'an exponent is not read': integer('pageSize', /^\d+e\d+$/, () => '1'),
     'a from_id with a sign is ignored': integer('from_id', /^\+\d+$/),
   }),

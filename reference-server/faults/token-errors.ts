@@ -242,6 +242,9 @@ export const tokenErrorFaults: readonly Fault[] = [
     'invalid_client without WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
       withHeader(answer, 'www-authenticate', undefined),
     ),
+    'invalid_client with an empty WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
+      withHeader(answer, 'www-authenticate', ''),
+    ),
   }),
   ...tripping(
     { '7.1-scope-subset': /screenings.read|invalid_scope/ },
