@@ -86,6 +86,7 @@ function alteredBearers(token: string): Authorization[] {
     ['alg: nOnE, no signature', unsigned('nOnE'), payload, none],
     ['no alg, no signature', withMembers(head, { alg: undefined }), payload, none],
     ['alg: none, the old signature', unsigned('none'), payload, signature],
+    ['an unknown alg, the old signature', withMembers(head, { alg: 'XS256' }), payload, signature],
     ['alg: HS256, the old signature', withMembers(head, { alg: 'HS256', kid: 'kit' }), payload, signature],
   ];
   return altered

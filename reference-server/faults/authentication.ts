@@ -105,6 +105,9 @@ export const authentication: readonly Fault[] = [
   ...tripping({ '5-tampered': /401 unauthenticated.*200/ })({
     'alg none is accepted': believing((_, { alg }) => alg === 'none'),
     'alg none is accepted where it is spelt None': believing((_, { alg }) => alg === 'None'),
+    'an alg that is not known is not verified': believing(
+      (_, { alg = 'none' }) => !/^(none|(RS|ES|HS|PS)\d+|EdDSA)$/i.test(alg),
+    ),
     'a token without signature is accepted': believing(
       (token, { alg }) => token.endsWith('.') && alg !== 'none',
     ),
