@@ -165,7 +165,7 @@ const curlWalk = (url: string, client: ClientName = 'primary'): string =>
   `page=$(curl -s --globoff -H "Authorization: Bearer $${tokenVariable(client)}" --url "$next"); printf '%s\\n' "$page"; ` +
   `next=$(printf '%s\\n' "$page" | sed -nE -e 's/.*"next" *: *"([^"]+)".*/\\1/' -e 't found' -e d -e ':found' -e 's/\\\\u0026/\\&/g' -e 's,\\\\/,/,g' -e p | head -n 1); done`;
 
-export interface Fetched {
+interface Fetched {
   readonly fetchPage: FetchPage<PageQuery, Entry>;
   /** The latest exchange: the evidence. */
   readonly last: () => Exchange | undefined;
@@ -179,7 +179,7 @@ export interface Fetched {
  * Pages of a client's own tenant; of their items those that were seen before `knownBefore` requests had gone out. A next
  * that can't be followed ends the walk: it is reported under its own requirement.
  */
-export function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = Infinity): Fetched {
+function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = Infinity): Fetched {
   let latest: Exchange | undefined;
   let walked: Exchange[] = [];
   let held = 0;

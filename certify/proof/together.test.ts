@@ -108,7 +108,7 @@ const missedOf =
       return status === expected ? [] : [`${fault.name}: ${id} is ${status}`];
     });
 
-test('one mistake of each kind at once', FULL, async ({ large }) => {
+test('one mistake of each kind in one server', FULL, async ({ large }) => {
   const faults = NAMES.map(named);
   const report = await certifyTogether(large, faults);
   expect(faults.flatMap(missedOf(report))).toEqual([]);

@@ -11,7 +11,7 @@ interface ReadPart extends Part {
 }
 
 /** A result file, a summary file, or a runner's log with the summary's line in it. Throws UsageError. */
-export async function readPart(file: string): Promise<ReadPart> {
+async function readPart(file: string): Promise<ReadPart> {
   const text = await readFile(file, 'utf8').catch(() => {
     throw new UsageError(`${file}: can't be read`);
   });

@@ -25,7 +25,7 @@ export type Watch = (rate: number, seconds: number) => Promise<{ step: Step; sam
  * Watches from release to release; rate: more than it lets through; samples: the answers that showed the quota. Nothing
  * where 429 follows from how many requests are under way, or is a share of whatever is asked.
  */
-export async function searchQuota(
+async function searchQuota(
   watch: Watch,
   settings: SearchSettings,
   first: { readonly rate: number; readonly samples: readonly Sample[] },
@@ -167,7 +167,7 @@ const PHASES = 12;
  * How many of a run from rest such a quota rejects, at least and at most: of windows neither kind nor phase is known,
  * and of a burst not more than about how many.
  */
-export function predictedRejections(
+function predictedRejections(
   { perSecond, limit, windowSeconds, burst = 1 }: Quota,
   samples: readonly Sample[],
 ): { readonly least: number; readonly most: number } {

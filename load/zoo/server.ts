@@ -43,7 +43,7 @@ export interface SimulatedSettings {
   readonly disorderEvery?: number;
 }
 
-export interface SimulatedClient {
+interface SimulatedClient {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly tenantId: string;
@@ -64,7 +64,7 @@ export const simulatedClients = (count: number): SimulatedClient[] =>
     tenantId: `00000000-0000-4000-8000-${String(index + 1).padStart(12, '0')}`,
   }));
 
-export function createSimulatedServer(settings: SimulatedSettings): Server {
+function createSimulatedServer(settings: SimulatedSettings): Server {
   const clients = simulatedClients(settings.clients ?? 1);
   const screenings = createScreenings(settings.screenings ?? 20_000);
   const cost = pageCost(settings.paging, settings.pagingCost);

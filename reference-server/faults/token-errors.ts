@@ -166,21 +166,13 @@ export const tokenErrorFaults: readonly Fault[] = [
     'a wrong secret is access_denied': recoded('invalid_client', 'access_denied'),
   }),
   ...tripping({ '7.1-invalid_client-id': /401 invalid_client.*200/ })({
-    'client_ids compared without regard to case': oneOf(
-      'client_id',
-      'primary-client',
-      (shown, real) => shown.toLowerCase() === real,
-    ),
+    'client_ids compared without regard to case': inAnyCase('client_id', 'primary-client'),
     'a prefix of the client_id will do': oneOf('client_id', 'primary-client', (shown, real, all) =>
       all[0]!.startsWith(real),
     ),
   }),
   ...tripping({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ })({
-    'grant types compared without regard to case': oneOf(
-      'grant_type',
-      'client_credentials',
-      (shown, real) => shown.toLowerCase() === real,
-    ),
+    'grant types compared without regard to case': inAnyCase('grant_type', 'client_credentials'),
     'grant types compared by their beginning': oneOf('grant_type', 'client_credentials', (shown, real) =>
       shown.startsWith(real),
     ),
@@ -195,11 +187,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     'another grant_type is invalid_grant': recoded('unsupported_grant_type', 'invalid_grant'),
   }),
   ...tripping({ '7.1-invalid_scope': /400 invalid_scope.*200/ })({
-    'scopes compared without regard to case': oneOf(
-      'scope',
-      'screenings.read',
-      (shown, real) => shown.toLowerCase() === real,
-    ),
+    'scopes compared without regard to case': inAnyCase('scope', 'screenings.read'),
     'scopes compared by their beginning': oneOf(
       'scope',
       'screenings.read',
@@ -343,6 +331,11 @@ function everyClient(changes: Partial<Client>): ServerOptions {
     const client = await real(id, secret);
     return client && { ...client, ...changes };
   });
+}
+
+/** A field whose value counts in any case. */
+function inAnyCase(name: string, right: string): ServerOptions {
+  return oneOf(name, right, (shown, real) => shown.toLowerCase() === real);
 }
 
 /** A field whose value is taken for the right one where it is like it. */

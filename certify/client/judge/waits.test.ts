@@ -68,7 +68,7 @@ test('waits that a busy machine’s own pauses hide, are not judged', () => {
 test('three equal waits may be chance', () => expect(words([[1000, 1010, 990]])).toBe(''));
 
 test('exponential backoff is not blamed, with any base, factor, cap, and first retry at once', () => {
-  // Shorter first waits may all be within what asking again at once takes.
+  // Shorter ones cannot be told from a retry without backoff (AT_ONCE_MS).
   const base = fc.integer({ min: 30, max: 5_000 });
   const factor = fc.double({ min: 1.5, max: 4, noNaN: true });
   fc.assert(

@@ -163,7 +163,7 @@ function halved(answer: ServiceAnswer): ServiceAnswer {
   const octets = Buffer.from(String(answer.body));
   async function* half(): AsyncGenerator<Buffer> {
     yield octets.subarray(0, octets.length / 2);
-    // What was written has left by then.
+    // The part that was written is flushed first.
     await setImmediate();
     throw new Error('a situation of the kit');
   }

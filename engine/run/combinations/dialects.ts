@@ -3,7 +3,7 @@ import type { HeaderNames, RequestOut } from '../../client/exchange.ts';
 
 type Change = (request: RequestOut) => RequestOut;
 
-export interface Dialect {
+interface Dialect {
   readonly name: string;
   /** The first one is the usual one. */
   readonly levels: Readonly<Record<string, Change>>;
