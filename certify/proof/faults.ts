@@ -3,6 +3,8 @@ import { certify, selectIds } from '../certify.ts';
 import type { Report, RequirementResult } from '../report.ts';
 import { requirement, type RequirementId } from '../../engine/requirements.ts';
 import { WENT_WRONG } from '../../engine/run/attribution/confirmation.ts';
+import { readDataset } from '../../engine/data/dataset.ts';
+import { remembering } from '../../engine/data/recent.ts';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import type { World } from '../../reference-server/faults/testing.ts';
@@ -17,14 +19,23 @@ export const modesOf = ({ bare }: Fault): readonly Mode[] => (bare === false ? [
 
 /** The target file of a server. The fault commands are left out: they would hit the test's own process. */
 export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Target> {
-  const { baseUrl, authUrl, name, clients, fault: _, ingest: __, ...rest } = server.target();
-  const { clientId, clientSecret } = clients.primary;
-  return resolveTarget(
-    mode === 'full'
-      ? { name, baseUrl, authUrl, clients, ...rest }
-      : { name, baseUrl, authUrl, clients: { primary: { clientId, clientSecret } } },
-  );
+  const { baseUrl, authUrl, name, clients, ...supplied } = server.target();
+  const addresses = { name, baseUrl, authUrl };
+  if (mode === 'bare') {
+    const { clientId, clientSecret } = clients.primary;
+    return resolveTarget({ ...addresses, clients: { primary: { clientId, clientSecret } } });
+  }
+  const { fault: _, ingest: __, dataset, secondDataset, ...rest } = supplied;
+  const target = await resolveTarget({ ...addresses, clients, ...rest });
+  return {
+    ...target,
+    dataset: dataset ? await screeningsOf(dataset) : undefined,
+    secondDataset: secondDataset ? await screeningsOf(secondDataset) : undefined,
+  };
 }
+
+/** Most runs take no longer than reading these files does. */
+const screeningsOf = remembering(readDataset, 10);
 
 /** Sections whose requirements are close enough to fail together. */
 const NEIGHBOURS: readonly (readonly string[])[] = [
