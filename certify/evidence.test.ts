@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
+import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { answers } from '../reference-server/run/alter.ts';
 import { FAULTS } from '../reference-server/faults/all.ts';
 import { certifyFault, targetFor } from './proof/faults.ts';
@@ -10,9 +11,8 @@ import { startServer } from '../reference-server/run/start.ts';
 import { SPECS } from '../specs/all.ts';
 import { certify } from './certify.ts';
 
-test('every curl line sends what the kit sent, and shows what the report says it got', async ({
-  small: { database, provisioned },
-}) => {
+const TITLE = 'every curl line sends what the kit sent, and shows what the report says it got';
+test(TITLE, byTurns(TITLE, 2), async ({ small: { database, provisioned } }) => {
   // The whole of the checks, and every command once more.
   test.setTimeout(400_000);
   const asked: string[] = [];

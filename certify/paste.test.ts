@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { resolveTarget } from '../engine/target/target.ts';
+import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { answers } from '../reference-server/run/alter.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/run/start.ts';
@@ -74,9 +75,8 @@ const FORMATS: Readonly<Record<string, (report: Report) => string[]>> = {
     ),
 };
 
-test('what is pasted out of any format asks again, and runs nothing of what the server said', async ({
-  small: { database, provisioned },
-}) => {
+const TITLE = 'what is pasted out of any format asks again, and runs nothing of what the server said';
+test(TITLE, byTurns(TITLE, 2), async ({ small: { database, provisioned } }) => {
   test.setTimeout(300_000);
   // Drops an item of every second page and says hostile things wherever it can: bodies, next, error texts, tokens.
   const hostile = answers((answer, { path }) => {
