@@ -6,6 +6,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   'missing-from-code': 'Which code does a request without `from` get?',
   'missing-to-code': 'Which code does a request without `to` get?',
   dialects: 'Which dialects of clients were spoken?',
+  http2: 'HTTP/2 is offered and gave no answer, where HTTP/1.1 did: what was said of it?',
   'default-page-items': 'How many items does a page without pageSize hold?',
   'negative-from_id': 'How is a negative from_id answered?',
   'repeated-parameter': 'How is a repeated query parameter answered?',

@@ -4,21 +4,23 @@ import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { sayToken } from '../engine/checks/token-error.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { readToken } from '../engine/client/token.ts';
-import { DIALECTS, dialectsOf, spoken } from '../engine/run/combinations/dialects.ts';
+import { dialectsOf, dialectsOn, spoken } from '../engine/run/combinations/dialects.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { pairwise, streamOf } from '../engine/run/state/cover.ts';
+import { pairwise, streamOf, type Factors } from '../engine/run/state/cover.ts';
 
 /** RFC 6749, appendix B names the media type; a charset parameter means nothing. */
 const FORM = 'application/x-www-form-urlencoded';
 
-const FACTORS = {
+const factorsOn = async (kit: Kit): Promise<Factors> => ({
   ...Object.fromEntries(
-    DIALECTS.filter(({ name }) => name !== 'query').map(({ name, levels }) => [name, Object.keys(levels)]),
+    (await dialectsOn(kit.client))
+      .filter(({ name }) => name !== 'query')
+      .map(({ name, levels }) => [name, Object.keys(levels)]),
   ),
   form: ['fields as documented', 'fields in reverse'],
   body: ['with Content-Length', 'in chunks'],
   type: [FORM, `${FORM}; charset=UTF-8`, `${FORM};charset=utf-8`],
-};
+});
 
 /** RFC 9110, 15.5.12: a server may insist on Content-Length. */
 const earned: Judge = (exchange) =>
@@ -30,7 +32,7 @@ const earned: Judge = (exchange) =>
       );
 
 async function tokenDialects(kit: Kit): Promise<void> {
-  for (const row of pairwise(FACTORS, streamOf(kit.options.seed, 'token dialects'))) {
+  for (const row of pairwise(await factorsOn(kit), streamOf(kit.options.seed, 'token dialects'))) {
     const form = kit.client.validForm('primary');
     const reversed = row['form'] === 'fields in reverse';
     const plain = spoken(row)(kit.client.tokenRequest(reversed ? form.reverse() : form));

@@ -19,8 +19,8 @@ export const modesOf = ({ bare }: Fault): readonly Mode[] => (bare === false ? [
 
 /** The target file of a server. The fault commands are left out: they would hit the test's own process. */
 export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Target> {
-  const { baseUrl, authUrl, name, clients, ...supplied } = server.target();
-  const addresses = { name, baseUrl, authUrl };
+  const { baseUrl, authUrl, name, clients, ca, ...supplied } = server.target();
+  const addresses = { name, baseUrl, authUrl, ...(ca ? { ca } : {}) };
   if (mode === 'bare') {
     const { clientId, clientSecret } = clients.primary;
     return resolveTarget({ ...addresses, clients: { primary: { clientId, clientSecret } } });

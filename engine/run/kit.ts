@@ -56,7 +56,10 @@ export class Kit implements AsyncDisposable, RunContext {
       clock,
       dispatcher: options.dispatcher,
       onExchange: (exchange) => this.watch.observe(exchange),
-      onAnswer: options.onExchange,
+      onAnswer: (exchange) => {
+        if (exchange.http2Failure) this.ledger.observe('http2', exchange.http2Failure);
+        options.onExchange?.(exchange);
+      },
       onIncident: (failed, inFlight) =>
         this.ledger.incidents.push({ failed, inFlight, servedAtMs: Date.now() }),
     });

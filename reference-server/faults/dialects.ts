@@ -1,7 +1,15 @@
 /** Servers that understand one client's spelling only. */
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import type { ServiceRequest } from '../http/http.ts';
-import { answering, oauthError, refusals, served, tokenAnswers, withHeader } from '../run/alter.ts';
+import {
+  answering,
+  oauthError,
+  refusals,
+  served,
+  tokenAnswers,
+  unnoticed,
+  withHeader,
+} from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
 import { PAGES, REFUSALS } from './may-trip.ts';
@@ -12,6 +20,11 @@ const rejected = (statusAndCode: string, isOdd: (request: ServiceRequest) => boo
 
 const wants = ({ headers }: ServiceRequest, coding: string): boolean =>
   (headers['accept-encoding'] ?? '').includes(coding);
+
+const overHttp2 = (server: ServerOptions): ServerOptions => ({ ...server, offersHttp2: true });
+
+const atHost = (text: string, host: string | undefined): string =>
+  text.replace(/(?<=(<|"next":")http:\/\/)[^/]*/, String(host));
 
 const rawQuery = ({ path }: ServiceRequest): string => path.split('?')[1] ?? '';
 
@@ -64,7 +77,30 @@ export const dialects: readonly Fault[] = [
       wants(request, 'deflate') ? { ...answer, body: gzipSync(String(answer.body)) } : answer,
     ),
   }),
+  ...tripping({ '5-missing': /401.*200/ })({
+    'over HTTP/2 no token is asked for': overHttp2(
+      unnoticed('unauthenticated', (_, { isHttp2 }) => isHttp2 === true),
+    ),
+  }),
+  ...tripping(
+    { '4.2-r6-next-target': /undefined/ },
+    { mayTrip: PAGES },
+  )({
+    'next names the Host header, which HTTP/2 has not': overHttp2(
+      served((page, _, { headers }) => ({
+        ...page,
+        headers: page.headers.map(([name, value]) => [name, atHost(value, headers['host'])]),
+        body: atHost(String(page.body), headers['host']),
+      })),
+    ),
+  }),
   ...tripping({ '4.1-success': /400/ })({
+    'the body of a token request over HTTP/2 is not read': overHttp2(
+      insteadOfToken(
+        () => oauthError(400, 'invalid_request'),
+        (_, { isHttp2 }) => isHttp2 === true,
+      ),
+    ),
     'a token request in chunks is read as an empty one': insteadOfToken(
       () => oauthError(400, 'invalid_request'),
       (_, { headers }) => headers['content-length'] === undefined,

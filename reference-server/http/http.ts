@@ -9,6 +9,7 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from 'node:http';
+import { createSecureServer, type SecureServerOptions, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { observe, type Observer } from './outcome.ts';
@@ -22,6 +23,8 @@ export interface ServiceRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** The names of the headers as sent. */
   readonly names?: readonly string[];
+  /** Whether it came over HTTP/2. */
+  readonly isHttp2?: boolean;
   readonly body: Buffer;
 }
 
@@ -40,6 +43,8 @@ interface ListenOptions {
   readonly port?: number;
   /** Default 127.0.0.1. */
   readonly host?: string;
+  /** Over TLS, at localhost, where HTTP/2 is offered beside HTTP/1.1. */
+  readonly http2?: SecureServerOptions;
 }
 
 /** A bound port whose requests wait until `handle` names their handler. */
@@ -113,11 +118,11 @@ export async function serve(handler: Handler, options: ListenOptions = {}): Prom
 }
 
 /** Binds a port, where the address must be known before the handler can be made. */
-export async function listen({ port = 0, host = '127.0.0.1' }: ListenOptions = {}): Promise<Listener> {
+export async function listen({ port = 0, host = '127.0.0.1', http2 }: ListenOptions = {}): Promise<Listener> {
   let provide: (service: Service) => void;
   const provided = new Promise<Service>((resolve) => (provide = resolve));
 
-  const server = createServer({
+  const limits = {
     maxHeaderSize: MAX_HEADER_OCTETS,
     // Node's own refusal has no body.
     requireHostHeader: false,
@@ -126,7 +131,24 @@ export async function listen({ port = 0, host = '127.0.0.1' }: ListenOptions = {
     headersTimeout: HEADERS_TIMEOUT_MS,
     connectionsCheckingInterval: 2_000,
     keepAliveTimeout: 30_000,
+  };
+  // Node gives requests over HTTP/2 the interface of those over HTTP/1.1.
+  const server = http2
+    ? (createSecureServer({ ...limits, ...http2, allowHTTP1: true }) as unknown as Server)
+    : createServer(limits);
+  const sessions = new Set<ServerHttp2Session>();
+  server.on('session', (session: ServerHttp2Session) => {
+    sessions.add(session.once('close', () => sessions.delete(session)));
   });
+  const sockets = new Set<Duplex>();
+  server.on('connection', (socket: Duplex) => {
+    sockets.add(socket.once('close', () => sockets.delete(socket)));
+  });
+  const stop = async (graceMs: number): Promise<void> => {
+    const closed = close(server, sockets, graceMs);
+    for (const session of sessions) session.close();
+    await closed;
+  };
   server.on('request', (request, response) => {
     // The server is closing: the client shall not expect more of this connection.
     if (!server.listening) response.shouldKeepAlive = false;
@@ -147,10 +169,10 @@ export async function listen({ port = 0, host = '127.0.0.1' }: ListenOptions = {
   const bound = (server.address() as AddressInfo).port;
   return {
     port: bound,
-    origin: `http://${reachable(host)}:${bound}`,
+    origin: http2 ? `https://localhost:${bound}` : `http://${reachable(host)}:${bound}`,
     handle: (handler, observer) => provide({ handler, observer }),
-    stop: (graceMs = 0) => close(server, graceMs),
-    [Symbol.asyncDispose]: () => close(server, 0),
+    stop: (graceMs = 0) => stop(graceMs),
+    [Symbol.asyncDispose]: () => stop(0),
   };
 }
 
@@ -179,7 +201,8 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
   if (!body) return refuse(request, response, refused.body);
   const headers = request.headers as Record<string, string>;
   const names = request.rawHeaders.filter((_, index) => index % 2 === 0);
-  await send(response, await answerTo(handler, { method, target, headers, names, body }));
+  const isHttp2 = request.httpVersionMajor === 2;
+  await send(response, await answerTo(handler, { method, target, headers, names, isHttp2, body }));
 }
 
 const pathOf = (target: string): string => normalized(originForm(target));
@@ -203,8 +226,10 @@ export async function answerTo(
 const NO_BODY = Buffer.alloc(0);
 
 /** RFC 9112, 6.3: a request without either has none. */
-const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+const hasBody = ({ headers, httpVersionMajor }: IncomingMessage): boolean =>
+  httpVersionMajor === 2 ||
+  headers['content-length'] !== undefined ||
+  headers['transfer-encoding'] !== undefined;
 
 /** The whole body; undefined where it is longer than the limit. */
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
@@ -234,7 +259,10 @@ export function withLength(answer: ServiceAnswer): ServiceAnswer {
 async function send(response: ServerResponse, answer: ServiceAnswer): Promise<void> {
   if (response.destroyed) return;
   const { status, headers, body } = withLength(answer);
-  const raw = headers.flat();
+  const isHttp2 = response.req.httpVersionMajor === 2;
+  // Over HTTP/2, Node would keep the last of several lines alone, and a value has no blanks around it (RFC 9113, 8.2.1).
+  if (isHttp2) for (const [name, value] of headers) response.appendHeader(name, value.trim());
+  const raw = isHttp2 ? [] : headers.flat();
   if (typeof body === 'string' || Buffer.isBuffer(body)) {
     response.writeHead(status, raw);
     response.end(body);
@@ -284,12 +312,15 @@ function answerToParseError(code: string | undefined): ServiceAnswer {
   return refused.malformed;
 }
 
-async function close(server: Server, graceMs: number): Promise<void> {
+async function close(server: Server, sockets: ReadonlySet<Duplex>, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  if (graceMs === 0) server.closeAllConnections();
+  const closeAll = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+  if (graceMs === 0) closeAll();
   // A connection whose last request is answered only now is idle only now.
   const idle = setInterval(() => server.closeIdleConnections(), 20);
-  const late = setTimeout(() => server.closeAllConnections(), graceMs);
+  const late = setTimeout(closeAll, graceMs);
   await closed;
   clearInterval(idle);
   clearTimeout(late);

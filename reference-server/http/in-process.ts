@@ -11,6 +11,8 @@ type Answered = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>
 /** Listens on addresses that exist in this process alone, and takes requests to them in place of an undici dispatcher. */
 export class InProcess {
   private readonly handlers = new Map<string, Handler>();
+  /** Requests can ask to be taken as if they came over HTTP/2. */
+  offersHttp2 = false;
 
   listen(): Listener {
     const port = this.handlers.size + 1;
@@ -25,23 +27,26 @@ export class InProcess {
   }
 
   /** Raw headers, as undici gives them with `responseHeaders: 'raw'`. */
-  async request(options: Dispatcher.RequestOptions & { readonly origin: string }): Promise<Answered> {
-    const { origin, path, method, body, signal } = options;
+  async request(
+    options: Dispatcher.RequestOptions & { readonly origin: string; readonly isHttp2?: boolean },
+  ): Promise<Answered> {
+    const { origin, path, method, body, signal, isHttp2 = false } = options;
     // Timers and other requests have their turn, as they have while a socket is waited for.
     await setImmediate();
     const handler = this.handlers.get(origin);
     if (!handler) throw Object.assign(new Error(`connect ECONNREFUSED ${origin}`), { code: 'ECONNREFUSED' });
     const octets =
       body instanceof Readable ? await buffer(body) : Buffer.from((body ?? '') as string | Buffer);
-    const names = Object.keys(options.headers as Record<string, string>);
+    const names = Object.keys(options.headers as Record<string, string>).map((name) =>
+      isHttp2 ? name.toLowerCase() : name,
+    );
+    const { host } = new URL(origin);
+    const chunked: Record<string, string> = isHttp2 ? {} : { 'transfer-encoding': 'chunked' };
     const headers = {
-      host: new URL(origin).host,
-      connection: 'keep-alive',
-      ...(body === null
-        ? {}
-        : body instanceof Readable
-          ? { 'transfer-encoding': 'chunked' }
-          : lengthOf(octets)),
+      ...(isHttp2
+        ? { ':authority': host, ':method': method, ':path': path }
+        : { host, connection: 'keep-alive' }),
+      ...(body === null ? {} : body instanceof Readable ? chunked : lengthOf(octets)),
       ...Object.fromEntries(
         Object.entries(options.headers as Record<string, string>).map(([name, value]) => [
           name.toLowerCase(),
@@ -50,7 +55,7 @@ export class InProcess {
       ),
     };
     const answer = withLength(
-      await answerTo(handler, { method, target: path, headers, names, body: octets }),
+      await answerTo(handler, { method, target: path, headers, names, isHttp2, body: octets }),
     );
     return {
       statusCode: answer.status,

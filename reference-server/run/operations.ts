@@ -10,6 +10,8 @@ import { fileURLToPath } from 'node:url';
 import type { Outage } from '../store/running-postgres.ts';
 
 export interface Operations extends AsyncDisposable {
+  /** The user's own, and gone with the server. */
+  readonly directory: string;
   /** The shell command for it; it ends when the thing is done. */
   command(name: 'ingest' | 'outage-begin' | 'outage-end'): string;
 }
@@ -39,6 +41,7 @@ export async function openOperations(
     server.listen(socket, resolve);
   });
   return {
+    directory,
     command: (name) =>
       `${[process.execPath, CLIENT, socket, `/${name}`].map(quoted).join(' ')}${name === 'ingest' ? '' : ' </dev/null'}`,
     async [Symbol.asyncDispose]() {

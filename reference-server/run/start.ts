@@ -1,8 +1,11 @@
 /** Starts reference servers: one by itself, or many over one database that is loaded once. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { parseScreening, readScreenings } from '../../engine/data/dataset.ts';
 import type { Screening } from '../../engine/data/screening.ts';
 import type { Connections } from '../store/connections.ts';
 import { type Database, type DatabaseChoice, openDatabase } from '../store/database.ts';
+import { KEY, SELF_SIGNED } from '../degenerate/certificates.ts';
 import { Disposal } from './disposal.ts';
 import { type Delivery, type Sink, startDelivery } from '../events/delivery.ts';
 import { listen, onlyWhere, type Handler, type Listener } from '../http/http.ts';
@@ -33,6 +36,8 @@ export interface ServerOptions {
   readonly separateOrigins?: boolean;
   /** Stands before the paths of the REST API and the token endpoint, such as `/api`. */
   readonly pathPrefix?: string;
+  /** Over TLS, where HTTP/2 is offered beside HTTP/1.1; the certificate is one for localhost that signs itself. */
+  readonly offersHttp2?: boolean;
   readonly rateLimit?: RateLimit;
   /** Default 3600 (section 8). */
   readonly tokenLifetimeSeconds?: number;
@@ -132,9 +137,12 @@ export async function startServer(
   try {
     const connections = opened.use(database.connect());
     const listeners: Listener[] = [];
+    const tls = options.offersHttp2 && { key: KEY, cert: SELF_SIGNED };
+    if (options.inProcess && tls) options.inProcess.offersHttp2 = true;
     const open = async (port = 0): Promise<Listener> => {
       const listener = opened.use(
-        options.inProcess?.listen() ?? (await listen({ port, ...(host ? { host } : {}) })),
+        options.inProcess?.listen() ??
+          (await listen({ port, ...(host ? { host } : {}), ...(tls ? { http2: tls } : {}) })),
       );
       listeners.push(listener);
       return listener;
@@ -196,10 +204,13 @@ export async function startServer(
         options.wrapOutage?.(outage) ?? outage,
       ),
     );
+    const ca = join(operations.directory, 'ca.pem');
+    if (tls) await writeFile(ca, SELF_SIGNED);
     const target = await describeTarget(parts, provisioned, operations, {
       ...(rateLimit ? { rateLimit } : {}),
       ...(eventsFile ? { eventsFile } : {}),
       faultCommands,
+      ...(tls ? { ca } : {}),
     });
     const deliver = (sink: Sink, tenants: Iterable<string>): Delivery =>
       opened.use(startDelivery(connections, sink, tenants));

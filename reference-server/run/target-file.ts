@@ -12,7 +12,7 @@ type Content = Record<string, unknown>;
 export async function writeTargetFile(path: string, content: Content): Promise<void> {
   const directory = dirname(resolve(path));
   const written: Content = { ...content };
-  for (const name of ['dataset', 'secondDataset', 'unfinished', 'events']) {
+  for (const name of ['dataset', 'secondDataset', 'unfinished', 'events', 'ca']) {
     if (typeof written[name] === 'string') written[name] = relative(directory, written[name]);
   }
   await writePrivate(path, `${JSON.stringify(written, null, 2)}\n`);

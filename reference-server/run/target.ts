@@ -22,6 +22,8 @@ export interface ReferenceTarget {
   readonly events?: string;
   readonly expiredToken: string;
   readonly errorCodePointer: string;
+  /** File of the certificate, where it is one that signs itself. */
+  readonly ca?: string;
   readonly rateLimit?: {
     readonly probe: true;
     readonly maxRequests: number;
@@ -37,13 +39,14 @@ interface Described {
   readonly eventsFile?: string;
   /** Whether the commands that break and heal the server are told. */
   readonly faultCommands: boolean;
+  readonly ca?: string;
 }
 
 export async function describeTarget(
   parts: ServiceParts,
   { set, window, files }: Provisioned,
   operations: Operations,
-  { rateLimit, eventsFile, faultCommands }: Described,
+  { rateLimit, eventsFile, faultCommands, ca }: Described,
 ): Promise<ReferenceTarget> {
   const clients: Partial<Record<ClientRole, TargetClient>> = {};
   for (const { role, clientId, clientSecret, tenantId } of set.clients) {
@@ -62,6 +65,7 @@ export async function describeTarget(
     ...(events ? { events } : {}),
     expiredToken: await mintExpired(parts, primary),
     errorCodePointer: '/code',
+    ...(ca ? { ca } : {}),
     ...(rateLimit ? { rateLimit: probeOf(rateLimit) } : {}),
     ...(faultCommands
       ? { fault: { start: operations.command('outage-begin'), stop: operations.command('outage-end') } }

@@ -39,6 +39,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   ],
   'with short pages': [
     ...pages.shortPages,
+    ...transport.protocols,
     ...pages.local,
     ...pages.relations.slice(0, 1),
     ...tokens.kept,

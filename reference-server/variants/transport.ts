@@ -20,6 +20,8 @@ export const addresses = variants({
   'token endpoint and API on origins of their own': { separateOrigins: true },
 });
 
+export const protocols = variants({ 'HTTP/2 beside HTTP/1.1': { offersHttp2: true } });
+
 export const encodings = variants({
   'answers compressed with gzip': answers((answer) => {
     const octets = octetsOf(answer);

@@ -1,4 +1,5 @@
 /** What clients write differently and mean alike: header names, headers that are no concern of the service, the query. */
+import type { Client } from '../../client/client.ts';
 import type { HeaderNames, RequestOut } from '../../client/exchange.ts';
 
 type Change = (request: RequestOut) => RequestOut;
@@ -76,6 +77,8 @@ function queryOf(request: RequestOut): string | undefined {
   return Object.keys(QUERIES).find((level) => QUERIES[level]!(request).url === url);
 }
 
+export const PROTOCOL = 'protocol';
+
 export const DIALECTS: readonly Dialect[] = [
   {
     name: 'header names',
@@ -120,7 +123,19 @@ export const DIALECTS: readonly Dialect[] = [
     }),
   },
   { name: 'query', levels: QUERIES, of: queryOf },
+  {
+    name: PROTOCOL,
+    levels: {
+      'HTTP/1.1': ({ isHttp2: _, ...request }) => request,
+      'HTTP/2': (request) => ({ ...request, isHttp2: true }),
+    },
+    of: ({ isHttp2 }) => (isHttp2 ? 'HTTP/2' : 'HTTP/1.1'),
+  },
 ];
+
+/** The dialects that are to be had on the target at hand: HTTP/2 where it is offered. */
+export const dialectsOn = async (client: Client): Promise<readonly Dialect[]> =>
+  (await client.offersHttp2()) ? DIALECTS : DIALECTS.filter(({ name }) => name !== PROTOCOL);
 
 /** The request in the dialect of a row; what the row does not name is usual. */
 export const spoken =

@@ -97,6 +97,7 @@ function requestLine(request: RequestOut, { target, redact }: Wording): string {
     ...(request.headerNames ? [`, header names ${request.headerNames}`] : []),
     ...(request.isAnonymous ? [', no User-Agent, no X-Request-Id'] : []),
     ...(request.isChunked ? [', in chunks'] : []),
+    ...(request.isHttp2 ? [', over HTTP/2'] : []),
   ];
   return `${request.method} ${request.url}${sent}${as}${more.join('')}`;
 }
@@ -141,6 +142,7 @@ function curlOf(request: RequestOut, { target, redact }: Wording): string {
     parts.push(`-H "${named('Authorization')}: ${value}"`);
   }
   if (request.isAnonymous) parts.push("-A ''");
+  if (request.isHttp2) parts.push('--http2');
   if (request.isChunked) parts.push("-H 'Transfer-Encoding: chunked'");
   parts.push(...headerOptions(target));
   for (const [name, value] of furtherHeaders(request, target))

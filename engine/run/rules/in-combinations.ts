@@ -17,7 +17,7 @@ import {
   type Baseline,
   type NarrowWindow,
 } from '../combinations/factors.ts';
-import { dialectsOf, spoken } from '../combinations/dialects.ts';
+import { dialectsOf, PROTOCOL, spoken } from '../combinations/dialects.ts';
 import { pairwise, sparing, streamOf, type Factors, type Row } from '../state/cover.ts';
 import type { Kit } from '../kit.ts';
 import type { Check, Precondition } from '../check.ts';
@@ -144,21 +144,27 @@ const levelsOf = (name: string): readonly string[] =>
   Object.keys(FACTORS.find((combination) => combination.name === name)!.levels);
 
 /** All levels of the combinations that a rule can be asked in: what a whole cover would look at. */
-export const roomOf = ({ inPlaceOf, without = [], isLate = false }: Place): Factors =>
-  Object.fromEntries(
+async function roomOf(kit: Kit, { inPlaceOf, without = [], isLate = false }: Place): Promise<Factors> {
+  const noProtocol = !(await kit.client.offersHttp2());
+  return Object.fromEntries(
     FACTORS.filter(
-      ({ name }) => name !== inPlaceOf && !without.includes(name) && !(isLate && name === 'moment'),
+      ({ name }) =>
+        name !== inPlaceOf &&
+        !without.includes(name) &&
+        !(isLate && name === 'moment') &&
+        !(noProtocol && name === PROTOCOL),
     ).map(({ name }) => [name, levelsOf(name)]),
   );
+}
 
 /** The levels that are to be had on the target at hand. */
-async function factorsOf(kit: Kit, rule: Place): Promise<Factors> {
+async function factorsOf(kit: Kit, room: Factors): Promise<Factors> {
   const otherCase = await otherCaseIsServed(kit);
   const isThere = (level: string): boolean =>
     !(level === 'as the second tenant' && !kit.target.clients.secondTenant) &&
     !(level === OTHER_CASE && !otherCase);
   return Object.fromEntries(
-    Object.entries(roomOf(rule)).map(([name, levels]) => [name, levels.filter(isThere)]),
+    Object.entries(room).map(([name, levels]) => [name, levels.filter(isThere)]),
   );
 }
 
@@ -220,7 +226,8 @@ export async function inEveryCombination(
   const baseline = await baselineOf(kit, moment);
   const telling = Math.min(ways, rule.telling ?? 1);
   const names = Array.from({ length: telling }, (_, way) => String(way));
-  const factors = { ...(await factorsOf(kit, rule)), ...(telling > 1 ? { way: names } : {}) };
+  const room = await roomOf(kit, rule);
+  const factors = { ...(await factorsOf(kit, room)), ...(telling > 1 ? { way: names } : {}) };
   const rows = await kit.once(`cover of ${rule.name}`, async () =>
     sparing(pairwise(factors, streamOf(kit.options.seed, rule.name)), 'company', ALONE, BESIDE),
   );
@@ -234,7 +241,7 @@ export async function inEveryCombination(
     const plain = plainRequest(baseline, row, kit.target.headers);
     const isServed = (await ask({ row, baseline, plain, speak: spoken(row) }, way)) !== NOT_SERVED;
     if (isServed) for (const dialect of dialectsOf(row)) kit.ledger.observe('dialects', dialect);
-    kit.ledger.looked(rule.name, roomOf(rule), isServed ? row : {});
+    kit.ledger.looked(rule.name, room, isServed ? row : {});
     if (!isServed) notServed.push(plain);
   };
   const alone = turns.filter(({ row }) => row['company'] === ALONE);
@@ -261,7 +268,7 @@ async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
       const exchange = readable(await kit.send(request, { alone }));
       if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
       const mismatch = judge(exchange);
-      const varied = Object.keys(roomOf(rule));
+      const varied = Object.keys(await roomOf(kit, rule));
       // What is served and what is refused wrongly are two mistakes.
       const cause = `${rule.name}, ${exchange.status}`;
       return mismatch && { id, cause, mismatch, exchange, judge, varied };
