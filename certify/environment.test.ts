@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { resolveTarget, type Target } from '../engine/target/target.ts';
-import { EXPIRED, KEY, SELF_SIGNED } from '../reference-server/degenerate/certificates.ts';
+import { EXPIRED, KEY, SELF_SIGNED } from '../reference-server/http/certificates.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';

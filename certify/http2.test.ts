@@ -5,7 +5,7 @@ import { expect } from '@playwright/test';
 import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { Transport } from '../engine/client/transport.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
-import { KEY, SELF_SIGNED } from '../reference-server/degenerate/certificates.ts';
+import { KEY, SELF_SIGNED } from '../reference-server/http/certificates.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { answers } from '../reference-server/run/alter.ts';
 import { blamesOf, certifyVariant } from './proof/variants.ts';

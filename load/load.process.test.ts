@@ -4,7 +4,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
-import { SELF_SIGNED } from '../reference-server/degenerate/certificates.ts';
+import { SELF_SIGNED } from '../reference-server/http/certificates.ts';
 import { secured } from '../reference-server/degenerate/secured.ts';
 import { json, page, TENANT, withTokenEndpoint } from '../reference-server/degenerate/tools.ts';
 import { serve, type Listener } from '../reference-server/http/http.ts';

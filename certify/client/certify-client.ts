@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SELF_SIGNED } from '../../reference-server/degenerate/certificates.ts';
+import { SELF_SIGNED } from '../../reference-server/http/certificates.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { mapConcurrently } from '../../engine/run/concurrent.ts';
 import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.ts';

@@ -2,7 +2,7 @@
 import { connect, type AddressInfo } from 'node:net';
 import { createServer } from 'node:tls';
 import type { Listener } from '../http/http.ts';
-import { KEY, SELF_SIGNED } from './certificates.ts';
+import { KEY, SELF_SIGNED } from '../http/certificates.ts';
 
 /** The same listener with TLS, found at `host`. The certificate names localhost. */
 export async function secured(

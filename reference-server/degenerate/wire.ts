@@ -4,7 +4,7 @@ import { createServer as createHttp } from 'node:http';
 import { createServer as createTls } from 'node:https';
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { KEY, SELF_SIGNED } from './certificates.ts';
+import { KEY, SELF_SIGNED } from '../http/certificates.ts';
 import { type Degenerate, http, isTokenPath, listening, page, raw, tokenAnswer } from './tools.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';

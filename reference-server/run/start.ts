@@ -5,7 +5,7 @@ import { parseScreening, readScreenings } from '../../engine/data/dataset.ts';
 import type { Screening } from '../../engine/data/screening.ts';
 import type { Connections } from '../store/connections.ts';
 import { type Database, type DatabaseChoice, openDatabase } from '../store/database.ts';
-import { KEY, SELF_SIGNED } from '../degenerate/certificates.ts';
+import { KEY, SELF_SIGNED } from '../http/certificates.ts';
 import { Disposal } from './disposal.ts';
 import { type Delivery, type Sink, startDelivery } from '../events/delivery.ts';
 import { listen, onlyWhere, type Handler, type Listener } from '../http/http.ts';

@@ -163,9 +163,7 @@ async function factorsOf(kit: Kit, room: Factors): Promise<Factors> {
   const isThere = (level: string): boolean =>
     !(level === 'as the second tenant' && !kit.target.clients.secondTenant) &&
     !(level === OTHER_CASE && !otherCase);
-  return Object.fromEntries(
-    Object.entries(room).map(([name, levels]) => [name, levels.filter(isThere)]),
-  );
+  return Object.fromEntries(Object.entries(room).map(([name, levels]) => [name, levels.filter(isThere)]));
 }
 
 const OTHER_CASE = 'a path in another case';
