@@ -17,9 +17,12 @@ import {
   isObject,
   member,
   parseOnce,
+  valuesIn,
   type Json,
   type JsonObject,
 } from '../../client/json.ts';
+import { VALUES_AT_MOST } from '../../client/json-text.ts';
+import { MAX_ANSWER_BYTES } from '../../client/transport.ts';
 import { differs, type Judge, type Mismatch } from '../../checks/mismatch.ts';
 import { inWindow, sayItem, type OracleOf } from '../../checks/page.ts';
 import {
@@ -77,8 +80,8 @@ export interface DatasetEnd {
 const REMEMBERED = 50_000;
 /** Of a page that tells how large items are. */
 export const SMALL_PAGE = 10;
-/** Of a page that is asked for to see much, where items are large. */
-const COMFORTABLE_OCTETS = 8 * 1024 * 1024;
+/** Of a page that is asked for to see much, where items are large: so much of what is read of an answer. */
+const COMFORTABLE_SHARE = 0.25;
 /** So many pages are held against what is known in the end. */
 const PAGES_KEPT = 10_000;
 
@@ -102,19 +105,25 @@ export class Knowledge {
 
   /** Of pages that are as large as can be read: large items leave room for fewer. */
   pageSize = MAX_PAGE_SIZE;
-  private itemOctets = 0;
+  /** Of an answer that is as large as any that is read. */
+  private itemShare = 0;
 
-  /** How many items that many octets hold. */
-  itemsIn(octets: number): number {
-    return this.itemOctets === 0 ? Infinity : Math.max(1, Math.floor(octets / this.itemOctets));
+  /** How many items that share of the largest answer holds. */
+  itemsIn(share: number): number {
+    return this.itemShare === 0 ? Infinity : Math.max(1, Math.floor(share / this.itemShare));
+  }
+
+  /** How large items are. */
+  weigh(page: Exchange): void {
+    const count = isPage(page) ? (pageOf(page).items?.length ?? 0) : 0;
+    if (count > 0) this.itemShare = Math.max(this.itemShare, shareOfLargest(page) / count);
   }
 
   /** An answer was too large; `small` shows how large items are. */
   shrinkPages(small: Exchange): void {
-    const count = isPage(small) ? (pageOf(small).items?.length ?? 0) : 0;
-    if (count > 0) this.itemOctets = Math.max(this.itemOctets, Buffer.byteLength(small.text) / count);
+    this.weigh(small);
     // Items differ in size: where the first ones are small, the smaller page is a guess.
-    this.pageSize = Math.max(1, Math.min(Math.floor(this.pageSize / 8), this.itemsIn(COMFORTABLE_OCTETS)));
+    this.pageSize = Math.max(1, Math.min(Math.floor(this.pageSize / 8), this.itemsIn(COMFORTABLE_SHARE)));
   }
 
   private deepestWalk = 0;
@@ -318,6 +327,10 @@ export class Knowledge {
     return true;
   }
 }
+
+/** Octets and values alike take time to read. */
+const shareOfLargest = ({ text, json }: Exchange): number =>
+  Math.max(Buffer.byteLength(text) / MAX_ANSWER_BYTES, valuesIn(json) / VALUES_AT_MOST);
 
 /** Equal for equal screenings; the case of a UUID means nothing. */
 const digestOf = (json: Json): string => (isObject(json) ? digestOfObject(json) : makeDigest(json));

@@ -3,8 +3,7 @@
  * its items are known; without, a window is found and walked once.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pageOf, type PageQuery } from '../../client/page.ts';
-import { MAX_ANSWER_MIB } from '../../client/transport.ts';
+import { DEFAULT_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
 import {
   compareInstants,
   formatInstant,
@@ -40,9 +39,9 @@ const SAMPLE_ITEMS = 2_500;
 /** More pages make a walk of the whole sample too long. */
 const WALK_PAGES = 60;
 const SLICE_ITEMS = 48;
-/** Octets of a sample and of a slice, where items are large: a page holds the whole sample. */
-const SAMPLE_OCTETS = 0.95 * MAX_ANSWER_MIB * 1024 * 1024;
-const SLICE_OCTETS = 3 * 1024 * 1024;
+/** Of a sample and of a slice where items are large: shares of the largest answer. Dozens of walks go over them. */
+const SAMPLE_SHARE = 0.25;
+const SLICE_SHARE = 0.09;
 const FEWEST_OF_SLICE = 12;
 const LONGEST_WAIT_MS = 5_000;
 const POLL_MS = 500;
@@ -94,7 +93,7 @@ function sampleOf(items: readonly OracleItem[], size: number, beyond: PageQuery 
 
 /** Where pages are short, a sample that is walked in a bearable number of them. */
 function sampleSize({ knowledge }: Kit, { course, exchanges, end }: Walk): number {
-  const readable = Math.min(SAMPLE_ITEMS, knowledge.itemsIn(SAMPLE_OCTETS));
+  const readable = Math.min(SAMPLE_ITEMS, knowledge.itemsIn(SAMPLE_SHARE));
   if (end === 'complete' || readable < SAMPLE_ITEMS) return readable;
   return Math.max(SLICE_ITEMS, Math.min(readable, Math.ceil((WALK_PAGES * course.count) / exchanges.length)));
 }
@@ -151,7 +150,9 @@ async function look(kit: Kit): Promise<Found> {
 /** In the largest pages; one that refuses those is told so (4.2-pageSize-bounds) and surveyed in smaller ones. */
 const surveyWalk = (kit: Kit, window: PageQuery): Promise<Walk> =>
   withRoom(kit, window, async (query) => {
-    const enough = Math.min(SAMPLE_ITEMS, kit.knowledge.itemsIn(2 * SAMPLE_OCTETS));
+    // Enough for the default page size as well.
+    const large = Math.max(DEFAULT_PAGE_SIZE + 1, kit.knowledge.itemsIn(2 * SAMPLE_SHARE));
+    const enough = Math.min(SAMPLE_ITEMS, large);
     const first = await kit.ask(query);
     return first.status === 200
       ? walkOn(kit, query, first, { maxPages: SURVEY_PAGES, enough })
@@ -167,7 +168,9 @@ async function withRoom(
   for (;;) {
     const { pageSize } = kit.knowledge;
     try {
-      return await run({ ...window, pageSize });
+      const walked = await run({ ...window, pageSize });
+      kit.knowledge.weigh(walked.exchanges[0]!);
+      return walked;
     } catch (error) {
       if (!(error instanceof AnswerTooLarge) || pageSize === 1) throw error;
       kit.knowledge.shrinkPages(await kit.page({ ...window, pageSize: Math.min(pageSize, SMALL_PAGE) }));
@@ -227,7 +230,7 @@ function groups(items: readonly OracleItem[]): OracleItem[][] {
 
 /** The most informative stretch of about this many items; no tie is cut. */
 export function densestSliceOf({ knowledge }: Kit, items: readonly OracleItem[]): readonly OracleItem[] {
-  const size = Math.min(SLICE_ITEMS, Math.max(FEWEST_OF_SLICE, knowledge.itemsIn(SLICE_OCTETS)));
+  const size = Math.min(SLICE_ITEMS, Math.max(FEWEST_OF_SLICE, knowledge.itemsIn(SLICE_SHARE)));
   return wholeTies(items, bestStretch(items, size), size);
 }
 
