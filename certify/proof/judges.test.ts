@@ -20,7 +20,6 @@ const OPEN: readonly RequirementId[] = [
   '4.2-offsets',
   '4.2-fractions',
   '4.2-fractions-finer',
-  '4.2-from_id',
   '4.2-r1-zero-width',
   '4.2-r2-inverted',
   '4.2-r3-one-tenant',
