@@ -1,10 +1,10 @@
-/** Time, injected wherever the kit waits: tests of waits take none. */
+/** The injected clock: tests of waits take no time. */
 import { setTimeout } from 'node:timers/promises';
 
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves after that many milliseconds, or when the signal is aborted; never rejects. */
+  /** Resolves after that many milliseconds or when the signal is aborted; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -13,7 +13,7 @@ export const systemClock: Clock = {
   sleep: (ms, signal) => setTimeout(ms, undefined, signal ? { signal } : {}).catch(() => {}),
 };
 
-/** What the work gives, unless the signal is aborted first: then it rejects with the signal's reason. */
+/** Settles as `work` does; rejects with the signal's reason if the signal is aborted first. */
 export function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error);

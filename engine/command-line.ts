@@ -1,11 +1,11 @@
-/** Flags, exit statuses, interruption and the end of all commands but `load`. */
+/** Flags, exit statuses, interruption and exit of every command except `load`. */
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { commandName } from './called-from.ts';
 import { UsageError } from './errors.ts';
 import { KIT_VERSION } from './package.ts';
 import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from './process.ts';
 
-/** See the README: only 1 reports a fault of what is certified, only 0 is green. */
+/** Exit statuses (README): only 1 reports a fault of the certified implementation; only 0 means success. */
 export const EXIT = { conformant: 0, 'non-conformant': 1, usage: 2, incomplete: 3, kit: 4 } as const;
 
 export const EXIT_HELP =
@@ -14,7 +14,7 @@ export const EXIT_HELP =
 export const command = (script: string, about: string): Command =>
   new Command(commandName(script)).description(about).version(KIT_VERSION);
 
-/** The flags, as commander has them. Undefined where help was asked for and given. Throws a UsageError of one line. */
+/** Parses the flags. Returns undefined after `--help` or `--version`. Throws a UsageError with a one-line message. */
 export function flagsOf<T extends object>(parser: Command, argv: readonly string[]): T | undefined {
   try {
     return parser
@@ -29,14 +29,14 @@ export function flagsOf<T extends object>(parser: Command, argv: readonly string
   }
 }
 
-/** The same of the process's own; where they are wrong, or help was asked for, the process ends. */
+/** Parses the flags of this process; exits after `--help`, `--version` or wrong flags. */
 export const ownFlags = <T extends object>(parser: Command): T =>
   parser
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : EXIT.usage))
     .parse()
     .opts<T>();
 
-/** Reads a flag's value; what it throws, and undefined, is told with what was expected. */
+/** Parses a flag's value; an error or undefined becomes a message that names the expected value. */
 export const reading =
   <T>(expected: string, read: (text: string) => T | undefined) =>
   (text: string): T => {
@@ -60,17 +60,17 @@ export const seconds = (most: number): ((text: string) => number) =>
 export const matching = (pattern: RegExp, expected: string): ((text: string) => string) =>
   reading(expected, (text) => (pattern.test(text) ? text : undefined));
 
-/** An unset variable leaves an empty value, which is not meant as one. */
+/** Rejects an empty value: it usually comes from an unset shell variable. */
 export const notEmpty = matching(/[^]/, 'it is empty.');
 
-/** The words of a list that is separated by commas. */
+/** Splits a comma-separated list. */
 export const listed = (text: string): string[] =>
   text
     .split(',')
     .map((word) => word.trim())
     .filter((word) => word !== '');
 
-/** A signal that is aborted when the process is told to end, and the exit status that follows from it. */
+/** Returns a signal that is aborted when the process has to end, and the exit status that follows. */
 export function interruption(): { readonly signal: AbortSignal; status(): number | undefined } {
   const aborting = new AbortController();
   let by: EndReason | undefined;
@@ -81,7 +81,7 @@ export function interruption(): { readonly signal: AbortSignal; status(): number
   return { signal: aborting.signal, status: () => by && INTERRUPTED_STATUS[by] };
 }
 
-/** Runs a command to its end; what it throws becomes a line and a status. */
+/** Runs a command and exits; an error becomes a message and an exit status. */
 export async function runCommand(name: string, main: () => Promise<number>): Promise<never> {
   // The reader of the pipe may have ended; the report is still written.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
@@ -94,6 +94,6 @@ export async function runCommand(name: string, main: () => Promise<number>): Pro
     console.error(`${name}: the kit itself failed: ${text}`);
     return EXIT.kit;
   });
-  // All is written and stopped: what a target or standard input still holds open is not waited for.
+  // Do not wait for open handles of a target or of standard input.
   process.exit(status);
 }

@@ -1,4 +1,4 @@
-/** Nothing is left running, however a command is ended. */
+/** No process is left running, however a command ends. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MANY = ['--tenant', '7d0c1de3-0000-4000-8000-000000000001', '--count', '90000000'];
 const DATASET = ['--import', 'tsx', 'fixtures/dataset/main.ts', ...MANY];
 
-/** To a file: then nothing that is written takes a turn of the event loop. */
+/** Output goes to a file, so that writing never yields to the event loop. */
 const dataset = (env: NodeJS.ProcessEnv) =>
   spawn('sh', ['-c', 'exec "$0" "$@" >/dev/null', process.execPath, ...DATASET], {
     cwd: ROOT,

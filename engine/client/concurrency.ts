@@ -1,7 +1,7 @@
 /** Concurrency limit: halved when the target rejects or fails under load, raised step by step while it serves. */
 export type Access = 'shared' | 'exclusive' | 'unlimited';
 
-/** Served requests before the limit is raised by one; doubled each time that the target fails at the raised limit. */
+/** Served requests before the limit rises by one; doubled each time the target fails at the raised limit. */
 const SERVED_PER_STEP = 60;
 const LONGEST_STEP = 2_000;
 const SHARE_OF_TIMEOUT = 0.5;
@@ -18,7 +18,7 @@ export class ConcurrencyLimit {
   private held = false;
   private readonly exclusive: (() => void)[] = [];
 
-  /** `timeoutMs`: no answer may take longer. */
+  /** `timeoutMs`: the longest time that an answer may take. */
   constructor(
     private readonly most: number,
     private readonly timeoutMs = Infinity,
@@ -26,7 +26,7 @@ export class ConcurrencyLimit {
     this.limit = most;
   }
 
-  /** Runs a task as soon as its access allows. */
+  /** Runs a task as soon as its access mode allows. */
   async run<T>(task: () => Promise<T>, access: Access): Promise<T> {
     if (access === 'unlimited') return task();
     const alone = access === 'exclusive';
@@ -45,7 +45,7 @@ export class ConcurrencyLimit {
     }
   }
 
-  /** Halves the limit, since some targets count the requests in flight. */
+  /** Halves the limit: some targets limit the requests in flight. */
   reduce(): void {
     const before = this.limit;
     this.limit = Math.max(1, Math.ceil(Math.min(this.limit, this.open + 1) / 2));
@@ -61,13 +61,13 @@ export class ConcurrencyLimit {
     this.wake();
   }
 
-  /** Some targets serve one request after the other: the queue that the kit causes must stay far from a timeout. */
+  /** Some targets serve requests one by one: the queue that the kit causes must stay far below the timeout. */
   private get room(): number {
     const inTime = Math.floor((SHARE_OF_TIMEOUT * this.timeoutMs) / this.averageMs);
     return Math.max(1, Math.min(this.limit, inTime));
   }
 
-  /** A task that finds no room queues again. Exclusive ones come first. */
+  /** A task that finds no room queues again. Exclusive tasks come first. */
   private wake(): void {
     if (this.held) return;
     if (this.exclusive.length > 0) {

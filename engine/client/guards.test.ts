@@ -1,4 +1,4 @@
-/** A guard in front of the target is waited out, or named. */
+/** A guard in front of the target is waited for, or reported. */
 import { expect, test } from '@playwright/test';
 import type { Clock } from '../clock.ts';
 import { exchangeOf, type Exchange, type RequestOut } from './exchange.ts';
@@ -15,7 +15,7 @@ const requestOf = (query: string): RequestOut => ({
 const answer = (request: RequestOut, status: number, text = ''): Exchange =>
   exchangeOf({ seq: 1, request, status, headers: [], text, startedAtMs: 0, durationMs: 1 });
 
-/** A guard that is active for this many milliseconds, and how long the client waited. */
+/** A guard that is active for this many milliseconds, and the time that the client waited. */
 function guarded(forMs: number): { guards: Guards; waited: () => number } {
   let nowMs = 0;
   const clock: Clock = { now: () => nowMs, sleep: async (ms) => void (nowMs += ms) };

@@ -1,6 +1,6 @@
 /**
- * Guards against guessing in front of the target (fail2ban, a WAF): they answer 403 in their own words to what was served
- * before.
+ * Guards against brute force in front of the target (fail2ban, a WAF): they answer 403 in their own words to
+ * requests that were served before.
  */
 import type { Clock } from '../clock.ts';
 import { TargetGuarded } from '../errors.ts';
@@ -8,13 +8,13 @@ import { isPlain, type Exchange, type RequestOut } from './exchange.ts';
 import { isSame } from './failures.ts';
 import { stringsIn } from './json.ts';
 
-/** A guard is looked at after 0.5, 1, 2 … 16, 16, 16 s: a window of a minute comes to its end in it. */
+/** A blocked request is probed after 0.5, 1, 2 … 16, 16, 16 s: longer than a window of a minute. */
 const PROBES = 8;
 const LONGEST_PAUSE_MS = 16_000;
-/** A request that meets a guard as often is what it guards against. */
+/** A request that meets a guard this often triggers it. */
 const MEETINGS = 3;
 
-/** A 403 that is not the one of section 7.2. */
+/** A 403 without the code of section 7.2. */
 export const isGuards = ({ status, json }: Exchange): boolean =>
   status === 403 && !stringsIn(json).includes('forbidden');
 
@@ -29,14 +29,14 @@ const keysOf = (request: RequestOut): string[] => [
 interface GuardOptions {
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
-  /** Sends a request once, whatever is answered. */
+  /** Sends a request once; resolves with any answer. */
   readonly probe: (request: RequestOut) => Promise<Exchange>;
 }
 
 export class Guards {
-  /** By path and by client: the first request that was served, and the latest. */
+  /** By path and by client: the first and the latest request that were served. */
   private readonly served = new Map<string, readonly [RequestOut, RequestOut]>();
-  /** By path: whether its guard lets requests through again. */
+  /** By path: whether its guard ends while it is probed. */
   private readonly running = new Map<string, Promise<boolean>>();
   private refusedTokens = 0;
   private wereOn = false;
@@ -56,8 +56,8 @@ export class Guards {
   }
 
   /**
-   * Waits out a guard; true where the request is to be sent again. Throws TargetGuarded. One request that is refused by
-   * itself is no guard's: another one that was served before is refused as well.
+   * Waits until a guard ends; true if the request is to be sent again. Throws TargetGuarded. If only this one
+   * request is refused, there is no guard: a guard also refuses another request that was served before.
    */
   async isLetThrough(refused: Exchange, attempt: { guards: number }): Promise<boolean> {
     const { request } = refused;
@@ -72,11 +72,11 @@ export class Guards {
         `403 without the code forbidden to what was served before, after ${this.refusedTokens} refused tokens: a guard (fail2ban, a WAF) keeps the kit out; exempt its address for the run`,
       );
     }
-    // The guard may have let go between the refusal and the look at it.
+    // The guard may have ended between the refusal and the probe.
     return this.wereOn && attempt.guards++ === 0;
   }
 
-  /** One look for all requests that meet the same guard; one that did not end is not waited for again. */
+  /** All requests that meet the same guard share one wait; a guard that did not end is not waited for again. */
   private isOver(served: RequestOut): Promise<boolean> {
     const path = pathOf(served);
     const running = this.running.get(path) ?? this.wait(served);

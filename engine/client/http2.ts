@@ -1,6 +1,6 @@
 /**
- * Requests over HTTP/2, where the target's TLS offers it (ALPN). Over node:http2 and not over undici, which loses
- * requests where a session ends (GOAWAY), as it does at every restart.
+ * Requests over HTTP/2, if the target's TLS offers it (ALPN). Uses node:http2, because undici loses requests when a
+ * session ends (GOAWAY), as at every restart.
  */
 import { connect as openSession, type ClientHttp2Session } from 'node:http2';
 import { isIP } from 'node:net';
@@ -25,7 +25,7 @@ export class Http2 implements Disposable {
     this.trusted = trusting(options.ca);
   }
 
-  /** Whether the origin takes HTTP/2; through a proxy it is not asked. Costs a connection once, and no request. */
+  /** Whether the origin offers HTTP/2; false through a proxy. Opens one connection on the first call, and sends no request. */
   offers(origin: string): Promise<boolean> {
     const known = this.offered.get(origin);
     if (known) return known;
@@ -40,14 +40,14 @@ export class Http2 implements Disposable {
     return asked;
   }
 
-  /** HTTP/1.1 gave the answer that HTTP/2 did not: a few times, and HTTP/2 is not tried again. */
+  /** HTTP/1.1 gave the answer that HTTP/2 did not; after a few such failures HTTP/2 is not tried again. */
   noteFailure(origin: string): void {
     if (++this.failures >= MOST_FAILURES) this.offered.set(origin, Promise.resolve(false));
   }
 
   /**
-   * Over the open session, else over a new one; `fresh`: over a new one in any case. Raw headers, as undici gives
-   * them. Rejects where no answer comes.
+   * Sends over the open session, or over a new one if there is none or `fresh` is set. Returns raw headers, as
+   * undici does. Rejects if there is no answer.
    */
   async request(
     { origin, path, method, ...options }: Dispatcher.RequestOptions & { readonly origin: string },
@@ -83,7 +83,7 @@ export class Http2 implements Disposable {
     for (const session of this.sessions.values()) session.destroy();
   }
 
-  /** A new session, which is the open one from now on. Rejects where the origin takes no HTTP/2. */
+  /** A new session, which becomes the open one. Rejects if the origin does not accept HTTP/2. */
   private open(origin: string): Promise<ClientHttp2Session> {
     const { hostname, port } = new URL(origin);
     const { timeoutMs } = this.options;
@@ -107,7 +107,7 @@ export class Http2 implements Disposable {
         const forget = (): void => {
           if (this.sessions.get(origin) === session) this.sessions.delete(origin);
         };
-        // What ends a session ends its streams, and they tell.
+        // The end of a session ends its streams, whose errors are reported.
         session.on('error', forget).on('close', forget).on('goaway', forget);
         session.unref();
         this.sessions.set(origin, session);

@@ -1,7 +1,7 @@
 /**
- * The state of the target, from its answers: serving, throttled (429), failing (5xx, broken connections), locked (right
- * credentials are refused, RFC 6749, 2.3.1), guarded (what was served is answered 403), or gone. It decides when a request may be sent, how many are in flight, and
- * whether a request is sent again.
+ * The target's health, from its answers: serving, throttled (429), failing (5xx, broken connections), locked
+ * (refuses right credentials, RFC 6749, 2.3.1), guarded (403 for requests that were served before) or gone. Decides
+ * when a request may be sent, how many are in flight, and which requests are sent again.
  */
 import type { Clock } from '../clock.ts';
 import { TargetGone, TargetLocked, Untested } from '../errors.ts';
@@ -18,33 +18,33 @@ type HealthState = 'serving' | 'throttled' | 'failing' | 'locked' | 'guarded' | 
 interface HealthOptions {
   readonly target: Pick<Target, 'clients'>;
   readonly timeoutMs: number;
-  /** Requests in flight, at most. */
+  /** Concurrency limit. */
   readonly concurrency: number;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
-  /** Sends a request once, whatever is answered: how recovery is noticed. */
+  /** Sends a request once and resolves with any answer; detects recovery. */
   readonly probe: (request: RequestOut) => Promise<Exchange>;
   /** A valid token request. */
   readonly tokenRequest: (name: ClientName) => RequestOut;
-  /** Notes on the environment of a target that is gone. */
+  /** Appended to the message when the target is gone. */
   readonly because?: string;
 }
 
 type Channel = RequestOut['channel'];
 
-/** How a request fares that is sent until it has an answer of its own. */
+/** The history of one request until its final answer. */
 interface Attempt {
-  /** The first failure of the server, while none of its answers was another. */
+  /** The first server failure, if all its answers so far were failures. */
   failed?: Exchange;
-  /** The fewest requests in flight with which it failed. */
+  /** The lowest number of requests in flight with which it failed. */
   inFlight: number;
   failures: number;
-  /** Others are served again: the next answer is the request's own. */
+  /** Other requests are served again: the next answer is final. */
   isLast: boolean;
   throttles: number;
   throttledMs: number;
   lockouts: number;
-  /** Times that it met a guard. */
+  /** How often it met a guard. */
   guards: number;
 }
 
@@ -61,19 +61,19 @@ export const newAttempt = (): Attempt => ({
 /** Exponential backoff: 0.2, 0.4 … 6.4 s. */
 const BACKOFF_MS = 200;
 const BACKOFFS = 6;
-/** Where nothing was served yet: an address where nothing listens may be starting; a 500 is an answer. */
+/** Backoffs before anything was served: a server that refuses connections may still be starting; a 500 is an answer. */
 const BACKOFFS_UNKNOWN = { broken: 4, failed: 1 };
 const LONGEST_BACKOFF_MS = 10_000;
 const LONGEST_WAIT_MS = 90_000;
-/** Without Retry-After: the window of a limit per minute comes to its end in it. */
+/** Without Retry-After: longer than the window of a limit per minute. */
 const LONGEST_GUESS_MS = 65_000;
 const MOST_THROTTLES = 40;
-/** Requests in a row that were answered 429 until their waits were used up; one, if nothing was served before. */
+/** Requests in a row that got 429 until their waits were used up; one is enough if nothing was served before. */
 const REJECTED_IN_A_ROW = 2;
-/** A locked client is tried after 0.5, 1, 2 … 16 s. */
+/** A locked client is probed after 0.5, 1, 2 … 16 s. */
 const LOCKOUT_PROBES = 6;
 const MOST_LOCKOUTS = 2;
-/** Answers that did not come, or were too large to read. */
+/** Limits for answers that timed out or were too large to read. */
 const UNREAD_IN_A_ROW = 2;
 const MOST_UNREAD = 8;
 
@@ -83,16 +83,16 @@ export class TargetHealth {
   /** Why nothing more is sent. */
   gone: string | undefined;
   readonly guards: Guards;
-  /** For how long nothing was sent, since a 429 asked for it. */
+  /** Total wait because of 429, in milliseconds. */
   waitedMs = 0;
-  /** Token requests without right credentials that were answered 401. */
+  /** Token requests with wrong credentials that were answered 401. */
   wrongSecrets = 0;
   private readonly limit: ConcurrencyLimit;
   private readonly flights = new Set<{ most: number }>();
   private readonly inFlightOf = new WeakMap<Exchange, number>();
-  /** The latest request of each channel that was served, and when it was sent. */
+  /** The latest served request of each channel, and when it was sent. */
   private readonly served = new Map<Channel, { readonly request: RequestOut; readonly sentAtMs: number }>();
-  /** Clients whose credentials have earned a token. */
+  /** Clients whose credentials were accepted before. */
   private readonly earned = new Set<ClientName>();
   private readonly rejectedInARow = new Map<Channel, number>();
   private readonly recoveries = new Map<Channel, Promise<boolean>>();
@@ -121,14 +121,14 @@ export class TargetHealth {
     return this.throttledUntilMs - this.options.clock.now();
   }
 
-  /** The most requests that were in flight while this one was. */
+  /** The most requests in flight during this one. */
   private inFlight(exchange: Exchange): number {
     return this.inFlightOf.get(exchange) ?? 1;
   }
 
   // -- sending ---------------------------------------------------------------------------------
 
-  /** Sends when the state and the concurrency limit allow it. Throws TargetGone. */
+  /** Sends when health and concurrency limit allow it. Throws TargetGone. */
   admit(send: () => Promise<Exchange>, access: Access): Promise<Exchange> {
     return this.limit.run(async () => {
       while (this.gone === undefined && this.throttledForMs > 0) await this.pause(this.throttledForMs);
@@ -146,7 +146,7 @@ export class TargetHealth {
     }, access);
   }
 
-  /** Updates the target's health by an answer. Throws TargetGone where no further answer is expected. */
+  /** Updates the health from an answer. Throws TargetGone if no further answer can be expected. */
   note(exchange: Exchange): void {
     const { request, status, transportError, durationMs, startedAtMs } = exchange;
     const { channel } = request;
@@ -163,7 +163,7 @@ export class TargetHealth {
     this.noteUnread(exchange, origin);
   }
 
-  /** After several in a row that can't be read nothing more is sent. */
+  /** Stops the run after several unreadable answers in a row. */
   private noteUnread(exchange: Exchange, origin: string): void {
     const { unread } = this;
     if (!isUnread(exchange)) unread.inARow = 0;
@@ -184,15 +184,15 @@ export class TargetHealth {
 
   // -- failing ---------------------------------------------------------------------------------
 
-  /** The target failed or rejected under load: fewer requests are in flight from now on. */
+  /** The target failed or rejected under load: lowers the concurrency limit. */
   reduceLoad(): void {
     this.limit.reduce();
   }
 
   /**
-   * Backs off from a failure of the server; true where the request is to be sent again, alone. What still fails while
-   * another request of its channel is served fails by itself: a failure of the whole server may have ended in between,
-   * so it is sent once more. Throws TargetGone where nothing is served any more.
+   * Backs off after a server failure; true if the request is to be sent again, exclusively. A request that still
+   * fails while another request of its channel is served is sent once more, since the server may have just
+   * recovered. Throws TargetGone if nothing is served.
    */
   async isToRetry(failed: Exchange, attempt: Attempt): Promise<boolean> {
     if (attempt.isLast) return false;
@@ -214,7 +214,7 @@ export class TargetHealth {
     return true;
   }
 
-  /** Whether the target serves again; one look for all requests of a channel that failed together. */
+  /** Whether the target serves again; all requests of a channel that failed together share one wait. */
   private recover(failed: Exchange, known: RequestOut | undefined): Promise<boolean> {
     const { channel } = failed.request;
     const running =
@@ -250,9 +250,9 @@ export class TargetHealth {
   // -- throttled -------------------------------------------------------------------------------
 
   /**
-   * A 429: nothing is sent until its wait is over; false where a suspicious request is rejected for itself. Throws
-   * Untested where the waits are used up; TargetGone where nothing else is served either.
-   * `isJudged`: the rejection is held against the requirements, so that the end of the run has its evidence.
+   * Notes a 429: nothing is sent until its wait ends. False if a suspicious request is rejected for its content.
+   * Throws Untested if the waits are used up, and TargetGone if nothing else is served either. `isJudged`:
+   * observers judge the rejection, which gives the end of the run its evidence.
    */
   isThrottled(exchange: Exchange, attempt: Attempt, isJudged: boolean): boolean {
     this.limit.reduce();
@@ -294,8 +294,8 @@ export class TargetHealth {
   // -- locked ----------------------------------------------------------------------------------
 
   /**
-   * Waits out a lockout; true where the request is to be sent again. Wrong secrets lock a client out, those of another
-   * user of the client as well: right credentials that earned a token before are refused. Throws TargetLocked.
+   * Waits until a lockout ends; true if the request is to be sent again. Wrong secrets, also those of other users
+   * of the client, lock a client: credentials that were accepted before are refused. Throws TargetLocked.
    */
   async isUnlocked(refused: Exchange, attempt: Attempt): Promise<boolean> {
     const { request, status } = refused;
@@ -310,7 +310,7 @@ export class TargetHealth {
     this.locked++;
     try {
       for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
-        // A lockout lasts: what is served immediately was refused for another reason.
+        // A lockout lasts: a request that is served immediately was refused for another reason.
         if (readToken(await this.options.probe(valid))) return guessed || probes > 0;
         await this.pause(500 * 2 ** probes);
       }
@@ -321,7 +321,7 @@ export class TargetHealth {
     throw new TargetLocked(`right credentials are answered ${status}${after}: ${SHORTEN}`);
   }
 
-  /** Whose client_id it is. */
+  /** The client with that client_id. */
   private ownerOf(request: RequestOut): ClientName {
     const { clients } = this.options.target;
     const id = formValue(request, 'client_id');
@@ -343,7 +343,7 @@ export class TargetHealth {
     throw new TargetGone(this.gone);
   }
 
-  /** Aborted, the next request tells why. */
+  /** Ends early on abort; the next request reports the reason. */
   private pause(ms: number): Promise<void> {
     return this.options.clock.sleep(ms, this.options.signal);
   }

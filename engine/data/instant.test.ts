@@ -71,7 +71,7 @@ for (const text of REFUSED) {
   });
 }
 
-/** Years 0001 to 9998, so that no offset leads out of what can be written. */
+/** Years 0001 to 9998, so that every offset can be written. */
 const anyInstant: fc.Arbitrary<Instant> = fc.record({
   seconds: fc.bigInt({ min: -62_135_500_000n, max: 253_370_000_000n }),
   fraction: fc.stringMatching(/^(\d{0,11}[1-9])?$/),

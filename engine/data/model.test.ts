@@ -1,7 +1,4 @@
-/**
- * The kit's own model against another way to compute the same thing: instants as PostgreSQL's numeric and
- * timestamptz see them, the order and the stretches of a window as its queries give them.
- */
+/** The kit's model against PostgreSQL: instants as numeric and timestamptz, the order, and the keyset queries. */
 import { expect } from '@playwright/test';
 import type { Connections } from '../../reference-server/store/connections.ts';
 import { test as base } from '../../reference-server/testing.ts';
@@ -27,7 +24,7 @@ const test = base.extend<object, { readonly postgres: Connections }>({
   ],
 });
 
-/** One query for many values: rows in the order of the values. */
+/** One query for many values; rows are in the order of the values. */
 const rowsOf = <Row extends Record<string, unknown>>(
   postgres: Connections,
   text: string,
@@ -48,7 +45,7 @@ const offsetTexts = fc.oneof(
 const digitsOf = (max: number): fc.Arbitrary<string> =>
   fc.string({ unit: fc.constantFrom(...'0123456789'), maxLength: max });
 
-/** Any date of the years 1 to 9998, real ones mostly: the days around the ends of months. */
+/** Any date of the years 1 to 9998, mostly valid, often near the end of a month. */
 const dates = fc
   .tuple(fc.integer({ min: 2, max: 9998 }), fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 31 }))
   .map(([year, month, day]) => `${String(year).padStart(4, '0')}-${two(month)}-${two(day)}`);
@@ -62,7 +59,7 @@ const texts = (fraction: number): fc.Arbitrary<string> =>
     .tuple(dates, times, digitsOf(fraction), offsetTexts)
     .map(([date, time, digits, offset]) => `${date}T${time}${digits === '' ? '' : `.${digits}`}${offset}`);
 
-/** What the kit reads, for those that only speak of instants. */
+/** Texts that the kit can parse, for properties about instants only. */
 const readable = (fraction: number): fc.Arbitrary<string> =>
   texts(fraction).filter((text) => parseInstant(text) !== undefined);
 
@@ -122,7 +119,7 @@ test('a date is read exactly where PostgreSQL knows it', async ({ postgres }) =>
 test('instants compare as numeric does, to any digit', async ({ postgres }) => {
   const sql = `SELECT sign(a - b)::int AS sign
                FROM unnest($1::numeric[], $2::numeric[]) WITH ORDINALITY AS given(a, b, n) ORDER BY n`;
-  // Neighbours in a late digit are rare by chance.
+  // Neighbours that differ in a late digit are rare by chance.
   const pairs = fc
     .tuple(
       readable(12),
@@ -197,7 +194,7 @@ test('an instant in any spelling is the same for timestamptz', async ({ postgres
         written,
       );
       expect(row).toEqual({ same: true });
-      // And it is written so that it is read again.
+      // The written texts can be parsed again.
       expect(written.map((text) => toDecimal(instant(text)))).toEqual(
         all.map(([text]) => toDecimal(instant(text))),
       );
