@@ -12,7 +12,7 @@ for (const [line, message] of [
   ['--signing-key package.json', /--signing-key.*it holds no private key in PEM/],
   ['--signing-key nowhere.pem', /--signing-key.*it can't be read \(ENOENT\)/],
   ['--port 70000', 'expected 0 to 65535'],
-  ['--rate-limit much', '"much" is no rate'],
+  ['--rate-limit much', '"much" is not a rate'],
   ['--rate-algorithm magic', 'Allowed choices are fixed-window, sliding-window, token-bucket'],
   ['--dataset /nowhere.ndjson --postgres embedded', 'ENOENT'],
   ['--rate-burst 5', '--rate-burst goes with --rate-limit'],

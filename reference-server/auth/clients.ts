@@ -1,4 +1,4 @@
-/** Who may ask for tokens. Secrets are kept as salted scrypt hashes. */
+/** Client authentication. Secrets are kept as salted scrypt hashes. */
 import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { FairQueue } from './fair-queue.ts';
@@ -7,7 +7,7 @@ import { type Client, type ClientRegistry, TooManyGuesses } from '../parts.ts';
 interface HashedSecret {
   readonly salt: Buffer;
   readonly hash: Buffer;
-  /** scrypt's N. */
+  /** The scrypt parameter N. */
   readonly cost: number;
 }
 
@@ -17,8 +17,8 @@ interface RegisteredClient extends Client {
 
 const HASH_OCTETS = 32;
 const HASH_COST = 16_384;
-const WAITING_PER_CLIENT = 8;
-const UNKNOWN = '';
+const MAX_WAITING_PER_CLIENT = 8;
+const UNKNOWN_CLIENTS = '';
 const derive = promisify(scrypt) as (
   secret: string,
   salt: Buffer,
@@ -32,10 +32,10 @@ export async function hashSecret(secret: string, cost = HASH_COST): Promise<Hash
 }
 
 /**
- * A slow hash makes guessing dear, and would make every mint dear too. So a secret that was right once is
- * recognised by a keyed digest afterwards (the key lives as long as this process); a wrong one pays every time. One
- * at a time, which keeps guessing from slowing the rest of the service; few may wait, and clients take turns, so that
- * a flood of guesses delays only the client that is guessed at. All unknown clients are one there.
+ * A slow hash makes guessing expensive, but would slow every mint too: once a secret has been correct, later requests
+ * are recognised by a digest with a key of this process. A wrong secret is hashed every time. Hashes run one at a
+ * time through a fair queue with bounded lanes, so that a flood of guesses delays only the client that is guessed at.
+ * All unknown clients share a lane.
  */
 export async function createClientRegistry(clients: readonly RegisteredClient[]): Promise<ClientRegistry> {
   const byId = new Map(clients.map((client) => [client.clientId, client]));
@@ -45,10 +45,10 @@ export async function createClientRegistry(clients: readonly RegisteredClient[])
       .update(JSON.stringify([id, secret]))
       .digest();
   const recognised = new Map<string, Buffer>();
-  // What an unknown client is compared with, for the same time.
+  // Unknown clients are compared with this hash, so that the answer takes as long as for known ones.
   const decoy = await hashSecret(randomBytes(16).toString('hex'), clients[0]?.secret.cost);
 
-  const checks = new FairQueue(WAITING_PER_CLIENT);
+  const checks = new FairQueue(MAX_WAITING_PER_CLIENT);
   const matches = (lane: string, secret: string, { salt, hash, cost }: HashedSecret): Promise<boolean> => {
     const check = async (): Promise<boolean> =>
       timingSafeEqual(await derive(secret, salt, HASH_OCTETS, { cost }), hash);
@@ -63,7 +63,7 @@ export async function createClientRegistry(clients: readonly RegisteredClient[])
       const shown = digest(clientId, clientSecret);
       const known = recognised.get(clientId);
       if (client && known && timingSafeEqual(known, shown)) return client;
-      const right = await matches(client?.clientId ?? UNKNOWN, clientSecret, client?.secret ?? decoy);
+      const right = await matches(client?.clientId ?? UNKNOWN_CLIENTS, clientSecret, client?.secret ?? decoy);
       if (!right || !client) return undefined;
       recognised.set(clientId, shown);
       return client;

@@ -1,15 +1,15 @@
-/** A fair queue: work runs one after the other, and a key with much work waits for keys with little. */
+/** Runs tasks one at a time; lanes with waiting tasks take turns. */
 export class FairQueue {
   readonly #lanes = new Map<string, (() => Promise<void>)[]>();
   readonly #perLane: number;
   #busy = false;
 
-  /** `perLane`: how many may wait in one lane. */
+  /** `perLane`: the number of tasks that may wait in one lane. */
   constructor(perLane: number) {
     this.#perLane = perLane;
   }
 
-  /** The lanes take turns. Undefined where the lane is full. */
+  /** Returns undefined if the lane is full. */
   add<Result>(lane: string, work: () => Promise<Result>): Promise<Result> | undefined {
     const waiting = this.#lanes.get(lane) ?? [];
     if (waiting.length >= this.#perLane) return undefined;
@@ -32,7 +32,7 @@ export class FairQueue {
     if (!first) return undefined;
     const [lane, waiting] = first;
     const work = waiting.shift();
-    // After all the others.
+    // Moves the lane to the end of the order.
     this.#lanes.delete(lane);
     if (waiting.length > 0) this.#lanes.set(lane, waiting);
     return work;

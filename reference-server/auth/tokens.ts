@@ -6,14 +6,14 @@ import type { TokenClaims, TokenIssuer } from '../parts.ts';
 interface TokenOptions {
   readonly issuer: string;
   readonly audience: string;
-  /** A private key in PEM: RSA, EC P-256 or Ed25519. Absent: a P-256 key made for the occasion. */
+  /** A private key in PEM: RSA, EC P-256 or Ed25519. Default: a new P-256 key. */
   readonly signingKeyPem?: string;
 }
 
-/** How many verified tokens are remembered, so that a token's signature is checked once and not on every page. */
-const REMEMBERED = 1_000;
+/** Size of the cache of verified tokens, which saves verifying the signature again for every page. */
+const MAX_CACHED_TOKENS = 1_000;
 
-/** Throws an Error for a key of another kind. */
+/** Throws an Error for any other kind of key. */
 export function createTokenIssuer({ issuer, audience, signingKeyPem }: TokenOptions): TokenIssuer {
   const privateKey = signingKeyPem
     ? createPrivateKey(signingKeyPem)
@@ -37,7 +37,7 @@ export function createTokenIssuer({ issuer, audience, signingKeyPem }: TokenOpti
           requiredClaims: ['sub', 'iat', 'exp', 'scope', 'tenant_id'],
         });
         const claims = payload as unknown as TokenClaims;
-        if (verified.size >= REMEMBERED) verified.delete(verified.keys().next().value as string);
+        if (verified.size >= MAX_CACHED_TOKENS) verified.delete(verified.keys().next().value as string);
         verified.set(token, claims);
         return claims;
       } catch {
@@ -54,5 +54,5 @@ function algorithmOf(key: KeyObject): 'RS256' | 'ES256' | 'EdDSA' {
   if (asymmetricKeyType === 'ed25519') return 'EdDSA';
   if (asymmetricKeyType === 'ec' && curve === 'prime256v1') return 'ES256';
   const kind = [asymmetricKeyType, curve].filter(Boolean).join(' ');
-  throw new Error(`${kind} is no key for signing tokens: RSA, EC P-256 or Ed25519 is`);
+  throw new Error(`cannot sign tokens with a key of type ${kind}: use RSA, EC P-256 or Ed25519`);
 }

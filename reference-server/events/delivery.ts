@@ -1,39 +1,39 @@
 /**
- * The ways out of the outbox. Each is delivered every tenant's events in their order, and a place is taken note of
- * when its event was acknowledged: after any failure in between an event is delivered again and none is lost.
+ * Delivers the outbox to sinks: each tenant's events in order. The position is stored after the sink has
+ * acknowledged, so after a failure events are delivered again (at least once) and none is lost.
  */
 import type { Connections } from '../store/connections.ts';
 import { readEvents, type StoredEvent } from './events.ts';
 
-/** Where events go. */
+/** A destination of events. */
 export interface Sink {
-  /** Names it in the database, so that a later process goes on where an earlier one ended. */
+  /** Key of the delivery position in the database; must be stable so that a later process resumes there. */
   readonly name: string;
   /** Events per batch. */
   readonly batch: number;
-  /** Before the first delivery of a tenant's events. `resumed`: an earlier process delivered some. */
+  /** Called before the first delivery of a tenant's events. `resumed`: an earlier process delivered some. */
   prepare?(tenantId: string, resumed: boolean): Promise<void>;
-  /** Resolves when all of them are safe there. */
+  /** Resolves when the sink has stored all events. */
   deliver(tenantId: string, events: readonly StoredEvent[], signal: AbortSignal): Promise<void>;
 }
 
 export interface Delivery extends AsyncDisposable {
-  /** Resolves when every event stored so far is delivered, or a sink refused. */
+  /** Resolves when every event stored so far is delivered, or a delivery failed. */
   settle(): Promise<void>;
 }
 
-const LOOK_EVERY_MS = 250;
-const LONGEST_PAUSE_MS = 30_000;
+const POLL_INTERVAL_MS = 250;
+const MAX_BACKOFF_MS = 30_000;
 
-/** Delivers to a sink until it is disposed of. Tenants don't wait for one another. */
+/** Delivers to the sink until disposed, each tenant independently. */
 export function startDelivery(connections: Connections, sink: Sink, tenants: Iterable<string>): Delivery {
   const closing = new AbortController();
   const queues = [...tenants].map((tenantId) => new Queue(connections, sink, tenantId, closing.signal));
-  const look = setInterval(() => queues.forEach((queue) => void queue.drain()), LOOK_EVERY_MS).unref();
+  const poll = setInterval(() => queues.forEach((queue) => void queue.drain()), POLL_INTERVAL_MS).unref();
   return {
     settle: async () => void (await Promise.all(queues.map((queue) => queue.drain()))),
     async [Symbol.asyncDispose]() {
-      clearInterval(look);
+      clearInterval(poll);
       closing.abort();
       await Promise.all(queues.map((queue) => queue.drain()));
     },
@@ -45,11 +45,11 @@ class Queue {
   readonly #sink: Sink;
   readonly #tenantId: string;
   readonly #closing: AbortSignal;
-  /** The last event that was acknowledged. */
+  /** The last acknowledged event. */
   #after: bigint | undefined;
-  #turn: Promise<void> = Promise.resolve();
-  #pauseMs = 0;
-  #pausedUntil = 0;
+  #last: Promise<void> = Promise.resolve();
+  #backoffMs = 0;
+  #retryAtMs = 0;
 
   constructor(connections: Connections, sink: Sink, tenantId: string, closing: AbortSignal) {
     this.#connections = connections;
@@ -58,22 +58,22 @@ class Queue {
     this.#closing = closing;
   }
 
-  /** One after the other. Resolves when nothing is left, or the sink refused. */
+  /** Runs one after the other. Resolves when the queue is empty or a delivery failed. */
   drain(): Promise<void> {
-    return (this.#turn = this.#turn.then(async () => {
-      if (Date.now() < this.#pausedUntil) return;
+    return (this.#last = this.#last.then(async () => {
+      if (Date.now() < this.#retryAtMs) return;
       try {
         while (!this.#closing.aborted && (await this.#step()));
-        this.#pauseMs = 0;
+        this.#backoffMs = 0;
       } catch {
-        // The sink or the database does not answer: again later, and ever later.
-        this.#pauseMs = Math.min(Math.max(LOOK_EVERY_MS, 2 * this.#pauseMs), LONGEST_PAUSE_MS);
-        this.#pausedUntil = Date.now() + this.#pauseMs;
+        // The sink or the database does not answer: retry with exponential backoff.
+        this.#backoffMs = Math.min(Math.max(POLL_INTERVAL_MS, 2 * this.#backoffMs), MAX_BACKOFF_MS);
+        this.#retryAtMs = Date.now() + this.#backoffMs;
       }
     }));
   }
 
-  /** Whether there was something to deliver. */
+  /** Returns whether there was something to deliver. */
   async #step(): Promise<boolean> {
     this.#after ??= await this.#resume();
     const events = await readEvents(this.#connections, this.#tenantId, this.#after, this.#sink.batch);

@@ -1,4 +1,4 @@
-/** Section 6: the outbox, and the ways out of it. */
+/** Section 6: the outbox and its sinks. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ import { mintToken, screeningsUrl, send, test as base, walk } from '../testing.t
 
 interface World {
   readonly directory: string;
-  /** A server over a database that no other test knows: 40 screenings of primary, 10 of the second tenant. */
+  /** Starts a server on a database that this test alone uses: 40 screenings of primary, 10 of the second tenant. */
   readonly begin: (options?: ServerOptions) => Promise<ReferenceServer>;
 }
 
@@ -51,7 +51,9 @@ async function walkOf(server: ReferenceServer): Promise<string[]> {
   ).items;
 }
 
-test('every screening of primary is an event, its data the text that REST returns', async ({ begin }) => {
+test('publishes an event for every screening, with the text that REST returns as its data', async ({
+  begin,
+}) => {
   const server = await begin();
   const lines = await linesOf(server.target().events ?? '');
   expect(lines.map(dataOf).sort()).toEqual((await walkOf(server)).sort());
@@ -64,7 +66,7 @@ test('every screening of primary is an event, its data the text that REST return
   expect(event.id).toMatch(/^\d+$/);
 });
 
-test('what is stored later is appended to the event file, wherever it comes from', async ({
+test('appends events to the event file, also of screenings that another server stores', async ({
   begin,
   directory,
 }) => {
@@ -80,7 +82,7 @@ test('what is stored later is appended to the event file, wherever it comes from
   await expect.poll(() => linesOf(eventsFile)).toHaveLength(42);
 });
 
-test('the event of a deleted screening stays', async ({ begin, directory }) => {
+test('keeps the event of a deleted screening', async ({ begin, directory }) => {
   const server = await begin();
   await server.clear(TENANTS.primary);
   expect(await walkOf(server)).toEqual([]);
@@ -89,13 +91,13 @@ test('the event of a deleted screening stays', async ({ begin, directory }) => {
   expect(await linesOf(join(directory, `${TENANTS.secondTenant}.ndjson`))).toHaveLength(10);
 });
 
-test('what is not stored is no event', async ({ begin, directory }) => {
+test('publishes no event for a screening that was not stored', async ({ begin, directory }) => {
   const server = await begin({ eventsDirectory: directory });
   await expect(server.ingest([later(1), later(1)])).rejects.toThrow(/duplicate key/);
   expect(await linesOf(join(directory, `${TENANTS.primary}.ndjson`))).toHaveLength(40);
 });
 
-test('an outbox is read by its own tenant alone, and on from any place', async ({ begin }) => {
+test('serves an outbox to its own tenant only, from any position', async ({ begin }) => {
   const server = await begin();
   const { baseUrl, authUrl, clients } = server.target();
   const authorization = `Bearer ${await mintToken({ authUrl }, clients.primary)}`;
@@ -111,7 +113,7 @@ test('an outbox is read by its own tenant alone, and on from any place', async (
   expect((await ask(next, {})).status).toBe(401);
 });
 
-/** A receiver of events that is told what to answer. */
+/** A webhook receiver that answers as the callback decides. */
 async function receiver(answer: (request: IncomingMessage, response: ServerResponse) => void) {
   const received: string[] = [];
   const server = createServer((request, response) => {
@@ -136,7 +138,7 @@ async function receiver(answer: (request: IncomingMessage, response: ServerRespo
 
 const once = (lines: readonly string[]): string[] => [...new Set(lines)];
 
-test('a webhook that refuses now and then gets every event, in order a tenant', async ({
+test('delivers every event in order per tenant to a webhook that sometimes fails', async ({
   begin,
   directory,
 }) => {
@@ -153,7 +155,7 @@ test('a webhook that refuses now and then gets every event, in order a tenant', 
   }
 });
 
-test('deliveries go on where an earlier server was broken off: no gap', async ({ begin, directory }) => {
+test('resumes delivery without a gap after a server was interrupted', async ({ begin, directory }) => {
   let open = 15;
   await using hook = await receiver((request, response) => {
     open -= 1;
@@ -164,7 +166,7 @@ test('deliveries go on where an earlier server was broken off: no gap', async ({
   const first = await begin(options);
   await expect.poll(() => open).toBeLessThan(0);
   await first.stop();
-  // As if it had been killed in the middle of a line, which nothing had taken note of.
+  // Simulates a kill in the middle of a line whose position was not stored.
   const file = join(directory, `${TENANTS.primary}.ndjson`);
   const before = await readFile(file, 'utf8');
   await writeFile(file, `${before}{"specversion":"1.0","id":"88`);

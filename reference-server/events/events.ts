@@ -1,4 +1,4 @@
-/** Section 6: every screening as an event of its tenant's queue, in the order of storage. */
+/** Section 6: every screening as an event in its tenant's outbox, in the order of storage. */
 import { appendFile, rm } from 'node:fs/promises';
 import type { Connections } from '../store/connections.ts';
 
@@ -10,7 +10,7 @@ export interface StoredEvent {
   readonly json: string;
 }
 
-/** The CloudEvents 1.0 envelope in its JSON format. `data` is the text that REST returns, character by character. */
+/** The CloudEvents 1.0 envelope in JSON format. `data` is exactly the text that the REST API returns. */
 export function envelope({ tenantId, id, testTime, json }: Omit<StoredEvent, 'sequence'>): string {
   const attributes = JSON.stringify({
     specversion: '1.0',
@@ -24,7 +24,7 @@ export function envelope({ tenantId, id, testTime, json }: Omit<StoredEvent, 'se
   return `${attributes.slice(0, -1)},"data":${json}}`;
 }
 
-/** The next events of a tenant's outbox after a sequence number, oldest first; none where there is no next. */
+/** Returns the next events of a tenant's outbox after a sequence number, oldest first; empty at the end. */
 export async function readEvents(
   connections: Connections,
   tenantId: string,
@@ -47,7 +47,7 @@ export async function readEvents(
 
 const BATCH = 10_000;
 
-/** Writes a tenant's outbox as it is now to an NDJSON file. */
+/** Writes the current outbox of a tenant to an NDJSON file. */
 export async function writeEvents(path: string, connections: Connections, tenantId: string): Promise<void> {
   await rm(path, { force: true });
   await appendFile(path, '', { mode: 0o600 });

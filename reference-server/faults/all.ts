@@ -1,4 +1,4 @@
-/** Every fault, by theme. */
+/** All faults by theme. */
 import type { Fault } from './fault.ts';
 import { answered } from './answers.ts';
 import { authentication } from './authentication.ts';

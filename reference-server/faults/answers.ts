@@ -1,4 +1,4 @@
-/** Faults in the octets and headers of any answer, and between two answers with the same screening (2.3, 2.4, 5). */
+/** Faults in the bytes and headers of any answer, and differences between two copies of one screening (2.3, 2.4, 5). */
 import { gzipSync } from 'node:zlib';
 import { errorAnswer } from '../http/http.ts';
 import {
@@ -19,11 +19,11 @@ import { tripping, type Fault } from './fault.ts';
 import { PAGES } from './may-trip.ts';
 import { formOf } from './token-errors.ts';
 
-/** Alters the octets of every page. */
+/** Alters the bytes of every page. */
 const octets = (alter: (text: string) => Buffer): ServerOptions =>
   served((page) => ({ ...page, body: alter(String(page.body)) }));
 
-/** Alters every item of some pages. */
+/** Alters every item of the selected pages. */
 const items = (
   change: (item: string) => string,
   where: (query: URLSearchParams, number: number) => boolean = () => true,

@@ -1,4 +1,4 @@
-/** Section 5: who may ask. */
+/** Section 5: faults in checking the bearer token. */
 import type { ServiceRequest } from '../http/http.ts';
 import {
   answering,
@@ -20,7 +20,7 @@ import { REFUSALS } from './may-trip.ts';
 const MAY = { mayTrip: REFUSALS };
 const ALONE = { bare: false } as const;
 
-/** A token is found in another place where the header is missing. */
+/** Also accepts a token from another place when the Authorization header is missing. */
 export const elsewhere = (tokenOf: (request: ServiceRequest) => string | null | undefined): ServerOptions =>
   requests((request) => {
     const token = authorizationOf(request) === '' && isScreenings(request) ? tokenOf(request) : undefined;
@@ -29,7 +29,7 @@ export const elsewhere = (tokenOf: (request: ServiceRequest) => string | null | 
       : { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } };
   });
 
-/** Requests whose Authorization is like this, or missing, are answered without a look at anything else. */
+/** Answers every request whose Authorization header ('' if absent) matches, without further checks. */
 const shown = (authorization: RegExp, answer: Parameters<typeof answering>[0]): ServerOptions =>
   answering(answer, (_, request) => authorization.test(authorizationOf(request)));
 

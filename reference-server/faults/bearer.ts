@@ -1,4 +1,4 @@
-/** How a server reads bearer tokens, to be got wrong. */
+/** Building blocks for faults in verifying bearer tokens. */
 import { createHmac } from 'node:crypto';
 import type { JWK } from 'jose';
 import type { ServiceRequest } from '../http/http.ts';
@@ -17,7 +17,7 @@ const part = (token: string, index: number): unknown => {
   }
 };
 
-/** Without looking at the signature. */
+/** The claims, without verifying the signature. */
 export function payloadOf(token: string): TokenClaims | undefined {
   const parsed = part(token, 1);
   return typeof parsed === 'object' && parsed !== null && 'tenant_id' in parsed
@@ -29,7 +29,7 @@ export const headerOf = (token: string): TokenHeader => (part(token, 0) as Token
 
 type Verifier = (token: string, nowSeconds: number) => Promise<TokenClaims | undefined>;
 
-/** Puts a step before the verification of tokens. `make` is called once a server. */
+/** Wraps the token verification. `make` runs once per server. */
 export const verifying = (
   make: () => (token: string, nowSeconds: number, real: Verifier) => ReturnType<Verifier>,
 ): ServerOptions => ({
@@ -43,14 +43,14 @@ export const verifying = (
   },
 });
 
-/** The claims of some tokens are taken as they are. */
+/** Accepts the claims of the selected tokens without verifying the signature. */
 export const believing = (isBelieved: (token: string, header: TokenHeader) => boolean): ServerOptions =>
   verifying(
     () => async (token, nowSeconds, real) =>
       isBelieved(token, headerOf(token)) ? payloadOf(token) : real(token, nowSeconds),
   );
 
-/** Tokens that are signed with a shared secret, however short, are believed too. */
+/** Also accepts tokens signed with HMAC-SHA256 and the given secret, even an empty one. */
 export const sharing = (
   secretOf: (header: TokenHeader, claims: TokenClaims) => string | Buffer | undefined,
 ): ServerOptions =>
@@ -62,7 +62,7 @@ export const sharing = (
     return createHmac('sha256', secret).update(`${head}.${body}`).digest('base64url') === signature;
   });
 
-/** Claims once verified are kept, under something less than the whole token. */
+/** Caches verified claims under a key that covers only a part of the token. */
 export const keptBy = (keyOf: (token: string) => string): ServerOptions =>
   verifying(() => {
     const kept = new Map<string, TokenClaims>();

@@ -1,4 +1,4 @@
-/** Response caches whose key forgets something. */
+/** Response caches whose key lacks a part of the request. */
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import { isScreenings, middleware, queryOf } from '../run/alter.ts';
 import { tripping, type Fault } from './fault.ts';
@@ -6,7 +6,7 @@ import { PAGES, REFUSALS } from './may-trip.ts';
 
 const MAY = { mayTrip: PAGES };
 
-/** Pages are kept by key. `guarded`: authorization is checked before the cache. */
+/** Caches pages by key. `guarded`: the service, with its authentication, runs before the cache. */
 function cache(keyOf: (request: ServiceRequest, query: URLSearchParams) => string, guarded = true) {
   return middleware(() => {
     const kept = new Map<string, ServiceAnswer>();

@@ -1,4 +1,4 @@
-/** Servers that understand one client's spelling only. */
+/** Servers that understand only one client's way to write a request. */
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import type { ServiceRequest } from '../http/http.ts';
 import {

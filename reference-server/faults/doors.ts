@@ -1,4 +1,4 @@
-/** Section 5: paths, methods and headers by which authentication is bypassed. */
+/** Section 5: paths, methods and headers that bypass authentication. */
 import type { ServiceRequest } from '../http/http.ts';
 import {
   answering,
@@ -15,7 +15,7 @@ import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, payloadOf, sharing } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
 
-/** Another spelling of the path is the same path, and its refusals of one status are served. */
+/** Accepts another spelling of the path, and answers an empty page where the usual path answers `status`. */
 const door = (spelling: RegExp, status: number): ServerOptions =>
   middleware(() => async (request, next) => {
     const usual = request.path.replace(spelling, '/v1/tenants/$1/screenings');

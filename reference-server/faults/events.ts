@@ -1,4 +1,4 @@
-/** Section 6: the captured events, altered; the server is clean. */
+/** Section 6: faults in the captured events; the server has none. */
 import type { Target } from '../../engine/target/target.ts';
 import type { Fault } from './fault.ts';
 
@@ -8,7 +8,7 @@ const captured =
   (change: Change) =>
   (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) });
 
-/** Faults of captured events that break the same: how each changes a line. */
+/** Faults that trip the same requirements; `changes` maps a fault's name to its change of each event line. */
 const altering =
   (trips: Fault['trips'], mayTrip: Fault['mayTrip'] = []) =>
   (changes: Readonly<Record<string, Change>>): Fault[] =>
@@ -20,7 +20,7 @@ const altering =
       target: captured(change),
     }));
 
-/** The same where the target file says nothing of a window. */
+/** Like `altering`, for a target file without a window and a dataset. */
 const unwindowed =
   (...args: Parameters<typeof altering>) =>
   (changes: Readonly<Record<string, Change>>): Fault[] =>
@@ -43,13 +43,13 @@ const inData =
     return line.slice(0, start) + line.slice(start).replace(pattern, to);
   };
 
-/** Every tenth line. */
+/** Changes one line of every ten. */
 const tenth =
   (change: (line: string) => string | readonly string[]): Change =>
   (line, index) =>
     index % 10 === 3 ? change(line) : line;
 
-/** Once, an event of a screening that REST does not return. */
+/** Adds one event of a screening that the REST API does not return. */
 const stranger: Change = (line, index) =>
   index === 5 ? [line, inData(/"id":\d+/, '"id":424242424242')(line)] : line;
 

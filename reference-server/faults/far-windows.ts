@@ -1,4 +1,4 @@
-/** Section 4.2: windows beyond what a store or a language can count, and the ends of fractions. */
+/** Section 4.2: windows beyond the range of a store or a language, and fractions of unusual length. */
 import { compareInstants, instant, shift, type Instant } from '../../engine/data/instant.ts';
 import { answering, defaulting, nextQuery, windowOf } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -9,7 +9,7 @@ import { rows } from './rows.ts';
 const MAY = { mayTrip: PAGES };
 const DEFAULT_SIZE = { mayTrip: ['4.2-r6-next-pageSize', '2.4-full-pages'] } as const;
 
-/** Counted in this many bits, with a sign. */
+/** Reads an instant as a signed counter of so many bits, in units of 10^-digits seconds; it wraps around. */
 const wrapped =
   (bits: bigint, digits: number) =>
   (text: string): Instant => {
@@ -19,7 +19,7 @@ const wrapped =
     return shift({ seconds: 0n, fraction: '' }, BigInt.asIntN(Number(bits), count), digits);
   };
 
-/** A valid window, from before to, that is refused. */
+/** Refuses selected valid windows (from earlier than to). */
 const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 invalid_time_range') =>
   answering(answer, (query, { headers }) => {
     const [from, to] = windowOf(query);
@@ -27,7 +27,7 @@ const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 i
     return !!from && !!to && compareInstants(from, to) < 0 && !isAnonymous && where(from, to);
   });
 
-/** A from or to in a spelling that is refused. */
+/** Refuses a from or to whose spelling matches. */
 const misspelt = (spelling: RegExp): ServerOptions =>
   answering('400 invalid_time_range', (query) =>
     ['from', 'to'].some((name) => spelling.test(query.get(name) ?? '')),

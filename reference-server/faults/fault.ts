@@ -1,27 +1,27 @@
-/** A fault: one mistake put into the clean server, and what certify must say of it. */
+/** A fault: one mistake in an otherwise correct server, and the findings that certify must report for it. */
 import type { RequirementId } from '../../engine/requirements.ts';
 import type { Target } from '../../engine/target/target.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export interface Fault {
-  /** The fault in a few words. */
+  /** Describes the fault in a few words; unique. */
   readonly name: string;
   /** Requirements that must fail (SHOULD: warn), each with the pattern that one of its messages must match. */
   readonly trips: Partial<Readonly<Record<RequirementId, RegExp>>>;
-  /** Requirements that may fail as well, because the same answers break them. */
+  /** Requirements that may fail as well because the same answers violate them. */
   readonly mayTrip?: readonly RequirementId[];
-  /** Whether it shows without a dataset and with primary's credentials alone. Default: true. */
+  /** Whether the fault must be found without a dataset and with primary's credentials alone. Default: true. */
   readonly bare?: boolean;
   readonly server?: ServerOptions;
-  /** Changes what the kit is told of the target: captured events, leave to provoke 429 … */
+  /** Changes the target that the kit is given: captured events, permission to provoke 429 … */
   readonly target?: (target: Target) => Target;
-  /** Shows where enough is asked: in each mode its neighbours are looked at too. */
+  /** The fault shows only after enough requests, so proofs also run the checks next to its own in each mode. */
   readonly needsNeighbours?: true;
-  /** It shows in a dataset of thousands only. */
+  /** The fault shows only in a dataset of thousands of screenings. */
   readonly large?: true;
 }
 
-/** Faults that break the same requirements in the same words: by its name, the server of each. */
+/** Faults that trip the same requirements with the same patterns; `servers` maps a fault's name to its server. */
 export const tripping =
   (trips: Fault['trips'], shared: Omit<Fault, 'name' | 'trips' | 'server'> = {}) =>
   (servers: Readonly<Record<string, ServerOptions>>): Fault[] =>

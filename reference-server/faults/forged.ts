@@ -1,4 +1,4 @@
-/** Section 5: whose signature is believed, and for how long a token is good. */
+/** Section 5: whose signatures are accepted, and how long a token stays valid. */
 import { X509Certificate, type KeyObject } from 'node:crypto';
 import { importJWK, jwtVerify, type CryptoKey, type JWK } from 'jose';
 import type { TokenClaims } from '../parts.ts';
@@ -9,7 +9,7 @@ import { tripping, type Fault } from './fault.ts';
 
 type Key = CryptoKey | KeyObject | Uint8Array | undefined;
 
-/** A token that a key found by way of its header verifies is believed too. */
+/** Also accepts a token that verifies with a key taken from its own header. */
 const trusting = (keyOf: (header: TokenHeader) => Promise<Key> | Key): ServerOptions =>
   verifying(() => async (token, nowSeconds, real) => {
     const known = await real(token, nowSeconds);
@@ -84,7 +84,7 @@ export const forged: readonly Fault[] = [
   }),
 ];
 
-/** One token a client: the newest. */
+/** Accepts only the newest token of each client. */
 function lastOnly(): ServerOptions {
   return {
     wrapParts: (parts) => {
@@ -94,7 +94,7 @@ function lastOnly(): ServerOptions {
         ...parts,
         tokens: {
           async mint(claims) {
-            // Two in one second are not told apart by their claims.
+            // A random jti: two tokens minted in the same second would otherwise be equal.
             const token = await tokens.mint({ ...claims, jti: String(Math.random()) } as TokenClaims);
             newest.set(claims.sub, token);
             return token;

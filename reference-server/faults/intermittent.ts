@@ -1,4 +1,4 @@
-/** Mistakes of one answer in many. */
+/** Faults that affect one answer in many. */
 import type { ServiceAnswer } from '../http/http.ts';
 import { isScreenings, middleware, nextOf, pages, refusal, withoutLink } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -8,7 +8,7 @@ import { dying } from './rest-errors.ts';
 
 const MAY = { mayTrip: [...PAGES, '7.2-body', '7.2-server-error'] } as const;
 
-/** Every twenty-fifth answer of the screenings path. */
+/** Replaces every 25th answer of the screenings path. */
 const seldom = (answer: () => ServiceAnswer): ServerOptions =>
   middleware(() => {
     let asked = 0;

@@ -8,7 +8,7 @@ import { REFUSALS } from './may-trip.ts';
 
 const MAY = { mayTrip: [...REFUSALS, '4.2-success', '4.2-r5-exactly-once', '7.2-retry-after'] } as const;
 
-/** Low enough to be reached on a slow machine. */
+/** Low enough to be exceeded from a slow machine. */
 const BUCKET: RateLimit = { limit: 20, windowMs: 1_000, algorithm: 'token-bucket', burst: 150 };
 const probing =
   (maxRequests: number) =>

@@ -1,6 +1,6 @@
-/** Requirements that the same answers break as well, by what is wrong with the answers. */
+/** Lists for `mayTrip`: requirements that the same wrong answers violate too. */
 
-/** Pages that lose, repeat, move or misplace screenings, or whose next does. */
+/** For pages that lose, repeat, reorder or misplace screenings, or have a wrong next. */
 export const PAGES = [
   '2.3-id-stable',
   '2.3-object-stable',
@@ -32,7 +32,7 @@ export const PAGES = [
   '4.2-repeatable',
 ] as const;
 
-/** Requests of the REST API that are refused in another way, or not at all. */
+/** For requests of the REST API that are refused in another way, or accepted. */
 export const REFUSALS = [
   '4.2-from-required',
   '4.2-to-required',
@@ -58,7 +58,7 @@ export const REFUSALS = [
   '7.2-not_found',
 ] as const;
 
-/** The same of token requests. */
+/** For token requests that are refused in another way, or accepted. */
 export const TOKEN_REFUSALS = [
   '7.1-body',
   '7.1-invalid_request-missing',
@@ -75,7 +75,7 @@ export const TOKEN_REFUSALS = [
   '7.1-invalid_grant',
 ] as const;
 
-/** A scope or tenant of tokens that is not the requested one. */
+/** For tokens with another lifetime, scope or tenant than the requested one. */
 export const TOKEN_CLAIMS = [
   '2.1-expires_in',
   '2.1-expires_in-3600',

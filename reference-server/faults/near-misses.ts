@@ -1,4 +1,4 @@
-/** Values near the right one that are taken for it. */
+/** Servers that accept a value close to the right one. */
 import { compareInstants, cutInstant, parseInstant, shift, type Instant } from '../../engine/data/instant.ts';
 import {
   isScreenings,
@@ -22,7 +22,7 @@ const TIMES = ['from', 'to'];
 const INTEGERS = ['pageSize', 'from_id'];
 const untilNul = (text: string): string => text.split('\0')[0]!;
 
-/** Learns the right values from requests that earn a token. */
+/** Learns the right values from successful token requests; `take` decides which other values count as right. */
 export const learning = (
   name: 'client_id' | 'client_secret',
   take: (value: string, right: string) => boolean,
@@ -40,7 +40,7 @@ export const learning = (
     };
   });
 
-/** A cursor is read otherwise. */
+/** Changes the query of a page that has a cursor. */
 const cursor = (change: (query: PageQuery, fromId: bigint) => Partial<PageQuery>): ServerOptions =>
   storedPages(
     () => (query, ask) =>

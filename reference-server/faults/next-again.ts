@@ -1,4 +1,4 @@
-/** Section 4.2, rules 5 and 6: a next that can be followed once only, for a while only, or with one token only. */
+/** Section 4.2, rules 5 and 6: a next that works only once, only for a while, or only with one token. */
 import type { ServiceAnswer } from '../http/http.ts';
 import {
   isScreenings,
@@ -13,7 +13,7 @@ import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
 import { PAGES } from './may-trip.ts';
 
-/** Every next bears a number; `step` decides what becomes of those that come back, of `given` ones so far. */
+/** Numbers every next (`cursor=1` …). `step` answers requests with a number, `mark`; `given` is the latest number. */
 function numbered(
   make: () => (mark: string, given: number, ...args: Parameters<Middleware>) => ReturnType<Middleware>,
 ): ServerOptions {
@@ -33,7 +33,7 @@ function numbered(
 
 const gone = (): ServiceAnswer => refusal('400 invalid_request');
 
-/** Path and query of a page's next. */
+/** Path and query of the page's next. */
 function nextPath({ body }: ServiceAnswer): string | undefined {
   const url = /"next":"([^"]*)"/.exec(String(body))?.[1];
   return url && new URL(url).pathname + new URL(url).search;
@@ -108,7 +108,7 @@ export const nextAgain: readonly Fault[] = [
 
 type Alter = <P extends { readonly items: readonly unknown[]; readonly more: boolean }>(page: P) => P;
 
-/** Alters pages of the largest size after `depth` pages of their traversal; `last` alters the one before. */
+/** Alters pages of size 1000 after the first `depth` of a traversal; `last` alters page number `depth`. */
 function deepPages(alter: Alter, depth = 3, last: Alter = (page) => page): ServerOptions {
   return storedPages(() => {
     const depths = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** Section 4.2, rules 6 and 7, and section 9: what next and the Link header say. */
+/** Sections 4.2 (rules 6 and 7) and 9: faults in next and the Link header. */
 import {
   both,
   fieldsOf,
@@ -19,7 +19,7 @@ import { PAGES } from './may-trip.ts';
 
 const MAY = { mayTrip: PAGES };
 
-/** One parameter of next; undefined: without it. */
+/** Changes one parameter of next; undefined removes it. */
 const parameter = (name: string, change: (value: string) => string | undefined): ServerOptions =>
   nextQuery((query) => {
     const value = change(query.get(name) ?? '');
@@ -27,11 +27,11 @@ const parameter = (name: string, change: (value: string) => string | undefined):
     else query.set(name, value);
   });
 
-/** The text of next. */
+/** Replaces text in next. */
 const url = (pattern: RegExp | string, to: string): ServerOptions =>
   nextUrls((next) => next.href.replaceAll(pattern, to));
 
-/** The Link header of a page that has a next; undefined: without it. */
+/** Changes the Link header of pages with a next; undefined removes it. `own` is the URL of the page itself. */
 const link = (change: (next: string, own: string) => string | undefined): ServerOptions =>
   pages((page, _, __, request) => {
     const next = nextOf(page);

@@ -1,4 +1,4 @@
-/** Section 7.2: what is wrong while the server fails, and after it. */
+/** Section 7.2: faults during and after a failure of the server. */
 import { jsonAnswer, type Handler, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import {
   emptyPage,
@@ -17,7 +17,7 @@ import { TOKEN_CLAIMS } from './may-trip.ts';
 type Answer = ServiceAnswer | Promise<ServiceAnswer>;
 type Stage = 'before' | 'on' | 'after';
 
-/** The fault commands change the stage. */
+/** The fault commands of the target file change the stage. */
 export function outage(
   answer: (request: ServiceRequest, stage: Stage, next: Handler) => Answer,
 ): Pick<Fault, 'server' | 'target' | 'bare'> {
@@ -44,7 +44,7 @@ const isFollowed = (request: ServiceRequest): boolean =>
 const isAnonymous = (request: ServiceRequest): boolean =>
   isScreenings(request) && request.headers['authorization'] === undefined;
 
-/** 503 while the fault is on, but for requests of one kind, which at some stages have an answer of their own. */
+/** Answers 503 while the failure lasts, except that requests that match `isOdd` get `odd` in the given stages. */
 const failing = (
   name: string,
   trips: Fault['trips'],
@@ -62,7 +62,7 @@ const failing = (
   }),
 });
 
-/** Refusals with this status become another answer; pages become 503. */
+/** Replaces answers of one status, except to requests that match `isLeft`; pages become 503. */
 const insteadOf =
   (status: number, isLeft: (request: ServiceRequest) => boolean, odd: () => ServiceAnswer) =>
   async (request: ServiceRequest, next: Handler): Promise<ServiceAnswer> => {

@@ -1,4 +1,4 @@
-/** What only one kind of client meets: a token in another place, another language, a letter with an accent. */
+/** Faults that only one kind of client meets: a token in another place, another language, an accented letter. */
 import { answering, emptyPage, middleware, queryOf, reading, served, withHeader } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { elsewhere } from './authentication.ts';
@@ -6,18 +6,18 @@ import { authorizationOf, verifying } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
 import { learning } from './near-misses.ts';
 
-/** Some parts of a token in place of all of them. */
+/** Verifies only some of the dot-separated parts of a token. */
 const parts = (from: number, to?: number): ServerOptions =>
   verifying(() => (token, nowSeconds, real) => real(token.split('.').slice(from, to).join('.'), nowSeconds));
 
-/** Credentials compared as some databases compare text. */
+/** Compares a credential without its accents, like an accent-insensitive database collation. */
 const withoutAccents = (name: 'client_id' | 'client_secret'): ServerOptions =>
   learning(
     name,
     (value, right) => value !== right && value.normalize('NFD').replace(/\p{M}/gu, '') === right,
   );
 
-/** Pages for one language. */
+/** Changes pages for the languages that match. */
 const inLanguage = (language: RegExp, change: (body: string) => string): ServerOptions =>
   served((answer, _, { headers }) =>
     language.test(headers['accept-language'] ?? '')

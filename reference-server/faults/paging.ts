@@ -1,4 +1,4 @@
-/** Section 4.2, rules 4 and 5: order, cursors, page sizes. */
+/** Section 4.2, rules 4 and 5: faults in order, cursors and page sizes. */
 import { compareInstants, cutInstant } from '../../engine/data/instant.ts';
 import {
   answering,
@@ -22,13 +22,13 @@ import { byId, byInstant, onTheirWay, RULES, rows, type Asked, type Row, type Ru
 const MAY = { mayTrip: PAGES };
 
 const byIdText = (a: Row, b: Row): number => (String(a.id) < String(b.id) ? -1 : 1);
-/** The same numbers on every start. */
+/** A pseudo-random number that is the same on every start. */
 const mixed = (id: bigint, salt: number): number =>
   Number((id * 2654435761n + BigInt(salt) * 40503n) % 65_521n);
 
 const ordered = (order: Rules['order']): ServerOptions => rows({ order });
 
-/** Ties in an order of their own. */
+/** Sorts ties in another order. */
 const tied = (order: Rules['order']): ServerOptions => ordered((a, b) => byInstant(a, b) || order(a, b));
 
 const begins = (rule: (row: Row, asked: Asked, side: number) => boolean): ServerOptions =>
@@ -205,7 +205,7 @@ function swapAt<T>(items: readonly T[], at: number): T[] {
   return a && b ? [...items.slice(0, at), b, a, ...items.slice(at + 2)] : [...items];
 }
 
-/** Alters the pages after the `depth`th of a walk with one page size. The last item stays: so does next. */
+/** Alters the pages after page number `depth` of traversals with one page size; their next stays. */
 function deep(
   pageSize: number,
   depth: number,
@@ -241,7 +241,7 @@ function unknownIdRefused(): ServerOptions {
     const query = queryOf(request);
     const id = query.get('from_id');
     if (!isScreenings(request) || id === null) return next(request);
-    // The item after the id before it, at the same instant.
+    // Tests whether the id exists: asks for the first item after `id - 1` at the same instant.
     const around = await next(
       withQuery(request, (changed) => {
         changed.set('from_id', String(BigInt(/^-?\d{1,18}$/.test(id) ? id : '0') - 1n));
@@ -261,7 +261,6 @@ function shuffledTies(): ServerOptions {
     const salt = asked;
     const items = page.items.map((item) => ({ item, at: RULES.at(item.testTime) }));
     items.sort((a, b) => compareInstants(a.at, b.at) || mixed(a.item.id, salt) - mixed(b.item.id, salt));
-    // Without its cursor's neighbours a walk would break for another reason: the last item stays.
     return { ...page, items: items.map(({ item }) => item) };
   });
 }

@@ -1,10 +1,10 @@
-/** Section 5: tenants that are named otherwise than by their UUID. */
+/** Section 5: tenants that are addressed by something other than their UUID. */
 import type { ServerOptions } from '../run/start.ts';
 import { requests } from '../run/alter.ts';
 import { authorizationOf, payloadOf } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
 
-/** Takes a path's tenant for the token's own where it is like it. */
+/** Replaces a tenant in the path that is like the token's tenant by the token's tenant. */
 const taken = (isLike: (shown: string, own: string) => boolean): ServerOptions =>
   requests((request) => {
     const own = payloadOf(authorizationOf(request).replace(/^Bearer /, ''))?.tenant_id;

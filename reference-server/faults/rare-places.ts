@@ -1,4 +1,4 @@
-/** Rules that hold for usual requests and break for rare combinations. */
+/** Faults that need a rare combination of factors. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { compareInstants } from '../../engine/data/instant.ts';
 import {
@@ -36,7 +36,7 @@ const isOfYears: Where = (query) => {
 const hasNineDigits = (query: URLSearchParams, name: string): boolean =>
   /\.\d{9}/.test(query.get(name) ?? '');
 
-/** Broken after this many requests. */
+/** Becomes faulty after this number of requests. */
 function later(requests: number, broken: ServerOptions): ServerOptions {
   let asked = 0;
   return {
@@ -150,7 +150,7 @@ export const rarePlaces: readonly Fault[] = [
         underWay += 1;
         const others = underWay > 1;
         try {
-          // As long as a look at another service takes.
+          // Simulates the latency of a call to another service, so that requests overlap.
           await sleep(5);
           const answer = await next(request);
           return others && answer.status === 401 && isScreenings(request) ? emptyPage() : answer;

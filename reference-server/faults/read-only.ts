@@ -1,4 +1,4 @@
-/** Section 1: a service that lets itself be written to. */
+/** Section 1: servers that accept writes. */
 import { compareInstants, instant } from '../../engine/data/instant.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { StoredScreening } from '../parts.ts';
@@ -20,7 +20,7 @@ const screening = (id: string, testTime: string): StoredScreening => ({
   json: `{"id":${id},"tenantId":"${TENANTS.scratch}","testTime":"${testTime}"}`,
 });
 
-/** The scratch tenant's collection, which a request may change. */
+/** The scratch tenant's screenings, which `change` may alter before it answers. */
 function writable(
   change: (stored: Map<string, StoredScreening>, request: ServiceRequest) => ServiceAnswer | undefined,
 ): ServerOptions {
@@ -34,7 +34,7 @@ function writable(
         next(request),
     ),
     ...storedPages(() => {
-      // Each server begins with a collection of its own.
+      // Each server starts with its own collection.
       stored = new Map([['1', screening('1', '1970-05-05T05:05:05Z')]]);
       return async (query, ask) => {
         if (query.tenantId !== TENANTS.scratch) return ask(query);

@@ -1,4 +1,4 @@
-/** Breaches of what is recommended: each warns, and the verdict stays what it was. */
+/** Violations of recommendations: each gives a warning and leaves the verdict as it is. */
 import { cutInstant, instant } from '../../engine/data/instant.ts';
 import {
   answering,
@@ -88,7 +88,7 @@ export const recommended: readonly Fault[] = [
   )({
     'Retry-After is a second and the limit lasts four': {
       rateLimit: { limit: 150, windowMs: 4_000, algorithm: 'sliding-window' },
-      // For four seconds from a first rejection on, however slowly the requests came.
+      // Rejects every request for four seconds after the first 429, whatever the rate of requests.
       ...middleware(() => {
         let rejected: { readonly answer: ServiceAnswer; readonly untilMs: number } | undefined;
         return async (request, next) => {

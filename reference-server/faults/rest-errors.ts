@@ -1,4 +1,4 @@
-/** Section 7.2: what the REST API refuses, and how. */
+/** Section 7.2: faults in the errors of the REST API. */
 import { setTimeout } from 'node:timers/promises';
 import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import {
@@ -22,7 +22,7 @@ const ALONE = { bare: false } as const;
 const ALL = [400, 401, 403, 404];
 const CRASH = '500 internal_error';
 
-/** Alters the 400s of one code. */
+/** Alters 400 answers with this code. */
 const of = (code: string, alter: (answer: ServiceAnswer) => ServiceAnswer): ServerOptions =>
   refusals([400], (answer) => (String(answer.body).includes(`"${code}"`) ? alter(answer) : answer));
 
@@ -33,11 +33,11 @@ const matching =
   (query: URLSearchParams): boolean =>
     pattern.test(query.get(name) ?? '');
 
-/** A pageSize or from_id in an odd spelling is another one, or none. */
+/** Reads a pageSize or from_id with this spelling as another value, or as absent. */
 const integer = (name: string, spelling: RegExp, to?: (text: string) => string): ServerOptions =>
   reading([name], (text) => (spelling.test(text) ? to?.(text) : text));
 
-/** A from or to that is not RFC 3339 is read. */
+/** Accepts a from or to that is not RFC 3339. */
 const time = (spelling: RegExp, to: string): ServerOptions =>
   reading(['from', 'to'], (text) => text.replace(spelling, to));
 
@@ -200,10 +200,10 @@ export const restErrors: readonly Fault[] = [
   }),
 ];
 
-/** Ends in the middle. */
+/** A body that breaks off. */
 export async function* dying(): AsyncGenerator<Buffer> {
   yield Buffer.from('{"items":[');
-  // Once the beginning has gone out: a connection that closes before looks like one that was idle too long.
+  // After the first bytes were sent: a connection that closes earlier looks like an idle one that was closed.
   await setTimeout(20);
   throw new Error('the connection breaks here');
 }

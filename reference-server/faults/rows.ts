@@ -1,4 +1,4 @@
-/** A store in memory whose every rule can be broken by itself, in place of the database's. */
+/** A store in memory in which each rule can be broken separately. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   compareInstants,
@@ -13,30 +13,30 @@ import type { ServerOptions } from '../run/start.ts';
 import { queryOf, storedPages, type PageOf } from '../run/alter.ts';
 
 export interface Row extends StoredScreening {
-  /** As the store's clock column holds it. */
+  /** The instant as the store holds it. */
   readonly at: Instant;
-  /** Where the row stands in the order of storage. */
+  /** Position in the order of storage. */
   readonly place: number;
 }
 
-/** A page query, and the parameters as they were spelt. */
+/** A page query with its raw parameters. */
 export interface Asked extends PageQuery {
   readonly raw: URLSearchParams;
 }
 
 export interface Rules {
-  /** How a parameter is read. */
+  /** Parses from and to. */
   readonly read: (text: string, name: 'from' | 'to') => Instant;
-  /** How a stored testTime is read. */
+  /** Parses a stored testTime. */
   readonly at: (testTime: string) => Instant;
   readonly order: (a: Row, b: Row) => number;
-  /** Whether a row is at or after the beginning. */
+  /** Whether a row is at or after the start of the page. */
   readonly begins: (row: Row, asked: Asked) => boolean;
-  /** Whether a row is before the end. */
+  /** Whether a row is before the end of the window. */
   readonly ends: (row: Row, asked: Asked) => boolean;
-  /** The rows that exist. */
+  /** Whether the store has the row. */
   readonly exists: (row: Row) => boolean;
-  /** The page out of everything that was selected. */
+  /** Cuts the page from the selected rows. */
   readonly cut: (selected: readonly Row[], asked: Asked) => StoredPage;
 }
 
@@ -65,7 +65,7 @@ const EVERYTHING = {
   pageSize: 1_000_000,
 };
 
-/** A server whose store follows RULES but for the ones given. */
+/** A server whose store follows RULES except for those given. */
 export function rows(broken: Partial<Rules>): ServerOptions {
   const rules = { ...RULES, ...broken };
   const current = new AsyncLocalStorage<ServiceRequest>();
@@ -83,7 +83,7 @@ export function rows(broken: Partial<Rules>): ServerOptions {
       return async (query, ask) => {
         const all = held.get(query.tenantId) ?? load(query.tenantId, ask);
         held.set(query.tenantId, all);
-        // While the database is away, so is what was read of it.
+        // Fails while the database is unavailable, although the rows are in memory.
         await ask({ ...query, pageSize: 1 });
         const raw = queryOf(current.getStore() as ServiceRequest);
         const [from, to] = (['from', 'to'] as const).map((name) => rules.read(raw.get(name) ?? '', name));
@@ -95,16 +95,16 @@ export function rows(broken: Partial<Rules>): ServerOptions {
   };
 }
 
-/** Alters the screenings of every page on their way out of the store; what is altered also goes into next. */
+/** Alters every page of the store; next is built from the altered page. */
 export const onTheirWay = (
   alter: (page: StoredPage, query: PageQuery) => StoredPage | Promise<StoredPage>,
 ): ServerOptions => storedPages(() => async (query, ask) => alter(await ask(query), query));
 
-/** Alters single screenings, text and instant. */
+/** Alters single screenings. */
 export const eachItem = (alter: (item: StoredScreening, index: number) => StoredScreening): ServerOptions =>
   onTheirWay((page) => ({ ...page, items: page.items.map(alter) }));
 
-/** The text of single screenings: the first match of `from` becomes `to`. */
+/** Replaces the first match of `from` in the text of single screenings. */
 export const itemText = (
   from: RegExp,
   to: string | ((match: string, group: string) => string),
@@ -112,14 +112,14 @@ export const itemText = (
 ): ServerOptions =>
   eachItem((item) => (where(item) ? { ...item, json: item.json.replace(from, to as string) } : item));
 
-/** A screening with another testTime. */
+/** The screening with another testTime. */
 export const retimed = (item: StoredScreening, testTime: string): StoredScreening => ({
   ...item,
   testTime,
   json: item.json.replace(/"testTime":"[^"]*"/, () => `"testTime":"${testTime}"`),
 });
 
-/** The store's pages with further screenings merged in. `make` is called once a server. */
+/** Merges further screenings into the store's pages. `make` runs once per server. */
 export const withFurther = (
   make: () => (query: PageQuery) => readonly StoredScreening[],
   isHidden: (item: StoredScreening) => boolean = () => false,

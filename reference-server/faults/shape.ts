@@ -1,4 +1,4 @@
-/** Sections 2.3 and 2.4: what a screening and a page look like. */
+/** Sections 2.3 and 2.4: faults in the shape of screenings and pages. */
 import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
 import { nextOf, nextUrls, pages, pageText, served, storedPages } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -8,7 +8,7 @@ import { eachItem, itemText, retimed } from './rows.ts';
 
 const MAY = { mayTrip: PAGES };
 
-/** The time of every item as something else. */
+/** Changes the testTime of every item. */
 const times = (change: (testTime: string) => unknown): ServerOptions =>
   itemText(/"testTime":"([^"]*)"/, (_, testTime: string) => `"testTime":${JSON.stringify(change(testTime))}`);
 
@@ -17,7 +17,7 @@ const lastLinks = (links: unknown): ServerOptions =>
     if (!nextOf(page)) page.links = links;
   });
 
-/** Next as something else where there is one. */
+/** Changes the links of pages with a next; `otherwise` are the links of the others. */
 const otherNext = (linksOf: (next: string) => unknown, otherwise?: unknown): ServerOptions =>
   pages((page) => {
     const next = nextOf(page);

@@ -1,4 +1,4 @@
-/** Section 5: for which tenant. */
+/** Section 5: faults in the separation of tenants. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import type { TokenClaims } from '../parts.ts';
@@ -83,7 +83,7 @@ export const tenants: readonly Fault[] = [
   }),
 ];
 
-/** Serves the screenings of the tenant that is named, whatever the path and the token say. */
+/** Serves the screenings of the named tenant, whatever the path and the token say. */
 function namedElsewhere(tenantOf: (request: ServiceRequest) => string | undefined): ServerOptions {
   return knowing(tenantOf, (current) =>
     storedPages(() => (query, ask) => ask({ ...query, tenantId: current() ?? query.tenantId })),
@@ -95,14 +95,14 @@ function mintedAtOnce(): ServerOptions {
     let latest: TokenClaims;
     return async (claims, real) => {
       latest = claims;
-      // Longer than a busy machine takes between two concurrent requests.
+      // Longer than the delay between two concurrent requests on a busy machine.
       await sleep(30);
       return real(latest);
     };
   });
 }
 
-/** The claim's tenant is never compared: the path's tenant is taken for it. */
+/** Ignores the tenant_id claim and takes the tenant from the path. */
 function pathTenant(): ServerOptions {
   const tenantOf = ({ path }: ServiceRequest): string => /\/tenants\/([^/?]+)/.exec(path)?.[1] ?? '';
   return knowing(tenantOf, (current) =>

@@ -1,4 +1,4 @@
-/** Section 7.1: what the token endpoint refuses, and how. */
+/** Section 7.1: faults in the errors of the token endpoint. */
 import { parseForm } from '../http/form.ts';
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
@@ -31,7 +31,7 @@ export const withForm = (
   return { ...request, body: Buffer.from(new URLSearchParams(pairs).toString()) };
 };
 
-/** Changes the form of every form POST. */
+/** Changes the form of every POST with a form. */
 export const forms = (change: (form: Form) => void): ServerOptions =>
   requests((request) => {
     const isForm = request.headers['content-type']?.includes('urlencoded');
@@ -41,25 +41,25 @@ export const forms = (change: (form: Form) => void): ServerOptions =>
     return withForm(request, form);
   });
 
-/** The values of one field, none where it is absent, are read as others. */
+/** Reads other values for one field; `read` gets an empty array if the field is absent. */
 const field = (name: string, read: (values: Values) => Values): ServerOptions =>
   forms((form) => {
     const values = read(form.get(name) ?? []);
     if (values.length > 0) form.set(name, values);
   });
 
-/** A field that stands there once is read as another text. */
+/** Reads a field that occurs once as another text. */
 export const single = (name: string, read: (text: string) => string): ServerOptions =>
   field(name, (values) => (values.length === 1 ? values.map(read) : values));
 
-/** Where the first value of a field is read as another text, it stands for all of them. */
+/** Where `read` changes the first value of a field, it replaces all values. */
 export const first = (name: string, read: (text: string) => string): ServerOptions =>
   field(name, (values) => {
     const [shown = ''] = values;
     return values.length > 0 && read(shown) !== shown ? [read(shown)] : values;
   });
 
-/** Answers some token requests by itself. */
+/** Answers selected token requests without the service. */
 export const insteadOfToken = (
   answer: () => ServiceAnswer,
   where: (form: Form, request: ServiceRequest) => boolean,
@@ -275,7 +275,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     { '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ },
     ALONE,
   )({
-    // An empty secret is the first 401: whatever is refused after it may look like a lockout.
+    // The empty secret gets the first 401, so later refusals look like the lockout of a client.
     'a client without the grant is invalid_client, and so is an empty secret': middleware(
       () => async (request, next) => {
         const answer = await next(request);
@@ -313,7 +313,7 @@ function everyField(read: (values: Values) => Values): ServerOptions {
   return forms((form) => form.forEach((values, name) => form.set(name, read(values))));
 }
 
-/** The right secret of a client is known once it was shown. */
+/** Learns a client's secret from its first successful authentication. */
 function anySecret(same: (shown: string, real: string) => boolean): ServerOptions {
   return authenticating(() => {
     const known = new Map<string, string>();
@@ -333,12 +333,12 @@ function everyClient(changes: Partial<Client>): ServerOptions {
   });
 }
 
-/** A field whose value counts in any case. */
+/** Compares a field without regard to case. */
 function inAnyCase(name: string, right: string): ServerOptions {
   return oneOf(name, right, (shown, real) => shown.toLowerCase() === real);
 }
 
-/** A field whose value is taken for the right one where it is like it. */
+/** Replaces a field's value by the right one where `isLike` accepts it. */
 function oneOf(
   name: string,
   real: string,

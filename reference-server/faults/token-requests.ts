@@ -1,4 +1,4 @@
-/** Sections 4.1 and 7.1: token requests with more in them than there should be, and with less. */
+/** Sections 4.1 and 7.1: faults with additional, empty or misplaced parameters of token requests. */
 import type { ServiceRequest } from '../http/http.ts';
 import {
   isTokenRequest,

@@ -1,4 +1,4 @@
-/** Sections 2.1, 2.2 and 4.1: the token response and its claims. */
+/** Sections 2.1, 2.2 and 4.1: faults in the token response and the claims. */
 import { randomBytes } from 'node:crypto';
 import {
   invalidClient,

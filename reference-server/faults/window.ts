@@ -1,4 +1,4 @@
-/** Section 4.2: which screenings a window selects. */
+/** Section 4.2: faults in which screenings a window selects. */
 import { parseScreening } from '../../engine/data/dataset.ts';
 import { cutInstant, compareInstants, instant, shift } from '../../engine/data/instant.ts';
 import {
@@ -21,14 +21,14 @@ import { onTheirWay, RULES, rows, screening, withFurther, type Asked, type Row, 
 
 const MAY = { mayTrip: PAGES };
 
-/** An offset dropped, turned round or cut before the instant is taken. */
+/** Replaces a part of from and to before they are parsed. */
 const respelt = (pattern: RegExp, to: string | ((sign: string) => string)): ServerOptions =>
   rows({ read: (text) => instant(text.replace(pattern, to as string)) });
 
-/** An instant that is read otherwise, from its text alone or from the parameter that it stands in. */
+/** Parses from and to differently. */
 const read = (change: Rules['read']): ServerOptions => rows({ read: change });
 
-/** Where the first page begins. */
+/** Changes where the first page starts. */
 const firstBegins = (begins: (row: Row, asked: Asked) => boolean): Pick<Rules, 'begins'> => ({
   begins: (row, asked) => (asked.fromId === undefined ? begins(row, asked) : RULES.begins(row, asked)),
 });
@@ -40,7 +40,7 @@ const isInverted = (query: URLSearchParams): boolean => {
   return from !== undefined && to !== undefined && compareInstants(from, to) > 0;
 };
 
-/** Stored, and not completed. */
+/** A screening that is stored but not completed. */
 const UNFINISHED = screening(TENANTS.primary, 4_400_001n, instant('2024-06-15T12:00:00.5Z'));
 
 export const window: readonly Fault[] = [
@@ -160,7 +160,7 @@ export const window: readonly Fault[] = [
   )({
     'screenings that were never recorded': onTheirWay((page, { pageSize }) => {
       const last = page.items.at(-1);
-      // Far from every id that the dataset gives.
+      // Far from every id in the dataset.
       const id = (last?.id ?? 0n) + 3_000_000_000_000n;
       if (!last || page.items.length > 3 || page.items.length === pageSize) return page;
       const json = last.json.replace(/"id":\d+/, `"id":${id}`);

@@ -1,7 +1,7 @@
-/** A key and its certificates for tests, which no certificate store trusts. */
+/** A self-signed key and certificates for tests. */
 import { createPrivateKey } from 'node:crypto';
 
-/** For this alone, and for localhost: one certificate until 2120, and one that expired in 2020. */
+/** For localhost and for tests only: one certificate is valid until 2120, the other expired in 2020. */
 export const KEY = createPrivateKey({
   format: 'jwk',
   key: {

@@ -1,9 +1,9 @@
-/** Strict reading of `application/x-www-form-urlencoded` text: form bodies and query strings alike. */
+/** A strict parser of `application/x-www-form-urlencoded`, for form bodies and query strings. */
 
-/** Every value of every name, in the order sent. */
+/** All values of each name, in the order sent. */
 type FormFields = ReadonlyMap<string, readonly string[]>;
 
-/** Undefined where percent-encoding is broken or does not spell UTF-8. `+` is a space. */
+/** Returns undefined for broken percent-encoding or invalid UTF-8. `+` is a space. */
 export function parseForm(text: string): FormFields | undefined {
   const fields = new Map<string, string[]>();
   try {
@@ -22,5 +22,5 @@ export function parseForm(text: string): FormFields | undefined {
   return fields;
 }
 
-/** Throws a URIError. */
+/** Throws a URIError for broken percent-encoding. */
 const decode = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '));

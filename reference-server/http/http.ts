@@ -1,6 +1,6 @@
 /**
- * Between node:http and the service: requests come in as plain values, answers leave as plain values.
- * Malformed HTTP is answered here, with a clear 4xx and never a reset.
+ * The adapter between node:http and the service, whose requests and answers are plain values. Answers malformed HTTP
+ * itself, with a 4xx instead of a reset.
  */
 import {
   createServer,
@@ -17,44 +17,43 @@ import { normalized, originForm } from './request-target.ts';
 
 export interface ServiceRequest {
   readonly method: string;
-  /** Path and query as sent, but for unreserved characters of the path that need no percent-encoding. */
+  /** Path and query as sent, except that unreserved characters of the path are percent-decoded. */
   readonly path: string;
-  /** Names in lower case; a repeated header holds its values joined by a comma, Authorization its first one. */
+  /** Names in lower case. The values of a repeated header are joined by commas; of Authorization the first is kept. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The names of the headers as sent. */
+  /** The header names as sent. */
   readonly names?: readonly string[];
-  /** Whether it came over HTTP/2. */
   readonly isHttp2?: boolean;
   readonly body: Buffer;
 }
 
 export interface ServiceAnswer {
   readonly status: number;
-  /** In this order and spelling; a name may stand more than once. Content-Length is added to a text or Buffer. */
+  /** Sent in this order and spelling; names may repeat. Content-Length is added for a string or Buffer. */
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** An iterable is sent chunk by chunk; where it throws, the connection breaks. */
+  /** An iterable is sent chunk by chunk; if it throws, the connection breaks. */
   readonly body: string | Buffer | AsyncIterable<Buffer>;
 }
 
 export type Handler = (request: ServiceRequest) => Promise<ServiceAnswer>;
 
 interface ListenOptions {
-  /** 0 (the default): any free port. */
+  /** Default 0: any free port. */
   readonly port?: number;
   /** Default 127.0.0.1. */
   readonly host?: string;
-  /** Over TLS, at localhost, where HTTP/2 is offered beside HTTP/1.1. */
+  /** Serves TLS at localhost with HTTP/2 and HTTP/1.1. */
   readonly http2?: SecureServerOptions;
 }
 
-/** A bound port whose requests wait until `handle` names their handler. */
+/** A bound port; requests wait until `handle` sets their handler. */
 export interface Listener extends AsyncDisposable {
   readonly port: number;
   /** `http://host:port` */
   readonly origin: string;
-  /** With an observer, each answer carries an X-Request-Id: the client's own, where that is short and plain. */
+  /** With an observer, each answer has an X-Request-Id: the client's own if it is short and plain. */
   handle(handler: Handler, observer?: Observer): void;
-  /** Requests under way have so long to be answered; no new ones are taken. Default 0. */
+  /** Accepts no new requests and waits up to graceMs for those in flight. Default 0. */
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -63,18 +62,17 @@ interface Service {
   readonly observer: Observer | undefined;
 }
 
-// RFC 9110, 4.1 recommends support for URIs of 8,000 octets at least.
+// RFC 9110, 4.1 recommends support for URIs of at least 8,000 octets.
 const MAX_TARGET_OCTETS = 8_000;
 const MAX_HEADER_OCTETS = 32_768;
 const MAX_BODY_OCTETS = 65_536;
 const REQUEST_TIMEOUT_MS = 30_000;
 const HEADERS_TIMEOUT_MS = 10_000;
-/** How long the rest of a refused request is read and thrown away. */
+/** How long to read and discard the rest of a rejected request. */
 const LINGER_MS = 5_000;
 
 const JSON_TYPE = ['content-type', 'application/json'] as const;
 
-/** An answer of JSON text. */
 export function jsonAnswer(
   status: number,
   body: string | Readonly<Record<string, unknown>>,
@@ -87,7 +85,7 @@ export function jsonAnswer(
   };
 }
 
-/** The error shape of the REST API: `code` as in section 7.2, and a sentence for people. */
+/** An error of the REST API: `code` as in section 7.2, and a message for people. */
 export function errorAnswer(
   status: number,
   code: string,
@@ -103,36 +101,36 @@ const refused = {
   headers: errorAnswer(431, 'invalid_request', `the headers are longer than ${MAX_HEADER_OCTETS} octets`),
   host: errorAnswer(400, 'invalid_request', 'the Host header is missing'),
   slow: errorAnswer(408, 'invalid_request', 'the request did not arrive in time'),
-  malformed: errorAnswer(400, 'invalid_request', 'this is not a request that HTTP knows'),
+  malformed: errorAnswer(400, 'invalid_request', 'the request is not valid HTTP'),
   connect: errorAnswer(405, 'method_not_allowed', 'CONNECT is not served here', [['allow', 'GET, POST']]),
   expectation: errorAnswer(417, 'invalid_request', 'the only expectation served is 100-continue', [
     ['connection', 'close'],
   ]),
 } as const;
 
-/** Binds a port, serves `handler` there. */
+/** Binds a port and serves `handler` there. */
 export async function serve(handler: Handler, options: ListenOptions = {}): Promise<Listener> {
   const listener = await listen(options);
   listener.handle(handler);
   return listener;
 }
 
-/** Binds a port, where the address must be known before the handler can be made. */
+/** Binds a port before the handler exists, for handlers that need its address. */
 export async function listen({ port = 0, host = '127.0.0.1', http2 }: ListenOptions = {}): Promise<Listener> {
   let provide: (service: Service) => void;
   const provided = new Promise<Service>((resolve) => (provide = resolve));
 
   const limits = {
     maxHeaderSize: MAX_HEADER_OCTETS,
-    // Node's own refusal has no body.
+    // Node's own 400 has no body.
     requireHostHeader: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    // A connection without a request counts too: a client that opens many and sends nothing is cut off.
+    // Also closes connections that never send a request.
     headersTimeout: HEADERS_TIMEOUT_MS,
     connectionsCheckingInterval: 2_000,
     keepAliveTimeout: 30_000,
   };
-  // Node gives requests over HTTP/2 the interface of those over HTTP/1.1.
+  // Node gives HTTP/2 requests the interface of HTTP/1.1 ones.
   const server = http2
     ? (createSecureServer({ ...limits, ...http2, allowHTTP1: true }) as unknown as Server)
     : createServer(limits);
@@ -150,11 +148,11 @@ export async function listen({ port = 0, host = '127.0.0.1', http2 }: ListenOpti
     await closed;
   };
   server.on('request', (request, response) => {
-    // The server is closing: the client shall not expect more of this connection.
+    // The server is closing: tell the client to send nothing more on this connection.
     if (!server.listening) response.shouldKeepAlive = false;
     void exchange(request, response, provided);
   });
-  // The client holds its body back, so nothing is in the way of the answer.
+  // The client has not sent its body yet, so the connection can be closed cleanly.
   server.on('checkExpectation', (_request, response) => void send(response, refused.expectation));
   server.on('connect', (_request, socket: Duplex) => refuseRaw(socket, refused.connect));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -176,7 +174,7 @@ export async function listen({ port = 0, host = '127.0.0.1', http2 }: ListenOpti
   };
 }
 
-/** Where a client on this machine finds a host that is listened on: every address is none that can be called. */
+/** The host at which a client on this machine reaches a listening address; 0.0.0.0 and :: are not destinations. */
 function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';
@@ -196,7 +194,7 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
   try {
     body = hasBody(request) ? await readBody(request) : NO_BODY;
   } catch {
-    return response.destroy(); // the client went away in the middle of its own request
+    return response.destroy(); // the client closed the connection within its request
   }
   if (!body) return refuse(request, response, refused.body);
   const headers = request.headers as Record<string, string>;
@@ -208,7 +206,7 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
 const pathOf = (target: string): string => normalized(originForm(target));
 const isTooLong = (target: string): boolean => Buffer.byteLength(target) > MAX_TARGET_OCTETS;
 
-/** The answer to a request that was read to its end. Never rejects. */
+/** Answers a request that was read completely. Never rejects. */
 export async function answerTo(
   handler: Handler,
   { target, ...request }: Omit<ServiceRequest, 'path'> & { readonly target: string },
@@ -225,13 +223,13 @@ export async function answerTo(
 
 const NO_BODY = Buffer.alloc(0);
 
-/** RFC 9112, 6.3: a request without either has none. */
+/** RFC 9112, 6.3: a request with neither header has no body. */
 const hasBody = ({ headers, httpVersionMajor }: IncomingMessage): boolean =>
   httpVersionMajor === 2 ||
   headers['content-length'] !== undefined ||
   headers['transfer-encoding'] !== undefined;
 
-/** The whole body; undefined where it is longer than the limit. */
+/** Returns the whole body, or undefined if it exceeds the limit. */
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_OCTETS) return undefined;
   return new Promise((resolve, reject) => {
@@ -248,7 +246,7 @@ async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   });
 }
 
-/** Content-Length is added to a text or Buffer, unless the answer has its own framing. */
+/** Adds Content-Length for a string or Buffer, unless the answer has its own framing. */
 export function withLength(answer: ServiceAnswer): ServiceAnswer {
   const { headers, body } = answer;
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) return answer;
@@ -260,7 +258,8 @@ async function send(response: ServerResponse, answer: ServiceAnswer): Promise<vo
   if (response.destroyed) return;
   const { status, headers, body } = withLength(answer);
   const isHttp2 = response.req.httpVersionMajor === 2;
-  // Over HTTP/2, Node would keep the last of several lines alone, and a value has no blanks around it (RFC 9113, 8.2.1).
+  // For HTTP/2, writeHead would keep only the last header of a name, and values must not have surrounding blanks (RFC
+  // 9113, 8.2.1).
   if (isHttp2) for (const [name, value] of headers) response.appendHeader(name, value.trim());
   const raw = isHttp2 ? [] : headers.flat();
   if (typeof body === 'string' || Buffer.isBuffer(body)) {
@@ -282,16 +281,16 @@ async function send(response: ServerResponse, answer: ServiceAnswer): Promise<vo
 }
 
 /**
- * Answers although the request has not been read to its end. The rest is read and thrown away, because closing on
- * a client that is still sending would reset the connection and take the answer with it (RFC 9112, 9.6).
+ * Answers before the request was read completely. The rest is read and discarded: closing the connection while the
+ * client still sends would reset it and lose the answer (RFC 9112, 9.6).
  */
 function refuse(request: IncomingMessage, response: ServerResponse, answer: ServiceAnswer): void {
-  const impatience = setTimeout(() => request.socket.destroy(), LINGER_MS).unref();
-  request.once('end', () => clearTimeout(impatience)).resume();
+  const timer = setTimeout(() => request.socket.destroy(), LINGER_MS).unref();
+  request.once('end', () => clearTimeout(timer)).resume();
   void send(response, answer);
 }
 
-/** The same where node has no response to offer; nothing that follows on the connection can be trusted. */
+/** The same for requests without a response object, where node could not parse the request. */
 function refuseRaw(socket: Duplex, { status, headers, body }: ServiceAnswer): void {
   const text = String(body);
   const lines = [
@@ -318,7 +317,7 @@ async function close(server: Server, sockets: ReadonlySet<Duplex>, graceMs: numb
     for (const socket of sockets) socket.destroy();
   };
   if (graceMs === 0) closeAll();
-  // A connection whose last request is answered only now is idle only now.
+  // A connection becomes idle only after its last answer, so this is repeated.
   const idle = setInterval(() => server.closeIdleConnections(), 20);
   const late = setTimeout(closeAll, graceMs);
   await closed;
@@ -326,8 +325,10 @@ async function close(server: Server, sockets: ReadonlySet<Duplex>, graceMs: numb
   clearTimeout(late);
 }
 
-/** With two origins, each serves its own paths only. */
+/** Serves only matching paths; for two origins with different paths. */
 export function onlyWhere(served: (path: string) => boolean, handler: Handler): Handler {
   return async (request) =>
-    served(request.path) ? handler(request) : errorAnswer(404, 'not_found', 'there is nothing at this path');
+    served(request.path)
+      ? handler(request)
+      : errorAnswer(404, 'not_found', 'no resource exists at this path');
 }

@@ -1,4 +1,4 @@
-/** The service without sockets: requests of this process go straight to its handler, with what node:http would make of them. */
+/** The service without sockets: passes requests to the handler in the form that node:http would give them. */
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -8,10 +8,10 @@ import { answerTo, withLength, type Handler, type Listener, type ServiceAnswer }
 
 type Answered = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
 
-/** Listens on addresses that exist in this process alone, and takes requests to them in place of an undici dispatcher. */
+/** Listens on addresses that exist only in this process; replaces an undici dispatcher. */
 export class InProcess {
   private readonly handlers = new Map<string, Handler>();
-  /** Requests can ask to be taken as if they came over HTTP/2. */
+  /** Allows requests to be treated as if they came over HTTP/2. */
   offersHttp2 = false;
 
   listen(): Listener {
@@ -26,12 +26,12 @@ export class InProcess {
     };
   }
 
-  /** Raw headers, as undici gives them with `responseHeaders: 'raw'`. */
+  /** Returns raw headers, like undici with `responseHeaders: 'raw'`. */
   async request(
     options: Dispatcher.RequestOptions & { readonly origin: string; readonly isHttp2?: boolean },
   ): Promise<Answered> {
     const { origin, path, method, body, signal, isHttp2 = false } = options;
-    // Timers and other requests have their turn, as they have while a socket is waited for.
+    // Lets timers and other requests run, as they do while a socket is awaited.
     await setImmediate();
     const handler = this.handlers.get(origin);
     if (!handler) throw Object.assign(new Error(`connect ECONNREFUSED ${origin}`), { code: 'ECONNREFUSED' });

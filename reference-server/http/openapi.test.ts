@@ -1,4 +1,4 @@
-/** Real answers, held against openapi.yaml: each status documented, each header and body as it says. */
+/** Checks real answers against openapi.yaml: every status is documented, every header and body matches its schema. */
 import { readFile } from 'node:fs/promises';
 import { expect } from '@playwright/test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -28,7 +28,7 @@ interface Document {
 const text = await readFile(new URL('openapi.yaml', import.meta.url), 'utf8');
 const document = parse(text) as Document;
 const ajv = new Ajv2020({ strict: false, allErrors: true, formats: { int64: true } });
-// The document's own references start at its root.
+// References in the document are relative to its root.
 ajv.addSchema({ $id: 'openapi:', ...document });
 
 function resolve<Value extends Reference>(value: Value): Value {
@@ -84,10 +84,10 @@ async function ask(
 }
 
 const ANSWERS: [title: string, status: number, request: (server: ReferenceServer) => Promise<Received>][] = [
-  ['a page with next', 200, (server) => ask(server, WINDOW)],
-  ['the largest page', 200, (server) => ask(server, `${WINDOW}&pageSize=1000`)],
-  ['the last page', 200, (server) => ask(server, 'from=2025-01-31T23:59:59Z&to=2025-02-01T00:00:00Z')],
-  ['an empty page', 200, (server) => ask(server, 'from=1999-01-01T00:00:00Z&to=1999-01-01T00:00:00Z')],
+  ['a window of several pages', 200, (server) => ask(server, WINDOW)],
+  ['pageSize=1000', 200, (server) => ask(server, `${WINDOW}&pageSize=1000`)],
+  ['a window of one page', 200, (server) => ask(server, 'from=2025-01-31T23:59:59Z&to=2025-02-01T00:00:00Z')],
+  ['an empty window', 200, (server) => ask(server, 'from=1999-01-01T00:00:00Z&to=1999-01-01T00:00:00Z')],
   ['no parameters', 400, (server) => ask(server, '')],
   ['a wrong range', 400, (server) => ask(server, 'from=x&to=y')],
   ['a wrong size', 400, (server) => ask(server, `${WINDOW}&pageSize=0`)],
@@ -108,7 +108,7 @@ const ANSWERS: [title: string, status: number, request: (server: ReferenceServer
   ['long headers', 431, (server) => ask(server, WINDOW, { init: { headers: { x: 'x'.repeat(40_000) } } })],
 ];
 for (const [title, status, request] of ANSWERS) {
-  test(`${title}: ${status} as documented`, async ({ server }) => {
+  test(`answers ${title} with ${status} as documented`, async ({ server }) => {
     const answer = await request(server);
     expect(answer.status).toBe(status);
     const method = 'get';
@@ -116,7 +116,7 @@ for (const [title, status, request] of ANSWERS) {
   });
 }
 
-test('past the limit: 429 as documented', async ({ start }) => {
+test('answers requests beyond the rate limit with 429 as documented', async ({ start }) => {
   const server = await start({ rateLimit: { limit: 1, windowMs: 3_600_000, algorithm: 'token-bucket' } });
   await ask(server, WINDOW);
   const answer = await ask(server, WINDOW);
@@ -129,7 +129,7 @@ const FAILURES: [status: number, error: Error][] = [
   [503, new StoreUnavailable('deliberately, by a test')],
 ];
 for (const [status, error] of FAILURES) {
-  test(`a store that throws ${error.name}: ${status} as documented`, async ({ start }) => {
+  test(`answers ${error.name} of the store with ${status} as documented`, async ({ start }) => {
     const server = await start({
       wrapParts: (parts) => ({ ...parts, store: { ...parts.store, page: () => Promise.reject(error) } }),
     });
@@ -140,7 +140,7 @@ for (const [status, error] of FAILURES) {
 }
 
 const TOKEN_ANSWERS: [title: string, status: number, change: Record<string, string>][] = [
-  ['a token', 200, {}],
+  ['right credentials', 200, {}],
   ['a missing scope', 400, { scope: '' }],
   ['another grant', 400, { grant_type: 'password' }],
   ['another scope', 400, { scope: 'other' }],
@@ -148,7 +148,7 @@ const TOKEN_ANSWERS: [title: string, status: number, change: Record<string, stri
   ['a long body', 413, { client_secret: 'x'.repeat(70_000) }],
 ];
 for (const [title, status, change] of TOKEN_ANSWERS) {
-  test(`token endpoint, ${title}: ${status} as documented`, async ({ server }) => {
+  test(`the token endpoint answers ${title} with ${status} as documented`, async ({ server }) => {
     const target = server.target();
     const answer = await requestToken(target, { ...goodForm(target.clients.primary), ...change });
     expect(answer.status).toBe(status);
@@ -156,7 +156,7 @@ for (const [title, status, change] of TOKEN_ANSWERS) {
   });
 }
 
-test('token endpoint, past the guesses that can be checked: 429 as documented', async ({ start }) => {
+test('the token endpoint answers too many guesses with 429 as documented', async ({ start }) => {
   const server = await start({
     wrapParts: (parts) => ({
       ...parts,

@@ -5,20 +5,20 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 export interface Outcome {
   readonly requestId: string;
   readonly method: string;
-  /** As a handler sees it: it may hold anything. */
+  /** Path and query as the handler gets them; not validated. */
   readonly path: string;
   readonly status: number;
-  /** Of the body; undefined where it was streamed. */
+  /** Length of the body; undefined if it was streamed. */
   readonly octets: number | undefined;
   readonly durationMs: number;
 }
 
-/** Told of every request that could be read as one. */
+/** Called for every request that could be parsed. */
 export type Observer = (outcome: Outcome) => void;
 
 const REQUEST_ID = 'x-request-id';
 
-/** The answer gets a request id, and the observer is told when it is out. */
+/** Adds a request id to the answer, and calls the observer when the answer was sent. */
 export function observe(
   observer: Observer,
   request: IncomingMessage,

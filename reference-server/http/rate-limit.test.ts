@@ -3,7 +3,7 @@ import type { RateLimiter } from '../parts.ts';
 import { createRateLimiter, parseRate, RATE_ALGORITHMS, type RateLimit } from './rate-limit.ts';
 import { mintToken, screeningsUrl, send, test as serverTest } from '../testing.ts';
 
-/** The answers to requests at those moments: admitted, or seconds to wait. */
+/** The decisions for requests at those moments: admitted, or the seconds to wait. */
 function answers(limiter: RateLimiter, momentsMs: readonly number[], client = 'a'): (number | 'ok')[] {
   return momentsMs.map((nowMs) => {
     const admission = limiter.admit(client, nowMs);
@@ -17,7 +17,7 @@ const CASES: [title: string, rate: RateLimit, momentsMs: number[], expected: (nu
   ['counts up to the limit', LIMIT, [0, 1, 2, 3], ['ok', 'ok', 'ok', 10]],
   ['resets with the clock', LIMIT, [9_000, 9_001, 9_002, 9_003, 10_000], ['ok', 'ok', 'ok', 1, 'ok']],
   [
-    'lets twice the limit pass around its border',
+    'admits twice the limit around a reset',
     LIMIT,
     [9_997, 9_998, 9_999, 10_000, 10_001, 10_002, 10_003],
     ['ok', 'ok', 'ok', 'ok', 'ok', 'ok', 10],
@@ -30,19 +30,19 @@ const CASES: [title: string, rate: RateLimit, momentsMs: number[], expected: (nu
 ]);
 CASES.push(
   [
-    'sliding-window holds any stretch to the limit',
+    'sliding-window admits at most the limit in any interval of its length',
     { ...LIMIT, algorithm: 'sliding-window' },
     [9_000, 9_500, 9_999, 10_000, 18_999, 19_000, 19_001, 19_500],
     ['ok', 'ok', 'ok', 9, 1, 'ok', 1, 'ok'],
   ],
   [
-    'token-bucket holds the limit at first and then fills evenly',
+    'token-bucket starts full and refills evenly',
     { limit: 2, windowMs: 10_000, algorithm: 'token-bucket' },
     [0, 0, 0, 4_999, 5_000, 5_001, 15_000, 15_000, 15_000],
     ['ok', 'ok', 5, 1, 'ok', 5, 'ok', 'ok', 5],
   ],
   [
-    'token-bucket takes a burst of its own',
+    'token-bucket admits a burst other than the limit',
     { limit: 10, windowMs: 10_000, burst: 1, algorithm: 'token-bucket' },
     [0, 0, 999, 1_000, 60_000, 60_000],
     ['ok', 1, 1, 'ok', 'ok', 1],
@@ -56,7 +56,7 @@ for (const [title, rate, moments, expected] of CASES) {
 }
 
 for (const algorithm of RATE_ALGORITHMS) {
-  test(`${algorithm}: clients do not share a limit`, () => {
+  test(`${algorithm} limits each client separately`, () => {
     const limiter = createRateLimiter({ ...LIMIT, algorithm });
     expect(answers(limiter, [0, 0, 0, 0], 'a')).toEqual([
       'ok',
@@ -67,7 +67,7 @@ for (const algorithm of RATE_ALGORITHMS) {
     expect(answers(limiter, [0, 0, 0], 'b')).toEqual(['ok', 'ok', 'ok']);
   });
 
-  test(`${algorithm}: a request after the wait of Retry-After is served, from any moment on`, () => {
+  test(`${algorithm} admits a request after the wait of Retry-After, at any moment`, () => {
     for (let startMs = 0; startMs < 12_000; startMs += 137) {
       const limiter = createRateLimiter({ limit: 3, windowMs: 7_000, algorithm });
       let nowMs = startMs;
@@ -93,14 +93,14 @@ const RATES: [text: string, rate: object | undefined][] = [
   ['ten/s', undefined],
 ];
 for (const [text, rate] of RATES) {
-  test(`the rate ${text} is ${rate ? 'read' : 'refused'}`, () => {
+  test(`${rate ? 'parses' : 'rejects'} the rate ${text}`, () => {
     if (rate) expect(parseRate(text)).toEqual(rate);
     else expect(() => parseRate(text)).toThrow(text);
   });
 }
 
 serverTest(
-  '7.2 past the limit: 429 rate_limited with Retry-After, for that client alone',
+  '7.2 rejects requests beyond the limit with 429 rate_limited and Retry-After, per client',
   async ({ start }) => {
     let nowMs = Date.parse('2026-01-01T00:00:03.5Z');
     const server = await start({ now: () => nowMs, rateLimit: { limit: 2, windowMs: 10_000 } });

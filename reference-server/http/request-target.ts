@@ -1,6 +1,6 @@
 /** Request targets (RFC 9112, 3.2). */
 
-/** The path and query of a request target; proxies may send the absolute form (RFC 9112, 3.2.2). */
+/** Returns path and query of a request target; proxies may send the absolute form (RFC 9112, 3.2.2). */
 export function originForm(target: string): string {
   const absolute = /^https?:\/\/[^/?#]*(.*)$/i.exec(target);
   if (!absolute) return target;
@@ -8,7 +8,7 @@ export function originForm(target: string): string {
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** With `%73` for `s` it is the same path (RFC 3986, 6.2.2.2). The query is left as it is. */
+/** Decodes percent-encoded unreserved characters of the path (RFC 3986, 6.2.2.2), and leaves the query unchanged. */
 export function normalized(target: string): string {
   const [path = ''] = target.split('?', 1);
   if (!path.includes('%')) return target;

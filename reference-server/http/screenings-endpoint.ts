@@ -11,14 +11,14 @@ import {
 } from '../parts.ts';
 
 interface ScreeningsRequest {
-  /** As it stands in the path. */
+  /** As in the path. */
   readonly tenantId: string;
   /** Raw, without the question mark. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The window and place of a page, with the spelling that the links keep. */
+/** The parsed parameters; `toText` is repeated in next as it was sent. */
 interface PageRequest {
   readonly from: Instant;
   readonly to: Instant;
@@ -73,7 +73,7 @@ export async function answerScreenings(
   }
 }
 
-/** The claims of the bearer token (section 5), or the 401. */
+/** Returns the claims of the bearer token (section 5), or the 401. */
 export async function authenticate(
   authorization: string | undefined,
   tokens: TokenIssuer,
@@ -91,12 +91,12 @@ function unauthenticated(message: string, detail: string): ServiceAnswer {
   ]);
 }
 
-/** The query parameters of 4.2, or the 400. */
+/** Returns the query parameters of 4.2, or the 400. */
 function readPageRequest(query: string): PageRequest | ServiceAnswer {
   const fields = parseForm(query);
   if (!fields) return invalidRequest('the query is not percent-encoded UTF-8');
   for (const name of ['from', 'to', 'pageSize', 'from_id']) {
-    if ((fields.get(name)?.length ?? 0) > 1) return invalidRequest(`${name} is there more than once`);
+    if ((fields.get(name)?.length ?? 0) > 1) return invalidRequest(`${name} occurs more than once`);
   }
   const [fromText, toText, sizeText, idText] = ['from', 'to', 'pageSize', 'from_id'].map(
     (name) => fields.get(name)?.[0],
@@ -116,13 +116,13 @@ function readPageRequest(query: string): PageRequest | ServiceAnswer {
   if (sizeText !== undefined && !INTEGER.test(sizeText)) return invalidRequest('pageSize is not an integer');
   const pageSize = BigInt(sizeText ?? DEFAULT_PAGE_SIZE);
   if (pageSize < 1n || pageSize > MAX_PAGE_SIZE) {
-    return errorAnswer(400, 'page_size_out_of_range', `pageSize must lie within 1 to ${MAX_PAGE_SIZE}`);
+    return errorAnswer(400, 'page_size_out_of_range', `pageSize must be from 1 to ${MAX_PAGE_SIZE}`);
   }
 
   if (idText !== undefined && !INTEGER.test(idText)) return invalidRequest('from_id is not an integer');
   const fromId = idText === undefined ? undefined : BigInt(idText);
   if (fromId !== undefined && (fromId < MIN_ID || fromId > MAX_ID)) {
-    return invalidRequest('from_id is beyond 64 bits');
+    return invalidRequest('from_id exceeds 64 bits');
   }
   return { from, to, toText, pageSize: Number(pageSize), fromId };
 }
@@ -131,7 +131,7 @@ function invalidRequest(message: string): ServiceAnswer {
   return errorAnswer(400, 'invalid_request', message);
 }
 
-/** Section 2.4. The items are the recorded texts joined, so nothing in them can be lost. */
+/** Section 2.4. Joins the stored JSON texts of the items, so that they are returned unchanged. */
 function pageAnswer({ items, more }: StoredPage, asked: PageRequest, resource: string): ServiceAnswer {
   const last = items.at(-1);
   const text = `{"items":[${items.map(({ json }) => json).join(',')}],"links":`;
@@ -143,7 +143,7 @@ function pageAnswer({ items, more }: StoredPage, asked: PageRequest, resource: s
   ]);
 }
 
-/** Rule 6 of 4.2. Encoded, because a raw `+` of an offset would arrive as a space. */
+/** Rule 6 of 4.2. Encoded because a raw `+` of an offset would be decoded as a space. */
 function nextUrl(
   resource: string,
   { toText, pageSize }: PageRequest,

@@ -6,7 +6,7 @@ import { answerToken } from './token-endpoint.ts';
 
 export * from '../parts.ts';
 
-/** A pure function from requests to answers, given its parts. */
+/** Returns the handler; all state is in the parts. */
 export function createService(parts: ServiceParts): Handler {
   const tokenPath = `${parts.pathPrefix}/oauth/token`;
   const tenantsPath = `${parts.pathPrefix}/v1/tenants/`;
@@ -23,17 +23,15 @@ export function createService(parts: ServiceParts): Handler {
       ? /^([^/]+)\/screenings$/.exec(path.slice(tenantsPath.length))?.[1]
       : undefined;
     if (tenantId !== undefined) {
-      // HEAD is answered as GET; HTTP itself leaves the body out (RFC 9110, 9.3.2).
+      // HEAD is answered like GET; node leaves out the body (RFC 9110, 9.3.2).
       return request.method === 'GET' || request.method === 'HEAD'
         ? answerScreenings({ tenantId, query, headers: request.headers }, parts)
         : methodNotAllowed('GET, HEAD');
     }
-    return errorAnswer(404, 'not_found', 'there is nothing at this path');
+    return errorAnswer(404, 'not_found', 'no resource exists at this path');
   };
 }
 
 function methodNotAllowed(allow: string): ServiceAnswer {
-  return errorAnswer(405, 'method_not_allowed', `${allow} is served here, and no other method`, [
-    ['allow', allow],
-  ]);
+  return errorAnswer(405, 'method_not_allowed', `this path supports only ${allow}`, [['allow', allow]]);
 }

@@ -1,4 +1,4 @@
-/** What a server answers outside of the API's own paths: whether it is well, how it is used, and its outbox. */
+/** Paths outside the API: health, metrics and the outbox. */
 import type { Connections } from '../store/connections.ts';
 import { envelope, readEvents } from '../events/events.ts';
 import { errorAnswer, type Handler, jsonAnswer, type ServiceAnswer } from './http.ts';
@@ -9,25 +9,27 @@ interface SideParts {
   readonly connections: Connections;
   readonly tokens: ServiceParts['tokens'];
   readonly now: () => number;
-  /** Metrics in Prometheus' text format. */
+  /** Metrics in the Prometheus text format. */
   readonly metrics?: () => Promise<string>;
 }
 
-const EVENTS_AT_ONCE = 1_000;
+const EVENTS_PER_PAGE = 1_000;
 
-/** Stands before a handler, and before every fault. */
+/** Answers these paths before the handler and before any fault. */
 export function withSidePaths(handler: Handler, parts: SideParts): Handler {
   return (request) => {
     const [path = '', query = ''] = request.path.split('?');
-    const answer = sideOf(path);
+    const answer = findRoute(path);
     if (!answer) return handler(request);
     if (request.method === 'GET' || request.method === 'HEAD') return answer(request.headers, query);
     return Promise.resolve(
-      errorAnswer(405, 'method_not_allowed', 'GET is served here', [['allow', 'GET, HEAD']]),
+      errorAnswer(405, 'method_not_allowed', 'this path supports only GET, HEAD', [['allow', 'GET, HEAD']]),
     );
   };
 
-  function sideOf(path: string): ((headers: Headers, query: string) => Promise<ServiceAnswer>) | undefined {
+  function findRoute(
+    path: string,
+  ): ((headers: Headers, query: string) => Promise<ServiceAnswer>) | undefined {
     if (path === '/healthz') return async () => jsonAnswer(200, { status: 'alive' });
     if (path === '/readyz') return () => ready(parts.connections);
     const { metrics } = parts;
@@ -56,7 +58,7 @@ async function ready(connections: Connections): Promise<ServiceAnswer> {
   }
 }
 
-/** A tenant's events for its own token, as a batch of CloudEvents; `Link` leads on to what is stored next. */
+/** A tenant's events for its own token, as a batch of CloudEvents; `Link` leads to later events. */
 async function outbox(
   tenantId: string,
   query: URLSearchParams,
@@ -69,9 +71,9 @@ async function outbox(
     return errorAnswer(403, 'forbidden', 'this token is for another tenant');
   }
   const after = query.get('after') ?? '0';
-  if (!/^\d{1,18}$/.test(after)) return errorAnswer(400, 'invalid_request', 'after is not a place');
+  if (!/^\d{1,18}$/.test(after)) return errorAnswer(400, 'invalid_request', 'after is not a sequence number');
   try {
-    const events = await readEvents(connections, claims.tenant_id, BigInt(after), EVENTS_AT_ONCE);
+    const events = await readEvents(connections, claims.tenant_id, BigInt(after), EVENTS_PER_PAGE);
     return {
       status: 200,
       headers: [

@@ -19,7 +19,7 @@ const NO_STORE = [
   ['cache-control', 'no-store'],
   ['pragma', 'no-cache'],
 ] as const;
-// No scheme is registered for credentials in a form; Basic is what OAuth servers name here.
+// HTTP has no scheme for credentials in a form; OAuth servers use Basic in this challenge.
 const CHALLENGE = ['www-authenticate', 'Basic realm="token endpoint"'] as const;
 
 export async function answerToken(
@@ -43,7 +43,7 @@ export async function answerToken(
   }
   if (client.suspended) return tokenError('invalid_grant', "this client's grant is suspended");
 
-  // Section 5, rule 7: what is granted may be less than what was asked for.
+  // Section 5, rule 7: the granted scope may be a part of the requested one.
   const requested = new Set(form.scope.split(' '));
   const scope = client.scopes.filter((offered) => requested.has(offered)).join(' ');
   if (scope === '') return tokenError('invalid_scope', 'no requested scope is granted to this client');
@@ -67,7 +67,7 @@ export async function answerToken(
 
 type TokenForm = Readonly<Record<(typeof REQUIRED)[number], string>>;
 
-/** The form, or what is wrong with it. */
+/** Returns the form, or a description of what is wrong with it. */
 function readForm({ headers, body }: Pick<ServiceRequest, 'headers' | 'body'>): TokenForm | string {
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/x-www-form-urlencoded') {
@@ -76,9 +76,9 @@ function readForm({ headers, body }: Pick<ServiceRequest, 'headers' | 'body'>): 
   const fields = isUtf8(body) ? parseForm(body.toString()) : undefined;
   if (!fields) return 'the form is not percent-encoded UTF-8';
   for (const [name, values] of fields) {
-    if (values.length > 1) return `${printable(name)} is there more than once`;
+    if (values.length > 1) return `${printable(name)} occurs more than once`;
   }
-  // RFC 6749, 3.2: a parameter without a value counts as left out.
+  // RFC 6749, 3.2: a parameter without a value counts as omitted.
   const missing = REQUIRED.find((name) => !fields.get(name)?.[0]?.trim());
   if (missing) return `${missing} is missing`;
   return Object.fromEntries(REQUIRED.map((name) => [name, fields.get(name)?.[0] ?? ''])) as TokenForm;
@@ -91,12 +91,12 @@ function tokenError(error: TokenError, description: string): ServiceAnswer {
     : jsonAnswer(400, body, NO_STORE);
 }
 
-/** RFC 6749, 2.3.1 asks for a defence against guessing, and names no error for it. */
+/** RFC 6749, 2.3.1 requires protection against guessing but defines no error for it. */
 const tooManyGuesses = jsonAnswer(
   429,
   { error: 'temporarily_unavailable', error_description: 'too many requests with unconfirmed secrets' },
   [['retry-after', '1'], ...NO_STORE],
 );
 
-/** RFC 6749, 5.2 allows printable ASCII without quote and backslash in a description. */
+/** RFC 6749, 5.2 allows printable ASCII except quote and backslash in a description. */
 const printable = (text: string): string => text.replace(/[^ !#-[\]-~]/g, '?').slice(0, 40);

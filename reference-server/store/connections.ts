@@ -1,15 +1,15 @@
-/** Connections to PostgreSQL: a pool that outlives the loss of its server, and says what that means for a request. */
+/** Connections to PostgreSQL: a pool that survives a restart of the database and maps its errors for requests. */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { StoreUnavailable } from '../parts.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
 const POOL_SIZE = 10;
-/** The server gives up a statement of its own accord; a server that is gone can't, and is given up a little later. */
+/** PostgreSQL cancels a slow statement itself; the client's timeout is longer, for a server that no longer answers. */
 const STATEMENT_TIMEOUT_MS = 5_000;
 const QUERY_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2_000;
 
-/** A pool that outlives the loss of its database, and can be cut off from it on purpose. */
+/** A pool that survives a restart of the database and that tests can interrupt. */
 export class Connections implements AsyncDisposable {
   readonly #name = `screenings-${randomBytes(6).toString('hex')}`;
   readonly #url: string;
@@ -30,19 +30,19 @@ export class Connections implements AsyncDisposable {
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       allowExitOnIdle: true,
     });
-    // A lost idle connection leaves the pool; the next query opens another.
+    // The pool discards a lost idle connection; the next query opens another.
     pool.on('error', () => undefined);
     pool.on('connect', (client) => client.on('error', () => undefined));
     return pool;
   }
 
-  /** How many there are, and how many requests wait for one. */
+  /** The number of connections, and of requests that wait for one. */
   get counts(): { total: number; idle: number; waiting: number } {
     const { totalCount: total, idleCount: idle, waitingCount: waiting } = this.#pool;
     return { total, idle, waiting };
   }
 
-  /** Throws StoreUnavailable where the database can't be reached, and PostgreSQL's error where it refuses. */
+  /** Throws StoreUnavailable if the database does not answer, and PostgreSQL's error if it rejects the statement. */
   async query<Row extends pg.QueryResultRow | unknown[]>(
     query: pg.QueryConfig | pg.QueryArrayConfig,
   ): Promise<Row[]> {
@@ -55,7 +55,7 @@ export class Connections implements AsyncDisposable {
     }
   }
 
-  /** One connection for several statements in one transaction, which may take its time. */
+  /** Runs `work` in one transaction without a statement timeout. */
   async transaction<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
     if (this.#interrupted) throw new StoreUnavailable('the database is interrupted');
     const client = await this.#pool.connect().catch((error: unknown) => {
@@ -68,13 +68,13 @@ export class Connections implements AsyncDisposable {
       client.release();
       return result;
     } catch (error) {
-      // The connection may be in any state: it is closed, which rolls back.
+      // The state of the connection is unknown: close it, which rolls back.
       client.release(true);
       throw asUnavailable(error);
     }
   }
 
-  /** Breaks every connection, queries under way included, and opens none until `restore`. */
+  /** Terminates every connection, also during a query, and opens none until `restore`. */
   async interrupt(): Promise<void> {
     if (this.#interrupted) return;
     this.#interrupted = true;
@@ -95,23 +95,23 @@ export class Connections implements AsyncDisposable {
   }
 }
 
-/** SQLSTATE classes that speak of the server and not of the statement: connection, resources, timeout, operator. */
-const SERVER_TROUBLE = /^(08|53|57014|57P|58)/;
+/** SQLSTATE classes for errors of the server, not of the statement: connection, resources, cancellation, operator. */
+const SERVER_ERROR = /^(08|53|57014|57P|58)/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
 function asUnavailable(error: unknown): unknown {
   const { code } = error as { code?: unknown };
-  const refusedStatement = typeof code === 'string' && SQLSTATE.test(code) && !SERVER_TROUBLE.test(code);
-  return refusedStatement ? error : new StoreUnavailable(reasonOf(error), { cause: error });
+  const isStatementError = typeof code === 'string' && SQLSTATE.test(code) && !SERVER_ERROR.test(code);
+  return isStatementError ? error : new StoreUnavailable(reasonOf(error), { cause: error });
 }
 
-/** Connect errors to `localhost` come as several in one, without a message. */
+/** A failed connection to `localhost` throws an AggregateError without a message, one error per address. */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ');
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A connection for one statement. */
+/** Runs one statement on a new connection. */
 export async function once(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
   client.on('error', () => undefined);

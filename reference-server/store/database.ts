@@ -1,20 +1,20 @@
 /**
- * The database, however it is come by: given by DATABASE_URL, in a container, or embedded.
- * Everything lives in a schema of its own, which goes when the database is closed, so a given database stays clean.
+ * Opens the database: the one of DATABASE_URL, one in a container, or an embedded one. All data is in its own schema,
+ * which is dropped on close, so that a given database stays clean.
  */
 import { randomBytes } from 'node:crypto';
 import { Connections, once, reasonOf } from './connections.ts';
 import type { Outage, RunningPostgres } from './running-postgres.ts';
 
-/** auto: DATABASE_URL, else a container where an engine answers, else embedded. */
+/** auto: DATABASE_URL, else a container if an engine answers, else embedded. */
 export type DatabaseChoice = 'auto' | 'embedded' | 'testcontainers' | { readonly url: string };
 
 export interface Database extends AsyncDisposable {
-  /** Leads straight to the schema, which is part of it. */
+  /** Includes the schema. */
   readonly url: string;
   readonly description: string;
   readonly outage?: Outage;
-  /** A new pool for each caller. */
+  /** Opens a new pool. */
   connect(): Connections;
   stop(): Promise<void>;
 }
@@ -22,16 +22,16 @@ export interface Database extends AsyncDisposable {
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS screening (
     tenant    uuid    NOT NULL,
-    -- Seconds since the epoch, exact: timestamptz would stop at microseconds.
+    -- Seconds since the epoch, exact: timestamptz holds only microseconds.
     at        numeric NOT NULL,
     id        bigint  NOT NULL,
     test_time text    NOT NULL,
     json      text    NOT NULL,
     PRIMARY KEY (tenant, id)
   );
-  -- Every page is one stretch of this index, wherever it begins.
+  -- Every page is one range scan of this index.
   CREATE UNIQUE INDEX IF NOT EXISTS screening_page ON screening (tenant, at, id);
-  -- The outbox (section 6): written in the transaction that stores the screening, and kept where that is deleted.
+  -- The outbox (section 6): written in the transaction that stores the screening, and kept after its deletion.
   CREATE TABLE IF NOT EXISTS event (
     tenant    uuid   NOT NULL,
     -- The order of storage.
@@ -41,7 +41,7 @@ const SCHEMA = `
     json      text   NOT NULL,
     PRIMARY KEY (tenant, sequence)
   );
-  -- The last event of a tenant that a way out has acknowledged.
+  -- The last event of a tenant that a sink has acknowledged.
   CREATE TABLE IF NOT EXISTS delivery (
     sink      text   NOT NULL,
     tenant    uuid   NOT NULL,
@@ -51,8 +51,8 @@ const SCHEMA = `
 `;
 
 /**
- * Starts or finds the database and makes its schema. `keep` names a schema that stays, and whose data is served again:
- * only where the database itself stays. Throws an Error that says which way failed, and why.
+ * Starts or connects to the database and creates the schema. `keep` names a schema that is not dropped and whose data
+ * is served again; it needs DATABASE_URL. Throws an Error with the kind of database and the reason.
  */
 export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: string): Promise<Database> {
   const running = await startPostgres(choice);
@@ -60,7 +60,7 @@ export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: strin
   const url = withSettings(running.url, schema);
   try {
     if (keep !== undefined && running.outage)
-      throw new Error('it ends with the server, so it can keep nothing');
+      throw new Error('it is deleted when the server stops, so --keep needs DATABASE_URL');
     await once(running.url, `CREATE SCHEMA IF NOT EXISTS ${schema}`);
     await once(url, SCHEMA);
   } catch (error) {
@@ -99,12 +99,12 @@ async function startPostgres(choice: DatabaseChoice): Promise<RunningPostgres> {
   return { ...embedded, description: `${embedded.description}${why}` };
 }
 
-/** The same database with the session's settings in its address, so that they hold for other processes too. */
+/** Adds the session settings to the URL, so that other processes use them too. */
 function withSettings(url: string, schema: string): string {
   const target = new URL(url);
   const given = target.searchParams.get('options') ?? '';
-  // A page is planned once a connection, and only in its one good way: along the index, whose order is the page's.
-  // Left to itself, the plan for any window would sort (it hopes that windows are short).
+  // The generic plan is made once per connection; without sorting, it is a range scan of the index. By default
+  // PostgreSQL assumes short windows and sorts.
   const settings = `-c search_path=${schema} -c plan_cache_mode=force_generic_plan -c enable_sort=off`;
   target.searchParams.set('options', `${given} ${settings}`.trim());
   return target.href;

@@ -1,10 +1,10 @@
-/** Screenings in memory, in place of the database's: pages out of them (4.2). */
+/** A screening store in memory (pages of 4.2). */
 import { compareInstants, instant } from '../../engine/data/instant.ts';
 import { compareKeys, lowerBound } from '../../engine/data/oracle.ts';
 import type { Screening } from '../../engine/data/screening.ts';
 import type { ScreeningStore } from '../parts.ts';
 
-/** Screenings by tenant; a tenant is onboarded where it stands there. UUIDs in lower case. */
+/** Screenings by tenant UUID in lower case; exactly the tenants in the map are onboarded. */
 export function createMemoryStore(tenants: ReadonlyMap<string, Iterable<Screening>>): ScreeningStore {
   const stored = new Map(
     [...tenants].map(([tenantId, screenings]) => [

@@ -1,38 +1,42 @@
-/** PostgreSQL in a container, by Testcontainers. */
+/** PostgreSQL in a container, started by Testcontainers. */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from './free-port.ts';
 import type { RunningPostgres } from './running-postgres.ts';
 
-/** SCREENINGS_POSTGRES_IMAGE names another image that understands the official one's environment. */
+/** SCREENINGS_POSTGRES_IMAGE selects another image with the environment variables of the official one. */
 const POSTGRES_IMAGE = process.env['SCREENINGS_POSTGRES_IMAGE'] || 'postgres:18-alpine';
 
-const LOOK_TIMEOUT_MS = 3_000;
+const PROBE_TIMEOUT_MS = 3_000;
 const PULL_TIMEOUT_MS = { unasked: 60_000, asked: 600_000 } as const;
 
-/** The image that can be started, or the reason why none can. */
+/** The image to start, or the reason why none can be started. */
 type Engine = { readonly image: string } | { readonly reason: string };
 
 /**
- * Looks for a container engine that has the image or can get it, and never waits long for one:
- * unasked, a place where no engine ever was is not even asked.
+ * Looks for a container engine with the image and pulls the image if necessary, within a time limit. 'unasked' (by
+ * default, not by a flag): skips the search if no engine was ever installed.
  */
 export async function findEngine(how: 'asked' | 'unasked'): Promise<Engine> {
-  if (how === 'unasked' && !placesOfEngines().some(existsSync) && !process.env['DOCKER_HOST']) {
+  if (how === 'unasked' && !engineSockets().some(existsSync) && !process.env['DOCKER_HOST']) {
     return { reason: 'no container engine' };
   }
   try {
     const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
-    const client = await within(LOOK_TIMEOUT_MS, 'no container engine answers', getContainerRuntimeClient());
+    const client = await withTimeout(
+      PROBE_TIMEOUT_MS,
+      'no container engine answers',
+      getContainerRuntimeClient(),
+    );
     const image = ImageName.fromString(POSTGRES_IMAGE);
-    const present = await within(
-      LOOK_TIMEOUT_MS,
+    const present = await withTimeout(
+      PROBE_TIMEOUT_MS,
       'the container engine does not answer',
       client.image.exists(image),
     );
     if (!present) {
-      await within(
+      await withTimeout(
         PULL_TIMEOUT_MS[how],
         `pulling ${POSTGRES_IMAGE} takes too long`,
         client.image.pull(image),
@@ -47,7 +51,7 @@ export async function findEngine(how: 'asked' | 'unasked'): Promise<Engine> {
 export async function startContainer(image: string): Promise<RunningPostgres> {
   const { PostgreSqlContainer } = await import('@testcontainers/postgresql');
   const { getContainerRuntimeClient } = await import('testcontainers');
-  // A port of the engine's choice would be another one after an outage.
+  // The port must be fixed: the engine would choose another one for the restart after an outage.
   const port = { container: 5432, host: await freePort() };
   const container = await new PostgreSqlContainer(image).withExposedPorts(port).start();
   const { container: engine } = await getContainerRuntimeClient();
@@ -64,7 +68,7 @@ export async function startContainer(image: string): Promise<RunningPostgres> {
   };
 }
 
-function placesOfEngines(): string[] {
+function engineSockets(): string[] {
   const runtimeDir = process.env['XDG_RUNTIME_DIR'] ?? `/run/user/${process.getuid?.() ?? 0}`;
   return [
     '/var/run/docker.sock',
@@ -75,7 +79,7 @@ function placesOfEngines(): string[] {
   ];
 }
 
-async function within<Value>(timeoutMs: number, message: string, work: Promise<Value>): Promise<Value> {
+async function withTimeout<Value>(timeoutMs: number, message: string, work: Promise<Value>): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(message)), timeoutMs);

