@@ -1,5 +1,4 @@
 /** Laws that store screenings: on generated data, and while data arrives. They need `ingest` and clients.scratch. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import { MAX_PAGE_SIZE, orderedItems, pageOf, pageUrl } from '../engine/client/page.ts';
@@ -77,7 +76,7 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     ...kit.request(tenantId, '', { kind: 'client', client: 'scratch' }),
     url: pageUrl(kit.target.baseUrl, tenantId, query),
   };
-  const began = Date.now();
+  const began = kit.clock.now();
   for (let looks = 0; ; looks++) {
     const exchange = await kit.client.send(request, { unjudged: true });
     const items = orderedItems(exchange);
@@ -88,15 +87,15 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     if (inVain && !working.has(kit)) throw nothingShows(kit);
     // A short page and an error are for the walk to answer.
     if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl || impatient.has(kit)) {
-      if (missing === 0 && looks > 0) kit.ledger.atLeast('ingestLagMs', Date.now() - began);
+      if (missing === 0 && looks > 0) kit.ledger.atLeast('ingestLagMs', kit.clock.now() - began);
       return asServed(entries, items);
     }
-    if (Date.now() - began > kit.pollingMs(LONGEST_LAG_MS)) {
+    if (kit.clock.now() - began > kit.pollingMs(LONGEST_LAG_MS)) {
       impatient.add(kit);
       if (missing < entries.length) return asServed(entries, items);
       throw nothingShows(kit);
     }
-    await sleep(LAG_POLL_MS);
+    await kit.clock.sleep(LAG_POLL_MS);
   }
 }
 

@@ -4,7 +4,6 @@
  * scratch tenant's.
  */
 import { about, test } from '../fixtures/test.ts';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import type { PageQuery } from '../engine/client/page.ts';
 import { compareInstants, instant } from '../engine/data/instant.ts';
@@ -99,10 +98,10 @@ async function changedByWriting(
   let periodMs = 0;
   let seen: MismatchWithEvidence | undefined;
   for (const writes of [true, ...shuffled(PERIODS, generatorOf(streamOf(kit.options.seed, name)))]) {
-    const began = Date.now();
+    const began = kit.clock.now();
     if (writes) await writeHarmlessly(kit);
-    else await sleep(periodMs);
-    periodMs = Math.max(periodMs, Date.now() - began);
+    else await kit.clock.sleep(periodMs);
+    periodMs = Math.max(periodMs, kit.clock.now() - began);
     const after = await read(kit, query);
     const changed = whatChanged(before, after);
     if ((changed !== undefined) !== writes) return undefined;

@@ -1,5 +1,6 @@
 /** When a dataset is late: where it lacks something at first, and not where its answer takes a while. */
 import { expect, test } from '@playwright/test';
+import type { Clock } from '../../clock.ts';
 import type { Exchange } from '../../client/exchange.ts';
 import { parseJson } from '../../client/json.ts';
 import { instant } from '../../data/instant.ts';
@@ -30,25 +31,22 @@ function showing(ids: readonly number[]): Exchange {
   };
 }
 
-const { now } = Date;
-test.afterEach(() => {
-  Date.now = now;
-});
-
-/** The clock, and a look that takes so long and shows more each time. */
-function slowly(durationMs: number, ...shown: readonly (readonly number[])[]): Look {
+/** A clock and a look that takes `durationMs` and shows more each time. */
+function polling(durationMs: number, ...shown: readonly (readonly number[])[]): [Look, Clock] {
   let [atMs, looks] = [0, 0];
-  Date.now = () => atMs;
-  return async () => {
+  const look: Look = async () => {
     atMs += durationMs;
     return showing(shown[Math.min(looks++, shown.length - 1)]!);
   };
+  return [look, { now: () => atMs, sleep: async () => {} }];
 }
 
-test('a dataset that comes slowly is not late', async () => {
-  expect((await servedDataset(dataset, slowly(5_000, [1, 2]), 6_000)).waitedMs).toBeUndefined();
+test('a dataset in slow answers is not late', async () => {
+  const [look, clock] = polling(5_000, [1, 2]);
+  expect((await servedDataset(dataset, look, { clock, untilMs: 6_000 })).waitedMs).toBeUndefined();
 });
 
-test('a dataset of which something shows only after a while is late by so much', async () => {
-  expect((await servedDataset(dataset, slowly(1_000, [1], [1], [1, 2]), 60_000)).waitedMs).toBe(3_000);
+test('reports how late a dataset was that appeared after a while', async () => {
+  const [look, clock] = polling(1_000, [1], [1], [1, 2]);
+  expect((await servedDataset(dataset, look, { clock, untilMs: 60_000 })).waitedMs).toBe(3_000);
 });

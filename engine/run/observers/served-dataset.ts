@@ -2,7 +2,6 @@
  * A dataset as the target serves it. What was loaded a moment ago may show late, and a store may keep instants less
  * finely than the dataset has them: neither is for any requirement to answer.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   MAX_PAGE_SIZE,
   orderedItems,
@@ -29,6 +28,7 @@ import type { ClientName } from '../../target/target.ts';
 import { SupplyUnusable } from '../../errors.ts';
 import { differs, type Mismatch } from '../../checks/mismatch.ts';
 import { SMALL_PAGE } from '../state/knowledge.ts';
+import type { Clock } from '../../clock.ts';
 import type { RunContext } from '../state/context.ts';
 
 /** A page of a valid query that nothing judges; undefined where there is none. */
@@ -50,12 +50,18 @@ const SINGLES = 4;
 /** Coarser than milliseconds is no store of instants that anybody uses: that is a mistake of the answers. */
 const COARSEST_DIGITS = 3;
 
+/** Polls until `untilMs` of the clock for what the dataset holds and the target does not show yet. */
+interface Polling {
+  readonly clock: Clock;
+  readonly untilMs: number;
+  readonly pageSize?: number;
+}
+
 /** Late items are waited for until `untilMs`. */
 export async function servedDataset(
   items: readonly OracleItem[],
   look: Look,
-  untilMs: number,
-  pageSize = MAX_PAGE_SIZE,
+  { clock, untilMs, pageSize = MAX_PAGE_SIZE }: Polling,
 ): Promise<ServedDataset> {
   const exact = oracleOf(items);
   const ordered = exact.items;
@@ -65,22 +71,22 @@ export async function servedDataset(
   let waitedMs = 0;
   const shown: Exchange[] = [];
   for (const end of ends) {
-    const began = Date.now();
+    const began = clock.now();
     let exchange = await look(around(end, pageSize));
     let missing = exchange && lacking(exchange, end);
     // A slow answer that lacks nothing is not late.
     const isLate = missing !== undefined;
-    while (missing && Date.now() < untilMs) {
+    while (missing && clock.now() < untilMs) {
       const { id } = missing;
       const isThere = await isShown(missing, look, pageSize);
-      if (!isThere) await sleep(POLL_MS);
+      if (!isThere) await clock.sleep(POLL_MS);
       exchange = await look(around(end, pageSize));
       missing = exchange && lacking(exchange, end);
       // An item left out between others is missing, not late.
       if (isThere && missing?.id === id) break;
     }
     if (!exchange) return { oracle: exact };
-    const waited = Date.now() - began;
+    const waited = clock.now() - began;
     if (isLate && !missing && waited >= POLL_MS) waitedMs = Math.max(waitedMs, waited);
     shown.push(exchange);
   }
@@ -210,9 +216,10 @@ export async function lookAtDataset(
   // Whatever was loaded a moment ago is late by the same clock.
   const untilMs = await run.once(
     'until datasets show',
-    async () => Date.now() + run.pollingMs(LONGEST_WAIT_MS),
+    async () => run.clock.now() + run.pollingMs(LONGEST_WAIT_MS),
   );
-  const served = (): Promise<ServedDataset> => servedDataset(items, look, untilMs, run.knowledge.pageSize);
+  const served = (): Promise<ServedDataset> =>
+    servedDataset(items, look, { clock: run.clock, untilMs, pageSize: run.knowledge.pageSize });
   let { oracle, coarser, waitedMs } = await served();
   if (tooLarge) {
     const small = await look({ ...(tooLarge as PageQuery), pageSize: SMALL_PAGE });

@@ -1,4 +1,5 @@
 /** The context that the parts of a kit share. */
+import type { Clock } from '../../clock.ts';
 import type { Client } from '../../client/client.ts';
 import type { Authorization, RequestOut } from '../../client/exchange.ts';
 import type { ClientName, Target } from '../../target/target.ts';
@@ -7,6 +8,7 @@ import type { Ledger } from './ledger.ts';
 
 export interface RunContext {
   readonly target: Target;
+  readonly clock: Clock;
   readonly client: Client;
   readonly ledger: Ledger;
   readonly knowledge: Knowledge;

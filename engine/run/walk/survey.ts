@@ -2,7 +2,6 @@
  * The look before the probes: which screenings there are, and which of them show what. With a dataset
  * its items are known; without, a window is found and walked once.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { DEFAULT_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
 import {
   compareInstants,
@@ -102,17 +101,17 @@ function sampleSize({ knowledge }: Kit, { course, exchanges, end }: Walk): numbe
 async function lookPatiently(kit: Kit): Promise<Found> {
   const found = await look(kit);
   const [first] = windowsOf(kit);
-  const began = Date.now();
+  const began = kit.clock.now();
   for (let shown = found.items.length; shown === 0;) {
-    if (Date.now() - began > kit.pollingMs(LONGEST_WAIT_MS)) return found;
-    await sleep(POLL_MS);
+    if (kit.clock.now() - began > kit.pollingMs(LONGEST_WAIT_MS)) return found;
+    await kit.clock.sleep(POLL_MS);
     const page = pageOf(await kit.page({ from: first![0], to: first![1], pageSize: 100 }));
     // Empty pages that go on are no empty tenant.
     if (page.nextUrl !== undefined) break;
     shown = page.items?.length ?? 0;
   }
   if (found.items.length > 0) return found;
-  kit.ledger.notes.add(`the first screenings showed ${((Date.now() - began) / 1000).toFixed(1)} s late`);
+  kit.ledger.notes.add(`the first screenings showed ${((kit.clock.now() - began) / 1000).toFixed(1)} s late`);
   return look(kit);
 }
 
