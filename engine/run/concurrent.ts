@@ -1,4 +1,4 @@
-/** Runs tasks with a concurrency limit; the results are in the order of the tasks. */
+/** Runs tasks with a concurrency limit; results are in the order of the tasks. */
 export async function mapConcurrently<T, R>(
   tasks: readonly T[],
   run: (task: T) => Promise<R>,

@@ -1,6 +1,6 @@
 /**
- * The interface of checks to a run: the target, a well-behaved client, and a ledger. Every exchange that
- * passes through here is held against everything that any exchange can break.
+ * The interface of checks to a run: the target, the client, and the ledger. Observers judge every exchange that
+ * passes through it.
  */
 import { systemClock, type Clock } from '../clock.ts';
 import { Client, type SendOptions } from '../client/client.ts';
@@ -28,15 +28,15 @@ export class Kit implements AsyncDisposable, RunContext {
   readonly client: Client;
   readonly ledger = new Ledger();
   readonly knowledge = new Knowledge();
-  /** What combinations are made of, once a rule was asked in them. */
+  /** The request that combinations vary; set when the first rule is tested in them. */
   baseline: Baseline | undefined;
-  /** Sees each explicit check: what it is held against, and the mismatch in words. */
+  /** Called for each explicit check with its requirement, and the mismatch in words. */
   onCheck: ((id: RequirementId, label: string, mismatch: string | undefined) => void) | undefined;
   private readonly watch: Watch;
   private readonly memory = new Map<string, Promise<unknown>>();
   private readonly requests = new PageRequests(this);
 
-  /** As its file says, but for members that turned out to be wrong. */
+  /** The target file, without members that turned out to be wrong. */
   readonly target: Target;
   readonly clock: Clock;
 
@@ -70,20 +70,20 @@ export class Kit implements AsyncDisposable, RunContext {
     await this.client[Symbol.asyncDispose]();
   }
 
-  /** Computes a shared basis once: what several probes look at, such as the survey. */
+  /** Computes a shared value once per run, such as the survey. */
   once<T>(name: string, compute: () => Promise<T>): Promise<T> {
     const known = this.memory.get(name);
     if (known) return known as Promise<T>;
     const running = compute();
     this.memory.set(name, running);
-    // Cut short for want of budget, it may be afforded later.
+    // Stopped by its budget share: a later caller may have enough.
     running.catch((error: unknown) => {
       if (error instanceof ShareSpent) this.memory.delete(name);
     });
     return running;
   }
 
-  /** How long something is waited for that may show late. */
+  /** The polling timeout for eventually consistent data, scaled by the options. */
   pollingMs(usualMs: number): number {
     return usualMs * (this.options.pollingScale ?? 1);
   }
@@ -98,12 +98,12 @@ export class Kit implements AsyncDisposable, RunContext {
     return this.client.token(client);
   }
 
-  /** The known screenings of a client: its dataset, else those of answers. */
+  /** The known screenings of a client: its dataset, or what answers showed. */
   oracle(client: ClientName = 'primary'): Promise<Oracle> {
     return oracleOf(this, client);
   }
 
-  /** Forgets what is known of a tenant that the kit itself fills, and starts from what it put in. */
+  /** Replaces what is known of a tenant that the kit itself fills. */
   learn(tenantId: string, known: Oracle): void {
     this.knowledge.set(tenantId, known);
   }
@@ -118,24 +118,24 @@ export class Kit implements AsyncDisposable, RunContext {
     return this.client.send(request, options);
   }
 
-  /** The answer to a valid query, whatever it is (PageRequests.ask). */
+  /** The answer to a valid query, of any status (PageRequests.ask). */
   ask(query: PageQuery, options?: PageOptions): Promise<Exchange> {
     return this.requests.ask(query, options);
   }
 
-  /** The page that a valid query gives. Throws PreconditionFailed where there is none. */
+  /** The page for a valid query. Throws PreconditionFailed if there is none. */
   page(query: PageQuery, options?: PageOptions): Promise<Exchange> {
     return this.requests.page(query, options);
   }
 
-  /** Follows a `next` as it is given (section 4.2 rule 5). */
+  /** Follows a `next` unchanged (section 4.2 rule 5). */
   follow(url: string, client?: ClientName, authorization?: Authorization): Promise<Exchange> {
     return this.requests.follow(url, client, authorization);
   }
 
   // -- judging ---------------------------------------------------------------------------------
 
-  /** Holds an exchange against a sentence. True where it holds. */
+  /** Judges an exchange by a requirement; true if it holds. */
   check(
     id: RequirementId,
     exchange: Exchange,
@@ -151,8 +151,8 @@ export class Kit implements AsyncDisposable, RunContext {
   }
 
   /**
-   * Holds several answers against a law; `run` is asked again to confirm. `needsAgain`: seen once only,
-   * data that arrived in between explains it. True where it holds.
+   * Judges several answers by a law; `run` is called again for confirmation. `needsAgain`: a single mismatch may be
+   * due to data that arrived in between. True if it holds.
    */
   async checkAll(
     id: RequirementId,
@@ -174,22 +174,19 @@ export class Kit implements AsyncDisposable, RunContext {
     this.ledger.add(finding);
   }
 
-  /** Judges an exchange from a recording by all observers, except for `except`. */
+  /** Judges a recorded exchange by all observers except those in `except`. */
   judgeRecorded(exchange: Exchange, except: ReadonlySet<RequirementId>): void {
     this.watch.judgeRecorded(exchange, except);
   }
 
   // -- asking again ----------------------------------------------------------------------------
 
-  /** Asks every finding again that was not asked for again yet; the ones that stand. */
+  /** Confirms every finding that was not confirmed yet; returns those that remain. */
   confirmFindings(): Promise<readonly Finding[]> {
     return this.watch.without(() => confirmFindings(this, this.baseline));
   }
 
-  /**
-   * The end of a run: what later answers showed of earlier ones, such as a page that lacks a screening of its
-   * stretch, seen before or since.
-   */
+  /** Ends a run: judges earlier answers by later ones, such as a page that lacks a screening of its range. */
   async conclude(): Promise<readonly Finding[]> {
     await this.watch.lookBack();
     for (const note of environmentNotes(this.target, this.client.clock)) this.ledger.notes.add(note);

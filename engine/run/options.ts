@@ -1,4 +1,4 @@
-/** How a run goes: cases, limits, clock. */
+/** Options of a run: cases, limits, clock. */
 import type { Clock } from '../clock.ts';
 import type { ClientOptions } from '../client/client.ts';
 import type { Exchange } from '../client/exchange.ts';
@@ -6,29 +6,29 @@ import type { Exchange } from '../client/exchange.ts';
 export interface KitOptions {
   /** Replays the same random cases. */
   readonly seed: number;
-  /** Cases a law tries. */
+  /** Number of cases per law. */
   readonly runs: number;
   readonly maxRequests: number;
-  /** Requests of the whole run: the most telling ones first, a share for each check. */
+  /** Request budget of the whole run: the most informative requests first, with a share for each check. */
   readonly budget?: number | undefined;
   readonly timeoutMs: number;
-  /** Requests in flight, at most. */
+  /** Concurrency limit. */
   readonly concurrency?: number | undefined;
-  /** Of fast-check: together with `seed`, the one case of a law that a report printed. */
+  /** A path of fast-check: together with `seed`, it replays the one case that a report printed. */
   readonly path?: string | undefined;
-  /** Limits of shrinking a counterexample: evaluations, and milliseconds. */
+  /** Limits of shrinking a counterexample. */
   readonly shrink?: { readonly evaluations?: number; readonly timeMs?: number } | undefined;
-  /** Sees every exchange of the run, those of retries and confirmations too. */
+  /** Called with every exchange of the run, including retries and confirmations. */
   readonly onExchange?: ((exchange: Exchange) => void) | undefined;
-  /** Wait until a token of the run has expired, where none is supplied (class expiry). */
+  /** Wait until a token of the run has expired if none is supplied (class expiry). */
   readonly waitForExpiry?: boolean | undefined;
   /** Scales the polling timeouts for eventually consistent data; tests use 0.1. */
   readonly pollingScale?: number | undefined;
-  /** Ends the run: nothing more is sent. Its reason is told. */
+  /** Aborts the run: nothing more is sent. Its reason is reported. */
   readonly signal?: AbortSignal | undefined;
-  /** The clock of all waits. Default: the system's. */
+  /** Injected clock for all waits. Default: the system clock. */
   readonly clock?: Clock | undefined;
-  /** Takes the requests in place of the network. */
+  /** Replaces the network. */
   readonly dispatcher?: ClientOptions['dispatcher'];
 }
 

@@ -1,4 +1,4 @@
-/** Valid requests for pages, and the requirement that a refused one breaks. */
+/** Valid page requests, and attribution of their rejections. */
 import {
   isUnread,
   sayRequest,
@@ -19,17 +19,17 @@ import type { RunContext } from './state/context.ts';
 
 export interface PageOptions {
   readonly client?: ClientName;
-  /** Whose path; else the client's own. */
+  /** The tenant in the path; default: the client's own. */
   readonly tenantId?: string;
   /** Requirement to report when this valid request does not return 200. */
   readonly id?: RequirementId;
-  /** Another token than the client's current one. */
+  /** Replaces the client's current token. */
   readonly authorization?: Authorization;
-  /** Puts the request in another dialect, which means the same. */
+  /** Rewrites the request in an equivalent dialect. */
   readonly speak?: (request: RequestOut) => RequestOut;
 }
 
-/** What requests need of a run besides its context: the known screenings of a client, and judging. */
+/** What page requests need in addition to the run's context. */
 interface JudgingRun extends RunContext {
   oracle(client: ClientName): Promise<Oracle>;
   check(
@@ -49,7 +49,7 @@ export class PageRequests {
 
   constructor(private readonly run: JudgingRun) {}
 
-  /** A request to the screenings path, with the query as it is to stand on the wire. */
+  /** A request to the screenings path; the query is sent as given. */
   request(tenantId: string, query: string, authorization: Authorization): RequestOut {
     return {
       channel: 'rest',
@@ -61,8 +61,8 @@ export class PageRequests {
   }
 
   /**
-   * The answer to a valid query, whatever it is. One that is not 200 breaks `id`; where none is given, the
-   * requirement whose part of the query the target stumbles over, else 4.2-success.
+   * The answer to a valid query, of any status. If it is not 200, it breaks `id`; without `id`, the requirement for
+   * the rejected part of the query, or 4.2-success.
    */
   async ask(
     query: PageQuery,
@@ -90,7 +90,7 @@ export class PageRequests {
     return exchange;
   }
 
-  /** Which part of a refused query makes the difference: without it, the same is answered 200. */
+  /** The requirement for the part of a rejected query without which the target answers 200. */
   private async isolateRejectedParameter(
     query: PageQuery,
     requestFor: (query: PageQuery) => RequestOut,
@@ -102,12 +102,12 @@ export class PageRequests {
     return '4.2-success';
   }
 
-  /** The page that a valid query gives. Throws PreconditionFailed where there is none. */
+  /** The page for a valid query. Throws PreconditionFailed if there is none. */
   async page(query: PageQuery, options: PageOptions = {}): Promise<Exchange> {
     return this.must200(await this.ask(query, options));
   }
 
-  /** Follows a `next` as it is given (section 4.2 rule 5). */
+  /** Follows a `next` unchanged (section 4.2 rule 5). */
   async follow(
     url: string,
     client: ClientName = 'primary',
@@ -124,7 +124,7 @@ export class PageRequests {
     return exchange;
   }
 
-  /** The answer to a valid request. Throws Untested where none comes in time. */
+  /** The answer to a valid request. Throws Untested if none can be read in time. */
   private async deliver(request: RequestOut): Promise<Exchange> {
     const exchange = await this.run.client.send(request);
     if (isUnread(exchange)) {

@@ -1,4 +1,4 @@
-/** Whose tenant a client reads, and what is known of that tenant's screenings. */
+/** The tenant of each client, and the known screenings of that tenant. */
 import { Oracle } from '../data/oracle.ts';
 import { Untested } from '../errors.ts';
 import type { ClientName } from '../target/target.ts';
@@ -6,11 +6,11 @@ import { correctTenant } from './attribution/wrong-supplies.ts';
 import { lookAtDataset } from './observers/served-dataset.ts';
 import type { RunContext } from './state/context.ts';
 
-/** The tenant that a client is provisioned for: as the target file says, else as its token says. */
+/** The tenant of a client: from the target file, or from its token. */
 export async function tenantOf(run: RunContext, client: ClientName): Promise<string> {
   const credentials = run.target.clients[client];
   if (!credentials) throw new Untested(`supply clients.${client} in the target file`);
-  // Primary's is looked at before anything is asked.
+  // Primary's tenant was corrected at the start of the run.
   if (client !== 'primary') await correctTenant(run, client);
   const tenantId = run.target.clients[client]?.tenantId ?? (await run.client.token(client)).tenantId;
   if (!tenantId)
@@ -20,7 +20,7 @@ export async function tenantOf(run: RunContext, client: ClientName): Promise<str
   return tenantId;
 }
 
-/** The known screenings of a client: its dataset, else those of answers. */
+/** The known screenings of a client: its dataset, or what answers showed. */
 export async function oracleOf(run: RunContext, client: ClientName): Promise<Oracle> {
   const { target, knowledge } = run;
   const tenantId = (await run.tenantOf(client)).toLowerCase();
@@ -32,12 +32,12 @@ export async function oracleOf(run: RunContext, client: ClientName): Promise<Ora
   const known = dataset
     ? await run.once(`dataset of ${client}`, () => lookAtDataset(run, client, dataset))
     : new Oracle(false);
-  // Whoever came first has put it there.
+  // A concurrent caller may have set it meanwhile.
   if (!knowledge.oracleOf(tenantId)) knowledge.set(tenantId, known);
   return knowledge.oracleOf(tenantId)!;
 }
 
-/** Throws Untested where no second tenant is supplied. */
+/** Throws Untested if no second tenant is supplied. */
 export function requireSecondTenant({ target }: RunContext): void {
   if (!target.clients.secondTenant) throw new Untested('supply clients.secondTenant in the target file');
 }

@@ -1,4 +1,4 @@
-/** What is told at the end of a run: findings that stand when their requests are sent again, as small as they get. */
+/** The end of a run: sends the requests of findings again, and reduces what remains to a minimal failing combination. */
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
 import type { Baseline } from '../combinations/factors.ts';
 import type { RunContext } from '../state/context.ts';
@@ -7,7 +7,7 @@ import { confirm, type ConfirmContext } from './confirmation.ts';
 import { withMinimalCombination } from './minimal-combination.ts';
 import { clientsInDoubt, correctTenant } from './wrong-supplies.ts';
 
-/** Asks every finding again that was not asked for again yet; the ones that stand. */
+/** Confirms every finding that was not confirmed yet; returns those that remain. */
 export async function confirmFindings(run: RunContext, baseline: Baseline | undefined): Promise<Finding[]> {
   const { client, knowledge, ledger } = run;
   const context: ConfirmContext = {
@@ -17,7 +17,7 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
   };
   for (const name of clientsInDoubt(run)) await correctTenant(run, name);
   const stand: Finding[] = [];
-  // What one answer breaks stays one answer where it is made smaller.
+  // Reuse answers, so that a request which breaks several requirements gets the same answer for each reduction.
   const asked = new Map(ledger.unconfirmed.map(({ exchange }) => [keyOf(exchange?.request), exchange]));
   const askOnce = async (request: RequestOut): Promise<Exchange> => {
     const exchange = asked.get(keyOf(request)) ?? (await context.send(request));

@@ -1,4 +1,4 @@
-/** Asking again before a failure is told. */
+/** Confirmation: sends a failed check again before it is reported. */
 import type { SendOptions } from '../../client/client.ts';
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
 import { failedItself } from '../../client/failures.ts';
@@ -11,16 +11,16 @@ import { COVERAGE, missingFrom } from '../../checks/coverage.ts';
 import type { OracleOf } from '../../checks/page.ts';
 import { TargetGone, Untested } from '../../errors.ts';
 
-/** Begins what stands in place of a confirmation where the kit itself went wrong. */
+/** Prefix of the confirmation text if the kit itself failed. */
 export const WENT_WRONG = 'the kit went wrong';
 export const wentWrong = (error: unknown): string => `${WENT_WRONG} (${String(error)})`;
 
-/** How often a failure is asked for again. */
+/** How often a failed check is sent again. */
 const CONFIRMATIONS = 2;
-/** Missing screenings that are looked for where they were first seen. */
+/** The number of missing screenings that are looked up where they were first seen. */
 const WITNESSES = 3;
 
-/** Where a server's own failure is told. */
+/** Requirements under which a server failure is reported. */
 const SERVER_FAILURES: readonly RequirementId[] = ['7.2-no-unprovoked-5xx', '7.2-body', '7.2-server-error'];
 
 export interface ConfirmContext {
@@ -30,26 +30,26 @@ export interface ConfirmContext {
   readonly pages: readonly Exchange[];
 }
 
-/** Differences between two answers that a screening which arrives in between explains. */
+/** Differences between two answers that a newly arrived screening explains. */
 const SELECTION = /^(2\.3-|4\.2-(from|to-|window|offsets|fractions|pageSize|r5|repeatable))/;
 
-/** Differences that a deleted screening explains; a lagging replica is not one. */
+/** Differences that a deleted screening explains; a lagging replica is not an excuse. */
 const mayHaveMoved = (id: RequirementId): boolean =>
   COVERAGE.includes(id) || (SELECTION.test(id) && id !== '4.2-repeatable');
 
-/** Whether a screening was seen where an answer before it had none: data arrives while the run lasts. */
+/** Whether a screening appeared that an earlier answer for its range did not have: data arrives during the run. */
 const dataArrives = ({ pages, oracleOf }: ConfirmContext): boolean =>
   pages.some((page) => missingFrom(page, oracleOf).some(({ firstSeen }) => firstSeen >= page.seq));
 
-/** Whether a page holds a screening at its instant: a corrected testTime takes it elsewhere. */
+/** Whether a page has a screening at its instant; a corrected testTime moves it. */
 export const shows = (page: Exchange, { id, at }: Key): boolean =>
   pageOf(page).items?.some((item) => item.id === id && item.at !== undefined && sameInstant(item.at, at)) ??
   false;
 
-/** The finding with how often it was seen; undefined where it does not stand. */
+/** The finding with its confirmation count; undefined if it was not confirmed. */
 export async function confirm(finding: Finding, context: ConfirmContext): Promise<Finding | undefined> {
   const { exchange, judge, again, needsAgain } = finding;
-  // Whether a failure comes again is told by plain repetition: no backing off.
+  // Plain repetition without backoff shows whether a failure recurs.
   const keep5xx = exchange !== undefined && failedItself(exchange);
   const ask =
     again ??
@@ -68,29 +68,29 @@ export async function confirm(finding: Finding, context: ConfirmContext): Promis
     if (needsAgain && seen === 1) return undefined;
     if (seen < asked && SELECTION.test(finding.id) && isBare(exchange, context) && dataArrives(context))
       return undefined;
-    // A 5xx that came once is told as such, not as a wrong answer to what was asked.
+    // A 5xx that did not recur is reported as a server failure, not as a wrong answer to this request.
     if (seen === 1 && keep5xx && !SERVER_FAILURES.includes(finding.id)) return undefined;
     if (exchange && mayHaveMoved(finding.id) && (await dataMoved(exchange, seen, context))) return undefined;
   } catch (error) {
     if (!(error instanceof Untested)) {
       return { ...finding, confirmed: `not asked again: ${wentWrong(error)}` };
     }
-    // A connection that broke as the target went away is no finding.
+    // A connection that broke when the target went away is no finding.
     if (error instanceof TargetGone && exchange?.transportError) return undefined;
     if (asked === 1) return { ...finding, confirmed: `not asked again: ${error.message}` };
   }
   return { ...finding, confirmed: seen === asked ? `${seen} of ${asked}` : `flaky, ${seen} of ${asked}` };
 }
 
-/** The tenant's screenings are known from answers alone. */
+/** Whether the tenant's screenings are known from answers only. */
 function isBare(exchange: Exchange | undefined, { oracleOf }: ConfirmContext): boolean {
   const tenantId = exchange && parseQuery(exchange.request.url)?.tenantId;
   return tenantId === undefined || oracleOf(tenantId)?.authoritative !== true;
 }
 
 /**
- * Without a dataset, screenings may arrive or go while the run lasts: a page that lacks one is to
- * blame only if the screening was there before, and still is where it was first seen.
+ * Without a dataset, screenings may arrive or disappear during the run: a page that lacks a screening is wrong only
+ * if the screening existed before and is still where it was first seen.
  */
 async function dataMoved(
   exchange: Exchange,

@@ -31,7 +31,7 @@ export function environmentNotes(
   return [...open, ...skewed, ...dated];
 }
 
-/** Plain http beyond this machine. */
+/** Plain http to another machine. */
 function isOpen(origin: string): boolean {
   const { protocol, hostname } = new URL(origin);
   return protocol === 'http:' && !/^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);

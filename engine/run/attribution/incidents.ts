@@ -1,17 +1,17 @@
-/** Failures of the server that did not come again (section 7.2 foresees them: clients retry with exponential backoff). */
+/** Server failures that did not recur (section 7.2 expects them: clients retry with exponential backoff). */
 import { sayRefusal, serverFailed } from '../../checks/errors.ts';
 import type { Incident, NewFinding } from '../state/ledger.ts';
 
-/** Episodes that are accidents: a deployment, a restart. More of them, and in more than one request of 200, are not. */
+/** Up to this many episodes count as accidents, such as a restart; more are a failure above one request in 200. */
 const ACCIDENTS = 2;
 const ONE_IN = 200;
 
-/** Their joint result: a warning, or a failure where they are no accident. Undefined where there are none. */
+/** One finding for all incidents: a warning, or a failure if there are too many. Undefined if there are none. */
 export function incidentsFinding(incidents: readonly Incident[], requests: number): NewFinding | undefined {
   const failures = incidents.filter(({ failed }) => serverFailed(failed) !== undefined);
   const first = failures[0]?.failed;
   if (!first) return undefined;
-  // 503 beyond the target's concurrency is what section 7.2 foresees.
+  // Section 7.2 expects 503 above the target's concurrency limit.
   const alone = failures.filter(({ failed, inFlight }) => failed.status !== 503 || inFlight === 1);
   const count = episodes(alone);
   const often = count > ACCIDENTS && count * ONE_IN > requests;
@@ -30,7 +30,7 @@ export function incidentsFinding(incidents: readonly Incident[], requests: numbe
   };
 }
 
-/** A possible cause outside the implementation, and what would decide. */
+/** A possible cause outside the implementation, and how to decide. */
 function likelyCause(failures: readonly Incident[], alone: readonly Incident[], often: boolean): string {
   const statuses = new Set(failures.map(({ failed }) => failed.status));
   if (alone.length === 0) {
@@ -44,7 +44,7 @@ function likelyCause(failures: readonly Incident[], alone: readonly Incident[], 
     : '. A restart or deployment of an instance looks like this: the log of that moment decides';
 }
 
-/** Requests in flight during one failure of the server count as one failure. */
+/** Counts failures of overlapping requests as one. */
 function episodes(incidents: readonly Incident[]): number {
   const ordered = [...incidents].sort((a, b) => a.failed.startedAtMs - b.failed.startedAtMs);
   let count = 0;

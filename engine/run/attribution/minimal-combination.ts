@@ -1,14 +1,14 @@
-/** Which factors a finding needs: made usual one by one, it is gone. */
+/** Reduces a finding to its minimal failing combination: resets factors one by one while it still fails. */
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
 import { Untested } from '../../errors.ts';
 import { askerOf, FACTORS, type Baseline } from '../combinations/factors.ts';
 import { wentWrong } from './confirmation.ts';
 import type { Finding } from '../state/ledger.ts';
 
-/** Factors on which the content of a page rightly depends. */
+/** Whether the verdict may depend on the content of the page, which another page size changes. */
 const onContent = (id: string): boolean => !/^(2\.4|4\.2-(r6|r7|content)|7\.2|9)/.test(id);
 
-/** Whether the request carries a token of the tenant in its path: another client's request would be another rule's. */
+/** Whether the request's token belongs to the tenant in its path; otherwise another rule applies. */
 function isOwn(request: RequestOut, baseline: Baseline): boolean {
   const { authorization } = request;
   const of =
@@ -20,7 +20,7 @@ function isOwn(request: RequestOut, baseline: Baseline): boolean {
   return of !== undefined && of === askerOf(request, baseline);
 }
 
-/** The finding with the factors that it needs and the request that has no others, where one request shows it and it comes back each time. */
+/** The finding with its minimal failing combination and the reduced request, if one request shows it and it recurs each time. */
 export async function withMinimalCombination(
   finding: Finding,
   baseline: Baseline | undefined,

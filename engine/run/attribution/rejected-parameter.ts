@@ -1,9 +1,9 @@
-/** Why a valid query was refused: which part of it the target stumbles over. */
+/** Finds the part of a valid query because of which the target rejects it. */
 import { pageUrl, type PageQuery } from '../../client/page.ts';
 import { formatInstant, instant, isMovable, type Instant } from '../../data/instant.ts';
 import type { RequirementId } from '../../requirements.ts';
 
-/** The query without one part after the other, and the requirement that part is about. */
+/** The query without one of its parts, each with the requirement for that part. */
 export function simplerQueries(query: PageQuery): [RequirementId, PageQuery][] {
   const { from, to, pageSize } = query;
   const rewritten = (text: string, at: Instant): string => (isMovable(at) ? formatInstant(at) : text);

@@ -1,7 +1,7 @@
 /**
- * Members of the target file that are wrong beyond doubt: what they would make of right answers looks like the
- * target's mistake. The run goes on without them, is incomplete, and says which. Where the target may be wrong as
- * well, nothing is corrected: its failure names the member as well.
+ * Configuration mismatches that are certain: they would make right answers look wrong. The run continues without
+ * the member, is incomplete, and names it. If the target may be wrong instead, nothing is corrected: the failure
+ * names the member too.
  */
 import type { Exchange } from '../../client/exchange.ts';
 import { member } from '../../client/json.ts';
@@ -13,23 +13,23 @@ import type { RequirementId } from '../../requirements.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import type { RunContext } from '../state/context.ts';
 
-/** Mismatches of the target file that a token of primary shows. */
+/** Corrects configuration mismatches that a token of primary shows. */
 export async function correctSupplies(run: RunContext): Promise<void> {
   await asFarAsAsked(correctIssuer(run));
   await correctTenant(run, 'primary');
 }
 
-/** `tenantId` of a client, looked up only once. */
+/** Corrects `tenantId` of a client, once per run. */
 export const correctTenant = (run: RunContext, name: ClientName): Promise<void> =>
   run.once(`tenant of ${name}`, () => asFarAsAsked(compareTenant(run, name)));
 
-/** Without an answer the target file stays as it is. */
+/** Without an answer the target file stays unchanged. */
 const asFarAsAsked = (look: Promise<void>): Promise<void> =>
   look.catch((error: unknown) => {
     if (!(error instanceof Untested)) throw error;
   });
 
-/** An `issuer` that no token names, while tokens name what section 2.2 asks for. */
+/** Drops an `issuer` that no token has, if tokens have the value of section 2.2. */
 async function correctIssuer(run: RunContext): Promise<void> {
   const { issuer, authUrl } = run.target;
   const iss = member((await run.client.token()).claims, 'iss');
@@ -58,8 +58,8 @@ function hasDatasetOf({ target }: RunContext, name: ClientName, tenantId: string
 }
 
 /**
- * A `tenantId` that is not the token's, while the token opens the path of its own tenant and not that one. Where
- * something else vouches for it (a dataset, or another client of the token's tenant), the token may be wrong.
+ * Drops a `tenantId` that differs from the token's, if the token may read its own tenant and not that one. If
+ * something else confirms the member (a dataset, or another client of the token's tenant), the token may be wrong.
  */
 async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
   const { clients } = run.target;
@@ -80,7 +80,7 @@ async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
     );
     return;
   }
-  // Where primary's tokens are of another tenant too, the issuer is at fault.
+  // If primary's tokens are for another tenant too, the issuer is wrong.
   const { tenantId: ofPrimary } = clients.primary;
   const isOdd = async (): Promise<boolean> =>
     ofPrimary !== undefined && (await run.client.token()).tenantId?.toLowerCase() !== ofPrimary.toLowerCase();
@@ -104,7 +104,7 @@ async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
   );
 }
 
-/** Continues without a wrong member of the target file: the run is incomplete, and reports no failure for it. */
+/** Continues without a wrong member of the target file: the run is incomplete and reports no failure for it. */
 function correct(
   { target, ledger }: RunContext,
   ids: readonly RequirementId[],
@@ -116,7 +116,7 @@ function correct(
   ledger.reconsider(ids);
 }
 
-/** Whose tokens are about to be told to be of another tenant than the target file says. */
+/** Clients with a finding that their tokens are for another tenant than the target file says. */
 export const clientsInDoubt = ({ ledger, target }: RunContext): ClientName[] =>
   (Object.keys(target.clients) as ClientName[]).filter((name) =>
     ledger.unconfirmed.some(

@@ -1,4 +1,4 @@
-/** What clients write differently and mean alike: header names, headers that are no concern of the service, the query. */
+/** Dialects: equivalent spellings of a request (header names, headers irrelevant to the service, the query). */
 import type { Client } from '../../client/client.ts';
 import type { HeaderNames, RequestOut } from '../../client/exchange.ts';
 
@@ -6,7 +6,7 @@ type Change = (request: RequestOut) => RequestOut;
 
 interface Dialect {
   readonly name: string;
-  /** The first one is the usual one. */
+  /** The first level is the usual one. */
   readonly levels: Readonly<Record<string, Change>>;
   readonly of: (request: RequestOut) => string | undefined;
 }
@@ -21,7 +21,7 @@ const owning =
   ({ isAnonymous: _, ...request }) =>
     isAnonymous ? { ...request, isAnonymous } : request;
 
-/** The header with one of these values; undefined takes it away. */
+/** Levels that set a header to one of these values; undefined removes it. */
 function headerLevels(
   name: string,
   values: Readonly<Record<string, string | undefined>>,
@@ -38,7 +38,7 @@ function headerLevels(
   };
 }
 
-/** The query with its pairs changed; what the percent-encoding means stays. */
+/** Changes the pairs of the query; keeps the meaning of the percent-encoding. */
 const queried =
   (change: (pairs: string[]) => string[]): Change =>
   (request) => {
@@ -118,7 +118,7 @@ export const DIALECTS: readonly Dialect[] = [
     ...headerLevels('accept-language', {
       'no Accept-Language': undefined,
       'Accept-Language: de-DE': 'de-DE, de;q=0.9',
-      // Digits and a calendar of its own.
+      // This locale has its own digits and calendar.
       'Accept-Language: ar-SA': 'ar-SA',
     }),
   },
@@ -133,11 +133,11 @@ export const DIALECTS: readonly Dialect[] = [
   },
 ];
 
-/** The dialects that are to be had on the target at hand: HTTP/2 where it is offered. */
+/** The dialects that the target supports: HTTP/2 only if it is offered. */
 export const dialectsOn = async (client: Client): Promise<readonly Dialect[]> =>
   (await client.offersHttp2()) ? DIALECTS : DIALECTS.filter(({ name }) => name !== PROTOCOL);
 
-/** The request in the dialect of a row; what the row does not name is usual. */
+/** Puts a request in the dialect of a combination; factors that it does not name stay usual. */
 export const spoken =
   (row: Readonly<Record<string, string>>): Change =>
   (request) =>
@@ -146,6 +146,6 @@ export const spoken =
       request,
     );
 
-/** The dialect levels of a row. */
+/** The dialect levels of a combination. */
 export const dialectsOf = (row: Readonly<Record<string, string>>): string[] =>
   DIALECTS.flatMap(({ name }) => row[name] ?? []);

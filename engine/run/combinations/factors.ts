@@ -1,6 +1,6 @@
 /**
- * The factors of a request, named once: what the same rule is asked in, and what a finding may need to show.
- * The first level of each is the usual one.
+ * The factors of a request: rules are tested in combinations of them, and a finding may need some of them. The
+ * first level of each factor is the usual one.
  */
 import type { RequestOut } from '../../client/exchange.ts';
 import { queryValue, screeningsUrl } from '../../client/page.ts';
@@ -16,7 +16,7 @@ import type { Instant, Spelling } from '../../data/instant.ts';
 import { DIALECTS } from './dialects.ts';
 import { tokenVariable } from '../evidence/evidence.ts';
 
-/** Who asks in the factors. */
+/** The clients that combinations use. */
 export type Asker = 'primary' | 'secondTenant';
 
 export interface NarrowWindow {
@@ -25,30 +25,30 @@ export interface NarrowWindow {
   readonly id: bigint;
 }
 
-/** What the factors are made of on the target at hand. */
+/** The baseline request's data on the target under test. */
 export interface Baseline {
   readonly baseUrl: string;
   readonly tenants: Readonly<Partial<Record<Asker, string>>>;
-  /** Every tenant that is asked for, as the target file or its token spells it. */
+  /** Every requested tenant, as spelled in the target file or its token. */
   readonly spellings: readonly string[];
-  /** A second token of each. */
+  /** A second token of each client. */
   readonly tokens: Readonly<Partial<Record<Asker, string>>>;
-  /** Some of their screenings each, and the id of the first of them. */
+  /** A window with some screenings of each client, and the id of the first one. */
   readonly narrow: Readonly<Partial<Record<Asker, NarrowWindow>>>;
   readonly nowMs: number;
 }
 
 interface Factor {
   readonly name: string;
-  /** Each makes a request one of that level. */
+  /** Each changes a request to that level. */
   readonly levels: Readonly<Record<string, (request: RequestOut, baseline: Baseline) => RequestOut>>;
-  /** The level of a request; undefined where it has none, or has it for a reason of its own. */
+  /** The level of a request; undefined if it has none, or has it for another reason. */
   readonly of?: (request: RequestOut, baseline: Baseline) => string | undefined;
 }
 
 const same = (request: RequestOut): RequestOut => request;
 
-/** The request with a query parameter set, as it is to stand on the wire; undefined takes it away. */
+/** Sets a query parameter, spelled as on the wire; undefined removes it. */
 export function withParameter(request: RequestOut, name: string, value: string | undefined): RequestOut {
   const [path, query = ''] = request.url.split('?');
   const others = query.split('&').filter((pair) => pair !== '' && pair.split('=')[0] !== name);
@@ -59,7 +59,7 @@ export function withParameter(request: RequestOut, name: string, value: string |
 const instantOf = ({ url }: RequestOut, name: string): Instant | undefined =>
   parseInstant(queryValue(url, name) ?? '');
 
-/** The request with both edges of its window written anew, where they are instants that any offset can write. */
+/** Rewrites both edges of the window, if they are instants that can be written with any offset. */
 function respelt(request: RequestOut, spelling: (text: string) => Spelling): RequestOut {
   return ['from', 'to'].reduce((changed, name) => {
     const text = queryValue(changed.url, name) ?? '';
@@ -77,7 +77,7 @@ const EMPTY = ['1951-01-01T00:00:00Z', '1951-01-02T00:00:00Z'] as const;
 const YEARS = ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'] as const;
 const YEAR_SECONDS = 31_556_952n;
 
-/** Two years from now, for a year. */
+/** The year after next. */
 function future({ nowMs }: Baseline): [string, string] {
   const year = new Date(nowMs).getUTCFullYear() + 2;
   return [`${year}-01-01T00:00:00Z`, `${year + 1}-01-01T00:00:00Z`];
@@ -92,7 +92,7 @@ function windowOf(request: RequestOut, { nowMs }: Baseline): string | undefined 
   return to.seconds === instant(EMPTY[1]).seconds ? 'an empty window before 1970' : 'a narrow window';
 }
 
-/** The offset that both edges are written in; `-00:00` is a matter of its own. */
+/** The offset of both edges; `-00:00` is a separate level. */
 function zoneOf({ url }: RequestOut): string | undefined {
   const texts = ['from', 'to']
     .map((name) => queryValue(url, name) ?? '')
@@ -123,7 +123,7 @@ const shifted = (offsetMinutes?: number) => (request: RequestOut) =>
   }));
 const sized = (size: string | undefined) => (request: RequestOut) => withParameter(request, 'pageSize', size);
 
-/** The request of a client on its own path, in place of any other client's. */
+/** Makes the request one of this client for its own path. */
 function askedBy(asker: Asker): (request: RequestOut, baseline: Baseline) => RequestOut {
   return (request, { baseUrl, tenants }) => ({
     ...request,
@@ -185,7 +185,7 @@ function withFirstToken(request: RequestOut, baseline: Baseline): RequestOut {
   return held && asker ? { ...request, authorization: { kind: 'client', client: asker } } : request;
 }
 
-/** In the order in which they make a request. */
+/** In the order in which they are applied. */
 export const FACTORS: readonly Factor[] = [
   {
     name: 'tenant',

@@ -43,7 +43,7 @@ const shownOf = (text: string): string => failureIn(exchangeOf(text)).response;
 
 test('wherever a long answer is cut, no part of a secret is left', () => {
   for (let length = 4_900; length < 5_100; length++) {
-    // Redacted, the first four thousand characters are few.
+    // The first four thousand characters are few after redaction.
     const text = `eyJ${'x'.repeat(4_000)}.eyJ9.z ${'-'.repeat(length - 4_900)} ${`${SECRET} `.repeat(40)}`;
     expect(shownOf(text.repeat(2))).not.toMatch(/corr|staple/);
   }

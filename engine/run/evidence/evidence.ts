@@ -1,4 +1,4 @@
-/** A finding made into the words and commands of a report. */
+/** Renders a finding as the text and commands of a report. */
 import { spellName, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { z } from 'zod';
 import { sayMismatch } from '../../checks/mismatch.ts';
@@ -39,17 +39,17 @@ export const failureSchema = z.object({
 export type Failure = DeepReadonly<z.infer<typeof failureSchema>>;
 
 const BODY_EXCERPT = 600;
-/** The longest part of a body that is shown: redaction takes time. */
+/** The longest part of a body that is redacted and shown: redaction is slow. */
 const LONGEST_BODY = 5_000;
 
 /** The context in which evidence is rendered. */
 export interface Wording {
   readonly target: Target;
-  /** Applied before a text is cut short: half a secret is not recognised. */
+  /** Applied before truncation: half a secret would not be recognised. */
   readonly redact: (text: string) => string;
 }
 
-/** `before`: the exchange that the answer of this one repeats. */
+/** `before`: an earlier exchange with the same answer. */
 export function failureOf(finding: Finding, { target, redact }: Wording, before?: Exchange): Failure {
   const { mismatch, exchange, counterexample, only = [], confirmed, count } = finding;
   return {
@@ -69,11 +69,10 @@ export function failureOf(finding: Finding, { target, redact }: Wording, before?
   };
 }
 
-/** `4f2a91c0-6d1e-4c52-9b0a-000000000017 at 2026-03-01T12:00:00.000Z`. */
 const loggedAs = ({ requestId, startedAtMs }: Exchange): string =>
   `${requestId} at ${new Date(startedAtMs).toISOString()}`;
 
-/** Headers that no other request of the kit has: neither its own nor the target file's. */
+/** Headers that only this request has. */
 const furtherHeaders = ({ headers }: RequestOut, target: Target): [string, string][] =>
   Object.entries(headers).filter(
     ([name, value]) =>
@@ -107,18 +106,18 @@ const cut = (text: string): string => (text.length > BODY_EXCERPT ? `${text.slic
 function responseLine({ status, transportError, text }: Exchange, redact: Wording['redact']): string {
   if (transportError) return transportError.message;
   const isCut = text.length > LONGEST_BODY;
-  // The end of what is looked at may hold half a secret.
+  // The end of the truncated text may be half a secret.
   const looked = redact(text.slice(0, LONGEST_BODY));
   const body = (isCut ? looked.slice(0, -LONGEST_SPELT) : looked).replace(/\s+/g, ' ').trim();
   return `${status} ${isCut && body.length <= BODY_EXCERPT ? `${body}…` : cut(body)}`.trim();
 }
 
-/** The environment variable that holds a client's secret in the commands of a report: the target file's own. */
+/** The environment variable for a client's secret in commands: the one of the target file, if any. */
 export const secretVariable = ({ variables }: Target, name: string): string =>
   variables?.[`clients.${name}.clientSecret`] ??
   (name === 'primary' ? 'SCREENINGS_CLIENT_SECRET' : `SECRET_OF_${name}`);
 
-/** The shell variable that stands for a client's token in the commands of a report. */
+/** The shell variable for a client's token in commands. */
 export const tokenVariable = (name: string): string => (name === 'primary' ? 'TOKEN' : `TOKEN_OF_${name}`);
 
 const headerOptions = ({ headers, variables }: Target): string[] =>
@@ -129,7 +128,7 @@ const headerOptions = ({ headers, variables }: Target): string[] =>
   });
 
 function curlOf(request: RequestOut, { target, redact }: Wording): string {
-  // Without --globoff curl reads brackets and braces of a URL as patterns.
+  // Without --globoff curl interprets brackets and braces in a URL as patterns.
   const parts = ['curl -sS -i --globoff'];
   if (request.method !== 'GET' && !(request.method === 'POST' && request.form))
     parts.push(`-X ${quote(request.method).replace(/^'([A-Z]+)'$/, '$1')}`);
@@ -152,11 +151,11 @@ function curlOf(request: RequestOut, { target, redact }: Wording): string {
     parts.push(
       `-H ${quote(`Content-Type: ${request.headers['content-type'] ?? ''}`)} --data-raw ${quotedBody(request.body, target)}`,
     );
-  // A token in the URL is a variable by now, and has to be one for the shell.
+  // A redacted token in the URL becomes a shell variable.
   return [...parts, quoteWith(redact(request.url), TOKEN)].join(' ');
 }
 
-/** With the secret of the primary client as the variable that holds it. */
+/** Replaces the secret of the primary client by its shell variable. */
 const quotedBody = (body: string, target: Target): string =>
   body
     .split(target.clients.primary.clientSecret)
@@ -171,7 +170,7 @@ function formField(name: string, value: string, target: Target): string {
     : `--data-urlencode ${quote(`${encodeURIComponent(name)}=${value}`)}`;
 }
 
-/** The commands that fetch the tokens these curl lines name, one for each client. */
+/** The commands that fetch the tokens used in these curl lines, one per client. */
 export function tokenCommands(target: Target, curls: readonly string[]): string[] {
   const named = new Set(curls.flatMap((curl) => curl.match(/\$TOKEN\w*/g) ?? []));
   return Object.entries(target.clients)

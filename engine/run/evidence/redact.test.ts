@@ -34,7 +34,7 @@ const ENCODINGS: Readonly<Record<string, (text: string) => string>> = {
   'percent-encoded base64': (text) => encodeURIComponent(Buffer.from(text).toString('base64')),
 };
 
-/** Secrets as identity providers make them, and unusual ones. Well-formed text: UTF-8 holds no other. */
+/** Secrets as identity providers generate them, and unusual ones. Well-formed Unicode only, because UTF-8 allows no other. */
 const secret = fc.oneof(
   fc.string({ minLength: 4, maxLength: 40 }),
   fc.string({ minLength: 4, maxLength: 12, unit: 'grapheme' }),

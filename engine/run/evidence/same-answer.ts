@@ -1,7 +1,7 @@
-/** A failure that needs two requests: the answer was given before, to a request that asked for something else. */
+/** A failure that two requests show: the same answer was given to an earlier, different request. */
 import type { Exchange } from '../../client/exchange.ts';
 
-/** The earlier page with the same octets whose request differs in one parameter, or in the path alone. */
+/** The earlier page with the same body whose request differs only in one parameter or in the path. */
 export function sameAnswerBefore(
   exchange: Exchange | undefined,
   pages: readonly Exchange[],

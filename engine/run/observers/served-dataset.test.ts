@@ -1,4 +1,4 @@
-/** When a dataset is late: where it lacks something at first, and not where its answer takes a while. */
+/** A dataset is late if an item is missing at first, not if the answer is slow. */
 import { expect, test } from '@playwright/test';
 import type { Clock } from '../../clock.ts';
 import type { Exchange } from '../../client/exchange.ts';
@@ -31,7 +31,7 @@ function showing(ids: readonly number[]): Exchange {
   };
 }
 
-/** A clock and a look that takes `durationMs` and shows more each time. */
+/** A clock, and a lookup that takes `durationMs` and shows more each time. */
 function polling(durationMs: number, ...shown: readonly (readonly number[])[]): [Look, Clock] {
   let [atMs, looks] = [0, 0];
   const look: Look = async () => {

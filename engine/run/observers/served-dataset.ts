@@ -1,6 +1,6 @@
 /**
- * A dataset as the target serves it. What was loaded a moment ago may show late, and a store may keep instants less
- * finely than the dataset has them: neither is for any requirement to answer.
+ * The dataset as the target serves it. Recently loaded data may appear late, and a store may have coarser instants
+ * than the dataset: neither breaks a requirement.
  */
 import {
   MAX_PAGE_SIZE,
@@ -31,33 +31,32 @@ import { SMALL_PAGE } from '../state/knowledge.ts';
 import type { Clock } from '../../clock.ts';
 import type { RunContext } from '../state/context.ts';
 
-/** A page of a valid query that nothing judges; undefined where there is none. */
+/** Fetches a page that is not judged; undefined if there is none. */
 export type Look = (query: PageQuery) => Promise<Exchange | undefined>;
 
 interface ServedDataset {
   readonly oracle: Oracle;
-  /** The dataset is finer than whatever is served. */
+  /** Set if the dataset is finer than everything that is served. */
   readonly coarser?: { readonly mismatch: Mismatch; readonly exchange: Exchange } | undefined;
-  /** The delay until the dataset appeared, where it was not there immediately. */
+  /** The delay until the dataset appeared, if it was not there immediately. */
   readonly waitedMs?: number;
 }
 
 const LONGEST_WAIT_MS = 6_000;
 const POLL_MS = 500;
-/** Of what a page holds, so that neighbours at the ends find room. */
+/** The share of a page that is filled, so that neighbours at its ends fit. */
 const LOOKED_AT = 0.9;
 const SINGLES = 4;
-/** Coarser than milliseconds is no store of instants that anybody uses: that is a mistake of the answers. */
+/** No store of instants is coarser than milliseconds: fewer digits are a fault. */
 const COARSEST_DIGITS = 3;
 
-/** Polls until `untilMs` of the clock for what the dataset holds and the target does not show yet. */
+/** Polls until `untilMs` for items of the dataset that the target does not show yet. */
 interface Polling {
   readonly clock: Clock;
   readonly untilMs: number;
   readonly pageSize?: number;
 }
 
-/** Late items are waited for until `untilMs`. */
 export async function servedDataset(
   items: readonly OracleItem[],
   look: Look,
@@ -82,7 +81,7 @@ export async function servedDataset(
       if (!isThere) await clock.sleep(POLL_MS);
       exchange = await look(around(end, pageSize));
       missing = exchange && lacking(exchange, end);
-      // An item left out between others is missing, not late.
+      // An item that is missing between others is lost, not late.
       if (isThere && missing?.id === id) break;
     }
     if (!exchange) return { oracle: exact };
@@ -101,14 +100,14 @@ const oracleOf = (items: readonly OracleItem[]): Oracle => {
   return oracle;
 };
 
-/** With two seconds to spare, for what may be kept less finely. */
+/** With a margin of two seconds, for coarser stores. */
 const around = (items: readonly OracleItem[], pageSize: number): PageQuery => ({
   from: formatInstant(shift(items[0]!.at, -2n, 0)),
   to: formatInstant(shift(items.at(-1)!.at, 2n, 0)),
   pageSize,
 });
 
-/** A screening of the stretch that a page claims, and lacks; one that can't be read may be it. */
+/** A screening missing in the range of a page; undefined if the page has unreadable items, which may include it. */
 function lacking(exchange: Exchange, expected: readonly OracleItem[]): OracleItem | undefined {
   const held = orderedItems(exchange);
   if (held.length < (pageOf(exchange).items?.length ?? 0)) return undefined;
@@ -119,19 +118,19 @@ function lacking(exchange: Exchange, expected: readonly OracleItem[]): OracleIte
   return claimed.find(({ id }) => !ids.has(id));
 }
 
-/** Whether it stands on a page of its own. */
+/** Whether a page for this item alone shows it. */
 async function isShown(item: OracleItem, look: Look, pageSize: number): Promise<boolean> {
   const exchange = await look(around([item], pageSize));
   return exchange !== undefined && orderedItems(exchange).some(({ id }) => id === item.id);
 }
 
-/** The instant in the text too, at the offset that it had. */
+/** Rewrites testTime from the instant, with its original offset. */
 const written = (item: OracleItem): OracleItem => {
   const local = /z$/i.test(item.testTime) ? {} : { offsetMinutes: offsetMinutesOf(item.testTime) };
   return { ...item, testTime: formatInstant(item.at, local) };
 };
 
-/** The stored screenings, with instants as coarse as those that are served; unchanged where they differ otherwise. */
+/** The stored screenings with instants as coarse as the served ones; unchanged if they differ in another way. */
 export function asServed<T extends Key>(stored: readonly T[], served: readonly Key[]): readonly T[] {
   const byId = new Map(served.map((item) => [item.id, item]));
   const pairs = stored.flatMap((item) => {
@@ -145,7 +144,7 @@ export function asServed<T extends Key>(stored: readonly T[], served: readonly K
   return made ? stored.map((item) => ({ ...item, at: made(item.at, digits) })) : stored;
 }
 
-/** The dataset as it is with fewer digits, where that is what every answer shows; undefined where it is not. */
+/** The dataset with fewer digits, if every answer shows exactly that; otherwise undefined. */
 async function coarserThan(
   exact: Oracle,
   shown: readonly Exchange[],
@@ -189,7 +188,7 @@ async function coarserThan(
   };
 }
 
-/** A client's dataset as it is served; what is odd about it is told once. */
+/** A client's dataset as it is served; deviations are reported once. */
 export async function lookAtDataset(
   run: RunContext,
   client: ClientName,
@@ -213,7 +212,7 @@ export async function lookAtDataset(
     if (exchange.transportError?.kind === 'too-large') tooLarge = query;
     return exchange.status === 200 ? exchange : undefined;
   };
-  // Whatever was loaded a moment ago is late by the same clock.
+  // All datasets share one deadline.
   const untilMs = await run.once(
     'until datasets show',
     async () => run.clock.now() + run.pollingMs(LONGEST_WAIT_MS),

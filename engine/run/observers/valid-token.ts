@@ -1,4 +1,4 @@
-/** A token is accepted until its `exp` (5-valid-token): every 401 that says otherwise, and why. */
+/** A token is accepted until its `exp` (5-valid-token): reports every 401 before that, and its cause. */
 import type { Authorization, Exchange } from '../../client/exchange.ts';
 import { member } from '../../client/json.ts';
 import { parseQuery } from '../../client/page.ts';
@@ -11,16 +11,16 @@ import type { ClientName } from '../../target/target.ts';
 import { OLDEST_TOKEN, type Ledger } from '../state/ledger.ts';
 import type { RunContext } from '../state/context.ts';
 
-/** Tolerated clock difference where the target names no time. */
+/** Tolerated clock difference if the target sends no `Date`. */
 const SKEW_SECONDS = 300;
 const ROUNDING_SECONDS = 5;
 
-/** One cause, wherever it is met. */
+/** The shared cause of all such findings. */
 export const LATER_MINT = 'a later mint ends earlier tokens';
 
 const claimed = (token: Token, name: string): number => secondsOf(member(token.claims, name));
 
-/** Seconds until a token's `exp` at the time of an answer, by the target's own clock where it says; NaN if unknown. */
+/** Seconds until a token's `exp` at the time of an answer, by the target's clock if it sends `Date`; NaN if unknown. */
 export function secondsLeft(token: Token, exchange: Exchange): number {
   const date = dateMs(exchange);
   return date === undefined
@@ -28,13 +28,13 @@ export function secondsLeft(token: Token, exchange: Exchange): number {
     : claimed(token, 'exp') - date / 1000 - ROUNDING_SECONDS;
 }
 
-/** How long ago a token had been issued that was accepted: the oldest one stands in the report. */
+/** Notes the age of an accepted token; the report shows the greatest age. */
 export function noteAge(ledger: Ledger, token: Token, exchange: Exchange): void {
   const ageSeconds = (dateMs(exchange) ?? Date.now()) / 1000 - claimed(token, 'iat');
   if (ageSeconds >= 0) ledger.atLeast(OLDEST_TOKEN, Math.round(ageSeconds));
 }
 
-/** A GET of the client's own path whose every parameter is as section 4.2 has it. */
+/** A GET of the client's own path with valid parameters (section 4.2). */
 function isValid({ request }: Exchange, token: Token): boolean {
   const asked = parseQuery(request.url);
   return (
@@ -47,7 +47,7 @@ function isValid({ request }: Exchange, token: Token): boolean {
   );
 }
 
-/** Notes a valid request with one of the client's own tokens, and tells where it was refused. */
+/** Notes a valid request with one of the client's own tokens, and reports its rejection. */
 export function watchToken(run: RunContext, exchange: Exchange): void {
   const { authorization } = exchange.request;
   const token = run.client.tokenOf(exchange);
@@ -80,7 +80,6 @@ export const tokenHeader = (token: Token, label: string): Authorization => ({
   shell: 'Bearer $TOKEN',
 });
 
-/** The same request with the same token. */
 async function sendAgain(
   { client }: RunContext,
   exchange: Exchange,

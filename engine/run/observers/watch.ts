@@ -1,4 +1,4 @@
-/** Holds every exchange of a run against all that a single one can break, and keeps what it showed. */
+/** Judges every exchange of a run by all observers, and records what it showed. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from 'node:timers/promises';
 import type { Exchange } from '../../client/exchange.ts';
@@ -18,7 +18,7 @@ import type { RunContext } from '../state/context.ts';
 import { differentObjects, shownItems, type DatasetEnd } from '../state/knowledge.ts';
 import { watchToken } from './valid-token.ts';
 
-/** Where findings are confirmed: what is asked again is not counted again. One for all: each slows every promise down. */
+/** Set during confirmation, whose requests are not counted again. Shared, because each AsyncLocalStorage slows every promise. */
 const unwatched = new AsyncLocalStorage<Watch>();
 
 export class Watch {
@@ -66,7 +66,7 @@ export class Watch {
     knowledge.remember(exchange, client.requests);
   }
 
-  /** The dataset still says what exists, and no longer what does not. */
+  /** From now on the dataset says which screenings exist, but no longer that there are no others. */
   private tellOutgrown({ client, last, later }: DatasetEnd & { readonly later: OrderedItem }): void {
     const name = client === 'primary' ? 'dataset' : 'secondDataset';
     const reason =
@@ -75,7 +75,7 @@ export class Watch {
     this.run.ledger.supplyUnusable(['4.2-window'], reason);
   }
 
-  /** An exchange from a recording; `except`: requirements that a recording cannot show. */
+  /** Judges a recorded exchange; `except`: requirements that a recording cannot show. */
   judgeRecorded(exchange: Exchange, except: ReadonlySet<RequirementId>): void {
     const { knowledge, ledger } = this.run;
     this.observeBy(
@@ -88,12 +88,12 @@ export class Watch {
     knowledge.remember(exchange);
   }
 
-  /** Requests in between are neither judged nor counted. */
+  /** Requests sent by `ask` are neither judged nor counted. */
   without<T>(ask: () => Promise<T>): Promise<T> {
     return unwatched.run(this, ask);
   }
 
-  /** Earlier pages against what later answers showed: such as one that lacks a screening seen before or since. */
+  /** Judges earlier pages by later answers, such as a page that lacks a screening seen before or since. */
   async lookBack(): Promise<void> {
     const { oracleOf, pages } = this.run.knowledge;
     const observers = coverageObservers((tenantId) => {
@@ -102,25 +102,25 @@ export class Watch {
     });
     for (const exchange of pages) {
       this.observeBy(observers, exchange, { count: false });
-      // A parsed page stays in memory until the turn is over.
+      // A parsed page stays in memory until the end of the event loop turn.
       await setImmediate();
     }
   }
 
-  /** A request that earned a token before must earn one again; a failing server is another requirement. */
+  /** A token request that succeeded before must succeed again; server failures break another requirement. */
   private isValidMint({ request: { channel, form, isChunked }, status }: Exchange): boolean {
     return (
       channel === 'token' &&
       status < 500 &&
       status !== 429 &&
-      // A server may insist on Content-Length.
+      // A server may require Content-Length.
       !isChunked &&
       form !== undefined &&
       this.run.client.earned.has(formEncode(form))
     );
   }
 
-  /** A testTime may be corrected: then the page that showed the old one shows it no longer, and this one comes again. */
+  /** A testTime may be corrected: then repeating the earlier request no longer shows the old one, and this one recurs. */
   private watchIds(exchange: Exchange, items: number): void {
     if (items === 0) return;
     const { client, knowledge, ledger } = this.run;
@@ -144,7 +144,7 @@ export class Watch {
     });
   }
 
-  /** Asked again, both answers tell whether they still differ, or whether the screening was changed in between. */
+  /** Confirmation repeats both requests: they still differ, or the screening was changed in between. */
   private watchObjects(exchange: Exchange, items: number): void {
     if (items === 0) return;
     const { client, knowledge, ledger } = this.run;
@@ -173,7 +173,7 @@ export class Watch {
   }
 }
 
-/** Asked again, a request may be answered by something that the judge has nothing to say about. */
+/** A repeated request may get an answer that the judge does not apply to. */
 const judgeWhere =
   (applies: Observer['applies'], judge: Judge): Judge =>
   (exchange) =>

@@ -1,4 +1,4 @@
-/** Where expired tokens come from (class expiry): supplied, kept from an earlier run, or waited for. */
+/** Sources of expired tokens (class expiry): supplied, kept from an earlier run, or waited for. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { whyNoExpiredToken } from '../../checks/expired-token.ts';
 import { member } from '../../client/json.ts';
@@ -9,7 +9,7 @@ import type { Kit } from '../kit.ts';
 import { noteAge, refusedToken, secondsLeft, tokenHeader } from '../observers/valid-token.ts';
 import { keep, keptByEarlierRun } from '../state/kept.ts';
 
-/** A minute for clocks that differ, less for tokens that live shorter than an hour. */
+/** Tolerance for differing clocks: a minute, or less for tokens that live less than an hour. */
 const LEEWAY_SHARE = 60;
 const LONGEST_LEEWAY_SECONDS = 60;
 
@@ -17,8 +17,8 @@ const LONGEST_LEEWAY_SECONDS = 60;
 const awaited = new WeakMap<Kit, string>();
 
 /**
- * An expired token; the run's own is left in the file of `keepToken` for the next one. Throws Untested with what to
- * supply, SupplyUnusable for what can show nothing.
+ * An expired token; the run's own token is left in the file of `keepToken` for the next run. Throws Untested with
+ * what to supply, and SupplyUnusable for a token that proves nothing.
  */
 export const expiredTokenOf = (kit: Kit): Promise<string> => {
   const waited = awaited.get(kit);
@@ -43,7 +43,7 @@ async function find(kit: Kit): Promise<string> {
   );
 }
 
-/** Where no expired token is to be had, waits until one of the run is. */
+/** If no expired token is available, waits until one of the run has expired. */
 export async function waitForExpiry(kit: Kit): Promise<void> {
   const found = await expiredTokenOf(kit).catch((error: unknown) => {
     if (error instanceof Untested && !(error instanceof SupplyUnusable)) return undefined;
@@ -52,7 +52,7 @@ export async function waitForExpiry(kit: Kit): Promise<void> {
   if (found === undefined) awaited.set(kit, await waitedFor(kit, await kit.token()));
 }
 
-/** The token in the file, where it has expired; it is replaced by the current one unless it is still to expire. */
+/** The token in the file, if it has expired; the file gets the current token unless its token has yet to expire. */
 async function keptToken(
   kit: Kit,
   current: Token,
@@ -68,7 +68,7 @@ async function keptToken(
     : { why: `${why}; a token was left in keepToken: run again when it has expired, in an hour` };
 }
 
-/** The first token of the run, when it has expired by the target's clock. */
+/** The first token of the run, after it has expired by the target's clock. */
 async function waitedFor(kit: Kit, current: Token): Promise<string> {
   const token = (kit.client.firstMint && readToken(kit.client.firstMint)) ?? current;
   const [iat, exp] = ['iat', 'exp'].map((name) => secondsOf(member(token.claims, name)));
@@ -81,7 +81,7 @@ async function waitedFor(kit: Kit, current: Token): Promise<string> {
       throw new TargetGone(String(signal?.reason));
     });
   };
-  // Half of its life later, and a minute before its end.
+  // At half of its lifetime, and shortly before its end.
   for (const seconds of [(iat! + exp!) / 2, exp! - leeway]) {
     await until(seconds);
     await askAged(kit, token);
@@ -90,7 +90,7 @@ async function waitedFor(kit: Kit, current: Token): Promise<string> {
   return token.text;
 }
 
-/** A token that was issued a while ago, and has not expired. */
+/** Sends a request with an old token that has not expired. */
 async function askAged(kit: Kit, token: Token): Promise<void> {
   await kit.checkAll('5-valid-token', 'while expiry was waited for', async () => {
     const authorization = tokenHeader(token, 'the first one of the run');

@@ -1,4 +1,4 @@
-/** A rule asked in a pairwise cover of the combinations: what holds for the plain request may break in others. */
+/** Tests a rule in a pairwise covering array: what holds for the baseline request may fail in combinations. */
 import { sayRequest, type RequestOut } from '../../client/exchange.ts';
 import { readToken } from '../../client/token.ts';
 import type { NewFinding } from '../state/ledger.ts';
@@ -25,60 +25,60 @@ import { mapConcurrently } from '../concurrent.ts';
 import { isClientError, isSuspicious, NOBODY, readable } from './raw-request.ts';
 import { densestSliceOf, sampleDataOf, WIDE_WINDOWS, windowOf } from '../walk/survey.ts';
 
-/** The halves of a run that a rule is asked in. */
+/** The halves of a run in which a rule is tested. */
 export const MOMENTS = ['early in the run', 'late in the run'] as const;
 export type Moment = (typeof MOMENTS)[number];
 
-/** One way to put the rule to the test. */
+/** One case of a rule. */
 export interface Way {
-  /** The requirement that it is about, where the rule is about several. */
+  /** The requirement of this case, if the rule has several. */
   readonly id?: RequirementId;
-  /** Makes a valid request, in its combinations, the one that is judged. */
+  /** Changes a valid request, in its combination, to the one that is judged. */
   readonly alter: (request: RequestOut, baseline: Baseline) => RequestOut | Promise<RequestOut>;
   readonly judge: Judge;
 }
 
 export interface Rule {
   readonly id: RequirementId;
-  /** Further requirements that count as exercised by it. */
+  /** Further requirements that count as tested. */
   readonly alsoIds?: readonly RequirementId[];
   readonly name: string;
   readonly precondition?: Precondition;
   readonly ways: (kit: Kit) => readonly Way[] | Promise<readonly Way[]>;
-  /** So many of the first ways are asked in every combination; the others in one each. Default 1. */
+  /** The number of first cases that are tested in every combination; each of the others is tested in one. Default 1. */
   readonly telling?: number;
-  /** A way that fails wherever all do: told in the place of another that failed. */
+  /** A case that fails if all others do: it is reported instead of another one. */
   readonly simplest?: (kit: Kit) => Way;
-  /** The same request is asked with a token first: what a cache keeps of the answer is not for everybody. */
+  /** First sends the same request with a token: a cached answer must not be served to other clients. */
   readonly servedBefore?: boolean;
-  /** Asked in the second half of the run alone: what it asks may bring a guard into play. */
+  /** Only in the second half of the run, because it may trigger a guard. */
   readonly isLate?: boolean;
-  /** The combination in whose place the rule's own part of the request stands. */
+  /** The factor that the rule's own change replaces. */
   readonly inPlaceOf?: string;
-  /** Combinations that its request has no room for. */
+  /** Factors that do not apply to its request. */
   readonly without?: readonly string[];
   /** The topic under which the answers are observed. */
   readonly topic?: string;
-  /** Its combinations are never served, so that whether they are is not asked. */
+  /** Its combinations are never served: the plain request, which would show that, is not sent. */
   readonly unserved?: boolean;
 }
 
-/** The part of a rule that decides where it is tried. */
+/** The part of a rule that decides in which combinations it is tested. */
 export type Place = Pick<Rule, 'name' | 'telling' | 'inPlaceOf' | 'without' | 'isLate'>;
 
-/** A combination of the cover, and the request without the rule's own part. */
+/** A combination of the covering array, and the request without the rule's own change. */
 export interface Occasion {
   readonly row: Row;
   readonly plain: RequestOut;
   readonly baseline: Baseline;
-  /** Any request in the dialect of the row. */
+  /** Puts any request in the dialect of the combination. */
   readonly speak: (request: RequestOut) => RequestOut;
 }
 
 const [[WIDE_FROM, WIDE_TO]] = WIDE_WINDOWS;
 const ITEMS_OF_NARROW = 3;
 
-/** Some screenings, and the instant of the one after them, where it can be: that one is not of the window. */
+/** Some screenings, and the instant of the next one if possible, as the exclusive end of the window. */
 function narrowWindow(items: readonly OracleItem[]): NarrowWindow {
   const id = items[0]!.id;
   const end = items.find(
@@ -89,7 +89,7 @@ function narrowWindow(items: readonly OracleItem[]): NarrowWindow {
     : { ...windowOf(items.slice(0, ITEMS_OF_NARROW)), id };
 }
 
-/** Neighbours among the second tenant's screenings: the first ones, where no dataset tells more. */
+/** Neighbours among the second tenant's screenings: the first ones if there is no dataset. */
 async function someOfSecond(kit: Kit): Promise<readonly OracleItem[]> {
   const client = 'secondTenant';
   const known = await kit.oracle(client);
@@ -108,7 +108,7 @@ async function tenantOfNotOnboarded(kit: Kit): Promise<readonly string[]> {
   );
 }
 
-/** What the combinations are made of; each half of the run has tokens of its own. */
+/** The baseline request's data; each half of the run has its own tokens. */
 const baselineOf = (kit: Kit, moment: Moment): Promise<Baseline> =>
   kit.once(`baseline ${moment}`, async () => {
     const sample = await sampleDataOf(kit).catch((error: unknown) => {
@@ -143,7 +143,7 @@ const baselineOf = (kit: Kit, moment: Moment): Promise<Baseline> =>
 const levelsOf = (name: string): readonly string[] =>
   Object.keys(FACTORS.find((combination) => combination.name === name)!.levels);
 
-/** All levels of the combinations that a rule can be asked in: what a whole cover would look at. */
+/** All levels that apply to a rule: the full coverage to aim for. */
 async function roomOf(kit: Kit, { inPlaceOf, without = [], isLate = false }: Place): Promise<Factors> {
   const noProtocol = !(await kit.client.offersHttp2());
   return Object.fromEntries(
@@ -157,7 +157,7 @@ async function roomOf(kit: Kit, { inPlaceOf, without = [], isLate = false }: Pla
   );
 }
 
-/** The levels that are to be had on the target at hand. */
+/** The levels that the target supports. */
 async function factorsOf(kit: Kit, room: Factors): Promise<Factors> {
   const otherCase = await otherCaseIsServed(kit);
   const isThere = (level: string): boolean =>
@@ -168,7 +168,7 @@ async function factorsOf(kit: Kit, room: Factors): Promise<Factors> {
 
 const OTHER_CASE = 'a path in another case';
 
-/** Whether the tenant of the path may be written in another case: "must equal" can be read as text, or as a UUID. */
+/** Whether the tenant in the path may be written in another case: "must equal" may compare text or UUIDs. */
 const otherCaseIsServed = (kit: Kit): Promise<boolean> =>
   kit.once(OTHER_CASE, async () => {
     const baseline = await baselineOf(kit, MOMENTS[0]);
@@ -184,7 +184,7 @@ export const levelOf = (
 ): ((request: RequestOut, baseline: Baseline) => RequestOut) =>
   FACTORS.find((combination) => combination.name === name)!.levels[level]!;
 
-/** The valid request of a row, without the rule's own part. What the row does not name is usual. */
+/** The valid request of a combination, without the rule's own change. Factors that it does not name stay usual. */
 function plainRequest(
   baseline: Baseline,
   row: Row,
@@ -203,16 +203,16 @@ function plainRequest(
   );
 }
 
-/** Everything else waits for what is asked alone. */
+/** Nothing else is in flight during these requests. */
 const ALONE = 'asked alone';
 const BESIDE = 'asked concurrently';
 
-/** The combination itself was not answered 200: it says nothing of the rule. */
+/** The combination itself was not answered 200, so it proves nothing about the rule. */
 const NOT_SERVED = Symbol('not served');
 
 /**
- * The rows of a rule, and whatever is asked in each of them. Those that are asked alone go first. Throws
- * PreconditionFailed where some were not served, after all others were asked.
+ * Runs `ask` in each combination of a rule, exclusive ones first. Throws PreconditionFailed after all of them if
+ * some combinations were not served.
  */
 export async function inEveryCombination(
   kit: Kit,
@@ -256,7 +256,7 @@ export async function inEveryCombination(
     );
 }
 
-/** Asks a rule in one half of the run. */
+/** Tests a rule in one half of the run. */
 async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
   const ways = await rule.ways(kit);
   await inEveryCombination(kit, rule, moment, ways.length, async ({ row, plain, baseline }, way) => {
@@ -267,20 +267,20 @@ async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
       if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
       const mismatch = judge(exchange);
       const varied = Object.keys(await roomOf(kit, rule));
-      // What is served and what is refused wrongly are two mistakes.
+      // A wrongly served request and a wrong rejection are different faults.
       const cause = `${rule.name}, ${exchange.status}`;
       return mismatch && { id, cause, mismatch, exchange, judge, varied };
     };
     if (rule.servedBefore) await kit.send(plain, { alone });
     const failed = await put(ways[way]!);
-    // Combinations that are not served at all are another requirement's failure.
+    // A combination that is never served breaks another requirement.
     if (failed && !rule.unserved && (await kit.send(plain)).status !== 200) return NOT_SERVED;
     kit.ledger.check(ways[way]!.id ?? rule.id);
     if (failed) kit.fail((rule.simplest && (await put(rule.simplest(kit)))) ?? failed);
   });
 }
 
-/** The rule's own part stands in the place of a combination, where it has one: what comes after is made of it. */
+/** The rule's own change replaces a factor if it has one; later factors are applied to the result. */
 async function altered(
   { inPlaceOf }: Rule,
   row: Row,
@@ -300,7 +300,7 @@ async function altered(
 export const titleIn = (moment: Moment, title: string): string =>
   moment === MOMENTS[0] ? title : `${title}, ${moment}`;
 
-/** A rule as two checks, one where its section stands, one after everything else; a late one as the second alone. */
+/** A rule as two checks, one in the order of its section and one at the end of the run; a late rule has only the second. */
 export function checksOf(rule: Rule): readonly Check[] {
   const { id, alsoIds = [], name, precondition = 'page', isLate = false } = rule;
   return MOMENTS.slice(isLate ? 1 : 0).map((moment) => ({
@@ -313,7 +313,7 @@ export function checksOf(rule: Rule): readonly Check[] {
   }));
 }
 
-/** A refusal with 400: the parameters as they are to stand on the wire, undefined for one that is left out. */
+/** A rejection with 400: parameters as on the wire, undefined for a missing one. */
 export const refusal =
   (parameters: Readonly<Record<string, string | undefined>>, ...codes: readonly string[]) =>
   (kit: Kit): Way => ({
@@ -330,7 +330,7 @@ export const refusal =
         : refusedWith(kit.target.errorCodePointer, ...codes)(exchange),
   });
 
-/** A value that may be refused with 400, or taken for a valid one. */
+/** A value that may be rejected with 400 or accepted. */
 export const refusalOr200 =
   (...refused: Parameters<typeof refusal>) =>
   (kit: Kit): Way => {
@@ -338,7 +338,6 @@ export const refusalOr200 =
     return { alter, judge: (exchange) => (exchange.status === 200 ? undefined : judge(exchange)) };
   };
 
-/** The refusals of a rule. */
 export const refusals =
   (all: readonly ((kit: Kit) => Way)[]) =>
   (kit: Kit): readonly Way[] =>

@@ -1,8 +1,8 @@
-/** A token for every client that can have one, made once: what sections 2.1, 2.2, 4.1 and 5 look at. */
+/** Mints a token for every client that can have one, once per run, for sections 2.1, 2.2, 4.1 and 5. */
 import type { ClientName } from '../../target/target.ts';
 import type { Kit } from '../kit.ts';
 
-/** The observers look at each. */
+/** Observers judge each token. */
 export const mintAll = (kit: Kit): Promise<void> => kit.once('tokens of every client', () => mint(kit));
 
 async function mint(kit: Kit): Promise<void> {

@@ -1,4 +1,4 @@
-/** Requests for screenings whose query stands on the wire as it is given: what refusals are asked with. */
+/** Screenings requests with a query that is sent as given, for rejections. */
 import { isUnread, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
 import { formatInstant, instant, shift } from '../../data/instant.ts';
@@ -11,7 +11,7 @@ import { Untested } from '../../errors.ts';
 /** A tenant that does not exist. */
 export const NOBODY = '00000000-0000-4000-8000-00000000dead';
 
-/** `?name=value&…`; values stand as they are on the wire. */
+/** `?name=value&…` with values as on the wire. */
 export const rawQuery = (parameters: Readonly<Record<string, string>>): string =>
   `?${Object.entries(parameters)
     .map(([name, value]) => `${name}=${value}`)
@@ -20,25 +20,25 @@ export const rawQuery = (parameters: Readonly<Record<string, string>>): string =
 export const encoded = (parameters: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, encodeURIComponent(value)]));
 
-/** What gateways may take for an attack: quotes, markup, lookups, NULs, what is no UTF-8 or no encoding at all. */
+/** Queries that gateways may take for an attack: quotes, markup, lookups, NULs, invalid UTF-8 or percent-encoding. */
 const SUSPICIOUS =
   /['"<>`\\[\]{}|^]|\.\.[/%]|%(?![0-9a-f]{2})|%0[0ad]|%[89a-f][0-9a-f]|%2[27]|%3[ce]|%5c|%60|%24%7b|[^ -~]/i;
 
-/** Long or repeated beyond what any client sends. */
+/** Longer than any client sends. */
 const LONG_OCTETS = 1_000;
 
 export const isSuspicious = (query: string): boolean => SUSPICIOUS.test(query) || query.length > LONG_OCTETS;
 
-/** A window of no width: its answer needs no look at the data, and may be made before anybody looks at who asks. */
+/** A window of no width: the answer needs no data, so a server may send it before it authenticates the client. */
 export const NO_WIDTH = rawQuery(encoded({ from: SOME_WINDOW.from, to: SOME_WINDOW.from }));
 
-/** The answer, where one came that can be judged. Throws Untested where none was read. */
+/** Returns the exchange if it can be judged. Throws Untested if no answer was read. */
 export function readable(exchange: Exchange): Exchange {
   if (isUnread(exchange)) throw new Untested(exchange.transportError!.message);
   return exchange;
 }
 
-/** Asks as primary on its own path, with the query as it stands. */
+/** Sends a request of primary for its own path, with the query as given. */
 export async function askRaw(
   kit: Kit,
   query: string,
@@ -50,13 +50,12 @@ export async function askRaw(
 
 export const isClientError = ({ status }: Exchange): boolean => status >= 400 && status < 500;
 
-/** A query that must be refused with 400 and one of the codes. */
+/** A query that must be rejected with 400 and one of the codes. */
 export interface Refusal {
   readonly query: string;
   readonly codes: readonly string[];
 }
 
-/** Sends each, concurrently. */
 export async function checkRefusals(
   kit: Kit,
   id: RequirementId,
@@ -68,7 +67,7 @@ export async function checkRefusals(
   });
 }
 
-/** Valid requests of distinct URLs, for what is asked often: no cache answers them in place of the target. */
+/** Valid requests with distinct URLs, so that no cache answers them instead of the target. */
 export async function distinctRequests(kit: Kit): Promise<() => RequestOut> {
   const tenantId = await kit.tenantOf();
   const to = instant(SOME_WINDOW.to);

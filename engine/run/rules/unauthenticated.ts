@@ -7,7 +7,7 @@ import type { Kit } from '../kit.ts';
 import { encoded, rawQuery, readable } from './raw-request.ts';
 import { expiredTokenOf } from './expired-tokens.ts';
 
-/** A request of primary's own path with another way to say who asks; it must be answered 401 unauthenticated. */
+/** A request for primary's own path with another Authorization; it must be answered 401 unauthenticated. */
 export async function unauthenticated(
   kit: Kit,
   id: RequirementId,
@@ -23,7 +23,7 @@ export async function unauthenticated(
   kit.check(id, exchange, judge, label);
 }
 
-/** An Authorization header as given; `label` and `shell` stand for it in reports. */
+/** An Authorization header as given; reports show `label`, commands `shell`. */
 export const bearerHeader = (value: string, label: string, shell = label): Authorization => ({
   kind: 'header',
   value,
@@ -31,7 +31,7 @@ export const bearerHeader = (value: string, label: string, shell = label): Autho
   shell,
 });
 
-/** A forged token, in the words of a shell: only the kit can sign one, and the shell says so. */
+/** A forged token for commands: only the kit can sign it, and the command says so. */
 export const forgedBearer = (token: string, label: string): Authorization =>
   bearerHeader(
     `Bearer ${token}`,
@@ -39,7 +39,7 @@ export const forgedBearer = (token: string, label: string): Authorization =>
     'Bearer ${FORGED_TOKEN:?the kit signs it anew each time: use replay}',
   );
 
-/** The expired token that the target file supplies. Throws Untested where there is none that would say anything. */
+/** The supplied expired token. Throws Untested if there is none that proves anything. */
 export async function expiredBearer(kit: Kit): Promise<Authorization> {
   const text = await expiredTokenOf(kit);
   return bearerHeader(

@@ -1,4 +1,4 @@
-/** Runs checks over a kit, preconditions first, and keeps the kit's own mistakes apart from the target's. */
+/** Runs checks, preconditions first, and separates failures of the kit from those of the target. */
 import { readToken, whyNoToken } from '../../client/token.ts';
 import { header, sayRequest, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { resolveUrl } from '../../client/link-header.ts';
@@ -14,12 +14,12 @@ import { sampleDataOf } from '../walk/survey.ts';
 import { correctSupplies } from '../attribution/wrong-supplies.ts';
 import { PreconditionFailed, ShareSpent, SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
 
-/** Why a basis is not there, by its name; empty where all are. */
+/** The reason for each failed precondition; empty if all hold. */
 export type FailedPreconditions = Partial<Record<Precondition, string>>;
 
 const WIDE_WINDOW = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' } as const;
 
-/** Whether what probes rest on is there: a token, a page, screenings. Asked once. */
+/** Tests the preconditions of checks once: a token, a page, screenings. */
 export const preconditionsOf = (kit: Kit): Promise<FailedPreconditions> =>
   kit.once('basis', () => checkPreconditions(kit));
 
@@ -48,7 +48,7 @@ async function reasonOf(look: () => Promise<void>): Promise<string | undefined> 
 async function tokenPrecondition(kit: Kit): Promise<void> {
   const exchange = await kit.client.mint();
   if (readToken(exchange)) return;
-  // Refused once and accepted the next time, it is not the credentials.
+  // Rejected once and then accepted: the credentials are right.
   if (readToken(await kit.client.mint())) {
     kit.check('4.1-success', exchange, (answer) =>
       readToken(answer) ? undefined : differs('200', whyNoToken(answer)),
@@ -59,7 +59,7 @@ async function tokenPrecondition(kit: Kit): Promise<void> {
   const why = whyNoToken(exchange);
   if (exchange.status === 401 && member(exchange.json, 'error') === 'invalid_client') {
     const { clientId, clientSecret } = kit.target.clients.primary;
-    // Files and copied cells bring them along.
+    // Copying from files and cells often adds blanks.
     const blanks = Object.entries({ clientId, clientSecret }).filter(([, value]) => value !== value.trim());
     const hint = blanks.map(([name]) => ` (${name} begins or ends with a blank or a line end)`).join('');
     throw new Untested(
@@ -77,7 +77,7 @@ async function tokenPrecondition(kit: Kit): Promise<void> {
   throw new Untested(`no token for clients.primary: ${why} to POST ${url}`);
 }
 
-/** Where an address redirects to, as the member of the target file should name it; undefined where it does not. */
+/** The redirection target as the member of the target file should name it; undefined without a redirection. */
 function redirection(exchange: Exchange, member: 'authUrl' | 'baseUrl', path: string): string | undefined {
   const { status, request } = exchange;
   if (![301, 302, 303, 307, 308].includes(status)) return undefined;
@@ -90,7 +90,7 @@ function redirection(exchange: Exchange, member: 'authUrl' | 'baseUrl', path: st
     : `the address redirects (${status}) to ${named}; name that as ${member}: no secret and no token follows a redirect`;
 }
 
-/** Something else answers at the address: not in JSON, or nothing that it knows. */
+/** Something else answers at this URL: without JSON, or with 404 or 405. */
 function isNoTokenEndpoint({ status, json }: Exchange): boolean {
   return [404, 405].includes(status) || (status >= 400 && status < 500 && !isObject(json));
 }
@@ -112,14 +112,14 @@ async function pagePrecondition(kit: Kit): Promise<void> {
     );
   }
   const asked = await kit.ask(query);
-  // An empty window may be all that it fails at.
+  // The target may fail only for an empty window.
   const exchange = asked.status === 200 ? asked : await kit.page({ ...WIDE_WINDOW, pageSize: 10 });
   if (!isObject(exchange.json)) {
     throw new Untested(`${sayRequest(exchange.request)} was answered 200 without a JSON object`);
   }
 }
 
-/** An API that answers elsewhere than under /v1 (section 9). */
+/** Throws if the API answers under another prefix than /v1 (section 9). */
 async function otherPrefix(kit: Kit, first: RequestOut, tenantId: string, query: PageQuery): Promise<void> {
   const { baseUrl } = kit.target;
   for (const prefix of ['', '/v2', '/api/v1']) {
@@ -133,7 +133,7 @@ async function otherPrefix(kit: Kit, first: RequestOut, tenantId: string, query:
   }
 }
 
-/** Runs one check; how it ended goes into the ledger. */
+/** Runs one check and records its outcome in the ledger. */
 export async function runCheck(kit: Kit, { ids, title, needs, isSupplement, run }: Check): Promise<void> {
   const outcome = { title, ids, isSupplement };
   const began = performance.now();
@@ -161,7 +161,7 @@ export async function runCheck(kit: Kit, { ids, title, needs, isSupplement, run 
   }
 }
 
-/** The place in the kit that went wrong, without the machine's folders. */
+/** The source location at which the kit failed, without the machine's folders. */
 function firstFrame(error: Error): string {
   const frame = error.stack?.split('\n').find((line) => /\.ts:\d+/.test(line)) ?? '';
   return /([\w.-]+\/[\w.-]+\.ts:\d+)/.exec(frame)?.[1] ?? 'unknown place';

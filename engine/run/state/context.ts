@@ -12,12 +12,12 @@ export interface RunContext {
   readonly client: Client;
   readonly ledger: Ledger;
   readonly knowledge: Knowledge;
-  /** Computes a shared basis once: what several probes look at, such as the survey. */
+  /** Computes a shared value once per run, such as the survey. */
   once<T>(name: string, compute: () => Promise<T>): Promise<T>;
-  /** How long something is waited for that may show late. */
+  /** The polling timeout for eventually consistent data, scaled by the options. */
   pollingMs(usualMs: number): number;
-  /** The tenant that a client is provisioned for: as the target file says, else as its token says. */
+  /** The tenant of a client: from the target file, or from its token. */
   tenantOf(client: ClientName): Promise<string>;
-  /** A request to the screenings path, with the query as it is to stand on the wire. */
+  /** A request to the screenings path; the query is sent as given. */
   request(tenantId: string, query: string, authorization: Authorization): RequestOut;
 }

@@ -1,4 +1,4 @@
-/** What a run leaves for the next one in the file of `keepToken`: a token, addresses that were a `next`, and screenings. */
+/** What a run leaves for the next one in the file of `keepToken`: a token, `next` URLs, and screenings. */
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
@@ -6,12 +6,12 @@ import { SupplyUnusable } from '../../errors.ts';
 import type { RunContext } from './context.ts';
 
 const keptSchema = z.object({
-  /** Whose they are: addresses and ids of another target say nothing. */
+  /** Their target: URLs and ids of another target prove nothing. */
   target: z.string(),
-  /** Empty where none was kept yet. */
+  /** Empty if none was kept yet. */
   token: z.string(),
   nexts: z.array(z.object({ url: z.string(), keptAtMs: z.number() })),
-  /** None of them has its instant with another. */
+  /** Only screenings that share their instant with no other. */
   screenings: z.array(z.object({ id: z.string().regex(/^-?\d+$/), testTime: z.string() })),
 });
 
@@ -19,7 +19,7 @@ export type Kept = z.infer<typeof keptSchema>;
 
 const OWNER_ONLY = 0o600;
 
-/** What an earlier run left; nothing where no file is named. */
+/** What an earlier run left; empty without a file. */
 export const keptByEarlierRun = (run: RunContext): Promise<Kept> =>
   run.once('kept by an earlier run', async () => {
     const { keepToken } = run.target;
@@ -27,7 +27,7 @@ export const keptByEarlierRun = (run: RunContext): Promise<Kept> =>
     const target = `${run.target.baseUrl} ${run.target.clients.primary.clientId}`;
     const kept = parsed(text);
     if (kept?.target === target) return kept;
-    // A file that holds a token and nothing else is one of an earlier version.
+    // Earlier versions wrote only a token.
     return { target, token: kept?.token ?? (text.startsWith('{') ? '' : text), nexts: [], screenings: [] };
   });
 
@@ -39,7 +39,7 @@ function parsed(text: string): Kept | undefined {
   }
 }
 
-/** Keeps it for the next run, in addition to what is there. Throws SupplyUnusable. */
+/** Keeps a change for the next run and leaves the rest of the file. Throws SupplyUnusable. */
 export async function keep(run: RunContext, change: Partial<Kept>): Promise<void> {
   const file = run.target.keepToken;
   if (!file) return;
@@ -48,7 +48,7 @@ export async function keep(run: RunContext, change: Partial<Kept>): Promise<void
   try {
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, `${JSON.stringify(kept)}\n`, { mode: OWNER_ONLY });
-    // The mode above is that of a new file only.
+    // writeFile sets the mode of new files only.
     await chmod(file, OWNER_ONLY);
   } catch (error) {
     throw new SupplyUnusable(`keepToken: can't write ${file} (${(error as NodeJS.ErrnoException).code})`);

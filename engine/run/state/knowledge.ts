@@ -1,4 +1,4 @@
-/** The known screenings of each tenant: datasets, else those of answers, with the pages that showed them. */
+/** The known screenings of each tenant, from datasets or answers, with the pages that showed them. */
 import { createHash } from 'node:crypto';
 import type { Exchange } from '../../client/exchange.ts';
 import {
@@ -52,20 +52,20 @@ interface Shown {
   readonly url: string;
 }
 
-/** At most this many screenings may have a corrected testTime in a run: more are unstable ids. */
+/** More corrected testTimes than this in a run are unstable ids. */
 const CORRECTED_AT_MOST = 10;
 
-/** The items of a page whose place in the order is known; none where the answer is no page. */
+/** The items of a page that can be ordered; none if the answer is no page. */
 export const shownItems = (exchange: Exchange): OrderedItem[] =>
   isPage(exchange) ? orderedItems(exchange) : [];
 
-/** By instant, by id and by tenant: spellings may differ. */
+/** Members that are compared elsewhere, because their spelling may differ. */
 const COMPARED_ELSEWHERE = ['id', 'testTime', 'tenantId'];
 
-/** A screening as an answer showed it, and the answer. */
+/** A screening in an answer, and that answer. */
 interface Sighting {
   readonly at: Instant;
-  /** Of all its values: kept in their place, so that a long run fits in the memory. */
+  /** Of all its values; replaces them, so that a long run fits in memory. */
   readonly digest: string;
   readonly exchange: Exchange;
 }
@@ -76,13 +76,12 @@ export interface DatasetEnd {
   readonly last: Instant;
 }
 
-/** So many screenings of a tenant are known by what answers showed; of more, a walk is held against itself only. */
+/** The most screenings per tenant that are remembered from answers; beyond, a walk is only compared with itself. */
 const REMEMBERED = 50_000;
-/** Of a page that tells how large items are. */
+/** Page size for measuring items. */
 export const SMALL_PAGE = 10;
-/** Of a page that is asked for to see much, where items are large: so much of what is read of an answer. */
 const COMFORTABLE_SHARE = 0.25;
-/** So many pages are held against what is known in the end. */
+/** The most pages that are judged by later answers at the end. */
 const PAGES_KEPT = 10_000;
 
 export class Knowledge {
@@ -90,39 +89,39 @@ export class Knowledge {
   private readonly recorded = new Map<string, Map<bigint, string>>();
   private readonly corrected = new Set<bigint>();
   private readonly unfinished = new Map<string, ReadonlySet<bigint>>();
-  /** The last screenings of datasets. */
+  /** The last screening of each dataset. */
   private readonly ends = new Map<string, DatasetEnd>();
   private readonly oracles = new Map<string, Oracle>();
   private readonly shown = new Map<string, Map<bigint, Shown>>();
   /** Every page with items, in the order of the answers. */
   readonly pages: Exchange[] = [];
 
-  /** When the traversals began that a `next` names. */
+  /** When the traversal of each `next` began. */
   private readonly traversals = new Map<string, number>();
 
-  /** A traversal has gone as far as any may, and did not end. */
+  /** A traversal reached the page limit without an end. */
   unending = false;
 
-  /** Of pages that are as large as can be read: large items leave room for fewer. */
+  /** The largest page size whose answers can be read: smaller for large items. */
   pageSize = MAX_PAGE_SIZE;
-  /** Of an answer that is as large as any that is read. */
+  /** The size of an item, as a share of the largest answer. */
   private itemShare = 0;
 
-  /** How many items that share of the largest answer holds. */
+  /** The number of items that fit in this share of the largest answer. */
   itemsIn(share: number): number {
     return this.itemShare === 0 ? Infinity : Math.max(1, Math.floor(share / this.itemShare));
   }
 
-  /** How large items are. */
+  /** Updates the size of items. */
   weigh(page: Exchange): void {
     const count = isPage(page) ? (pageOf(page).items?.length ?? 0) : 0;
     if (count > 0) this.itemShare = Math.max(this.itemShare, shareOfLargest(page) / count);
   }
 
-  /** An answer was too large; `small` shows how large items are. */
+  /** Reduces the page size after an answer that was too large; `small` shows the size of items. */
   shrinkPages(small: Exchange): void {
     this.weigh(small);
-    // Items differ in size: where the first ones are small, the smaller page is a guess.
+    // Items differ in size: if the first ones are small, the smaller page is a guess.
     this.pageSize = Math.max(1, Math.min(Math.floor(this.pageSize / 8), this.itemsIn(COMFORTABLE_SHARE)));
   }
 
@@ -136,24 +135,24 @@ export class Knowledge {
     this.oracles.set(tenantId.toLowerCase(), oracle);
   }
 
-  /** Undefined where the `next` says nothing of its traversal: its page shows what is there when it is asked for. */
+  /** Undefined if the `next` does not identify its traversal: its page shows the data at the time of the request. */
   traversalSeqOf(next: string): number | undefined {
     return this.traversals.get(next);
   }
 
-  /** How far the run went: the numbers of a report's `coverage`. */
+  /** The numbers of a report's `coverage`. */
   get coverage(): { deepestWalk: number; widestWindow: string; largestFullPage: number } {
     const { deepestWalk, widest, largestFullPage } = this;
     const widestWindow = widest ? `${formatInstant(widest.from)}/${formatInstant(widest.to)}` : '';
     return { deepestWalk, widestWindow, largestFullPage };
   }
 
-  /** A walk reached this many screenings. */
+  /** Notes how many screenings a walk reached. */
   walked(screenings: number): void {
     this.deepestWalk = Math.max(this.deepestWalk, screenings);
   }
 
-  /** A request for screenings was answered with a page, of whatever it holds. */
+  /** Notes a served screenings request for the coverage. */
   served(exchange: Exchange): void {
     const parsed = isPage(exchange) ? parseQuery(exchange.request.url) : undefined;
     if (!parsed) return;
@@ -166,8 +165,8 @@ export class Knowledge {
   }
 
   /**
-   * Adds what a page shows. What the page may not hold is no knowledge: another tenant's, or out of its window.
-   * `sent`: how many requests had gone out by then; only later ones must show it too.
+   * Adds the items of a page, except those of another tenant or outside its window. `sent`: the number of requests
+   * sent by then; only later ones must show the items too.
    */
   remember(exchange: Exchange, sent = exchange.seq): void {
     const { nextUrl } = isPage(exchange) ? pageOf(exchange) : {};
@@ -193,8 +192,8 @@ export class Knowledge {
   }
 
   /**
-   * The first screening of a page that an answer before it showed with other values (2.3-object-stable), and that
-   * answer. What was never shown before is remembered.
+   * The first screening of a page that an earlier answer showed with other values (2.3-object-stable), and that
+   * answer. New screenings are remembered.
    */
   seenOtherwise(exchange: Exchange): (Mismatch & { readonly before: Exchange }) | undefined {
     const tenantId = parseQuery(exchange.request.url)?.tenantId.toLowerCase();
@@ -207,7 +206,7 @@ export class Knowledge {
       if (!before && sightings.size >= REMEMBERED) continue;
       const digest = digestOf(json);
       if (!before) sightings.set(id, { at, digest, exchange });
-      // Another instant is another screening, or another id than before: 2.3-id-stable.
+      // At another instant it is another screening, or breaks 2.3-id-stable.
       else if (!changed && before.digest !== digest && sameInstant(before.at, at)) {
         const shown = shownItems(before.exchange).find((item) => item.id === id && sameInstant(item.at, at));
         changed = { ...firstDifference(id, shown?.json ?? null, json), before: before.exchange };
@@ -216,7 +215,7 @@ export class Knowledge {
     return changed;
   }
 
-  /** The texts of a tenant's dataset, which may hold more than what the specification shows of a screening. */
+  /** Records a tenant's dataset, whose lines may have more members than the specification defines. */
   record(client: ClientName, tenantId: string, dataset: readonly Screening[]): void {
     this.recorded.set(tenantId.toLowerCase(), new Map(dataset.map(({ id, json }) => [id, json])));
     const last = dataset
@@ -227,8 +226,8 @@ export class Knowledge {
   }
 
   /**
-   * A screening that a page of its tenant and window shows after the last one of the dataset: it has arrived since, so
-   * the dataset no longer says what does not exist. Told once.
+   * A screening on a page of its tenant and window after the last one of the dataset: it arrived later, so the
+   * dataset is no longer complete. Returned once.
    */
   outgrown(exchange: Exchange): (DatasetEnd & { readonly later: OrderedItem }) | undefined {
     const parsed = parseQuery(exchange.request.url);
@@ -248,7 +247,7 @@ export class Knowledge {
     return { ...end, later };
   }
 
-  /** The further members of the dataset are shown, with its values (2.3-object-stable). */
+  /** Expects the additional members of the dataset with its values (2.3-object-stable). */
   readonly unlikeDataset: Judge = (exchange) => {
     const recorded = this.recorded.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
     for (const { id, json } of recorded ? shownItems(exchange) : []) {
@@ -262,13 +261,13 @@ export class Knowledge {
           `${name}: ${excerpt(member(json, name))}`,
         );
       }
-      // From now on its answers are compared with the earlier ones.
+      // Later answers are compared with this one.
       recorded!.delete(id);
     }
     return undefined;
   };
 
-  /** Screenings of a tenant that are not completed: the API returns completed ones only (section 3). */
+  /** Records screenings that are not completed: the API returns completed ones only (section 3). */
   recordUnfinished(tenantId: string, screenings: readonly Screening[]): void {
     const owned = screenings.filter((one) => one.tenantId.toLowerCase() === tenantId.toLowerCase());
     this.unfinished.set(tenantId.toLowerCase(), new Set(owned.map(({ id }) => id)));
@@ -289,8 +288,8 @@ export class Knowledge {
   }
 
   /**
-   * One screening keeps its id, and no two share one (2.3-id-stable). `before`: where an earlier answer showed the id, and
-   * this one shows it at another instant.
+   * One screening keeps its id, and no two share one (2.3-id-stable). `before`: the earlier answer that showed this
+   * id at another instant.
    */
   idMoved(
     exchange: Exchange,
@@ -315,7 +314,7 @@ export class Knowledge {
     return undefined;
   }
 
-  /** The testTime of a screening was corrected: no answer shows it where it was. False where too many were. */
+  /** Notes a corrected testTime. Returns false if too many were corrected. */
   correct(exchange: Exchange, { id, at, testTime = '' }: OrderedItem): boolean {
     this.corrected.add(id);
     if (this.corrected.size > CORRECTED_AT_MOST) return false;
@@ -328,11 +327,11 @@ export class Knowledge {
   }
 }
 
-/** Octets and values alike take time to read. */
+/** The larger share of both limits, octets and values: both take time to read. */
 const shareOfLargest = ({ text, json }: Exchange): number =>
   Math.max(Buffer.byteLength(text) / MAX_ANSWER_BYTES, valuesIn(json) / VALUES_AT_MOST);
 
-/** Equal for equal screenings; the case of a UUID means nothing. */
+/** Equal for equal screenings; ignores the case of a UUID. */
 const digestOf = (json: Json): string => (isObject(json) ? digestOfObject(json) : makeDigest(json));
 const digestOfObject = oncePer<JsonObject, string>(makeDigest);
 

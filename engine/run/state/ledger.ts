@@ -1,50 +1,49 @@
-/** The results of a run by requirement: counts, findings, and why something could not be exercised. */
+/** The results of a run by requirement: counts, findings, and reasons why something could not be tested. */
 import type { RequirementId } from '../../requirements.ts';
 import type { Exchange } from '../../client/exchange.ts';
 import type { Mismatch, Judge } from '../../checks/mismatch.ts';
 import { allPairs, pairsOf, type Factors, type OpenPairs, type Row } from './cover.ts';
 
-/** Something broken, as data: reports make words of it. */
+/** A failed expectation as data; reports render it. */
 export interface Finding {
   readonly id: RequirementId;
-  /** Findings of one cause are told once. */
+  /** Findings with the same cause are reported once. */
   readonly cause: string;
   readonly mismatch: Mismatch;
   readonly exchange?: Exchange | undefined;
-  /** Asked again with the same request, this tells whether it is still so. */
+  /** Judges the answer when the same request is sent again. */
   readonly judge?: Judge | undefined;
-  /** Asked again as a whole, where one request does not show it. */
+  /** Confirms the finding if one request cannot show it. */
   readonly again?: (() => Promise<Mismatch | undefined>) | undefined;
-  /** Seen once only, it is dropped: data that arrived between two answers explains it as well. */
+  /** Drop the finding if it occurs only once: data that arrived between two answers explains it too. */
   readonly needsAgain?: boolean | undefined;
   readonly counterexample?: Readonly<Record<string, unknown>> | undefined;
-  /** The circumstances that were chosen for it, since its rule holds in all of them. */
+  /** The levels of its combination; the rule must hold in all combinations. */
   readonly varied?: readonly string[] | undefined;
-  /** The circumstances that it needs; empty where none was found. */
+  /** The minimal failing combination; empty if none was found. */
   readonly only?: readonly string[] | undefined;
   readonly confirmed?: string | undefined;
-  /** Told, and no breach: what the specification foresees, or what no answer can prove. */
+  /** Reported, but no violation: the specification allows it, or no answer can prove it. */
   readonly warning?: boolean | undefined;
-  /** It was asked for again, as far as that can be. */
+  /** Confirmation is complete. */
   readonly settled?: boolean | undefined;
   readonly count: number;
 }
 
 export type NewFinding = Omit<Finding, 'count'>;
 
-/** A failure of the server that did not come again. */
+/** A server failure that did not recur. */
 export interface Incident {
   readonly failed: Exchange;
-  /** The fewest requests in flight with which it failed. */
+  /** The lowest number of requests in flight with which it failed. */
   readonly inFlight: number;
   /** When the same request was served. */
   readonly servedAtMs: number;
 }
 
-/** A figure of the evidence: how many seconds after its issue a token was accepted, at most. */
+/** Evidence: the greatest age, in seconds, of an accepted token. */
 export const OLDEST_TOKEN = 'oldestTokenSeconds';
 
-/** How a check ended. */
 export interface Outcome {
   readonly title: string;
   readonly ids: readonly RequirementId[];
@@ -52,29 +51,29 @@ export interface Outcome {
   readonly reason?: string;
   /** The requirement whose failure left it untested. */
   readonly because?: RequirementId | undefined;
-  /** The target file's member for it does not work. */
+  /** The member of the target file that it needs does not work. */
   readonly unusable?: boolean;
-  /** Its share of a small budget was not enough. */
+  /** Its share of a small budget was exhausted. */
   readonly shareSpent?: boolean;
-  /** It was under way when the run ended before its end. */
+  /** The run ended while it was running. */
   readonly cut?: boolean;
   readonly durationMs?: number;
-  /** It goes beyond what the requirements ask: while it is untested they still count as tested. */
+  /** Goes beyond the requirements: if it is untested, they still count as tested. */
   readonly isSupplement: boolean;
 }
 
 export class Ledger {
   readonly checks = new Map<RequirementId, number>();
   private readonly ended = new Map<string, Outcome>();
-  /** Observations of behaviour that the specification leaves open, by topic. */
+  /** Observed behaviour that the specification leaves open, by topic. */
   readonly observations = new Map<string, Set<string>>();
   readonly seen = new Map<string, number>();
   readonly laws = new Map<string, number>();
-  /** Failures of the server that did not come again: what was served when it was tried again (section 7.2). */
+  /** Server failures that did not recur: a retry was served (section 7.2). */
   readonly incidents: Incident[] = [];
-  /** Notes on the run as a whole, a line each. */
+  /** One-line notes on the whole run. */
   readonly notes = new Set<string>();
-  /** By rule, the pairs of circumstances that it was not asked in yet. */
+  /** By rule, the pairs of levels that it was not tested in yet. */
   readonly notLookedAt = new Map<string, OpenPairs>();
   private readonly found = new Map<string, Finding>();
 
@@ -82,7 +81,7 @@ export class Ledger {
     this.checks.set(id, (this.checks.get(id) ?? 0) + times);
   }
 
-  /** Keeps the smallest evidence of each cause, and counts the rest. */
+  /** Keeps the smallest evidence for each cause, and counts the rest. */
   add(finding: NewFinding): void {
     const key = keyOf(finding);
     const before = this.found.get(key);
@@ -94,19 +93,18 @@ export class Ledger {
     return [...this.found.values()];
   }
 
-  /** Findings that were not confirmed yet. */
   get unconfirmed(): readonly Finding[] {
     return this.findings.filter(({ confirmed, settled }) => confirmed === undefined && !settled);
   }
 
-  /** Puts what confirmation left of a finding in its place; undefined where it does not stand. */
+  /** Replaces a finding by its confirmed form; undefined drops it. */
   settle(finding: Finding, kept: Finding | undefined): void {
     const key = keyOf(finding);
     if (kept) this.found.set(key, { ...kept, settled: true });
     else this.found.delete(key);
   }
 
-  /** Drops what does not stand any more, since what it was held against was wrong. */
+  /** Drops findings that no longer fail, because their expectation was corrected. */
   reconsider(ids: readonly RequirementId[]): void {
     for (const finding of this.unconfirmed)
       if (ids.includes(finding.id) && finding.exchange && finding.judge?.(finding.exchange) === undefined)
@@ -118,19 +116,19 @@ export class Ledger {
     this.observations.set(topic, all.add(seen));
   }
 
-  /** A rule was asked in these circumstances, out of all that it has room for. */
+  /** Notes that a rule was tested in a combination, out of all levels that apply to it. */
   looked(rule: string, factors: Factors, row: Row): void {
     const pairs = this.notLookedAt.get(rule) ?? { factors, open: new Set(allPairs(factors).keys()) };
     for (const pair of pairsOf(row)) pairs.open.delete(pair);
     this.notLookedAt.set(rule, pairs);
   }
 
-  /** How a check ended, the last time that it ran. */
+  /** Records how a check ended; a later run of it replaces the outcome. */
   end(outcome: Outcome): void {
     this.ended.set(outcome.title, outcome);
   }
 
-  /** A member of the target file is wrong: the run goes on without it, and is incomplete. */
+  /** A member of the target file is wrong: the run continues without it and is incomplete. */
   supplyUnusable(ids: readonly RequirementId[], reason: string): void {
     this.end({ title: reason, ids, state: 'untested', reason, unusable: true, isSupplement: false });
   }
@@ -139,13 +137,13 @@ export class Ledger {
     return [...this.ended.values()];
   }
 
-  /** Its share of a budget was spent before all that it is there for had been looked at. */
+  /** Whether its budget share was exhausted before all its requirements were tested. */
   isCutShort(title: string): boolean {
     const { shareSpent = false, ids = [] } = this.ended.get(title) ?? {};
     return shareSpent && ids.some((id) => !this.checks.has(id));
   }
 
-  /** Raises a figure of the evidence to a value. */
+  /** Raises a figure of the evidence to at least this value. */
   atLeast(name: string, value: number): void {
     this.seen.set(name, Math.max(this.seen.get(name) ?? 0, value));
   }

@@ -1,11 +1,11 @@
-/** The default page size (section 4.2): what pages without `pageSize` hold, compared with pages of 100. */
+/** The default page size (section 4.2): compares pages without `pageSize` with pages of 100. */
 import type { Exchange } from '../../client/exchange.ts';
 import { DEFAULT_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
 import { differs, type Mismatch } from '../../checks/mismatch.ts';
 import type { Kit } from '../kit.ts';
 import type { PageOptions } from '../page-requests.ts';
 
-/** Answers without pageSize that are shorter than those of pageSize=100 are: another default. */
+/** Reports a different default if answers without pageSize are shorter than those with pageSize=100. */
 export async function holdAgainstDefault(
   kit: Kit,
   query: PageQuery,
@@ -27,7 +27,7 @@ export async function holdAgainstDefault(
   kit.ledger.check('4.2-pageSize-default');
   const mismatch = await compare(first);
   if (!mismatch) return;
-  // Pages that are cut by time or octets are short now and then: a default is so each time.
+  // Pages that are limited by time or octets are short occasionally; a different default is short each time.
   const again = async (): Promise<Mismatch | undefined> => compare(await kit.page(query, options));
   for (let i = 0; i < 2; i++) if (!(await again())) return;
   kit.fail({ id: '4.2-pageSize-default', cause: 'default', mismatch, exchange: first, again });

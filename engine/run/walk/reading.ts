@@ -1,4 +1,4 @@
-/** A stretch of a tenant's screenings as it is at a moment, and what changed between two moments (1-read-only). */
+/** Screenings of a tenant at one time, and the changes between two times (1-read-only). */
 import type { Exchange } from '../../client/exchange.ts';
 import { canonical } from '../../client/json.ts';
 import { isOrdered, pageOf, type OrderedItem, type PageQuery } from '../../client/page.ts';
@@ -11,14 +11,14 @@ import { walk } from './walk.ts';
 
 export interface Reading {
   readonly items: readonly OrderedItem[];
-  /** Nothing of the window comes after its items. */
+  /** No further items follow in the window. */
   readonly complete: boolean;
   readonly exchange: Exchange;
 }
 
 const PAGES = 4;
 
-/** The first thousands of a window. */
+/** The first thousands of items in a window. */
 export async function read(kit: Kit, query: PageQuery, client: ClientName = 'primary'): Promise<Reading> {
   const walked = await walk(kit, { ...query, pageSize: kit.knowledge.pageSize }, { client, maxPages: PAGES });
   const exchange =
@@ -26,7 +26,7 @@ export async function read(kit: Kit, query: PageQuery, client: ClientName = 'pri
   return { items: walked.items, complete: walked.end === 'complete', exchange };
 }
 
-/** A screening that is gone, altered, or new and, where `isOurs` is given, ours. */
+/** A screening that disappeared, changed, or is new; with `isOurs`, only a new one of the kit's own counts. */
 export function whatChanged(
   before: Reading,
   after: Reading,
@@ -49,6 +49,6 @@ export function whatChanged(
   return made && told('no screening that was not there before the writing methods', sayItem(made));
 }
 
-/** Whether a reading would hold the item if it were there. */
+/** Whether a reading would contain the item if it existed. */
 const reaches = ({ items, complete }: Reading, item: OrderedItem): boolean =>
   complete || items.length === 0 || compareKeys(item, items.at(-1)!) <= 0;

@@ -1,4 +1,4 @@
-/** The walks that many requirements rest on, made once: small pages over the slice, large ones over the sample. */
+/** The walks that many requirements need, made once: small pages over the densest slice, large ones over the sample. */
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
 import { compareInstants, formatInstant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
@@ -9,16 +9,15 @@ import { sampleDataOf, windowOf, type SampleData } from './survey.ts';
 import { checkWalk, type Walk } from './walk.ts';
 import { PreconditionFailed, Untested } from '../../errors.ts';
 
-/** Every size up to here is walked: a mistake at one page size only has nowhere to hide. */
+/** Every size up to here is walked, to find faults at a single page size. */
 const SMALL_SIZES = 20;
 const MIDDLE_ITEMS = 450;
 const DEEP_ITEMS = 100;
 const WALK_PAGES = 8;
 const WALKS_AT_ONCE = 12;
-/** A tie can't be cut by a window: of one that is huge, small pages are walked so far. */
+/** The page limit of a walk: a window cannot cut a huge tie. */
 const LONGEST_WALK = 100;
 
-/** The walks of primary's screenings. */
 export const walksOf = (kit: Kit): Promise<readonly Walk[]> => kit.once('walks', () => walkAll(kit));
 
 async function walkAll(kit: Kit): Promise<readonly Walk[]> {
@@ -41,9 +40,9 @@ function planWalks(sample: SampleData): PageQuery[] {
   const deep = windowOf(stretch(sample, DEEP_ITEMS));
   const largest = [...sample.ties].sort((a, b) => b.length - a.length)[0];
   return [
-    // A target whose next never ends shows it here in the fewest pages.
+    // The largest pages reveal a target whose next never ends after the fewest requests.
     { ...sample.window, pageSize: MAX_PAGE_SIZE },
-    // The longest first: the others run concurrently.
+    // The longest first; the others run concurrently.
     ...[3, 7].map((pageSize) => ({ ...deep, pageSize })),
     ...[...new Set(small)].map((pageSize) => ({ ...slice, pageSize })),
     { ...middle },
@@ -53,7 +52,7 @@ function planWalks(sample: SampleData): PageQuery[] {
   ];
 }
 
-/** Of a small budget, walks take this share; these page sizes tell most, in this order. */
+/** The share of a small budget for walks, and the most informative page sizes, in order. */
 const SHARE_OF_BUDGET = 1 / 6;
 const TELLING_SIZES = [7, MAX_PAGE_SIZE, undefined, 3, 99, 1];
 
@@ -71,7 +70,7 @@ function affordable(
   return telling.filter((query) => (left -= pagesOf(query)) >= 0);
 }
 
-/** A size that does not divide the tie, for a handful of pages. */
+/** A size that does not divide the tie, for a few pages. */
 const sizeFor = (tie: readonly OracleItem[]): number =>
   Math.min(MAX_PAGE_SIZE - 1, Math.ceil(tie.length / WALK_PAGES) + 1);
 
@@ -88,7 +87,7 @@ function stretch({ items, densestSlice }: SampleData, size: number): readonly Or
   return fitting ?? densestSlice;
 }
 
-/** Neighbours from `start` on, with all of the first and the last one's ties. */
+/** Neighbours from `start` on, including all ties of the first and the last one. */
 function wholeTies(items: readonly OracleItem[], start: number, size: number): readonly OracleItem[] {
   const [first, last] = [items[start]!.at, items[start + size - 1]!.at];
   return items
@@ -96,7 +95,7 @@ function wholeTies(items: readonly OracleItem[], start: number, size: number): r
     .slice(0, 2 * size);
 }
 
-/** A page with next is followed by a page with items (2.4-next-no-empty-page). */
+/** A page with next must be followed by a page with items (2.4-next-no-empty-page). */
 function noteEmptyPages(kit: Kit, { exchanges }: Walk): void {
   for (const [index, exchange] of exchanges.entries()) {
     const before = exchanges[index - 1];
@@ -107,7 +106,7 @@ function noteEmptyPages(kit: Kit, { exchanges }: Walk): void {
   }
 }
 
-/** Untested unless a walk went over several pages. */
+/** Throws Untested unless a walk has several pages. */
 export async function walksOfSeveralPages(kit: Kit): Promise<readonly Walk[]> {
   const walks = await walksOf(kit);
   if (!walks.some((walked) => walked.exchanges.length > 2)) {
@@ -118,7 +117,7 @@ export async function walksOfSeveralPages(kit: Kit): Promise<readonly Walk[]> {
   return walks;
 }
 
-/** Untested unless a page ended inside a tie. */
+/** Throws Untested unless a page ended inside a tie. */
 export async function walksAcrossTies(kit: Kit): Promise<readonly Walk[]> {
   const walks = await walksOfSeveralPages(kit);
   if ((kit.ledger.seen.get('boundariesInsideTies') ?? 0) === 0) {
@@ -134,7 +133,7 @@ export async function walksAcrossTies(kit: Kit): Promise<readonly Walk[]> {
   return walks;
 }
 
-/** Pages of every size, the last one and an empty one among them. */
+/** Fetches pages of every size, including the last page and an empty one. */
 export const pagesOfEverySize = (kit: Kit): Promise<void> =>
   kit.once('pages of every size', async () => {
     const { items } = await sampleDataOf(kit);

@@ -1,6 +1,6 @@
 /**
- * The look before the probes: which screenings there are, and which of them show what. With a dataset
- * its items are known; without, a window is found and walked once.
+ * Finds the screenings for the checks before they run. With a dataset its items are known; otherwise a window is
+ * found and walked once.
  */
 import { DEFAULT_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
 import {
@@ -18,27 +18,27 @@ import { walk, walkOn, type Walk } from './walk.ts';
 import { AnswerTooLarge, Untested } from '../../errors.ts';
 import { SMALL_PAGE } from '../state/knowledge.ts';
 
-/** A stretch of screenings that is known whole, and what in it is worth a probe. */
+/** A completely known range of screenings, and its parts that are most useful for checks. */
 export interface SampleData {
   /** In order; no tie is cut at either end. */
   readonly items: readonly OracleItem[];
   /** From the first item to just after the last one. */
   readonly window: PageQuery;
-  /** Groups of items that share their instant. */
+  /** Groups of items with the same instant. */
   readonly ties: readonly (readonly OracleItem[])[];
-  /** The window to walk for more; undefined where the sample is all that there is. */
+  /** The window after the sample; undefined if the sample is everything. */
   readonly beyond: PageQuery | undefined;
-  /** A few dozen neighbours with as many peculiarities as there are to be had. */
+  /** A few dozen neighbours with as many different properties as possible. */
   readonly densestSlice: readonly OracleItem[];
 }
 
-/** Pages of a survey, where they are short or empty. */
+/** Limit for a survey with short or empty pages. */
 const SURVEY_PAGES = 150;
 const SAMPLE_ITEMS = 2_500;
 /** More pages make a walk of the whole sample too long. */
 const WALK_PAGES = 60;
 const SLICE_ITEMS = 48;
-/** Of a sample and of a slice where items are large: shares of the largest answer. Dozens of walks go over them. */
+/** Limits of sample and slice for large items, as shares of the largest answer: dozens of walks read them. */
 const SAMPLE_SHARE = 0.25;
 const SLICE_SHARE = 0.09;
 const FEWEST_OF_SLICE = 12;
@@ -47,11 +47,11 @@ const POLL_MS = 500;
 export const WIDE_WINDOWS = [
   ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'],
   ['0001-01-02T00:00:00Z', '9999-12-30T00:00:00Z'],
-  // Within 31 bits of seconds, for who counts in no more.
+  // Fits in 31 bits of seconds, for servers that use no more.
   ['1970-01-01T00:00:00Z', '2038-01-01T00:00:00Z'],
 ] as const;
 
-/** The sample of primary. Throws Untested where there are no screenings to look at. */
+/** The sample of primary. Throws Untested if there are no screenings. */
 export const sampleDataOf = (kit: Kit): Promise<SampleData> => kit.once('sample', () => survey(kit));
 
 async function survey(kit: Kit): Promise<SampleData> {
@@ -73,7 +73,7 @@ async function survey(kit: Kit): Promise<SampleData> {
 
 type Found = Pick<SampleData, 'items' | 'beyond'>;
 
-/** With a dataset the items are known; a few pages prove that the target serves, and how long its pages are. */
+/** With a dataset the items are known; a few pages show that the target serves, and how long its pages are. */
 async function datasetItems(kit: Kit, all: readonly OracleItem[]): Promise<Found> {
   const { window } = kit.target;
   const items = all.filter(({ at }) => isMovable(at) && (!window || inside(at, window)));
@@ -83,14 +83,14 @@ async function datasetItems(kit: Kit, all: readonly OracleItem[]): Promise<Found
   return sampleOf(items, sampleSize(kit, walked), windowOf(items));
 }
 
-/** The most informative stretch of at most this many items; the rest lies `beyond`. */
+/** The most informative range of at most this many items; the rest is `beyond`. */
 function sampleOf(items: readonly OracleItem[], size: number, beyond: PageQuery | undefined): Found {
   return items.length <= size
     ? { items, beyond: undefined }
     : { items: wholeTies(items, bestStretch(items, size), size), beyond };
 }
 
-/** Where pages are short, a sample that is walked in a bearable number of them. */
+/** A smaller sample if pages are short, to limit the pages of its walks. */
 function sampleSize({ knowledge }: Kit, { course, exchanges, end }: Walk): number {
   const readable = Math.min(SAMPLE_ITEMS, knowledge.itemsIn(SAMPLE_SHARE));
   if (end === 'complete' || readable < SAMPLE_ITEMS) return readable;
@@ -106,7 +106,7 @@ async function lookPatiently(kit: Kit): Promise<Found> {
     if (kit.clock.now() - began > kit.pollingMs(LONGEST_WAIT_MS)) return found;
     await kit.clock.sleep(POLL_MS);
     const page = pageOf(await kit.page({ from: first![0], to: first![1], pageSize: 100 }));
-    // Empty pages that go on are no empty tenant.
+    // Empty pages with `next` do not show that the tenant is empty.
     if (page.nextUrl !== undefined) break;
     shown = page.items?.length ?? 0;
   }
@@ -115,11 +115,11 @@ async function lookPatiently(kit: Kit): Promise<Found> {
   return look(kit);
 }
 
-/** The window that the target file names, else wide ones. */
+/** The window of the target file, otherwise wide ones. */
 const windowsOf = ({ target: { window } }: Kit): readonly (readonly [string, string])[] =>
   window ? [[formatInstant(window.from), formatInstant(window.to)]] : WIDE_WINDOWS;
 
-/** Without a dataset: the window that the target file names, else the first of the wide ones that holds any. */
+/** Without a dataset: the window of the target file, otherwise the first wide window with items. */
 async function look(kit: Kit): Promise<Found> {
   const windows = windowsOf(kit);
   for (const [index, [from, to]] of windows.entries()) {
@@ -127,9 +127,9 @@ async function look(kit: Kit): Promise<Found> {
     const known = await kit.oracle();
     const last = known.items.at(-1);
     if (!last) continue;
-    // The wider windows before it showed nothing: now it is known that they should have.
+    // The wider windows before it showed nothing: repeat them, now that items are known.
     for (const [from, to] of windows.slice(0, index)) await kit.ask({ from, to, pageSize: 100 });
-    // Whether the walk's end is the window's: what comes after its last item.
+    // Tests that the window ends with the walk: nothing follows its last item.
     if (walked.end === 'complete')
       await kit.page({ from: last.testTime, to, fromId: last.id, pageSize: 100 });
     const complete = walked.end === 'complete';
@@ -146,7 +146,7 @@ async function look(kit: Kit): Promise<Found> {
   return { items: [], beyond: undefined };
 }
 
-/** In the largest pages; one that refuses those is told so (4.2-pageSize-bounds) and surveyed in smaller ones. */
+/** Walks in the largest pages; if they are rejected, reports 4.2-pageSize-bounds and uses smaller ones. */
 const surveyWalk = (kit: Kit, window: PageQuery): Promise<Walk> =>
   withRoom(kit, window, async (query) => {
     // Enough for the default page size as well.
@@ -158,7 +158,7 @@ const surveyWalk = (kit: Kit, window: PageQuery): Promise<Walk> =>
       : walk(kit, { ...window, pageSize: 100 }, { maxPages: SURVEY_PAGES, enough });
   });
 
-/** In pages as large as answers are read. */
+/** Reduces the page size until answers can be read. */
 async function withRoom(
   kit: Kit,
   window: PageQuery,
@@ -180,7 +180,7 @@ async function withRoom(
 const inside = (at: Instant, { from, to }: { from: Instant; to: Instant }): boolean =>
   compareInstants(at, from) >= 0 && compareInstants(at, to) < 0;
 
-/** Items that differ in how finely and with which offset they are recorded; the first of each tie. */
+/** Items with different precision and offset; the first of each tie. */
 export function variedItems(sample: SampleData, atMost: number): OracleItem[] {
   const kinds = new Map<string, OracleItem>();
   for (const [index, item] of sample.items.entries()) {
@@ -194,13 +194,13 @@ export function variedItems(sample: SampleData, atMost: number): OracleItem[] {
   return [...new Set([first, ...kinds.values()])].slice(0, atMost);
 }
 
-/** The last tie may be cut where a walk was. */
+/** A truncated walk may end inside a tie. */
 function withoutLastInstant(items: readonly OracleItem[]): readonly OracleItem[] {
   const kept = items.filter((item) => !sameInstant(item.at, items.at(-1)!.at));
   return kept.length > 0 ? kept : items;
 }
 
-/** The smallest window that holds the items. */
+/** The smallest window that contains the items. */
 export function windowOf(items: readonly OracleItem[]): PageQuery {
   return {
     from: formatInstant(items[0]!.at),
@@ -208,7 +208,7 @@ export function windowOf(items: readonly OracleItem[]): PageQuery {
   };
 }
 
-/** Microseconds, or finer where an item is finer. */
+/** Microseconds, or finer if an item is finer. */
 export const stepDigits = (items: readonly { at: Instant }[]): number =>
   Math.max(6, ...items.map(({ at }) => at.fraction.length));
 
@@ -227,20 +227,20 @@ function groups(items: readonly OracleItem[]): OracleItem[][] {
   return all;
 }
 
-/** The most informative stretch of about this many items; no tie is cut. */
+/** The most informative range of about this many items; no tie is cut. */
 export function densestSliceOf({ knowledge }: Kit, items: readonly OracleItem[]): readonly OracleItem[] {
   const size = Math.min(SLICE_ITEMS, Math.max(FEWEST_OF_SLICE, knowledge.itemsIn(SLICE_SHARE)));
   return wholeTies(items, bestStretch(items, size), size);
 }
 
-/** About `size` items from `start` on, both ends moved to where an instant begins. */
+/** About `size` items from `start` on; both ends are moved to the start of a tie. */
 function wholeTies(items: readonly OracleItem[], start: number, size: number): readonly OracleItem[] {
   let end = Math.min(items.length, start + size);
   while (end < items.length && end > start + 1 && sameInstant(items[end - 1]!.at, items[end]!.at)) end--;
   return items.slice(start, end);
 }
 
-/** Where the stretch with the most peculiarities begins. */
+/** The index at which the most informative range starts. */
 function bestStretch(items: readonly OracleItem[], size: number): number {
   const worth = items.map((item, i) => worthOf(item, items[i - 1]));
   let sum = worth.slice(0, size).reduce((total, value) => total + value, 0);
@@ -253,7 +253,7 @@ function bestStretch(items: readonly OracleItem[], size: number): number {
   return best.start;
 }
 
-/** How much an item shows compared with the one before it: ties most, up to a point, since a stretch of one tie shows little. */
+/** How informative an item is after the previous one: ties most, with a limit, since a single tie shows little. */
 function worthOf(item: OracleItem, before: OracleItem | undefined): number {
   if (!before) return 0;
   let worth = 0;

@@ -1,4 +1,4 @@
-/** A walk that was cut says nothing of items that it had not reached. */
+/** A truncated walk proves nothing about items that it had not reached. */
 import { expect, test } from '@playwright/test';
 import type { Exchange } from '../../client/exchange.ts';
 import { parseJson } from '../../client/json.ts';

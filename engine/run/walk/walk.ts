@@ -1,4 +1,4 @@
-/** Following `next` to the end (section 4.2 rule 5), and what a whole walk must be. */
+/** Traversal along `next` to its end (section 4.2 rule 5), and the requirements for a whole walk. */
 import type { Exchange } from '../../client/exchange.ts';
 import {
   parseQuery,
@@ -22,13 +22,13 @@ import { amongThese, returnedAs } from '../../checks/returned-as.ts';
 import { Untested } from '../../errors.ts';
 import { shows } from '../attribution/confirmation.ts';
 
-/** complete: the last page had no next · stuck: next can't be followed to the end · cut: the caller wanted no more. */
+/** complete: the last page had no next · stuck: next could not be followed to the end · cut: the caller's limit was reached. */
 type WalkEnd = 'complete' | 'stuck' | 'cut';
 
 export interface Walk {
   readonly query: PageQuery;
   readonly exchanges: readonly Exchange[];
-  /** All items whose place is known, in the order in which they came; read from the pages again. */
+  /** All items that can be ordered, in the order of arrival; read again from the pages. */
   readonly items: readonly OrderedItem[];
   readonly course: Course;
   readonly end: WalkEnd;
@@ -38,37 +38,37 @@ export interface Walk {
 
 interface WalkOptions extends PageOptions {
   readonly maxPages?: number;
-  /** So many screenings are enough. */
+  /** The walk ends after this many screenings. */
   readonly enough?: number;
-  /** The screenings of the window, where they are known: a traversal that returns far more has no end. */
+  /** The number of known screenings in the window: a traversal that returns far more never ends. */
   readonly known?: number;
-  /** A traversal that showed no end is made again: it goes as far as it went. */
+  /** Repeats a traversal whose end was not reached: only `maxPages` limits it. */
   readonly isAgain?: boolean;
 }
 
 const PAGES_AT_MOST = 1_000;
 const ITEMS_AT_MOST = 100_000;
-/** The same once a traversal has gone that far without an end: a target whose `next` never ends shows nothing more. */
+/** The limit after one traversal reached the other limit: a target whose `next` never ends shows nothing more. */
 const PAGES_ONCE_UNENDING = 5;
 
-/** The most pages of a traversal without a limit of its own, after this many pages and items. */
+/** The page limit of a traversal without its own limit, after this many pages and items. */
 export function pagesAtMost({ knowledge }: Kit, pages: number, items: number): number {
   if (pages >= PAGES_AT_MOST || items >= ITEMS_AT_MOST) knowledge.unending = true;
   return knowledge.unending ? PAGES_ONCE_UNENDING : PAGES_AT_MOST;
 }
-/** Empty pages in a row after which a walk is taken for endless: servers that look through time in slices have many. */
+/** Empty pages in a row after which a walk counts as endless; servers that scan time in slices send many. */
 const EMPTY_IN_A_ROW = 200;
 
-/** Far more than may arrive while a traversal lasts. */
+/** Far more than can arrive during a traversal. */
 const unendingFrom = (known: number): number => 2 * known + 50;
 
-/** Walks a window. Throws PreconditionFailed where not even the first page is to be had. */
+/** Walks a window. Throws PreconditionFailed if the first page fails. */
 export async function walk(kit: Kit, query: PageQuery, options: WalkOptions = {}): Promise<Walk> {
   const first = await kit.page(query, options);
   return walkOn(kit, query, first, options);
 }
 
-/** The rest of a walk whose first page is there. */
+/** Continues a walk after its first page. */
 export async function walkOn(
   kit: Kit,
   query: PageQuery,
@@ -104,7 +104,7 @@ export async function walkOn(
       return ended('stuck', `page ${exchanges.length} leads back to a page before it`);
     empty = page.items?.length ? 0 : empty + 1;
     if (empty >= EMPTY_IN_A_ROW) return ended('stuck', `${empty} empty pages in a row, each with next`);
-    // A walk that has a limit of its own may be long: that is no sign of a target without an end.
+    // A walk with its own limit may be long without being endless.
     const gone = maxPages === Infinity ? exchanges.length : 0;
     if (course.count > unendingFrom(known)) {
       kit.knowledge.unending = true;
@@ -125,29 +125,29 @@ export async function walkOn(
   }
 }
 
-/** The summary of a walk. Only the ids of its items are kept, since a walk may be long. */
+/** The summary of a walk. It keeps only the ids of items, since a walk may be long. */
 export class Course {
   readonly ids = new Set<bigint>();
   count = 0;
-  /** Every item has its place in the order. */
+  /** Whether every item can be ordered. */
   readable = true;
-  /** The first item that came again, and the place of its page. */
+  /** The first repeated item, and the index of its page. */
   repeated: { readonly item: OrderedItem; readonly index: number } | undefined;
-  /** Order across pages (section 4.2 rule 4); what comes again is reported under rule 5. */
+  /** Order across pages (section 4.2 rule 4); repeated items are reported under rule 5. */
   outOfOrder: Mismatch | undefined;
   private index = -1;
-  /** The item that it came to. */
+  /** The last item so far. */
   last: OrderedItem | undefined;
   private highest: OrderedItem | undefined;
 
-  /** The first item of the page that a page before it held. */
+  /** Adds a page; returns its first item that an earlier page contained. */
   add(exchange: Exchange): OrderedItem | undefined {
     this.index++;
     const { items } = pageOf(exchange);
     if (!items?.every(isOrdered)) this.readable = false;
     const ordered = orderedItems(exchange);
     this.count += ordered.length;
-    // After all that came before it is another screening, whose id is wrong (2.3-id-stable).
+    // After all earlier items it is another screening with a wrong id (2.3-id-stable).
     const { highest } = this;
     const again = ordered.find((item) => this.ids.has(item.id) && highest && compareKeys(item, highest) <= 0);
     for (const item of ordered) {
@@ -163,17 +163,14 @@ export class Course {
   }
 }
 
-/** Whether a page ends inside a tie: what paging mistakes show at. */
+/** Counts pages that end inside a tie, where paging faults appear. */
 function noteBoundary(kit: Kit, before: Exchange, after: Exchange): void {
   const last = pageOf(before).items?.at(-1);
   const first = pageOf(after).items?.[0];
   if (last?.at && first?.at && sameInstant(last.at, first.at)) kit.ledger.count('boundariesInsideTies');
 }
 
-/**
- * The mismatch of a walk of a window of which `expected` is known. `exact`: nothing else exists there.
- * Items that the window does not hold are its pages' mistake (4.2-window), not the walk's.
- */
+/** The mismatch of a walk of a window whose `expected` items are known. Items outside the window break 4.2-window. */
 export function walkMismatch(
   walked: Walk,
   expected: readonly OracleItem[],
@@ -194,7 +191,7 @@ export function walkMismatch(
       picture: pictureOfWalk(walked.exchanges),
     };
   }
-  // Items that can't be ordered are reported under 2.3, and may be the ones that seem to be missing.
+  // Items that cannot be ordered break 2.3, and may be those that seem to be missing.
   if (!readable) return undefined;
   const cut = walked.end === 'cut';
   const { passed, lost } = lostOn(walked, expected);
@@ -217,7 +214,7 @@ export function walkMismatch(
   };
 }
 
-/** The items that a walk has passed (all where it was not cut), and those of them that it lacks. */
+/** The expected items that a walk has passed (all unless it was truncated), and the missing ones among them. */
 function lostOn(
   walked: Walk,
   expected: readonly OracleItem[],
@@ -228,7 +225,7 @@ function lostOn(
   return { passed, lost: passed.filter((item) => !ids.has(item.id) && !lostByFirstPage(item, walked)) };
 }
 
-/** An item that the first page, a plain query, has lost does not count against the walk. */
+/** Whether the first page, a plain query, lacks the item: this does not count against the walk. */
 function lostByFirstPage(item: OracleItem, { exchanges }: Walk): boolean {
   const last = orderedItems(exchanges[0]!).at(-1);
   const parsed = parseQuery(exchanges[0]!.request.url);
@@ -238,7 +235,7 @@ function lostByFirstPage(item: OracleItem, { exchanges }: Walk): boolean {
   return last !== undefined && compareKeys(item, last) < 0;
 }
 
-/** The known items of a query's window, as of now. */
+/** The currently known items in the window of a query. */
 export async function expectedItems(
   kit: Kit,
   query: PageQuery,
@@ -251,10 +248,10 @@ export async function expectedItems(
     .filter((item) => inWindow(item.at, parsed, known));
 }
 
-/** Pages on which missing screenings are looked for. */
+/** The most pages that are fetched again for missing screenings. */
 const WITNESSES_AT_MOST = 30;
 
-/** Without a dataset: whether none of these shows any more where it was first seen. They were erased meanwhile. */
+/** Without a dataset: whether none of these items is still on the page that showed it first. They were erased meanwhile. */
 export async function areErased(
   kit: Kit,
   lost: readonly OracleItem[],
@@ -276,7 +273,7 @@ export async function areErased(
   return lost.length > 0;
 }
 
-/** Walks a window and holds the walk against rules 4 and 5. The items, for who wants to go on with them. */
+/** Walks a window and checks the walk by rules 4 and 5. Returns the items. */
 export async function checkWalk(
   kit: Kit,
   query: PageQuery,
