@@ -1,4 +1,4 @@
-/** `--fault NAME` and `--list-faults`: the faults and the allowed variants by their names. */
+/** `--fault NAME` and `--list-faults`: faults and variants by name. */
 import { UsageError } from '../engine/errors.ts';
 import type { Target } from '../engine/target/target.ts';
 import { nearest } from '../engine/target/usage.ts';
@@ -9,7 +9,7 @@ import { ALONE, GROUPS } from './variants/all.ts';
 import { LIVE } from './variants/live.ts';
 import type { Variant } from './variants/variant.ts';
 
-/** What both have in common. */
+/** The common part of faults and variants. */
 export interface Behaviour {
   readonly name: string;
   readonly server?: ServerOptions;
@@ -24,7 +24,7 @@ const LISTS: readonly (readonly [heading: string, all: readonly (Fault | Variant
   ['allowed variants that take long to certify', ALONE],
 ];
 
-/** Throws a UsageError that names the nearest one. */
+/** Throws a UsageError that suggests the nearest name. */
 export function faultByName(name: string): Behaviour {
   const all = LISTS.flatMap(([, behaviours]) => behaviours);
   const found = all.find((behaviour) => behaviour.name === name);
@@ -33,10 +33,10 @@ export function faultByName(name: string): Behaviour {
     name,
     all.map((behaviour) => behaviour.name),
   );
-  throw new UsageError(`there is no fault "${name}"; did you mean "${near}"? --list-faults prints all`);
+  throw new UsageError(`no fault is called "${name}"; did you mean "${near}"? --list-faults prints all`);
 }
 
-/** All names by heading; with an id, those of the faults that break it. */
+/** All names by heading; with a requirement id, the faults that trip it. */
 export const namesOf = (
   id?: string,
 ): readonly { readonly heading: string; readonly names: readonly string[] }[] =>

@@ -43,33 +43,28 @@ export interface Flags {
   readonly listFaults?: true | string;
 }
 
-/** Ends the process where the flags are wrong (status 2) or help is asked for. */
-/** Undefined where help was asked for and given. Throws a UsageError of one line. */
+/** Returns undefined after printing the help. Throws a UsageError with one line. */
 export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Flags | undefined {
-  const parser = command('reference-server', 'The Screenings Retrieval Service as it should be.')
-    .option('--port <port>', 'of the REST API, and of the token endpoint; 0 for any', whole(0, 65_535), 8080)
-    .option('--auth-port <port>', 'the token endpoint on a port of its own', whole(0, 65_535))
-    .option('--host <address>', 'to listen on', notEmpty, '127.0.0.1')
-    .option('--path-prefix <path>', 'stands before every path', prefix, '')
-    .option(
-      '--public-url <url>',
-      'where clients find it, if not at host and port: for next, iss and aud',
-      url,
-    )
-    .option('--public-auth-url <url>', 'where clients find the token endpoint, if not there', url)
+  const parser = command('reference-server', 'A correct Screenings Retrieval Service.')
+    .option('--port <port>', 'port of the REST API and the token endpoint; 0 for any', whole(0, 65_535), 8080)
+    .option('--auth-port <port>', 'a separate port for the token endpoint', whole(0, 65_535))
+    .option('--host <address>', 'address to listen on', notEmpty, '127.0.0.1')
+    .option('--path-prefix <path>', 'prefix of every path, such as /api', prefix, '')
+    .option('--public-url <url>', 'public URL behind a proxy, for next, iss and aud', url)
+    .option('--public-auth-url <url>', 'public URL of the token endpoint, if another', url)
     .addOption(
-      new Option('--postgres <way>', 'where the database comes from (DATABASE_URL goes first)').choices([
+      new Option('--postgres <way>', 'kind of database (DATABASE_URL takes precedence)').choices([
         'embedded',
         'testcontainers',
       ]),
     )
     .option(
       '--keep <schema>',
-      'keep the data in this schema of DATABASE_URL, and serve what is there',
+      'keep the data in this schema of DATABASE_URL, and serve what it contains',
       schema,
     )
-    .option('--write-target <file>', 'write a target file here, and its datasets next to it', writable)
-    .option('--provisioning <file>', 'tenants, clients and datasets', readable)
+    .option('--write-target <file>', 'write a target file, and its datasets next to it', writable)
+    .option('--provisioning <file>', 'file with tenants, clients and datasets', readable)
     .option(
       '--dataset <file...>',
       "primary's screenings, then the second tenant's",
@@ -77,43 +72,50 @@ export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Fla
       [],
     )
     .option('--screenings <number>', 'number of screenings to generate for primary', whole(0, 100_000_000))
-    .option('--empty', 'hold no screenings')
-    .option('--rate-limit <rate>', 'per client, such as 100/10s', rate)
+    .option('--empty', 'store no screenings')
+    .option('--rate-limit <rate>', 'rate limit per client, such as 100/10s', rate)
     .addOption(
-      new Option('--rate-algorithm <kind>', 'of the limit').choices(RATE_ALGORITHMS).default('fixed-window'),
+      new Option('--rate-algorithm <kind>', 'algorithm of the rate limit')
+        .choices(RATE_ALGORITHMS)
+        .default('fixed-window'),
     )
-    .option('--rate-burst <number>', 'what a full token-bucket holds', whole(1, 1_000_000))
-    .option('--events <file>', "write primary's events here, one a line, those of the future too", writable)
-    .option('--events-dir <directory>', "write every tenant's events here, to TENANT.ndjson", folder)
-    .option('--webhook <url>', "post every tenant's events there", url)
-    .option('--access-log [file]', 'a JSON object for each request; without a file to standard error', log)
-    .option('--signing-key <file>', 'private key of the tokens, PEM', privateKey)
-    .option('--token-lifetime <seconds>', 'of access tokens', whole(1, 86_400), 3_600)
-    .option('--fault <name>', 'with this mistake put in, or this unusual but allowed behaviour')
+    .option('--rate-burst <number>', 'capacity of the token bucket', whole(1, 1_000_000))
+    .option('--events <file>', "append primary's events to this file, one per line", writable)
     .option(
-      '--list-faults [ID]',
-      'print the names for --fault, or of those that break a requirement, and end',
-    );
+      '--events-dir <directory>',
+      "append every tenant's events to TENANT.ndjson in this directory",
+      folder,
+    )
+    .option('--webhook <url>', "POST every tenant's events to this URL", url)
+    .option(
+      '--access-log [file]',
+      'log a JSON object per request to a file, by default to standard error',
+      log,
+    )
+    .option('--signing-key <file>', 'PEM file with the private key for tokens', privateKey)
+    .option('--token-lifetime <seconds>', 'lifetime of access tokens', whole(1, 86_400), 3_600)
+    .option('--fault <name>', 'add this fault, or this unusual but allowed behaviour')
+    .option('--list-faults [ID]', 'print the names for --fault, or those of faults that break a requirement');
   const flags = flagsOf<Flags>(parser, argv);
   if (flags === undefined) return undefined;
-  const vain = ofNoEffect(flags, (name) => parser.getOptionValueSource(name) === 'cli', env);
-  if (vain !== undefined) throw new UsageError(vain);
+  const problem = flagWithoutEffect(flags, (name) => parser.getOptionValueSource(name) === 'cli', env);
+  if (problem !== undefined) throw new UsageError(problem);
   return flags;
 }
 
-/** Flags that would change nothing are a mistake: the first of them, and what it goes with. */
-function ofNoEffect(
+/** Returns a message about the first flag without effect, if any. */
+function flagWithoutEffect(
   { rateLimit, rateAlgorithm, dataset }: Flags,
   isGiven: (name: keyof Flags) => boolean,
   env: NodeJS.ProcessEnv,
 ): string | undefined {
-  if (!rateLimit && isGiven('rateAlgorithm')) return '--rate-algorithm goes with --rate-limit';
+  if (!rateLimit && isGiven('rateAlgorithm')) return '--rate-algorithm requires --rate-limit';
   if (isGiven('rateBurst') && (!rateLimit || rateAlgorithm !== 'token-bucket'))
-    return '--rate-burst goes with --rate-limit and --rate-algorithm token-bucket';
+    return '--rate-burst requires --rate-limit and --rate-algorithm token-bucket';
   const data = (['provisioning', 'empty', 'dataset', 'screenings'] as const).filter(isGiven);
   if (data.length > 1) return `--${data[0]} and --${data[1]} exclude each other`;
-  if (dataset.length > 2) return '--dataset takes two files at most';
-  if (isGiven('keep') && !env['DATABASE_URL']) return '--keep goes with DATABASE_URL';
+  if (dataset.length > 2) return '--dataset takes at most two files';
+  if (isGiven('keep') && !env['DATABASE_URL']) return '--keep requires DATABASE_URL';
   return undefined;
 }
 
@@ -126,11 +128,11 @@ function readable(path: string): string {
   return path;
 }
 
-/** As far as can be told beforehand. */
+/** Only some failures can be detected before writing. */
 function writable(path: string): string {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
-    throw new InvalidArgumentError('it is a folder; name a file.');
-  if (!existsSync(dirname(path))) throw new InvalidArgumentError('its folder is not there.');
+    throw new InvalidArgumentError('it is a directory; name a file.');
+  if (!existsSync(dirname(path))) throw new InvalidArgumentError('its directory does not exist.');
   return path;
 }
 
@@ -144,7 +146,7 @@ function folder(path: string): string {
   return path;
 }
 
-/** One level after the other: Node does not end where it is asked for a tree below /proc. */
+/** Creates one level at a time: with `recursive`, Node does not return for a path below /proc. */
 function makeFolder(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
   if (dirname(path) !== path) makeFolder(dirname(path));
@@ -166,7 +168,7 @@ function privateKey(path: string): string {
   try {
     createPrivateKey(pem);
   } catch {
-    throw new InvalidArgumentError('it holds no private key in PEM.');
+    throw new InvalidArgumentError('it contains no private key in PEM.');
   }
   return path;
 }
@@ -179,13 +181,13 @@ const rate = (text: string): Pick<RateLimit, 'limit' | 'windowMs'> => {
   }
 };
 
-const path = matching(/^(\/[\w.~-]+)*\/?$/, 'a path such as /api is expected.');
+const path = matching(/^(\/[\w.~-]+)*\/?$/, 'expected a path such as /api.');
 const prefix = (text: string): string => path(text).replace(/\/$/, '');
 
-const schema = matching(/^[a-z_][a-z0-9_]{0,62}$/, 'a name such as screenings is expected.');
+const schema = matching(/^[a-z_][a-z0-9_]{0,62}$/, 'expected a name such as screenings.');
 
-/** Without a trailing slash. */
-const url = reading('a URL such as https://api.example.com/screenings is expected.', (text) =>
+/** Returns the URL without a trailing slash. */
+const url = reading('expected a URL such as https://api.example.com/screenings.', (text) =>
   /^https?:\/\/[^?#@\s]+$/i.test(text) && URL.canParse(text)
     ? new URL(text).href.replace(/\/+$/, '')
     : undefined,

@@ -1,4 +1,4 @@
-/** The command `npm run reference-server`, in processes of its own. */
+/** The command `npm run reference-server`, in separate processes. */
 import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ interface Started {
   readonly ended: Promise<number | null>;
   readonly output: () => string;
   readonly target: ReferenceTarget;
-  /** The server's own process, which may be another one than `child`. */
+  /** The process id of the server, which `child` may have started. */
   readonly pid: number;
   readonly directory: string;
 }
@@ -62,7 +62,9 @@ const statusOf = async ({ baseUrl, authUrl, clients }: ReferenceTarget): Promise
       .status;
 };
 
-test('ready lines, a private target file, an outage by its commands, a clean end', async ({ run }) => {
+test('prints ready, writes a private target file, runs its outage commands, and exits with 0', async ({
+  run,
+}) => {
   const { child, ended, output, target, directory } = await run(process.execPath, [
     ...MAIN,
     ...SMALL,
@@ -90,7 +92,7 @@ test('ready lines, a private target file, an outage by its commands, a clean end
 });
 
 test(
-  'the whole address of a proxy: next, iss and aud follow it, on every interface',
+  'uses the public URLs in next, iss and aud while it listens on every interface',
   FULL,
   async ({ run }) => {
     const { target, output } = await run(process.execPath, [
@@ -117,38 +119,30 @@ test(
   },
 );
 
-test(
-  'with a fault by its name: the mistake is there, and the target file is whole',
-  FULL,
-  async ({ run }) => {
-    const { target, directory } = await run(process.execPath, [
-      ...MAIN,
-      ...SMALL,
-      '--fault',
-      'specversion 0.3',
-    ]);
-    expect(target.events).toBe('target.events-of-fault.ndjson');
-    expect(await readFile(join(directory, target.events ?? ''), 'utf8')).toContain('"specversion":"0.3"');
-    expect(await statusOf(target).then((status) => status())).toBe(200);
-  },
-);
+test('runs with a fault by name, and writes its changes to the target file', FULL, async ({ run }) => {
+  const { target, directory } = await run(process.execPath, [
+    ...MAIN,
+    ...SMALL,
+    '--fault',
+    'specversion 0.3',
+  ]);
+  expect(target.events).toBe('target.events-of-fault.ndjson');
+  expect(await readFile(join(directory, target.events ?? ''), 'utf8')).toContain('"specversion":"0.3"');
+  expect(await statusOf(target).then((status) => status())).toBe(200);
+});
 
-test(
-  'with a fault that has a switch of its own: the commands of the target file turn it',
-  FULL,
-  async ({ run }) => {
-    const name = 'a failing server answers without a documented code';
-    const { target } = await run(process.execPath, [...MAIN, ...SMALL, '--fault', name]);
-    const status = await statusOf(target);
-    await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
-    // The database's outage would be a 503.
-    expect(await status()).toBe(500);
-    await promisify(execFile)('sh', ['-c', target.fault?.stop ?? '']);
-    expect(await status()).toBe(200);
-  },
-);
+test('runs with a fault that the commands of the target file switch on and off', FULL, async ({ run }) => {
+  const name = 'a failing server answers without a documented code';
+  const { target } = await run(process.execPath, [...MAIN, ...SMALL, '--fault', name]);
+  const status = await statusOf(target);
+  await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
+  // An outage of the database would be a 503.
+  expect(await status()).toBe(500);
+  await promisify(execFile)('sh', ['-c', target.fault?.stop ?? '']);
+  expect(await status()).toBe(200);
+});
 
-test('--list-faults: a name a line, each taken by --fault', FULL, async () => {
+test('--list-faults prints one name per line, which --fault accepts', FULL, async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [...MAIN, '--list-faults']);
   const names = stdout.trimEnd().split('\n');
   expect(names.length).toBeGreaterThan(300);
@@ -165,7 +159,7 @@ const alive = (pid: number): boolean => {
 };
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
-  test(`${signal} to npm run alone: the server and its database end too`, FULL, async ({ run }) => {
+  test(`${signal} to npm run also ends the server and its database`, FULL, async ({ run }) => {
     const { child, pid, directory } = await run('npm', ['run', 'reference-server', '--', ...SMALL]);
     const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=,comm=', '--ppid', String(pid)]);
     const postgres = Number(/(\d+) postgres/.exec(stdout)?.[1]);
@@ -175,7 +169,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
   });
 }
 
-test('the command on a port that is taken: status 2, and one line that says so', FULL, async ({ server }) => {
+test('exits with 2 and one line if the port is in use', FULL, async ({ server }) => {
   const { port } = new URL(server.baseUrl);
   const failure = (await promisify(execFile)(process.execPath, [
     ...['--import', 'tsx', 'reference-server/main.ts'],
@@ -189,10 +183,10 @@ test('the command on a port that is taken: status 2, and one line that says so',
 
 const WRONG_FLAGS: [args: string[], message: string][] = [
   [['--host', '192.0.2.1', '--port', '0'], 'reference server: listen EADDRNOTAVAIL'],
-  [['--fault', 'specversion 0.4'], 'there is no fault "specversion 0.4"; did you mean "specversion 0.3"?'],
+  [['--fault', 'specversion 0.4'], 'no fault is called "specversion 0.4"; did you mean "specversion 0.3"?'],
 ];
 for (const [args, message] of WRONG_FLAGS) {
-  test(`the command with ${args.join(' ')}: status 2, ${message}`, FULL, async () => {
+  test(`exits with 2 for ${args.join(' ')}: ${message}`, FULL, async () => {
     const failure = (await promisify(execFile)(process.execPath, [
       ...['--import', 'tsx', 'reference-server/main.ts'],
       ...args,

@@ -1,15 +1,15 @@
 #!/usr/bin/env node
-/** `npm run reference-server`: the reference server by itself. */
+/** `npm run reference-server`: starts a reference server. */
 import { calledFrom } from '../engine/called-from.ts';
 import { missingPackage } from '../engine/package.ts';
 import { parseFlags } from './flags.ts';
 
-// Paths are relative to where the command was given.
+// Paths are relative to the directory where the command was called.
 process.chdir(calledFrom('reference-server')('.'));
 
 try {
   const flags = parseFlags(process.argv.slice(2), process.env);
-  // Loaded only here: the database is an optional dependency of the package.
+  // Imported only here: the database is an optional dependency of the package.
   if (flags?.listFaults) await listFaults(flags.listFaults === true ? undefined : flags.listFaults);
   else if (flags) await (await import('./serve.ts')).serve(flags);
 } catch (error) {
@@ -20,7 +20,7 @@ try {
   process.exitCode = 2;
 }
 
-/** Headings go to standard error, so that each line of the output is a name. */
+/** Prints headings to standard error, so that standard output has only names. */
 async function listFaults(id?: string): Promise<void> {
   const { namesOf } = await import('./fault-by-name.ts');
   for (const { heading, names } of namesOf(id)) {
@@ -29,5 +29,5 @@ async function listFaults(id?: string): Promise<void> {
   }
 }
 
-// All is stopped; only a container engine that never answered may still be waited for.
+// Everything has stopped; only a container engine that did not answer could keep the process alive.
 process.exit();

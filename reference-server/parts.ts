@@ -1,38 +1,38 @@
-/** What the service is built from. Each part can be replaced by another of the same shape. */
+/** The parts of the service. Each can be replaced by another implementation. */
 import type { Instant } from '../engine/data/instant.ts';
 
-/** One page asked of the store: the screenings of [from, to), or strictly after (from, fromId), by (instant, id). */
+/** A query of one page: the screenings in [from, to), or those strictly after (from, fromId), by (instant, id). */
 export interface PageQuery {
   readonly tenantId: string;
   readonly from: Instant;
   readonly to: Instant;
-  /** Within 64 bits. */
+  /** Fits into 64 bits. */
   readonly fromId?: bigint;
   readonly pageSize: number;
 }
 
 export interface StoredScreening {
   readonly id: bigint;
-  /** As it was recorded. */
+  /** As recorded. */
   readonly testTime: string;
-  /** The JSON text of the whole screening, as it was recorded. */
+  /** The JSON text of the whole screening, as recorded. */
   readonly json: string;
 }
 
 export interface StoredPage {
-  /** In order, at most pageSize. */
+  /** In order; at most pageSize. */
   readonly items: readonly StoredScreening[];
-  /** Whether further screenings of the window follow. */
+  /** Whether more screenings of the window follow. */
   readonly more: boolean;
 }
 
 export interface ScreeningStore {
-  /** Throws StoreUnavailable while the store can't be reached. */
+  /** Throws StoreUnavailable while the store does not answer. */
   page(query: PageQuery): Promise<StoredPage>;
   isOnboarded(tenantId: string): Promise<boolean>;
 }
 
-/** The store can't be reached at the moment: the service answers 503. */
+/** The store does not answer: the service answers 503. */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
 }
@@ -52,7 +52,7 @@ export interface TokenClaims {
 
 export interface TokenIssuer {
   mint(claims: TokenClaims): Promise<string>;
-  /** The claims of a token of this issuer that has not expired at `nowSeconds`; undefined for any other text. */
+  /** Returns the claims of a token of this issuer that is valid at `nowSeconds`; undefined for any other text. */
   verify(token: string, nowSeconds: number): Promise<TokenClaims | undefined>;
 }
 
@@ -62,19 +62,19 @@ export interface Client {
   /** Scopes that may be granted. */
   readonly scopes: readonly string[];
   readonly grantTypes: readonly string[];
-  /** The client may use the grant, but it was suspended: invalid_grant. */
+  /** The grant is suspended: invalid_grant. */
   readonly suspended: boolean;
 }
 
-/** Secrets are tried faster than they can be checked: the token endpoint answers 429. */
+/** Too many unconfirmed secrets are waiting to be checked: the token endpoint answers 429. */
 export class TooManyGuesses extends Error {
   override readonly name = 'TooManyGuesses';
 }
 
 export interface ClientRegistry {
   /**
-   * The client of that id and secret; undefined if there is none, in the same time for either reason.
-   * Throws TooManyGuesses.
+   * Returns the client with this id and secret; undefined if id or secret is wrong, after the same time. Throws
+   * TooManyGuesses.
    */
   authenticate(clientId: string, clientSecret: string): Promise<Client | undefined>;
 }
@@ -83,16 +83,16 @@ export type Admission =
   { readonly admitted: true } | { readonly admitted: false; readonly retryAfterSeconds: number };
 
 export interface RateLimiter {
-  /** Counts one request of a client; `nowMs` is milliseconds since the epoch. */
+  /** Counts one request of a client; `nowMs` is in milliseconds since the epoch. */
   admit(clientId: string, nowMs: number): Admission;
 }
 
 export interface ServiceParts {
-  /** Where clients find the REST API, without a trailing slash. */
+  /** The REST API's public URL, without a trailing slash. */
   readonly baseUrl: string;
-  /** Where clients find the token endpoint, without a trailing slash. */
+  /** The token endpoint's public base URL, without a trailing slash. */
   readonly authUrl: string;
-  /** What stands before the paths of both where they arrive: a proxy may have taken a part of the address away. */
+  /** Prefix of both paths as they arrive; a proxy may have removed a part of the public path. */
   readonly pathPrefix: string;
   /** The `iss` claim. */
   readonly issuer: string;

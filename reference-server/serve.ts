@@ -1,4 +1,4 @@
-/** The reference server as a command: a database, its data, a server, until it is told to end. */
+/** The reference server as a command: opens a database, loads its data, and serves until a signal. */
 import { readFile } from 'node:fs/promises';
 import { dirname, join, parse, resolve } from 'node:path';
 import { onToldToEnd } from '../engine/process.ts';
@@ -20,19 +20,19 @@ import { type ServerOptions, startServer } from './run/start.ts';
 import type { ReferenceTarget } from './run/target.ts';
 import { changedTarget, writeTargetFile } from './run/target-file.ts';
 
-/** How long requests under way are waited for at the end. */
+/** How long to wait for requests in flight at the end. */
 const DRAIN_MS = 10_000;
 
 const say = (line: string): void => console.error(`reference server: ${line}`);
 
-/** Resolves when it has ended. Rejects where it can't be started. */
+/** Resolves when the server has stopped. Rejects if it cannot be started. */
 export async function serve(flags: Flags): Promise<void> {
-  // From the first moment on, so that a database on its way up is stopped too.
-  const told = new Promise<void>((done) => onToldToEnd(() => done()));
+  // Handles signals from the start, so that a starting database is stopped too.
+  const signalled = new Promise<void>((done) => onToldToEnd(() => done()));
   const fault = flags.fault === undefined ? undefined : await findFault(flags.fault);
   const options = await serverOptions(flags);
-  await bindOnce(flags);
-  await using database = await openDatabaseAsAsked(flags);
+  await checkAddresses(flags);
+  await using database = await openDatabaseOf(flags);
   say(`database: ${database.description}`);
   await using provisioned = await load(database, flags);
   let outageOfFault: Outage | undefined;
@@ -47,37 +47,38 @@ export async function serve(flags: Flags): Promise<void> {
   say(`listening on ${server.listeningAt.join(' and ')}`);
   if (flags.writeTarget) outageOfFault = await writeTarget(flags.writeTarget, server.target(), fault);
   console.log(`ready\nbaseUrl ${server.baseUrl}\nauthUrl ${server.authUrl}\npid ${process.pid}`);
-  await told;
+  await signalled;
   say('stopping');
   await server.stop(DRAIN_MS);
 }
 
-/** An address that can't be listened on is told before anything is started. */
-async function bindOnce({ host, port, authPort }: Flags): Promise<void> {
+/** Reports an address that cannot be bound before anything is started. */
+async function checkAddresses({ host, port, authPort }: Flags): Promise<void> {
   await using _api = await listen({ host, port });
   await using _auth = authPort === undefined ? undefined : await listen({ host, port: authPort });
 }
 
-/** Where the files go that a target file names: named like it, so that one folder can hold several targets. */
-const besides = (path: string): { readonly directory: string; readonly prefix: string } => ({
+/** Directory and prefix of the files that belong to a target file, so that one directory can hold several targets. */
+const filesOf = (path: string): { readonly directory: string; readonly prefix: string } => ({
   directory: dirname(resolve(path)),
   prefix: `${parse(path).name}.`,
 });
 
-/** Gives what the fault's own switch does, where it has one. */
+/** Returns the fault's own effect of the outage commands, if it has one. */
 async function writeTarget(
   path: string,
   target: ReferenceTarget,
   fault: Behaviour | undefined,
 ): Promise<Outage | undefined> {
-  const { directory, prefix } = besides(path);
-  // Only a fault needs the datasets to be read, which may be large.
-  const { content, outage, unsaid } = fault?.target
+  const { directory, prefix } = filesOf(path);
+  // Reads the datasets, which may be large, only for a fault.
+  const { content, outage, notSerializable } = fault?.target
     ? await changedTarget(target, fault.target, join(directory, prefix))
-    : { content: { ...target }, outage: undefined, unsaid: [] };
+    : { content: { ...target }, outage: undefined, notSerializable: [] };
   await writeTargetFile(path, content);
   say(`target file: ${path}`);
-  for (const name of unsaid) say(`the fault changes "${name}" in a way that no target file can say`);
+  for (const name of notSerializable)
+    say(`the fault changes "${name}" in a way that a target file cannot express`);
   return outage;
 }
 
@@ -89,7 +90,7 @@ async function findFault(name: string): Promise<Behaviour> {
 }
 
 /** DATABASE_URL takes precedence over `--postgres`. */
-function openDatabaseAsAsked(flags: Flags): Promise<Database> {
+function openDatabaseOf(flags: Flags): Promise<Database> {
   return openDatabase(process.env['DATABASE_URL'] ? 'auto' : (flags.postgres ?? 'auto'), flags.keep);
 }
 
@@ -103,7 +104,7 @@ function provisioningSet(flags: Flags): Promise<ProvisioningSet> | ProvisioningS
 async function load(database: Database, flags: Flags): Promise<Provisioned> {
   const since = Date.now();
   const provisioned = await loadProvisioning(database, await provisioningSet(flags), {
-    ...(flags.writeTarget ? besides(flags.writeTarget) : {}),
+    ...(flags.writeTarget ? filesOf(flags.writeTarget) : {}),
     keep: flags.keep !== undefined,
     onProgress: (tenantId, stored) => say(`${stored} screenings of ${tenantId} stored`),
   });

@@ -1,6 +1,6 @@
 /**
- * What the tests with a reference server share: one loaded database a worker, and a client that checks nothing. All fixtures
- * of workers are here: tests with the same ones share their workers.
+ * Fixtures of the tests with a reference server: one loaded database per worker, and a client without checks. All
+ * worker fixtures are here, so that tests with the same ones share their workers.
  */
 import { test as base } from '@playwright/test';
 import { generateScreenings } from '../fixtures/dataset/generator.ts';
@@ -18,25 +18,25 @@ import {
 import { type ReferenceServer, type ServerOptions, startServer } from './run/start.ts';
 import type { ReferenceTarget, TargetClient } from './run/target.ts';
 
-/** A developer's machine may have no container engine; in CI its absence would hide that nothing was tested: it fails. */
+/** Skips a test if there is no container engine; in CI it fails instead, so that a missing engine is noticed. */
 export async function skipWithoutEngine(): Promise<void> {
   const engine = await findEngine('unasked');
   base.skip(!('image' in engine) && !process.env['CI'], 'image' in engine ? '' : engine.reason);
 }
 
-/** Enough for every shape of screening, ties across boundaries and a dozen pages; few enough for hundreds of runs. */
+/** Enough for every shape of screening, ties across page boundaries and a dozen pages. */
 const COUNT = 600;
-/** No fault is in how slowly secrets are hashed. */
+/** No fault is about the cost of the hash. */
 const CHEAP_HASH = 1_024;
 
 export interface World {
   readonly database: Database;
   readonly provisioned: Provisioned;
-  /** The same screenings without the database. */
+  /** The same screenings in memory. */
   readonly store: ScreeningStore;
 }
 
-/** Shared by all servers of a worker, and not stopped with any of them. */
+/** One pool for all servers of a worker; stopping a server does not close it. */
 class KeptConnections extends Connections {
   override async stop(): Promise<void> {}
 
@@ -62,16 +62,16 @@ const storeOf = ({ tenants }: ProvisioningSet): ScreeningStore =>
 interface WorkerWorld {
   readonly database: Database;
   readonly provisioned: Provisioned;
-  /** A server as it is by default, which no test may change. */
+  /** A server with default options, which no test may change. */
   readonly server: ReferenceServer;
-  /** Screenings enough to show a fault, and no more. */
+  /** A small dataset, enough for most faults. */
   readonly small: World;
-  /** Those of `provisioned`. */
+  /** The dataset of `provisioned`. */
   readonly large: World;
 }
 
 interface TestWorld {
-  /** Starts a server of the test's own; it stops with the test. */
+  /** Starts a server that stops at the end of the test. */
   readonly start: (options?: ServerOptions) => Promise<ReferenceServer>;
 }
 
@@ -127,7 +127,7 @@ export interface Received {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body where it is JSON. Ids beyond 2^53 are rounded here. */
+  /** The body if it is JSON. Ids beyond 2^53 are rounded. */
   readonly json: unknown;
 }
 
@@ -143,7 +143,7 @@ export async function send(url: string, init?: RequestInit): Promise<Received> {
   return { status: response.status, headers: response.headers, text, json };
 }
 
-/** Posts a form; an array of pairs can repeat a name. */
+/** Posts a form; an array of pairs allows repeated names. */
 export function requestToken(
   { authUrl }: Pick<ReferenceTarget, 'authUrl'>,
   form: Record<string, string> | [string, string][],
@@ -162,7 +162,7 @@ export async function mintToken(
   target: Pick<ReferenceTarget, 'authUrl'>,
   client: TargetClient | undefined,
 ): Promise<string> {
-  if (!client) throw new Error('no such client');
+  if (!client) throw new Error('the target has no such client');
   const { json } = await requestToken(target, goodForm(client));
   return (json as { access_token: string }).access_token;
 }
@@ -170,7 +170,7 @@ export async function mintToken(
 export const screeningsUrl = ({ baseUrl }: Pick<ReferenceTarget, 'baseUrl'>, tenantId: string): string =>
   `${baseUrl}/v1/tenants/${tenantId}/screenings`;
 
-/** Every text of every item of a walk, in order, and how many pages it took. */
+/** Returns the texts of all items of a traversal in order, and the number of pages. */
 export async function walk(firstUrl: string, token: string): Promise<{ items: string[]; pages: number }> {
   const items: string[] = [];
   let pages = 0;
@@ -183,7 +183,7 @@ export async function walk(firstUrl: string, token: string): Promise<{ items: st
   return { items, pages };
 }
 
-/** The generator's items end with their result, which no other place of a page looks like. */
+/** Splits before the generator's `"id"`, with which no nested object starts. */
 function textsOfItems(page: string): string[] {
   const inner = page.slice('{"items":['.length, page.lastIndexOf('],"links":'));
   return inner === '' ? [] : inner.split(/(?<=\}),(?=\{"id":)/);

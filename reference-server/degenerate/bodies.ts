@@ -1,4 +1,4 @@
-/** Bodies that no page has, and pages that a careless reader stumbles over; the token endpoint works. */
+/** Invalid bodies, and valid ones that break careless readers; the token endpoint works. */
 import type { ServiceAnswer } from '../http/http.ts';
 import {
   withTokenEndpoint,
@@ -21,7 +21,7 @@ const typed = (body: string | Buffer, type = 'application/json'): ServiceAnswer 
   body,
 });
 
-/** Clears a terminal, names its window, leaves markup and an attribute, and tries to run. */
+/** Injection test: clears a terminal, sets its title, closes markup and an attribute, and tries to run a script. */
 export const SPELL =
   '\u001b[2J\u001b]0;owned\u0007\u009b31m"\'--></script></style><script>window.owned=1</script><img src=x onerror="window.owned=1"><svg onload=window.owned=1>](javascript:window.owned=1)|`\r\n::error::owned\u202e';
 

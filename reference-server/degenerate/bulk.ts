@@ -1,7 +1,7 @@
-/** Answers that are almost more than the kit reads, each of another shape; the token endpoint works. */
+/** Answers just below the kit's limits, each of another shape; the token endpoint works. */
 import { withTokenEndpoint, type Degenerate, http, json, TENANT } from './tools.ts';
 
-/** A screening a second from the first of March 2026 on. */
+/** Screenings one second apart, from 2026-03-01 on. */
 function screenings(count: number, more: object = {}): object[] {
   const first = Date.parse('2026-03-01T00:00:00Z');
   return Array.from({ length: count }, (_, n) => ({

@@ -1,10 +1,9 @@
-/** TLS before a server that does not speak it. */
 import { connect, type AddressInfo } from 'node:net';
 import { createServer } from 'node:tls';
 import type { Listener } from '../http/http.ts';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
 
-/** The same listener with TLS, found at `host`. The certificate names localhost. */
+/** Puts TLS in front of a listener without it, at `host`. The default certificate is for localhost. */
 export async function secured(
   inner: Listener,
   host: string,
@@ -21,7 +20,7 @@ export async function secured(
       one.pipe(other);
     }
   });
-  // A client that rejects the certificate ends the handshake half-way.
+  // A client that rejects the certificate aborts the handshake.
   server.on('tlsClientError', () => {});
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, '127.0.0.1', () => resolve());

@@ -1,4 +1,4 @@
-/** Non-implementations: no server here may ever be called conformant. */
+/** Non-implementations: none of them may ever be reported as conformant. */
 import { formatInstant, shift } from '../../engine/data/instant.ts';
 import { isScreenings, middleware, storedPages } from '../run/alter.ts';
 import { dying } from '../faults/rest-errors.ts';
@@ -89,7 +89,7 @@ export const DEGENERATE: readonly Degenerate[] = [
   ...WAYS,
 ];
 
-/** A good server that ends in the middle of a run: from the given request on it behaves so. */
+/** Fails in the given way after this number of requests, like a server that dies during a run. */
 export const dyingAfter = (requests: number, how: 'resets' | 'hangs' | '503'): ServerOptions =>
   middleware(() => {
     let asked = 0;
@@ -101,13 +101,13 @@ export const dyingAfter = (requests: number, how: 'resets' | 'hangs' | '503'): S
     };
   });
 
-/** A good server whose tenant has nothing: every page is empty. */
+/** An otherwise correct server with a tenant without screenings. */
 export const alwaysEmpty: ServerOptions = middleware(() => async (request, next) => {
   const answer = await next(request);
   return isScreenings(request) && answer.status === 200 ? json(200, { items: [], links: {} }) : answer;
 });
 
-/** A good server whose tenant has screenings without end, this many seconds apart: `to` is never reached. */
+/** An otherwise correct server with endless screenings, this many seconds apart; `to` is ignored. */
 export const neverEnding = (secondsApart: bigint): ServerOptions =>
   storedPages(() => async ({ tenantId, from, fromId = 0n, pageSize }) => ({
     items: Array.from({ length: pageSize }, (_, index) => {

@@ -1,18 +1,18 @@
-/** What servers that are none are made of. */
+/** Building blocks of non-implementations. */
 import { createServer as createHttp, type RequestListener } from 'node:http';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { type Handler, jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 
 export interface Address extends AsyncDisposable {
   readonly origin: string;
-  /** What went where nothing may go; empty where all is well. */
+  /** Requests that must not have been sent to this server; empty if there were none. */
   readonly leaked?: () => readonly string[];
 }
 
 export interface Degenerate {
   readonly name: string;
   readonly start: () => Promise<Address>;
-  /** A minute and more is waited for it, or a lot is read: by hand and at night only. */
+  /** Takes a minute or more, or sends much data: only in the full tests. */
   readonly slow?: boolean;
 }
 
@@ -27,7 +27,7 @@ export const http = (name: string, handler: Handler, more: { slow?: boolean } = 
 export const json = (status: number, body: object | string): ServiceAnswer =>
   jsonAnswer(status, typeof body === 'string' ? body : { ...body });
 
-/** A token that looks right and is not expired; its signature is random. */
+/** A well-formed, unexpired token with a meaningless signature. */
 export function token(altered: object = {}): string {
   const iat = Math.floor(Date.now() / 1000);
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -51,7 +51,7 @@ export const tokenAnswer = (access_token = token()): ServiceAnswer =>
 
 export const isTokenPath = ({ path }: Pick<ServiceRequest, 'path'>): boolean => path.endsWith('/oauth/token');
 
-/** Hands out a token to everybody, and answers everything else so. */
+/** Answers every token request with a token, and all others with `answer`. */
 export const withTokenEndpoint =
   (answer: ServiceAnswer | ((request: ServiceRequest) => ServiceAnswer | Promise<ServiceAnswer>)): Handler =>
   async (request) =>
@@ -66,7 +66,7 @@ export const ITEMS: readonly object[] = [
 export const page = (items: readonly unknown[] = ITEMS, next?: unknown): ServiceAnswer =>
   json(200, { items, links: next === undefined ? {} : { next } });
 
-/** Raw sockets for pages, and a token endpoint that works: the octets are sent as given. */
+/** Writes raw bytes for pages; the token endpoint works. */
 export function raw(
   name: string,
   answer: (socket: Socket) => void,
@@ -79,14 +79,13 @@ export function raw(
       response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(text);
     else answer(request.socket);
   };
-  return { name, start: () => listening(createHttp(listener)), ...more };
+  return { name, start: () => listenOn(createHttp(listener)), ...more };
 }
 
-export const sockets = (behave: (socket: Socket) => void): Promise<Address> =>
-  listening(createServer(behave));
+export const sockets = (behave: (socket: Socket) => void): Promise<Address> => listenOn(createServer(behave));
 
-/** On a free port of this machine; connections are broken when it stops. */
-export async function listening(server: Server, scheme = 'http'): Promise<Address> {
+/** Listens on a free port of this machine; disposing breaks open connections. */
+export async function listenOn(server: Server, scheme = 'http'): Promise<Address> {
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     open.add(socket);
@@ -102,7 +101,7 @@ export async function listening(server: Server, scheme = 'http'): Promise<Addres
   };
 }
 
-/** An address that was free a moment ago. */
+/** An address where nothing listens any more. */
 export async function closedPort(): Promise<Address> {
   const { origin, ...address } = await sockets(() => undefined);
   await address[Symbol.asyncDispose]();

@@ -1,4 +1,4 @@
-/** Where a server leads its clients, and how long it makes them wait; the token endpoint works. */
+/** Servers that misdirect their clients or make them wait; the token endpoint works. */
 import { createServer } from 'node:http';
 import { jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import {
@@ -7,7 +7,7 @@ import {
   http,
   isTokenPath,
   ITEMS,
-  listening,
+  listenOn,
   page,
   TENANT,
   tokenAnswer,
@@ -15,7 +15,7 @@ import {
 
 const here = ({ headers, path }: ServiceRequest): string => `http://${headers['host']}${path}`;
 
-/** The page's `next`, made of its request. */
+/** Returns pages whose `next` is computed from the request. */
 const leading = (
   name: string,
   next: (request: ServiceRequest) => string,
@@ -26,7 +26,7 @@ const leading = (
     withTokenEndpoint((request) => page(items, next(request))),
   );
 
-/** Leads to another server, which tells of every request that reaches it. */
+/** Leads clients to another server, which records every request that reaches it. */
 const elsewhere = (
   name: string,
   lead: (origin: string, request: ServiceRequest) => ServiceAnswer,
@@ -34,7 +34,7 @@ const elsewhere = (
   name,
   async start() {
     const reached: string[] = [];
-    const other = await listening(
+    const other = await listenOn(
       createServer((request, response) => {
         reached.push(`${request.method} ${request.url} ${request.headers.authorization ?? ''}`);
         request.resume();
@@ -74,7 +74,7 @@ const refusing = (name: string, retryAfter: string | undefined, more: { slow?: b
 
 let counter = 0;
 
-/** Another screening every time, for ever. */
+/** Another screening on every call. */
 function another(): object {
   counter++;
   const at = new Date(Date.parse('2026-03-01T00:00:00Z') + counter * 1000).toISOString();

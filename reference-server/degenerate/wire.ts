@@ -1,18 +1,18 @@
-/** Answers that are wrong, slow or endless on the wire; the token endpoint works. */
+/** Answers that are invalid, slow or endless at the level of HTTP and TCP; the token endpoint works. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer as createHttp } from 'node:http';
 import { createServer as createTls } from 'node:https';
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
-import { type Degenerate, http, isTokenPath, listening, page, raw, tokenAnswer } from './tools.ts';
+import { type Degenerate, http, isTokenPath, listenOn, page, raw, tokenAnswer } from './tools.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 const BODY = String(page().body);
 const DRIP_MS = 200;
 const MIB = 1024 * 1024;
 
-/** A text, an octet at a time, until the connection closes. */
+/** Writes a text one byte at a time until the connection closes. */
 async function drip(socket: Socket, text: () => string): Promise<void> {
   for (;;)
     for (const letter of text()) {
@@ -22,7 +22,7 @@ async function drip(socket: Socket, text: () => string): Promise<void> {
     }
 }
 
-/** As fast as it is read. */
+/** Writes `blocks` blocks as fast as the client reads them. */
 function pour(socket: Socket, head: string, block: Buffer, blocks: number): void {
   socket.write(head);
   const more = (): void => {
@@ -35,13 +35,13 @@ function pour(socket: Socket, head: string, block: Buffer, blocks: number): void
 
 const spaces = Buffer.alloc(MIB, ' ');
 
-/** 1 GiB of blanks in 1 MB, a member of the gzip file after the other. */
+/** 1 GiB of blanks compressed to 1 MB, as concatenated gzip members. */
 const bomb = (() => {
   let made: Buffer | undefined;
   return () => (made ??= Buffer.concat(Array<Buffer>(64).fill(gzipSync(Buffer.alloc(16 * MIB, ' ')))));
 })();
 
-/** Each answer takes longer than the one before it. */
+/** Each answer takes longer than the one before. */
 function slower(): Degenerate {
   let delayMs = 5;
   return http('slower and slower', async (request) => {
@@ -50,8 +50,8 @@ function slower(): Degenerate {
   });
 }
 
-/** It stops listening after one of its first answers. */
-function refusing(requests: number): Degenerate {
+/** Stops listening after this number of requests. */
+function closing(requests: number): Degenerate {
   return {
     name: `stops listening after ${requests} requests`,
     async start() {
@@ -62,7 +62,7 @@ function refusing(requests: number): Degenerate {
         if (++asked >= requests) server.close().closeIdleConnections();
         response.writeHead(status, { ...Object.fromEntries(headers), connection: 'close' }).end(body);
       });
-      const address = await listening(server);
+      const address = await listenOn(server);
       return {
         ...address,
         [Symbol.asyncDispose]: async () => {
@@ -73,7 +73,7 @@ function refusing(requests: number): Degenerate {
   };
 }
 
-/** Its first pages are whole. */
+/** Serves this number of whole pages first. */
 function pouring(pages: number): Degenerate {
   let asked = 0;
   return raw(`bodies that never end, after ${pages} pages`, (socket) => {
@@ -84,7 +84,7 @@ function pouring(pages: number): Degenerate {
 
 export const WIRE: readonly Degenerate[] = [
   pouring(60),
-  refusing(15),
+  closing(15),
   raw('headers that trickle', (socket) => void drip(socket, () => `${OK}x-more: ${'x'.repeat(1e6)}`)),
   raw('a body that trickles', (socket) => {
     socket.write(`${OK}Content-Length: 1000000\r\n\r\n`);
@@ -116,7 +116,7 @@ export const WIRE: readonly Degenerate[] = [
   {
     name: 'TLS with an unknown certificate',
     start: () =>
-      listening(
+      listenOn(
         createTls({ key: KEY, cert: SELF_SIGNED }, (_, response) => void response.end(BODY)),
         'https',
       ),

@@ -1,4 +1,4 @@
-/** Ways to alter what goes into a server and what comes out of it. */
+/** Building blocks of faults and variants: they alter a server's requests, answers and parts. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { parseInstant, type Instant } from '../../engine/data/instant.ts';
 import {
@@ -18,13 +18,13 @@ export const isTokenRequest = ({ path }: ServiceRequest): boolean => /\/oauth\/t
 export const queryOf = ({ path }: ServiceRequest): URLSearchParams =>
   new URLSearchParams(path.includes('?') ? path.slice(path.indexOf('?') + 1) : '');
 
-/** The instants of from and to; undefined for those that are none. */
+/** The instants of from and to; undefined if missing or invalid. */
 export const windowOf = (query: URLSearchParams): [from: Instant | undefined, to: Instant | undefined] => [
   parseInstant(query.get('from') ?? ''),
   parseInstant(query.get('to') ?? ''),
 ];
 
-/** The same request with its parameters changed; they are encoded again. */
+/** A copy of the request with changed query parameters, which are encoded again. */
 export function withQuery(request: ServiceRequest, change: (query: URLSearchParams) => void): ServiceRequest {
   const query = queryOf(request);
   change(query);
@@ -33,7 +33,7 @@ export function withQuery(request: ServiceRequest, change: (query: URLSearchPara
 
 export type Middleware = (request: ServiceRequest, next: Handler) => Promise<ServiceAnswer> | ServiceAnswer;
 
-/** `make` is called once a server, so that each has a state of its own. */
+/** `make` runs once per server, so that each server has its own state. */
 export function middleware(make: () => Middleware): ServerOptions {
   return {
     wrapHandler: (handler) => {
@@ -43,32 +43,30 @@ export function middleware(make: () => Middleware): ServerOptions {
   };
 }
 
-/** Made anew for each server, with a state of its own. */
+/** Makes the options once per server, so that each server has its own state. */
 export const fresh = (make: () => ServerOptions): ServerOptions => ({
   wrapHandler: (handler) => make().wrapHandler!(handler),
 });
 
-/** Two middlewares; requests pass `outer` first. */
+/** Combines two middlewares; requests pass `outer` first. */
 export const both = (inner: ServerOptions, outer: ServerOptions): ServerOptions => ({
   wrapHandler: (handler) => outer.wrapHandler!(inner.wrapHandler!(handler)),
 });
 
-/** Answers some requests, of any path, by itself. */
+/** Answers matching requests, on any path, without the service. */
 export const intercepting = (
   answer: () => ServiceAnswer,
   where: (request: ServiceRequest) => boolean,
 ): ServerOptions => middleware(() => (request, next) => (where(request) ? answer() : next(request)));
 
-/** Alters every answer. */
 export const answers = (
   alter: (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer,
 ): ServerOptions => middleware(() => async (request, next) => alter(await next(request), request));
 
-/** Alters every request. */
 export const requests = (alter: (request: ServiceRequest) => ServiceRequest): ServerOptions =>
   middleware(() => (request, next) => next(alter(request)));
 
-/** Alters the answers of the screenings path with one of these statuses. */
+/** Alters answers of the screenings path with one of these statuses. */
 export const refusals = (
   statuses: readonly number[],
   alter: (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer,
@@ -88,7 +86,7 @@ export function refusal(statusAndCode: string): ServiceAnswer {
   );
 }
 
-/** A page of HTML, as gateways and frameworks answer. */
+/** An HTML page, as gateways and frameworks send. */
 export const html = (status: number, title: string): ServiceAnswer => ({
   status,
   headers: [['content-type', 'text/html']],
@@ -97,16 +95,19 @@ export const html = (status: number, title: string): ServiceAnswer => ({
 
 export const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
 
-/** Some requests of the screenings path. */
+/** Selects requests of the screenings path. */
 export type Where = (query: URLSearchParams, request: ServiceRequest) => boolean;
 
-/** Answers some requests of the screenings path in one way, authenticated or not: with a refusal, or an answer made anew. */
+/**
+ * Answers matching requests of the screenings path, authenticated or not, with an error such as `404 not_found` or a
+ * made answer.
+ */
 export const answering = (answer: string | (() => ServiceAnswer), where: Where): ServerOptions =>
   instead((request) =>
     where(queryOf(request), request) ? (typeof answer === 'string' ? refusal(answer) : answer()) : undefined,
   );
 
-/** Refusals with this code become an empty page. */
+/** Replaces errors with this code by an empty page. */
 export const unnoticed = (code: string, where: Where = () => true): ServerOptions =>
   answers((answer, request) =>
     isScreenings(request) && String(answer.body).includes(`"${code}"`) && where(queryOf(request), request)
@@ -114,7 +115,7 @@ export const unnoticed = (code: string, where: Where = () => true): ServerOption
       : answer,
   );
 
-/** Alters the pages as answers. */
+/** Alters the answers with pages. */
 export const served = (
   alter: (answer: ServiceAnswer, query: URLSearchParams, request: ServiceRequest) => ServiceAnswer,
 ): ServerOptions =>
@@ -122,11 +123,11 @@ export const served = (
     isScreenings(request) && answer.status === 200 ? alter(answer, queryOf(request), request) : answer,
   );
 
-/** The text of pages: the first match of `from` becomes `to`. */
+/** Replaces the first match of `from` in the text of every page. */
 export const pageText = (from: string | RegExp, to: string): ServerOptions =>
   served((answer) => ({ ...answer, body: String(answer.body).replace(from, to) }));
 
-/** Query parameters as another parser reads them; undefined: as if they were absent. */
+/** Reads query parameters like another parser; undefined treats a parameter as absent. */
 export const reading = (
   names: readonly string[],
   read: (text: string, query: URLSearchParams) => string | undefined,
@@ -145,7 +146,7 @@ export const reading = (
     });
   });
 
-/** An absent query parameter has a value. */
+/** Sets a default for an absent query parameter. */
 export const defaulting = (name: string, value: () => string, where: Where = () => true): ServerOptions =>
   requests((request) => {
     const query = queryOf(request);
@@ -154,13 +155,13 @@ export const defaulting = (name: string, value: () => string, where: Where = () 
       : request;
   });
 
-/** Answers some requests of the screenings path by itself, authenticated or not. */
+/** Answers requests of the screenings path without the service, authenticated or not. */
 export const instead = (answer: (request: ServiceRequest) => ServiceAnswer | undefined): ServerOptions =>
   middleware(() => (request, next) => (isScreenings(request) && answer(request)) || next(request));
 
 export type PageOf = (query: PageQuery) => Promise<StoredPage>;
 
-/** Puts a step before the store's pages. `make` is called once a server. */
+/** Wraps the store's pages. `make` runs once per server. */
 export const storedPages = (
   make: () => (query: PageQuery, ask: PageOf) => Promise<StoredPage>,
 ): ServerOptions => ({
@@ -194,20 +195,20 @@ export const authorized = (change: (authorization: string) => string): ServerOpt
 
 export type Json = Record<string, unknown>;
 
-/** New values of members, made of the object as it was; undefined takes a member away. */
+/** New values of members, computed from the original object; undefined removes a member. */
 type Changes = Readonly<Record<string, unknown>>;
 const changed = (original: Json, make: (original: Json) => Changes): Json =>
   Object.fromEntries(Object.entries({ ...original, ...make(original) }).filter(([, v]) => v !== undefined));
 
-/** Members of the token response. */
+/** Changes members of the token response. */
 export const tokenMembers = (make: (body: Json) => Changes): ServerOptions =>
   tokenBody((body) => changed(body, make));
 
-/** Claims of the tokens. */
+/** Changes claims of the tokens. */
 export const tokenClaims = (make: (claims: Json) => Changes): ServerOptions =>
   claims((original) => changed(original, make));
 
-/** The body of a JSON answer with other members. */
+/** Changes the body of a JSON answer. */
 export const jsonBody =
   (change: (body: Json) => unknown) =>
   (answer: ServiceAnswer): ServiceAnswer => ({
@@ -215,11 +216,11 @@ export const jsonBody =
     body: JSON.stringify(change(JSON.parse(String(answer.body)) as Json)),
   });
 
-/** Alters the body of every token that is issued. */
+/** Alters the body of every token response. */
 export const tokenBody = (alter: (body: Json, request: ServiceRequest) => Json): ServerOptions =>
   tokenAnswers((answer, request) => jsonBody((body) => alter(body, request))(answer));
 
-/** Alters every answer with a token. */
+/** Alters every token response. */
 export const tokenAnswers = (
   alter: (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer,
 ): ServerOptions =>
@@ -227,7 +228,7 @@ export const tokenAnswers = (
     isTokenRequest(request) && answer.status === 200 ? alter(answer, request) : answer,
   );
 
-/** Alters the refusals of the token endpoint: status, and the value of `error`. */
+/** Alters errors of the token endpoint with one of these values of `error`. */
 export const tokenErrors = (
   errors: readonly string[],
   alter: (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer,
@@ -241,11 +242,11 @@ export const tokenErrors = (
 export const oauthError = (status: number, error: string): ServiceAnswer =>
   jsonAnswer(status, { error, error_description: 'refused' }, [['cache-control', 'no-store']]);
 
-/** Wrong client credentials, with the challenge that a 401 carries. */
+/** The answer to wrong client credentials, with its challenge. */
 export const invalidClient = (): ServiceAnswer =>
   withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic realm="token endpoint"');
 
-/** Puts a step before the comparison of client_id and client_secret. `make` is called once a server. */
+/** Wraps the authentication of clients. `make` runs once per server. */
 export const authenticating = (
   make: () => (
     id: string,
@@ -260,7 +261,7 @@ export const authenticating = (
   },
 });
 
-/** Puts a step before the signing of tokens. `make` is called once a server. */
+/** Wraps the minting of tokens. `make` runs once per server. */
 export const minting = (
   make: () => (claims: TokenClaims, real: TokenIssuer['mint']) => Promise<string>,
 ): ServerOptions => ({
@@ -277,7 +278,7 @@ export const minting = (
   },
 });
 
-/** Makes a part of the request known to the parts of the service that answer it. */
+/** Passes a value of the current request to the parts of the service. */
 export function knowing<Value>(
   valueOf: (request: ServiceRequest) => Value,
   inside: (current: () => Value) => ServerOptions,
@@ -289,7 +290,7 @@ export function knowing<Value>(
   };
 }
 
-/** Alters the claims of every token; the server still knows the token as its own. */
+/** Alters the claims of every token; the server still accepts the token with its original claims. */
 export const claims = (alter: (claims: Json) => Json): ServerOptions => ({
   wrapParts: (parts) => {
     const own = new Map<string, Parameters<typeof parts.tokens.mint>[0]>();
@@ -310,17 +311,17 @@ export const claims = (alter: (claims: Json) => Json): ServerOptions => ({
 
 // -- pages -------------------------------------------------------------------------------------
 
-/** A 200 of the screenings path, taken apart; items are JSON texts. */
+/** A page of the screenings path, parsed; items are JSON texts. */
 interface PageText {
   status: number;
   items: string[];
   links: unknown;
   headers: (readonly [string, string])[];
-  /** Members after `links`. */
+  /** The text after `links`. */
   further: string;
 }
 
-/** Alters every page; `number` counts the server's pages. */
+/** Alters every page; `number` counts the pages of this server. */
 export const pages = (
   alter: (page: PageText, query: URLSearchParams, number: number, request: ServiceRequest) => void,
 ): ServerOptions =>
@@ -344,14 +345,14 @@ function takeApart({ status, headers }: ServiceAnswer, body: string): PageText {
   return {
     status,
     headers: [...headers],
-    // An item's own objects do not begin with an id.
+    // No nested object starts with an id.
     items: inner === '' ? [] : inner.split(/(?<=\}),(?=\{"id":)/),
     links: JSON.parse(body.slice(end + '],"links":'.length, -1)) as unknown,
     further: '',
   };
 }
 
-/** Alters next and the Link header alike. `alter` gives undefined to leave it out. */
+/** Alters next in links and in the Link header; undefined removes both. */
 export const nextUrls = (
   alter: (next: URL, page: PageText, query: URLSearchParams) => URL | string | undefined,
 ): ServerOptions =>
@@ -365,7 +366,7 @@ export const nextUrls = (
     if (text !== undefined) page.headers.push(['link', `<${text}>; rel="next"`]);
   });
 
-/** Alters the parameters of next, in links and Link alike. */
+/** Alters the query parameters of next in links and in the Link header. */
 export const nextQuery = (
   change: (query: URLSearchParams, page: PageText, asked: URLSearchParams) => void,
 ): ServerOptions =>
@@ -374,13 +375,13 @@ export const nextQuery = (
     return next;
   });
 
-/** The URL of next in a page that has one. */
+/** The URL of next, if the page has one. */
 export const nextOf = ({ links }: PageText): string | undefined => (links as { next?: string }).next;
 
 export const withoutLink = (page: PageText): void =>
   void (page.headers = page.headers.filter(([name]) => name !== 'link'));
 
-/** The members of an item's text that every item has. */
+/** The members that every item has. */
 export function fieldsOf(item: string): { id: string; tenantId: string; testTime: string } {
   const match = /^\{"id":(-?\d+),"tenantId":"([^"]*)","testTime":"([^"]*)"/.exec(item);
   if (!match) throw new Error(`not an item of the generator: ${item.slice(0, 80)}`);

@@ -1,4 +1,4 @@
-/** What was opened, to be closed in the opposite order: AsyncDisposableStack, which Node 20 does not have. */
+/** Closes what was opened, in reverse order. Replaces AsyncDisposableStack, which Node 20 lacks. */
 export class Disposal implements AsyncDisposable {
   readonly #opened: AsyncDisposable[] = [];
 

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { expect } from '@playwright/test';
 import { mintToken, screeningsUrl, send, test } from '../testing.ts';
 
-/** Sends octets as they are; resolves to all that came back before the server closed the connection. */
+/** Sends raw bytes; resolves to everything that was received before the server closed the connection. */
 function exchangeRaw(port: number, octets: string | Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -41,7 +41,7 @@ const REQUESTS: [title: string, request: string, status: number][] = [
     `POST /oauth/token HTTP/1.1\r\n${CLOSE}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
     400,
   ],
-  ['a length that is no number', `POST /oauth/token HTTP/1.1\r\n${CLOSE}Content-Length: x\r\n\r\n`, 400],
+  ['a length that is not a number', `POST /oauth/token HTTP/1.1\r\n${CLOSE}Content-Length: x\r\n\r\n`, 400],
   [
     'broken chunks',
     `POST /oauth/token HTTP/1.1\r\n${CLOSE}Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n`,
@@ -67,9 +67,9 @@ const REQUESTS: [title: string, request: string, status: number][] = [
   ['an absolute URI', `GET http://127.0.0.1${PATH} HTTP/1.1\r\n${CLOSE}\r\n`, 401],
   ['an absolute URI without a path', `GET http://127.0.0.1 HTTP/1.1\r\n${CLOSE}\r\n`, 404],
   ['broken percent-encoding in the path', `GET /v1/tenants/%/screenings HTTP/1.1\r\n${CLOSE}\r\n`, 401],
-  ['a path that climbs', `GET /v1/../../etc/passwd HTTP/1.1\r\n${CLOSE}\r\n`, 404],
+  ['a path with ..', `GET /v1/../../etc/passwd HTTP/1.1\r\n${CLOSE}\r\n`, 404],
   ['two slashes', `GET //v1 HTTP/1.1\r\n${CLOSE}\r\n`, 404],
-  ['octets beyond ASCII in the path', `GET /v1/tenants/\u00fc/screenings HTTP/1.1\r\n${CLOSE}\r\n`, 400],
+  ['a byte beyond ASCII in the path', `GET /v1/tenants/\u00fc/screenings HTTP/1.1\r\n${CLOSE}\r\n`, 400],
   [
     'an authorization of 20,000 octets',
     `GET ${PATH} HTTP/1.1\r\n${CLOSE}Authorization: Bearer ${'x'.repeat(20_000)}\r\n\r\n`,
@@ -77,7 +77,7 @@ const REQUESTS: [title: string, request: string, status: number][] = [
   ],
 ];
 for (const [title, request, status] of REQUESTS) {
-  test(`${title}: ${status}, with a JSON body and no reset`, async ({ server }) => {
+  test(`answers ${title} with ${status} and a JSON body, without a reset`, async ({ server }) => {
     const answer = await exchangeRaw(Number(new URL(server.baseUrl).port), Buffer.from(request, 'latin1'));
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4))).toEqual({
@@ -87,7 +87,7 @@ for (const [title, request, status] of REQUESTS) {
   });
 }
 
-test('a body of 30 MB: 413, although the client is still sending', async ({ server }) => {
+test('answers a body of 30 MB with 413 while the client is still sending', async ({ server }) => {
   for (const path of ['/oauth/token', PATH]) {
     const { status, json } = await send(`${server.baseUrl}${path}`, {
       method: 'POST',
@@ -98,14 +98,14 @@ test('a body of 30 MB: 413, although the client is still sending', async ({ serv
   }
 });
 
-test('the connection goes on after a refused body', async ({ server }) => {
+test('keeps the connection open after a rejected body', async ({ server }) => {
   const long = `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n${'x'.repeat(2_000_000)}`;
   const next = `GET ${PATH} HTTP/1.1\r\n${CLOSE}\r\n`;
   const answer = await exchangeRaw(Number(new URL(server.baseUrl).port), long + next);
   expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 401']);
 });
 
-test('a body that grows beyond the limit: 413', async ({ server }) => {
+test('answers a chunked body beyond the limit with 413', async ({ server }) => {
   const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`;
   const request = `POST /oauth/token HTTP/1.1\r\n${CLOSE}Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(40)}0\r\n\r\n`;
   expect(await exchangeRaw(Number(new URL(server.baseUrl).port), request)).toMatch(/^HTTP\/1\.1 413 /);
@@ -116,7 +116,7 @@ for (const [path, allow, methods] of [
   ['/oauth/token', 'POST', ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
 ] as const)
   for (const method of methods)
-    test(`${method} ${path}: 405, Allow: ${allow}`, async ({ server }) => {
+    test(`answers ${method} ${path} with 405 and Allow: ${allow}`, async ({ server }) => {
       const { status, headers, text } = await send(`${server.baseUrl}${path}`, { method });
       expect(status).toBe(405);
       expect(headers.get('allow')).toBe(allow);
@@ -136,14 +136,14 @@ const UNKNOWN = [
   '/oauth/token/',
 ];
 for (const path of UNKNOWN) {
-  test(`${path}: 404`, async ({ server }) => {
+  test(`answers ${path} with 404`, async ({ server }) => {
     const { status, json } = await send(`${server.baseUrl}${path}`);
     expect(status).toBe(404);
     expect(json).toMatchObject({ code: 'not_found' });
   });
 }
 
-test('a thousand fraction digits are an instant like any other', async ({ server }) => {
+test('accepts instants with a thousand fraction digits', async ({ server }) => {
   const target = server.target();
   const { primary } = target.clients;
   const headers = { authorization: `Bearer ${await mintToken(target, primary)}` };
@@ -154,7 +154,7 @@ test('a thousand fraction digits are an instant like any other', async ({ server
   expect((json as { items: unknown[] }).items).toHaveLength(3);
 });
 
-test('what a handler throws is a 500 internal_error, and the server goes on', async ({ start }) => {
+test('answers 500 internal_error if a handler throws, and continues to serve', async ({ start }) => {
   let broken = true;
   const server = await start({
     wrapHandler: (handler) => async (request) => {

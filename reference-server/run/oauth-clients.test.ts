@@ -1,4 +1,4 @@
-/** Ordinary OAuth clients, none of them written for this service, get a token and walk every page. */
+/** Common OAuth client libraries get a token, which then traverses all pages. */
 import { expect } from '@playwright/test';
 import * as oauth from 'oauth4webapi';
 import { ClientCredentials } from 'simple-oauth2';
@@ -41,7 +41,7 @@ const LIBRARIES: [name: string, fetchToken: TokenSource][] = [
 ];
 
 for (const [name, fetchToken] of LIBRARIES) {
-  test(`${name} gets a token that walks all pages`, async ({ server }) => {
+  test(`${name} gets a token that traverses all pages`, async ({ server }) => {
     const target = server.target();
     const { primary } = target.clients;
     const token = await fetchToken(target, primary);
@@ -50,7 +50,7 @@ for (const [name, fetchToken] of LIBRARIES) {
     expect(items).toHaveLength(3_499);
   });
 
-  test(`${name} understands a refusal`, async ({ server }) => {
+  test(`${name} reports a wrong secret`, async ({ server }) => {
     const target = server.target();
     const wrong = { ...target.clients.primary, clientSecret: 'wrong' };
     await expect(fetchToken(target, wrong)).rejects.toThrow(/401|WWW-Authenticate/);

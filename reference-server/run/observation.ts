@@ -1,4 +1,4 @@
-/** What operators see of a running server: an access log, and metrics. */
+/** The access log and the metrics of a running server. */
 import { pino } from 'pino';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { UUID } from '../../engine/data/dataset.ts';
@@ -6,14 +6,14 @@ import { parseInstant } from '../../engine/data/instant.ts';
 import type { Observer } from '../http/outcome.ts';
 
 /**
- * A JSON object a line, to a file or to standard error. Only what is known to be harmless is written: a path or a
- * query may hold a token or a secret, put there by mistake, and anything else that a client sends.
+ * Writes one JSON object per line, to a file or to standard error. Only validated values are logged: a path or a
+ * query may contain a token or a secret by mistake, or any other text of the client.
  */
 export function accessLog(destination: string | undefined): Observer {
   const log = pino({ base: null }, pino.destination({ dest: destination ?? 2, mkdir: true }));
   return (outcome) => {
     const { requestId, method, path, status, octets, durationMs } = outcome;
-    const { endpoint, tenantId, query } = harmless(path);
+    const { endpoint, tenantId, query } = loggable(path);
     const fields = { requestId, method, endpoint, tenantId, query, status, octets };
     log.info({ ...fields, durationMs: Number(durationMs.toFixed(2)) });
   };
@@ -34,13 +34,13 @@ function endpointOf(resource: string): Endpoint {
   return resource.startsWith('/events/') ? 'events' : 'other';
 }
 
-interface Harmless {
+interface LoggableFields {
   readonly endpoint: Endpoint;
   readonly tenantId?: string;
   readonly query?: Readonly<Record<string, string>>;
 }
 
-function harmless(path: string): Harmless {
+function loggable(path: string): LoggableFields {
   const [resource = '', query = ''] = path.split('?');
   const endpoint = endpointOf(resource);
   const [, tenant = ''] = /\/(?:v1\/tenants|events)\/([^/]+)/.exec(resource) ?? [];
@@ -52,11 +52,11 @@ function harmless(path: string): Harmless {
 
 export interface Metrics {
   readonly observer: Observer;
-  /** In Prometheus' text format. */
+  /** In the Prometheus text format. */
   text(): Promise<string>;
 }
 
-/** `pool` is asked whenever the metrics are. */
+/** `pool` is called for every scrape. */
 export function createMetrics(pool: () => Readonly<Record<string, number>>): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -69,14 +69,14 @@ export function createMetrics(pool: () => Readonly<Record<string, number>>): Met
   });
   const durations = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'From the first octet of a request to the last of its answer.',
+    help: 'From the first byte of a request to the last of its answer.',
     labelNames: ['endpoint'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   });
   new Gauge({
     name: 'database_connections',
-    help: 'Of the pool: total, idle, and requests that wait for one.',
+    help: 'Connections of the pool: total, idle, and requests that wait for one.',
     labelNames: ['state'],
     registers,
     collect() {

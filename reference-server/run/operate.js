@@ -1,6 +1,6 @@
 /**
- * Hands its standard input to a reference server on this machine: `node operate.js SOCKET PATH < lines`.
- * Plain JavaScript without imports of the kit's own, because it is started for every few screenings.
+ * Sends its standard input to a reference server on this machine: `node operate.js SOCKET PATH < lines`. Plain
+ * JavaScript without imports from the kit, because it must start quickly.
  */
 import { request } from 'node:http';
 
@@ -9,10 +9,10 @@ const failed = (message) => {
   console.error(message);
   process.exitCode = 1;
 };
-const asking = request({ socketPath, path, method: 'POST' }, (answer) => {
+const post = request({ socketPath, path, method: 'POST' }, (answer) => {
   let text = '';
   answer.on('data', (chunk) => (text += chunk));
   answer.on('end', () => answer.statusCode === 200 || failed(text.trim()));
 });
-asking.on('error', ({ message }) => failed(`the reference server does not answer: ${message}`));
-process.stdin.pipe(asking);
+post.on('error', ({ message }) => failed(`the reference server does not answer: ${message}`));
+process.stdin.pipe(post);

@@ -1,6 +1,6 @@
 /**
- * What only this machine may ask of a running server: to store screenings, to lose its database and to have it back.
- * The way in is a socket that belongs to the user who started the server, so no secret is needed and none can leak.
+ * Operations that only this machine may request: store screenings, begin and end an outage of the database. They use
+ * a socket that only the user who started the server may open, so no secret is needed.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -10,18 +10,18 @@ import { fileURLToPath } from 'node:url';
 import type { Outage } from '../store/running-postgres.ts';
 
 export interface Operations extends AsyncDisposable {
-  /** The user's own, and gone with the server. */
+  /** Readable by this user only, and removed with the server. */
   readonly directory: string;
-  /** The shell command for it; it ends when the thing is done. */
+  /** The shell command for an operation; it exits when the operation is complete. */
   command(name: 'ingest' | 'outage-begin' | 'outage-end'): string;
 }
 
-/** Listens until it is disposed of. `ingest` reads dataset lines. */
+/** Listens until disposed. `ingest` reads dataset lines. */
 export async function openOperations(
   ingest: (lines: IncomingMessage) => Promise<void>,
   outage: Outage,
 ): Promise<Operations> {
-  const works: Readonly<Record<string, (request: IncomingMessage) => Promise<void>>> = {
+  const handlers: Readonly<Record<string, (request: IncomingMessage) => Promise<void>>> = {
     '/ingest': ingest,
     '/outage-begin': () => outage.begin(),
     '/outage-end': () => outage.end(),
@@ -29,8 +29,8 @@ export async function openOperations(
   const directory = await mkdtemp(join(tmpdir(), 'screenings-server-'));
   const socket = join(directory, 'operations');
   const server = createServer((request, response) => {
-    const work = works[request.url ?? ''];
-    const done = work ? work(request) : Promise.reject(new Error(`there is no ${request.url}`));
+    const work = handlers[request.url ?? ''];
+    const done = work ? work(request) : Promise.reject(new Error(`unknown operation ${request.url}`));
     done.then(
       () => response.end('done\n'),
       (error: Error) => response.writeHead(500).end(`${error.message}\n`),

@@ -1,4 +1,4 @@
-/** What becomes of requests, walks and stored screenings when a database or a process goes. */
+/** Requests, traversals and stored screenings while a database or a server process is killed. */
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ interface Page {
   readonly links: { readonly next?: string };
 }
 
-/** Walks, and asks again where the answer is 503; gives the texts of the pages, and how often it had to. */
+/** Traverses, and retries after a 503. Returns the texts of the pages and the number of retries. */
 async function persistentWalk(url: string, token: string): Promise<{ pages: string[]; refusals: number }> {
   const pages: string[] = [];
   let refusals = 0;
@@ -42,7 +42,7 @@ async function persistentWalk(url: string, token: string): Promise<{ pages: stri
 
 for (const way of ['embedded', 'testcontainers'] as const) {
   test(
-    `a PostgreSQL (${way}) that is killed and comes back while clients walk: no walk loses or repeats an item`,
+    `traversals lose and repeat no item while PostgreSQL (${way}) is killed and restarted`,
     FULL,
     async () => {
       test.setTimeout(300_000);
@@ -84,8 +84,8 @@ for (const way of ['embedded', 'testcontainers'] as const) {
   );
 }
 
-test.describe('a query that gets no further', () => {
-  /** Holds the table so that no page can be read, and asks for some. */
+test.describe('a query that is blocked', () => {
+  /** Locks the table so that no page can be read, then runs requests. */
   const held = async (
     start: Parameters<Parameters<typeof test>[2]>[0]['start'],
     url: string,
@@ -110,7 +110,7 @@ test.describe('a query that gets no further', () => {
   };
 
   test(
-    'is given up by the database, and so is the wait for a connection: 503',
+    'returns 503 after the statement timeout, and after the wait for a connection',
     FULL,
     async ({ start, database }) => {
       await held(start, database.url, async (ask) => {
@@ -123,7 +123,7 @@ test.describe('a query that gets no further', () => {
     },
   );
 
-  test('and loses its connection: 503', FULL, async ({ start, database }) => {
+  test('returns 503 when its connection is lost', FULL, async ({ start, database }) => {
     await held(start, database.url, async (ask) => {
       const answer = ask();
       const killer = new pg.Client({ connectionString: database.url });
@@ -137,7 +137,7 @@ test.describe('a query that gets no further', () => {
   });
 });
 
-test('a server that is to end answers what is under way, and takes no more', FULL, async ({ start }) => {
+test('a stopping server answers requests in flight and accepts no new ones', FULL, async ({ start }) => {
   let begun = 0;
   const server = await start({
     wrapHandler: (handler) => async (request) => {
@@ -154,84 +154,80 @@ test('a server that is to end answers what is under way, and takes no more', FUL
   await stopped;
 });
 
-test(
-  'a server that is killed has lost nothing that it acknowledged, nor any event',
-  FULL,
-  async ({ database }) => {
-    const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
-    const url = new URL(database.url);
-    url.search = '';
-    const schema = `kept_${process.pid}`;
-    // The clients' secrets have to be the same before and after.
-    const { tenants, clients } = defaultProvisioning();
-    const provisioning = join(directory, 'provisioning.json');
-    await writeFile(
-      provisioning,
-      JSON.stringify({
-        tenants: tenants.map(({ tenantId, onboarded }) => ({ tenantId, onboarded })),
-        clients,
-      }),
+test('a killed server keeps every acknowledged screening and its event', FULL, async ({ database }) => {
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
+  const url = new URL(database.url);
+  url.search = '';
+  const schema = `kept_${process.pid}`;
+  // The clients' secrets must be the same after a restart.
+  const { tenants, clients } = defaultProvisioning();
+  const provisioning = join(directory, 'provisioning.json');
+  await writeFile(
+    provisioning,
+    JSON.stringify({
+      tenants: tenants.map(({ tenantId, onboarded }) => ({ tenantId, onboarded })),
+      clients,
+    }),
+  );
+  const begin = async (): Promise<{ kill: () => Promise<void>; target: ReferenceTarget }> => {
+    const file = join(directory, 'target.json');
+    await rm(file, { force: true });
+    const child = spawn(
+      process.execPath,
+      [
+        ...['--import', 'tsx', 'reference-server/main.ts', '--port', '0', '--keep', schema],
+        ...['--provisioning', provisioning, '--events-dir', directory, '--write-target', file],
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, DATABASE_URL: url.href } },
     );
-    const begin = async (): Promise<{ kill: () => Promise<void>; target: ReferenceTarget }> => {
-      const file = join(directory, 'target.json');
-      await rm(file, { force: true });
-      const child = spawn(
-        process.execPath,
-        [
-          ...['--import', 'tsx', 'reference-server/main.ts', '--port', '0', '--keep', schema],
-          ...['--provisioning', provisioning, '--events-dir', directory, '--write-target', file],
-        ],
-        { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, DATABASE_URL: url.href } },
-      );
-      const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-      let output = '';
-      child.stdout.on('data', (chunk) => (output += String(chunk)));
-      await expect.poll(() => output, { timeout: 60_000 }).toMatch(/^pid \d+$/m);
-      return {
-        target: JSON.parse(await readFile(file, 'utf8')) as ReferenceTarget,
-        async kill() {
-          child.kill('SIGKILL');
-          await ended;
-        },
-      };
+    const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    let output = '';
+    child.stdout.on('data', (chunk) => (output += String(chunk)));
+    await expect.poll(() => output, { timeout: 60_000 }).toMatch(/^pid \d+$/m);
+    return {
+      target: JSON.parse(await readFile(file, 'utf8')) as ReferenceTarget,
+      async kill() {
+        child.kill('SIGKILL');
+        await ended;
+      },
     };
-    const store = async ({ ingest }: ReferenceTarget, first: number): Promise<string[]> => {
-      const lines = Array.from(
-        { length: 20 },
-        (_, n) =>
-          `{"id":${first + n},"tenantId":"${TENANTS.primary}","testTime":"2024-06-01T00:00:00.${first + n}Z"}`,
-      );
-      const command = promisify(execFile)('sh', ['-c', ingest]);
-      command.child.stdin?.end(lines.map((line) => `${line}\n`).join(''));
-      await command;
-      return lines;
-    };
-    try {
-      const acknowledged: string[] = [];
-      for (const first of [100, 200, 300]) {
-        const { target, kill } = await begin();
-        try {
-          acknowledged.push(...(await store(target, first)));
-          const token = await mintToken(target, target.clients.primary);
-          const { items } = await walk(`${screeningsUrl(target, TENANTS.primary)}?${WINDOW}`, token);
-          expect(JSON.parse(`[${items.join(',')}]`)).toEqual(
-            acknowledged.map((line) => JSON.parse(line) as unknown),
-          );
-        } finally {
-          await kill();
-        }
+  };
+  const store = async ({ ingest }: ReferenceTarget, first: number): Promise<string[]> => {
+    const lines = Array.from(
+      { length: 20 },
+      (_, n) =>
+        `{"id":${first + n},"tenantId":"${TENANTS.primary}","testTime":"2024-06-01T00:00:00.${first + n}Z"}`,
+    );
+    const command = promisify(execFile)('sh', ['-c', ingest]);
+    command.child.stdin?.end(lines.map((line) => `${line}\n`).join(''));
+    await command;
+    return lines;
+  };
+  try {
+    const acknowledged: string[] = [];
+    for (const first of [100, 200, 300]) {
+      const { target, kill } = await begin();
+      try {
+        acknowledged.push(...(await store(target, first)));
+        const token = await mintToken(target, target.clients.primary);
+        const { items } = await walk(`${screeningsUrl(target, TENANTS.primary)}?${WINDOW}`, token);
+        expect(JSON.parse(`[${items.join(',')}]`)).toEqual(
+          acknowledged.map((line) => JSON.parse(line) as unknown),
+        );
+      } finally {
+        await kill();
       }
-      const events = (await readFile(join(directory, `${TENANTS.primary}.ndjson`), 'utf8'))
-        .trimEnd()
-        .split('\n');
-      const data = events.map((line) => /"data":(.*)\}$/.exec(line)?.[1]);
-      expect([...new Set(data)]).toEqual(acknowledged);
-    } finally {
-      const client = new pg.Client({ connectionString: url.href });
-      await client.connect();
-      await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
-      await client.end();
-      await rm(directory, { recursive: true });
     }
-  },
-);
+    const events = (await readFile(join(directory, `${TENANTS.primary}.ndjson`), 'utf8'))
+      .trimEnd()
+      .split('\n');
+    const data = events.map((line) => /"data":(.*)\}$/.exec(line)?.[1]);
+    expect([...new Set(data)]).toEqual(acknowledged);
+  } finally {
+    const client = new pg.Client({ connectionString: url.href });
+    await client.connect();
+    await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+    await client.end();
+    await rm(directory, { recursive: true });
+  }
+});

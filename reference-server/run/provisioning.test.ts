@@ -9,7 +9,7 @@ import { loadProvisioning, provisioningOfDatasets, readProvisioning } from './pr
 import { startServer } from './start.ts';
 import { mintToken, screeningsUrl, test as base, walk } from '../testing.ts';
 
-// A database apart: these tests replace what tenants hold.
+// A separate database: these tests replace the screenings of tenants.
 const test = base.extend<{ directory: string }, { ownDatabase: Database }>({
   directory: async ({}, use) => {
     const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
@@ -28,7 +28,7 @@ const test = base.extend<{ directory: string }, { ownDatabase: Database }>({
 const TENANT = 'aaaaaaaa-0000-4000-8000-00000000000a';
 const OTHER = 'bbbbbbbb-0000-4000-8000-00000000000b';
 
-test('dataset files take the place of the generated screenings, under their own tenants', async ({
+test('serves dataset files instead of generated screenings, for the tenants in the files', async ({
   ownDatabase,
   directory,
 }) => {
@@ -57,7 +57,7 @@ test('dataset files take the place of the generated screenings, under their own 
   }
 });
 
-test('loading again replaces what the tenants held', async ({ ownDatabase, directory }) => {
+test('replaces the screenings of tenants when loading again', async ({ ownDatabase, directory }) => {
   const file = join(directory, 'dataset.ndjson');
   for (const count of [50, 40]) {
     await writeDataset(file, generateScreenings({ tenantId: TENANT, count }));
@@ -69,10 +69,7 @@ test('loading again replaces what the tenants held', async ({ ownDatabase, direc
   }
 });
 
-test('a screening of another tenant in a dataset is an error that names it', async ({
-  ownDatabase,
-  directory,
-}) => {
+test("rejects another tenant's screening in a dataset and names it", async ({ ownDatabase, directory }) => {
   const file = join(directory, 'mixed.ndjson');
   await writeDataset(file, [
     ...generateScreenings({ tenantId: TENANT, count: 3 }),
@@ -82,7 +79,7 @@ test('a screening of another tenant in a dataset is an error that names it', asy
   await expect(loadProvisioning(ownDatabase, set)).rejects.toThrow(/^screening \d+ belongs to bbbb/);
 });
 
-test('a provisioning file: defaults, and datasets relative to it', async ({ directory }) => {
+test('reads a provisioning file with defaults and relative dataset paths', async ({ directory }) => {
   const path = join(directory, 'provisioning.json');
   const client = { role: 'primary', clientId: 'c', clientSecret: 's', tenantId: TENANT };
   await writeFile(
@@ -106,7 +103,7 @@ const WRONG: [content: string, message: RegExp][] = [
   ['{"tenants":[],"clients":[],"tennants":[]}', /provisioning\.json: Unrecognized key: "tennants"/],
 ];
 for (const [content, message] of WRONG) {
-  test(`the provisioning file ${content} is refused`, async ({ directory }) => {
+  test(`rejects the provisioning file ${content}`, async ({ directory }) => {
     const path = join(directory, 'provisioning.json');
     await writeFile(path, content);
     await expect(readProvisioning(path)).rejects.toThrow(message);

@@ -1,4 +1,4 @@
-/** Who and what a server knows: tenants, clients, screenings; from files or by default. */
+/** Tenants, clients and screenings of a server, from files or by default. */
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -30,13 +30,13 @@ const CLIENT_ROLES = [
   'invalidGrant',
   'scratch',
 ] as const;
-/** What a client stands for in a target file; scratch: an onboarded tenant without screenings. */
+/** A client's role in a target file; scratch: an onboarded tenant without screenings. */
 export type ClientRole = (typeof CLIENT_ROLES)[number];
 
 interface ProvisionedTenant {
   readonly tenantId: string;
   readonly onboarded: boolean;
-  /** Where its screenings come from. Absent: it has none. */
+  /** Source of its screenings. Absent: it has none. */
   readonly screenings?: { readonly file: string } | { readonly generate: Omit<GeneratorOptions, 'tenantId'> };
 }
 
@@ -56,15 +56,15 @@ export interface ProvisioningSet {
 }
 
 interface DefaultSetOptions {
-  /** Screenings of primary. Default 3,500; 0 for none. */
+  /** Number of primary's screenings. Default 3,500. */
   readonly count?: number;
-  /** Screenings of the second tenant. Default 300. */
+  /** Number of the second tenant's screenings. Default 300. */
   readonly secondCount?: number;
   readonly seed?: number;
   readonly bigIds?: boolean;
 }
 
-/** Two tenants whose screenings interleave in time, and a client for every error; secrets are new each time. */
+/** Two tenants whose screenings interleave in time, and a client for every error; the secrets are random. */
 export function defaultProvisioning(options: DefaultSetOptions = {}): ProvisioningSet {
   const { count = 3_500, secondCount = 300, seed = 1, bigIds = true } = options;
   const generated = (generate: Omit<GeneratorOptions, 'tenantId'>): Partial<ProvisionedTenant> =>
@@ -105,8 +105,8 @@ function client(role: ClientRole, tenantId: string): ProvisionedClient {
 }
 
 /**
- * The default set with dataset files in place of the generated screenings: the first file is primary's, the second
- * the second tenant's; whose they are is read from their first lines. Throws DatasetError or the file system's error.
+ * The default set with dataset files instead of generated screenings: the first is primary's, the second is the
+ * second tenant's; the tenant ids are those of the first lines. Throws DatasetError or the file system's error.
  */
 export async function provisioningOfDatasets(files: readonly string[]): Promise<ProvisioningSet> {
   const set = defaultProvisioning({ count: 0, secondCount: 0 });
@@ -150,7 +150,7 @@ const provisioningFile = z.strictObject({
   ),
 });
 
-/** Reads a provisioning file; dataset paths are relative to it. Throws an Error that names the file and the member. */
+/** Reads a provisioning file; dataset paths are relative to it. Throws an Error with the file and the member. */
 export async function readProvisioning(path: string): Promise<ProvisioningSet> {
   const wrong = (what: string, cause?: unknown): Error => new Error(`${path}: ${what}`, { cause });
   let value: unknown;
@@ -173,15 +173,15 @@ export async function readProvisioning(path: string): Promise<ProvisioningSet> {
   };
 }
 
-/** A set that the database holds, with what a server and a target file need of it. */
+/** A set that is stored in the database, with the values for a server and a target file. */
 export interface Provisioned extends AsyncDisposable {
   readonly set: ProvisioningSet;
   readonly clients: ClientRegistry;
-  /** Lower case. */
+  /** In lower case. */
   readonly onboarded: ReadonlySet<string>;
-  /** Where primary's screenings lie; absent if it has none. */
+  /** The extent of primary's screenings in time; absent if it has none. */
   readonly window?: { readonly from: string; readonly to: string };
-  /** Absolute paths; absent where the tenant has no screenings. */
+  /** Absolute paths; absent if the tenant has no screenings. */
   readonly files: {
     readonly dataset?: string;
     readonly secondDataset?: string;
@@ -190,23 +190,26 @@ export interface Provisioned extends AsyncDisposable {
 }
 
 interface LoadOptions {
-  /** Where dataset and event files of generated screenings are written. Default: a temporary directory. */
+  /** Directory for dataset and event files of generated screenings. Default: a temporary one. */
   readonly directory?: string;
-  /** What the names of those files begin with. */
+  /** Prefix of the names of these files. */
   readonly prefix?: string;
-  /** A tenant that has screenings keeps them; no dataset is written of what may have changed since. */
+  /** Keeps a tenant's stored screenings; no dataset is written then, as they may have changed. */
   readonly keep?: boolean;
-  /** How dear a guess at a secret is: scrypt's N. Default 16,384. */
+  /** The scrypt parameter N, the cost of a guess. Default 16,384. */
   readonly hashCost?: number;
-  /** Told now and then how many screenings of a tenant were stored. */
+  /** Called with a tenant's number of stored screenings, every 100,000. */
   readonly onProgress?: (tenantId: string, stored: number) => void;
 }
 
 const PROGRESS_EVERY = 100_000;
-/** Larger sets get an event file only where one is asked for. */
+/** Larger sets get an event file only if a flag asks for it. */
 const MAX_EVENTS_UNASKED = 20_000;
 
-/** Stores a set's screenings in place of what its tenants had. Throws DatasetError for a line that is none of theirs. */
+/**
+ * Replaces the stored screenings of a set's tenants. Throws an Error for a screening of another tenant, and
+ * DatasetError.
+ */
 export async function loadProvisioning(
   database: Database,
   set: ProvisioningSet,
@@ -229,7 +232,7 @@ export async function loadProvisioning(
     if (options.keep && (await hasEvents(connections, tenant.tenantId))) continue;
     await forgetTenant(connections, tenant.tenantId);
     if (!tenant.screenings) continue;
-    const seen = watch(tenant, options.onProgress);
+    const seen = track(tenant, options.onProgress);
     await storeScreenings(connections, seen.screenings());
     const name = names.get(tenant.tenantId) as 'dataset' | 'secondDataset' | undefined;
     if (name) files[name] = await datasetFile(tenant, fileOf(name));
@@ -267,8 +270,8 @@ async function datasetFile({ tenantId, screenings }: ProvisionedTenant, path: st
   return path;
 }
 
-/** A tenant's screenings, counted, and their extent in time, while they pass. */
-function watch(tenant: ProvisionedTenant, onProgress: LoadOptions['onProgress']) {
+/** Passes a tenant's screenings through, and records their number and extent in time. */
+function track(tenant: ProvisionedTenant, onProgress: LoadOptions['onProgress']) {
   const { tenantId, screenings: source } = tenant;
   let stored = 0;
   let first: string | undefined;

@@ -17,7 +17,7 @@ async function walkOf(server: ReferenceServer, role: 'primary' | 'scratch'): Pro
   return (await walk(url, await mintToken(target, client))).items;
 }
 
-test('two origins and a path prefix: each serves its own, next keeps the prefix', async ({ start }) => {
+test('serves each path at one of two origins, and keeps the path prefix in next', async ({ start }) => {
   const server = await start({ separateOrigins: true, pathPrefix: '/api' });
   const target = server.target();
   expect(new URL(target.baseUrl).origin).not.toBe(new URL(target.authUrl).origin);
@@ -35,7 +35,7 @@ test.describe('ingestion while the server runs', () => {
   const screenings = [...generateScreenings({ tenantId: TENANTS.scratch, count: 60, seed: 5, bigIds: true })];
   const lines = screenings.map(({ json }) => json);
 
-  test('in the same process, and taken away again', async ({ start }) => {
+  test('stores screenings in the same process, and deletes them', async ({ start }) => {
     const server = await start();
     expect(await walkOf(server, 'scratch')).toEqual([]);
     await server.ingest(screenings.slice(0, 30));
@@ -45,19 +45,19 @@ test.describe('ingestion while the server runs', () => {
     expect(await walkOf(server, 'scratch')).toEqual([]);
   });
 
-  test('a line that is no screening stores nothing', async ({ start }) => {
+  test('stores nothing if a line is not a screening', async ({ start }) => {
     const server = await start();
     await expect(server.ingest([...lines.slice(0, 3), '{}'])).rejects.toThrow('"id" must be an integer');
     expect(await walkOf(server, 'scratch')).toEqual([]);
   });
 
-  test('an id that is there already stores nothing', async ({ start }) => {
+  test('stores nothing if an id exists already', async ({ start }) => {
     const server = await start();
     await expect(server.ingest([...lines, ...lines.slice(0, 1)])).rejects.toThrow(/duplicate key/);
     expect(await walkOf(server, 'scratch')).toEqual([]);
   });
 
-  test('by the command of the target file', async ({ start }) => {
+  test("stores screenings with the target file's command", async ({ start }) => {
     const server = await start();
     const command = promisify(execFile)('sh', ['-c', server.target().ingest]);
     command.child.stdin?.end(lines.map((line) => `${line}\n`).join(''));
@@ -67,7 +67,7 @@ test.describe('ingestion while the server runs', () => {
   });
 });
 
-test('the embedded database does not outlive its process, even if that is killed', async () => {
+test('the embedded database ends with its process, even after a kill', async () => {
   const script = `
     const { openDatabase } = await import('./reference-server/store/database.ts');
     console.log((await openDatabase('embedded')).url);

@@ -1,4 +1,4 @@
-/** Starts reference servers: one by itself, or many over one database that is loaded once. */
+/** Starts reference servers: one with its own database, or many on one loaded database. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseScreening, readScreenings } from '../../engine/data/dataset.ts';
@@ -30,77 +30,77 @@ import { createTokenIssuer } from '../auth/tokens.ts';
 
 export interface ServerOptions {
   readonly host?: string;
-  /** api: 0 (the default) for any free port. auth: a port of its own for the token endpoint. */
+  /** api: default 0, any free port. auth: a separate port for the token endpoint. */
   readonly ports?: { readonly api?: number; readonly auth?: number };
-  /** The token endpoint on an origin of its own, on any free port. */
+  /** Serves the token endpoint at a separate origin, on any free port. */
   readonly separateOrigins?: boolean;
-  /** Stands before the paths of the REST API and the token endpoint, such as `/api`. */
+  /** Prefix of the paths of the REST API and the token endpoint, such as `/api`. */
   readonly pathPrefix?: string;
-  /** Over TLS, where HTTP/2 is offered beside HTTP/1.1; the certificate is one for localhost that signs itself. */
+  /** Serves TLS with HTTP/2 and HTTP/1.1, with a self-signed certificate for localhost. */
   readonly offersHttp2?: boolean;
   readonly rateLimit?: RateLimit;
   /** Default 3600 (section 8). */
   readonly tokenLifetimeSeconds?: number;
   readonly signingKeyPem?: string;
-  /** Milliseconds since the epoch. Default: the clock. */
+  /** Injected clock: milliseconds since the epoch. Default Date.now. */
   readonly now?: () => number;
   /** NDJSON file for primary's events, truncated at the start; later events are appended. */
   readonly eventsFile?: string;
-  /** The same for every tenant: TENANT.ndjson in this directory. */
+  /** Directory for every tenant's events: TENANT.ndjson. */
   readonly eventsDirectory?: string;
-  /** http or https address that every tenant's events are posted to. */
+  /** URL to which every tenant's events are posted. */
   readonly webhook?: string;
-  /** Where clients find the server, if it stands behind a proxy; a path that the proxy keeps is the pathPrefix too. */
+  /** The server's public URL behind a proxy; a path that the proxy keeps is the pathPrefix too. */
   readonly publicUrl?: string;
-  /** The same for the token endpoint. Default: publicUrl, unless the token endpoint has an origin of its own. */
+  /** The same for the token endpoint. Default: publicUrl, unless the token endpoint has a separate origin. */
   readonly publicAuthUrl?: string;
-  /** The target file gets commands that begin and end an outage of the database. */
+  /** Adds commands to the target file that begin and end an outage of the database. */
   readonly faultCommands?: boolean;
-  /** Is told of every request; given how to count the connections to the database. */
+  /** Observes every request; `counts` returns the connections to the database. */
   readonly observe?: (counts: () => Connections['counts']) => Observation;
-  /** Listens there instead of on ports. */
+  /** Listens in this process instead of on ports. */
   readonly inProcess?: InProcess;
-  /** Where pages come from. Default: the database. */
+  /** Source of the pages. Default: the database. */
   readonly store?: ScreeningStore;
-  /** Replaces parts of the service: where a fault of the inside goes. */
+  /** Replaces parts of the service, for faults inside it. */
   readonly wrapParts?: (parts: ServiceParts) => ServiceParts;
-  /** Stands before the whole service: where a fault of requests and answers goes. */
+  /** Wraps the whole service, for faults in requests and answers. */
   readonly wrapHandler?: (handler: Handler) => Handler;
-  /** Stands before the outage that the fault commands cause. */
+  /** Wraps the outage that the fault commands cause. */
   readonly wrapOutage?: (outage: Outage) => Outage;
 }
 
 export interface Observation {
   readonly observer: Observer;
-  /** Answered at /metrics. */
+  /** Served at /metrics. */
   readonly metrics?: () => Promise<string>;
 }
 
 interface StartOptions extends ServerOptions {
   /** Default auto. */
   readonly database?: DatabaseChoice;
-  /** Default: the default set. */
+  /** Default: defaultProvisioning(). */
   readonly provisioning?: ProvisioningSet;
 }
 
 export interface ReferenceServer extends AsyncDisposable {
   readonly baseUrl: string;
   readonly authUrl: string;
-  /** The origins that it listens on: with a public address other than baseUrl's. */
+  /** The origins it listens on; behind a proxy they differ from baseUrl's. */
   readonly listeningAt: readonly string[];
   readonly databaseDescription: string;
   target(): ReferenceTarget;
-  /** Stores screenings, or dataset lines, while the server runs; each becomes an event too. */
+  /** Stores screenings, or dataset lines, while the server runs, and publishes their events. */
   ingest(screenings: Iterable<Screening> | Iterable<string>): Promise<void>;
-  /** Takes all screenings of a tenant away. */
+  /** Deletes all screenings of a tenant. */
   clear(tenantId: string): Promise<void>;
   interruptDatabase(): Promise<void>;
   restoreDatabase(): Promise<void>;
-  /** Requests under way have so long to be answered. Default 0. */
+  /** Waits up to graceMs for requests in flight. Default 0. */
   stop(graceMs?: number): Promise<void>;
 }
 
-/** Database, data and server in one. Throws an Error that says what could not be had. */
+/** Starts database and server and loads the data. Throws an Error that says what failed. */
 export async function startReferenceServer(options: StartOptions = {}): Promise<ReferenceServer> {
   const started = new Disposal();
   const stop = (): Promise<void> => started[Symbol.asyncDispose]();
@@ -124,7 +124,7 @@ export async function startReferenceServer(options: StartOptions = {}): Promise<
   }
 }
 
-/** One server over a database that is open and loaded: cheap, so that tests can start many of them. */
+/** Starts one server on an open, loaded database; cheap enough for every test. */
 export async function startServer(
   database: Database,
   provisioned: Provisioned,
@@ -197,7 +197,7 @@ export async function startServer(
       await storeScreenings(connections, screenings);
       await Promise.all(files.map((file) => file.settle()));
     };
-    const outage = database.outage ?? cutOff(connections);
+    const outage = database.outage ?? outageOfConnections(connections);
     const operations = opened.use(
       await openOperations(
         (lines) => store(readScreenings(lines, 'stdin')),
@@ -242,8 +242,8 @@ export async function startServer(
   }
 }
 
-/** The nearest to an outage where the database is not this server's own: this server's connections to it. */
-function cutOff(connections: Connections): Outage {
+/** An outage for a database that this server did not start: interrupts this server's connections. */
+function outageOfConnections(connections: Connections): Outage {
   return { begin: () => connections.interrupt(), end: async () => connections.restore() };
 }
 

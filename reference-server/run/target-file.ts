@@ -1,4 +1,4 @@
-/** Writes a server's target file, with what a fault changes in what the kit is told. */
+/** Writes a server's target file, including the changes that a fault makes to it. */
 import { chmod, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import { formatInstant } from '../../engine/data/instant.ts';
@@ -8,7 +8,7 @@ import type { ReferenceTarget } from './target.ts';
 
 type Content = Record<string, unknown>;
 
-/** The paths in the file are relative to itself. It holds secrets: it is for the owner's eyes. */
+/** Paths in the file are relative to it. It contains secrets, so only its owner may read it. */
 export async function writeTargetFile(path: string, content: Content): Promise<void> {
   const directory = dirname(resolve(path));
   const written: Content = { ...content };
@@ -18,16 +18,16 @@ export async function writeTargetFile(path: string, content: Content): Promise<v
   await writePrivate(path, `${JSON.stringify(written, null, 2)}\n`);
 }
 
-/** The target file's content as a fault changes it. */
+/** The target file's content, changed by a fault. */
 interface ChangedTarget {
   readonly content: Content;
-  /** What the commands that break and heal the server are to do, where the fault brings a switch of its own. */
+  /** The effect of the fault commands, if the fault changes it. */
   readonly outage?: Outage;
-  /** Members that the fault changes in a way that no file can say; they are as without it. */
-  readonly unsaid: readonly string[];
+  /** Members that the fault changes in a way that a file cannot express; they stay unchanged. */
+  readonly notSerializable: readonly string[];
 }
 
-/** What the fault makes of captured events and datasets is written to files whose paths begin with `stem`. */
+/** Writes events and datasets that the fault changes to files whose paths start with `stem`. */
 export async function changedTarget(
   reference: ReferenceTarget,
   change: (target: Target) => Target,
@@ -36,33 +36,33 @@ export async function changedTarget(
   const before = await resolveTarget(reference);
   const target = change(before);
   const content: Content = { ...reference };
-  const unsaid: string[] = [];
+  const notSerializable: string[] = [];
   for (const name of new Set([...Object.keys(before), ...Object.keys(target)]) as Set<keyof Target>) {
-    // The commands stay; the server does what they ask for.
+    // The commands stay the same; their effect changes (`outage`).
     if (target[name] === before[name] || name === 'fault') continue;
-    const said = await sayMember(target, name, stem);
-    if (said === UNSAYABLE) unsaid.push(name);
-    else content[name] = said;
+    const value = await serializeMember(target, name, stem);
+    if (value === NOT_SERIALIZABLE) notSerializable.push(name);
+    else content[name] = value;
   }
   const { fault } = target;
   const outage = fault && fault !== before.fault ? { begin: fault.start, end: fault.stop } : undefined;
-  return { content, unsaid, ...(outage ? { outage } : {}) };
+  return { content, notSerializable, ...(outage ? { outage } : {}) };
 }
 
-const UNSAYABLE = Symbol('unsayable');
+const NOT_SERIALIZABLE = Symbol('not serializable');
 
-/** A member of a target as it stands in a target file. */
-async function sayMember(target: Target, name: keyof Target, stem: string): Promise<unknown> {
+/** The value of a target's member in the target file. */
+async function serializeMember(target: Target, name: keyof Target, stem: string): Promise<unknown> {
   const { window, rateLimit } = target;
   switch (name) {
     case 'events':
-      return target.events && linesIn(`${stem}events-of-fault.ndjson`, target.events);
+      return target.events && writeLines(`${stem}events-of-fault.ndjson`, target.events);
     case 'dataset':
     case 'secondDataset':
     case 'unfinished':
       return (
         target[name] &&
-        linesIn(
+        writeLines(
           `${stem}${name}-of-fault.ndjson`,
           target[name].map(({ json }) => json),
         )
@@ -72,17 +72,17 @@ async function sayMember(target: Target, name: keyof Target, stem: string): Prom
     case 'rateLimit':
       return rateLimit && { probe: true, ...rateLimit };
     default:
-      return typeof target[name] === 'function' ? UNSAYABLE : target[name];
+      return typeof target[name] === 'function' ? NOT_SERIALIZABLE : target[name];
   }
 }
 
-async function linesIn(path: string, lines: readonly string[]): Promise<string> {
+async function writeLines(path: string, lines: readonly string[]): Promise<string> {
   await writePrivate(path, lines.map((line) => `${line}\n`).join(''));
   return path;
 }
 
 async function writePrivate(path: string, text: string): Promise<void> {
   await writeFile(path, text, { mode: 0o600 });
-  // The mode above is that of a new file only.
+  // The mode above applies to new files only.
   await chmod(path, 0o600);
 }

@@ -1,4 +1,4 @@
-/** How a reference server describes itself: the content of its target file. */
+/** The content of a reference server's target file. */
 import type { Operations } from './operations.ts';
 import type { ServiceParts } from '../parts.ts';
 import type { ClientRole, Provisioned } from './provisioning.ts';
@@ -10,7 +10,7 @@ export interface TargetClient {
   readonly tenantId: string;
 }
 
-/** A target file's content; paths are absolute. */
+/** Paths are absolute. */
 export interface ReferenceTarget {
   readonly name: string;
   readonly baseUrl: string;
@@ -22,7 +22,7 @@ export interface ReferenceTarget {
   readonly events?: string;
   readonly expiredToken: string;
   readonly errorCodePointer: string;
-  /** File of the certificate, where it is one that signs itself. */
+  /** File of the certificate, if it is self-signed. */
   readonly ca?: string;
   readonly rateLimit?: {
     readonly probe: true;
@@ -30,14 +30,14 @@ export interface ReferenceTarget {
     readonly maxSeconds: number;
   };
   readonly fault?: { readonly start: string; readonly stop: string };
-  /** Shell command that stores the screenings that it reads, dataset lines on its standard input. */
+  /** Shell command that stores the dataset lines on its standard input. */
   readonly ingest: string;
 }
 
 interface Described {
   readonly rateLimit?: RateLimit;
   readonly eventsFile?: string;
-  /** Whether the commands that break and heal the server are told. */
+  /** Whether the target file has the commands for an outage. */
   readonly faultCommands: boolean;
   readonly ca?: string;
 }
@@ -74,7 +74,7 @@ export async function describeTarget(
   };
 }
 
-/** A real token that ran out an hour ago. */
+/** A token that expired an hour ago. */
 function mintExpired(parts: ServiceParts, { clientId, tenantId }: TargetClient): Promise<string> {
   const exp = Math.floor(parts.now() / 1000) - 3_600;
   return parts.tokens.mint({
@@ -88,7 +88,7 @@ function mintExpired(parts: ServiceParts, { clientId, tenantId }: TargetClient):
   });
 }
 
-/** Enough requests and time to get past the limit once and be served again. */
+/** Enough requests and time to exceed the limit once and be admitted again. */
 function probeOf({ limit, windowMs, burst = 0 }: RateLimit): NonNullable<ReferenceTarget['rateLimit']> {
   return {
     probe: true,

@@ -1,4 +1,4 @@
-/** The tenants of the default provisioning, by the role of their client. */
+/** Tenant ids of the default provisioning, by role of their client. */
 export const TENANTS = {
   primary: '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01',
   secondTenant: '1b9e2c40-8a7d-4f13-b2c6-5e4d3c2b1a02',

@@ -1,4 +1,4 @@
-/** Accidents of correct servers: a single failure, a guard against guessing, a gateway in front. */
+/** Incidents of correct servers: a single failure, a defence against guessing, a gateway. */
 import {
   answering,
   html,
@@ -17,7 +17,7 @@ import type { ServerOptions } from '../run/start.ts';
 import { readAs } from './stacks.ts';
 import { variants, type Variant } from './variant.ts';
 
-/** One request of the run is answered so; asked again, it is served. */
+/** Answers one matching request with `answer`; its repetition is served. */
 const once = (
   number: number,
   matches: (request: ServiceRequest) => boolean,
@@ -35,7 +35,7 @@ export const failures = variants({
   ),
 });
 
-/** All requests for a while are answered so; repeated after it, each is served. */
+/** Answers every request within `forMs` with `answer`; repetitions after that are served. */
 const awhile = (number: number, forMs: number, answer: () => ServiceAnswer): ServerOptions =>
   middleware(() => {
     let asked = 0;
@@ -60,7 +60,7 @@ export const brokenOnce = variants({
   })),
 });
 
-/** After this many wrong secrets a client is rejected for a while, whatever it sends. */
+/** Rejects every request of a client for a while after this number of wrong secrets. */
 const lockout = (
   name: string,
   { wrong, forMs, inARow }: { readonly wrong: number; readonly forMs: number; readonly inARow: boolean },
@@ -105,7 +105,7 @@ const blocked = (): ServiceAnswer => html(403, 'Request blocked');
 
 const ATTACK = /['<>]|\$\{|\.\.\/|\0/;
 
-/** As a gateway decodes it; what can't be decoded it takes for an attack too. */
+/** Decodes like a gateway; undecodable text counts as an attack too. */
 function isAttack(path: string): boolean {
   try {
     return ATTACK.test(decodeURIComponent(path.replaceAll('+', ' ')));
@@ -125,7 +125,7 @@ export const gateway = variants({
   ),
 });
 
-/** A client that sends what looks like an attack is asked to wait ten minutes; requests before that are served. */
+/** Tells a client that sent an apparent attack to wait ten minutes, but serves it before that. */
 export const slowedDown = variants({
   'a gateway that answers 429 with a Retry-After of ten minutes to what looks like an attack': guarded(() =>
     jsonAnswer(429, { title: 'Too Many Requests' }, [['retry-after', '600']]),
@@ -143,7 +143,7 @@ export const parameters = variants({
 
 export const readings = variants({
   '+5 is read as 5': readAs('pageSize|from_id', (text) => /^%2B(\d+)$/i.exec(text)?.[1]),
-  // RFC 3986, 3.4: only forms make a space of it.
+  // RFC 3986, 3.4: only the form encoding decodes + as a space.
   'a raw + in a query is a +': middleware(() => (request, next) => {
     const [path, query] = request.path.split(/\?(.*)/s);
     return next(

@@ -1,4 +1,4 @@
-/** Every allowed variant; the ones of a group go well together in one server. */
+/** All variants; those of a group can run together in one server. */
 import * as accidents from './accidents.ts';
 import * as guards from './guards.ts';
 import * as health from './health.ts';
@@ -94,7 +94,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'with a cache that says Age': health.cachedWithAge,
 };
 
-/** Too slow for every day. */
+/** Too slow for the daily tests. */
 export const ALONE: readonly Variant[] = [...transport.slow, ...pages.wide, ...pages.pictures];
 
 export const VARIANTS: readonly Variant[] = [...Object.values(GROUPS).flat(), ...ALONE, ...LIVE];

@@ -1,10 +1,10 @@
-/** Guards against guessing: after forty rejected tokens within ten seconds the sender is rejected for a while. */
+/** Defences against guessing: after 40 rejected tokens within ten seconds the sender is rejected for a while. */
 import { html as page, isScreenings, middleware, refusal, withHeader } from '../run/alter.ts';
 import { type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { Variant } from './variant.ts';
 
-const REFUSED_AT_MOST = 40;
-const WITHIN_MS = 10_000;
+const MAX_REJECTIONS = 40;
+const WINDOW_MS = 10_000;
 const BAN_MS = 2_000;
 
 const guard = (
@@ -14,17 +14,17 @@ const guard = (
 ): Variant => ({
   name,
   server: middleware(() => {
-    const known = new Map<string, { refusedAtMs: number[]; untilMs: number }>();
+    const senders = new Map<string, { rejectedAtMs: number[]; untilMs: number }>();
     return async (request, next) => {
       if (!isScreenings(request)) return next(request);
-      const kept = known.get(whose(request)) ?? { refusedAtMs: [], untilMs: 0 };
-      known.set(whose(request), kept);
+      const kept = senders.get(whose(request)) ?? { rejectedAtMs: [], untilMs: 0 };
+      senders.set(whose(request), kept);
       if (Date.now() < kept.untilMs) return refuse();
       const answer = await next(request);
       if (answer.status !== 401) return answer;
-      kept.refusedAtMs = [...kept.refusedAtMs.filter((atMs) => atMs > Date.now() - WITHIN_MS), Date.now()];
-      if (kept.refusedAtMs.length >= REFUSED_AT_MOST)
-        known.set(whose(request), { refusedAtMs: [], untilMs: Date.now() + BAN_MS });
+      kept.rejectedAtMs = [...kept.rejectedAtMs.filter((atMs) => atMs > Date.now() - WINDOW_MS), Date.now()];
+      if (kept.rejectedAtMs.length >= MAX_REJECTIONS)
+        senders.set(whose(request), { rejectedAtMs: [], untilMs: Date.now() + BAN_MS });
       return answer;
     };
   }),
@@ -32,7 +32,7 @@ const guard = (
 
 const blocked = (): ServiceAnswer => page(403, '403 Forbidden');
 
-/** The connection closes before any octet of an answer. */
+/** Closes the connection before the first byte of an answer. */
 const reset = (): ServiceAnswer => ({
   status: 200,
   headers: [],

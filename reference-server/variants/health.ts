@@ -1,4 +1,4 @@
-/** Right servers under strain: more load than they take, restarts, a client that another user has locked out. */
+/** Correct servers in difficulties: overload, restarts, and a client that another user has locked out. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   answers,
@@ -31,8 +31,8 @@ export const overloaded = variants({
   }),
 });
 
-/** From its first request on, one second in each period answers so. */
-const nowAndThen = (periodMs: number, answer: () => ServiceAnswer): ServerOptions =>
+/** Answers every request in the last second of each period with `answer`; periods start with the server. */
+const periodically = (periodMs: number, answer: () => ServiceAnswer): ServerOptions =>
   middleware(() => {
     const startedAtMs = Date.now();
     return (request, next) => {
@@ -42,7 +42,7 @@ const nowAndThen = (periodMs: number, answer: () => ServiceAnswer): ServerOption
   });
 
 export const restarted = variants({
-  'a rolling restart: 503 for one second in every eight': nowAndThen(8_000, () =>
+  'a rolling restart: 503 for one second in every eight': periodically(8_000, () =>
     refusal('503 service_unavailable'),
   ),
 });
@@ -87,7 +87,7 @@ export const dailyQuota: readonly Variant[] = [
   },
 ];
 
-/** Keeps pages for two seconds by URL and token; whether it says how old they are. */
+/** Caches pages for two seconds by URL and token, with or without an Age header. */
 const cache = (name: string, saysAge: boolean): Variant => ({
   name: `a cache of two seconds by URL and token ${name}`,
   server: middleware(() => {

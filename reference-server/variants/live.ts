@@ -1,4 +1,4 @@
-/** Tenants whose screenings come and go while a run lasts, and tenants that earlier or other runs have filled. */
+/** Tenants whose screenings change during a run, and tenants with screenings of earlier or other runs. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { GENERATED_WINDOW } from '../../fixtures/dataset/generator.ts';
 import { formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
@@ -14,10 +14,10 @@ import { variants, type Variant } from './variant.ts';
 const EPOCH = instant('1970-01-01T00:00:00Z');
 const FIRST_ID = 8_000_000_000_000n;
 
-/** When the screening that arrives at a moment was performed. */
+/** The testTime of a screening that arrives at a moment. */
 type Performed = (arrivedMs: number, index: number) => Instant;
 const justNow: Performed = (arrivedMs) => shift(EPOCH, BigInt(arrivedMs), 3);
-/** Devices that were offline deliver late: anywhere among what is there, and often in the middle of it. */
+/** Offline devices deliver late: anywhere in the window, and every second time on its busiest day. */
 const MICROS_A_DAY = 86_400n * 1_000_000n;
 const longAgo: Performed = (_, index) => {
   const [start, days] = index % 2 === 0 ? ['2024-06-15T00:00:00Z', 1n] : [GENERATED_WINDOW.from, 365n];
@@ -34,8 +34,8 @@ const arrivals = (everyMs: number, performed: Performed) => () => {
         );
 };
 
-/** Nobody can have the dataset of a tenant that changes, nor a capture of all its events. */
-const undatasetted = (target: Target): Target => ({
+/** No dataset and no complete capture of events can exist for a tenant that changes. */
+const withoutDatasets = (target: Target): Target => ({
   ...target,
   dataset: undefined,
   secondDataset: undefined,
@@ -43,9 +43,9 @@ const undatasetted = (target: Target): Target => ({
   window: undefined,
 });
 
-const live = (name: string, server: ServerOptions): Variant => ({ name, server, target: undatasetted });
+const live = (name: string, server: ServerOptions): Variant => ({ name, server, target: withoutDatasets });
 
-/** A cursor that names the moment of its first page: later pages show what was there by then. */
+/** A cursor with the time of the first page: later pages show the screenings of that time. */
 function snapshots(everyMs: number): ServerOptions {
   const current = new AsyncLocalStorage<number>();
   const known = (request: ServiceRequest): number => Number(queryOf(request).get('as_of') ?? Date.now());
@@ -66,18 +66,18 @@ function snapshots(everyMs: number): ServerOptions {
   };
 }
 
-/** One screening of this many, each second, chosen by id, so that every answer agrees. */
+/** Erases one screening of this many per second, chosen by id, so that all answers are consistent. */
 const ONE_IN = 400n;
-const ERASED_AT_MOST = 200;
+const MAX_ERASED = 200;
 
-/** Screenings of primary are erased one by one, as people ask for it; the scratch tenant is the kit's alone. */
+/** Erases primary's screenings one by one, as data subjects request it; only the kit uses the scratch tenant. */
 function erasing(): ServerOptions {
   return storedPages(() => {
     const since = Date.now();
     return async (query, ask) => {
       if (query.tenantId !== TENANTS.primary) return ask(query);
       const { pageSize } = query;
-      const { items, more } = await ask({ ...query, pageSize: pageSize + ERASED_AT_MOST });
+      const { items, more } = await ask({ ...query, pageSize: pageSize + MAX_ERASED });
       const seconds = BigInt(Math.floor((Date.now() - since) / 1000));
       const left = items.filter(({ id }) => id % ONE_IN >= seconds);
       return { items: left.slice(0, pageSize), more: more || left.length > pageSize };
@@ -87,7 +87,7 @@ function erasing(): ServerOptions {
 
 const CORRECTED_AFTER_MS = 1_500;
 
-/** The clock of a device was wrong: one screening gets another testTime, once. */
+/** Corrects the testTime of one screening, once, because a device's clock was wrong. */
 function correcting(): ServerOptions {
   return storedPages(() => {
     const since = Date.now();
@@ -106,19 +106,19 @@ function correcting(): ServerOptions {
   });
 }
 
-const DAYS_OF_A_STRETCH = 3n;
+const DAYS_PER_INTERVAL = 3n;
 const DAY = 86_400n;
 const DAYS = 84_000n;
 const KEPT_SINCE = instant('1971-01-01T00:00:00Z');
 
-/** Screenings of earlier runs in every second stretch of three days. */
+/** Screenings of earlier runs in every second interval of three days. */
 const keptScratch = withFurther(() => ({ tenantId, from, to, pageSize }) => {
   if (tenantId !== TENANTS.scratch) return [];
   const dayOf = (at: Instant): bigint => (at.seconds - KEPT_SINCE.seconds) / DAY;
   const old: StoredScreening[] = [];
   const [first, last] = [dayOf(from), dayOf(to)];
   for (let day = first > 0n ? first : 0n; day <= last && day < DAYS && old.length <= pageSize; day++) {
-    if ((day / DAYS_OF_A_STRETCH) % 2n === 0n) continue;
+    if ((day / DAYS_PER_INTERVAL) % 2n === 0n) continue;
     old.push(screening(tenantId, FIRST_ID + day, shift(KEPT_SINCE, day * DAY + 1_800n, 0)));
   }
   return old;

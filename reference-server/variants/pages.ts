@@ -1,4 +1,4 @@
-/** Pages, screenings and links in other clothes. */
+/** Unusual but correct pages, screenings and links. */
 import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
 import type { Target } from '../../engine/target/target.ts';
 import {
@@ -55,7 +55,7 @@ export const finalPages = variants({
   }),
 });
 
-/** From and to of next in another spelling, `to` first. */
+/** Changes the spelling of from and to in next, and puts `to` first. */
 const timesOfNext = (spell: (text: string) => string): ServerOptions =>
   nextQuery((query) => ['to', 'from'].forEach((name) => query.set(name, spell(query.get(name)!))));
 
@@ -65,7 +65,7 @@ export const urls = variants({
   'an opaque parameter in next': nextQuery((query) => query.set('cursor', 'b3BhcXVl+/=')),
 });
 
-/** In UTC, to the microsecond. The year 10000, which RFC 3339 has no digits for, is written as Date does. */
+/** In UTC with microseconds. The year 10000, which RFC 3339 cannot express, is formatted by Date. */
 function inUtc(text: string): string {
   const at = instant(text);
   try {
@@ -184,7 +184,7 @@ export const local: readonly Variant[] = [
   }),
 ];
 
-/** The same instant, two hours east, or in UTC where it is there already. */
+/** The same instant with offset +02:00, or in UTC if it has that offset already. */
 function respelt(text: string): string {
   const offsetMinutes = offsetMinutesOf(text) === 120 ? undefined : 120;
   return formatInstant(instant(text), {
@@ -193,14 +193,14 @@ function respelt(text: string): string {
   });
 }
 
-/** Both transports say the same (section 6). */
+/** Changes the captured events like the pages: both transports return the same object (section 6). */
 function withEvents(change: (line: string) => string): (target: Target) => Target {
   return (target) => ({ ...target, events: target.events?.map(change) });
 }
 
 const MANY = 450;
 
-/** Measurements, each a value of its own. */
+/** Items with hundreds of measurements. */
 export const wide: readonly Variant[] = [
   {
     name: `items of ${MANY} values`,
@@ -211,19 +211,19 @@ export const wide: readonly Variant[] = [
         `,"samples":[${Array.from({ length: MANY }, (_, n) => n % 10).join(',')}]}`,
       ),
     })),
-    // No capture or dataset has that size.
+    // No capture or dataset has items of this size.
     target: ({ events: _, window: __, dataset: ___, secondDataset: ____, ...target }) => target,
   },
 ];
 
 const PICTURE = 'A'.repeat(260_000);
 
-/** A picture in each. */
+/** Items with a large embedded picture. */
 export const pictures: readonly Variant[] = [
   {
     name: 'items of 260 kB',
     server: eachItem((item) => ({ ...item, json: item.json.replace(/\}$/, `,"picture":"${PICTURE}"}`) })),
-    // No capture has that size; the dataset is of an earlier version, without pictures.
+    // No capture has items of this size; the dataset is of an earlier version without pictures.
     target: ({ events: _, window: __, ...target }) => target,
   },
 ];

@@ -1,4 +1,4 @@
-/** Queues that carry more than one event of each screening. */
+/** Queues with more than one event per screening. */
 import type { Target } from '../../engine/target/target.ts';
 import type { Variant } from './variant.ts';
 

@@ -1,4 +1,4 @@
-/** Refusals in every shape and with every code that the specification leaves open. */
+/** Errors with every shape and code that the specification leaves open. */
 import type { Target } from '../../engine/target/target.ts';
 import {
   answering,
@@ -21,7 +21,7 @@ import { variants, type Variant } from './variant.ts';
 
 const ALL = [400, 401, 403, 404, 429, 500, 503];
 
-/** Another shape of error body; the target file then says nothing of the code's place, or says it. */
+/** Another shape of error body; the target file gives the code's JSON pointer or leaves it out. */
 const shaped = (
   name: string,
   shape: (code: string, status: number) => unknown,
@@ -37,7 +37,7 @@ const shaped = (
   target: (target): Target => ({ ...target, errorCodePointer: pointer }),
 });
 
-/** A 400 of this code for some requests, authorized ones alone: the others are rejected first. */
+/** Answers 400 with this code to matching requests; authentication comes first. */
 const refused = (code: string, where: Where): ServerOptions =>
   refusalsOf([200, 400], (answer, request) =>
     where(queryOf(request), request) ? refusal(`400 ${code}`) : answer,
@@ -155,7 +155,7 @@ export const methods = variants({
 
 const ODD_PATH = /\/\/|\/\.\/|\/(\?|$)|\.json|;|%|SCREENINGS/;
 
-/** Odd spellings of a path are a gateway's to answer, and so is TRACE. */
+/** A gateway answers unusual spellings of a path, and TRACE. */
 export const oddPaths = variants({
   'a gateway answers 400 with HTML to odd paths and 501 to TRACE': middleware(() => (request, next) => {
     if (request.method === 'TRACE') return html(501, 'No');
@@ -163,7 +163,7 @@ export const oddPaths = variants({
   }),
 });
 
-/** Odd spellings of a path are the usual one, with the same checks; a page that has not changed is told so after them. */
+/** Unusual spellings of a path are normalised before the checks; a conditional request gets its 304 after them. */
 export const normalizedPaths = variants({
   'odd paths are normalised, pages have an ETag, and HEAD is answered to anybody with HTML': middleware(
     () => async (request, next) => {

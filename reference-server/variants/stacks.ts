@@ -1,4 +1,4 @@
-/** Right servers on common stacks: what containers, frameworks and libraries do before and around the service. */
+/** Correct servers on common stacks: effects of containers, frameworks and libraries around the service. */
 import {
   answering,
   html,
@@ -18,16 +18,16 @@ import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { variants, type Variant } from './variant.ts';
 
-/** Tomcat and Spring's firewall: what RFC 3986 does not allow, and in the path what a router may read twice. */
+/** Rejected by Tomcat and Spring's firewall: characters outside RFC 3986, and ambiguous paths. */
 const isUnparsable = (target: string): boolean =>
   /[^\w\-.~!$&'()*+,;=:@/?%]|%(?![0-9a-f]{2})/i.test(target) ||
   /;|\\|\/\/|%(2f|5c|25|0|1|7f)/i.test(target.split('?')[0]!);
 
-/** The form of a token request, or an empty one. */
+/** The form of a token request; empty for other requests. */
 const formOf = (request: ServiceRequest): ReturnType<typeof parsed> =>
   isTokenRequest(request) ? parsed(request) : new Map();
 
-/** Parameters as another parser reads them; undefined where it reads the usual text. */
+/** Reads parameters like another parser; undefined leaves the text unchanged. */
 export const readAs = (names: string, read: (text: string) => string | undefined): ServerOptions =>
   middleware(() => (request, next) => {
     if (!isScreenings(request)) return next(request);
@@ -41,8 +41,8 @@ export const readAs = (names: string, read: (text: string) => string | undefined
     return next({ ...request, path: path.replace(/\?&+/, '?').replace(/&&+/g, '&').replace(/[?&]$/, '') });
   });
 
-/** `10.0`, `+5`, `1e1`, `1_0`, Arabic digits and blanks around them denote integers. */
-function denoted(text: string): string | undefined {
+/** Parses `10.0`, `+5`, `1e1`, `1_0`, Arabic digits and surrounding blanks as integers. */
+function lenientInteger(text: string): string | undefined {
   try {
     const digits = decodeURIComponent(text.replaceAll('+', ' '))
       .trim()
@@ -94,7 +94,7 @@ export const container = variants({
 const UUID_FORMS =
   /\/tenants\/(?:urn:uuid:|%7B|\(|%20)?(\w{8})-?(\w{4})-?(\w{4})-?(\w{4})-?(\w{12})(?:%7D|\)|%20)?\//i;
 
-/** Longer than any page, on some of the largest ones: they are slow to read. */
+/** Longer than any page; added to only one in twenty of the largest pages because it is slow to read. */
 const LONG_LIST = JSON.stringify(Array.from({ length: 1_100 }, () => 'x'.repeat(1_000)));
 
 export const library = variants({
@@ -103,11 +103,11 @@ export const library = variants({
     () => oauthError(400, 'invalid_target'),
     (request) => formOf(request).has('resource'),
   ),
-  'spellings of an integer are read as the number': readAs('pageSize|from_id', denoted),
+  'spellings of an integer are read as the number': readAs('pageSize|from_id', lenientInteger),
   'next names pageSize as the request spelled it': nextQuery((query, _, asked) => {
     if (asked.has('pageSize')) query.set('pageSize', asked.get('pageSize')!);
   }),
-  // Python, Go, Rust and .NET do so.
+  // The UUID parsers of Python, Go, Rust and .NET accept these forms.
   'every form of a UUID names the tenant': requests((request) => ({
     ...request,
     path: request.path.replace(UUID_FORMS, '/tenants/$1-$2-$3-$4-$5/'),
@@ -132,7 +132,7 @@ export const library = variants({
 const isLong = ({ headers, path }: ServiceRequest): boolean =>
   path.length > 4_000 || Object.values(headers).some((value) => value.length > 8_000);
 
-/** Firewalls look at User-Agent and at lengths; identity providers put groups into tokens. */
+/** Firewalls check User-Agent and lengths; identity providers put groups into tokens. */
 export const firewall = variants({
   'a firewall that answers 403 with HTML where there is no User-Agent': intercepting(
     () => html(403, 'Forbidden'),
@@ -147,7 +147,7 @@ export const firewall = variants({
   },
 });
 
-/** The token and the configuration spell the tenant alike, and the path has to. */
+/** Token and target file spell the tenant id alike, and the path must match. */
 export const capitals: readonly Variant[] = [
   {
     name: 'tenant ids in capitals, compared as text',

@@ -1,4 +1,4 @@
-/** Stores that keep instants less finely than they are given them, show things late, or hold the same for two tenants. */
+/** Stores with coarser instants than the dataset, with delayed visibility, or with equal data for two tenants. */
 import {
   cutInstant,
   cutText,
@@ -13,7 +13,7 @@ import { eachItem, retimed, rows } from '../faults/rows.ts';
 import { variants, type Variant } from './variant.ts';
 import { TENANTS } from '../run/tenants.ts';
 
-/** The dataset was loaded into it; events tell what the store keeps. */
+/** A store that cuts the dataset's testTimes; its events show what it stores. */
 const coarse = (name: string, digits: number): Variant => {
   const store = rows({ at: (testTime) => cutInstant(instant(testTime), digits) });
   const shown = eachItem((item) => retimed(item, cutText(item.testTime, digits)));
@@ -38,7 +38,7 @@ export const milliseconds = [coarse('a store of milliseconds, loaded with a fine
 const ofTenant = (json: string, tenantId: string): string =>
   json.replace(/"tenantId":"[^"]*"/, `"tenantId":"${tenantId}"`);
 
-/** The second tenant was loaded with the same screenings. */
+/** The second tenant has the same screenings. */
 export const equalData: readonly Variant[] = [
   {
     name: 'both tenants hold equal data but for tenantId',
@@ -74,7 +74,7 @@ export const late = variants({
 const EMPTY_PAGES = 12;
 const WIDE_SECONDS = 10n * 365n * 86_400n;
 
-/** Looks through wide windows in slices, of which the first hold nothing. */
+/** Searches wide windows in slices, the first of which are empty. */
 export const slices = variants({
   'a dozen empty pages in a row before the first screenings of a wide window': pages(
     (page, query, _, request) => {
@@ -93,7 +93,7 @@ export const slices = variants({
   ),
 });
 
-/** What is stored and what is asked for alike, as the type of the column has it. */
+/** Converts stored instants and parameters to the precision of a column type. */
 const ofType = (name: string, digits: number, make: typeof cutInstant): Variant => {
   const made = (text: string): Instant => make(instant(text), digits);
   const store = rows({ at: made, read: made });
@@ -106,11 +106,11 @@ const ofType = (name: string, digits: number, make: typeof cutInstant): Variant 
   };
 };
 
-/** PostgreSQL's timestamptz. */
+/** Like PostgreSQL's timestamptz. */
 export const rounded = [
   ofType('instants are rounded to microseconds, stored and asked for', 6, roundInstant),
 ];
-/** .NET's ticks. */
+/** Like .NET's ticks. */
 export const ticks = [ofType('instants are cut to seven digits, stored and asked for', 7, cutInstant)];
 
 const AHEAD_MS = 20 * 60_000;

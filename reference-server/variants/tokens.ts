@@ -1,4 +1,4 @@
-/** Tokens as other identity providers make them. */
+/** Tokens like those of other identity providers. */
 import { generateKeyPairSync } from 'node:crypto';
 import {
   isTokenRequest,
@@ -27,7 +27,7 @@ export const signedOtherwise: readonly Variant[] = [
   {
     name: 'an issuer of another name, which the target file gives',
     server: tokenClaims(() => ({ iss: 'https://login.example.com/tenant' })),
-    // The expired token of the reference server names its own issuer.
+    // The reference server's expired token has its own issuer.
     target: (target) => ({
       ...target,
       issuer: 'https://login.example.com/tenant',

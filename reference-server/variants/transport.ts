@@ -1,4 +1,4 @@
-/** Variants of transport: encodings, connections, addresses, time. */
+/** Variants of the transport: encodings, connections, addresses, delays. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants, deflateRawSync, gzipSync } from 'node:zlib';
 import { answers, html, isScreenings, isTokenRequest, middleware, withHeader } from '../run/alter.ts';
@@ -62,7 +62,7 @@ export const connections = variants({
   })),
 });
 
-/** `Sunday, 06-Nov-94 08:49:37 GMT`: obsolete, and to be understood (RFC 9110, 5.6.7). */
+/** `Sunday, 06-Nov-94 08:49:37 GMT`: obsolete, but recipients must accept it (RFC 9110, 5.6.7). */
 function rfc850(at: Date): string {
   const [, day, month, year, time] = at.toUTCString().split(' ');
   const weekday = at.toLocaleDateString('en', { weekday: 'long', timeZone: 'UTC' });
@@ -85,7 +85,7 @@ export const limited: readonly Variant[] = [
   },
 ];
 
-/** Slow to certify: only by itself, in the whole table. */
+/** Slow to certify, so each runs alone and only in the full tests. */
 export const slow: readonly Variant[] = [
   {
     name: 'a rate limit of 25 a second, sliding',
@@ -118,7 +118,7 @@ export const compressed = variants({
   ),
 });
 
-/** A query as a gateway writes it anew. */
+/** Normalises the query like a gateway. */
 export const normalized = variants({
   'a gateway sorts and encodes the query anew, and asks for Content-Length': middleware(
     () => (request, next) => {

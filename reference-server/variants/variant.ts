@@ -1,20 +1,20 @@
-/** An allowed variant: unusual, but right. */
+/** A variant: a correct server with unusual behaviour. */
 import type { Target } from '../../engine/target/target.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export interface Variant {
-  /** The unusual behaviour in a few words. */
+  /** Describes the behaviour in a few words; unique. */
   readonly name: string;
   readonly server?: ServerOptions;
-  /** The target file's description of it. */
+  /** Changes the target file to describe the variant. */
   readonly target?: (target: Target) => Target;
 }
 
-/** Variants by their names, of which the target file says nothing. */
+/** Variants by name that need no change of the target file. */
 export const variants = (servers: Readonly<Record<string, ServerOptions>>): readonly Variant[] =>
   Object.entries(servers).map(([name, server]) => ({ name, server }));
 
-/** Several variants in one server, the first one innermost. */
+/** Combines several variants in one server, the first one innermost. */
 export function combined(variants: readonly Variant[]): Variant {
   const all = variants.map(({ server = {} }) => server);
   const handlers = all.flatMap(({ wrapHandler }) => wrapHandler ?? []);
