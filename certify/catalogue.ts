@@ -28,7 +28,7 @@ const NEEDS: Readonly<Record<Requirement['class'], string>> = {
     'clients.notOnboarded, clients.unauthorized, clients.invalidGrant: clients provisioned for one error each',
   expiry: 'an expired token: expiredToken, or keepToken of an earlier run',
   'rate-limit': 'rateLimit.probe: leave to provoke 429',
-  failure: 'fault.start and fault.stop: commands that make the server fail, and heal it',
+  failure: 'fault.start and fault.stop: commands that break and repair the server',
   events: "events: a capture of primary's event queue",
 };
 

@@ -1,4 +1,4 @@
-/** Laws that store screenings: on generated data, and while data arrives. They need `ingest` and clients.scratch. */
+/** Properties over generated data, and during ingest. They need `ingest` and clients.scratch. */
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import { MAX_PAGE_SIZE, orderedItems, pageOf, pageUrl } from '../engine/client/page.ts';
@@ -18,17 +18,17 @@ import {
   type Step,
   type Stretch,
 } from './generated-data.ts';
-import { Law, ORDERING, over, type Entry } from './law.ts';
-import { storedBeforeComesOnce, walkIsExact } from './paging-laws.ts';
+import { Law, ORDERING, violationOf, type Entry } from './law.ts';
+import { returnsStoredOnce, walkIsExact } from './paging-laws.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
 interface Scratch {
   readonly tenantId: string;
-  /** Stores screenings; they may show later. */
+  /** Stores screenings; they may become visible later. */
   readonly store: (entries: readonly Entry[]) => Promise<void>;
   /**
-   * Stores a dataset where nothing is stored yet and waits, for a while, until all of it shows; it, as finely as the
-   * store keeps it. Throws Untested where none of it ever shows.
+   * Stores a dataset in an empty range of time and waits, up to a limit, until all of it is visible. Returns the
+   * visible part, with the precision that the store keeps. Throws if none of it becomes visible.
    */
   readonly fill: (dataset: Dataset) => Promise<{ readonly from: Stretch; readonly shown: readonly Entry[] }>;
 }
@@ -52,7 +52,7 @@ async function scratch(kit: Kit): Promise<Scratch> {
       await store(stored);
       return { from, stored };
     };
-    // Another run with the same seed may have stored the same ids since the stretch was seen to be empty.
+    // A concurrent run with the same seed may have filled the same range since the check.
     const { from, stored } = await storeSomewhere().catch(storeSomewhere);
     return { from, shown: await untilShown(kit, tenantId, stored) };
   };
@@ -61,10 +61,10 @@ async function scratch(kit: Kit): Promise<Scratch> {
 
 const LONGEST_LAG_MS = 10_000;
 const LAG_POLL_MS = 100;
-/** Where something never showed, waiting again does not help. */
-const impatient = new WeakSet<Kit>();
-/** Where something that ingest stored has shown: it works. */
-const working = new WeakSet<Kit>();
+/** Runs in which something stored never became visible: they do not wait again. */
+const gaveUpWaiting = new WeakSet<Kit>();
+/** Runs in which something stored has become visible: ingest works. */
+const ingestWorks = new WeakSet<Kit>();
 
 const nothingShows = (kit: Kit): SupplyUnusable =>
   new SupplyUnusable(`ingest: nothing that it stored shows within ${kit.pollingMs(LONGEST_LAG_MS) / 1000} s`);
@@ -82,16 +82,16 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     const items = orderedItems(exchange);
     const ids = new Set(items.map(({ id }) => id));
     const missing = entries.filter(({ id }) => !ids.has(id)).length;
-    if (missing < entries.length) working.add(kit);
-    const inVain = impatient.has(kit) && exchange.status === 200;
-    if (inVain && !working.has(kit)) throw nothingShows(kit);
-    // A short page and an error are for the walk to answer.
-    if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl || impatient.has(kit)) {
+    if (missing < entries.length) ingestWorks.add(kit);
+    const inVain = gaveUpWaiting.has(kit) && exchange.status === 200;
+    if (inVain && !ingestWorks.has(kit)) throw nothingShows(kit);
+    // The walk reports errors and incomplete pages.
+    if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl || gaveUpWaiting.has(kit)) {
       if (missing === 0 && looks > 0) kit.ledger.atLeast('ingestLagMs', kit.clock.now() - began);
       return asServed(entries, items);
     }
     if (kit.clock.now() - began > kit.pollingMs(LONGEST_LAG_MS)) {
-      impatient.add(kit);
+      gaveUpWaiting.add(kit);
       if (missing < entries.length) return asServed(entries, items);
       throw nothingShows(kit);
     }
@@ -120,7 +120,7 @@ test(
           kit.learn(tenantId, oracleOf(entries));
           const expected = [...entries].sort(compareKeys);
           const query = { ...around(expected), pageSize: dataset.pageSize };
-          return over(
+          return violationOf(
             kit,
             `the ${expected.length} screenings that were stored, once and in order`,
             (fetchPage) => walkIsExact(fetchPage, query, expected, ORDERING),
@@ -134,9 +134,9 @@ test(
 );
 
 interface Late {
-  /** It is stored after this number of pages. */
+  /** The number of pages after which it is stored. */
   readonly page: number;
-  /** Next to an item that the traversal has passed by then, or next to any. */
+  /** Whether it is placed next to an item that the traversal has already passed, or next to any item. */
   readonly passed: boolean;
   readonly place: number;
   readonly gap: Step['gap'];
@@ -149,7 +149,7 @@ const lates: fc.Arbitrary<Late> = fc.record({
   gap: fc.constantFrom('tie', 'microsecond', 'second'),
 });
 
-/** Any of them may be the one that matters; after an earlier page it takes fewer screenings. */
+/** Drops one arrival at a time, then moves arrivals to an earlier page, which needs fewer screenings. */
 function* simplerLates(all: readonly Late[]): Generator<Late[]> {
   for (let i = 0; i < all.length && all.length > 1; i++) yield all.filter((_, place) => place !== i);
   for (const [i, late] of all.entries()) {
@@ -198,11 +198,11 @@ test(
               ),
             );
           };
-          return over(
+          return violationOf(
             kit,
             `the ${ordered.length} screenings that were there before the walk, once and in order`,
             (fetchPage) =>
-              storedBeforeComesOnce(
+              returnsStoredOnce(
                 fetchPage,
                 { ...around(ordered), pageSize: example.pageSize },
                 ordered,
@@ -233,7 +233,7 @@ function oracleOf(entries: readonly Entry[]): Oracle {
   return known;
 }
 
-/** A window with a second to spare on both sides. */
+/** A window around the items, with at least one second of margin on both sides. */
 const around = (ordered: readonly Entry[]): { from: string; to: string } => ({
   from: formatInstant(shift(ordered[0]!.at, -1n, 0)),
   to: formatInstant(shift(ordered.at(-1)!.at, 2n, 0)),

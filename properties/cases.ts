@@ -1,4 +1,4 @@
-/** Cases drawn from what is known of the data: windows with edges at and next to its own instants. */
+/** Arbitraries drawn from the known data: windows with edges at and next to its instants, page sizes, spellings of a time. */
 import fc from 'fast-check';
 import { MAX_PAGE_SIZE, type PageQuery } from '../engine/client/page.ts';
 import {
@@ -11,27 +11,27 @@ import {
 import type { OracleItem } from '../engine/data/oracle.ts';
 import { stepDigits } from '../engine/run/walk/survey.ts';
 
-/** The hours that the world uses, with any minutes. */
+/** Offsets in minutes: all whole hours in use, with any of these minutes. */
 const offsets = fc.noBias(
   fc
     .tuple(fc.integer({ min: -13, max: 14 }), fc.constantFrom(0, 15, 30, 45, 59))
-    // Hour 00 stands twice: its sign counts for the minutes.
+    // Hour 00 occurs twice, as +00:mm and -00:mm.
     .map(([place, minutes]) => (place < 0 ? (place + 1) * 60 - minutes : place * 60 + minutes)),
 );
 
-/** To the microsecond: finer is recommended only (4.2-fractions-finer). */
+/** Up to the microsecond: finer fractions are only recommended (4.2-fractions-finer). */
 export const spellings: fc.Arbitrary<Spelling> = fc.record(
   { offsetMinutes: offsets, digits: fc.constantFrom(0, 1, 3, 6) },
   { requiredKeys: [] },
 );
 
-/** The same with an offset in any case. */
+/** The same, always with an offset. */
 export const offsetSpellings: fc.Arbitrary<Spelling> = fc.record(
   { offsetMinutes: offsets, digits: fc.constantFrom(0, 1, 3, 6) },
   { requiredKeys: ['offsetMinutes'] },
 );
 
-/** Values as often as they are named, smallest first: the arbitrary shrinks towards the first. */
+/** Each value with its frequency, in ascending order: shrinking goes towards the first. */
 const often = (...weighted: readonly (readonly [number, times: number])[]): fc.Arbitrary<number> =>
   fc.noBias(
     fc.constantFrom(...weighted.flatMap(([value, times]) => Array.from({ length: times }, () => value))),
@@ -40,7 +40,7 @@ const often = (...weighted: readonly (readonly [number, times: number])[]): fc.A
 const each = (from: number, to: number, step = 1): (readonly [number, 1])[] =>
   Array.from({ length: Math.ceil((to - from + 1) / step) }, (_, i) => [from + i * step, 1] as const);
 
-/** Ties are rarely as large as these, nor multiples of them. */
+/** Sizes that tie sizes rarely equal or are multiples of, so that page boundaries fall inside ties. */
 export const pageSizes = often(
   [1, 3],
   [2, 5],
@@ -56,44 +56,44 @@ export const pageSizes = often(
   [1000, 1],
 );
 
-/** Whole pages of a window: mistakes of the first two are the easiest to find otherwise. */
+/** The number of full pages of a window; deep windows are drawn more often, since faults of early pages are easy to find. */
 const depths = often([0, 1], [1, 1], [2, 1], [3, 1], [4, 1], [5, 2], [6, 2], [7, 2], [8, 2]);
 
 export interface WindowCase {
   readonly from: Instant;
   readonly to: Instant;
   readonly query: PageQuery;
-  /** Which items of the data it was drawn around, first and last. */
+  /** The first and the last item of the data that the window was drawn around. */
   readonly around: readonly [OracleItem, OracleItem];
-  /** How many items of the data it holds. */
+  /** The number of items of the data in the window. */
   readonly count: number;
 }
 
-/** A window by its place in the data. */
+/** A window by its position in the data. */
 interface Shape {
   readonly start: number;
   readonly length: number;
   readonly size: number;
-  /** -1: one unit before the item's instant, 0: at it, 1: one unit after it. */
+  /** -1: one unit before the item's instant; 0: at it; 1: one unit after it. */
   readonly before: number;
   readonly after: number;
-  /** Begins after a cursor (from, from_id): the first item's own, or one that no item has. */
+  /** The cursor (from, from_id) after which it begins: that of the first item, or one that no item has. */
   readonly pair: 'none' | 'item' | 'absent';
   readonly fromSpelling: Spelling;
   readonly toSpelling: Spelling;
 }
 
 const ITEMS_AT_MOST = 400;
-/** How many more items than were drawn a window may hold, since it holds the ties at its ends whole. */
+/** How many items a window may hold beyond `length`, because the ties at its ends belong to it completely. */
 const SLACK = 8;
 
 interface WindowOptions {
   readonly sizes?: fc.Arbitrary<number>;
-  /** Some begin after a cursor (from, from_id); without, a window may hold far more items than were drawn. */
+  /** Lets some windows begin after a cursor. If false, a large tie can make a window far longer than drawn. */
   readonly pairs?: boolean;
 }
 
-/** A window around neighbours of the data, some pages long; its edges in any spelling. */
+/** A window around consecutive items of the data, a few pages long, with its edges in any spelling. */
 export function windows(
   items: readonly OracleItem[],
   { sizes = pageSizes, pairs = true }: WindowOptions = {},
@@ -126,7 +126,7 @@ function windowOf(
   pairs: boolean,
 ): WindowCase {
   const [first, last] = [items[start]!, items[Math.min(items.length, start + length) - 1]!];
-  // After the last item, unless its instant is to be the window's end.
+  // `to` is one unit after the last item, moved by `after`.
   const end = shift(last.at, BigInt(after + 1), digits);
   const edge = pair === 'none' ? shift(first.at, BigInt(before), digits) : first.at;
   const to = compareInstants(end, edge) < 0 ? edge : end;
@@ -144,7 +144,7 @@ function windowOf(
     around: [first, last],
     count: Math.max(0, past - start),
   });
-  // A tie that is far longer than the window was meant to be is entered in its middle.
+  // If a large tie makes the window far longer than drawn, it begins after a cursor inside the tie.
   if (pairs && held > length + SLACK) {
     const entry = items[past - length - 1]!;
     return { ...afterPair(entry, entry.id), count: length };
@@ -158,7 +158,7 @@ function windowOf(
   return { from: edge, to, query, around: [first, last], count: held };
 }
 
-/** How many items come before an instant. */
+/** The number of items before an instant, by binary search. */
 function countBefore(items: readonly OracleItem[], at: Instant): number {
   let low = 0;
   let high = items.length;
@@ -170,7 +170,7 @@ function countBefore(items: readonly OracleItem[], at: Instant): number {
   return low;
 }
 
-/** Fewer items first, then smaller pages, then plainer edges. */
+/** Fewer items first, then smaller pages, then simpler edges. */
 function* simpler(shape: Shape): Generator<Shape> {
   const { start, length, size, before, after, pair, fromSpelling, toSpelling } = shape;
   for (let cut = length >> 1; cut >= 1; cut >>= 1) {
@@ -192,7 +192,7 @@ function* simpler(shape: Shape): Generator<Shape> {
   }
 }
 
-/** Values as another arbitrary draws them, evenly, and shrunk as a whole: members that hang together shrink together. */
+/** Draws values as another arbitrary does, without bias, and shrinks them with a function, so that members shrink together. */
 export class Shrinking<T> extends fc.Arbitrary<T> {
   constructor(
     private readonly drawn: fc.Arbitrary<T>,
@@ -214,10 +214,10 @@ export class Shrinking<T> extends fc.Arbitrary<T> {
   }
 }
 
-/** A page size at which that many items take some pages, not hundreds. */
+/** A page size with which a walk over `count` items takes at most about 10 pages. */
 export const atLeastFor = (size: number, count: number): number =>
   Math.min(MAX_PAGE_SIZE, Math.max(size, Math.ceil(count / 10)));
 
-/** `window [from, to), pageSize 7`: how a case reads. */
+/** A case as text: `window [from, to), pageSize 7`. */
 export const sayQuery = ({ from, to, pageSize, fromId }: PageQuery): string =>
   `window [${from}, ${to})${pageSize === undefined ? '' : `, pageSize ${pageSize}`}${fromId === undefined ? '' : `, from_id ${fromId}`}`;

@@ -1,4 +1,4 @@
-/** Datasets that fast-check draws: dense ties, clustered instants, ids that do not follow time. */
+/** Arbitraries for datasets: dense ties, clustered instants, ids that do not follow time. */
 import fc from 'fast-check';
 import { pageOf, pageUrl } from '../engine/client/page.ts';
 import { compareInstants, formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
@@ -7,7 +7,7 @@ import type { Kit } from '../engine/run/kit.ts';
 import { generatorOf, streamOf } from '../engine/run/state/cover.ts';
 import type { Entry } from './law.ts';
 
-/** A screening in the making: its distance to the one before, and how it is written. */
+/** One screening of a dataset: its distance from the previous one, and how it is written. */
 export interface Step {
   readonly gap: 'tie' | 'nanosecond' | 'microsecond' | 'millisecond' | 'second' | 'hour';
   readonly offsetMinutes: number;
@@ -23,7 +23,7 @@ export const GAPS: Readonly<Record<Step['gap'], bigint>> = {
   hour: 3_600_000_000_000n,
 };
 
-/** Dense ties and clustered instants; fractions to the microsecond, as every store keeps them. */
+/** Fractions up to the microsecond, which every store keeps. */
 const steps: fc.Arbitrary<Step> = fc.record({
   gap: fc.constantFrom(
     'tie',
@@ -36,7 +36,7 @@ const steps: fc.Arbitrary<Step> = fc.record({
     'second',
     'hour',
   ),
-  // Which of them does not matter to a reader: shrinking goes into gaps.
+  // Not shrunk: simpler gaps make a counterexample easier to read, simpler offsets and ids do not.
   offsetMinutes: fc.noShrink(fc.constantFrom(0, 0, 60, 330, -480, 765)),
   idStep: fc.noShrink(fc.constantFrom(1, 1, 2, 9, 60)),
 });
@@ -44,40 +44,40 @@ const steps: fc.Arbitrary<Step> = fc.record({
 export interface Dataset {
   readonly steps: readonly Step[];
   readonly pageSize: number;
-  /** A permutation by its multiplier: ids don't follow time. */
+  /** Multiplier of a permutation of the ids, so that ids do not follow time. */
   readonly shuffle: number;
 }
 
 export const datasets: fc.Arbitrary<Dataset> = fc.noBias(
   fc.record({
     steps: fc.array(steps, { minLength: 1, maxLength: 60, size: 'max' }),
-    // Small pages: the more of them, the more boundaries.
+    // Small pages give many page boundaries.
     pageSize: fc.constantFrom(1, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 9, 12),
     shuffle: fc.constantFrom(1, 7, 11, 13),
   }),
 );
 
-/** Three days each, from 1971 on: a dataset takes sixty hours at most. */
+/** Three days each, from 1971; a dataset spans at most sixty hours. */
 const STRETCHES = 28_000;
 const STRETCH_SECONDS = 3n * 86_400n;
 const IDS_A_STRETCH = 180_000_000n;
-/** After this many occupied stretches the tenant counts as full. */
+/** After this many occupied ranges the tenant counts as full. */
 const DRAWS = 50;
 
-/** A stretch of time, and ids that belong to it. */
+/** A range of time that starts at `at`, and the first of the ids reserved for it. */
 export interface Stretch {
   readonly at: Instant;
   readonly id: bigint;
 }
 
 /**
- * A stretch in which the scratch tenant holds nothing: it may be kept from run to run, and other runs may fill it at
- * the same time. The run's seed draws the stretches. Throws Untested.
+ * A range in which the scratch tenant holds nothing: earlier runs may have left data, and concurrent runs may store
+ * some. Drawn with the run's seed. Throws Untested if all drawn ranges are occupied.
  */
 export async function freshStretch(kit: Kit, tenantId: string): Promise<Stretch> {
-  const draw = await kit.once('stretches', async () => generatorOf(streamOf(kit.options.seed, 'stretches')));
+  const pick = await kit.once('stretches', async () => generatorOf(streamOf(kit.options.seed, 'stretches')));
   for (let drawn = 0; drawn < DRAWS; drawn++) {
-    const number = BigInt(draw(STRETCHES));
+    const number = BigInt(pick(STRETCHES));
     const at = shift(instant('1971-01-01T00:00:00Z'), number * STRETCH_SECONDS, 0);
     const [from, to] = [shift(at, -2n, 0), shift(at, STRETCH_SECONDS - 2n, 0)];
     const query = { from: formatInstant(from), to: formatInstant(to), pageSize: 1 };
@@ -88,14 +88,14 @@ export async function freshStretch(kit: Kit, tenantId: string): Promise<Stretch>
       },
       { unjudged: true },
     );
-    // An error is for the traversal to report, and so is a screening outside of the window.
+    // The traversal reports an error, or a screening outside the window.
     const isTaken = (pageOf(exchange).items ?? []).some(
       (item) => item.at && compareInstants(item.at, from) >= 0 && compareInstants(item.at, to) < 0,
     );
     if (!isTaken) return { at, id: 1_000_000_000n + number * IDS_A_STRETCH };
   }
   throw new Untested(
-    `the scratch tenant holds screenings in each of ${DRAWS} stretches of three days that were drawn; empty it`,
+    `the scratch tenant holds screenings in each of ${DRAWS} ranges of three days that were tried; empty it`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** A property over a target: fast-check draws the cases, the kit sends the requests, the smallest failing case is reported. */
+/** Runs a property against a target: fast-check draws cases, the kit sends the requests and reports the smallest failing one. */
 import fc from 'fast-check';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { isOrdered, pageOf, type OrderedItem, type PageQuery } from '../engine/client/page.ts';
@@ -22,28 +22,28 @@ import { Untested, PreconditionFailed } from '../engine/errors.ts';
 export interface Violation {
   readonly mismatch: Mismatch;
   readonly exchange?: Exchange | undefined;
-  /** Where the walk began that shows it. */
+  /** The first URL of the walk that shows it. */
   readonly firstUrl?: string | undefined;
-  /** Whose walk it is; primary's where absent. */
+  /** The client that walked; primary if absent. */
   readonly client?: ClientName | undefined;
 }
 
 export interface Statement<Case> {
-  /** Cases that every run tries, before the random ones. */
+  /** Cases that every run tries before the random ones. */
   readonly examples?: readonly Case[];
   /** The requirement that a counterexample breaks. */
   readonly id: RequirementId;
-  /** The test's title, which names the law in reports and seeds its random cases. */
+  /** The title of the test: names the law in reports and seeds its random cases. */
   readonly title: string;
-  /** The case as a short script. */
+  /** The case as steps that a reader can follow. */
   readonly script: (example: Case) => readonly string[];
-  /** Cases to try, as a share of what a run asks for: a costly law has fewer. */
+  /** The number of cases relative to --runs: an expensive law has fewer. */
   readonly share?: number;
-  /** A single failure can be explained by what the target may do between two answers. */
+  /** A change of the target's data between two answers could explain a single failure, so the failure must repeat. */
   readonly needsAgain?: boolean;
 }
 
-/** A smaller case is no other failure, and the target may be slow. */
+/** Limits shrinking: a smaller case shows the same failure, and the target may be slow. */
 const SHRINK = { evaluations: 120, timeMs: 5_000 } as const;
 
 /**
@@ -55,7 +55,7 @@ const SHRINK = { evaluations: 120, timeMs: 5_000 } as const;
 export class Law<Case> {
   private last: { readonly example: Case; readonly violation: Violation } | undefined;
   private stopped: { readonly error: unknown } | undefined;
-  /** Cases that the law was held against. */
+  /** The number of cases that were judged. */
   private judged = 0;
   private unserved: PreconditionFailed | undefined;
   private shrinks = 0;
@@ -68,7 +68,7 @@ export class Law<Case> {
     private readonly statement: Statement<Case>,
   ) {}
 
-  /** @param holds resolves to how a case fails; undefined where it holds. */
+  /** @param holds resolves to the violation; undefined if the law holds. */
   predicate(holds: (example: Case) => Promise<Violation | undefined>): (example: Case) => Promise<boolean> {
     const { kit, statement } = this;
     const { evaluations, timeMs } = { ...SHRINK, ...kit.options.shrink };
@@ -78,7 +78,7 @@ export class Law<Case> {
         this.judged++;
         return violation;
       } catch (error) {
-        // A page that could not be had is reported under its own requirement: it says nothing about the law.
+        // A page that cannot be fetched is reported under its own requirement and says nothing about the law.
         if (!(error instanceof PreconditionFailed)) throw error;
         this.unserved ??= error;
         return undefined;
@@ -100,14 +100,14 @@ export class Law<Case> {
         }
         return violation === undefined;
       } catch (error) {
-        // No counterexample, so nothing to shrink: the target is gone, the budget spent, or the kit wrong.
+        // Not a counterexample: the target is gone, the budget is exhausted, or the kit has a bug.
         this.stopped = { error };
         return true;
       }
     };
   }
 
-  /** Seed, number of cases and path of the run; the reporter turns the smallest counterexample into a finding. */
+  /** The parameters for fc.assert; the reporter turns the smallest counterexample into a finding. */
   get parameters(): fc.Parameters<[Case]> {
     const { options } = this.kit;
     const { share = 1, examples = [] } = this.statement;
@@ -147,7 +147,7 @@ export class Law<Case> {
 
 // -- laws of paging over the kit -----------------------------------------------------------------
 
-/** The unit that properties compare: an item of an answer, or of the known data. */
+/** What properties compare: an item of a page or of the known data. */
 export type Entry = Key & { readonly testTime: string | undefined };
 
 export const ORDERING: Ordering<Entry> = {
@@ -157,8 +157,8 @@ export const ORDERING: Ordering<Entry> = {
 };
 
 /**
- * A walk from a shell, page by page, with $TOKEN in place of the token, which goes to no other origin. What the
- * server says is text at every turn: printed by printf, matched by sed, and a URL for curl and nothing else.
+ * A shell loop that walks page by page. The token is $TOKEN and is sent to no other origin. What the server returns
+ * is only data: printed by printf, matched by sed, and passed to curl as a URL.
  */
 const curlWalk = (url: string, client: ClientName = 'primary'): string =>
   `next=${quote(url)}; while case "$next" in ${quote(`${new URL(url).origin}/`)}*) ;; *) false;; esac; do ` +
@@ -167,17 +167,17 @@ const curlWalk = (url: string, client: ClientName = 'primary'): string =>
 
 interface Fetched {
   readonly fetchPage: FetchPage<PageQuery, Entry>;
-  /** The latest exchange: the evidence. */
+  /** The latest exchange, which serves as evidence. */
   readonly last: () => Exchange | undefined;
-  /** Where the latest walk began. */
+  /** The first URL of the latest walk. */
   readonly first: () => string | undefined;
-  /** Its pages, as far as it went. */
+  /** The pages of the latest walk. */
   readonly walked: () => readonly Exchange[];
 }
 
 /**
- * Pages of a client's own tenant; of their items those that were seen before `knownBefore` requests had gone out. A next
- * that can't be followed ends the walk: it is reported under its own requirement.
+ * Fetches pages of a client's own tenant; with `knownBefore`, only items first seen before that many requests had
+ * been sent. A `next` that cannot be followed ends the walk and is reported under its own requirement.
  */
 function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = Infinity): Fetched {
   let latest: Exchange | undefined;
@@ -205,8 +205,8 @@ function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = Infinit
   };
 }
 
-/** The failure of a property over pages, as a finding with the last exchange as its evidence. */
-export async function over(
+/** Runs a law over pages; returns its violation with the last exchange as evidence. */
+export async function violationOf(
   kit: Kit,
   expected: string,
   law: (fetchPage: FetchPage<PageQuery, Entry>) => Promise<string | undefined>,
@@ -214,7 +214,7 @@ export async function over(
 ): Promise<Violation | undefined> {
   let fetched = fetcher(kit, client);
   let received = await law(fetched.fetchPage);
-  // A screening that has arrived meanwhile breaks no law: again, with what is known by now.
+  // An item that arrived during the walk breaks no law: repeat with only the items known by now.
   if (received !== undefined && client !== 'scratch' && !(await kit.oracle(client)).authoritative) {
     fetched = fetcher(kit, client, kit.client.requests);
     received = await law(fetched.fetchPage);

@@ -1,12 +1,12 @@
-/** The laws over a list in memory: a right one keeps them, each broken one fails with words that say where. */
+/** The laws of paging over a list in memory: a correct list keeps them, and each fault fails with words that locate it. */
 import { expect, test } from '@playwright/test';
 import { fc } from '../fixtures/own-tests/seeded.ts';
 import {
-  partsMakeTheWhole,
-  resumingGivesTheRest,
+  partsEqualWhole,
+  resumingReturnsRest,
   sameItems,
-  sideBySideAsAlone,
-  storedBeforeComesOnce,
+  concurrentlyAsAlone,
+  returnsStoredOnce,
   walkIsExact,
   type FetchPage,
   type Ordering,
@@ -17,7 +17,7 @@ interface Entry {
   readonly id: number;
 }
 
-/** Entries of [from, to), or strictly after a cursor. */
+/** Selects entries of [from, to), or those strictly after a cursor. */
 interface Query {
   readonly from: number;
   readonly to: number;
@@ -33,7 +33,7 @@ const ORDERING: Ordering<Entry> = {
 interface Rules {
   readonly order: (a: Entry, b: Entry) => number;
   readonly isAfter: (entry: Entry, at: number, id: number) => boolean;
-  /** The page out of all that follow. */
+  /** Cuts the page from all entries that follow. */
   readonly cut: (found: readonly Entry[], query: Query) => readonly Entry[];
 }
 
@@ -43,7 +43,7 @@ const RIGHT: Rules = {
   cut: (found, { size }) => found.slice(0, size),
 };
 
-/** A list API in memory, whose `next` is the query of the page after it. */
+/** A paged list in memory, whose `next` is the query of the next page. */
 function listApi(list: readonly Entry[], broken: Partial<Rules> = {}): FetchPage<Query, Entry> {
   const { order, isAfter, cut } = { ...RIGHT, ...broken };
   return async (ask) => {
@@ -100,7 +100,7 @@ test.describe('a right list keeps', () => {
     'parts make the whole': (one) => {
       const whole = asked(one);
       const cut = Math.min(whole.to, Math.max(whole.from, one.at));
-      return partsMakeTheWhole(
+      return partsEqualWhole(
         listApi(one.list),
         whole,
         [
@@ -111,7 +111,7 @@ test.describe('a right list keeps', () => {
       );
     },
     'resuming gives the rest': (one) =>
-      resumingGivesTheRest(
+      resumingReturnsRest(
         listApi(one.list),
         asked(one),
         ({ at, id }) => ({ ...asked(one), from: at, after: id, size: one.other }),
@@ -119,14 +119,14 @@ test.describe('a right list keeps', () => {
         ORDERING,
       ),
     'concurrently as alone': (one) =>
-      sideBySideAsAlone(listApi(one.list), [asked(one), { ...asked(one), size: one.other }], ORDERING),
+      concurrentlyAsAlone(listApi(one.list), [asked(one), { ...asked(one), size: one.other }], ORDERING),
     'what was stored before comes once': (one) => {
       const list = [...one.list];
-      // Now and then only: what always arrives in front of a walk never lets it end.
+      // Only for three pages: entries that keep arriving ahead of a walk would never let it end.
       const store = async (page: number): Promise<void> => {
         if (page <= 3) list.push({ at: one.at, id: 100 + page });
       };
-      return storedBeforeComesOnce(listApi(list), asked(one), sorted(one.list, asked(one)), store, ORDERING);
+      return returnsStoredOnce(listApi(list), asked(one), sorted(one.list, asked(one)), store, ORDERING);
     },
   };
   for (const [name, law] of Object.entries(LAWS)) {
@@ -168,7 +168,7 @@ for (const [name, rules, words] of BROKEN) {
   });
 }
 
-test('names the entry that was not asked for', async () => {
+test('names an entry outside the window', async () => {
   const generous = listApi(LIST, { cut: (_, { size }) => LIST.slice(0, Math.max(size, 6)) });
   expect(await walkIsExact(generous, { ...QUERY, from: 20 }, LIST.slice(3), ORDERING)).toBe(
     'entry 4 at 10 is not expected in place 1',
@@ -177,24 +177,24 @@ test('names the entry that was not asked for', async () => {
 
 const DROPPING: Partial<Rules> = { isAfter: (entry, at) => entry.at > at };
 
-test('two page sizes, the cut in a tie in one of them', async () => {
+test('reports the rest of a tie that only one of two page sizes returns', async () => {
   expect(await sameItems(listApi(LIST, DROPPING), { ...QUERY, size: 6 }, QUERY, ORDERING)).toBe(
     'entry 30 at 10 is missing after entry 9 at 10',
   );
 });
 
-test('parts of a window that both hold its middle', async () => {
+test('reports an entry that two parts of a window both return', async () => {
   const parts = [
     { ...QUERY, to: 21 },
     { ...QUERY, from: 20 },
   ];
-  expect(await partsMakeTheWhole(listApi(LIST), { ...QUERY, size: 9 }, parts, ORDERING)).toBe(
+  expect(await partsEqualWhole(listApi(LIST), { ...QUERY, size: 9 }, parts, ORDERING)).toBe(
     'entry 2 at 20 is not expected in place 6',
   );
 });
 
-test('a walk resumed inside a tie', async () => {
-  const resumed = resumingGivesTheRest<Query, Entry>(
+test('reports the rest of a tie that a resumed walk drops', async () => {
+  const resumed = resumingReturnsRest<Query, Entry>(
     listApi(LIST, DROPPING),
     { ...QUERY, size: 9 },
     ({ at, id }) => ({ ...QUERY, from: at, after: id }),
@@ -204,7 +204,7 @@ test('a walk resumed inside a tie', async () => {
   expect(await resumed).toBe('entry 11 at 20 is missing at the beginning');
 });
 
-test('walks that share one cursor', async () => {
+test('reports entries that concurrent walks lose by sharing one query', async () => {
   let latest: Query = QUERY;
   const api = listApi(LIST);
   const shared: FetchPage<Query, Entry> = async (ask) => {
@@ -214,12 +214,12 @@ test('walks that share one cursor', async () => {
     return { ...page, items: page.items.filter(({ at }) => at < latest.to) };
   };
   const narrow = { ...QUERY, to: 20 };
-  expect(await sideBySideAsAlone(shared, [QUERY, narrow], ORDERING)).toBe(
+  expect(await concurrentlyAsAlone(shared, [QUERY, narrow], ORDERING)).toBe(
     'traversal 1 of 2 at the same time: entry 2 at 20 is missing after entry 30 at 10',
   );
 });
 
-test('pages by position, while an entry arrives in front', async () => {
+test('reports an entry that offset paging repeats when another arrives earlier', async () => {
   const list = [...LIST];
   const byPosition: FetchPage<Query, Entry> = async (ask) => {
     const start = 'next' in ask ? Number(ask.next) : 0;
@@ -227,12 +227,12 @@ test('pages by position, while an entry arrives in front', async () => {
     return start + 2 < list.length ? { items, next: String(start + 2) } : { items };
   };
   const store = async (page: number): Promise<void> => void (page === 1 && list.push({ at: 10, id: 1 }));
-  expect(await storedBeforeComesOnce(byPosition, QUERY, LIST, store, ORDERING)).toBe(
+  expect(await returnsStoredOnce(byPosition, QUERY, LIST, store, ORDERING)).toBe(
     'page 2 repeats entry 9 at 10',
   );
 });
 
-test('a walk that leads back to where it was ends', async () => {
+test('ends a walk whose next repeats', async () => {
   const circle: FetchPage<Query, Entry> = async () => ({ items: LIST.slice(0, 2), next: 'again' });
   expect(await walkIsExact(circle, QUERY, LIST, ORDERING)).toBe('page 2 repeats entry 4 at 10');
 });

@@ -1,22 +1,22 @@
 /**
- * Laws of keyset paging over any API that gives pages: each is a named function that says in words
- * what does not hold, or nothing. They know no HTTP; `fetchPage` does.
+ * Laws of keyset pagination over any paged API. Each function returns what does not hold, in words, or undefined.
+ * They do not depend on HTTP: only `fetchPage` does.
  */
 
 export interface PageOf<Item> {
   readonly items: readonly Item[];
-  /** The argument of `fetchPage` for the next page; absent on the last. */
+  /** The argument of `fetchPage` for the next page; absent on the last page. */
   readonly next?: string | undefined;
 }
 
-/** Gives the first page of a query, or the page that a `next` names. */
+/** Fetches the first page of a query, or the page that `next` names. */
 export type FetchPage<Query, Item> = (ask: Query | { readonly next: string }) => Promise<PageOf<Item>>;
 
-/** How items compare and what they are called. */
+/** How items are compared and named. */
 export interface Ordering<Item> {
   readonly compare: (a: Item, b: Item) => number;
   readonly say: (item: Item) => string;
-  /** How an item came that compares with none: with another time, or rounded. Undefined where it did not come. */
+  /** In which other form a missing item was returned: with another time, or a rounded id. Undefined if in none. */
   readonly returnedAs?: (
     wanted: Item,
     items: readonly Item[],
@@ -31,7 +31,7 @@ interface Walked<Item> {
 
 const PAGES_AT_MOST = 2_000;
 
-/** Follows `next` to the end, or until it comes back to where it was. */
+/** Follows `next` to the last page, or until a `next` repeats. */
 export async function walkPages<Query, Item>(
   fetchPage: FetchPage<Query, Item>,
   query: Query,
@@ -49,7 +49,7 @@ export async function walkPages<Query, Item>(
   return { pages, items: pages.flatMap(({ items }) => items) };
 }
 
-/** Each item once, in order: true of a traversal of any data. */
+/** Checks that each item occurs once, in order; this must hold for any data. */
 function onceAndInOrder<Item>({ pages }: Walked<Item>, { compare, say }: Ordering<Item>): string | undefined {
   const before: Item[] = [];
   for (const [index, { items }] of pages.entries()) {
@@ -66,7 +66,7 @@ function onceAndInOrder<Item>({ pages }: Walked<Item>, { compare, say }: Orderin
   return undefined;
 }
 
-/** The items are exactly those that are expected, in that order. */
+/** Checks that the items equal the expected ones, in order. */
 export function exactly<Item>(
   items: readonly Item[],
   expected: readonly Item[],
@@ -87,7 +87,7 @@ export function exactly<Item>(
   return undefined;
 }
 
-/** A walk returns what a context truth says, each item once. */
+/** Checks a walk against the items that are known to be stored. */
 export async function walkIsExact<Query, Item>(
   fetchPage: FetchPage<Query, Item>,
   query: Query,
@@ -98,7 +98,7 @@ export async function walkIsExact<Query, Item>(
   return onceAndInOrder(walked, ordering) ?? exactly(walked.items, expected, ordering);
 }
 
-/** Two queries that mean the same give the same items: other page sizes, other spellings, later, at the same time. */
+/** Checks that two equivalent queries return the same items: with another page size or spelling, later, or concurrently. */
 export async function sameItems<Query, Item>(
   fetchPage: FetchPage<Query, Item>,
   query: Query,
@@ -109,8 +109,8 @@ export async function sameItems<Query, Item>(
   return exactly(second.items, first.items, ordering);
 }
 
-/** [a, b) and [b, c) together are [a, c). */
-export async function partsMakeTheWhole<Query, Item>(
+/** Checks that [a, b) and [b, c) together return the items of [a, c). */
+export async function partsEqualWhole<Query, Item>(
   fetchPage: FetchPage<Query, Item>,
   whole: Query,
   parts: readonly Query[],
@@ -122,8 +122,8 @@ export async function partsMakeTheWhole<Query, Item>(
   return exactly(pieces, all.items, ordering);
 }
 
-/** A traversal that begins after any item of another returns the rest of it. */
-export async function resumingGivesTheRest<Query, Item>(
+/** Checks that a traversal that begins after any item of another returns the rest of it. */
+export async function resumingReturnsRest<Query, Item>(
   fetchPage: FetchPage<Query, Item>,
   query: Query,
   resumeAt: (item: Item) => Query,
@@ -137,8 +137,8 @@ export async function resumingGivesTheRest<Query, Item>(
   return exactly(rest.items, items.slice(index + 1), ordering);
 }
 
-/** Concurrent traversals return what each returns alone. */
-export async function sideBySideAsAlone<Query, Item>(
+/** Checks that concurrent traversals return what each returns alone. */
+export async function concurrentlyAsAlone<Query, Item>(
   fetchPage: FetchPage<Query, Item>,
   queries: readonly Query[],
   ordering: Ordering<Item>,
@@ -152,8 +152,8 @@ export async function sideBySideAsAlone<Query, Item>(
   return undefined;
 }
 
-/** A traversal returns what was stored before it once and in order, while more data arrives. */
-export async function storedBeforeComesOnce<Query, Item>(
+/** Checks that a traversal returns what was stored before it once and in order, while more data arrives. */
+export async function returnsStoredOnce<Query, Item>(
   fetchPage: FetchPage<Query, Item>,
   query: Query,
   before: readonly Item[],

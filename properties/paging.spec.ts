@@ -1,4 +1,4 @@
-/** The laws of paging on a target's own data: with the oracle where there is a dataset, metamorphic in any case. */
+/** Properties of paging over the target's own data: against the oracle if there is a dataset, otherwise metamorphic. */
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import { pageOf, type PageQuery } from '../engine/client/page.ts';
@@ -18,13 +18,13 @@ import {
   windows,
   type WindowCase,
 } from './cases.ts';
-import { Law, ORDERING, over, type Entry, type Violation } from './law.ts';
+import { Law, ORDERING, violationOf, type Entry, type Violation } from './law.ts';
 import {
   exactly,
-  partsMakeTheWhole,
-  resumingGivesTheRest,
+  partsEqualWhole,
+  resumingReturnsRest,
   sameItems,
-  sideBySideAsAlone,
+  concurrentlyAsAlone,
   walkIsExact,
   walkPages,
 } from './paging-laws.ts';
@@ -40,7 +40,7 @@ const respell = ({ from, to }: WindowCase, a: Spelling, b: Spelling): { from: st
 
 interface Split {
   readonly window: WindowCase;
-  /** The instant of some item of the window, in any spelling. */
+  /** The instant of an item in the window, in any spelling. */
   readonly at: string;
   readonly sizes: readonly [number, number];
 }
@@ -65,7 +65,7 @@ const splits = async (kit: Kit): Promise<fc.Arbitrary<Split>> => {
     });
 };
 
-/** Of a window of which something is erased each time. */
+/** Walks of one window while items keep being erased from it. */
 const WALKS_AT_MOST = 3;
 
 test(
@@ -86,11 +86,11 @@ test(
           const before = [...(await expectedItems(kit, query))];
           const known = await kit.oracle();
           const ids = new Set(before.map(({ id }) => id));
-          // An item outside the window breaks 4.2-window, not the traversal, unless it is one of these.
+          // An item outside the window breaks 4.2-window rather than the traversal, unless it is expected here.
           const inside = ({ at, id }: Entry): boolean =>
             (compareInstants(at, from) >= 0 && compareInstants(at, to) < 0) || ids.has(id);
           const held = new Set<bigint>();
-          return over(
+          return violationOf(
             kit,
             `the ${before.length} screenings that are known of the window, once`,
             async (fetchPage) => {
@@ -100,7 +100,7 @@ test(
                     const page = await fetchPage(ask);
                     const items = page.items.filter(inside);
                     for (const { id } of items) held.add(id);
-                    // Without a dataset, screenings that no answer has shown yet may be there as well.
+                    // Without a dataset, the window may hold screenings that no answer has shown yet.
                     return known.authoritative ? { ...page, items } : knownOnly({ ...page, items }, expected);
                   },
                   query,
@@ -147,7 +147,7 @@ test(
       fc.asyncProperty(
         cases,
         law.predicate(({ window: { query }, other }) =>
-          over(kit, 'the same screenings at both page sizes', (fetchPage) =>
+          violationOf(kit, 'the same screenings at both page sizes', (fetchPage) =>
             sameItems(fetchPage, { ...query, pageSize: other }, query, ORDERING),
           ),
         ),
@@ -175,8 +175,8 @@ test(
       fc.asyncProperty(
         cases,
         law.predicate(({ window: { query }, at, sizes: [first, second] }) =>
-          over(kit, 'both parts together to be the whole', (fetchPage) =>
-            partsMakeTheWhole<PageQuery, Entry>(
+          violationOf(kit, 'both parts together to be the whole', (fetchPage) =>
+            partsEqualWhole<PageQuery, Entry>(
               fetchPage,
               { ...query, pageSize: 1000 },
               [
@@ -193,7 +193,7 @@ test(
   },
 );
 
-/** The walk to compare with is one page where that can be: what a cursor loses, it can't lose. */
+/** The walk to compare with has pages of 1000: if it is a single page, no cursor can lose items from it. */
 test(
   'a traversal that begins after any item of another returns the rest of it',
   about('4.2-from_id', { access: 'reads', isSupplement: true }),
@@ -213,8 +213,8 @@ test(
       fc.asyncProperty(
         cases,
         law.predicate(({ window: { query }, place }) =>
-          over(kit, 'the rest of the walk', (fetchPage) =>
-            resumingGivesTheRest<PageQuery, Entry>(
+          violationOf(kit, 'the rest of the walk', (fetchPage) =>
+            resumingReturnsRest<PageQuery, Entry>(
               fetchPage,
               { ...query, pageSize: 1000 },
               (item) => ({ from: item.testTime!, to: query.to, fromId: item.id, pageSize: query.pageSize }),
@@ -229,7 +229,7 @@ test(
   },
 );
 
-/** Several spellings a case: mistakes may sit in a single hour of all offsets. */
+/** Several spellings per case: a fault may affect a single offset. */
 test(
   'another spelling of the same instants gives the same screenings',
   about('4.2-offsets', { access: 'reads', isSupplement: true }),
@@ -258,8 +258,8 @@ test(
       fc.asyncProperty(
         cases,
         law.predicate(async ({ window, others }) => {
-          const ask = (law: Parameters<typeof over>[2]): Promise<Violation | undefined> =>
-            over(kit, 'the same screenings for all spellings', law);
+          const ask = (law: Parameters<typeof violationOf>[2]): Promise<Violation | undefined> =>
+            violationOf(kit, 'the same screenings for all spellings', law);
           let items: readonly Entry[] = [];
           await ask(async (fetchPage) => void ({ items } = await walkPages(fetchPage, plainly(window))));
           const violations = await mapConcurrently(others, ({ from, to }) =>
@@ -301,12 +301,12 @@ test(
       fc.asyncProperty(
         cases,
         law.predicate(({ window: { query }, at }) =>
-          over(kit, 'both smaller windows to hold their part of the larger', async (fetchPage) => {
+          violationOf(kit, 'both smaller windows to hold their part of the larger', async (fetchPage) => {
             const all = { ...query, pageSize: 1000 };
             const larger = await fetchPage(all);
             const early = await fetchPage({ ...all, to: at });
             const late = await fetchPage({ ...all, from: at });
-            // More than one page holds: walks are for other laws.
+            // More than one page: other laws check walks.
             if ([larger, early, late].some(({ next }) => next !== undefined)) return undefined;
             const cut = instant(at);
             const side = (earlier: boolean): Entry[] =>
@@ -350,7 +350,7 @@ test(
             { id: '4.2-r1-zero-width' },
           );
           const { items, next } = pageOf(exchange);
-          // What can't be read is judged by 2.4-items.
+          // An unreadable page is reported under 2.4-items.
           if (items === undefined || (items.length === 0 && next === undefined)) return undefined;
           return {
             mismatch: { expected: 'no items and no next', received: `${items.length} items` },
@@ -407,8 +407,8 @@ test(
       fc.asyncProperty(
         cases,
         law.predicate((cases) =>
-          over(kit, 'the same screenings concurrently as alone', (fetchPage) =>
-            sideBySideAsAlone(
+          violationOf(kit, 'the same screenings concurrently as alone', (fetchPage) =>
+            concurrentlyAsAlone(
               fetchPage,
               cases.map(({ query }) => query),
               ORDERING,
@@ -421,7 +421,7 @@ test(
   },
 );
 
-/** Windows one instant wide: what lies at an instant, got without any paging, for every instant of a stretch. */
+/** Windows one instant wide return every item of that instant without paging. */
 test(
   'a window one instant wide holds exactly what lies there',
   about('4.2-from-inclusive', { access: 'reads', isSupplement: true }),
@@ -440,9 +440,9 @@ test(
           const known = (await expectedItems(kit, oneInstant(item))).filter(
             ({ at }) => compareInstants(at, item.at) === 0,
           );
-          return over(kit, `${known.length} items at ${item.testTime}`, async (fetchPage) => {
+          return violationOf(kit, `${known.length} items at ${item.testTime}`, async (fetchPage) => {
             const page = await fetchPage(oneInstant(item));
-            // An item that was returned with another testTime is not missing.
+            // An item returned with another testTime is not missing here.
             const here = page.items.filter(
               ({ at, id }) => compareInstants(at, item.at) === 0 || known.some((one) => one.id === id),
             );

@@ -1,4 +1,4 @@
-/** Laws of refusal by the REST API: whatever is malformed gets the documented code of that mistake, and no 5xx. */
+/** Properties of REST errors: every malformed request gets the documented code of its mistake, and no 5xx. */
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import { BASE64URL, bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
@@ -36,7 +36,7 @@ function apply(text: string, { kind, at, letter }: Edit): string {
   return `${text.slice(0, place)}${kind === 'drop' ? '' : letter}${rest}`;
 }
 
-/** RFC 3339 in shape, but refused by many parsers: either answer is allowed. */
+/** Has the shape of RFC 3339 but many parsers reject it: both answers are allowed. */
 const isTolerated = (text: string): boolean =>
   /[+-](1[89]|2\d):\d{2}$/.test(text) ||
   /-00:00$/.test(text) ||
@@ -49,7 +49,7 @@ const malformedTimes = fc
   .map(([text, changes]) => changes.reduce(apply, text))
   .filter((text) => text !== '' && parseInstant(text) === undefined && !isTolerated(text));
 
-/** No integer by any reading: at least one letter or point that no integer has. */
+/** Contains at least one character that no integer has. */
 const malformedIntegers = fc
   .tuple(
     fc.nat({ max: 999 }),
@@ -58,7 +58,7 @@ const malformedIntegers = fc
   )
   .map(([number, junk, before]) => (before ? `${junk}${number}` : `${number}${junk}`));
 
-async function fine(kit: Kit, query: string, ...codes: string[]): Promise<Violation | undefined> {
+async function checkRefused(kit: Kit, query: string, ...codes: string[]): Promise<Violation | undefined> {
   const suspicious = isSuspicious(query);
   const exchange = await askRaw(kit, query, { suspicious });
   if (suspicious && isClientError(exchange)) return undefined;
@@ -66,7 +66,7 @@ async function fine(kit: Kit, query: string, ...codes: string[]): Promise<Violat
   return mismatch && { mismatch, exchange };
 }
 
-/** Texts that a calendar, a table of digits or a C string turns into a valid time. */
+/** Texts that a lenient calendar, Unicode digits or a C string turn into a valid time. */
 const NEAR_TIMES = [
   { name: 'from', text: '1900-02-29T00:00:00Z' },
   { name: 'to', text: '2100-02-29T00:00:00Z' },
@@ -93,7 +93,7 @@ test(
       fc.asyncProperty(
         cases,
         law.predicate(({ name, text }) =>
-          fine(kit, rawQuery(encoded({ ...SOME_WINDOW, [name]: text })), 'invalid_time_range'),
+          checkRefused(kit, rawQuery(encoded({ ...SOME_WINDOW, [name]: text })), 'invalid_time_range'),
         ),
       ),
       law.parameters,
@@ -101,7 +101,7 @@ test(
   },
 );
 
-/** The minus sign of typesetters, an end that only C sees, a pattern. */
+/** U+2212 as a minus sign, NUL as an end of string, a wildcard. */
 const NEAR_INTEGERS = ['pageSize', 'from_id'].flatMap((name) =>
   ['\u221210', '10\u0000', '10\u0000x', '*'].map((text) => ({ name, text })),
 );
@@ -121,7 +121,7 @@ test(
       fc.asyncProperty(
         cases,
         law.predicate(({ name, text }) =>
-          fine(
+          checkRefused(
             kit,
             rawQuery(encoded({ ...SOME_WINDOW, [name]: text })),
             'invalid_request',
@@ -146,7 +146,7 @@ test(
       id: '7.2-page_size_out_of_range',
       title,
       share: 0.5,
-      // A hundred, once 32 or 64 bits are all that is kept.
+      // Numbers that become 100 or small when truncated to 32 or 64 bits.
       examples: [100n - 2n ** 32n, 100n - 2n ** 64n, 2n ** 53n + 1n, 2n ** 63n + 100n],
       script: (size) => [`pageSize=${size}`],
     });
@@ -154,7 +154,7 @@ test(
       fc.asyncProperty(
         cases,
         law.predicate((size) =>
-          fine(
+          checkRefused(
             kit,
             rawQuery({ ...encoded(SOME_WINDOW), pageSize: String(size) }),
             'page_size_out_of_range',
@@ -231,7 +231,7 @@ test(
   },
 );
 
-/** Encoded whole, or as raw as a request line allows. */
+/** Percent-encodes all of a value, or only what a request line does not allow. */
 function sayPairs(pairs: readonly (readonly [string, string, boolean])[]): string {
   const raw = (text: string): string =>
     text.replace(/[^\x21-\x7e]|[#&=?"<>\\^`{|}[\]]/gu, (char) => encodeWhole(char));
@@ -240,7 +240,7 @@ function sayPairs(pairs: readonly (readonly [string, string, boolean])[]): strin
     .join('&');
 }
 
-/** Lone surrogates have no encoding: they become the replacement character. */
+/** A lone surrogate has no UTF-8 encoding, so it becomes U+FFFD. */
 const encodeWhole = (text: string): string => encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\ufffd'));
 
 // -- altered tokens ------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ interface Alteration {
   readonly letter: string;
 }
 
-/** One letter of one part changed; not the last, which may hold bits that mean nothing. */
+/** Changes one letter of one part; not the last letter, which may contain padding bits. */
 function alter(token: string, { part, place, letter }: Alteration): Authorization | undefined {
   const parts = partsOf(token);
   const { length } = parts[part].text;
@@ -284,7 +284,7 @@ test(
         cases,
         law.predicate(async (alteration) => {
           const { text, claims } = await kit.token();
-          if (!claims) throw new Untested('the access token is no JWT, so no part of it can be altered');
+          if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
           const altered = alter(text, alteration);
           if (altered === undefined) return undefined;
           const query = rawQuery(encoded(SOME_WINDOW));

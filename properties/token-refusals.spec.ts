@@ -1,4 +1,4 @@
-/** Laws of refusal by the token endpoint: any value but the right one gets the documented error of its parameter. */
+/** Properties of the token endpoint: every wrong value of a parameter gets the documented error of that parameter. */
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import { refusedAs } from '../engine/checks/token-error.ts';
@@ -12,7 +12,7 @@ const word = (letters: string): fc.Arbitrary<string> =>
 const LOWER = 'abcdefghijklmnopqrstuvwxyz';
 const credentials = word(`${LOWER}0123456789-_~%&=+ `).map((text) => `x${text}x`);
 
-/** Texts that contain the right value, are contained in it, or are a pattern of it. */
+/** Values that contain the right one, are contained in it, or are a pattern that matches it. */
 const near = (right: string): string[] => [
   right.slice(1),
   `x${right}`,
@@ -23,11 +23,11 @@ const near = (right: string): string[] => [
   '*',
 ];
 
-/** Text that a database finds equal where it compares letters without their accents; none where no letter has one. */
+/** The value with an accent on one letter, which accent-insensitive databases find equal; empty if it has no vowel. */
 const accented = (right: string): string[] =>
   /[aeiou]/i.test(right) ? [right.replace(/[aeiou]/i, (letter) => `${letter}\u0301`.normalize())] : [];
 
-/** A parameter of the token request, what any other value of it breaks, and how it is refused. */
+/** A parameter of the token request, the requirement that a wrong value tests, and the expected error. */
 interface Parameter {
   readonly name: 'grant_type' | 'client_id' | 'client_secret' | 'scope';
   readonly id: RequirementId;
@@ -37,7 +37,7 @@ interface Parameter {
   readonly examples: (right: string) => readonly string[];
 }
 
-// Wrong credentials are kept few: a guard against guessing may lock the client out (RFC 6749, 2.3.1).
+// Few wrong credentials: protection against guessing may lock the client out (RFC 6749, section 2.3.1).
 const TOKEN_PARAMETERS: readonly Parameter[] = [
   {
     name: 'grant_type',
@@ -53,7 +53,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: word(`${LOWER}.:`).map((text) => `x.${text}`),
     share: 0.3,
     refusal: [400, 'invalid_scope'],
-    // A blank before a scope is left to its parser.
+    // Without the leading blank: a scope parser may ignore it.
     examples: (right) => near(right).filter((text) => text !== ` ${right}`),
   },
   {
@@ -70,7 +70,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: credentials,
     share: 0.1,
     refusal: [401, 'invalid_client'],
-    // Hashed by bcrypt, the last one is the secret again.
+    // bcrypt repeats the password with its NUL, so the last one hashes like the secret itself.
     examples: (right) => [...near(right), ...accented(right), `${right}\u0000${right}`],
   },
 ];
@@ -100,7 +100,7 @@ for (const { name, id, cases, share, refusal, examples } of TOKEN_PARAMETERS) {
             const form = valid.map(([key, old]): [string, string] => [key, key === name ? value : old]);
             const suspicious = isSuspicious(value);
             const exchange = await kit.send({ ...kit.client.tokenRequest(form), suspicious });
-            // A value with a blank at an end may be malformed as well, and so may credentials of another shape.
+            // A value with a blank at either end, or credentials of another shape, may also be rejected as malformed.
             const isOther =
               (suspicious && isClientError(exchange)) ||
               ((guesses || value !== value.trim()) && !refusedAs(400, 'invalid_request')(exchange));

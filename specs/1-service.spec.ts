@@ -1,7 +1,6 @@
 /**
- * Section 1: the API only reads. What would write on a service that is broken is sent only where it can do no harm:
- * without a body, to an id that can't exist, to an unknown tenant; to a collection only where it is the
- * scratch tenant's.
+ * Section 1: the API is read-only. Methods that could write on a broken server are sent only where they can do no
+ * harm: without a body, to an id that cannot exist, to an unknown tenant, and with a body only to the scratch tenant.
  */
 import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
@@ -18,11 +17,11 @@ import type { ClientName } from '../engine/target/target.ts';
 
 const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const CENTURY_END = '2100-01-01T00:00:00Z';
-/** Ids are integers. */
+/** Not an integer, so no screening has this id. */
 const NO_ID = 'no-such-screening';
 
-/** Sends what must be refused (1-read-only-refused); what it did is for a page to show. */
-async function write(
+/** Sends a request that must be rejected (1-read-only-refused). Whether it changed anything, the caller reads from a page. */
+async function sendWrite(
   kit: Kit,
   method: string,
   url: string,
@@ -49,24 +48,24 @@ async function write(
   );
 }
 
-/** A window without screenings: writes to it must not show anywhere. */
-async function writeHarmlessly(kit: Kit): Promise<void> {
+/** Sends every writing method to addresses that hold no screening, without a body. */
+async function sendHarmlessWrites(kit: Kit): Promise<void> {
   const own = kit.request(await kit.tenantOf(), '', { kind: 'none' }).url;
   const nobodys = kit.request(NOBODY, '', { kind: 'none' }).url;
   for (const method of METHODS) {
-    await write(kit, method, nobodys, 'primary');
-    await write(kit, method, `${own}/${NO_ID}`, 'primary');
+    await sendWrite(kit, method, nobodys, 'primary');
+    await sendWrite(kit, method, `${own}/${NO_ID}`, 'primary');
   }
 }
 
-async function onPrimary(kit: Kit): Promise<void> {
+async function checkPrimaryUnchanged(kit: Kit): Promise<void> {
   const { window } = await sampleDataOf(kit);
-  // A created screening appears today, wherever the other data lies.
+  // A screening created by the write would appear today, wherever the other data lies.
   const to = compareInstants(instant(window.to), instant(CENTURY_END)) > 0 ? window.to : CENTURY_END;
   const query = { from: window.from, to };
   const still = (await kit.oracle()).authoritative;
   const before = await read(kit, query);
-  await writeHarmlessly(kit);
+  await sendHarmlessWrites(kit);
   const after = await read(kit, query);
   let asked = 0;
   await kit.checkAll(
@@ -82,10 +81,10 @@ async function onPrimary(kit: Kit): Promise<void> {
   );
 }
 
-/** Whether each period writes; they come in random order, so that arrivals match it once in 18,564 orders at most. */
+/** Whether each period writes. The order is random: arrivals match it by chance in at most 1 of 18,564 orders. */
 const PERIODS = [...Array<boolean>(6).fill(true), ...Array<boolean>(12).fill(false)];
 
-/** A live tenant changes by itself: a change is attributed to the methods if every period with them shows one, and none without. */
+/** A live tenant also changes by itself: the methods are at fault if all periods that write, and no others, show a change. */
 async function changedByWriting(
   kit: Kit,
   query: PageQuery,
@@ -93,13 +92,13 @@ async function changedByWriting(
   name: string,
 ): Promise<MismatchWithEvidence | undefined> {
   let before = await read(kit, query);
-  // A tenant that was emptied does not change again.
+  // A tenant that has been emptied cannot change again.
   if (before.items.length === 0) return whatChanged(first, before);
   let periodMs = 0;
   let seen: MismatchWithEvidence | undefined;
   for (const writes of [true, ...shuffled(PERIODS, generatorOf(streamOf(kit.options.seed, name)))]) {
     const began = kit.clock.now();
-    if (writes) await writeHarmlessly(kit);
+    if (writes) await sendHarmlessWrites(kit);
     else await kit.clock.sleep(periodMs);
     periodMs = Math.max(periodMs, kit.clock.now() - began);
     const after = await read(kit, query);
@@ -113,17 +112,17 @@ async function changedByWriting(
 
 // -- the scratch tenant --------------------------------------------------------------------------
 
-/** Whatever is stored for a law comes after it. */
+/** All screenings that the properties store are later than this year. */
 const OWN_YEAR: PageQuery = { from: '1970-01-01T00:00:00Z', to: '1971-01-01T00:00:00Z' };
 const ANY_TIME: PageQuery = { from: '1970-01-01T00:00:00Z', to: CENTURY_END };
 
-interface Made {
+interface PostedScreening {
   readonly id: bigint;
   readonly testTime: string;
 }
 
-/** A screening that only this run knows: its instant and its id are made of the clock. */
-function ownScreening(): Made {
+/** A screening unique to this run: its id and testTime are derived from the clock. */
+function ownScreening(): PostedScreening {
   const now = Date.now();
   return {
     id: 800_000_000n + BigInt(now % 100_000_000),
@@ -131,15 +130,15 @@ function ownScreening(): Made {
   };
 }
 
-const lineOf = (tenantId: string, { id, testTime }: Made): string =>
+const lineOf = (tenantId: string, { id, testTime }: PostedScreening): string =>
   `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}`;
 
-async function onScratch(kit: Kit): Promise<void> {
+async function checkScratchUnchanged(kit: Kit): Promise<void> {
   const tenantId = await kit.tenantOf('scratch');
   const collection = kit.request(tenantId, '', { kind: 'none' }).url;
   const posted = ownScreening();
   const query = kit.target.ingest ? OWN_YEAR : ANY_TIME;
-  // An empty collection would not show that it was emptied.
+  // A collection that is already empty cannot show that DELETE emptied it.
   const kept = { id: 700_000_001n, testTime: '1970-06-01T00:00:00Z' };
   await kit.target.ingest?.([lineOf(tenantId, kept)]).catch(() => {});
   const [first] = (await read(kit, query, 'scratch')).items;
@@ -158,7 +157,7 @@ async function onScratch(kit: Kit): Promise<void> {
   ];
   for (const [method, url, text] of steps) {
     const before = await read(kit, query, 'scratch');
-    await write(kit, method, url, 'scratch', text);
+    await sendWrite(kit, method, url, 'scratch', text);
     await kit.checkAll('1-read-only', `scratch ${method}`, async () =>
       whatChanged(before, await read(kit, query, 'scratch'), isOurs),
     );
@@ -168,13 +167,13 @@ async function onScratch(kit: Kit): Promise<void> {
 test(
   'POST, PUT, PATCH and DELETE change nothing, on paths where they can do no harm',
   about(['1-read-only', '1-read-only-refused']),
-  ({ kit }) => onPrimary(kit),
+  ({ kit }) => checkPrimaryUnchanged(kit),
 );
 
 test(
   'POST, PUT, PATCH and DELETE change nothing, on the scratch tenant',
   about(['1-read-only', '1-read-only-refused'], { needs: 'page', access: 'scratch', isSupplement: true }),
   async ({ kit }) => {
-    if (kit.target.clients.scratch) await onScratch(kit);
+    if (kit.target.clients.scratch) await checkScratchUnchanged(kit);
   },
 );

@@ -9,13 +9,13 @@ import { wholeLifetime } from '../engine/checks/token.ts';
 import { mintAll } from '../engine/run/rules/mint-all.ts';
 import { Untested } from '../engine/errors.ts';
 
-/** Long enough for clocks of whole seconds to tell a new token from one that is handed out again. */
-const ANEW_MS = 3_000;
+/** Long enough that `iat`, in whole seconds, distinguishes a new token from a reused one. */
+const REMINT_DELAY_MS = 3_000;
 
 const issuedAtOf = (exchange: Exchange): number => secondsOf(member(readToken(exchange)?.claims, 'iat'));
 
-/** An iat that moved on with the clock belongs to a new token, also where the clock is wrong. */
-const mintedAnew = (early: Exchange, late: Exchange): boolean =>
+/** `iat` of a new token advances with the clock, even if the server's clock is wrong. */
+const isNewToken = (early: Exchange, late: Exchange): boolean =>
   Math.abs(issuedAtOf(late) - issuedAtOf(early) - (late.startedAtMs - early.startedAtMs) / 1000) < 1.5;
 
 test(
@@ -27,11 +27,11 @@ test(
 test('a new token expires in 3600 s', about('2.1-expires_in-3600', { needs: 'token' }), async ({ kit }) => {
   const early = await kit.client.mint();
   if (kit.ledger.checks.has('2.1-expires_in-3600')) return;
-  await sleep(ANEW_MS);
+  await sleep(REMINT_DELAY_MS);
   const late = await kit.client.mint();
-  if (!mintedAnew(early, late)) {
+  if (!isNewToken(early, late)) {
     throw new Untested(
-      'only tokens that had been handed out before were seen; run again when they have expired',
+      'the token endpoint returned only tokens issued earlier; run again after they have expired',
     );
   }
   kit.check('2.1-expires_in-3600', late, wholeLifetime);

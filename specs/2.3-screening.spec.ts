@@ -44,6 +44,6 @@ test(
       { needsAgain: true },
     );
     if (sample.items.length < 2)
-      throw new Untested('one screening alone can share its id with none; load more');
+      throw new Untested('a single screening cannot show whether ids are stable; load more');
   },
 );

@@ -1,4 +1,4 @@
-/** Section 4.1: a token request in whatever dialect of HTTP, and one that is rejected. */
+/** Section 4.1: valid token requests in many dialects of HTTP, and a rejected request with compressed answers. */
 import { about, test } from '../fixtures/test.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { sayToken } from '../engine/checks/token-error.ts';
@@ -8,7 +8,7 @@ import { dialectsOf, dialectsOn, spoken } from '../engine/run/combinations/diale
 import type { Kit } from '../engine/run/kit.ts';
 import { pairwise, streamOf, type Factors } from '../engine/run/state/cover.ts';
 
-/** RFC 6749, appendix B names the media type; a charset parameter means nothing. */
+/** RFC 6749, appendix B defines the media type without parameters, so a charset must be ignored. */
 const FORM = 'application/x-www-form-urlencoded';
 
 const factorsOn = async (kit: Kit): Promise<Factors> => ({
@@ -23,7 +23,7 @@ const factorsOn = async (kit: Kit): Promise<Factors> => ({
 });
 
 /** RFC 9110, 15.5.12: a server may insist on Content-Length. */
-const earned: Judge = (exchange) =>
+const acceptedOr411: Judge = (exchange) =>
   readToken(exchange) || (exchange.request.isChunked && exchange.status === 411)
     ? undefined
     : differs(
@@ -41,10 +41,10 @@ async function tokenDialects(kit: Kit): Promise<void> {
       headers: { ...plain.headers, 'content-type': row['type']! },
       ...(row['body'] === 'in chunks' ? { isChunked: true } : {}),
     };
-    kit.check('4.1-success', await kit.send(request), earned, Object.values(row).join(', '));
+    kit.check('4.1-success', await kit.send(request), acceptedOr411, Object.values(row).join(', '));
     for (const dialect of dialectsOf(row)) kit.ledger.observe('dialects', dialect);
   }
-  // Held against what every error of the token endpoint must carry.
+  // The observers check the error response (7.1-body).
   const wrong = kit.client.tokenRequest([
     ['grant_type', 'password'],
     ...kit.client.validForm('primary').slice(1),

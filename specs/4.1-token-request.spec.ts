@@ -1,4 +1,4 @@
-/** Section 4.1: the request that earns a token. */
+/** Section 4.1: the token request. */
 import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { member } from '../engine/client/json.ts';
@@ -14,7 +14,7 @@ const mintsNone: Judge = (exchange) =>
     ? undefined
     : differs('no token', `${exchange.status} with access_token`);
 
-/** A client error with any body. */
+/** Accepts a 4xx with any body. */
 const refused4xx: Judge = (exchange) =>
   mintsNone(exchange) ??
   (exchange.status >= 400 && exchange.status < 500 ? undefined : differs('a 4xx', sayRefusal(exchange)));
@@ -26,7 +26,7 @@ function withQuery(kit: Kit, fields: Partial<RequestOut>): RequestOut {
   return { ...rest, url, offPath: true, ...fields };
 }
 
-/** Parameters that other profiles and products add to the required four. */
+/** Parameters that other OAuth profiles and products add to the four required ones. */
 const UNKNOWN = [
   ['audience', 'https://api.example.com'],
   ['resource', 'https://api.example.com'],
@@ -70,7 +70,7 @@ test(
   about('4.1-no-query-credentials', { needs: 'token' }),
   async ({ kit }) => {
     kit.check('4.1-no-query-credentials', await kit.send(withQuery(kit, { body: '' })), refused4xx);
-    // The secret alone in the query: it stands in every log on the way.
+    // Only the secret in the query: it appears in the access log of every proxy.
     const form = kit.client.validForm('primary');
     const request = kit.client.tokenRequest(form.filter(([name]) => name !== 'client_secret'));
     const secret = formEncode(form.filter(([name]) => name === 'client_secret'));

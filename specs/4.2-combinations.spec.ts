@@ -1,4 +1,4 @@
-/** Sections 2.3, 2.4 and 4.2: pages in whatever combinations. The observers hold each against what it must be. */
+/** Sections 2.3, 2.4 and 4.2: pages in pairwise combinations of factors. The observers check every page. */
 import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { queryValue, tenantOfPath, type PageQuery } from '../engine/client/page.ts';
@@ -16,12 +16,12 @@ import type { PageOptions } from '../engine/run/page-requests.ts';
 import { holdAgainstDefault } from '../engine/run/walk/default-page-size.ts';
 import { walkOn } from '../engine/run/walk/walk.ts';
 
-/** To the end of the narrow window even one by one, where ties don't make it longer. */
+/** Enough to reach the end of the narrow window with pageSize 1, unless it holds a larger tie. */
 const PAGES_AT_MOST = 5;
 
 const PAGES: Place = { name: 'pages in pairwise combinations' };
 
-/** Where there is room for a hundred: the default shows on pages that it fills. */
+/** A wide window: the default page size shows only if at least 100 items match. */
 const DEFAULT: Place = {
   name: 'the default page size in pairwise combinations',
   without: ['window', 'page size'],
@@ -44,7 +44,7 @@ const optionsOf = (request: RequestOut, baseline: Baseline, speak: Occasion['spe
   ...(request.authorization.kind === 'header' ? { authorization: request.authorization } : {}),
 });
 
-/** A few pages; the default page size shows where the first is full without naming one. */
+/** Walks a few pages; if `pageSize` is absent and the first page is full, checks the default page size. */
 async function walkThere(kit: Kit, { plain, baseline, speak }: Occasion): Promise<void> {
   const options = optionsOf(plain, baseline, speak);
   const query = queryOf(plain);

@@ -1,4 +1,4 @@
-/** Section 4.2, rules 5 and 6: a next is an address. Asked again, whenever and by whichever token, it gives the same page. */
+/** Section 4.2, rules 5 and 6: `next` returns the same page whenever it is requested, and with any valid token. */
 import { about, test } from '../fixtures/test.ts';
 import type { Authorization, Exchange } from '../engine/client/exchange.ts';
 import { pageOf, parseQuery, type PageQuery } from '../engine/client/page.ts';
@@ -13,7 +13,7 @@ import { Untested } from '../engine/errors.ts';
 
 const PAGES_AT_MOST = 6;
 
-/** Pages that a next led to: of several sizes, some near the beginning of their traversal and some deep in it. */
+/** Pages reached through `next`: with several page sizes, some near the start of their traversal and some deep in it. */
 const pagesOfNext = (kit: Kit): Promise<readonly Exchange[]> =>
   kit.once('pages of next', async () => {
     const walks = (await walksOfSeveralPages(kit)).filter(({ exchanges }) => exchanges.length > 2);
@@ -27,7 +27,7 @@ const pagesOfNext = (kit: Kit): Promise<readonly Exchange[]> =>
       .filter(({ request, status }) => status === 200 && request.followed === true);
   });
 
-/** The same stretch, asked for by its parameters. */
+/** The query that selects the same page by its parameters, without `next`. */
 function queryOf({ request: { url } }: Exchange): PageQuery | undefined {
   const parsed = parseQuery(url);
   if (!parsed) return undefined;
@@ -35,13 +35,13 @@ function queryOf({ request: { url } }: Exchange): PageQuery | undefined {
   return { from: formatInstant(from), to: formatInstant(to), pageSize, fromId };
 }
 
-/** The mismatch between two answers to the same next; none where the data has changed in between. */
-async function sameAgain(
+/** The mismatch between two answers to the same `next`; undefined if the data has changed in between. */
+async function difference(
   kit: Kit,
   first: Exchange,
   second: Exchange,
 ): Promise<MismatchWithEvidence | undefined> {
-  // An answer that is none is reported where it was asked for (4.2-r5-exactly-once).
+  // An answer other than 200 is reported by the request itself (4.2-r5-exactly-once).
   if (second.status !== 200) return undefined;
   const mismatch = prefixMismatch(first, second, kit.knowledge.oracleOf) ?? emptied(first, second);
   if (!mismatch) return undefined;
@@ -58,12 +58,12 @@ function emptied(first: Exchange, second: Exchange): MismatchWithEvidence | unde
     : undefined;
 }
 
-async function askAgain(kit: Kit, cause: string, authorization?: Authorization): Promise<void> {
+async function checkNextAgain(kit: Kit, cause: string, authorization?: Authorization): Promise<void> {
   for (const page of await pagesOfNext(kit)) {
     await kit.checkAll(
       '4.2-repeatable',
       cause,
-      async () => sameAgain(kit, page, await kit.follow(page.request.url, 'primary', authorization)),
+      async () => difference(kit, page, await kit.follow(page.request.url, 'primary', authorization)),
       { needsAgain: true },
     );
   }
@@ -80,7 +80,7 @@ test(
         'the same next at the same time',
         async () => {
           const both = await Promise.all([kit.follow(url), kit.follow(url)]);
-          return (await sameAgain(kit, page, both[0])) ?? (await sameAgain(kit, page, both[1]));
+          return (await difference(kit, page, both[0])) ?? (await difference(kit, page, both[1]));
         },
         { needsAgain: true },
       );
@@ -92,10 +92,10 @@ test(
   'the same next returns the same items late in the run and with a new token',
   about(['4.2-repeatable', '4.2-r5-exactly-once'], { access: 'reads late', isSupplement: true }),
   async ({ kit }) => {
-    await askAgain(kit, 'the same next late');
+    await checkNextAgain(kit, 'the same next late');
     const text = readToken(await kit.client.mint())?.text;
-    if (text === undefined) throw new Untested('no second token was to be had');
-    await askAgain(
+    if (text === undefined) throw new Untested('the token endpoint issued no second token');
+    await checkNextAgain(
       kit,
       'the same next with a new token',
       bearerHeader(`Bearer ${text}`, 'Bearer $TOKEN (a new one)', 'Bearer $TOKEN'),

@@ -13,7 +13,7 @@ import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { checkWalk, walk, type Walk } from '../engine/run/walk/walk.ts';
 import { Untested } from '../engine/errors.ts';
 
-/** Both tenants' screenings over one window, asked for in turn so that nothing kept from the one serves the other. */
+/** Walks one window for both tenants alternately, so that an answer cached for one tenant would show up for the other. */
 async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
   const { window } = await sampleDataOf(kit);
   const query = { ...window, pageSize: Math.min(400, kit.knowledge.pageSize) };
@@ -23,7 +23,7 @@ async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
   return [primary, second];
 }
 
-/** How many screenings of the one walk stand in the other as well, but for their tenant. */
+/** Counts the screenings of `second` that equal one of `primary` in everything but `tenantId`. */
 function sharedBy(primary: Walk, second: Walk): number {
   const content = ({ json }: { json: unknown }): string => {
     const fields = isObject(json as never) ? { ...(json as object) } : {};
@@ -33,7 +33,7 @@ function sharedBy(primary: Walk, second: Walk): number {
   return second.items.filter((item) => held.has(content(item))).length;
 }
 
-/** Two tenants may hold equal screenings; then what they hold does not tell them apart. */
+/** Warns if the two tenants hold equal screenings, because then their data cannot tell the tenants apart. */
 function warnOfEqualData(kit: Kit, primary: Walk, second: Walk): void {
   const shared = sharedBy(primary, second);
   if (shared === 0) return;
@@ -64,25 +64,25 @@ test(
       [second, 'secondTenant'],
     ] as const) {
       const own = (await kit.tenantOf(client)).toLowerCase();
-      for (const exchange of walked.exchanges) kit.check('4.2-r3-one-tenant', exchange, allOf(own), client);
+      for (const exchange of walked.exchanges) kit.check('4.2-r3-one-tenant', exchange, onlyOf(own), client);
     }
-    await foreign(kit, primary, 'primary', 'secondTenant');
-    await foreign(kit, second, 'secondTenant', 'primary');
+    await checkForeignItems(kit, primary, 'primary', 'secondTenant');
+    await checkForeignItems(kit, second, 'secondTenant', 'primary');
   },
 );
 
 test(
   'a parameter or header that names another tenant selects nothing of it',
   about('4.2-r3-one-tenant', { access: 'reads' }),
-  ({ kit }) => namedBeside(kit),
+  ({ kit }) => checkOtherTenantNamed(kit),
 );
 
-/** Where frameworks for many tenants look for one. */
+/** Parameters and headers in which multi-tenant frameworks look for the tenant. */
 const PARAMETERS = ['tenantId', 'tenant_id', 'tenant', 'tenants', 'organization_id'];
 const HEADERS = ['x-tenant-id', 'x-tenant', 'tenant-id', 'tenantid', 'x-organization-id'];
 
-/** The path alone selects the tenant, whichever other part of a request names one; such a request may be refused. */
-async function namedBeside(kit: Kit): Promise<void> {
+/** Only the path selects the tenant, even if another part of the request names one. Such a request may be rejected. */
+async function checkOtherTenantNamed(kit: Kit): Promise<void> {
   requireSecondTenant(kit);
   const [own, other] = [await kit.tenantOf(), await kit.tenantOf('secondTenant')];
   const query = rawQuery(encoded({ from: WIDE_WINDOWS[0][0], to: WIDE_WINDOWS[0][1], pageSize: '50' }));
@@ -90,18 +90,18 @@ async function namedBeside(kit: Kit): Promise<void> {
   const all = (names: readonly string[]): [string, string][] => names.map((name) => [name, other]);
   const parameters = all(PARAMETERS).map((pair) => `&${pair.join('=')}`);
   const cookie = all(PARAMETERS).map((pair) => pair.join('='));
-  const ways: readonly (readonly [string, RequestOut])[] = [
+  const requests: readonly (readonly [string, RequestOut])[] = [
     ['parameters', { ...plain, url: `${plain.url}${parameters.join('')}` }],
     ['headers', { ...plain, headers: { ...Object.fromEntries(all(HEADERS)), ...plain.headers } }],
     ['cookies', { ...plain, headers: { cookie: cookie.join('; '), ...plain.headers } }],
   ];
-  for (const [name, request] of ways) {
+  for (const [name, request] of requests) {
     const exchange = await kit.send({ ...request, offPath: true });
-    kit.check('4.2-r3-one-tenant', exchange, allOf(own.toLowerCase()), `named in ${name}`);
+    kit.check('4.2-r3-one-tenant', exchange, onlyOf(own.toLowerCase()), `named in ${name}`);
   }
 }
 
-const allOf =
+const onlyOf =
   (tenantId: string): Judge =>
   (exchange) => {
     const odd = (pageOf(exchange).items ?? []).find((item) => item.tenantId?.toLowerCase() !== tenantId);
@@ -110,14 +110,14 @@ const allOf =
       : undefined;
   };
 
-/** The id alone proves nothing: two tenants may count from one, each for itself. */
-const holdsIt = (oracle: Oracle, { id, at }: OrderedItem): boolean => {
+/** Compares the instant as well as the id: two tenants may use the same ids. */
+const holdsItem = (oracle: Oracle, { id, at }: OrderedItem): boolean => {
   const known = oracle.get(id);
   return known !== undefined && sameInstant(known.at, at);
 };
 
-/** With both datasets: a screening that the other tenant's dataset holds, with any tenantId. */
-async function foreign(
+/** Checks for screenings of the other tenant's dataset, whatever tenantId they carry. Needs both datasets. */
+async function checkForeignItems(
   kit: Kit,
   walked: Walk,
   own: 'primary' | 'secondTenant',
@@ -132,7 +132,7 @@ async function foreign(
       (page) => {
         const odd = (pageOf(page).items ?? [])
           .filter(isOrdered)
-          .find((item) => !holdsIt(ours, item) && holdsIt(theirs, item));
+          .find((item) => !holdsItem(ours, item) && holdsItem(theirs, item));
         return odd
           ? differs(`only screenings of clients.${own}`, `item ${odd.id}, which clients.${other} holds`)
           : undefined;

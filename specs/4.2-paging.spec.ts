@@ -13,7 +13,7 @@ import { holdAgainstDefault } from '../engine/run/walk/default-page-size.ts';
 import { prefixMismatch } from '../engine/checks/selection.ts';
 import { Untested } from '../engine/errors.ts';
 
-/** Of the largest size: beyond the 10,000 items that many stores end at. */
+/** Pages of the largest size: they pass the offset of 10,000 items at which many stores stop. */
 const DEEP_PAGES = 12;
 const DEEPEST_PAGES = 1_000;
 
@@ -74,7 +74,7 @@ test(
   about(['4.2-window', '4.2-r5-exactly-once'], { access: 'reads', isSupplement: true }),
   async ({ kit }) => {
     const { beyond } = await sampleDataOf(kit);
-    // 60 pages by default, a million screenings with --max-requests 100000.
+    // 60 pages by default; a million screenings with --max-requests 100000.
     const share = Math.floor(kit.options.maxRequests / 100);
     const maxPages = Math.min(DEEPEST_PAGES, Math.max(DEEP_PAGES, share));
     if (beyond)

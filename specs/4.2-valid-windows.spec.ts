@@ -1,4 +1,4 @@
-/** Section 4.2: which windows are valid, and which are refused. */
+/** Section 4.2: which windows are valid, and which are rejected. */
 import { about, test } from '../fixtures/test.ts';
 import { pageOf, SOME_WINDOW } from '../engine/client/page.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
@@ -40,7 +40,7 @@ const REQUIRED = (
 const isEmpty: Judge = (exchange) => {
   if (exchange.status !== 200) return differs('200 without items', sayRefusal(exchange));
   const { items, next } = pageOf(exchange);
-  // What can't be read is judged by 2.4-items.
+  // An unreadable page is reported under 2.4-items.
   if (items === undefined || (items.length === 0 && next === undefined)) return undefined;
   return differs('no items and no next', `${items.length} items${next === undefined ? '' : ' and next'}`);
 };
@@ -73,7 +73,7 @@ const INVERTED: Rule = {
       ['2100-01-01T00:00:00Z', '1970-01-01T00:00:00Z'],
       [formatInstant(shift(instant(from), 1n, 0)), from],
       ['2099-01-01T00:00:00Z', '2098-12-31T23:59:59.999999Z'],
-      // Counted back from 1970, a fraction still goes forward.
+      // Before 1970: the second counts down from the epoch, but the fraction still counts up.
       ['1969-12-31T23:59:58.9Z', '1969-12-31T23:59:58.1Z'],
     ];
     return windows.map(([later, earlier]) => ({
@@ -86,7 +86,7 @@ const INVERTED: Rule = {
 /** Offsets at which a 64-bit nanosecond or a 32-bit second counter wraps around. */
 const WRAPS = [2n ** 64n / 10n ** 9n, 2n ** 32n];
 
-/** A day within the first and the last year: any offset can write it. */
+/** At least a day from the first and last representable date, so that any offset can express it. */
 const WIDE: readonly (readonly [string, string])[] = [
   ['0001-01-02T00:00:00Z', '9999-12-30T00:00:00Z'],
   ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'],
@@ -104,11 +104,11 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['9000-01-01T00:00:00Z', '9999-12-30T00:00:00Z'],
 ];
 
-/** Windows that hold the data, and go far beyond it: two pages each, so that next is seen too. */
-async function wideWindows(kit: Kit): Promise<void> {
+/** Windows that contain the data and extend far beyond it. Two pages each, so that `next` is checked too. */
+async function checkWideWindows(kit: Kit): Promise<void> {
   const { items, window } = await sampleDataOf(kit);
   const later = (years: number): Instant => instant(`${new Date().getUTCFullYear() + years}-01-01T00:00:00Z`);
-  // Data may lie in years to come, or begin with the first year.
+  // The data may lie in the future or begin in year 1.
   const between = (from: Instant, to: Instant): (readonly [string, string])[] =>
     isMovable(from) && compareInstants(from, to) <= 0 ? [[formatInstant(from), formatInstant(to)]] : [];
   const first = instant(window.from);
@@ -122,43 +122,43 @@ async function wideWindows(kit: Kit): Promise<void> {
   await mapConcurrently(wide, ([from, to]) => walk(kit, { from, to, pageSize }, { maxPages: 2 }));
 }
 
-/** Windows far from the data: where instants are kept in too few bits, they land on it. */
-async function farWindows(kit: Kit): Promise<void> {
+/** Windows far from the data. If instants are kept in too few bits, they wrap around onto the data. */
+async function checkFarWindows(kit: Kit): Promise<void> {
   const { items } = await sampleDataOf(kit);
   const [first, last] = [items[0]!.at, items.at(-1)!.at];
   const moved = [...WRAPS, ...WRAPS.map((wrap) => -wrap)].flatMap((seconds) => {
     const [from, to] = [first, shift(last, 1n, 0)].map((at) => shift({ ...at, fraction: '' }, seconds, 0));
     return isMovable(from!) && isMovable(to!) ? [[formatInstant(from!), formatInstant(to!)] as const] : [];
   });
-  await mapConcurrently([...ELSEWHERE, ...moved, ...ofTwoDigits(first, last)], ([from, to]) =>
+  await mapConcurrently([...ELSEWHERE, ...moved, ...inFirstCentury(first, last)], ([from, to]) =>
     kit.page({ from, to, pageSize: 10 }),
   );
 }
 
-/** The same window in the first century: years of two digits are often taken for years of our time. */
-function ofTwoDigits(first: Instant, last: Instant): (readonly [string, string])[] {
+/** The window of the data moved to the first century: two-digit years are often read as years of this century. */
+function inFirstCentury(first: Instant, last: Instant): (readonly [string, string])[] {
   const [from, to] = [formatInstant(first), formatInstant(last)];
   const centuries = Number(from.slice(0, 2)) * 100;
   const early = (text: string): string =>
     String(Number(text.slice(0, 4)) - centuries).padStart(4, '0') + text.slice(4);
-  // The year 0, and a 29 February that the early year has not, are left out.
-  const areThere = [from, to].every((text) => {
+  // Leaves out year 0, and 29 February where the early year is not a leap year.
+  const areValid = [from, to].every((text) => {
     const at = parseInstant(early(text));
     return at && isMovable(at);
   });
-  return areThere ? [[early(from), early(to)]] : [];
+  return areValid ? [[early(from), early(to)]] : [];
 }
 
 test(
   '200: windows far wider than the data',
   about(['4.2-success', '4.2-window', '4.2-r6-next-to'], { access: 'reads', isSupplement: true }),
-  ({ kit }) => wideWindows(kit),
+  ({ kit }) => checkWideWindows(kit),
 );
 
 test(
   '200: windows far from the data are empty',
   about(['4.2-success', '4.2-window'], { access: 'reads', isSupplement: true }),
-  ({ kit }) => farWindows(kit),
+  ({ kit }) => checkFarWindows(kit),
 );
 
 for (const check of REQUIRED.flatMap(checksOf))

@@ -25,29 +25,29 @@ import { SupplyUnusable, Untested } from '../engine/errors.ts';
 const MICRO = 6;
 const NANO = 9;
 
-/** Hours east of UTC, the minutes varied: every whole hour that is in use somewhere, and the outermost ones. */
+/** Offsets in minutes east of UTC: every whole hour in use and the extremes, with varying minutes. */
 const OFFSETS = Array.from({ length: 27 }, (_, i) => {
   const hours = i - 12;
   const minutes = [0, 30, 45, 0, 15][i % 5]!;
   return hours * 60 + (hours < 0 ? -minutes : minutes);
-}).concat(-30, 30, -959, 959); // the sign of hour 00 counts too
+}).concat(-30, 30, -959, 959); // of hour 00 the sign counts too
 
-/** The item before this one that is not of the same instant. */
-function earlier(sample: SampleData, item: OracleItem): OracleItem | undefined {
+/** The last item with an earlier testTime. */
+function lastBefore(sample: SampleData, item: OracleItem): OracleItem | undefined {
   return sample.items.filter((other) => compareInstants(other.at, item.at) < 0).at(-1);
 }
 
-/** Servers keep ids in 64 bits, and may refuse what has no room there. */
+/** Servers keep ids in 64 bits and may reject larger ones. */
 const LARGEST_ID = 2n ** 63n - 1n;
 
-const later = (at: Instant): string => formatInstant(shift(at, 2_000_000n, MICRO));
-const sooner = (at: Instant): string => formatInstant(shift(at, -2_000_000n, MICRO));
+const after2s = (at: Instant): string => formatInstant(shift(at, 2_000_000n, MICRO));
+const before2s = (at: Instant): string => formatInstant(shift(at, -2_000_000n, MICRO));
 
-/** Room for every window of the probes but a giant tie; the largest page is a requirement of its own. */
+/** Large enough for every window of these tests except a giant tie; the largest page size is a requirement of its own. */
 const wide = { pageSize: 250 } as const;
 
-/** Fractions at a resolution: an item at t is beyond `from` = t + 1 unit, and before `to` = t + 1 unit. */
-async function fractions(
+/** With a unit of 10^-digits seconds: `from` = t + 1 unit excludes an item at t, and `to` = t + 1 unit includes it. */
+async function askFractions(
   kit: Kit,
   id: '4.2-fractions' | '4.2-fractions-finer',
   item: OracleItem,
@@ -57,19 +57,19 @@ async function fractions(
   const before = formatInstant(shift(item.at, -1n, digits), { digits });
   const page = (query: PageQuery): Promise<Exchange> =>
     kit.page({ ...query, ...wide }, digits > MICRO ? { id } : {});
-  kit.check(id, await page({ from: after, to: later(item.at) }), holdsNot(item), 'from one unit later');
-  const upTo = await page({ from: sooner(item.at), to: after });
+  kit.check(id, await page({ from: after, to: after2s(item.at) }), holdsNot(item), 'from one unit later');
+  const upTo = await page({ from: before2s(item.at), to: after });
   if (pageOf(upTo).nextUrl === undefined) kit.check(id, upTo, holds(item), 'to one unit later');
   kit.check(id, await page({ from: before, to: after }), holds(item), 'from one unit earlier');
-  // `to` at the item itself is another requirement.
-  kit.check(id, await page({ from: sooner(item.at), to: before }), holdsNot(item), 'to one unit earlier');
+  // `to` equal to the item's testTime is checked under 4.2-to-exclusive.
+  kit.check(id, await page({ from: before2s(item.at), to: before }), holdsNot(item), 'to one unit earlier');
 }
 
-/** Any number of digits is a valid time; to the microsecond each counts. */
-async function anyDigits(kit: Kit): Promise<void> {
+/** A time may have any number of fraction digits; digits up to the microsecond must count. */
+async function checkDigitCounts(kit: Kit): Promise<void> {
   const sample = await sampleDataOf(kit);
   const items = variedItems(sample, 6).filter(({ at }) => at.fraction.length <= MICRO);
-  // The longest fractions show the most.
+  // Items with the longest fractions are the most sensitive.
   const item = items.sort((a, b) => b.at.fraction.length - a.at.fraction.length)[0] ?? sample.items[0]!;
   const ask = async (from: Instant, to: Instant, digits: number, judge: Judge): Promise<void> => {
     const query = { from: formatInstant(from, { digits }), to: formatInstant(to, { digits }), ...wide };
@@ -90,7 +90,7 @@ async function anyDigits(kit: Kit): Promise<void> {
   }
 }
 
-/** Either page may be short (2.4): then the shorter one has next, and the longer one begins with it. */
+/** Either page may be short (2.4): then the shorter one has `next` and is a prefix of the longer one. */
 function sameSelection(plain: Exchange, other: Exchange): Mismatch | undefined {
   const [held, ids] = [idsOf(plain), idsOf(other)];
   if (!ids || !held) return undefined;
@@ -101,13 +101,13 @@ function sameSelection(plain: Exchange, other: Exchange): Mismatch | undefined {
     : differs(`the ${held.length} items of ${plain.request.url.replace(/^.*\?/, '')}`, `${ids.length} items`);
 }
 
-async function offsets(kit: Kit): Promise<void> {
+async function checkOffsets(kit: Kit): Promise<void> {
   const sample = await sampleDataOf(kit);
-  // The narrow windows first: they show a wrong offset in the fewest items.
+  // Narrow windows first: a wrong offset shows in the fewest items there.
   const singles = variedItems(sample, 8);
   await mapConcurrently(OFFSETS, async (offsetMinutes) => {
     const item = singles[Math.abs(offsetMinutes) % singles.length]!;
-    // A second to spare on both sides: what fractions do at the edges is another requirement.
+    // One second of margin on both sides: fractions at the edges belong to another requirement.
     const exchange = await kit.page({
       from: formatInstant(shift(item.at, -1n, 0), { offsetMinutes }),
       to: formatInstant(shift(item.at, 1n, 0), { offsetMinutes }),
@@ -133,14 +133,14 @@ async function offsets(kit: Kit): Promise<void> {
     const mismatch = sameSelection(plain, exchange);
     const again = async (): Promise<Mismatch | undefined> =>
       sameSelection(await kit.page(plainly), await kit.page(spelled));
-    // Without a dataset, a screening that arrived in between explains it as well.
+    // Without a dataset, a screening that arrived in between would explain the difference too.
     if (mismatch)
       kit.fail({ id: '4.2-offsets', cause: 'probe', mismatch, exchange, again, needsAgain: !authoritative });
   });
 }
 
-/** The same digits with another offset are another instant: what is kept for the one must not serve the other. */
-async function sameDigits(kit: Kit): Promise<void> {
+/** The same digits with another offset are another instant: an answer cached for one must not serve the other. */
+async function checkSameDigits(kit: Kit): Promise<void> {
   const sample = await sampleDataOf(kit);
   const item = variedItems(sample, 1)[0]!;
   const [from, to] = [formatInstant(shift(item.at, -1n, 0)), formatInstant(shift(item.at, 1n, 0))];
@@ -166,7 +166,7 @@ test(
     const sample = await sampleDataOf(kit);
     for (const item of variedItems(sample, 8)) {
       for (const from of new Set([item.testTime, formatInstant(item.at)])) {
-        const exchange = await kit.page({ from, to: later(item.at), ...wide });
+        const exchange = await kit.page({ from, to: after2s(item.at), ...wide });
         kit.check('4.2-from-inclusive', exchange, holds(item));
         kit.ledger.count('itemsAtFrom');
       }
@@ -180,15 +180,15 @@ test(
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);
     for (const item of variedItems(sample, 8)) {
-      const before = earlier(sample, item);
-      const from = before ? formatInstant(before.at) : sooner(item.at);
+      const before = lastBefore(sample, item);
+      const from = before ? formatInstant(before.at) : before2s(item.at);
       for (const to of new Set([item.testTime, formatInstant(item.at)])) {
         const exchange = await kit.page({ from, to, ...wide });
         kit.check('4.2-to-exclusive', exchange, endsBefore(item.at));
         kit.ledger.count('itemsAtTo');
       }
     }
-    // On the pages after the first as well.
+    // Later pages must exclude `to` as well.
     const last = sample.densestSlice.at(-1)!;
     const [from, to] = [formatInstant(sample.densestSlice[0]!.at), formatInstant(last.at)];
     const { exchanges } = await walk(kit, { from, to, pageSize: 9 }, { maxPages: 10 });
@@ -216,13 +216,13 @@ test(
 test(
   'every offset of the same instants selects the same items',
   about('4.2-offsets', { access: 'reads' }),
-  ({ kit }) => offsets(kit),
+  ({ kit }) => checkOffsets(kit),
 );
 
 test(
   'the same digits with another offset select other items',
   about('4.2-offsets', { access: 'reads' }),
-  ({ kit }) => sameDigits(kit),
+  ({ kit }) => checkSameDigits(kit),
 );
 
 test(
@@ -230,14 +230,14 @@ test(
   about('4.2-fractions', { access: 'reads' }),
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);
-    await mapConcurrently(variedItems(sample, 6), (item) => fractions(kit, '4.2-fractions', item, MICRO));
+    await mapConcurrently(variedItems(sample, 6), (item) => askFractions(kit, '4.2-fractions', item, MICRO));
   },
 );
 
 test(
   'fractions of one to twelve digits are accepted',
   about('4.2-fractions', { access: 'reads' }),
-  ({ kit }) => anyDigits(kit),
+  ({ kit }) => checkDigitCounts(kit),
 );
 
 test(
@@ -247,13 +247,13 @@ test(
     const sample = await sampleDataOf(kit);
     const coarse = variedItems(sample, 6).filter((item) => item.at.fraction.length <= MICRO);
     if (coarse.length === 0)
-      throw new Untested('all screenings are finer than a microsecond, so order and window show it');
+      throw new Untested('every testTime is finer than a microsecond; load some that are not');
     const id = '4.2-fractions-finer';
     for (const item of coarse.slice(0, 2)) {
-      await fractions(kit, id, item, NANO);
-      // Rounded up to the item's own microsecond, a cursor with a large id leaves it out.
+      await askFractions(kit, id, item, NANO);
+      // A server that rounds `from` up to the item's microsecond compares ids and drops the item.
       const between = formatInstant(shift(item.at, -500n, NANO), { digits: NANO });
-      const query = { from: between, to: later(item.at), fromId: LARGEST_ID, ...wide };
+      const query = { from: between, to: after2s(item.at), fromId: LARGEST_ID, ...wide };
       kit.check(id, await kit.page(query, { id }), holds(item), 'a cursor between two microseconds');
     }
   },
@@ -282,11 +282,11 @@ test(
     const single = sample.items.find((item) => !sample.ties.some((tie) => tie.includes(item)));
     if (single) starts.push([single, single.id], [single, single.id + 1n], [single, single.id - 1n]);
     starts.push(...idsThatWrap(ties[0]![0]!));
-    await mapConcurrently(starts, ([item, fromId]) => beginAfter(kit, sample, item, fromId));
+    await mapConcurrently(starts, ([item, fromId]) => checkFromId(kit, sample, item, fromId));
   },
 );
 
-/** Every cursor within a tie, and ids that need not exist. */
+/** Cursors within a tie, some with ids that no item has. */
 function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {
   const [first, last] = [tie[0]!, tie.at(-1)!];
   return [
@@ -298,11 +298,11 @@ function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {
   ];
 }
 
-/** Negative ones, and what wraps around to an id of the tie or before it where 32 or 64 bits are kept. */
+/** Ids that are negative, or wrap around to an id of the tie or before it when truncated to 32 or 64 bits. */
 const idsThatWrap = (first: OracleItem): [OracleItem, bigint][] =>
   [-1n, -first.id, first.id + 2n ** 32n, 2n ** 63n, 2n ** 64n, first.id + 2n ** 64n].map((id) => [first, id]);
 
-async function beginAfter(kit: Kit, sample: SampleData, item: OracleItem, fromId: bigint): Promise<void> {
+async function checkFromId(kit: Kit, sample: SampleData, item: OracleItem, fromId: bigint): Promise<void> {
   const end =
     sample.items
       .filter((other) => compareInstants(other.at, item.at) > 0)
@@ -342,7 +342,7 @@ test(
     if (owned.length === 0) throw new SupplyUnusable(`unfinished holds no screening of tenant ${tenantId}`);
     const step = Math.ceil(owned.length / UNFINISHED_ASKED);
     const asked = owned.filter((_, index) => index % step === 0).map(({ testTime }) => instant(testTime));
-    // Every page is held against the file: these are those that would show them.
+    // The observers compare every page with the file; these windows are where those screenings would appear.
     await mapConcurrently(asked, (at) =>
       kit.page({ from: formatInstant(shift(at, -1n, 0)), to: formatInstant(shift(at, 1n, 0)) }),
     );

@@ -1,4 +1,4 @@
-/** Section 5: how a request says who asks. */
+/** Section 5: how a request is authenticated. */
 import { about, test } from '../fixtures/test.ts';
 import { secretVariable } from '../engine/run/evidence/evidence.ts';
 import { quote } from '../engine/run/evidence/shell.ts';
@@ -28,25 +28,25 @@ const HEADERS = [
 const COOKIES = ['access_token', 'token', 'jwt', 'auth_token', 'authorization', 'session'];
 const PARAMETERS = ['access_token', 'token', 'jwt', 'auth_token', 'authorization', 'bearer_token', 'api_key'];
 
-/** Servers limit the lines of a request, the first of them most. */
+/** Servers limit the size of header fields, and of the request line even more. */
 const HEADER_OCTETS = 3_500;
 const QUERY_OCTETS = 1_600;
 
-/** As many names in one request as have room for the token each. */
-function together(names: readonly string[], token: string, octets: number): string[][] {
+/** Groups names into requests, as many per request as leave room for the token in each. */
+function groupByLength(names: readonly string[], token: string, octets: number): string[][] {
   const size = Math.max(1, Math.floor(octets / token.length));
   return names.flatMap((_, at) => (at % size === 0 ? [names.slice(at, at + size)] : []));
 }
 
-/** A token elsewhere than in the Authorization header is as if there were none. */
-async function elsewhere(kit: Kit): Promise<void> {
+/** A token outside the Authorization header must be treated as missing. */
+async function checkOtherPlaces(kit: Kit): Promise<void> {
   await kit.page(SOME_WINDOW);
   const { text } = await kit.token();
-  const headers = together(HEADERS, text, HEADER_OCTETS).map((names) => [
+  const headers = groupByLength(HEADERS, text, HEADER_OCTETS).map((names) => [
     names.join(', '),
     Object.fromEntries(names.map((name) => [name, /authorization/.test(name) ? `Bearer ${text}` : text])),
   ]);
-  const cookies = together(COOKIES, text, HEADER_OCTETS).map((names) => [
+  const cookies = groupByLength(COOKIES, text, HEADER_OCTETS).map((names) => [
     `cookies ${names.join(', ')}`,
     { cookie: names.map((name) => `${name}=${text}`).join('; ') },
   ]);
@@ -57,11 +57,11 @@ async function elsewhere(kit: Kit): Promise<void> {
   }
 }
 
-/** Makes a request one of a later page. */
+/** Turns a request for the first page into one for a later page. */
 const LATER_PAGE = '&from_id=1';
 
-/** Each is refused for something else than its secret or token, which its answer has no reason to show. */
-async function refusals(kit: Kit): Promise<void> {
+/** Sends requests that are rejected for a reason other than their secret or token, so that the answer need not show it. */
+async function sendRefusedRequests(kit: Kit): Promise<void> {
   const form = kit.client.validForm('primary');
   const without = (name: string): typeof form => form.filter(([key]) => key !== name);
   for (const refusedForm of [
@@ -81,7 +81,7 @@ async function refusals(kit: Kit): Promise<void> {
   await kit.send({ ...valid, authorization: wrong });
 }
 
-async function forNothing(kit: Kit): Promise<void> {
+async function checkZeroWidthWindow(kit: Kit): Promise<void> {
   const { text, claims } = await kit.token();
   const wrong: [RequirementId, Authorization][] = [
     ['5-missing', { kind: 'none' }],
@@ -110,7 +110,7 @@ test(
   'unauthenticated: no Authorization header',
   about(['5-missing', '7.2-unauthenticated', '5-challenge'], { needs: 'page', access: 'reads' }),
   async ({ kit }) => {
-    // Asked with a token first, so that an answer kept before the token is looked at would show.
+    // Sent with a token first: a server that caches answers before it checks the token would return a page.
     await kit.page(SOME_WINDOW);
     await unauthenticated(kit, '5-missing', { kind: 'none' });
     await kit.page({ ...SOME_WINDOW, fromId: 1n });
@@ -121,13 +121,13 @@ test(
 test(
   'unauthenticated: a token in another header, a cookie or the body',
   about('5-missing', { needs: 'page', access: 'reads' }),
-  ({ kit }) => elsewhere(kit),
+  ({ kit }) => checkOtherPlaces(kit),
 );
 
 test(
   'unauthenticated: invalid credentials for a zero-width window',
   about(['5-missing', '5-garbage', '5-tampered', '5-forged'], { needs: 'page', access: 'reads' }),
-  ({ kit }) => forNothing(kit),
+  ({ kit }) => checkZeroWidthWindow(kit),
 );
 
 test(
@@ -151,7 +151,7 @@ test(
       ['Bearer ', 'Bearer (with a space and no token)', 'Bearer '],
     ];
     for (const other of others) await unauthenticated(kit, '5-scheme', bearerHeader(...other));
-    // RFC 6750, 3.1 calls it a malformed request.
+    // RFC 6750, section 3.1 calls this a malformed request.
     const more = bearerHeader(`Bearer ${text} more`, 'Bearer $TOKEN (and more text)', 'Bearer $TOKEN more');
     await unauthenticated(kit, '5-scheme', more, '', [400, 'invalid_request']);
   },
@@ -172,9 +172,9 @@ test(
   about('5-query-token', { needs: 'page', access: 'reads' }),
   async ({ kit }) => {
     const { text } = await kit.token();
-    for (const names of together(PARAMETERS, text, QUERY_OCTETS)) {
+    for (const names of groupByLength(PARAMETERS, text, QUERY_OCTETS)) {
       const query = names.map((name) => `&${name}=${text}`).join('');
-      // An unknown parameter may be refused as such, before the header is looked at.
+      // An unknown parameter may be rejected before the token is checked.
       await unauthenticated(kit, '5-query-token', { kind: 'none' }, query, [400, 'invalid_request']);
     }
   },
@@ -184,7 +184,7 @@ test(
   '200: the scheme in another case',
   about('5-scheme-case', { needs: 'page', access: 'reads' }),
   async ({ kit }) => {
-    // A token that serves: who ends earlier tokens with a later one is told so by 5-valid-token.
+    // Ensures that the token is valid: a server that revokes earlier tokens is reported under 5-valid-token.
     await kit.page(SOME_WINDOW);
     const { text } = await kit.token();
     for (const scheme of ['bearer', 'BEARER']) {
@@ -208,7 +208,7 @@ test(
 test(
   'no error repeats the secret or the token of its request',
   about('5-no-echo', { needs: 'page', access: 'reads' }),
-  ({ kit }) => refusals(kit),
+  ({ kit }) => sendRefusedRequests(kit),
 );
 
 test('no page invites shared caches', about('5-not-shared-cache', { access: 'reads' }), ({ kit }) =>

@@ -1,4 +1,4 @@
-/** Sections 5 and 7.2: who may not ask is refused in whatever combinations. */
+/** Sections 5 and 7.2: unauthenticated and unauthorized requests are rejected, in pairwise combinations of factors. */
 import { about, test } from '../fixtures/test.ts';
 import {
   bearerOf,
@@ -24,8 +24,8 @@ import { NOBODY } from '../engine/run/rules/raw-request.ts';
 import { bearerHeader, expiredBearer, forgedBearer } from '../engine/run/rules/unauthenticated.ts';
 import { Untested } from '../engine/errors.ts';
 
-/** Another answer to who asks, on a request that is valid otherwise: 401. */
-const who =
+/** Replaces the authorization of a request that is otherwise valid; expects 401. */
+const withAuthorization =
   (id: RequirementId, authorization: (token: Token) => Authorization) =>
   (kit: Kit): Way => ({
     id,
@@ -37,12 +37,13 @@ const who =
   });
 
 const bearer = (id: RequirementId, value: string): ((kit: Kit) => Way) =>
-  who(id, () => bearerHeader(`Bearer ${value}`, `Bearer ${value}`));
+  withAuthorization(id, () => bearerHeader(`Bearer ${value}`, `Bearer ${value}`));
 
 const altered = (
   alter: (...parts: ReturnType<typeof partsOf>) => ReturnType<typeof partsOf>,
   label: string,
-): ((kit: Kit) => Way) => who('5-tampered', ({ text }) => bearerOf(alter(...partsOf(text)), label));
+): ((kit: Kit) => Way) =>
+  withAuthorization('5-tampered', ({ text }) => bearerOf(alter(...partsOf(text)), label));
 
 const forged = (kit: Kit): Way => ({
   id: '5-forged',
@@ -64,9 +65,9 @@ const inQuery = (kit: Kit): Way => ({
   judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated'], [400, 'invalid_request']),
 });
 
-/** The expired token is one of primary: on another path it may be refused for that. */
+/** The expired token belongs to primary: on another tenant's path it may be rejected for that reason. */
 function expired(kit: Kit, authorization: Authorization): Way {
-  const { judge } = who('5-expired', () => authorization)(kit);
+  const { judge } = withAuthorization('5-expired', () => authorization)(kit);
   return {
     id: '5-expired',
     alter: (request, baseline) => ({
@@ -78,13 +79,13 @@ function expired(kit: Kit, authorization: Authorization): Way {
 }
 
 const none = constantPart('');
-const noToken = who('5-missing', () => ({ kind: 'none' }));
+const noToken = withAuthorization('5-missing', () => ({ kind: 'none' }));
 const half = ({ text }: TokenPart): number => text.length >> 1;
 
-/** Replacements of a valid token. The first ones are tried in every combination. */
+/** Replacements for a valid token. The first ones are sent in every combination. */
 const TELLING: readonly ((kit: Kit) => Way)[] = [
   noToken,
-  who('5-scheme', ({ text }) => bearerHeader(`Basic ${text}`, 'Basic $TOKEN')),
+  withAuthorization('5-scheme', ({ text }) => bearerHeader(`Basic ${text}`, 'Basic $TOKEN')),
   bearer('5-garbage', 'garbage'),
   inQuery,
 ];
@@ -93,7 +94,7 @@ const TELLING_OF_JWT: readonly ((kit: Kit) => Way)[] = [
   forged,
 ];
 const OTHERS: readonly ((kit: Kit) => Way)[] = [
-  who('5-scheme', ({ text }) => bearerHeader(text, '$TOKEN (without a scheme)', '$TOKEN')),
+  withAuthorization('5-scheme', ({ text }) => bearerHeader(text, '$TOKEN (without a scheme)', '$TOKEN')),
 ];
 const OTHERS_OF_JWT: readonly ((kit: Kit) => Way)[] = [
   altered(
@@ -117,7 +118,7 @@ async function bearers(kit: Kit): Promise<readonly Way[]> {
   ];
 }
 
-/** The same request on another tenant's path, spelt as the own is. */
+/** The same request on another tenant's path, spelled in the same way. */
 const onPathOf = (request: RequestOut, baseline: Baseline, tenantId: string): RequestOut => {
   const url = `${screeningsUrl(baseline.baseUrl, tenantId)}?${request.url.split('?')[1]}`;
   return levelOf('path', pathOf(request, baseline))({ ...request, url }, baseline);
@@ -126,7 +127,7 @@ const onPathOf = (request: RequestOut, baseline: Baseline, tenantId: string): Re
 const FORBIDDEN: Refusal = [403, 'forbidden'];
 const NOT_FOUND: Refusal = [404, 'not_found'];
 
-/** It may be the target file that is wrong. */
+/** Adds to the mismatch that the target file may be wrong instead. */
 const unlessOnboarded =
   (judge: Judge): Judge =>
   (exchange) => {
@@ -139,7 +140,7 @@ const unlessOnboarded =
       : mismatch;
   };
 
-/** A target that serves the own tenant in another case may still know the others in the usual one only. */
+/** A target that accepts its own tenantId in another case may still recognize other tenants only in the usual one. */
 const refusedOnPath = (kit: Kit, as: Refusal, inAnotherCase: Refusal): Judge => {
   const usual = refused(kit.target.errorCodePointer, as);
   const either = refused(kit.target.errorCodePointer, as, inAnotherCase);
@@ -207,7 +208,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** The others are asked plainly too, in specs of their own. */
+/** The other rules are also sent as baseline requests, by 5-authentication, 5-tokens and 5-tenants. */
 const isSupplementary = ({ ids, isSupplement }: Check): boolean =>
   isSupplement || !ids.includes('7.2-not_found');
 

@@ -1,4 +1,4 @@
-/** Section 5: what is answered with a token is not answered without one, however the request is spelled. */
+/** Section 5: a URL that is served with a token must not be served without one, however it is spelled. */
 import { about, test } from '../fixtures/test.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
@@ -25,44 +25,43 @@ const onPath =
     return { ...request, url: `${change(path)}?${query}` };
   };
 
-const before = (what: RegExp, more: string): ReturnType<typeof onPath> =>
+const insertBefore = (what: RegExp, more: string): ReturnType<typeof onPath> =>
   onPath((path) => path.replace(what, (whole) => `${more}${whole}`));
 
 const onTenant = (change: (tenantId: string) => string): ReturnType<typeof onPath> =>
   onPath((path) => path.replace(/(?<=tenants\/)[^/]+/, change));
 
-/** Requests that a server may take for the usual one. By topic, where their answers are observed. */
-const DOORS: readonly (readonly [name: string, make: (request: RequestOut) => RequestOut, topic?: string])[] =
-  [
-    ['HEAD', (request) => ({ ...request, method: 'HEAD' }), 'head'],
-    ['a slash after the path', onPath((path) => `${path}/`), 'trailing-slash'],
-    [
-      'a letter percent-encoded',
-      onPath((path) => path.replace(/screenings$/, '%73creenings')),
-      'encoded-path',
-    ],
-    ['a digit of the tenant percent-encoded', onPath((path) => path.replace(/(?<=tenants\/)./, escaped))],
-    // Most parsers of UUIDs take these forms too; whether they are served is the server's own matter.
-    ['a tenant without hyphens', onTenant((own) => own.replaceAll('-', '')), 'uuid-in-another-form'],
-    ['a tenant in braces', onTenant((own) => `%7B${own}%7D`), 'uuid-in-another-form'],
-    ['a tenant as a URN', onTenant((own) => `urn:uuid:${own}`), 'uuid-in-another-form'],
-    ['a doubled slash', before(/\/tenants\//, '/')],
-    ['a segment of one dot', before(/\/tenants\//, '/.')],
-    ['a suffix', onPath((path) => `${path}.json`)],
-    ['a parameter of the path', onPath((path) => `${path};v=1`)],
-    ['the path in upper case', onPath((path) => path.replace(/screenings$/, 'SCREENINGS'))],
-  ];
+/** Spellings that a server may treat as the usual URL. With a topic, the answer is recorded as an observation. */
+const SPELLINGS: readonly (readonly [
+  name: string,
+  make: (request: RequestOut) => RequestOut,
+  topic?: string,
+])[] = [
+  ['HEAD', (request) => ({ ...request, method: 'HEAD' }), 'head'],
+  ['a slash after the path', onPath((path) => `${path}/`), 'trailing-slash'],
+  ['a letter percent-encoded', onPath((path) => path.replace(/screenings$/, '%73creenings')), 'encoded-path'],
+  ['a digit of the tenant percent-encoded', onPath((path) => path.replace(/(?<=tenants\/)./, escaped))],
+  // Most UUID parsers accept these forms too; the server may decide whether to serve them.
+  ['a tenant without hyphens', onTenant((own) => own.replaceAll('-', '')), 'uuid-in-another-form'],
+  ['a tenant in braces', onTenant((own) => `%7B${own}%7D`), 'uuid-in-another-form'],
+  ['a tenant as a URN', onTenant((own) => `urn:uuid:${own}`), 'uuid-in-another-form'],
+  ['a doubled slash', insertBefore(/\/tenants\//, '/')],
+  ['a segment of one dot', insertBefore(/\/tenants\//, '/.')],
+  ['a suffix', onPath((path) => `${path}.json`)],
+  ['a parameter of the path', onPath((path) => `${path};v=1`)],
+  ['the path in upper case', onPath((path) => path.replace(/screenings$/, 'SCREENINGS'))],
+];
 
 const escaped = (letter: string): string => `%${letter.charCodeAt(0).toString(16)}`;
 
-/** A page, or an answer to HEAD that would be one. */
-const isOpen = (exchange: Exchange): boolean =>
+/** Whether the answer is a page, or for HEAD the headers of one. */
+const isServed = (exchange: Exchange): boolean =>
   exchange.status === 200 &&
   (exchange.request.method === 'HEAD'
     ? mediaType(exchange) === 'application/json'
     : Array.isArray(member(exchange.json, 'items')));
 
-/** Passes where a token is merely there, or read and not verified. */
+/** Is accepted by servers that only check that a token is present, or decode it without verifying it. */
 async function alteredBearer(kit: Kit): Promise<Authorization> {
   const [head, payload, signature] = partsOf((await kit.token()).text);
   return bearerOf(
@@ -71,12 +70,12 @@ async function alteredBearer(kit: Kit): Promise<Authorization> {
   );
 }
 
-const shut =
+const notServed =
   (expected: string): Judge =>
   (exchange) =>
-    isOpen(exchange) ? differs(expected, sayRefusal(exchange)) : undefined;
+    isServed(exchange) ? differs(expected, sayRefusal(exchange)) : undefined;
 
-async function doors(kit: Kit): Promise<void> {
+async function checkSpellings(kit: Kit): Promise<void> {
   const request = (tenantId: string, authorization: RequestOut['authorization']): RequestOut => ({
     ...kit.request(tenantId, NO_WIDTH, authorization),
     offPath: true,
@@ -84,23 +83,23 @@ async function doors(kit: Kit): Promise<void> {
   const primary = { kind: 'client', client: 'primary' } as const;
   const own = await kit.tenantOf();
   const other = kit.target.clients.secondTenant && (await kit.tenantOf('secondTenant'));
-  for (const [name, make, topic] of DOORS) {
+  for (const [name, make, topic] of SPELLINGS) {
     const known = await kit.send(make(request(own, primary)));
     if (topic) kit.ledger.observe(topic, sayRefusal(known).slice(0, 3));
-    if (!isOpen(known)) continue;
+    if (!isServed(known)) continue;
     const without = await kit.send(make(request(own, { kind: 'none' })));
-    // What needs no token at all verifies none: one mistake, told once.
-    if (kit.check('5-missing', without, shut('401 unauthenticated'), name)) {
+    // A server that needs no token here verifies none either: report that once.
+    if (kit.check('5-missing', without, notServed('401 unauthenticated'), name)) {
       const unverified = await kit.send(make(request(own, await alteredBearer(kit))));
-      kit.check('5-tampered', unverified, shut('401 unauthenticated'), name);
+      kit.check('5-tampered', unverified, notServed('401 unauthenticated'), name);
     }
     if (other === undefined) continue;
-    kit.check('5-forbidden', await kit.send(make(request(other, primary))), shut('403 forbidden'), name);
+    kit.check('5-forbidden', await kit.send(make(request(other, primary))), notServed('403 forbidden'), name);
   }
 }
 
-/** Headers that a gateway adds to requests that it has authenticated, or that come from within. */
-const ofGateways = (tenantId: string, clientId: string): Record<string, string> => ({
+/** Headers with which a gateway marks authenticated or internal requests. */
+const gatewayHeaders = (tenantId: string, clientId: string): Record<string, string> => ({
   'x-forwarded-for': '127.0.0.1',
   'x-real-ip': '127.0.0.1',
   'x-forwarded-user': tenantId,
@@ -115,15 +114,15 @@ const ofGateways = (tenantId: string, clientId: string): Record<string, string> 
   'x-internal': 'true',
 });
 
-/** Headers that stand for who asks, or for what was asked before; a page has set some of them. */
-async function headers(kit: Kit): Promise<void> {
+/** Headers that claim an identity or refer to an earlier answer; a served page has set some of them. */
+async function checkIdentityHeaders(kit: Kit): Promise<void> {
   const page = await kit.page(SOME_WINDOW);
   const cookies = headerLines(page, 'set-cookie').map((line) => line.split(';')[0]!);
   const etag = header(page, 'etag');
   const tenantId = await kit.tenantOf();
   const bare = kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), { kind: 'none' });
   const all: Record<string, string>[] = [
-    ofGateways(tenantId, kit.target.clients.primary.clientId),
+    gatewayHeaders(tenantId, kit.target.clients.primary.clientId),
     ...(cookies.length > 0 ? [{ cookie: cookies.join('; ') }] : []),
     { 'if-none-match': etag ?? '*' },
   ];
@@ -131,7 +130,7 @@ async function headers(kit: Kit): Promise<void> {
     const exchange = await kit.send({ ...bare, headers: { ...more, ...bare.headers } });
     const judge = refused(kit.target.errorCodePointer, [401, 'unauthenticated']);
     kit.check('5-missing', exchange, judge, Object.keys(more).join());
-    // A refusal that a shared cache keeps reaches clients with a token.
+    // If a shared cache stores the 401, clients with a valid token receive it too.
     const caching = header(exchange, 'cache-control') ?? '';
     const isShared = /public|s-maxage|max-age=[1-9]/i.test(caching) && !/private|no-store/i.test(caching);
     kit.ledger.observe('refusal-in-shared-cache', isShared ? caching : 'no');
@@ -141,13 +140,13 @@ async function headers(kit: Kit): Promise<void> {
 test(
   'other spellings of a request, without a token and for another tenant',
   about(['5-missing', '5-tampered', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
-  ({ kit }) => doors(kit),
+  ({ kit }) => checkSpellings(kit),
 );
 
 test(
   'headers that do not stand in for a token',
   about('5-missing', { needs: 'page', access: 'reads', isSupplement: true }),
-  ({ kit }) => headers(kit),
+  ({ kit }) => checkIdentityHeaders(kit),
 );
 
 test(
@@ -155,7 +154,7 @@ test(
   about('5-no-echo', { needs: 'page', access: 'reads', isSupplement: true }),
   async ({ kit }) => {
     const valid = kit.request(await kit.tenantOf(), NO_WIDTH, { kind: 'client', client: 'primary' });
-    // A gateway may close the connection on it.
+    // A gateway may close the connection on TRACE.
     await kit.send({ ...valid, method: 'TRACE', offPath: true, provoked: true });
   },
 );

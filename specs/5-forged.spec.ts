@@ -1,4 +1,4 @@
-/** Section 5: tokens that another key signed. */
+/** Section 5: tokens signed with a key that is not the issuer's. */
 import { about, test } from '../fixtures/test.ts';
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import {
@@ -17,11 +17,11 @@ import { encoded, NOBODY, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { forgedBearer } from '../engine/run/rules/unauthenticated.ts';
 import { Untested } from '../engine/errors.ts';
 
-/** Where issuers publish their keys, beneath authUrl. */
+/** Paths below authUrl where issuers publish their keys. */
 const KEY_SETS = ['/.well-known/jwks.json', '/oauth/jwks', '/jwks.json', '/jwks'];
 const METADATA = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server'];
 
-async function refuse(kit: Kit, forgeries: readonly Forgery[]): Promise<void> {
+async function checkRefused(kit: Kit, forgeries: readonly Forgery[]): Promise<void> {
   const own = await kit.tenantOf();
   await mapConcurrently(forgeries, async ({ label, token, tenantId = own }) => {
     const authorization = forgedBearer(token, `Bearer (token ${label})`);
@@ -32,12 +32,12 @@ async function refuse(kit: Kit, forgeries: readonly Forgery[]): Promise<void> {
 
 async function jwtOf(kit: Kit): Promise<string> {
   const { text, claims } = await kit.token();
-  if (!claims) throw new Untested('the access token is no JWT, so there is none to be forged');
+  if (!claims) throw new Untested('the access token is not a JWT, so it cannot be forged');
   return text;
 }
 
-/** The JSON at an address beneath authUrl, asked for without a token; undefined where there is none. */
-async function published(kit: Kit, url: string): Promise<unknown> {
+/** The JSON below authUrl, requested without a token; undefined if there is none. */
+async function fetchPublished(kit: Kit, url: string): Promise<unknown> {
   if (new URL(url).origin !== new URL(kit.target.authUrl).origin) return undefined;
   const { status, text } = await kit.send({
     channel: 'rest',
@@ -54,17 +54,17 @@ async function published(kit: Kit, url: string): Promise<unknown> {
   }
 }
 
-/** The issuer's public keys, where it publishes them. */
+/** The issuer's public keys; empty if it publishes none. */
 async function publicKeys(kit: Kit): Promise<KeyObject[]> {
   const { authUrl } = kit.target;
   const addresses: string[] = [];
   for (const path of METADATA) {
-    const metadata = await published(kit, `${authUrl}${path}`);
+    const metadata = await fetchPublished(kit, `${authUrl}${path}`);
     const uri = isObject(metadata as never) ? member(metadata as never, 'jwks_uri') : undefined;
     if (typeof uri === 'string' && URL.canParse(uri)) addresses.push(uri);
   }
   for (const url of addresses.length > 0 ? addresses : KEY_SETS.map((path) => `${authUrl}${path}`)) {
-    const set = (await published(kit, url)) as { keys?: unknown } | undefined;
+    const set = (await fetchPublished(kit, url)) as { keys?: unknown } | undefined;
     const keys = Array.isArray(set?.keys) ? set.keys.flatMap(keyOf) : [];
     if (keys.length > 0) return keys;
   }
@@ -85,15 +85,15 @@ test(
   async ({ kit }) => {
     const token = await jwtOf(kit);
     const stranger = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : NOBODY;
-    await refuse(kit, await asymmetricForgeries(token, stranger));
-    await withHostedForgeries(token, (forgeries) => refuse(kit, forgeries));
+    await checkRefused(kit, await asymmetricForgeries(token, stranger));
+    await withHostedForgeries(token, (forgeries) => checkRefused(kit, forgeries));
   },
 );
 
 test(
   'unauthenticated: tokens signed with an empty or guessable secret',
   about('5-forged', { needs: 'page', access: 'reads late' }),
-  async ({ kit }) => refuse(kit, symmetricForgeries(await jwtOf(kit), kit.target.clients.primary)),
+  async ({ kit }) => checkRefused(kit, symmetricForgeries(await jwtOf(kit), kit.target.clients.primary)),
 );
 
 test(
@@ -102,6 +102,6 @@ test(
   async ({ kit }) => {
     const token = await jwtOf(kit);
     const [key] = await publicKeys(kit);
-    if (key) await refuse(kit, confusedForgeries(token, key));
+    if (key) await checkRefused(kit, confusedForgeries(token, key));
   },
 );

@@ -1,4 +1,4 @@
-/** Section 5: whose screenings a token opens. */
+/** Section 5: which tenant's screenings a token gives access to. */
 import { about, test } from '../fixtures/test.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { readToken } from '../engine/client/token.ts';
@@ -22,7 +22,7 @@ test("forbidden: another tenant's path", about('5-forbidden', { needs: 'page' })
   const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
   const ask = (client: 'primary' | 'secondTenant', tenantId: string, query = FIRST_PAGE): Promise<Exchange> =>
     kit.send(kit.request(tenantId, query, { kind: 'client', client }));
-  // Each tenant asks for its own first, so that a kept answer or token would show.
+  // Each tenant first requests its own page, so that an answer or token cached for it would be served to the other.
   for (const [client, tenantId] of [
     ['secondTenant', other],
     ['primary', own],
@@ -49,7 +49,7 @@ test(
   async ({ kit }) => {
     const exchange = await kit.send(kit.request(NOBODY, FIRST_PAGE, { kind: 'client', client: 'primary' }));
     kit.ledger.observe('unknown-tenant', sayRefusal(exchange, kit.target.errorCodePointer));
-    // If it is a 403, its code was judged on its way; a 404 is allowed here.
+    // The observers check the code of a 403 (7.2-forbidden); a 404 is allowed here.
     kit.ledger.check('7.2-forbidden');
     kit.check(
       '5-forbidden-unknown',
@@ -62,7 +62,7 @@ test(
 test(
   'forbidden: a path that is nearly the own tenantId',
   about('5-forbidden-unknown', { needs: 'page' }),
-  ({ kit }) => notOwn(kit),
+  ({ kit }) => checkNearlyOwnPaths(kit),
 );
 
 test(
@@ -70,13 +70,13 @@ test(
   about('5-one-tenant', { needs: 'token' }),
   async ({ kit }) => {
     requireSecondTenant(kit);
-    // Credentials that earn no token at all are told as such.
+    // Fails here if the credentials issue no token at all.
     await kit.token('secondTenant');
     await kit.tenantOf('secondTenant');
     const first = await kit.client.mint('primary');
-    await ownTenant(kit, 'primary', first);
+    await checkTenantOfToken(kit, 'primary', first);
     for (const client of ['secondTenant', 'primary', 'secondTenant'] as const)
-      await ownTenant(kit, client, await kit.client.mint(client), first);
+      await checkTenantOfToken(kit, client, await kit.client.mint(client), first);
   },
 );
 
@@ -90,8 +90,8 @@ test(
     const both = ['primary', 'secondTenant'] as const;
     for (let round = 0; round < ROUNDS; round += 1) {
       const [first, second] = await mapConcurrently(both, (client) => kit.client.mint(client));
-      await ownTenant(kit, 'primary', first!);
-      await ownTenant(kit, 'secondTenant', second!, first);
+      await checkTenantOfToken(kit, 'primary', first!);
+      await checkTenantOfToken(kit, 'secondTenant', second!, first);
     }
   },
 );
@@ -99,14 +99,14 @@ test(
 test(
   'no parameter of a token request chooses the tenant',
   about(['5-one-tenant', '4.1-unknown-parameters'], { needs: 'token', isSupplement: true }),
-  ({ kit }) => otherTenantAsked(kit),
+  ({ kit }) => checkTenantParameters(kit),
 );
 
-/** The first one opens connections, which keeps requests apart. */
+/** The first round opens connections, which delays one request; only the second is concurrent. */
 const ROUNDS = 2;
 
-/** A token names the tenant of its own credentials; the second tenant's another than `primary`, a token of primary's. */
-async function ownTenant(
+/** The token must name the tenant of its client, and the second tenant's must differ from that of `primary`, if given. */
+async function checkTenantOfToken(
   kit: Kit,
   client: 'primary' | 'secondTenant',
   exchange: Exchange,
@@ -128,8 +128,8 @@ async function ownTenant(
   );
 }
 
-/** The credentials alone say whose the token is: no parameter of the request does. */
-async function otherTenantAsked(kit: Kit): Promise<void> {
+/** Only the credentials determine the tenant of a token, not a parameter of the request. */
+async function checkTenantParameters(kit: Kit): Promise<void> {
   const own = (await kit.tenantOf()).toLowerCase();
   const other = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : NOBODY;
   for (const name of ['tenant_id', 'tenantId', 'tenant']) {
@@ -150,8 +150,8 @@ async function otherTenantAsked(kit: Kit): Promise<void> {
   }
 }
 
-/** Aliases of the caller, and texts that no parser reads as the own UUID, each as it stands in the path. */
-function nearlyOwn(own: string): string[] {
+/** Path segments that are aliases of the caller, or nearly the own tenantId, as sent in the path. */
+function nearlyOwnPaths(own: string): string[] {
   const other = (digit: string): string => (digit === '0' ? '1' : '0');
   const groups = own.split('-');
   return [
@@ -174,10 +174,10 @@ function nearlyOwn(own: string): string[] {
   ];
 }
 
-/** Nothing but the own UUID is served; how it is refused is for 400, 403 and 404 alike. */
-async function notOwn(kit: Kit): Promise<void> {
+/** Only the own tenantId may be served; rejections with 400, 403 and 404 are all allowed. */
+async function checkNearlyOwnPaths(kit: Kit): Promise<void> {
   const own = (await kit.tenantOf()).toLowerCase();
-  await mapConcurrently(nearlyOwn(own), async (path) => {
+  await mapConcurrently(nearlyOwnPaths(own), async (path) => {
     const authorization = { kind: 'client', client: 'primary' } as const;
     const request = kit.request(path, FIRST_PAGE, authorization);
     kit.check(

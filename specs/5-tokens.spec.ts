@@ -1,4 +1,4 @@
-/** Section 5: tokens that are not the issuer's, or no longer valid. */
+/** Section 5: tokens that the issuer did not sign, and expired tokens. */
 import { about, test } from '../fixtures/test.ts';
 import {
   bearerOf,
@@ -25,13 +25,13 @@ import { LATER_MINT, refusedToken, secondsLeft, tokenHeader } from '../engine/ru
 import { expiredBearer, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 import { Untested } from '../engine/errors.ts';
 
-/** Both numbers of the signature are 0: some verifiers find that right for any key. */
+/** Both numbers of the signature are 0, which some verifiers accept for any key (CVE-2022-21449). */
 const ES256_ZEROS = constantPart(Buffer.alloc(64).toString('base64url'));
 
-/** Altered one by one: a signature over some of the claims only leaves one of these unsigned. */
+/** Claims are altered one at a time: if the signature covers only some claims, one of these is unprotected. */
 const CLAIMS_AT_MOST = 8;
 
-/** Another value for each further claim. The tenant's is altered on that tenant's own path. */
+/** Another value for each further claim. `tenant_id` is altered in a request on the other tenant's path instead. */
 function otherClaims(token: string): [name: string, value: unknown][] {
   const claims = Object.entries(claimsOf(token) ?? {});
   return claims
@@ -44,7 +44,7 @@ function otherClaims(token: string): [name: string, value: unknown][] {
     .slice(0, CLAIMS_AT_MOST);
 }
 
-/** Bearers of altered tokens, each by one alteration. */
+/** Bearer tokens with one alteration each. */
 function alteredBearers(token: string): Authorization[] {
   const [head, payload, signature] = partsOf(token);
   const exp = Number(integerOf(member(claimsOf(token), 'exp')) ?? 0n);
@@ -67,14 +67,14 @@ function alteredBearers(token: string): Authorization[] {
       withLetter(signature, Math.floor(signature.text.length / 2), 'A'),
     ],
     ['signature altered near its beginning', head, payload, withLetter(signature, 1, 'A')],
-    // The last letter can hold bits that mean nothing.
+    // The last letter may contain padding bits, so it is not altered.
     ['signature altered near its end', head, payload, withLetter(signature, signature.text.length - 4, 'A')],
     ['signature in the other case', head, payload, inOtherCase(signature)],
     ['four more letters after the signature', head, payload, followedBy(signature, 'AAAA')],
-    // Verifiers that take three parts look at the first three, or the last.
+    // Some verifiers read only the first three or the last three parts.
     ['a fourth part', head, payload, followedBy(signature, '.kit')],
     ['a part before the header', constantPart(`kit.${head.text}`), payload, signature],
-    // Decoders that skip what is not of their alphabet find the same signature.
+    // Decoders that skip characters outside the alphabet find the same signature.
     ['a letter that is not of base64url after the signature', head, payload, followedBy(signature, '!')],
     ['signature cut short', head, payload, cutTo(signature, signature.text.length >> 1)],
     ['signature removed', head, payload, none],
@@ -94,15 +94,15 @@ function alteredBearers(token: string): Authorization[] {
     .map(([label, ...parts]) => bearerOf(parts, label));
 }
 
-async function altered(kit: Kit): Promise<void> {
+async function checkAlteredTokens(kit: Kit): Promise<void> {
   const { text, claims } = await kit.token();
-  if (!claims) throw new Untested('the access token is no JWT, so no part of it can be altered');
-  // Asked with the token itself first, so that what a server keeps of a verified token would show.
+  if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
+  // Sent with the valid token first: a verification result cached by part of the token would show.
   await kit.page(SOME_WINDOW);
   for (const bearer of alteredBearers(text)) await unauthenticated(kit, '5-tampered', bearer);
   const { secondTenant } = kit.target.clients;
   if (!secondTenant) return;
-  // A forged tenant on that tenant's own path: the signature alone is wrong.
+  // Another tenant's id on that tenant's own path, so that only the signature is wrong.
   const tenantId = await kit.tenantOf('secondTenant');
   const [head, payload, signature] = partsOf(text);
   const authorization = bearerOf(
@@ -118,22 +118,22 @@ async function altered(kit: Kit): Promise<void> {
   );
 }
 
-/** The token in use before and after another is minted: the cause of most 401s on a token that has not expired. */
-async function acrossMints(kit: Kit): Promise<void> {
+/** Uses a token before and after another one is minted: most 401s on an unexpired token are caused by a later mint. */
+async function checkTokenAcrossMints(kit: Kit): Promise<void> {
   await kit.page(SOME_WINDOW);
   const token = await kit.token();
   await kit.checkAll('5-valid-token', LATER_MINT, async () => {
     const before = await askWith(kit, token, 'before a later mint');
     await kit.client.mint();
     const after = await askWith(kit, token, 'after a later mint');
-    // Refused before already, it is not the mint: that is told where it was met.
+    // A token that was already rejected before the mint is reported by the request that met it.
     if (before.status === 401 || after.status !== 401 || secondsLeft(token, after) <= 0) return undefined;
     return { ...refusedToken(after, token, ', after a later one had been minted'), exchange: after };
   });
 }
 
-/** The first token of the run, at its end. */
-async function firstToken(kit: Kit): Promise<void> {
+/** Uses the first token of the run again, at the end of the run. */
+async function checkFirstToken(kit: Kit): Promise<void> {
   const { firstMint } = kit.client;
   const token = firstMint && readToken(firstMint);
   if (!token) return;
@@ -153,7 +153,7 @@ const askWith = async (kit: Kit, token: Token, label: string): Promise<Exchange>
 test(
   'a token is accepted after a later one was issued',
   about('5-valid-token', { needs: 'page' }),
-  ({ kit }) => acrossMints(kit),
+  ({ kit }) => checkTokenAcrossMints(kit),
 );
 
 test(
@@ -165,13 +165,13 @@ test(
 test(
   'the first token of the run is accepted at its end',
   about('5-valid-token', { needs: 'page', access: 'disturbs' }),
-  ({ kit }) => firstToken(kit),
+  ({ kit }) => checkFirstToken(kit),
 );
 
 test(
   'unauthenticated: altered tokens',
   about('5-tampered', { needs: 'page', access: 'reads late' }),
-  ({ kit }) => altered(kit),
+  ({ kit }) => checkAlteredTokens(kit),
 );
 
 test(

@@ -1,4 +1,4 @@
-/** Section 6: the captured events of the tenant's queue against what REST returns. */
+/** Section 6: compares the captured events of the tenant's queue with what REST returns. */
 import { about, test } from '../fixtures/test.ts';
 import { eventData, envelopeMismatches } from '../engine/checks/cloud-event.ts';
 import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
@@ -25,7 +25,7 @@ const WALK_PAGES = 100;
 
 interface Captured {
   readonly line: number;
-  /** The publisher's name of this kind of event. */
+  /** The CloudEvents `type`. */
   readonly type: string;
   readonly envelope: Json | undefined;
   readonly data: Json | undefined;
@@ -33,7 +33,7 @@ interface Captured {
   readonly at: Instant | undefined;
 }
 
-/** The events of the capture; a line may hold a batch (CloudEvents JSON format, 4). */
+/** The events of the capture; a line may hold a batch (CloudEvents JSON format, section 4). */
 function captured(kit: Kit): readonly Captured[] {
   const { events } = kit.target;
   if (!events) throw new Untested("supply events: a capture of primary's queue, one JSON CloudEvent a line");
@@ -61,7 +61,7 @@ interface Rest {
   readonly whole: boolean;
 }
 
-/** Every screening that REST returns of a window, as far as it can be walked. */
+/** The screenings that REST returns for a window; `whole` is false if the traversal did not reach the end. */
 const restOf = ({ from, to }: Window, kit: Kit): Promise<Rest> => {
   const query = { from: formatInstant(from), to: formatInstant(to), pageSize: kit.knowledge.pageSize };
   return kit.once(`events of ${query.from} to ${query.to}`, async () => {
@@ -74,7 +74,7 @@ const restOf = ({ from, to }: Window, kit: Kit): Promise<Rest> => {
   });
 };
 
-/** Where the captured screenings lie; the window of the target file where that holds them all. */
+/** The range of the captured screenings, or the window of the target file if it contains them all. */
 function spanOf(events: readonly Captured[], window: Window | undefined): Window | undefined {
   const times = events.flatMap(({ at }) => at ?? []).sort(compareInstants);
   const [from, last] = [times[0], times.at(-1)];
@@ -83,8 +83,8 @@ function spanOf(events: readonly Captured[], window: Window | undefined): Window
   return within ? window : { from, to: shift(last, 1n, stepDigits([{ at: last }])) };
 }
 
-/** An event may be delivered more than once; two events may not share their name. */
-function nameTaken(kit: Kit, { envelope, data, line }: Captured, named: Map<string, string>): void {
+/** The same event may be delivered repeatedly, but two different events must not share source and id. */
+function checkUniqueName(kit: Kit, { envelope, data, line }: Captured, named: Map<string, string>): void {
   const [source, id] = ['source', 'id'].map((name) => member(envelope, name));
   if (typeof source !== 'string' || typeof id !== 'string') return;
   const [key, content] = [JSON.stringify([source, id]), canonical(data)];
@@ -94,8 +94,8 @@ function nameTaken(kit: Kit, { envelope, data, line }: Captured, named: Map<stri
   named.set(key, before ?? content);
 }
 
-/** The rules of 2.3 that the data of an event breaks. */
-function unlikeScreening(data: Json | undefined, tenantId: string): Mismatch | undefined {
+/** The rule of section 2.3 that the data of an event breaks; undefined if it breaks none. */
+function screeningMismatch(data: Json | undefined, tenantId: string): Mismatch | undefined {
   const [id, tenant, testTime] = ['id', 'tenantId', 'testTime'].map((name) => member(data, name));
   if (integerOf(id) === undefined) return differs('data.id: a JSON integer', `id: ${excerpt(id)}`);
   if (typeof tenant !== 'string' || !isUuid(tenant) || tenant.toLowerCase() !== tenantId)
@@ -117,16 +117,16 @@ test(
       kit.ledger.check('6-envelope');
       for (const mismatch of envelopeMismatches(event.envelope))
         fail(kit, '6-envelope', mismatch, event.line);
-      nameTaken(kit, event, named);
+      checkUniqueName(kit, event, named);
     }
   },
 );
 
 /**
- * The captured events that are about screenings. A queue may carry other events as well: types of which no event equals
- * its REST object are left out where another type has some that do.
+ * The captured events about screenings. A queue may carry other events too: if events of some types equal their REST
+ * objects, the other types are left out.
  */
-async function ofScreenings(kit: Kit): Promise<{ events: readonly Captured[]; rest: Rest }> {
+async function screeningEvents(kit: Kit): Promise<{ events: readonly Captured[]; rest: Rest }> {
   const events = captured(kit);
   const span = spanOf(events, kit.target.window);
   const rest: Rest = span ? await restOf(span, kit) : { byId: new Map(), whole: true };
@@ -143,7 +143,7 @@ function isEqualInRest({ data, screeningId }: Captured, { byId }: Rest): boolean
   return item !== undefined && data !== undefined && firstDifference(item, data) === undefined;
 }
 
-/** Of an amended screening the newest event counts: by `time` where events have it, else the last of the capture. */
+/** For an amended screening the newest event counts: by `time` if present, else the last one captured. */
 function newestOf(events: readonly Captured[]): ReadonlySet<Captured> {
   const newest = new Map<bigint, Captured>();
   for (const event of events) {
@@ -159,7 +159,7 @@ test(
   'an event and REST show the same screening',
   about('6-same-object', { access: 'reads' }),
   async ({ kit }) => {
-    const { events, rest } = await ofScreenings(kit);
+    const { events, rest } = await screeningEvents(kit);
     const tenantId = (await kit.tenantOf()).toLowerCase();
     const newest = newestOf(events);
     let held = 0;
@@ -173,7 +173,7 @@ test(
       const different = item !== undefined && newest.has(event) ? firstDifference(item, data) : undefined;
       const isUnlike = item === undefined || different !== undefined;
       const mismatch =
-        unlikeScreening(data, tenantId) ?? (isUnlike ? roundedId(event, rest) : undefined) ?? different;
+        screeningMismatch(data, tenantId) ?? (isUnlike ? roundedId(event, rest) : undefined) ?? different;
       if (mismatch) fail(kit, '6-same-object', mismatch, line);
     }
     if (held === 0)
@@ -182,7 +182,7 @@ test(
   },
 );
 
-/** The event equals a REST object but for its id, which is that object's id rounded to a double. */
+/** The mismatch if the event equals a REST object except that its id was rounded to a double. */
 function roundedId({ data, screeningId }: Captured, { byId }: Rest): Mismatch | undefined {
   if (screeningId === undefined || !isObject(data)) return undefined;
   for (const [id, item] of byId) {
@@ -201,9 +201,9 @@ test(
   about('6-complete', { access: 'reads' }),
   async ({ kit }) => {
     const { window } = kit.target;
-    const { events, rest } = await ofScreenings(kit);
+    const { events, rest } = await screeningEvents(kit);
     const known = await kit.oracle();
-    // Without a window the capture speaks for what lies between two events that REST knows.
+    // Without a window, the capture is complete at most between its first and last event that REST knows.
     const matched = events.filter(({ screeningId }) => rest.byId.has(screeningId!));
     const span = window ?? spanOf(matched, undefined);
     const whole = window ? await restOf(window, kit) : rest;
@@ -221,7 +221,7 @@ test(
     for (const event of events) {
       const { line, at, screeningId } = event;
       const within = at && span && compareInstants(at, span.from) >= 0 && compareInstants(at, span.to) < 0;
-      // An item that REST loses is reported under section 4.2.
+      // A screening missing from REST is reported under section 4.2.
       const lost = screeningId !== undefined && known.authoritative && known.get(screeningId) !== undefined;
       if (!within || lost || (!window && roundedId(event, rest))) continue;
       kit.ledger.check('6-complete');
@@ -236,12 +236,12 @@ test(
     }
     if (!window)
       throw new Untested(
-        'whether every screening has an event: supply window, the stretch of testTime that the capture covers whole',
+        'to check that every screening has an event, supply window: the range of testTime that the capture covers completely',
       );
   },
 );
 
-/** A UUID is the same in either case. */
+/** The screening with `tenantId` in lower case, since UUIDs are case-insensitive. */
 function comparable(screening: Json | undefined): Json | undefined {
   const tenantId = member(screening, 'tenantId');
   return isObject(screening) && typeof tenantId === 'string' && isUuid(tenantId)
@@ -249,7 +249,7 @@ function comparable(screening: Json | undefined): Json | undefined {
     : screening;
 }
 
-/** The first member that differs: what REST says, what the event says. */
+/** The first member that differs between REST and the event; undefined if they are equal. */
 function firstDifference(item: Json, data: Json): Mismatch | undefined {
   const [rest, event] = [comparable(item), comparable(data)];
   if (canonical(rest) === canonical(event)) return undefined;

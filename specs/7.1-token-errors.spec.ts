@@ -1,4 +1,4 @@
-/** Section 7.1: what the token endpoint refuses, and how. */
+/** Section 7.1: which token requests are rejected, and with which error. */
 import { about, test } from '../fixtures/test.ts';
 import { OFFERED_SCOPE } from '../engine/client/client.ts';
 import { header, type Exchange } from '../engine/client/exchange.ts';
@@ -21,7 +21,7 @@ const BLANKS = [
   ['  ', 'blank'],
 ] as const;
 
-/** An empty parameter is a missing one (RFC 6749, 3.2); a server that reads it as a value must refuse that value. */
+/** An empty parameter counts as missing (RFC 6749, section 3.2); a server that reads it as a value must reject that value. */
 const refusedAsBlank = (name: (typeof PARAMETERS)[number]): Judge => {
   const other: Partial<Record<typeof name, [number, string]>> = {
     grant_type: [400, 'unsupported_grant_type'],
@@ -39,7 +39,7 @@ const refusedAsBlank = (name: (typeof PARAMETERS)[number]): Judge => {
 const replaced = (form: Form, name: string, value: string): Form =>
   form.map(([key, old]) => [key, key === name ? value : old]);
 
-async function hold(kit: Kit, id: RequirementId, form: Form, judge: Judge, label: string): Promise<Exchange> {
+async function send(kit: Kit, id: RequirementId, form: Form, judge: Judge, label: string): Promise<Exchange> {
   const exchange = readable(await kit.send(kit.client.tokenRequest(form)));
   kit.check(id, exchange, judge, label);
   return exchange;
@@ -47,8 +47,8 @@ async function hold(kit: Kit, id: RequirementId, form: Form, judge: Judge, label
 
 const BOUNDARY = 'conformance-kit';
 
-/** The same parameters in other bodies. */
-function noForms(form: readonly (readonly [string, string])[]): [type: string, body: string][] {
+/** The same parameters in bodies that are not forms. */
+function otherBodies(form: readonly (readonly [string, string])[]): [type: string, body: string][] {
   const parts = form.map(
     ([name, value]) => `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
   );
@@ -58,7 +58,7 @@ function noForms(form: readonly (readonly [string, string])[]): [type: string, b
   ];
 }
 
-/** A wrong pair of credentials, and whose right one it stands for. */
+/** A wrong client_id or client_secret, and the client whose right value it replaces. */
 interface Guess {
   readonly owner: ClientName;
   readonly name: 'client_id' | 'client_secret';
@@ -72,7 +72,7 @@ const inOtherCase = (text: string): string =>
 
 const CYCLES = ['0123456789', 'abcdef', 'ghijklmnopqrstuvwxyz', 'ABCDEF', 'GHIJKLMNOPQRSTUVWXYZ'];
 
-/** Of the same shape, so that nothing but its being wrong is wrong with it. */
+/** A value of the same length and character classes, so that the server can only reject it as unknown. */
 const ofSameShape = (text: string): string =>
   text.slice(0, -6) +
   text.slice(-6).replace(/[0-9a-z]/gi, (letter) => {
@@ -80,7 +80,7 @@ const ofSameShape = (text: string): string =>
     return cycle[(cycle.indexOf(letter) + 1) % cycle.length]!;
   });
 
-/** Secrets that are near the right one, in turn of every client there is: none is asked for many wrong ones. */
+/** Secrets similar to the right one, spread over all clients so that no client receives many wrong ones. */
 function wrongSecrets({ clients }: Target): Guess[] {
   const owners = (['primary', 'secondTenant', 'notOnboarded'] as const).filter((name) => clients[name]);
   const kinds: ((secret: string) => string)[] = [
@@ -101,7 +101,7 @@ function wrongSecrets({ clients }: Target): Guess[] {
   ].filter(({ owner, value }) => value !== '' && value !== clients[owner]!.clientSecret);
 }
 
-/** A value of another shape than those that are issued may be malformed as well. */
+/** A value that differs in shape from issued ones may also be rejected as malformed. */
 const refusedGuess =
   (value: string, right: string): Judge =>
   (exchange) =>
@@ -109,17 +109,17 @@ const refusedGuess =
       ? undefined
       : refusedAs(401, 'invalid_client')(exchange);
 
-/** Each must be refused as invalid_client. Right credentials in between end the count of wrong ones in most guards. */
-async function refuseGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess[]): Promise<void> {
+/** Each guess must be rejected as invalid_client. Valid credentials in between reset the failure count of most lockouts. */
+async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess[]): Promise<void> {
   for (const [done, { owner, name, value }] of guesses.entries()) {
     try {
       const valid = kit.client.validForm(owner);
       const right = valid.find(([key]) => key === name)![1];
       const form = replaced(valid, name, value);
-      challenge(kit, await hold(kit, id, form, refusedGuess(value, right), `a wrong ${name}`));
+      checkChallenge(kit, await send(kit, id, form, refusedGuess(value, right), `a wrong ${name}`));
       await kit.client.mint(owner);
     } catch (error) {
-      // Earlier rejections are sufficient evidence.
+      // The rejections before the lockout are sufficient evidence.
       if (!(error instanceof TargetLocked) || done === 0) throw error;
       kit.ledger.observe('lockout', `after ${kit.client.wrongSecrets} wrong secrets`);
       return;
@@ -127,8 +127,8 @@ async function refuseGuesses(kit: Kit, id: RequirementId, guesses: readonly Gues
   }
 }
 
-/** A client that is provisioned for one error; what else it may be than the target's mistake is said too. */
-async function provisioned(
+/** Sends a client provisioned to cause one error; a mismatch also names a possible mistake in the target file. */
+async function checkProvisioned(
   kit: Kit,
   name: 'unauthorized' | 'invalidGrant',
   id: RequirementId,
@@ -140,10 +140,10 @@ async function provisioned(
     const unless = mismatch && suppliedWrongly(name, exchange);
     return unless ? { ...mismatch, received: `${mismatch.received}${UNLESS}${unless}` } : mismatch;
   };
-  await hold(kit, id, kit.client.validForm(name), judge, name);
+  await send(kit, id, kit.client.validForm(name), judge, name);
 }
 
-/** The member of the target file that would explain the same answer. */
+/** The mistake in the target file that would explain the same answer. */
 function suppliedWrongly(
   name: 'unauthorized' | 'invalidGrant',
   { status, json }: Exchange,
@@ -157,7 +157,7 @@ function suppliedWrongly(
     : undefined;
 }
 
-/** Values are case-sensitive (RFC 6749, 1.5), and compared whole. */
+/** Values are case-sensitive (RFC 6749, section 1.5) and must match completely. */
 const GRANTS = [
   'password',
   'authorization_code',
@@ -168,31 +168,31 @@ const GRANTS = [
 ];
 const SCOPES = ['nobody.has.this.scope', 'screenings.write', 'SCREENINGS.READ', 'screenings.readers'];
 
-/** The client_id with its letters in the other case; nothing where that is another client's, or the same UUID. */
-function inAnotherCase(kit: Kit, clientId: string): string[] {
+/** The client_id with the case of its letters inverted; empty if that is another client's, or a UUID (same value). */
+function otherCaseIds(kit: Kit, clientId: string): string[] {
   const swapped = inOtherCase(clientId);
   const taken = Object.values(kit.target.clients).some((client) => client?.clientId === swapped);
   return taken || isUuid(clientId) ? [] : [swapped];
 }
 
-/** A form that must be refused: with which documented error, and what is wrong with it. */
+/** A form that must be rejected, the documented error, and what is wrong with the form. */
 interface ErrorRow {
   readonly error: 'invalid_request' | 'unsupported_grant_type' | 'invalid_scope';
   readonly id: RequirementId;
   readonly what: string;
   readonly form: (valid: Form) => Form;
-  /** Where other answers are accepted in addition to 400 with that error. */
+  /** Defaults to 400 with `error`; set if other answers are accepted too. */
   readonly judge?: Judge;
 }
 
 const duplicate = (form: Form, name: string, other?: string): Form =>
   form.flatMap((pair): Form => (pair[0] === name ? [pair, [name, other ?? pair[1]]] : [pair]));
 
-/** Looking at the other value first, a server may say what is wrong with that. */
+/** A server that looks at the other value first may report what is wrong with that one. */
 const anyClientError: Judge = (answer) =>
   isClientError(answer) ? undefined : differs('400 invalid_request', sayToken(answer));
 
-/** Names that some parsers read as a list or an operator of the parameter before them. */
+/** Suffixes that some parsers read as a list or an operator of the parameter. */
 const TYPED = [
   ['grant_type', '[]'],
   ['client_id', '[]'],
@@ -263,8 +263,8 @@ const ROWS: readonly ErrorRow[] = [
 
 for (const { error, id, what, form, judge = refusedAs(400, error) } of ROWS)
   test(`${error}: ${what}`, about([id, '7.1-body'], { needs: 'token' }), async ({ kit }) => {
-    await hold(kit, id, form(kit.client.validForm('primary')), judge, what);
-    // Several attempts without the secret may lock the client out: a right one follows.
+    await send(kit, id, form(kit.client.validForm('primary')), judge, what);
+    // Repeated attempts without the secret may lock the client out, so valid credentials follow.
     if (id !== '7.1-invalid_request-duplicated' && what.startsWith('client_secret')) await kit.client.mint();
   });
 
@@ -273,7 +273,7 @@ test(
   about('7.1-invalid_request-malformed', { needs: 'token' }),
   async ({ kit }) => {
     const { form, ...request } = kit.client.tokenRequest(kit.client.validForm('primary'));
-    for (const [type, body] of noForms(form!)) {
+    for (const [type, body] of otherBodies(form!)) {
       const exchange = await kit.send({
         ...request,
         headers: { ...request.headers, 'content-type': type },
@@ -298,9 +298,9 @@ test(
   }),
   ({ kit }) => {
     const { clientId } = kit.target.clients.primary;
-    const ids = [ofSameShape(clientId), `${clientId}x`, ...inAnotherCase(kit, clientId)];
+    const ids = [ofSameShape(clientId), `${clientId}x`, ...otherCaseIds(kit, clientId)];
     const guesses = ids.map((value): Guess => ({ owner: 'primary', name: 'client_id', value }));
-    return refuseGuesses(kit, '7.1-invalid_client-id', guesses);
+    return checkGuesses(kit, '7.1-invalid_client-id', guesses);
   },
 );
 
@@ -310,7 +310,7 @@ test(
     needs: 'token',
     access: 'guesses',
   }),
-  ({ kit }) => refuseGuesses(kit, '7.1-invalid_client-secret', wrongSecrets(kit.target)),
+  ({ kit }) => checkGuesses(kit, '7.1-invalid_client-secret', wrongSecrets(kit.target)),
 );
 
 test(
@@ -322,7 +322,7 @@ test(
       `nobody.has.this.scope ${OFFERED_SCOPE}`,
     ]) {
       const form = replaced(kit.client.validForm('primary'), 'scope', scope);
-      const exchange = await hold(kit, '7.1-scope-subset', form, subsetOrRefused, 'a scope too many');
+      const exchange = await send(kit, '7.1-scope-subset', form, subsetOrRefused, 'a scope too many');
       kit.ledger.observe('scope-subset', sayToken(exchange));
     }
   },
@@ -331,23 +331,23 @@ test(
 test(
   'unauthorized_client: a client that may not use the grant',
   about('7.1-unauthorized_client', { needs: 'token' }),
-  ({ kit }) => provisioned(kit, 'unauthorized', '7.1-unauthorized_client', 'unauthorized_client'),
+  ({ kit }) => checkProvisioned(kit, 'unauthorized', '7.1-unauthorized_client', 'unauthorized_client'),
 );
 
 test(
   'invalid_grant: a client whose grant cannot be used',
   about('7.1-invalid_grant', { needs: 'token' }),
-  ({ kit }) => provisioned(kit, 'invalidGrant', '7.1-invalid_grant', 'invalid_grant'),
+  ({ kit }) => checkProvisioned(kit, 'invalidGrant', '7.1-invalid_grant', 'invalid_grant'),
 );
 
-function challenge(kit: Kit, exchange: Exchange): void {
+function checkChallenge(kit: Kit, exchange: Exchange): void {
   if (exchange.status !== 401) return;
   kit.check('7.1-invalid_client-challenge', exchange, (answer) =>
     !header(answer, 'www-authenticate')?.trim() ? differs('a 401 with WWW-Authenticate', 'none') : undefined,
   );
 }
 
-/** 200 with screenings.read alone, or 400 invalid_scope: the specification allows both (4.1, 7.1). */
+/** 200 with screenings.read alone, or 400 invalid_scope: sections 4.1 and 7.1 allow both. */
 const subsetOrRefused: Judge = (exchange) => {
   if (exchange.status !== 200) return refusedAs(400, 'invalid_scope')(exchange);
   const scope = member(exchange.json, 'scope');

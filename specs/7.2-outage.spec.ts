@@ -1,4 +1,4 @@
-/** Section 7.2, after everything else: a server that fails while the target's fault command is on, and after it. */
+/** Section 7.2, late in the run: the server while the target's fault command is active, and after it. */
 import { about, test } from '../fixtures/test.ts';
 import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
@@ -14,18 +14,18 @@ import type { Kit } from '../engine/run/kit.ts';
 import { distinctRequests, encoded, NOBODY, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 
-/** The server has so long to notice that it fails, and that it serves again. */
+/** The time within which the server must notice the fault, and recover from it. */
 const LAG_MS = 30_000;
-/** As long as a connection pool or a proxy waits before it answers 503; --timeout gives it longer. */
+/** The time after which connection pools and proxies answer 503; --timeout extends it. */
 const LONGEST_ANSWER_MS = 60_000;
 const PAUSE_MS = 500;
-/** Requests without an answer after which no more are sent: the first may hang on a connection that the fault cut. */
+/** The number of unanswered requests after which no more are sent: one may hang on a connection that the fault cut. */
 const MOST_UNREAD = 2;
 
-/** A mismatch counts immediately; an answer that is `not yet` right may change until the lag is over. */
+/** A mismatch counts immediately; a `not yet` becomes one if it has not changed within the lag. */
 type Verdict = 'right' | 'as before' | 'not yet' | Mismatch;
 
-/** One request that is sent while the fault is on and after it. */
+/** One request that is sent during the fault and after it. */
 interface Question {
   readonly name: string;
   readonly id: RequirementId;
@@ -38,10 +38,10 @@ interface Question {
 
 const PRIMARY: Authorization = { kind: 'client', client: 'primary' };
 
-async function failingServer(kit: Kit): Promise<void> {
+async function checkFailingServer(kit: Kit): Promise<void> {
   const { fault } = kit.target;
   if (!fault)
-    throw new Untested('supply fault.start and fault.stop: commands that make the server fail, and heal it');
+    throw new Untested('supply fault.start and fault.stop: commands that break and repair the server');
   const questions = await questionsOf(kit);
   let unanswered: Untested | undefined;
   try {
@@ -59,25 +59,25 @@ async function failingServer(kit: Kit): Promise<void> {
   }
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
   for (const { after, afterExpected, ...question } of questions)
-    await settled(kit, question, afterExpected, after, untilMs);
+    await sendUntilSettled(kit, question, afterExpected, after, untilMs);
   if (unanswered) throw unanswered;
 }
 
 async function whileFailing(kit: Kit, questions: readonly Question[]): Promise<void> {
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
   for (const [index, { during, duringExpected, ...question }] of questions.entries()) {
-    const verdict = await settled(kit, question, duringExpected, during, untilMs);
+    const verdict = await sendUntilSettled(kit, question, duringExpected, during, untilMs);
     if (verdict === 'as before')
       throw new SupplyUnusable(
-        `fault.start: the server still answers as before after ${kit.pollingMs(LAG_MS) / 1000} s: it does not fail`,
+        `fault.start: the server does not fail: it still answers as before after ${kit.pollingMs(LAG_MS) / 1000} s`,
       );
-    // The other answers of a server that fails in the wrong way belong to the same failure.
+    // If the server fails in the wrong way, its other answers belong to the same failure.
     if (index === 0 && verdict !== 'right') return;
   }
 }
 
-/** Sends now and then until the answer is right, or wrong for good. Throws Untested where none comes. */
-async function settled(
+/** Sends the request repeatedly until the answer is right, or is a mismatch. Throws Untested if no answer arrives. */
+async function sendUntilSettled(
   kit: Kit,
   { id, name, request }: Pick<Question, 'id' | 'name' | 'request'>,
   expected: string,
@@ -87,13 +87,13 @@ async function settled(
   for (let unread = 0; ;) {
     const isLast = kit.clock.now() > untilMs;
     const timeoutMs = Math.max(kit.options.timeoutMs, kit.pollingMs(LONGEST_ANSWER_MS));
-    // What must be refused may be refused as too many guesses.
+    // A request that must be rejected may be rejected with 429, as too many guesses.
     const keep429 = id !== '7.2-server-error';
     const exchange = await kit.client.send({ ...request(), provoked: true, timeoutMs }, { keep429 });
-    // The last request may be the first of its question: what is still under way then says nothing.
+    // After the deadline one unanswered request proves nothing, since it may be the only one of its question.
     if (isUnread(exchange) && (++unread === MOST_UNREAD || isLast))
       throw new Untested(
-        `${name}: ${exchange.transportError!.message}${unread > 1 ? `, ${unread} times` : ''}; --timeout gives an answer longer`,
+        `${name}: ${exchange.transportError!.message}${unread > 1 ? `, ${unread} times` : ''}; raise --timeout to wait longer`,
       );
     const verdict = isUnread(exchange) ? 'not yet' : judge(exchange);
     const isOver = typeof verdict === 'object' || (isLast && verdict === 'not yet');
@@ -110,7 +110,7 @@ async function settled(
 
 // -- what is asked -------------------------------------------------------------------------------
 
-/** A page, the next of it and the next of that, a token, and what must be refused: all are right before the fault. */
+/** A page, its `next` and the one after, a token, and requests that must be rejected: all are right before the fault. */
 async function questionsOf(kit: Kit): Promise<Question[]> {
   const id = '7.2-server-error';
   const seconds = kit.pollingMs(LAG_MS) / 1000;
@@ -151,11 +151,11 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
     {
       ...{ name: 'a token request', id, duringExpected: '', afterExpected: heals('200 with a token') },
       request: () => kit.client.tokenRequest(kit.client.validForm('primary')),
-      // The token endpoint may fail too, or not; a refusal breaks 4.1-success.
+      // The token endpoint may fail or not; a rejection is reported under 4.1-success.
       during: () => 'right',
       after: (exchange) => (readToken(exchange) ? 'right' : 'not yet'),
     },
-    // What rights are read from may be what fails.
+    // The fault may affect the store of permissions.
     ...(
       [
         [
@@ -195,14 +195,14 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
   ];
 }
 
-/** Requests answered with a screening, since an empty page may hide a failure; without screenings, any valid ones. */
+/** Requests for pages with a screening, because an empty page may hide a failure; without data, any valid requests. */
 async function pageRequests(kit: Kit): Promise<() => RequestOut> {
   try {
     const { from, to } = (await sampleDataOf(kit)).window;
     const tenantId = await kit.tenantOf();
     let sent = 0n;
     return () => {
-      // Another URL each time: no cache answers in place of the target.
+      // A new URL each time, so that no cache answers.
       const until = formatInstant(shift(instant(to), sent++), { digits: 6 });
       const query = rawQuery({ ...encoded({ from, to: until }), pageSize: '1' });
       return kit.request(tenantId, query, PRIMARY);
@@ -222,7 +222,7 @@ const isSamePage = (a: Exchange, b: Exchange): boolean => {
   return a.status === 200 && idsOfA !== undefined && idsOfA === idsOfB;
 };
 
-/** A client takes a page without items or without next for the end, and loses the rest. */
+/** The mismatch if the answer ends the traversal early: without items or `next`, a client loses the rest. */
 function endsTraversal(name: string, exchange: Exchange, before: Exchange): Mismatch | undefined {
   if (exchange.status !== 200) return undefined;
   const { items = [], nextUrl } = pageOf(exchange);
@@ -236,7 +236,7 @@ function endsTraversal(name: string, exchange: Exchange, before: Exchange): Mism
 }
 
 const OUTAGE = { needs: 'page', access: 'provokes' } as const;
-const once = ({ kit }: { kit: Kit }): Promise<void> => kit.once('outage', () => failingServer(kit));
+const once = ({ kit }: { kit: Kit }): Promise<void> => kit.once('outage', () => checkFailingServer(kit));
 
 test(
   'internal_error, service_unavailable: a failing server answers 5xx, and serves after the failure',

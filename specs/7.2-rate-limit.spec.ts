@@ -1,4 +1,4 @@
-/** Section 7.2, after everything else: the rate limit, where there is leave to provoke it. */
+/** Section 7.2, late in the run: the rate limit, if the target file permits to provoke it. */
 import { about, test } from '../fixtures/test.ts';
 import { header, type Exchange } from '../engine/client/exchange.ts';
 import { retryAfterMs } from '../engine/client/retry-after.ts';
@@ -8,20 +8,20 @@ import { sayRefusal } from '../engine/checks/errors.ts';
 import { distinctRequests } from '../engine/run/rules/raw-request.ts';
 import { Untested } from '../engine/errors.ts';
 
-/** Enough requests in flight for some hundred a second, however far away the target is. */
+/** Enough requests in flight for a few hundred per second at any latency. */
 const IN_FLIGHT = { least: 8, most: 32, eachMs: 2 } as const;
-/** A limit that answers 503 admits a similar number in each series of requests that are sent one at a time. */
+/** A rate limit that answers 503 admits a similar number in each series of sequential requests. */
 const SERIES = { count: 3, pauseMs: 2_000, spread: 3 } as const;
 const LONGEST_HONEST_WAIT_MS = 65_000;
 
 interface Provoked {
   /** The first 429. */
   readonly limited?: Exchange | undefined;
-  /** Why there is none. */
+  /** Why there is no 429; empty if there is one. */
   readonly why: string;
 }
 
-/** Sends as fast as it may until a 429, and no further. */
+/** Sends as fast as allowed until the first 429. */
 async function provoke(kit: Kit): Promise<Provoked> {
   const { maxRequests, maxSeconds } = kit.target.rateLimit!;
   const next = await distinctRequests(kit);
@@ -60,7 +60,7 @@ async function provoke(kit: Kit): Promise<Provoked> {
   };
 }
 
-/** Whether it is a rate limit that answers 503: requests one at a time are rejected as well, and admitted after a pause. */
+/** Checks whether 503 is a rate limit: then it rejects sequential requests too, and admits some after a pause. */
 async function limitedBy503(
   kit: Kit,
   unavailable: Exchange,
@@ -92,27 +92,27 @@ async function limitedBy503(
   return `the rate limit answers ${said}, not 429`;
 }
 
-async function rateLimit(kit: Kit): Promise<void> {
+async function checkRateLimit(kit: Kit): Promise<void> {
   if (!kit.target.rateLimit) {
     if (kit.ledger.checks.has('7.2-rate_limited')) return;
-    throw new Untested('supply rateLimit.probe: leave to provoke 429 (with maxRequests and maxSeconds)');
+    throw new Untested('supply rateLimit.probe: allows to provoke 429 (with maxRequests and maxSeconds)');
   }
   const { why } = await kit.once('provoked', () => provoke(kit));
   if (why !== '' && !kit.ledger.checks.has('7.2-rate_limited')) throw new Untested(why);
 }
 
-async function honestWait(kit: Kit): Promise<void> {
-  await rateLimit(kit);
+async function checkRetryAfter(kit: Kit): Promise<void> {
+  await checkRateLimit(kit);
   if (!kit.target.rateLimit)
-    throw new Untested('supply rateLimit.probe: leave to provoke 429 and to wait as it says');
+    throw new Untested('supply rateLimit.probe: permission to provoke 429 and to wait for its Retry-After');
   const { why } = await kit.once('provoked', () => provoke(kit));
   if (why !== '') throw new Untested(why);
   const { limited, why: whyNot } = await provoke(kit);
   if (!limited) throw new Untested(whyNot);
   const waitMs = retryAfterMs(limited);
-  if (waitMs === undefined) throw new Untested('the 429 says no time to wait');
+  if (waitMs === undefined) throw new Untested('the 429 has no readable Retry-After');
   if (waitMs > LONGEST_HONEST_WAIT_MS)
-    throw new Untested(`the 429 asks to wait ${Math.round(waitMs / 1000)} s, longer than the kit does`);
+    throw new Untested(`the 429 asks to wait ${Math.round(waitMs / 1000)} s, longer than the kit waits`);
   await kit.clock.sleep(waitMs + 50, kit.options.signal);
   const exchange = await kit.client.send((await distinctRequests(kit))(), { keep429: true });
   kit.ledger.check('7.2-retry-after-honest');
@@ -129,11 +129,11 @@ async function honestWait(kit: Kit): Promise<void> {
 test(
   'rate_limited: requests beyond the limit',
   about(['7.2-rate_limited', '7.2-retry-after'], { needs: 'page', access: 'provokes' }),
-  ({ kit }) => rateLimit(kit),
+  ({ kit }) => checkRateLimit(kit),
 );
 
 test(
   'a request is served after the wait that Retry-After names',
   about('7.2-retry-after-honest', { needs: 'page', access: 'provokes' }),
-  ({ kit }) => honestWait(kit),
+  ({ kit }) => checkRetryAfter(kit),
 );

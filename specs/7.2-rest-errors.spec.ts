@@ -1,6 +1,6 @@
 /**
- * Section 7.2: what the REST API refuses, and how. The codes of a 401 and a 403 ('7.2-unauthenticated', '7.2-forbidden')
- * are held by the observers, on what section 5 provokes.
+ * Section 7.2: which REST requests are rejected, and with which code. The observers check the codes of 401 and 403
+ * (7.2-unauthenticated, 7.2-forbidden) on the requests of section 5.
  */
 import { about, test } from '../fixtures/test.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
@@ -23,7 +23,7 @@ import { pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
 import { narrowOf, type Baseline, withParameter, withWindow } from '../engine/run/combinations/factors.ts';
 import type { Kit } from '../engine/run/kit.ts';
 
-/** Asked in every combination. */
+/** Sent in every combination. */
 const TELLING_TIMES = [
   '2026-03-01T00:00:00', // no offset
   'now',
@@ -74,8 +74,8 @@ const MALFORMED_TIMES = [
 ] as const;
 
 /**
- * The other edge far enough away: a malformed edge that is read leniently must not turn the window round, which is
- * refused with the same code. All malformed times are of about 2026.
+ * Moves the other edge far away: a server that reads the malformed edge leniently must not find the window inverted,
+ * which is rejected with the same code. All malformed times are in or near 2026.
  */
 function withRoom(request: RequestOut, name: 'from' | 'to'): RequestOut {
   const other = name === 'from' ? 'to' : 'from';
@@ -95,7 +95,7 @@ const malformedTime =
 
 const EDGES = ['from', 'to'] as const;
 
-/** As forms have a raw `+`: another mistake, unless the target takes a raw `+` for what it is (RFC 3986, 3.4). */
+/** What form decoding makes of a raw `+`. Accepted only if the target takes a raw `+` literally (RFC 3986, section 3.4). */
 const BLANK_OFFSET = '2026-03-01T00:00:00%2001:00';
 
 const blankWays = EDGES.map((name) => async (kit: Kit): Promise<Way> => {
@@ -114,10 +114,10 @@ const blankWays = EDGES.map((name) => async (kit: Kit): Promise<Way> => {
 const timeWay = (name: 'from' | 'to', value: string): ((kit: Kit) => Way) =>
   malformedTime(name, encodeURIComponent(value), 'invalid_time_range');
 const tellingWays = TELLING_TIMES.flatMap((value) => EDGES.map((name) => timeWay(name, value)));
-/** One reader of times serves both edges: each value is asked at one, early ones at `from`, late ones at `to`. */
+/** One parser usually serves both edges, so each value is sent at only one of them. */
 const timeWays = [
   ...MALFORMED_TIMES.map((value, index) => timeWay(EDGES[index % 2]!, value)),
-  // The end of a day, to a reader of its own for `to`.
+  // A server may parse `to` separately and read these as the end of the day.
   ...['2026-03-01', '2026-03-01T24:00:00Z'].map((value) => timeWay('to', value)),
 ];
 
@@ -125,20 +125,20 @@ const rawTimeWays = EDGES.flatMap((name) =>
   ['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
 );
 
-/** An integer in a spelling that not every parser takes: refused, or read as that number. */
+/** Integers in spellings that not every parser accepts: must be rejected, or read as that number. */
 const SPELLINGS = {
   '10.0': 10n,
   '%2B5': 5n,
   '1e1': 10n,
   '%2010': 10n,
-  '010': 10n, // 8 where a leading zero means octal
+  '010': 10n, // 8 if a leading zero means octal
   '10%0A': 10n,
-  '1_0': 10n, // as Python has it
-  '%D9%A1%D9%A0': 10n, // Arabic digits, which Java and Python read
+  '1_0': 10n, // Python syntax
+  '%D9%A1%D9%A0': 10n, // Arabic digits, which Java and Python accept
 } as const;
 
-/** A page of a wide window that holds no more items than that, and goes on with the same number, as it was asked for or in digits. */
-const ofSize =
+/** Accepts a page with at most `size` items whose `next` has the same pageSize, as sent or in digits. */
+const pageOfSize =
   (size: bigint): Judge =>
   (exchange) => {
     const { items = [], nextUrl } = pageOf(exchange);
@@ -152,7 +152,7 @@ const ofSize =
         );
   };
 
-/** The page does not begin with the item whose id stands in the request. */
+/** The page must not contain the item with the id of the request. */
 const beginsAfter: Judge = (exchange) => {
   const id = BigInt(/\d+/.exec(queryValue(exchange.request.url, 'from_id') ?? '')?.[0] ?? 0);
   return pageOf(exchange).items?.some((item) => item.id === id)
@@ -186,11 +186,11 @@ const spelledSizes = Object.entries(SPELLINGS).map(
         kit,
         (request) => withParameter(withWindow(request, ...WIDE_WINDOWS[0]), 'pageSize', text),
         ['invalid_request', 'page_size_out_of_range'],
-        ofSize(size),
+        pageOfSize(size),
       ),
 );
 
-/** The id of an item at `from`, so that a page that begins elsewhere shows. */
+/** Built from the id of an item at `from`, so that ignoring from_id shows. */
 const spelledIds = ['#.0', '%2B#', '%20#', '#%0A'].map((spelling) => (kit: Kit): Way => {
   const alter = (request: RequestOut, baseline: Baseline): RequestOut => {
     const { from, to, id } = narrowOf(request, baseline);
@@ -214,7 +214,7 @@ const RULES: readonly Rule[] = [
     ways: refusals([
       ...sizes(['abc', '10abc', '0x10', 'null', 'true', '1,000'], 'invalid_request'),
       ...sizes(['1.5'], 'invalid_request', 'page_size_out_of_range'),
-      // Nothing is often read as absent.
+      // Many servers read an empty value as absent.
       refusalOr200({ pageSize: '' }, 'invalid_request', 'page_size_out_of_range'),
       ...spelledSizes,
     ]),
@@ -250,14 +250,14 @@ const RULES: readonly Rule[] = [
     telling: 3,
     inPlaceOf: 'page size',
     ways: refusals([
-      // 2^32 + 100 and 2^64 + 100: no parser may cut them down to 100. Beyond 64 bits it may be malformed as well.
+      // 2^32 + 100 and 2^64 + 100 must not be truncated to 100. Numbers beyond 64 bits may also count as malformed.
       ...sizes(['0', '1001', '-1', '4294967396'], 'page_size_out_of_range'),
       ...sizes(['18446744073709551716', '99999999999999999999'], 'page_size_out_of_range', 'invalid_request'),
     ]),
   },
 ];
 
-/** Odd requests that must be answered somehow, never by a 5xx or a broken connection. */
+/** Odd requests that may be accepted or rejected, but never with a 5xx or a broken connection. */
 function oddQueries(): string[] {
   const valid = encoded(SOME_WINDOW);
   return [
@@ -285,7 +285,7 @@ function oddQueries(): string[] {
   ];
 }
 
-/** Token requests of which one parameter is no text that a database takes: NUL, octets that are no UTF-8. */
+/** Token requests with one parameter that databases reject as text: NUL, or octets that are not UTF-8. */
 const oddForms = (kit: Kit, odd: string, values: readonly string[]): string[] =>
   values.map((value) =>
     kit.client
@@ -294,7 +294,7 @@ const oddForms = (kit: Kit, odd: string, values: readonly string[]): string[] =>
       .join('&'),
   );
 
-/** The form as it stands, whatever it holds. */
+/** Sends the body unchanged, whatever it contains. */
 function sendForm(kit: Kit, body: string): Promise<Exchange> {
   const { form: _, ...bare } = kit.client.tokenRequest([]);
   return kit.send({ ...bare, body, offPath: true, suspicious: isSuspicious(body) });

@@ -1,6 +1,6 @@
 /**
- * Every test of the specs as a check, in the order in which they run: what is to be asked early as well as late stands
- * before the walks, and tests that only read stand together where they can.
+ * Every test of specs/ as a check, in run order: checks that run both early and late come before the walks, and
+ * checks that only read are grouped where possible.
  */
 import { takeCollected } from '../fixtures/test.ts';
 import './2.1-token-response.spec.ts';

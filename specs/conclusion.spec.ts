@@ -1,6 +1,6 @@
 /**
- * The end of a run: what later answers show of earlier ones, and whether enough was exercised for a certificate.
- * They speak of what this worker saw: of the whole run, unless a test failed and Playwright began a new worker.
+ * The end of a run: the checks that need all answers, and whether enough was tested for a certificate. They cover
+ * what this worker saw: the whole run, unless a test failed and Playwright started a new worker.
  */
 import { requirement } from '../engine/requirements.ts';
 import { failFor, test } from '../fixtures/playwright.ts';

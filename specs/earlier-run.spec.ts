@@ -1,4 +1,4 @@
-/** The state of an earlier run is still valid: its token, its `next` URLs, the ids of its screenings. */
+/** The state of an earlier run is still valid: its token, its `next` URLs, and the ids of its screenings. */
 import { about, test } from '../fixtures/test.ts';
 import { namesTraversal, orderedItems, pageOf, parseQuery, SOME_WINDOW } from '../engine/client/page.ts';
 import { tokenOfText } from '../engine/client/token.ts';
@@ -29,7 +29,7 @@ test(
     const token = tokenOfText((await keptByEarlierRun(kit)).token);
     if (!token.claims || otherClaim(token.claims, await kit.token()) !== undefined) return;
     const tenantId = await kit.tenantOf();
-    // A server on which a later mint ends earlier tokens is told of that.
+    // A server that revokes tokens at a later mint is already reported for that.
     const isEnded = kit.ledger.findings.some(
       ({ id, cause }) => id === '5-valid-token' && cause === LATER_MINT,
     );
@@ -54,7 +54,7 @@ test(
       if (!isTrusted(url, kit.target)) continue;
       const request = { ...kit.request('', '', { kind: 'client', client: 'primary' } as const), url };
       const ageMs = Date.now() - keptAtMs;
-      // Of what a traversal of that time may show nothing is known.
+      // Traversal 0: nothing is known about the data at that time.
       const exchange = await kit.send({
         ...request,
         followed: true,
@@ -64,7 +64,7 @@ test(
       else {
         const asked = parseQuery(url);
         const plain = asked && { ...asked, from: formatInstant(asked.from), to: formatInstant(asked.to) };
-        // A next exists where more pages exist; screenings may have been erased since.
+        // `next` promised more items, but the screenings may have been erased since.
         const isEmptied = pageOf(exchange).items?.length === 0;
         const now = isEmptied && plain ? await kit.page(plain) : undefined;
         const isWrong = (pageOf(now ?? exchange).items?.length ?? 0) > 0 && isEmptied;
@@ -97,7 +97,7 @@ test(
       if (seen === 'same') same++;
       else if (seen) wrong.push(async () => objectOf(await run()));
     }
-    // Where none has kept its id, the tenant may have been loaded anew.
+    // If no screening has kept its id, the tenant may have been reloaded.
     const warning = same === 0;
     for (const run of wrong) {
       const mismatch = await run();
@@ -113,7 +113,7 @@ test(
 const objectOf = <T extends object>(value: T | string | undefined): T | undefined =>
   typeof value === 'object' ? value : undefined;
 
-/** 'same', or under which other id it comes; undefined where its instant has no screening any more, or several. */
+/** 'same', or the mismatch with the other id; undefined if the instant has no screening any more, or several. */
 async function otherId(
   kit: Kit,
   { id, testTime }: Kept['screenings'][number],
@@ -124,7 +124,7 @@ async function otherId(
   const exchange = await kit.page({ from: formatInstant(at), to: formatInstant(to), pageSize: 10 });
   const there = orderedItems(exchange).filter((item) => sameInstant(item.at, at));
   if (there.some((item) => String(item.id) === id)) return 'same';
-  // The dataset is authoritative: the tenant has been loaded anew.
+  // The dataset is authoritative: the tenant has been reloaded.
   if (there.length !== 1 || (await kit.oracle()).authoritative) return undefined;
   return {
     ...differs(`id ${id} for the screening at ${testTime}, as an earlier run saw it`, `id ${there[0]!.id}`),
@@ -135,7 +135,7 @@ async function otherId(
 const NEXTS = 2;
 const SCREENINGS = 20;
 
-/** Screenings stay the same from run to run, so that slow changes show too. */
+/** The same screenings are kept from run to run, so that slow changes show too. */
 async function leaveForNextRun(kit: Kit, screenings: Kept['screenings']): Promise<void> {
   if (!kit.target.keepToken) return;
   const { items, ties } = await sampleDataOf(kit);
