@@ -41,6 +41,8 @@ interface Attempt {
   failures: number;
   /** Other requests are served again: the next answer is final. */
   isLast: boolean;
+  /** Retries after the answer that was final. */
+  elsewhere: number;
   throttles: number;
   throttledMs: number;
   lockouts: number;
@@ -52,6 +54,7 @@ export const newAttempt = (): Attempt => ({
   inFlight: Infinity,
   failures: 0,
   isLast: false,
+  elsewhere: 0,
   throttles: 0,
   throttledMs: 0,
   lockouts: 0,
@@ -63,6 +66,8 @@ const BACKOFF_MS = 200;
 const BACKOFFS = 6;
 /** Backoffs before anything was served: a server that refuses connections may still be starting; a 500 is an answer. */
 const BACKOFFS_UNKNOWN = { broken: 4, failed: 1 };
+/** How long after an accident other requests may meet it as well. */
+const UNSTEADY_MS = 5_000;
 const LONGEST_BACKOFF_MS = 10_000;
 const LONGEST_WAIT_MS = 90_000;
 /** Without Retry-After: longer than the window of a limit per minute. */
@@ -98,6 +103,7 @@ export class TargetHealth {
   private readonly recoveries = new Map<Channel, Promise<boolean>>();
   private locked = 0;
   private throttledUntilMs = 0;
+  private unsteadyUntilMs = -Infinity;
   private unread = { inARow: 0, total: 0, untilMs: 0 };
 
   constructor(private readonly options: HealthOptions) {
@@ -195,7 +201,7 @@ export class TargetHealth {
    * recovered. Throws TargetGone if nothing is served.
    */
   async isToRetry(failed: Exchange, attempt: Attempt): Promise<boolean> {
-    if (attempt.isLast) return false;
+    if (attempt.isLast) return this.isToRetryElsewhere(failed, attempt);
     const isCrowded = failed.status === 503 && !attempt.failed && this.inFlight(failed) > 1;
     const first = (attempt.failed ??= failed);
     attempt.inFlight = Math.min(attempt.inFlight, this.inFlight(failed));
@@ -212,6 +218,25 @@ export class TargetHealth {
     else if (isFirst) await this.backOff(failed, 0);
     else return (attempt.isLast = await this.recover(failed, known?.request));
     return true;
+  }
+
+  /**
+   * One of several instances may be failing: retries once at once, which may reach another instance, and then with
+   * backoff while other failed requests are served on retry.
+   */
+  private async isToRetryElsewhere(failed: Exchange, attempt: Attempt): Promise<boolean> {
+    if (failed.transportError?.kind === 'timeout' || attempt.elsewhere > BACKOFFS) return false;
+    if (attempt.elsewhere > 0) {
+      if (this.options.clock.now() > this.unsteadyUntilMs) return false;
+      await this.backOff(failed, attempt.elsewhere - 1);
+    }
+    attempt.elsewhere++;
+    return true;
+  }
+
+  /** Notes that a failed request was served on retry. */
+  noteAccident(): void {
+    this.unsteadyUntilMs = this.options.clock.now() + UNSTEADY_MS;
   }
 
   /** Whether the target serves again; all requests of a channel that failed together share one wait. */

@@ -35,20 +35,30 @@ export const failures = variants({
   ),
 });
 
-/** Answers every request within `forMs` with `answer`; repetitions after that are served. */
-const awhile = (number: number, forMs: number, answer: () => ServiceAnswer): ServerOptions =>
+/** Answers every request, or every `eachOf`-th, within `forMs` with `answer`; repetitions after that are served. */
+const awhile = (number: number, forMs: number, answer: () => ServiceAnswer, eachOf = 1): ServerOptions =>
   middleware(() => {
     let asked = 0;
     let untilMs = 0;
     return (request, next) => {
       if (isScreenings(request) && ++asked === number) untilMs = Date.now() + forMs;
-      return isScreenings(request) && Date.now() < untilMs ? answer() : next(request);
+      const fails = isScreenings(request) && Date.now() < untilMs && asked % eachOf === 0;
+      return fails ? answer() : next(request);
     };
   });
 
 export const redeployed = variants({
   'a deployment: a second and a half of a gateway’s 502, with HTML': awhile(130, 1_500, () =>
     html(502, 'Bad Gateway'),
+  ),
+});
+
+export const halfDown = variants({
+  'one of two instances is down for two seconds: half of the answers are a gateway’s 502': awhile(
+    300,
+    2_000,
+    () => html(502, 'Bad Gateway'),
+    2,
   ),
 });
 

@@ -89,7 +89,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'in a servlet container': stacks.container,
   'on a permissive framework': stacks.library,
   'after a firewall': stacks.firewall,
-  'with tenants in capitals': stacks.capitals,
+  'with tenants in capitals': [...stacks.capitals, ...accidents.halfDown],
   'with a cache': health.cached,
   'with a cache that says Age': health.cachedWithAge,
 };

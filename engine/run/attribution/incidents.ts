@@ -2,9 +2,12 @@
 import { sayRefusal, serverFailed } from '../../checks/errors.ts';
 import type { Incident, NewFinding } from '../state/ledger.ts';
 
-/** Up to this many episodes count as accidents, such as a restart; more are a failure above one request in 200. */
+/** Up to this many accidents, such as a restart, are tolerated; more are a failure above one failed request in 200. */
 const ACCIDENTS = 2;
 const ONE_IN = 200;
+/** The longest accident, in time and as a share of the requests of the run; longer ones count as several. */
+const ACCIDENT_MS = 10_000;
+const ACCIDENT_SHARE = 0.1;
 
 /** One finding for all incidents: a warning, or a failure if there are too many. Undefined if there are none. */
 export function incidentsFinding(incidents: readonly Incident[], requests: number): NewFinding | undefined {
@@ -13,8 +16,7 @@ export function incidentsFinding(incidents: readonly Incident[], requests: numbe
   if (!first) return undefined;
   // Section 7.2 expects 503 above the target's concurrency limit.
   const alone = failures.filter(({ failed, inFlight }) => failed.status !== 503 || inFlight === 1);
-  const count = episodes(alone);
-  const often = count > ACCIDENTS && count * ONE_IN > requests;
+  const often = accidents(alone, requests) > ACCIDENTS && episodes(alone) * ONE_IN > requests;
   const at = new Date(first.startedAtMs).toISOString();
   const more = failures.length > 1 ? `, and ${failures.length - 1} more like it in ${requests} requests` : '';
   return {
@@ -44,12 +46,30 @@ function likelyCause(failures: readonly Incident[], alone: readonly Incident[], 
     : '. A restart or deployment of an instance looks like this: the log of that moment decides';
 }
 
+const inOrder = (incidents: readonly Incident[]): readonly Incident[] =>
+  [...incidents].sort((a, b) => a.failed.startedAtMs - b.failed.startedAtMs);
+
+/** Counts failures close together as one accident: one of two instances may fail for some seconds. */
+function accidents(incidents: readonly Incident[], requests: number): number {
+  let count = 0;
+  let first: Incident['failed'] | undefined;
+  for (const { failed } of inOrder(incidents)) {
+    const isOther =
+      !first ||
+      failed.startedAtMs - first.startedAtMs > ACCIDENT_MS ||
+      failed.seq - first.seq > ACCIDENT_SHARE * requests;
+    if (!isOther) continue;
+    first = failed;
+    count++;
+  }
+  return count;
+}
+
 /** Counts failures of overlapping requests as one. */
 function episodes(incidents: readonly Incident[]): number {
-  const ordered = [...incidents].sort((a, b) => a.failed.startedAtMs - b.failed.startedAtMs);
   let count = 0;
   let until = -Infinity;
-  for (const { failed, servedAtMs } of ordered) {
+  for (const { failed, servedAtMs } of inOrder(incidents)) {
     if (failed.startedAtMs > until) count++;
     until = Math.max(until, servedAtMs);
   }

@@ -5,7 +5,7 @@ import type { Exchange } from '../../client/exchange.ts';
 import type { OrderedItem } from '../../client/page.ts';
 import { formEncode } from '../../client/transport.ts';
 import { answerObservers } from '../../checks/answers.ts';
-import { coverageObservers } from '../../checks/coverage.ts';
+import { coverageObservers, mayLack } from '../../checks/coverage.ts';
 import { shows } from '../attribution/confirmation.ts';
 import { answered200, errorObservers } from '../../checks/errors.ts';
 import type { Judge, Observer } from '../../checks/mismatch.ts';
@@ -95,12 +95,14 @@ export class Watch {
 
   /** Judges earlier pages by later answers, such as a page that lacks a screening seen before or since. */
   async lookBack(): Promise<void> {
-    const { oracleOf, pages } = this.run.knowledge;
-    const observers = coverageObservers((tenantId) => {
+    const { oracleOf, pages, sentBy } = this.run.knowledge;
+    const learnt: typeof oracleOf = (tenantId) => {
       const oracle = oracleOf(tenantId);
       return oracle?.authoritative ? undefined : oracle;
-    });
+    };
+    const observers = coverageObservers(learnt);
     for (const exchange of pages) {
+      if (!mayLack(exchange, sentBy.get(exchange)!, learnt)) continue;
       this.observeBy(observers, exchange, { count: false });
       // A parsed page stays in memory until the end of the event loop turn.
       await setImmediate();

@@ -95,6 +95,8 @@ export class Knowledge {
   private readonly shown = new Map<string, Map<bigint, Shown>>();
   /** Every page with items, in the order of the answers. */
   readonly pages: Exchange[] = [];
+  /** How many requests had gone out when they were answered. */
+  readonly sentBy = new WeakMap<Exchange, number>();
 
   /** When the traversal of each `next` began. */
   private readonly traversals = new Map<string, number>();
@@ -188,7 +190,9 @@ export class Knowledge {
         oracle.add({ id, at, testTime }, sent, exchange.request.url);
       }
     }
-    if (this.pages.length < PAGES_KEPT) this.pages.push(exchange);
+    if (this.pages.length >= PAGES_KEPT) return;
+    this.pages.push(exchange);
+    this.sentBy.set(exchange, sent);
   }
 
   /**
