@@ -2,19 +2,16 @@
 import { about, test } from '../fixtures/test.ts';
 import { secretVariable } from '../engine/run/evidence/evidence.ts';
 import { quote } from '../engine/run/evidence/shell.ts';
-import { bearerOf, cutTo, encodePart, partsOf } from '../engine/client/altered-token.ts';
-import type { Authorization } from '../engine/client/exchange.ts';
-import { forge } from '../engine/client/forged-token.ts';
+import { encodePart } from '../engine/client/altered-token.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { refused } from '../engine/checks/refusal.ts';
 import { differs } from '../engine/checks/mismatch.ts';
-import type { RequirementId } from '../engine/requirements.ts';
 import { mintAll } from '../engine/run/rules/mint-all.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { encoded, NOBODY, rawQuery, readable, NO_WIDTH } from '../engine/run/rules/raw-request.ts';
+import { encoded, NOBODY, rawQuery, readable } from '../engine/run/rules/raw-request.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
-import { bearerHeader, forgedBearer, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
+import { bearerHeader, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 
 /** Places other than the Authorization header, where no token may be accepted (rule 1). */
 const HEADERS = [
@@ -81,31 +78,6 @@ async function sendRefusedRequests(kit: Kit): Promise<void> {
   await kit.send({ ...valid, authorization: wrong });
 }
 
-async function checkZeroWidthWindow(kit: Kit): Promise<void> {
-  const { text, claims } = await kit.token();
-  const wrong: [RequirementId, Authorization][] = [
-    ['5-missing', { kind: 'none' }],
-    ['5-garbage', bearerHeader('Bearer garbage', 'Bearer garbage')],
-  ];
-  if (claims) {
-    const [head, payload, signature] = partsOf(text);
-    const half = cutTo(signature, signature.text.length >> 1);
-    wrong.push(
-      ['5-tampered', bearerOf([head, payload, half], 'signature cut short')],
-      ['5-forged', forgedBearer(await forge(text), 'Bearer (token signed with another key)')],
-    );
-  }
-  for (const [id, authorization] of wrong) {
-    const exchange = await kit.send(kit.request(await kit.tenantOf(), NO_WIDTH, authorization));
-    kit.check(
-      id,
-      exchange,
-      refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
-      'a window of no width',
-    );
-  }
-}
-
 test(
   'unauthenticated: no Authorization header',
   about(['5-missing', '7.2-unauthenticated', '5-challenge'], { needs: 'page', access: 'reads' }),
@@ -122,12 +94,6 @@ test(
   'unauthenticated: a token in another header, a cookie or the body',
   about('5-missing', { needs: 'page', access: 'reads' }),
   ({ kit }) => checkOtherPlaces(kit),
-);
-
-test(
-  'unauthenticated: invalid credentials for a zero-width window',
-  about(['5-missing', '5-garbage', '5-tampered', '5-forged'], { needs: 'page', access: 'reads' }),
-  ({ kit }) => checkZeroWidthWindow(kit),
 );
 
 test(
