@@ -1,4 +1,4 @@
-/** soak --chaos: outages while k6 loads, every page held against what is stored. No assertion on timing. */
+/** soak --chaos: outages under load; every page is compared with the stored screenings. No assertions on timing. */
 import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,11 +16,11 @@ test.describe.configure({ mode: 'parallel' });
 
 const SHORT = ['--chaos', '--duration', '15s', '--rate', '15', '--page-size', '40', '--slo-p99', '9000'];
 
-/** Fails while the file is there; `failing` is the answer's body then. */
+/** Runs a server that fails while a file exists. */
 async function chaos(
   options: (isFailing: () => Promise<boolean>) => ServerOptions,
   meanwhile?: Parameters<typeof load>[2],
-): Promise<{ status: number; output: string; result: LoadResult; failsStill: boolean }> {
+): Promise<{ status: number; output: string; result: LoadResult; stillFails: boolean }> {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
   const mark = join(directory, 'failing');
   const isFailing = (): Promise<boolean> =>
@@ -39,7 +39,7 @@ async function chaos(
     const flags = ['soak', ...SHORT, '--target', target, '--report-dir', directory];
     const { status, output } = await load(flags, {}, meanwhile);
     const result = JSON.parse(await readFile(join(directory, 'load-soak.json'), 'utf8')) as LoadResult;
-    return { status, output, result, failsStill: await isFailing() };
+    return { status, output, result, stillFails: await isFailing() };
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
@@ -52,18 +52,18 @@ const failing = (isFailing: () => Promise<boolean>, body: string): ServerOptions
     return { status: 503, headers: [['content-type', 'application/json']], body };
   });
 
-test('a server that fails as documented and heals holds', FULL, async () => {
+test('holds for a server that fails as documented and recovers', FULL, async () => {
   test.slow();
-  const { status, output, result, failsStill } = await chaos((isFailing) =>
+  const { status, output, result, stillFails } = await chaos((isFailing) =>
     failing(isFailing, '{"code":"service_unavailable"}'),
   );
   expect(result, output).toMatchObject({ void: false, conformant: true, held: true });
   expect(output).toMatch(/\d outages? of .*503 × \d+; served again after/);
   expect(output).toMatch(/pages held against the \d+ screenings stored/);
-  expect([status, failsStill]).toEqual([0, false]);
+  expect([status, stillFails]).toEqual([0, false]);
 });
 
-test('a server that has lost a screening, and says its failure in HTML, does not', FULL, async () => {
+test('reports a lost screening and an HTML error', FULL, async () => {
   test.slow();
   const { status, result } = await chaos((isFailing) => {
     let hasFailed = false;
@@ -84,7 +84,7 @@ test('a server that has lost a screening, and says its failure in HTML, does not
   expect(status).toBe(1);
 });
 
-test('a server that does not heal breaks 7.2-server-error', FULL, async () => {
+test('reports 7.2-server-error for a server that does not recover', FULL, async () => {
   test.slow();
   let hasFailed = false;
   const { status, result } = await chaos((isFailing) =>
@@ -95,33 +95,33 @@ test('a server that does not heal breaks 7.2-server-error', FULL, async () => {
   expect(status).toBe(1);
 });
 
-test('interrupted in an outage, the target is healed', FULL, async () => {
+test('ends the outage when it is interrupted', FULL, async () => {
   test.slow();
   let failed = false;
-  const { status, failsStill } = await chaos(
+  const { status, stillFails } = await chaos(
     (isFailing) =>
       failing(async () => {
         failed ||= await isFailing();
         return isFailing();
       }, '{"code":"service_unavailable"}'),
     (child) => {
-      const look = setInterval(() => {
-        if (failed) (clearInterval(look), child.kill('SIGINT'));
+      const poll = setInterval(() => {
+        if (failed) (clearInterval(poll), child.kill('SIGINT'));
       }, 50);
-      child.once('exit', () => clearInterval(look));
+      child.once('exit', () => clearInterval(poll));
     },
   );
-  expect([status, failsStill]).toEqual([130, false]);
+  expect([status, stillFails]).toEqual([130, false]);
 });
 
-test('commands that make nothing fail say nothing: void', FULL, async () => {
+test('is void if the fault commands make no request fail', FULL, async () => {
   test.slow();
   const { status, result } = await chaos(() => ({}));
   expect(result.void).toContain('made no request fail');
   expect(status).toBe(3);
 });
 
-test('what is lost and what is new are told apart', () => {
+test('distinguishes lost from new screenings', () => {
   const of = (...ids: bigint[]) => ({
     window: { from: '', to: '' },
     items: [ids.map((id) => ({ at: { seconds: 1n, fraction: '' }, testTime: '', id }))],

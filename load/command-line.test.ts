@@ -1,4 +1,4 @@
-/** Mistakes on the command line of load and bench, each told in one line before anything is started. */
+/** Usage errors of load and bench are reported in one line before anything is started. */
 import { writeFile } from 'node:fs/promises';
 import { expect, test } from '@playwright/test';
 import { UsageError } from '../engine/errors.ts';
@@ -13,27 +13,26 @@ for (const [line, words] of [
   ['smoke --report-dir package.json', /can't be written to package.json .*--report-dir/],
   ['smoke --target fixtures', /fixtures: can't read the target file/],
   ['smoke --target MISSPELT', /windw.*window/],
-  ['smoke --target t.json --rate-limit 9/1s', /--rate-limit is the reference server's/],
-  ['smoke --rate-algorithm token-bucket', /--rate-algorithm goes with --rate-limit/],
-  ['smoke --parallelism 2', /--parallelism goes with --kubernetes/],
-  ['soak --chaos --duration 5s', /--chaos needs room for outages: --duration 15s or more/],
-  ['soak --chaos --kubernetes x --target t.json', /--chaos .* goes without --kubernetes/],
-  ['capacity --start-rate 50 --max-rate 10', /--start-rate 50 lies above --max-rate 10/],
+  ['smoke --target t.json --rate-limit 9/1s', /--rate-limit configures the reference server/],
+  ['smoke --rate-algorithm token-bucket', /--rate-algorithm requires --rate-limit/],
+  ['smoke --parallelism 2', /--parallelism requires --kubernetes/],
+  ['soak --chaos --duration 5s', /--chaos needs time for outages: give --duration 15s or more/],
+  ['soak --chaos --kubernetes x --target t.json', /--chaos .* cannot be combined with --kubernetes/],
+  ['capacity --start-rate 50 --max-rate 10', /--start-rate 50 exceeds --max-rate 10/],
   ['plan --from x', /required option '--tenants <n>' not specified/],
-  ['merge nowhere.json', /nowhere.json: can't be read/],
-  ['accuracy unicorns', /unicorns is no family of the zoo: queues, sharing/],
+  ['merge nowhere.json', /nowhere.json: cannot be read/],
+  ['accuracy unicorns', /unicorns is no such family: queues, sharing/],
   ['bench --rounds x', /--rounds.*a whole number above 0 is expected/],
   ['bench --report-dir package.json', /can't be written to package.json .*--report-dir/],
   ['bench nope', /Allowed choices are service, certify/],
 ] as const)
-  test(`load ${line}: a usage error`, async ({}, info) => {
+  test(`reports a usage error for load ${line}`, async ({}, info) => {
     const file = info.outputPath('target.json');
     if (line.includes('MISSPELT')) await writeFile(file, JSON.stringify(MISSPELT));
     const argv = line.replace('MISSPELT', file).split(' ').filter(Boolean);
-    const never = new AbortController().signal;
-    const error: unknown = await (async () => parse(argv)?.({ tell: () => {}, signal: never }))().catch(
-      (thrown: unknown) => thrown,
-    );
+    const neverAborted = new AbortController().signal;
+    const error: unknown = await (async () =>
+      parse(argv)?.({ tell: () => {}, signal: neverAborted }))().catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UsageError);
     expect((error as UsageError).message).toMatch(words);
     expect((error as UsageError).message).not.toContain('\n');

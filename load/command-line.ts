@@ -1,4 +1,4 @@
-/** The command line of load: what is to be run, without running it. */
+/** The command line of load: parses arguments into a function that runs the command. */
 import { Argument, Command } from 'commander';
 import { flagsOf } from '../engine/command-line.ts';
 import { UsageError } from '../engine/errors.ts';
@@ -14,16 +14,16 @@ import { SCENARIOS, type ScenarioName } from './scenarios/all.ts';
 import { above0, COMMON, duration, from0, pageSize, share, whole } from './scenarios/flags.ts';
 
 interface Io {
-  /** Takes a line of progress. */
+  /** Prints a line of progress. */
   readonly tell: (line: string) => void;
-  /** Aborted where the process is told to end. */
+  /** Aborted when the process is asked to stop. */
   readonly signal: AbortSignal;
 }
 
 /** Returns the exit status. Throws UsageError before anything is started, and Unreachable. */
 type Run = (io: Io) => Promise<number>;
 
-/** Undefined where help was asked for and given. Throws a UsageError of one line. */
+/** Returns undefined after printing the help. Throws a UsageError with one line. */
 export function parse(argv: readonly string[]): Run | undefined {
   let chosen: Run | undefined;
   const program = programOf((run) => (chosen = run));
@@ -34,9 +34,9 @@ export function parse(argv: readonly string[]): Run | undefined {
 function programOf(choose: (run: Run) => void): Command {
   const program = new Command('npm run load --')
     .description(
-      'Loads an implementation of the Screenings Retrieval Service with k6 and says what it carries.',
+      'Loads an implementation of the Screenings Retrieval Service with k6 and measures its capacity.',
     )
-    // Commands take these over as they are added.
+    // Set before commands are added, because they inherit it.
     .exitOverride()
     .configureOutput({ writeErr: () => {} })
     .addHelpText(
@@ -55,47 +55,45 @@ function programOf(choose: (run: Run) => void): Command {
 
   program
     .command('plan')
-    .description('requests, utilisation, waiting, replicas and cost for tenants and their habits')
+    .description('plans requests, utilisation, waiting times, replicas and cost for a number of tenants')
     .requiredOption('--from <file>', 'a load-tenants.json or a load-capacity.json')
-    .requiredOption('--tenants <n>', 'tenants that poll', whole)
-    .requiredOption('--poll <time>', 'how often each polls, such as 60s', duration)
-    .requiredOption('--screenings-per-day <n>', 'of each tenant', above0)
-    .option('--poll-spread <time>', 'polls come within so much of each interval; default the whole', duration)
-    .option('--page-size <n>', 'items a page', pageSize, 100)
-    .option('--token-lifetime <time>', 'of access tokens', duration, 3600)
-    .option('--token-from <file>', 'a load-token.json: what a token call costs; default as much as a page')
-    .option('--poll-from <file>', 'a load-poll.json: what a poll costs, together with a load-capacity.json')
-    .option('--history <years>', 'of screenings that are kept and that a back-fill reads', above0, 5)
-    .option('--item-bytes <n>', 'octets of a screening in a page', above0, 250)
-    .option('--row-bytes <n>', 'octets of a screening in the database, with its indexes', above0, 300)
-    .option('--measured-replicas <n>', 'that carried the capacity together', whole, 1)
-    .option('--utilisation <share>', 'of a replica at the peak', share, 0.7)
-    .option('--peak-factor <n>', "the busiest hour's screenings against the mean", above0, 1)
-    .option('--retries <share>', 'of requests, asked again', from0, 0.01)
-    .option('--spare <n>', 'replicas that may fail', from0, 1)
-    .option('--outage <time>', 'that has to be caught up with', duration, 3600)
-    .option('--growth <share>', 'of tenants a year, such as 0.3', from0, 0)
-    .option('--cost-per-replica <n>', 'in any currency, a month', above0)
-    .option('--html <file>', 'the page with the picture', 'reports/load-plan.html')
-    .option('--json', 'as JSON')
+    .requiredOption('--tenants <n>', 'number of polling tenants', whole)
+    .requiredOption('--poll <time>', 'interval between polls, such as 60s', duration)
+    .requiredOption('--screenings-per-day <n>', 'screenings of a tenant per day', above0)
+    .option('--poll-spread <time>', 'part of each interval in which polls arrive; default all', duration)
+    .option('--page-size <n>', 'items per page', pageSize, 100)
+    .option('--token-lifetime <time>', 'lifetime of access tokens', duration, 3600)
+    .option('--token-from <file>', 'a load-token.json with the cost of a token call; default that of a page')
+    .option('--poll-from <file>', 'a load-poll.json with the cost of a poll, for a load-capacity.json')
+    .option('--history <years>', 'years of stored screenings, which a back-fill reads', above0, 5)
+    .option('--item-bytes <n>', 'bytes of a screening in a page', above0, 250)
+    .option('--row-bytes <n>', 'bytes of a screening in the database, with its indexes', above0, 300)
+    .option('--measured-replicas <n>', 'replicas in the capacity measurement', whole, 1)
+    .option('--utilisation <share>', 'maximum utilisation of a replica at the peak', share, 0.7)
+    .option('--peak-factor <n>', "the busiest hour's screenings as a multiple of the mean", above0, 1)
+    .option('--retries <share>', 'share of requests that are repeated', from0, 0.01)
+    .option('--spare <n>', 'number of replicas that may fail', from0, 1)
+    .option('--outage <time>', 'duration of an outage to catch up with', duration, 3600)
+    .option('--growth <share>', 'yearly growth of tenants, such as 0.3', from0, 0)
+    .option('--cost-per-replica <n>', 'cost of a replica per month, in any currency', above0)
+    .option('--html <file>', 'HTML page with plots', 'reports/load-plan.html')
+    .option('--json', 'print JSON')
     .action((flags: PlanFlags) => choose(() => planCommand(flags)));
 
   program
     .command('merge')
-    .description('adds up the results of several runners: load-*.json, or the lines that runners printed')
+    .description('merges the results of several runners: load-*.json files or logs of runners')
     .argument('<files...>')
-    .option('--output <file>', 'write the sum as JSON')
+    .option('--output <file>', 'write the merged result as JSON')
     .action((files: string[], { output }: { output?: string }) => choose(() => mergeCommand(files, output)));
 
   program
     .command('accuracy')
-    .description(
-      'the estimators against simulated servers whose truth is known, in virtual time: the accuracy table',
-    )
-    .argument('[families...]', 'of the zoo; default all')
-    .option('--servers <n>', 'of each family', whole, 24)
-    .option('--seed <n>', 'draws the servers', whole, 1)
-    .option('--all', 'tells those that were right one by one as well')
+    .description('checks the estimators against simulated servers with known truths, in virtual time')
+    .argument('[families...]', 'families of simulated servers; default all')
+    .option('--servers <n>', 'servers per family', whole, 24)
+    .option('--seed <n>', 'random seed of the servers', whole, 1)
+    .option('--all', 'also list the correct estimates')
     .action((families: string[], flags: AccuracyFlags) =>
       choose(({ signal }) => unlessAborted(signal, accuracy(families, flags))),
     );
@@ -103,19 +101,19 @@ function programOf(choose: (run: Run) => void): Command {
   program
     .command('bench')
     .description(
-      "What the reference server's pages and tokens cost, a certificate, and a page that k6 judges: npm run bench.",
+      "measures the cost of the reference server's pages and tokens, of a certification run, and of k6's judge: npm run bench",
     )
     .addArgument(
-      new Argument('[part]', 'one part alone; certify also says where its time goes').choices([
+      new Argument('[part]', 'only one part; certify also shows where its time goes').choices([
         'service',
         'certify',
         'k6',
       ]),
     )
-    .option('--screenings <n>', 'of the large tenant', whole, 1_000_000)
-    .option('--rounds <n>', 'of which the median is taken', whole, 5)
-    .option('--seconds <n>', 'of each measurement', above0, 1.5)
-    .option('--report-dir <dir>', 'where bench.json goes', 'reports')
+    .option('--screenings <n>', 'screenings of the large tenant', whole, 1_000_000)
+    .option('--rounds <n>', 'number of rounds; the median is reported', whole, 5)
+    .option('--seconds <n>', 'duration of each measurement', above0, 1.5)
+    .option('--report-dir <dir>', 'directory for bench.json', 'reports')
     .action((part: string | undefined, flags: BenchFlags) =>
       choose(async ({ tell, signal }) => {
         const { bench } = await import('./bench/command.ts');
@@ -125,7 +123,7 @@ function programOf(choose: (run: Run) => void): Command {
 
   program
     .command('write-scripts')
-    .description('copies the k6 scripts out, to be run with k6 alone, and prints their paths')
+    .description('copies the k6 scripts to a directory, to run with k6 alone, and prints their paths')
     .argument('<dir>')
     .action((directory: string) =>
       choose(async () => {
@@ -136,8 +134,8 @@ function programOf(choose: (run: Run) => void): Command {
 
   program
     .command('install-k6')
-    .description('builds k6 with Go into the cache, unless it is found already, and prints its path')
-    .option('--force', 'build even if it is there')
+    .description('installs k6 into the cache unless it is found, and prints its path')
+    .option('--force', 'install even if k6 is found')
     .action(({ force }: { force?: boolean }) =>
       choose(async ({ tell, signal }) => {
         console.log(await unlessAborted(signal, force ? installK6() : ensureK6(tell)));
@@ -157,7 +155,7 @@ interface AccuracyFlags {
 async function accuracy(given: string[], { servers, seed, all = false }: AccuracyFlags): Promise<number> {
   const { accuracyTable, FAMILIES, visit } = await import('./zoo/accuracy.ts');
   const unknown = given.find((name) => !(FAMILIES as string[]).includes(name));
-  if (unknown) throw new UsageError(`${unknown} is no family of the zoo: ${FAMILIES.join(', ')}`);
+  if (unknown) throw new UsageError(`${unknown} is no such family: ${FAMILIES.join(', ')}`);
   const rows = [];
   for (const family of given.length > 0 ? (given as typeof FAMILIES) : FAMILIES)
     rows.push(...(await visit(family, servers, seed)));

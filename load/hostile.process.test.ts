@@ -1,4 +1,4 @@
-/** Targets that are none, or end to be one in the middle of a run: k6 ends, the result is void or broken, never held. */
+/** Non-implementations, and targets that fail during a run: k6 stops, and the result is void or broken, never held. */
 import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,17 +21,17 @@ test.describe.configure({ mode: 'parallel' });
 
 const SMOKE = ['smoke', '--duration', '3s', '--rate', '10', '--timeout', '1', '--slo-p99', '5000'];
 
-const turning: Readonly<Record<string, SimulatedSettings>> = {
-  'hangs in the middle': { freeze: { fromSeconds: 1, forSeconds: 600 } },
-  'lies in the middle': { disorderEvery: 15 },
-  'is gone in the middle': {},
+const FAILING: Readonly<Record<string, SimulatedSettings>> = {
+  'hangs during the run': { freeze: { fromSeconds: 1, forSeconds: 600 } },
+  'returns wrong pages during the run': { disorderEvery: 15 },
+  'is killed during the run': {},
 };
 
-for (const [name, settings] of Object.entries(turning))
-  test(`a target that ${name}`, FULL, async () => {
+for (const [name, settings] of Object.entries(FAILING))
+  test(`does not hold for a target that ${name}`, FULL, async () => {
     await using at = await setting(settings);
     const running = load([...SMOKE, ...at.flags], { TMPDIR: at.directory });
-    if (name === 'is gone in the middle') {
+    if (name === 'is killed during the run') {
       while ((await at.server.counts()).pages < 5) await sleep(50);
       process.kill(at.server.pid, 'SIGKILL');
     }
@@ -39,14 +39,15 @@ for (const [name, settings] of Object.entries(turning))
     const result = await at.result('smoke');
     expect(result).toMatchObject({ held: false });
     expect(output).not.toMatch(/\bheld\b/);
-    // On a machine that is busy otherwise the run is void.
+    // On a busy machine the run is void.
     expect(status).toBe(result.void === false ? 1 : 3);
-    if (name === 'lies in the middle') expect(result.findings.map(({ id }) => id)).toContain('4.2-r4-order');
-    // The place of a run of k6 is cleared when k6 has ended.
+    if (name === 'returns wrong pages during the run')
+      expect(result.findings.map(({ id }) => id)).toContain('4.2-r4-order');
+    // k6's working directory is removed.
     expect((await readdir(at.directory)).filter((file) => file.startsWith('screenings-load-'))).toEqual([]);
   });
 
-const TELLING = [
+const SELECTED = [
   'nothing listens',
   'resets every connection',
   'tokens for everybody, and a static copy of one good page',
@@ -58,8 +59,8 @@ const TELLING = [
   '429, with Retry-After of a year',
 ];
 
-for (const { name, start } of DEGENERATE.filter((one) => TELLING.includes(one.name)))
-  test(name, FULL, async ({}, info) => {
+for (const { name, start } of DEGENERATE.filter((one) => SELECTED.includes(one.name)))
+  test(`does not hold for: ${name}`, FULL, async ({}, info) => {
     await using server = await start();
     const addresses = [
       '--base-url',
@@ -83,7 +84,7 @@ for (const [kind, issued] of [
   ['opaque', 'opaque+token/of=nobody'],
 ] as const)
   test(
-    `what a target repeats of its token (${kind}) and its secret, and terminal codes, reach no output`,
+    `removes a repeated token (${kind}), a repeated secret and terminal codes from all output`,
     FULL,
     async ({}, info) => {
       const secret = 'a "secret" <of> nobody';

@@ -7,12 +7,12 @@ import { EXIT } from './result.ts';
 import { Unreachable } from './run/ask.ts';
 
 const argv = process.argv.slice(2);
-// Paths are relative to where the command was given (`npm --prefix kit run load`).
+// Paths are relative to the directory where the command was called (`npm --prefix kit run load`).
 process.chdir(calledFrom(argv[0] === 'bench' ? 'bench' : 'load')('.'));
 
-/** Told to end, a scenario tells what it has; what else is under way ends with this process, its children too. */
+/** On a signal, a scenario reports its results so far; child processes end with this process. */
 const { signal, status } = interruption();
-/** Without control characters, which a target may have put in. */
+/** Removes control characters, which may come from the target. */
 const tell = (line: string): void => console.error(visible(line));
 
 await runCommand('load', async () => {
@@ -23,7 +23,7 @@ await runCommand('load', async () => {
 
 function failed(error: unknown): number {
   if (signal.aborted) tell('interrupted');
-  else if (error instanceof Unreachable) tell(`the target can't be loaded: ${error.message}`);
+  else if (error instanceof Unreachable) tell(`cannot load the target: ${error.message}`);
   else throw error;
   return EXIT.void;
 }

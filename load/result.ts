@@ -1,4 +1,4 @@
-/** The shape of load-SCENARIO.json, and what a run's end means for the exit status. */
+/** The content of load-SCENARIO.json, and the exit statuses. */
 import type { Failure } from '../certify/report.ts';
 import { quote } from '../engine/run/evidence/shell.ts';
 import { REQUIREMENTS, type Level } from '../engine/requirements.ts';
@@ -9,7 +9,7 @@ import type { LimiterFinding } from './estimate/limiter-fit.ts';
 import type { Finding } from './k6/lib/judge.ts';
 import type { Histogram } from './k6/lib/histogram.ts';
 
-/** A requirement that answers under load broke. */
+/** A requirement that answers under load violated. */
 interface LoadFinding {
   readonly id: string;
   readonly section: string;
@@ -17,20 +17,20 @@ interface LoadFinding {
   readonly title: string;
   readonly status: 'fail' | 'warn';
   readonly lookAt: readonly string[];
-  /** Evidence, each message once, and how often it was seen. */
+  /** Evidence: each message once, with its count. */
   readonly failures: readonly (Failure & { readonly count: number })[];
 }
 
-/** The upper end of the interval is null in JSON where nothing was found up to the highest rate. */
+/** The upper end of the interval is null in JSON if the SLO held at every rate. */
 export interface CapacityFigure extends Found {
-  /** How many clients asked: one alone, or all of the target file's. */
+  /** Number of clients: one, or all in the target file. */
   readonly clients: number;
   readonly slo: Slo;
-  /** With the other clients too, where one alone ran into its quota. */
+  /** The figure with all clients, if one client alone reached its quota. */
   readonly perServer?: Omit<CapacityFigure, 'perServer'>;
 }
 
-/** How many tenants are carried that poll; of steps at rates that held, what a poll takes. */
+/** Number of polling tenants that the target carries, and the latency of polls at rates that held. */
 export interface TenantsCarried extends Pick<
   Found,
   'interval' | 'confirmed' | 'unconfirmed' | 'prediction' | 'limitedBy'
@@ -46,7 +46,7 @@ export interface TenantsFigure {
   readonly backfills: number;
   readonly slo: Slo;
   readonly alone: TenantsCarried;
-  /** While `backfills` tenants read everything. */
+  /** While `backfills` tenants traverse all screenings. */
   readonly beside?: TenantsCarried;
 }
 
@@ -55,32 +55,32 @@ export interface LoadResult {
   readonly target: string;
   readonly startedAt: string;
   readonly durationMs: number;
-  /** Why the run says nothing about the target; false where it does. */
+  /** Why the result must not be interpreted; false if it may be. */
   readonly void: false | string;
   readonly conformant: boolean;
-  /** Whether the scenario's SLO held. */
+  /** Whether the SLO held. */
   readonly held: boolean;
   readonly findings: readonly LoadFinding[];
-  /** The outcome, in lines for people. */
+  /** The outcome as lines of text. */
   readonly summary: readonly string[];
   readonly requests: number;
   readonly tokenCalls: number;
   readonly pageSize: number;
-  /** The generator's own state. */
+  /** CPU use and scheduler lag of the generator. */
   readonly generator?: { readonly cpuShare?: number; readonly schedulerLagP99Ms?: number };
   readonly seconds?: number;
   readonly histogram?: Histogram;
-  /** k6's thresholds, and whether each held. */
+  /** Whether each of k6's thresholds held. */
   readonly thresholds?: Readonly<Record<string, boolean>>;
   readonly capacity?: CapacityFigure;
   readonly tenants?: TenantsFigure;
   readonly limiter?: LimiterFinding;
   readonly depth?: DepthFinding;
-  /** Requests over time or walks by size, for the plots: rows of named numbers. */
+  /** Rows for plots, such as requests over time. */
   readonly tables?: Readonly<Record<string, readonly Readonly<Record<string, number | string>>[]>>;
 }
 
-/** The run in a word, and the status whose colour it is shown in. */
+/** The verdict, and the status that determines its colour. */
 export const verdictOf = ({ void: why, conformant, held }: LoadResult) =>
   why !== false
     ? (['Void', 'untested'] as const)
@@ -92,7 +92,7 @@ export const verdictOf = ({ void: why, conformant, held }: LoadResult) =>
 
 export const EXIT = { held: 0, broken: 1, usage: 2, void: 3 } as const;
 
-/** 0 held · 1 SLO or conformance broken · 3 void; a capacity that was not confirmed says nothing of the target either. */
+/** 0 held · 1 SLO or conformance broken · 3 void, also for an unconfirmed capacity. */
 export function exitStatus(
   result: Pick<LoadResult, 'void' | 'held' | 'conformant'> & {
     capacity?: { confirmed: boolean };
@@ -105,7 +105,7 @@ export function exitStatus(
   return result.held && result.conformant ? EXIT.held : EXIT.broken;
 }
 
-/** Findings of single answers, put together by requirement. */
+/** Groups findings of single answers by requirement. */
 export function gatherFindings(found: readonly Finding[]): LoadFinding[] {
   const byId = new Map<string, Map<string, Failure & { count: number }>>();
   for (const { id, message, request = '', response = '' } of found) {

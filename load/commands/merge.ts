@@ -1,4 +1,4 @@
-/** `npm run load -- merge FILES`: the results of runners that ran side by side, as one. */
+/** `npm run load -- merge FILES`: merges the results of parallel runners. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { mergeParts, type Merged, type Part } from '../estimate/merge.ts';
 import type { Finding } from '../k6/lib/judge.ts';
@@ -10,10 +10,10 @@ interface ReadPart extends Part {
   readonly findings: readonly Finding[];
 }
 
-/** A result file, a summary file, or a runner's log with the summary's line in it. Throws UsageError. */
+/** Reads a result file, a summary file, or a runner's log that contains the summary. Throws UsageError. */
 async function readPart(file: string): Promise<ReadPart> {
   const text = await readFile(file, 'utf8').catch(() => {
-    throw new UsageError(`${file}: can't be read`);
+    throw new UsageError(`${file}: cannot be read`);
   });
   const lines = text.split('\n');
   const candidates = [text, ...lines.filter((line) => line.startsWith('{')).reverse()];
@@ -36,7 +36,7 @@ async function readPart(file: string): Promise<ReadPart> {
       ],
     };
   }
-  throw new UsageError(`${file}: holds no histogram of a load run`);
+  throw new UsageError(`${file}: contains no histogram of a load run`);
 }
 
 type Parsed = Partial<Omit<Part, 'void'>> &
@@ -50,7 +50,7 @@ function parse(text: string): Parsed | undefined {
   }
 }
 
-/** Prints the sum. Exit status as of any scenario; 2 for parts that are not of one run, or the same one twice. */
+/** Prints the merged result; exit status as for a scenario. Throws a UsageError for mixed or duplicate parts. */
 export async function mergeCommand(files: readonly string[], output?: string): Promise<number> {
   const parts = await Promise.all(files.map(readPart));
   let merged: Merged;
@@ -61,11 +61,11 @@ export async function mergeCommand(files: readonly string[], output?: string): P
     throw error;
   }
   const findings = gatherFindings(parts.flatMap((part) => part.findings));
-  // What was counted and not written out broke something nevertheless.
-  const right = conformant(findings) && (findings.length > 0 || !merged.counts['findings']);
+  // Findings that were counted but not printed count as well.
+  const correct = conformant(findings) && (findings.length > 0 || !merged.counts['findings']);
   const { requests, seconds, requestsPerSecond, p50Ms, p99Ms, errorRate, held = true } = merged;
   if (output)
-    await writeFile(output, `${JSON.stringify({ ...merged, conformant: right, findings }, null, 2)}\n`);
+    await writeFile(output, `${JSON.stringify({ ...merged, conformant: correct, findings }, null, 2)}\n`);
   console.log(
     `${merged.parts} parts: ${requests} requests in ${seconds.toFixed(1)} s, ${requestsPerSecond.toFixed(1)}/s, p50 ≤ ${p50Ms.toFixed(1)} ms, p99 ≤ ${p99Ms.toFixed(1)} ms, ${(errorRate * 100).toFixed(2)} % failed`,
   );
@@ -74,6 +74,6 @@ export async function mergeCommand(files: readonly string[], output?: string): P
     console.log(`VOID: ${merged.void}`);
     return EXIT.void;
   }
-  console.log(!right ? 'NON-CONFORMANT UNDER LOAD' : held ? 'held' : 'NOT HELD');
-  return held && right ? EXIT.held : EXIT.broken;
+  console.log(!correct ? 'NON-CONFORMANT UNDER LOAD' : held ? 'held' : 'NOT HELD');
+  return held && correct ? EXIT.held : EXIT.broken;
 }

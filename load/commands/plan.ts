@@ -1,4 +1,6 @@
-/** `npm run load -- plan`: from a measured capacity to requests, utilisation, waiting, replicas and cost. */
+/**
+ * `npm run load -- plan`: computes requests, utilisation, waiting times, replicas and cost from a measured capacity.
+ */
 import { readFile, writeFile, mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { median } from '../estimate/numbers.ts';
@@ -33,34 +35,34 @@ export interface PlanFlags {
 }
 
 /**
- * Prints the plan and writes its page. 0: what was measured carries it, 1: it does not, 3: the capacity is none, or was
- * not confirmed, or the answers were wrong. Throws UsageError.
+ * Prints the plan and writes its page. Returns 0 if the measured replicas carry the load, 1 if not, 3 if the capacity
+ * is missing, unconfirmed, or measured with wrong answers. Throws UsageError.
  */
 export async function planCommand(flags: PlanFlags): Promise<number> {
   const result = await readResult(flags.from, 'capacity', 'tenants');
   const figure = result.capacity ?? result.tenants?.alone;
   if (!figure || result.void !== false) {
     throw new UsageError(
-      `${flags.from}: holds no capacity${result.void ? ` (the run was void: ${result.void})` : ''}`,
+      `${flags.from}: contains no capacity${result.void ? ` (the run was void: ${result.void})` : ''}`,
     );
   }
   if (!(figure.interval[0] > 0)) {
-    console.log(`nothing to plan with: ${(result.summary ?? []).join('; ')}`);
+    console.log(`the capacity is 0, so there is nothing to plan: ${(result.summary ?? []).join('; ')}`);
     return EXIT.void;
   }
   const spreadSeconds = flags.pollSpread ?? flags.poll;
-  if (spreadSeconds > flags.poll) throw new UsageError('--poll-spread is a part of --poll');
-  if (flags.retries >= 1) throw new UsageError('--retries is a share below 1');
+  if (spreadSeconds > flags.poll) throw new UsageError('--poll-spread must not exceed --poll');
+  if (flags.retries >= 1) throw new UsageError('--retries must be below 1');
   const measured = result.tenants
     ? measuredByTenants(result, result.tenants, flags.measuredReplicas)
     : measuredBy(result, result.capacity!, flags.measuredReplicas);
   const pollMs = flags.pollFrom === undefined ? undefined : await medianOf(flags.pollFrom, 'poll');
-  const pageMs = result.capacity ? quietMs(result.capacity) : result.tenants!.alone.pollMs;
+  const pageMs = result.capacity ? idleMs(result.capacity) : result.tenants!.alone.pollMs;
   const tokenPrice =
     flags.tokenFrom === undefined ? 1 : (await medianOf(flags.tokenFrom, 'token')) / (pollMs ?? pageMs);
   const { tenants, screeningsPerDay, pageSize, peakFactor, retries, itemBytes, rowBytes } = flags;
   const habits = { tenants, screeningsPerDay, pageSize, peakFactor, retries, itemBytes, rowBytes };
-  // Polls find few screenings: a capacity of full pages is one of more polls, by as much as they are cheaper.
+  // Polls find few screenings and cost less than full pages, so the capacity in polls is higher by that factor.
   const cheaper = pollMs === undefined ? 1 : pageMs / pollMs;
   const planned = plan(
     {
@@ -86,14 +88,14 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     },
   );
   const warnings = [
-    ...doubts(result, figure),
+    ...objections(result, figure),
     ...planned.warnings,
     ...(flags.tokenFrom === undefined
-      ? ['a token call is taken to cost as much as a page: measure it, and give --token-from']
+      ? ['assumes that a token call costs as much as a page: measure it and give --token-from']
       : []),
     ...(result.capacity && pollMs === undefined
       ? [
-          'a poll is taken to cost as much as a full page: measure it, and give --poll-from, or plan from `tenants`',
+          'assumes that a poll costs as much as a full page: measure it and give --poll-from, or plan from `tenants`',
         ]
       : []),
   ];
@@ -102,19 +104,19 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
       ? JSON.stringify({ ...planned, warnings }, null, 2)
       : [
           ...planned.steps,
-          `what becomes the limit first: ${planned.limitedFirstBy}`,
+          `the first limit: ${planned.limitedFirstBy}`,
           ...warnings.map((warning) => `warning: ${warning}`),
         ].join('\n'),
   );
   await mkdir(dirname(flags.html), { recursive: true });
   await writeFile(flags.html, planHtml({ ...planned, warnings }, result));
   if (!flags.json) console.log(`  ${flags.html}`);
-  if (doubts(result, figure).length > 0) return EXIT.void;
+  if (objections(result, figure).length > 0) return EXIT.void;
   return planned.carried ? EXIT.held : EXIT.broken;
 }
 
-/** Why the figure is none to plan by. */
-function doubts(result: LoadResult, figure: { confirmed: boolean; unconfirmed?: string }): string[] {
+/** Why the measured figure is unreliable. */
+function objections(result: LoadResult, figure: { confirmed: boolean; unconfirmed?: string }): string[] {
   return [
     ...(figure.confirmed ? [] : [`the capacity was not confirmed (${figure.unconfirmed}): so is the plan`]),
     ...(result.conformant
@@ -125,7 +127,7 @@ function doubts(result: LoadResult, figure: { confirmed: boolean; unconfirmed?: 
   ];
 }
 
-/** Two clients that share a quota get no more together than one alone; each with its own get twice as much. */
+/** With a shared quota two clients together get as much as one; with separate quotas they get twice as much. */
 const SHARED = 1.3;
 
 function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number): Measured {
@@ -165,7 +167,7 @@ function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number
   };
 }
 
-/** Polls of tenants, as they were measured: their pages are what is counted. */
+/** Converts measured polls of tenants to pages. */
 function measuredByTenants(
   result: LoadResult,
   { alone, beside, pollSeconds, slo }: TenantsFigure,
@@ -173,7 +175,7 @@ function measuredByTenants(
 ): Measured {
   const perSecond = (alone.interval[0] / pollSeconds) * alone.pagesPerPoll;
   const pageMs = alone.pollMs / alone.pagesPerPoll;
-  const saturation = perSecond / OF_SATURATION;
+  const saturation = perSecond / MAX_UTILISATION;
   return {
     perSecond,
     limitedBy: alone.limitedBy,
@@ -188,18 +190,18 @@ function measuredByTenants(
   };
 }
 
-/** A queue keeps its p99 up to about this part of what it can answer. */
-const OF_SATURATION = 0.95;
+/** A queue keeps its p99 up to about this share of its saturation. */
+const MAX_UTILISATION = 0.95;
 
-/** What a page takes where nothing waits. */
-const quietMs = (figure: CapacityFigure): number =>
+/** Latency of a page without waiting. */
+const idleMs = (figure: CapacityFigure): number =>
   [...figure.steps].sort((a, b) => a.offered - b.offered)[0]?.p50Ms ?? NaN;
 
-/** The median latency of a run of open arrivals. Throws UsageError. */
+/** Returns the median latency of a run of open arrivals. Throws UsageError. */
 async function medianOf(file: string, scenario: string): Promise<number> {
   const { tables } = await readResult(file, scenario);
   const ms = median((tables?.['time'] ?? []).map((row) => Number(row['p50Ms'])));
-  if (!(ms > 0)) throw new UsageError(`${file}: holds no latencies`);
+  if (!(ms > 0)) throw new UsageError(`${file}: contains no latencies`);
   return ms;
 }
 
@@ -209,6 +211,6 @@ async function readResult(file: string, ...scenarios: string[]): Promise<LoadRes
     if (!scenarios.includes(result?.scenario)) throw new Error();
     return result;
   } catch {
-    throw new UsageError(`${file}: no result of \`npm run load -- ${scenarios.join(' or ')}\``);
+    throw new UsageError(`${file}: not a result of \`npm run load -- ${scenarios.join(' or ')}\``);
   }
 }

@@ -1,4 +1,4 @@
-/** `npm run load -- SCENARIO`: a target, a session, a result; or files for a cluster. */
+/** `npm run load -- SCENARIO`: runs a scenario on a target and writes its result, or writes files for a cluster. */
 import { dirname } from 'node:path';
 import { prepareDirectory, reasonOf } from '../../certify/render/write.ts';
 import { readTargetFile, resolveTarget, type Target } from '../../engine/target/target.ts';
@@ -49,11 +49,11 @@ export interface ScenarioFlags {
   readonly parallelism?: number;
 }
 
-const DEEPEST = 4000;
+const MAX_PAGES = 4000;
 
 /**
- * Runs it and returns the exit status. Throws UsageError and Unreachable, and the signal's reason where it is aborted
- * before the load begins; from then on the result is what there was until then.
+ * Returns the exit status. Throws UsageError, Unreachable, and the signal's reason if it is aborted before the load
+ * starts; after that an abort gives a partial result.
  */
 export async function scenarioCommand(
   name: ScenarioName,
@@ -62,17 +62,19 @@ export async function scenarioCommand(
   signal: AbortSignal,
   isGiven: (flag: keyof ScenarioFlags) => boolean,
 ): Promise<number> {
-  refuseContradictions(flags, isGiven);
+  checkFlags(flags, isGiven);
   const named = await namedTarget(flags);
   if (flags.chaos && named && !named.fault)
     throw new UsageError(
-      '--chaos needs `fault` in the target file: the commands that make it fail and heal it',
+      '--chaos needs `fault` in the target file: the commands that start and stop an outage',
     );
   if (flags.kubernetes && !named)
-    throw new UsageError('--kubernetes needs a target that the cluster reaches: --target or --base-url');
+    throw new UsageError(
+      '--kubernetes needs a target that the cluster can reach: give --target or --base-url',
+    );
   if (flags.kubernetes) refuseLoopback(named!);
   await prepareDirectory(flags.reportDir);
-  // k6 is looked for before anything is started: its absence is told at once.
+  // Finds k6 first, so that its absence is reported immediately.
   const k6 = await unlessAborted(signal, ensureK6(tell));
   await using running = named ? undefined : await unlessAborted(signal, reference(flags, tell));
   const target = named ?? (await resolveTarget(withoutData(running!.target), { label: 'reference server' }));
@@ -105,7 +107,7 @@ export async function scenarioCommand(
     backfills: flags.backfills ?? 1,
     renewalSeconds: flags.tokenRenewal ?? 3540,
     pageSize: session.settings.pageSize,
-    maxPages: DEEPEST,
+    maxPages: MAX_PAGES,
     tables: true,
     maxRequests: flags.maxRequests ?? target.rateLimit?.maxRequests ?? 5000,
     maxSeconds: flags.maxSeconds ?? target.rateLimit?.maxSeconds ?? 360,
@@ -132,8 +134,8 @@ export async function scenarioCommand(
   return exitStatus(result);
 }
 
-/** Flags that would change nothing, or contradict one another, are a mistake. */
-function refuseContradictions(flags: ScenarioFlags, isGiven: (flag: keyof ScenarioFlags) => boolean): void {
+/** Throws a UsageError for flags without effect and for contradictory flags. */
+function checkFlags(flags: ScenarioFlags, isGiven: (flag: keyof ScenarioFlags) => boolean): void {
   const ofReference = {
     screenings: '--screenings',
     tokenLifetime: '--token-lifetime',
@@ -142,19 +144,20 @@ function refuseContradictions(flags: ScenarioFlags, isGiven: (flag: keyof Scenar
   } as const;
   const names = (Object.keys(ofReference) as (keyof typeof ofReference)[]).filter(isGiven);
   if (names.length > 0 && (flags.target || flags.baseUrl))
-    throw new UsageError(`${ofReference[names[0]!]} is the reference server's: it goes without a target`);
-  if (flags.rateAlgorithm && !flags.rateLimit)
-    throw new UsageError('--rate-algorithm goes with --rate-limit');
+    throw new UsageError(`${ofReference[names[0]!]} configures the reference server: leave out the target`);
+  if (flags.rateAlgorithm && !flags.rateLimit) throw new UsageError('--rate-algorithm requires --rate-limit');
   if (flags.startRate !== undefined && flags.maxRate !== undefined && flags.startRate > flags.maxRate)
-    throw new UsageError(`--start-rate ${flags.startRate} lies above --max-rate ${flags.maxRate}`);
+    throw new UsageError(`--start-rate ${flags.startRate} exceeds --max-rate ${flags.maxRate}`);
   if (flags.at !== undefined && (isGiven('startRate') || isGiven('maxRate')))
-    throw new UsageError('--at asks at one rate: it goes without --start-rate and --max-rate');
+    throw new UsageError('--at uses a single rate: leave out --start-rate and --max-rate');
   if (flags.chaos && flags.kubernetes)
-    throw new UsageError('--chaos runs the fault commands on this machine: it goes without --kubernetes');
+    throw new UsageError(
+      '--chaos runs the fault commands on this machine: it cannot be combined with --kubernetes',
+    );
   if (flags.chaos && flags.duration! < LEAST_SECONDS)
-    throw new UsageError(`--chaos needs room for outages: --duration ${LEAST_SECONDS}s or more`);
+    throw new UsageError(`--chaos needs time for outages: give --duration ${LEAST_SECONDS}s or more`);
   if (isGiven('parallelism') && !flags.kubernetes)
-    throw new UsageError('--parallelism goes with --kubernetes');
+    throw new UsageError('--parallelism requires --kubernetes');
 }
 
 async function namedTarget({
@@ -165,10 +168,10 @@ async function namedTarget({
 }: ScenarioFlags): Promise<Target | undefined> {
   if (!file && !baseUrl && !authUrl && !clientId) return undefined;
   if (file && (baseUrl || authUrl || clientId))
-    throw new UsageError('--target stands alone: leave out --base-url, --auth-url and --client-id');
+    throw new UsageError('--target excludes --base-url, --auth-url and --client-id');
   if (!file) {
     if (!baseUrl || !authUrl || !clientId)
-      throw new UsageError('--base-url, --auth-url and --client-id belong together');
+      throw new UsageError('--base-url, --auth-url and --client-id must be given together');
     const clientSecret = process.env['SCREENINGS_CLIENT_SECRET'];
     if (!clientSecret) throw new UsageError('--client-id needs the secret in SCREENINGS_CLIENT_SECRET');
     return resolveTarget(
@@ -180,7 +183,7 @@ async function namedTarget({
   return resolveTarget(json, { directory: dirname(file), label: file });
 }
 
-/** Load looks nothing up: datasets of millions of lines stay unread. */
+/** Removes paths of datasets, which load does not need and which may be huge. */
 function withoutData(json: unknown): unknown {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return json;
   const { dataset: _, secondDataset: __, events: ___, ...rest } = json as Record<string, unknown>;
@@ -189,7 +192,7 @@ function withoutData(json: unknown): unknown {
 
 async function reference(flags: ScenarioFlags, tell: (line: string) => void): Promise<RunningReference> {
   const { screenings, tokenLifetime, rateLimit, rateAlgorithm } = flags;
-  tell(`the reference server is started with ${screenings} screenings`);
+  tell(`starting the reference server with ${screenings} screenings`);
   return startReference(
     screenings,
     [

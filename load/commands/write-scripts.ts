@@ -1,29 +1,29 @@
-/** `npm run load -- write-scripts DIR`: the k6 scripts and what they import, as files that run with k6 alone. */
+/** `npm run load -- write-scripts DIR`: copies the k6 scripts and their imports, to run with k6 alone. */
 import { copyFile, mkdir, readdir, readFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const LOAD = fileURLToPath(new URL('..', import.meta.url));
-/** The kit's own steps. */
-const LEFT_OUT = /\.(test|d)\.ts$|^(arrivals|tenants)\./;
+/** Tests and scripts that only the kit runs. */
+const EXCLUDED = /\.(test|d)\.ts$|^(arrivals|tenants)\./;
 
-/** Every file of them once, by its place below load/. */
-async function closure(file: string, known: Set<string>): Promise<Set<string>> {
+/** Returns the file and all its imports, as paths relative to load/. */
+async function importsOf(file: string, known: Set<string>): Promise<Set<string>> {
   if (known.has(file)) return known;
   known.add(file);
   const text = await readFile(join(LOAD, file), 'utf8');
   for (const [, path] of text.matchAll(/ from '(\.[^']+)'/g))
-    await closure(relative(LOAD, join(LOAD, dirname(file), path!)), known);
+    await importsOf(relative(LOAD, join(LOAD, dirname(file), path!)), known);
   return known;
 }
 
-/** Returns the scripts that were written. */
+/** Returns the paths of the scripts. */
 export async function writeScripts(directory: string): Promise<string[]> {
   const scripts = (await readdir(join(LOAD, 'k6'))).filter(
-    (name) => /\.ts$/.test(name) && !LEFT_OUT.test(name),
+    (name) => /\.ts$/.test(name) && !EXCLUDED.test(name),
   );
   const files = new Set<string>();
-  for (const script of scripts) await closure(join('k6', script), files);
+  for (const script of scripts) await importsOf(join('k6', script), files);
   for (const file of files) {
     const target = join(directory, file);
     await mkdir(dirname(target), { recursive: true });

@@ -1,4 +1,6 @@
-/** One step of open arrivals at a rate, without thresholds, due to the moment: what `capacity` searches with. */
+/**
+ * One step of open arrivals at a rate, without thresholds, at precomputed moments: `capacity` runs it at every rate.
+ */
 import { anywhere, arrive, drawnArrivals, drawnTurn, dueMoments } from './lib/arrivals.ts';
 import { begin, SETUP, type Begun } from './lib/begin.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';

@@ -1,3 +1,3 @@
-/** Globals of k6 that its types leave out. */
+/** Globals of k6 that are missing from its types. */
 declare const console: Record<'log' | 'info' | 'warn' | 'error', (text: string) => void>;
 declare function setTimeout(then: () => void, ms: number): number;

@@ -1,7 +1,8 @@
 /**
  * Open arrivals of pages: k6 run -e BASE_URL=… -e AUTH_URL=… -e CLIENT_ID=… [-e SCENARIO=soak] load/k6/pages.ts
- * smoke: a little of everything · poll: what tenants do most, the last minutes (-e HEAD=5m), few screenings or none ·
- * soak: even load for a long time (-e DURATION=1h) · spike: as many times the rate (-e SPIKE_FACTOR=5) in a third of it
+ * smoke: short and light · poll: windows of the last minutes (-e HEAD=5m) with few screenings or none · soak:
+ * constant rate for a long time (-e DURATION=1h) · spike: a multiple of the rate (-e SPIKE_FACTOR=5) in the second
+ * third
  */
 import { anywhere, arrive, atHead, openArrivals, turnOf, type StartPlace } from './lib/arrivals.ts';
 import { begin, SETUP, type Begun } from './lib/begin.ts';
@@ -20,7 +21,7 @@ interface Kind {
   readonly start: (config: LoadConfig) => StartPlace;
 }
 
-/** A token that expires while it is used is the client's own mistake, or the clock's. */
+/** A 401 under load means that the client renewed a token too late, or that a clock is wrong. */
 const authenticated = { unauthenticated: ['count<1'] };
 
 const KINDS: Readonly<Record<string, Kind>> = {
@@ -33,13 +34,13 @@ const KINDS: Readonly<Record<string, Kind>> = {
   soak: {
     own: { requestsPerSecond: 20, seconds: 120 },
     thresholds: (held) => ({ ...held, ...authenticated }),
-    // Where outages are tried, one walk in four is a poll of what is new.
+    // In outage tests, one traversal in four is a poll at the end of the window.
     start: (config) => (begun, draw, session) =>
       (config.outages && draw() < 0.25 ? atHead : anywhere)(config)(begun, draw, session),
   },
   spike: {
     own: { requestsPerSecond: 20, seconds: 60, spikeFactor: 5 },
-    // Late pages and 429 are what a spike is for: none is lost, and in the end it is as good as before.
+    // A spike may cause late pages and 429, but no errors; after it, latency and failures must be normal again.
     thresholds: (_, { p99Ms, errorRate }) => ({
       findings: ['count<1'],
       errors: ['count<1'],

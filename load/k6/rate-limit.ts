@@ -1,4 +1,4 @@
-/** Asks the questions of the limiter's probe, one VU, and writes each answer out; by hand it names the limiter itself. */
+/** Sends the limiter's probe from one VU and records the answers; by hand it also identifies the limiter. */
 import { check } from 'k6';
 import http from 'k6/http';
 import { identifyLimiter } from '../estimate/limiter-fit.ts';
@@ -25,7 +25,7 @@ export const options = {
     findings: ['count<1'],
     ...(config.records ? {} : { checks: ['rate>=1'] }),
   }),
-  // Connections that are kept, so that a burst need not dial again.
+  // Keeps connections open, so that a burst need not connect first.
   batch: 64,
   batchPerHost: 64,
 };
@@ -35,7 +35,7 @@ export const setup = (): Begun => begin(config);
 export default async function (begun: Begun): Promise<void> {
   const askerOf = (index: number): Asker => {
     const client = new Client(config, clientsOf(config, begun)[index]!, begun.tokens[index]!);
-    // The window's end: the cheapest page there is.
+    // An empty window, the cheapest page.
     const { to } = begun.window;
     return { index, client, place: firstPage(config, client.credentials, to, to, config.pageSize) };
   };
@@ -43,14 +43,14 @@ export default async function (begun: Begun): Promise<void> {
   http.setResponseCallback(http.expectedStatuses(200, 429));
   const originMs = Date.now();
   const { other: second } = limits;
-  if (second) return bothAsk(askerOf(0), askerOf(second.client), second.count, originMs);
+  if (second) return compareClients(askerOf(0), askerOf(second.client), second.count, originMs);
   const probe = probeLimiter(limits);
   const replies: Reply[] = [];
   let step = probe.next();
   while (!step.done) {
     const { notBeforeMs, count, spacingMs } = step.value;
     await until(originMs + notBeforeMs);
-    // Sent one after the other whether or not answers have come: a long way does not make the questions fewer.
+    // Sends at fixed intervals without waiting for answers, so that latency does not reduce the rate.
     const startMs = Date.now();
     const sending = [];
     for (let index = 0; index < count; index += 1) {
@@ -90,7 +90,7 @@ function tellLimiter(replies: readonly Reply[], cutBy: Probed['cutBy']): void {
   });
 }
 
-/** Waits while answers to what was sent before may come in. */
+/** Waits without blocking, so that answers can arrive. */
 function until(atMs: number): Promise<void> {
   const waitMs = atMs - Date.now();
   return waitMs <= 0 ? Promise.resolve() : new Promise((done) => setTimeout(done, waitMs));
@@ -119,16 +119,16 @@ interface Asker {
 }
 
 /**
- * One uses up what there is, then the other asks: rejected too, it uses the same. Then the one again: admitted, its
- * limit was reset, and maybe before the other asked.
+ * The first client sends until it is rejected, then the second: if that is rejected too, both share a limit. Then the
+ * first again: if it is admitted, its limit was reset, maybe before the second one's requests.
  */
-async function bothAsk(one: Asker, another: Asker, count: number, originMs: number): Promise<void> {
+async function compareClients(one: Asker, another: Asker, count: number, originMs: number): Promise<void> {
   const ask = async ({ index, client, place }: Asker, times: number): Promise<number> => {
     const answers = await Promise.all(Array.from({ length: times }, () => client.askAhead(place)));
     for (const { sent, sentAtMs } of answers) tell(sent, sentAtMs - originMs, index);
     return answers.filter(({ sent }) => sent.status === 200).length;
   };
-  // Its connections are there when it counts.
+  // Opens its connections before they are needed.
   await ask(another, 1);
   let sent = 0;
   for (let batch = 1; sent < limits.maxRequests; batch = Math.min(LARGEST_BATCH, batch * 2)) {

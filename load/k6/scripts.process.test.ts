@@ -1,4 +1,4 @@
-/** Every script by the kit and by hand: exit statuses, thresholds of its own, nothing fetched. */
+/** Every script, run by the kit and by hand: exit statuses, custom thresholds, no downloads. */
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,13 +24,13 @@ const run = promisify(execFile);
 const SCRIPTS = ['arrivals', 'pages', 'rate-limit', 'tenants', 'token', 'walks'];
 const SCENARIOS = ['arrivals', 'poll', 'rate-limit', 'smoke', 'soak', 'spike', 'token', 'walks'];
 
-/** Each on the same simulated server. */
+/** Runs each script on the same simulated server. */
 async function ran(k6: string, scripts: readonly string[], more: object = {}) {
   await using at = await setting({});
   const session = await openSession(k6, at.server.target());
   const { from, to } = session.prepared.base.window;
   const common = {
-    // Enough for a machine that is busy: a request that finds no VU breaks a threshold.
+    // Enough for a busy machine: a request without a free VU breaks a threshold.
     vus: 30,
     requestsPerSecond: 10,
     seconds: 1,
@@ -46,20 +46,20 @@ async function ran(k6: string, scripts: readonly string[], more: object = {}) {
   return runs;
 }
 
-test('every script runs and ends with status 0', async ({ k6 }) => {
+test('every script exits with 0', async ({ k6 }) => {
   const expected = SCENARIOS.map((script) => ({ script, status: 0, complaint: '' }));
   expect(await ran(k6, SCENARIOS)).toMatchObject(expected);
 });
 
 for (const [row, script] of SCENARIOS.entries())
-  test(`${script} ends with 99 where a threshold is broken`, byTurns('99', 8, row), async ({ k6 }) => {
+  test(`${script} exits with 99 if a threshold is broken`, byTurns('99', 8, row), async ({ k6 }) => {
     const thresholds = { http_req_duration: ['max<0'] };
     expect(await ran(k6, [script], { thresholds })).toMatchObject([
       { status: 99, thresholds: { 'http_req_duration max<0': false } },
     ]);
   });
 
-/** Runs a script with k6 alone. */
+/** Runs a script with k6 directly. */
 async function byHand(
   k6: string,
   at: string,
@@ -80,7 +80,7 @@ async function byHand(
   return { status, output };
 }
 
-/** Of a simulated server: its addresses and its first client, as -e takes them. */
+/** A simulated server, with its addresses and first client as values for -e. */
 async function simulated(settings: SimulatedSettings = {}) {
   const at = await setting(settings);
   const { baseUrl, authUrl, clients } = at.server.target() as {
@@ -125,7 +125,7 @@ for (const [row, [name, [script, says, more = {}]]] of Object.entries(HANDS).ent
   });
 
 const MORE =
-  'by hand: thresholds, clients of a file, tags; an archive needs no secret; what is wrong is said in a sentence';
+  'by hand: takes thresholds, a file of clients and tags, archives without secrets, and explains wrong values';
 test(MORE, byTurns(MORE), async ({ k6 }) => {
   const { at, clients, secret, values } = await simulated({ clients: 2 });
   await using _ = at;
@@ -152,7 +152,7 @@ test(MORE, byTurns(MORE), async ({ k6 }) => {
   expect(await run({ THRESHOLDS: JSON.stringify(tagged) })).toMatchObject({ status: 0 });
   expect(await run({ THRESHOLDS: '{"page_ms":["p(99)<0"]}' })).toMatchObject({ status: 99 });
   expect(await run({ THRESHOLDS: 'p99' })).toMatchObject({
-    output: expect.stringContaining('THRESHOLDS=p99: JSON such'),
+    output: expect.stringContaining('THRESHOLDS=p99: expected JSON such'),
   });
   expect(await run({ DURATION: 'long' })).toMatchObject({
     output: expect.stringContaining('a duration such as 90s or 5m'),
@@ -171,7 +171,7 @@ test(MORE, byTurns(MORE), async ({ k6 }) => {
   expect(missing).toMatchObject({ status: 107, output: expect.stringContaining('SCREENINGS_CLIENT_SECRET') });
 });
 
-/** One token, and no other. */
+/** Mints one token, then fails. */
 function deadTokenEndpoint(): Handler {
   let minted = 0;
   return async (request) =>
@@ -182,7 +182,7 @@ function deadTokenEndpoint(): Handler {
         : json(200, { access_token: token(), token_type: 'Bearer', expires_in: 1, scope: 'screenings.read' });
 }
 
-/** One answer in `times` is a page. */
+/** Serves one page in `times` requests, and 429 otherwise. */
 function mostly429(times = Infinity): Handler {
   let asked = 0;
   const limited = {
@@ -192,19 +192,19 @@ function mostly429(times = Infinity): Handler {
   return withTokenEndpoint(() => (++asked % times === 0 ? page() : limited));
 }
 
-/** A limiter is what rate-limit finds, unless 429 is the only answer; walks needs a single token. */
+/** rate-limit expects a limiter and fails only if every answer is 429; walks needs only one token. */
 const isRed = (scenario: string, server: () => unknown): boolean =>
   scenario === 'rate-limit' ? server === mostly429 : scenario !== 'walks' || server !== deadTokenEndpoint;
 
 for (const [name, server] of [
-  ['a token endpoint that is dead after the first token', deadTokenEndpoint],
-  ['429 and nothing else', mostly429],
-  ['98 % answers 429', () => mostly429(50)],
+  ['a token endpoint that fails after the first token', deadTokenEndpoint],
+  ['only 429', mostly429],
+  ['98 % of answers 429', () => mostly429(50)],
 ] as const) {
   const hands = Object.entries(HANDS).filter(([one]) => one !== 'token' && isRed(one, server));
   for (const [scenario, [script, , more = {}]] of hands)
     test(
-      `by hand ${scenario} is red: ${name}`,
+      `by hand: ${scenario} fails for ${name}`,
       scenario === 'smoke' ? byTurns(name, 3) : FULL,
       async ({ k6 }) => {
         await using target = await serve(server());
@@ -223,7 +223,7 @@ for (const [name, server] of [
     );
 }
 
-test('k6 gets the variables of its outputs, and no credentials', () => {
+test('passes k6 the variables of its outputs, and no credentials', () => {
   const given = {
     K6_WEB_DASHBOARD: 'true',
     K6_PROMETHEUS_RW_SERVER_URL: 'http://127.0.0.1:9090',
@@ -238,7 +238,7 @@ test('k6 gets the variables of its outputs, and no credentials', () => {
   });
 });
 
-const OUT = "--out: k6's own metrics go where they are sent, findings by requirement";
+const OUT = "--out sends k6's metrics to the output, with findings by requirement";
 test(OUT, byTurns(OUT), async () => {
   await using at = await setting({ disorderEvery: 1 });
   const metrics = join(at.directory, 'metrics.json');
@@ -250,7 +250,7 @@ test(OUT, byTurns(OUT), async () => {
   expect(text).not.toContain('c0ffee');
 });
 
-test('the dashboard asks for metrics that scripts send, by the names that the Prometheus output gives them', async () => {
+test('the dashboard queries only metrics of the scripts, by their Prometheus names', async () => {
   const dashboard = JSON.parse(
     await readFile(new URL('../grafana-dashboard.json', import.meta.url), 'utf8'),
   ) as { schemaVersion: number; panels: { targets: { expr: string }[] }[] };
@@ -267,7 +267,7 @@ test('the dashboard asks for metrics that scripts send, by the names that the Pr
   expect(asked.filter((name) => !known.includes(name))).toEqual([]);
 });
 
-test('no script would fetch anything, here or copied out', async ({ k6 }) => {
+test('no script has dependencies to download, in place or copied', async ({ k6 }) => {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
   try {
     const copies = await writeScripts(directory);

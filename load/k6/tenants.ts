@@ -1,6 +1,6 @@
 /**
- * Many tenants together: polls of what is new, each with a connection of its own and a window that moves on,
- * token requests, and back-fills that read everything. The kit runs it: npm run load -- tenants.
+ * Many tenants together: polls of recent screenings on new connections, token requests, and back-fills that read all
+ * screenings. The kit runs it: npm run load -- tenants.
  */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
@@ -17,12 +17,12 @@ const { pollSeconds, backfills, tokensPerSecond } = config.tenants ?? {
   backfills: 1,
   tokensPerSecond: requestsPerSecond / 60,
 };
-/** Polls of many tenants, each at its own phase, are independent of one another. */
+/** Tenants poll independently, so that their polls form a Poisson process. */
 const due = dueMoments(config);
 
 export const options = {
   ...SETUP,
-  // A poll a minute finds its connection closed.
+  // A poll per minute finds its connection closed.
   noVUConnectionReuse: true,
   scenarios: {
     polls: { ...drawnArrivals(config, due), exec: 'poll' },
@@ -62,8 +62,8 @@ const clientOf = (begun: Begun): Client => {
   return clients[exec.vu.idInTest % clients.length]!;
 };
 
-/** Screenings since the poll before: the window ends as much before the data's end as the run has left. */
-function newest({ window }: Begun, { credentials }: Client, leftMs: number): Place {
+/** The screenings since the previous poll: the window ends before the data's end by the run's remaining time. */
+function pollWindow({ window }: Begun, { credentials }: Client, leftMs: number): Place {
   const toMs = Date.parse(window.to) - leftMs;
   const fromMs = Math.max(Date.parse(window.from), toMs - pollSeconds * 1000);
   const [from, to] = [fromMs, toMs].map((ms) => new Date(ms).toISOString()) as [string, string];
@@ -79,7 +79,7 @@ export function poll(begun: Begun): void {
   const startedMs = Date.now();
   let [status, errorCode, pages] = [0, 0, 0];
   let retry: { retryAfterSeconds?: number | undefined } = {};
-  let place: Place | undefined = newest(begun, client, seconds * 1000 - dueMs);
+  let place: Place | undefined = pollWindow(begun, client, seconds * 1000 - dueMs);
   while (place) {
     const sent = client.ask(place, pages === 0 ? dueAtMs : Date.now());
     pages += 1;
@@ -99,7 +99,7 @@ export function poll(begun: Begun): void {
 
 export default poll;
 
-/** Everything, from the first page on, and again. */
+/** Traverses all screenings, repeatedly. */
 export function backfill(begun: Begun): void {
   const client = clientOf(begun);
   const { from, to } = begun.window;
@@ -115,13 +115,13 @@ export function backfill(begun: Begun): void {
   }
 }
 
-/** A page holds as much as it may, where much is read. */
+/** A back-fill uses the largest page size. */
 const MOST = 1000;
 
 export function token(): void {
   try {
     mint(config, config.clients[exec.scenario.iterationInTest % config.clients.length]!);
   } catch {
-    // Counted by k6: http_req_failed.
+    // k6 counts it in http_req_failed.
   }
 }

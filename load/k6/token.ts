@@ -1,4 +1,4 @@
-/** Open arrivals at the token endpoint. A client asks seldom (section 5.6); many clients together ask often. */
+/** Open arrivals at the token endpoint. One client mints rarely (section 5.6), but many clients together mint often. */
 import exec from 'k6/execution';
 import { openArrivals, turnOf } from './lib/arrivals.ts';
 import { refuseShortcuts, SETUP, type Begun } from './lib/begin.ts';

@@ -1,4 +1,4 @@
-/** Walks windows page by page, each walk by one VU, and writes the latency of every page out. paging runs it. */
+/** Traverses windows, one VU per traversal, and records the latency of every page. `paging` runs it. */
 import { check, sleep } from 'k6';
 import exec from 'k6/execution';
 import { pairedAt } from '../estimate/depth.ts';
@@ -28,14 +28,14 @@ export const options = {
 
 export const setup = (): Begun => begin(config);
 
-/** By hand one walk from the beginning, for a hundred pages. */
+/** By hand: one traversal of a hundred pages. */
 const walksOf = ({ window }: Begun): readonly Walk[] =>
   config.walks ?? [{ label: 'all', ...window, pageSize: config.pageSize, maxPages: 100, paired: true }];
 
 const LONGEST_WAIT_S = 60;
 let client: Client | undefined;
 
-/** A page, limits waited out and not counted: this scenario asks what pages cost. */
+/** Requests a page, and retries after a 429: this scenario measures the cost of pages. */
 function read(by: Client, place: Place): Sent {
   for (;;) {
     const sent = by.ask(place, Date.now());
@@ -68,26 +68,24 @@ export default function (begun: Begun): void {
     if (status !== 200) return;
     place = nextPlace(config, place, sent);
   }
-  if (!config.records) tellDepth(compared);
+  if (!config.records) reportDepth(compared);
 }
 
-/** Fewer pages tell nothing of depth. */
-const LEAST_PAGES = 12;
-const DEEPER_COSTS = 2;
+/** Fewer pages do not show the effect of depth. */
+const MIN_PAGES = 12;
+const MAX_DEPTH_FACTOR = 2;
 
-function tellDepth(compared: readonly (readonly [number, number])[]): void {
+function reportDepth(compared: readonly (readonly [number, number])[]): void {
   const deepest = compared.slice(Math.floor((compared.length * 2) / 3));
   const median = (which: 0 | 1): number =>
     deepest.map((one) => one[which]).sort((a, b) => a - b)[Math.floor(deepest.length / 2)] ?? NaN;
   const [deepMs, firstMs] = [median(0), median(1)];
-  if (compared.length < LEAST_PAGES)
-    return console.log(
-      `${compared.length} pages tell nothing of depth: a smaller -e PAGE_SIZE makes more of them`,
-    );
+  if (compared.length < MIN_PAGES)
+    return console.log(`${compared.length} pages are too few to compare depths: use a smaller -e PAGE_SIZE`);
   console.log(
-    `of ${compared.length} pages of a walk the deepest third: ${deepMs.toFixed(1)} ms a page, first pages of windows that begin there ${firstMs.toFixed(1)} ms`,
+    `${compared.length} pages: ${deepMs.toFixed(1)} ms per page in the deepest third of the traversal, ${firstMs.toFixed(1)} ms for first pages of windows that start there`,
   );
   check(deepMs, {
-    'a page deep in a walk costs what a first page costs there': (ms) => ms <= DEEPER_COSTS * firstMs + 5,
+    'a page deep in a walk costs what a first page costs there': (ms) => ms <= MAX_DEPTH_FACTOR * firstMs + 5,
   });
 }

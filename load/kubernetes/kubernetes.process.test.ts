@@ -1,4 +1,4 @@
-/** The pods of a cluster as processes of this machine. */
+/** Runs the pods of a cluster as processes on this machine. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -23,7 +23,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test('kubernetes: a TestRun without a secret, and an archive that runs', async ({ k6 }) => {
+test('kubernetes: writes a TestRun and a runnable archive, both without secrets', async ({ k6 }) => {
   await using at = await setting({ clients: 2 });
   const session = await openSession(k6, at.server.target());
   const options = { ...OPTIONS, requestsPerSecond: 10, seconds: 1 };
@@ -38,7 +38,10 @@ test('kubernetes: a TestRun without a secret, and an archive that runs', async (
     containerSecurityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
   });
   const here = await load(['smoke', '--kubernetes', join(at.directory, 'k8s'), ...at.flags]);
-  expect(here).toMatchObject({ status: 2, output: expect.stringContaining('no runner on a cluster') });
+  expect(here).toMatchObject({
+    status: 2,
+    output: expect.stringContaining('unreachable for the cluster'),
+  });
 
   const { binaryData } = JSON.parse(texts[0]!) as { binaryData: { 'kit.tar': string } };
   const archive = Buffer.from(binaryData['kit.tar'], 'base64');
@@ -61,7 +64,7 @@ test('kubernetes: a TestRun without a secret, and an archive that runs', async (
 });
 
 test(
-  'kubernetes: three runners, paused as the operator starts them and let go together, add up to one run',
+  'kubernetes: three runners, started paused like by the operator, merge to the result of one',
   FULL,
   async ({ k6 }) => {
     test.slow();
@@ -69,7 +72,7 @@ test(
       service: { workers: 64, serviceMs: 21, distribution: 'deterministic' },
     });
     const options = { ...OPTIONS, requestsPerSecond: 60, seconds: 3 };
-    // The same seed draws the same arrivals, however they are shared.
+    // One seed gives the same arrivals for any number of runners.
     const open = () =>
       openSession(k6, at.server.target(), { slo: { p99Ms: 5000, errorRate: 0.001 }, pageSize: 10, seed: 5 });
     const { env } = (await open()).prepared;
@@ -111,7 +114,7 @@ test(
           return { status, ended };
         }),
       );
-      // As the operator's starter does.
+      // Like the operator's starter.
       const body = JSON.stringify({ data: { attributes: { paused: false }, id: 'default', type: 'status' } });
       await Promise.all(started.map(({ status }) => status({ method: 'PATCH', body })));
       const outputs = await Promise.all(started.map(({ ended }) => ended));

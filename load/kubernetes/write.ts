@@ -1,4 +1,4 @@
-/** `--kubernetes DIR`: what k6's operator needs to run a scenario on several machines. No secret is written. */
+/** `--kubernetes DIR`: writes files for k6's operator to run a scenario on several machines, without secrets. */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -16,11 +16,11 @@ import { UsageError } from '../../engine/errors.ts';
 
 const run = promisify(execFile);
 
-/** A ConfigMap holds a mebibyte, the archive in base64. */
-const LARGEST_ARCHIVE = 760_000;
+/** A ConfigMap is limited to 1 MiB, with the archive in base64. */
+const MAX_ARCHIVE_BYTES = 760_000;
 const ARCHIVE_TIMEOUT_MS = 60_000;
 
-/** Writes ConfigMap, TestRun and a note of the secret to create; the paths written. Throws UsageError. */
+/** Writes a ConfigMap, a TestRun and a README for creating the secret; returns the paths. Throws UsageError. */
 export async function writeKubernetes(
   scenario: ScenarioName,
   session: Session,
@@ -29,10 +29,10 @@ export async function writeKubernetes(
   parallelism: number,
 ): Promise<string[]> {
   const { script }: Scenario = SCENARIOS[scenario];
-  // The others decide from one step to the next, which runners can't do together.
+  // Other scenarios decide after each step, which independent runners cannot do.
   if (!script)
     throw new UsageError(
-      `--kubernetes: ${scenario} decides from step to step; use ${Object.entries<Scenario>(SCENARIOS)
+      `--kubernetes: ${scenario} decides after each step; use ${Object.entries<Scenario>(SCENARIOS)
         .flatMap(([name, one]) => (one.script ? [name] : []))
         .join(', ')} (with --rate)`,
     );
@@ -45,7 +45,7 @@ export async function writeKubernetes(
     parts: parallelism,
     requestsPerSecond,
     seconds,
-    // Fewer VUs than runners would leave a runner without any.
+    // Each runner needs at least one VU.
     vus: Math.max(parallelism, open),
     ...(scenario === 'spike' ? { spikeFactor } : {}),
     ...(scenario === 'poll' ? { headSeconds } : {}),
@@ -54,7 +54,7 @@ export async function writeKubernetes(
   });
   const name = `screenings-${scenario}-${runId}`;
   const archive = await makeArchive(session.k6, script, config);
-  if (archive.length > LARGEST_ARCHIVE)
+  if (archive.length > MAX_ARCHIVE_BYTES)
     throw new UsageError('--kubernetes: the archive is too large for a ConfigMap');
 
   const testRun = testRunOf(name, Object.keys(session.prepared.env), parallelism);
@@ -82,7 +82,7 @@ async function makeArchive(k6: string, script: string, config: LoadConfig): Prom
     await writeFile(configPath, JSON.stringify(config));
     const entry = await scriptOfKit(script, directory);
     await run(k6, ['archive', '--quiet', '-e', `LOAD_CONFIG=${configPath}`, '-O', tar, entry], {
-      // The archive keeps what `-e` names, and no secret is in its reach.
+      // An archive contains the values of `-e`; no secret is passed.
       env: { PATH: process.env['PATH'] ?? '', HOME: directory, ...K6_OFFLINE },
       timeout: ARCHIVE_TIMEOUT_MS,
     });
@@ -94,13 +94,13 @@ async function makeArchive(k6: string, script: string, config: LoadConfig): Prom
 
 /** The user of k6's image. */
 const K6_USER = 12_345;
-/** A restricted pod in Kubernetes' sense, without access to the cluster's API. */
+/** A restricted pod (Pod Security Standards) without access to the cluster's API. */
 const RESTRICTED = {
   automountServiceAccountToken: 'false',
   securityContext: { runAsNonRoot: true, runAsUser: K6_USER, seccompProfile: { type: 'RuntimeDefault' } },
   containerSecurityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
 };
-/** A runner with fewer processors than it asks for measures itself. */
+/** Requests a full processor, because a runner with less measures its own delay. */
 const RUNNER = { requests: { cpu: '1', memory: '512Mi' }, limits: { cpu: '2', memory: '2Gi' } };
 const SMALL = { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } };
 
@@ -116,7 +116,7 @@ export function testRunOf(name: string, secrets: readonly string[], parallelism:
     spec: {
       parallelism,
       script: { configMap: { name, file: 'kit.tar' } },
-      // Findings are read from the log: as they were written.
+      // Findings are parsed from the log, so it must be raw.
       arguments: '--quiet --log-format=raw',
       initializer: { ...RESTRICTED, image, env: plain, resources: SMALL },
       starter: { ...RESTRICTED, resources: SMALL },
@@ -125,12 +125,14 @@ export function testRunOf(name: string, secrets: readonly string[], parallelism:
   };
 }
 
-/** Throws a UsageError for a target that no runner of a cluster would find. */
+/** Throws a UsageError for a target that runners on a cluster cannot reach. */
 export function refuseLoopback({ baseUrl, authUrl }: Pick<LoadConfig, 'baseUrl' | 'authUrl'>): void {
   for (const url of [baseUrl, authUrl]) {
     const { hostname } = new URL(url);
     if (/^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\]|0\.0\.0\.0)$/.test(hostname))
-      throw new UsageError(`--kubernetes: ${hostname} is this machine, which no runner on a cluster reaches`);
+      throw new UsageError(
+        `--kubernetes: ${hostname} is this machine, unreachable for the cluster's runners`,
+      );
   }
 }
 
@@ -143,18 +145,18 @@ With k6's operator installed, and the secrets in the environment:
 \`\`\`sh
 kubectl create secret generic ${name} \\
 ${literals}
-kubectl apply --server-side --dry-run=server -f testrun.json   # the operator's definition accepts it
+kubectl apply --server-side --dry-run=server -f testrun.json   # checks the file with the operator
 kubectl apply --server-side -f configmap.json -f testrun.json
 \`\`\`
 
-Each of the ${parallelism} runners prints one line of JSON at its end. Collect and add up:
+Each of the ${parallelism} runners prints one line of JSON at its end. Collect and merge them:
 
 \`\`\`sh
 for pod in $(kubectl get pods -l k6_cr=${name},runner=true -o name); do kubectl logs "$pod" > "$(basename "$pod").log"; done
 npm run load -- merge *.log
 \`\`\`
 
-\`merge\` wants every part of this run once, and holds the sum against the SLO: its exit status is a scenario's. A run
-has a name of its own; delete it with \`kubectl delete -f testrun.json -f configmap.json\` and the secret of that name.
+\`merge\` needs every part of this run once, and compares the merged result with the SLO; it has a scenario's exit status.
+Delete the run with \`kubectl delete -f testrun.json -f configmap.json\` and the secret \`${name}\`.
 `;
 }

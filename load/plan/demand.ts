@@ -4,18 +4,18 @@ import { pagesOfPoll } from './pages.ts';
 export interface Habits {
   readonly tenants: number;
   readonly pollSeconds: number;
-  /** Polls come within this many seconds of each interval; the interval itself where they are independent. */
+  /** Length of the part of each interval in which polls arrive; pollSeconds if they are independent. */
   readonly spreadSeconds: number;
   readonly screeningsPerDay: number;
   readonly pageSize: number;
   readonly tokenLifetimeSeconds: number;
-  /** The cost of a token call, in pages. */
+  /** The cost of a token call in pages. */
   readonly tokenPrice: number;
-  /** The busiest hour against the mean: it multiplies screenings, and no polls. */
+  /** The busiest hour's screenings as a multiple of the mean; the number of polls stays the same. */
   readonly peakFactor: number;
-  /** Share of the requests that are asked again. */
+  /** Share of the requests that are repeated. */
   readonly retries: number;
-  /** Of each tenant's screenings, in days; and the octets of one in a page, and of one with its indexes in a database. */
+  /** Days of stored screenings per tenant; bytes of a screening in a page, and in a database with its indexes. */
   readonly historyDays: number;
   readonly itemBytes: number;
   readonly rowBytes: number;
@@ -24,7 +24,7 @@ export interface Habits {
 export const SECONDS_A_DAY = 86_400;
 const MARGIN_SECONDS = 60;
 
-/** Requests of all tenants, in the mean and at the peak. */
+/** Requests of all tenants, on average and at the peak. */
 export function demandOf(habits: Habits) {
   const { tenants, pollSeconds, screeningsPerDay, pageSize, peakFactor, retries, tokenPrice } = habits;
   const polls = tenants / pollSeconds;
@@ -32,11 +32,11 @@ export function demandOf(habits: Habits) {
   const screeningsAtPeak = screenings * peakFactor;
   const mean = pagesOfPoll(screenings, pageSize);
   const atPeak = pagesOfPoll(screeningsAtPeak, pageSize);
-  // The busiest hour takes from the other 23.
+  // The other 23 hours have correspondingly fewer screenings.
   const offPeakPages = pagesOfPoll((screenings * Math.max(0, 24 - peakFactor)) / 23, pageSize);
   const lifetime = habits.tokenLifetimeSeconds;
   const usable = lifetime - Math.min(MARGIN_SECONDS, lifetime / 4);
-  // A token is renewed at a poll: at the first one after it has to be.
+  // A token is renewed by the first poll after its renewal is due.
   const renewal = Math.ceil(usable / pollSeconds) * pollSeconds;
   const tokensPerPoll = pollSeconds / renewal;
   const tokensAPoll = tokensPerPoll * tokenPrice;

@@ -1,4 +1,4 @@
-/** The plan as one page: the load of a day against what carries it, how it grows, and the arithmetic. */
+/** The page of a plan: load over a day and over years compared with the capacity, and the arithmetic. */
 import { markup } from '../../certify/render/markup.ts';
 import { loadPage } from '../report/html.ts';
 import { plot } from '../report/plot.ts';
@@ -9,7 +9,7 @@ export function planHtml(planned: Plan, { target }: LoadResult): string {
   const { day, carried, steps, warnings, utilisation, peakRequestsPerSecond: peak, years } = planned;
   const carries = peak / utilisation;
   const rate = `${carries.toPrecision(3)}/s`;
-  const body = markup`<p>What becomes the limit first: ${planned.limitedFirstBy}</p>
+  const body = markup`<p>First limit: ${planned.limitedFirstBy}</p>
 ${warnings.map((warning) => markup`<p class="note">${warning}</p>`)}
 ${plot({
   title: 'Load over the day, against what was measured',

@@ -1,11 +1,11 @@
-/** Pages a poll takes: a poll finds a Poisson number of screenings, and asks one page even where it finds none. */
+/** Pages per poll: a poll finds a Poisson number of screenings, and requests one page even if there are none. */
 
-/** Of max(1, ⌈N / pageSize⌉) for N screenings of the given mean, arriving independently of one another. */
+/** The mean of max(1, ⌈N / pageSize⌉) for a Poisson number N of screenings. */
 export function pagesOfPoll(meanScreenings: number, pageSize: number): number {
-  // Beyond fifty pages the last one is half full in the mean.
+  // With more than fifty pages, the last one is half full on average.
   if (meanScreenings > 50 * pageSize && meanScreenings > 1000) return meanScreenings / pageSize + 0.5;
   let mean = 1;
-  // Sums of the probabilities of more than `page` pages.
+  // The mean is the sum of the probabilities of more than `page` pages.
   for (let page = 1; ; page += 1) {
     const more = 1 - poissonAtMost(page * pageSize, meanScreenings);
     mean += more;
@@ -13,14 +13,14 @@ export function pagesOfPoll(meanScreenings: number, pageSize: number): number {
   }
 }
 
-/** The number of pages that so large a share of polls does not exceed. */
+/** Returns the quantile of the number of pages per poll. */
 export function pagesAtMost(meanScreenings: number, pageSize: number, share: number): number {
   let pages = 1;
   while (poissonAtMost(pages * pageSize, meanScreenings) < share) pages += 1;
   return pages;
 }
 
-/** The probability of at most k, summed in logarithms: means of thousands underflow otherwise. */
+/** The Poisson distribution function at k, computed with logarithms to avoid underflow for large means. */
 function poissonAtMost(k: number, mean: number): number {
   if (mean <= 0) return 1;
   let logTerm = -mean;

@@ -1,4 +1,4 @@
-/** The arithmetic of a plan, and its simulation of tenants against what is known of queues. */
+/** The arithmetic of a plan; its simulation of tenants is compared with queueing theory. */
 import { expect, test } from '@playwright/test';
 import type { Habits } from './demand.ts';
 import { plan, type Measured } from './plan.ts';
@@ -32,7 +32,7 @@ const POLICY = { utilisation: 0.7, spare: 1, outageSeconds: 3600, growth: 0 };
 const planned = (habits: Partial<Habits> = {}, measured: Partial<Measured> = {}, policy = {}) =>
   plan({ ...MEASURED, ...measured }, { ...HABITS, ...habits }, { ...POLICY, ...policy });
 
-test('waits of independent polls are those of a queue, and pages of a poll wait for one another', () => {
+test('simulates the waiting times of queueing theory for polls and back-fills', () => {
   const polls = {
     tenants: 4800,
     pollSeconds: 60,
@@ -42,18 +42,18 @@ test('waits of independent polls are those of a queue, and pages of a poll wait 
     tokensPerPoll: 0,
     tokenPrice: 0,
   };
-  // M/M/1 at 80 of 100 a second: an exponential of mean 1 / 20 s.
+  // M/M/1 with 80 of 100 requests per second: exponential waiting time with mean 1 / 20 s.
   const waits = simulatePolls({ perSecond: 100, workers: 1 }, polls);
   expect(waits.quantile(0.5)).toBeCloseTo(Math.log(2) / 20, 2);
   expect(Math.abs(waits.quantile(0.99) / (Math.log(100) / 20) - 1)).toBeLessThan(0.25);
   expect(simulatePolls({ perSecond: 79, workers: 1 }, polls).quantile(0.5)).toBe(Infinity);
-  // All at the same time: a hundredth of them waits for nearly all others.
+  // Simultaneous polls: one in a hundred waits for nearly all others.
   const together = simulatePolls(
     { perSecond: 100, workers: 1 },
     { ...polls, tenants: 200, spreadSeconds: 0.01 },
   );
   expect(Math.abs(together.quantile(0.99) / 1.98 - 1)).toBeLessThan(0.25);
-  // A back-fill uses what polls leave, and they wait for its page.
+  // A back-fill uses the remaining capacity, and polls wait for its pages.
   const beside = simulatePolls(
     { perSecond: 100, workers: 1 },
     { ...polls, tenants: 600, backfills: 1, backfillWork: 10 },
@@ -63,7 +63,7 @@ test('waits of independent polls are those of a queue, and pages of a poll wait 
   expect(beside.quantile(0.99)).toBeGreaterThan(0.1);
 });
 
-test('a plan tells data, egress, costs and levers', () => {
+test('computes data, egress, costs and levers', () => {
   const found = planned({ tenants: 100 }, {}, { costPerReplica: 300, growth: 0.5 });
   expect(found.years.map(({ rows }) => rows)[0]).toBe(100 * 5000 * 1825);
   expect(found.years.at(-1)!.databaseGb).toBeCloseTo((338 * 5000 * 2920 * 300) / 1e9, 0);
@@ -73,7 +73,7 @@ test('a plan tells data, egress, costs and levers', () => {
   expect(found.backfillSeconds!).toBeGreaterThan(500);
 });
 
-test('polls that come together break what is hardly used, and a spread mends it', () => {
+test('reports simultaneous polls that break the SLO at low utilisation, and the spread that avoids it', () => {
   const together = planned({ spreadSeconds: 1 });
   expect(together.utilisation).toBeLessThan(0.04);
   expect(together.carried).toBe(false);
@@ -85,20 +85,20 @@ test('polls that come together break what is hardly used, and a spread mends it'
   expect(planned({}, {}, { spare: 2 }).replicas).toBe(3);
 });
 
-test('peaks multiply screenings and no polls', () => {
+test('multiplies screenings, but not polls, at the peak', () => {
   expect(planned({ peakFactor: 5 }).peakRequestsPerSecond).toBeCloseTo(200 / 60, 3);
   const heavy = planned({ peakFactor: 5, screeningsPerDay: 144_000 });
   expect(heavy.peakRequestsPerSecond / heavy.requestsPerSecond).toBeGreaterThan(2);
 });
 
-test('pages a poll are the mean over a Poisson number, not the ceiling of the mean', () => {
-  // 100 screenings a poll in the mean: nearly half of the polls find more.
+test('computes pages per poll as the mean over a Poisson number', () => {
+  // With 100 screenings per poll on average, nearly half of the polls find more.
   const { pagesPerPoll } = planned({ screeningsPerDay: 144_000 });
   expect(pagesPerPoll).toBeGreaterThan(1.4);
   expect(pagesPerPoll).toBeLessThan(1.6);
 });
 
-test("a client's quota is held against one tenant, a shared one against all", () => {
+test("compares a client's quota with one tenant, a shared quota with all", () => {
   const client = {
     limitedBy: 'quota',
     server: 'at-least',
@@ -114,7 +114,7 @@ test("a client's quota is held against one tenant, a shared one against all", ()
   expect(shared.utilisation).toBeCloseTo(1.5);
 });
 
-test('replicas beyond those measured are a warning, growth and cost are told by the year', () => {
+test('warns about more replicas than measured, and reports growth and cost per year', () => {
   expect(planned({ tenants: 20_000 }).warnings.join()).toContain('--measured-replicas');
   expect(
     planned({ tenants: 20_000 }, { replicas: 2, perSecond: 190, saturation: 200, workers: 2 }).warnings,
@@ -126,8 +126,8 @@ test('replicas beyond those measured are a warning, growth and cost are told by 
   expect(() => planned({ tenants: 0 })).toThrow(RangeError);
 });
 
-test('an outage leaves pages that the spare capacity works off', () => {
+test('computes the time to catch up after an outage', () => {
   const { catchUpSeconds, peakRequestsPerSecond } = planned({ screeningsPerDay: 6000, tokenPrice: 1 });
-  // 250 screenings each: three pages, and a token.
+  // 250 screenings each: three pages and a token.
   expect(catchUpSeconds!).toBeCloseTo((200 * 4) / (95 - peakRequestsPerSecond), 0);
 });

@@ -1,38 +1,38 @@
-/** Capacity planning: tenants and their habits against a measured capacity. Arithmetic only, each step shown. */
+/** Capacity planning: compares the tenants' demand with a measured capacity, and shows each step of the arithmetic. */
 import { pagesAtMost, pagesOfPoll } from './pages.ts';
 import { simulatePolls, type Servers, type Waits } from './simulate.ts';
 import { demandOf, percent, SECONDS_A_DAY, show, type Habits } from './demand.ts';
 
-/** The measured capacity, of one replica or of several together. */
+/** The measured capacity of all measured replicas together. */
 export interface Measured {
-  /** Requests a second, at the lower end of the interval. */
+  /** Requests per second, the lower end of the interval. */
   readonly perSecond: number;
   readonly limitedBy: 'quota' | 'saturation' | 'none-found';
-  /** Requests a second with all busy, and their concurrency. */
+  /** Requests per second at saturation, and the concurrency there. */
   readonly saturation: number;
   readonly workers: number;
-  /** Of one client, where a quota was met: requests a second, and its window where it has one. */
+  /** One client's quota, if it was reached: requests per second, and its window if known. */
   readonly clientQuota?: {
     readonly perSecond: number;
     readonly limit?: number;
     readonly windowSeconds?: number;
   };
-  /** The kind of perSecond: capacity of the servers, a quota for all clients together, or as much as was seen. */
+  /** The meaning of perSecond: the servers' capacity, a quota for all clients together, or a lower bound. */
   readonly server: 'capacity' | 'quota' | 'at-least';
   readonly pageSize: number;
   readonly p99Ms: number;
   readonly replicas: number;
-  /** The cost of a page of 1,000, in pages of that size; where it was measured. */
+  /** The cost of a page of 1,000 items, in pages of pageSize, if measured. */
   readonly backfillWork?: number;
 }
 
 export interface Policy {
-  /** Share of a replica's capacity that may be used at the peak. */
+  /** Maximum utilisation of a replica at the peak. */
   readonly utilisation: number;
-  /** Replicas beyond those needed, so that as many may fail. */
+  /** Additional replicas, as many as may fail. */
   readonly spare: number;
   readonly outageSeconds: number;
-  /** Of tenants, a year. */
+  /** Yearly growth of tenants. */
   readonly growth: number;
   readonly costPerReplica?: number;
 }
@@ -45,10 +45,10 @@ const SERVER_WORDS = {
   'at-least': 'what the servers were seen to carry at least',
 } as const;
 
-const MOST_REPLICAS = 10_000;
+const MAX_REPLICAS = 10_000;
 const YEARS = 3;
-/** Polls of a window that a client's quota has to admit. */
-const NEARLY_ALL = 0.999;
+/** Share of polls that a client's quota has to admit. */
+const ADMITTED_SHARE = 0.999;
 
 /** Throws a RangeError for figures that are not positive. */
 export function plan(measured: Measured, habits: Habits, policy: Policy) {
@@ -84,12 +84,12 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
   const needed = (some: Habits): number => {
     const peak = load.peak * (some.tenants / tenants);
     let replicas = Math.max(1, Math.ceil(peak / (each * policy.utilisation) - 1e-9));
-    while (p99(replicas, some.spreadSeconds, some) >= slo && replicas < MOST_REPLICAS)
+    while (p99(replicas, some.spreadSeconds, some) >= slo && replicas < MAX_REPLICAS)
       replicas += Math.ceil(replicas / 50);
     return replicas;
   };
   const replicas = needed(habits);
-  const spreadNeededSeconds = leastSpread((seconds) => p99(1, seconds) < slo, pollSeconds);
+  const spreadNeededSeconds = smallestSpread((seconds) => p99(1, seconds) < slo, pollSeconds);
   const tenantsAtMost = mostTenants(Math.floor((tenants * each) / load.peak), (some) =>
     inTime(p99(1, habits.spreadSeconds, { ...habits, tenants: some })),
   );
@@ -106,7 +106,8 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
   const pollsInWindow = clientQuota?.windowSeconds ? Math.ceil(clientQuota.windowSeconds / pollSeconds) : 0;
   const clientAsks =
     clientQuota?.limit && clientQuota.windowSeconds
-      ? (pollsInWindow * pagesAtMost(load.screeningsAtPeak, pageSize, NEARLY_ALL)) / clientQuota.windowSeconds
+      ? (pollsInWindow * pagesAtMost(load.screeningsAtPeak, pageSize, ADMITTED_SHARE)) /
+        clientQuota.windowSeconds
       : load.atPeak / pollSeconds;
   const clientUtilisation = clientQuota && clientAsks / clientQuota.perSecond;
   const alone = simulatePolls(servers(1), asked(habits));
@@ -122,7 +123,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     const count = scales ? needed({ ...habits, tenants: some }) + policy.spare : undefined;
     const { costPerReplica } = policy;
     const cost = count === undefined || costPerReplica === undefined ? undefined : count * costPerReplica;
-    // What is kept of each, and from now on another year's.
+    // The stored history per tenant, plus a year of screenings per year.
     const rows = some * screeningsPerDay * (habits.historyDays + 365 * year);
     return { year, tenants: some, rows, databaseGb: (rows * habits.rowBytes) / 1e9, replicas: count, cost };
   });
@@ -167,32 +168,32 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     pagesPerPoll: load.mean,
     requestsPerSecond: load.requests,
     peakRequestsPerSecond: load.peak,
-    /** Of one replica's capacity, or of the quota for all, at the peak; and of one client's quota. */
+    /** At the peak: utilisation of one replica's capacity or of the shared quota, and of one client's quota. */
     utilisation,
     clientUtilisation,
-    /** Of one replica; null where it never keeps up. */
+    /** p99 on one replica; null if it is saturated. */
     p99Seconds: finite(one),
-    /** By share of the pages, such as 0.5; the same while one tenant reads everything. */
+    /** Quantiles of a page's latency, by share such as 0.5; without and with one back-fill. */
     waits: shares(alone),
     waitsBesideBackfill: shares(beside),
     backfillSeconds: finite(backfillSeconds),
     egressGbPerMonth,
-    /** The load at the peak with another habit, as a share of it. */
+    /** Load at the peak after a change of one habit, as a share of the present load. */
     levers,
-    /** The least spread at which one replica keeps the SLO; absent where none does. */
+    /** The smallest spread with which one replica keeps the SLO; absent if there is none. */
     spreadNeededSeconds,
-    /** Absent where a quota is the limit: replicas do not widen it. */
+    /** Absent if a quota is the limit, which replicas do not change. */
     replicas: scales ? replicas + policy.spare : undefined,
-    /** Until what an outage left is caught up with; null: never. */
+    /** Time to catch up after an outage; null if never. */
     catchUpSeconds: finite(catchUpSeconds),
-    /** The most tenants that one replica carries within the SLO and its capacity. */
+    /** The most tenants for one replica, within SLO and capacity. */
     tenantsAtMost,
     limitedFirstBy: limit,
-    /** The load of each hour. */
+    /** Load per hour. */
     day: Array.from({ length: 24 }, (_, hour) => (hour === 12 ? load.peak : load.offPeak)),
     years,
     warnings,
-    /** Whether what was measured carries it as it is. */
+    /** Whether the measured replicas carry the load. */
     carried,
     steps: [
       ...load.steps,
@@ -249,7 +250,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
 }
 
 const DAYS_A_MONTH = 30;
-/** Octets of a page without screenings, with its headers. */
+/** Bytes of an empty page with its headers. */
 const EMPTY_PAGE = 400;
 
 const finite = (value: number): number | null => (Number.isFinite(value) ? value : null);
@@ -259,8 +260,8 @@ const shares = (waits: Waits): Record<string, number | null> =>
 const spelt = (waits: Waits): string =>
   SHARES.map((share) => `p${share * 100} ${seconds(waits.quantile(share))}`).join(', ');
 
-/** The least spread that is good enough; undefined where the whole interval is not. */
-function leastSpread(good: (spreadSeconds: number) => boolean, pollSeconds: number): number | undefined {
+/** Returns the smallest sufficient spread by bisection; undefined if even the whole interval is too short. */
+function smallestSpread(good: (spreadSeconds: number) => boolean, pollSeconds: number): number | undefined {
   if (!good(pollSeconds)) return undefined;
   let [low, high] = [0, pollSeconds];
   for (let round = 0; round < 10; round += 1) {
@@ -271,7 +272,7 @@ function leastSpread(good: (spreadSeconds: number) => boolean, pollSeconds: numb
   return high;
 }
 
-/** Up to those whose requests are as many as one replica answers. */
+/** Returns the highest number of tenants that is carried, by bisection; `most` is the limit by capacity alone. */
 function mostTenants(most: number, carried: (tenants: number) => boolean): number {
   if (most < 1 || carried(most)) return most;
   let [low, high] = [0, most];

@@ -1,17 +1,17 @@
 /**
- * A queue with a known number of workers and a known service time: what the simulated server waits by,
- * and what the estimators are tried on without waiting.
+ * A queue with a known number of workers and known service times, for the simulated server and for checking the
+ * estimators in virtual time.
  */
 import { exponential, poissonArrivals, randomSource } from '../k6/lib/random.ts';
 
 export interface ServiceSettings {
   readonly workers: number;
   readonly serviceMs: number;
-  /** deterministic: always serviceMs; exponential: random with that mean. */
+  /** deterministic: always serviceMs; exponential: random with this mean. */
   readonly distribution: 'deterministic' | 'exponential';
 }
 
-/** Workers that take requests in the order of arrival. Times are exact: timers that fire late add nothing up. */
+/** Workers that serve requests in the order of arrival. Times are computed, so delays of timers do not accumulate. */
 export class WorkQueue {
   readonly #freeAt: number[];
 
@@ -19,7 +19,7 @@ export class WorkQueue {
     this.#freeAt = Array.from({ length: workers }, () => 0);
   }
 
-  /** When a request that arrives at atMs and needs serviceMs is done. */
+  /** Returns when a request that arrives at atMs and needs serviceMs is finished. */
   finishAt(atMs: number, serviceMs: number): number {
     let first = 0;
     for (let worker = 1; worker < this.#freeAt.length; worker += 1) {
@@ -31,14 +31,14 @@ export class WorkQueue {
   }
 }
 
-/** Draws service times by the settings. */
+/** Returns a function that draws service times. */
 export function serviceTimes(settings: ServiceSettings, random: () => number): () => number {
   return settings.distribution === 'deterministic'
     ? () => settings.serviceMs
     : () => exponential(random, settings.serviceMs);
 }
 
-/** Latencies, in milliseconds, of Poisson arrivals at a queue that starts empty. */
+/** Latencies in milliseconds of Poisson arrivals at an initially empty queue. */
 export function simulate(
   settings: ServiceSettings,
   requestsPerSecond: number,
@@ -54,8 +54,8 @@ export function simulate(
 }
 
 /**
- * Latencies where all requests share the workers evenly. Each gets the same work done in the same time, so they end in
- * the order of the work at which they do: what was done for each until they came, and their own.
+ * Latencies under processor sharing: all requests share the workers equally. Each receives the same service in the
+ * same time, so a request ends when the service per request reaches its value at arrival plus its own need.
  */
 export function sharedLatencies(
   workers: number,
@@ -84,7 +84,7 @@ export function sharedLatencies(
   for (let index = 0; index < arrivals.length; index += 1) {
     workUntil(arrivals[index]!);
     const endsAt = done + draw();
-    // Those that end first stand last.
+    // Sorted in descending order of their end.
     let place = open.length;
     while (place > 0 && open[place - 1]!.endsAt < endsAt) place -= 1;
     open.splice(place, 0, { index, endsAt });

@@ -1,11 +1,11 @@
-/** Waiting times of polls, by simulated tenants. Each asks page after page, and waits for the workers. */
+/** Simulates the waiting times of polls: each tenant requests page after page, and the pages queue for the workers. */
 import { quantile } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
 import { pagesOfPoll } from './pages.ts';
 import { WorkQueue } from './queue.ts';
 
 export interface Servers {
-  /** Requests a second, all busy. */
+  /** Requests per second at saturation. */
   readonly perSecond: number;
   readonly workers: number;
 }
@@ -13,31 +13,31 @@ export interface Servers {
 export interface Polls {
   readonly tenants: number;
   readonly pollSeconds: number;
-  /** Polls come within this many seconds of each interval. */
+  /** Length of the part of each interval in which polls arrive. */
   readonly spreadSeconds: number;
-  /** That a poll finds, in the mean: a Poisson number. */
+  /** Mean number of screenings per poll (Poisson). */
   readonly screenings: number;
   readonly pageSize: number;
-  /** Token requests, and the work of one in pages. */
+  /** Token requests per poll, and the cost of one in pages. */
   readonly tokensPerPoll: number;
   readonly tokenPrice: number;
-  /** Tenants that read everything meanwhile, and the work of one of their pages. */
+  /** Number of concurrent back-fills, and the cost of one of their pages. */
   readonly backfills?: number;
   readonly backfillWork?: number;
 }
 
 export interface Waits {
-  /** Seconds that a share of the pages does not exceed; Infinity where the servers never keep up. */
+  /** The quantile of a page's latency in seconds; Infinity at saturation. */
   readonly quantile: (share: number) => number;
-  /** Pages of back-fills a second, all of them together. */
+  /** Pages per second of all back-fills together. */
   readonly backfilled: number;
 }
 
-/** So many polls tell a p99 to some percent. */
-const LEAST_POLLS = 12_000;
+/** Gives the p99 to within a few percent. */
+const MIN_POLLS = 12_000;
 const NEVER: Waits = { quantile: () => Infinity, backfilled: 0 };
 
-/** Poisson numbers by exponential gaps; normal beyond, where those would be many. */
+/** Draws a Poisson number by exponential gaps; for large means by a normal approximation. */
 function poisson(random: () => number, mean: number): number {
   if (mean > 200) {
     const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
@@ -55,11 +55,11 @@ export function simulatePolls({ perSecond, workers }: Servers, polls: Polls): Wa
   if ((tenants * work) / pollSeconds >= perSecond) return NEVER;
   const random = randomSource(7);
   const queue = new WorkQueue(workers);
-  const intervals = Math.max(2, Math.ceil(LEAST_POLLS / tenants));
+  const intervals = Math.max(2, Math.ceil(MIN_POLLS / tenants));
   const [workMs, endMs] = [(workers * 1000) / perSecond, intervals * pollSeconds * 1000];
   const waits: number[] = [];
   let backfilled = 0;
-  // The next one stands last.
+  // Sorted in descending order of time.
   const open: { atMs: number; pages: number }[] = [];
   const later = (one: (typeof open)[number]): void => {
     let place = open.length;
@@ -72,7 +72,7 @@ export function simulatePolls({ perSecond, workers }: Servers, polls: Polls): Wa
         atMs: (interval * pollSeconds + random() * spreadSeconds) * 1000,
         pages: Math.max(1, Math.ceil(poisson(random, screenings) / pageSize)),
       });
-    // Those of the interval before that are still under way stand among them.
+    // Polls of the previous interval may still be open.
     open.sort((a, b) => b.atMs - a.atMs);
     if (interval === 0) for (let one = 0; one < backfills; one += 1) open.push({ atMs: 0, pages: Infinity });
     const untilMs = interval === intervals - 1 ? Infinity : (interval + 1) * pollSeconds * 1000;

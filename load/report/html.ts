@@ -1,4 +1,4 @@
-/** load-SCENARIO.html: a result as one page that needs no other file. */
+/** load-SCENARIO.html: a result as a self-contained page. */
 import { facts, table } from '../../certify/render/html.ts';
 import { markup, type Markup } from '../../certify/render/markup.ts';
 import { durationText, type Table } from '../../certify/render/results.ts';
@@ -7,7 +7,7 @@ import { bucketEndMs } from '../k6/lib/histogram.ts';
 import { verdictOf, type CapacityFigure, type LoadResult } from '../result.ts';
 import { plot, PLOT_STYLE } from './plot.ts';
 
-/** A page of load: what it is about, its verdict, and what speaks for it. */
+/** Returns a page with title, verdict and content. */
 export function loadPage(
   kind: string,
   title: string,
@@ -97,7 +97,7 @@ ${lookAt.length > 0 && markup`<p class="muted">Look at: ${lookAt.join('; ')}</p>
 function capacity(figure: CapacityFigure): Markup {
   const steps = [...figure.steps].sort((a, b) => a.offered - b.offered);
   const { requestsPerSecond: at, interval } = figure;
-  // In JSON an end that is unknown is null.
+  // JSON has null for an unknown end.
   const [from, to] = [interval[0] ?? 0, interval[1] ?? Infinity];
   const upTo = Number.isFinite(to) ? to.toFixed(1) : 'unknown';
   const found = { at, from, to, name: `${at.toFixed(1)}/s, between ${from.toFixed(1)} and ${upTo}` };

@@ -1,11 +1,11 @@
-/** Plots as inline SVG: no script, colours from the page's own sheet. */
+/** Plots as inline SVG, without scripts, coloured by the page's style sheet. */
 import { largest, smallest } from '../estimate/numbers.ts';
 import { Markup, markup } from '../../certify/render/markup.ts';
 
 interface Series {
   readonly name: string;
   readonly points: readonly (readonly [x: number, y: number])[];
-  /** Dots alone, instead of a line through them. */
+  /** Dots instead of a line. */
   readonly style?: 'dots';
 }
 
@@ -14,9 +14,9 @@ interface Plot {
   readonly x: string;
   readonly y: string;
   readonly series: readonly Series[];
-  /** A level to compare with, such as the SLO. */
+  /** A horizontal line to compare with, such as the SLO. */
   readonly level?: { readonly at: number; readonly name: string };
-  /** A figure along x, and the interval that it lies in. */
+  /** A value on the x axis with its interval. */
   readonly figure?: {
     readonly at: number;
     readonly from: number;
@@ -32,7 +32,7 @@ const COLOURS = ['var(--series1)', 'var(--series2)', 'var(--series3)'];
 const ROUND = [1, 2, 5, 10];
 const DECADES_IN_FULL = 2;
 
-/** From below low to high or above it, in steps of 1, 2 or 5 times a power of ten, about `count` of them. */
+/** Ticks that enclose low and high, about `count` of them, in steps of 1, 2 or 5 times a power of ten. */
 function linearTicks(low: number, high: number, count: number): number[] {
   const raw = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -43,7 +43,7 @@ function linearTicks(low: number, high: number, count: number): number[] {
   );
 }
 
-/** 1, 2 and 5 times each power of ten, around low and high; over many decades the powers alone. */
+/** Ticks at 1, 2 and 5 times powers of ten that enclose low and high; only the powers over many decades. */
 function logTicks(low: number, high: number): number[] {
   const factors = high / low > 10 ** DECADES_IN_FULL ? [1] : [1, 2, 5];
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];

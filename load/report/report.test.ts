@@ -1,4 +1,4 @@
-/** The page of a load result: round ticks, the figure and its interval, tables that a keyboard can scroll. */
+/** The page of a load result: ticks, the figure with its interval, and accessible tables. */
 import { expect, test } from '@playwright/test';
 import type { LoadResult } from '../result.ts';
 import { resultHtml } from './html.ts';
@@ -11,7 +11,7 @@ const ticks = (points: readonly (readonly [number, number])[], logY = false): nu
   );
 };
 
-test('ticks are 1, 2 or 5 times a power of ten, around what is drawn', () => {
+test('chooses ticks of 1, 2 or 5 times a power of ten that enclose the data', () => {
   expect(
     ticks([
       [0, 3],
@@ -32,7 +32,7 @@ test('ticks are 1, 2 or 5 times a power of ten, around what is drawn', () => {
   expect(log(7, 7)).toEqual([5, 10, 20]);
 });
 
-test('the capacity stands in its interval, and tables take the keyboard', () => {
+test('shows the capacity in its interval, and makes tables scrollable by keyboard', () => {
   const step = { seconds: 5, p50Ms: 4, p99Ms: 20, errorRate: 0, limitedRate: 0, held: true };
   const result = {
     scenario: 'capacity',

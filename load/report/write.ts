@@ -1,4 +1,4 @@
-/** Writes load-SCENARIO.json and load-SCENARIO.html, and the lines for the terminal. */
+/** Writes load-SCENARIO.json and load-SCENARIO.html, and formats the lines for the terminal. */
 import { join } from 'node:path';
 import { visible } from '../../certify/render/markup.ts';
 import { makeFolder, writeAtomically } from '../../certify/render/write.ts';
@@ -6,11 +6,11 @@ import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { verdictOf, type LoadResult } from '../result.ts';
 import { resultHtml } from './html.ts';
 
-/** A result as it may be shown: no secret and no token, wherever a target may have repeated it. */
+/** Removes secrets and tokens that the target may have repeated. */
 export const presentable = (result: LoadResult, secrets: readonly string[]): LoadResult =>
   createRedactor(secrets).redactDeep(result, 'fixed');
 
-/** The result as it may be shown; the path of the JSON. */
+/** Writes a redacted result and returns the path of the JSON file. */
 export async function writeResult(result: LoadResult, directory: string): Promise<string> {
   await makeFolder(directory);
   const base = join(directory, `load-${result.scenario}`);

@@ -1,4 +1,4 @@
-/** Requests of the kit itself, before and during the load: a token, a page, waiting as a limiter says. */
+/** The kit's own requests before and during the load: tokens and pages, with retries after 429. */
 import { setTimeout } from 'node:timers/promises';
 import type { Exchange, RequestOut } from '../../engine/client/exchange.ts';
 import { member, type Json } from '../../engine/client/json.ts';
@@ -6,21 +6,21 @@ import { retryAfterMs } from '../../engine/client/retry-after.ts';
 import { Transport } from '../../engine/client/transport.ts';
 import type { Target } from '../../engine/target/target.ts';
 
-/** The target does not answer as a target does: exit status 3. */
+/** The target does not answer as specified: exit status 3. */
 export class Unreachable extends Error {
   override readonly name = 'Unreachable';
 }
 
 const TIMEOUT_MS = 10_000;
 
-/** `timeoutMs`: of one request, 10 s where it is not said. */
+/** `timeoutMs` per request; default 10 s. */
 export interface Asked extends Target {
   readonly timeoutMs?: number;
-  /** Where the reference server tells its metrics. */
+  /** URL of the reference server's metrics. */
   readonly metricsUrl?: string;
 }
 
-/** Throws Unreachable where no answer comes, or more than is read. */
+/** Throws Unreachable if there is no answer, or if it is too long. */
 async function ask(
   { headers, ca, timeoutMs = TIMEOUT_MS }: Asked,
   request: Pick<RequestOut, 'channel' | 'method' | 'url' | 'form'>,
@@ -43,11 +43,11 @@ async function ask(
     throw new Unreachable(
       `${new URL(request.url).origin} does not answer (${exchange.transportError.message})`,
     );
-  // Parsed while its text can still be read.
+  // `json` is parsed here, before `text` is dropped.
   return { ...exchange, json: exchange.json, text: '' };
 }
 
-/** A token of a client (section 4.1). Throws Unreachable. */
+/** Mints a token (section 4.1). Throws Unreachable. */
 export async function mint(target: Asked, clientId: string, clientSecret: string): Promise<string> {
   const { json, status } = await ask(target, {
     channel: 'token',
@@ -62,39 +62,39 @@ export async function mint(target: Asked, clientId: string, clientSecret: string
   });
   const token = member(json, 'access_token');
   if (status !== 200 || typeof token !== 'string')
-    throw new Unreachable(`no token for ${clientId}: the token endpoint answers ${status}`);
+    throw new Unreachable(`no token for ${clientId}: the token endpoint answered ${status}`);
   return token;
 }
 
-/** How often a limiter is waited out, and how long at most, all in all. */
-const WAITS = 20;
-const LONGEST_WAIT_MS = 90_000;
+/** Limits for waiting after 429: number of retries, and total time. */
+const MAX_RETRIES = 20;
+const MAX_TOTAL_WAIT_MS = 90_000;
 
-/** Waits as a 429 says: the look at a rate-limited target takes longer, and does not fail. */
-async function afterWaits(send: () => Promise<Exchange>): Promise<Exchange> {
+/** Retries after a 429 when Retry-After has passed. */
+async function withRetries(send: () => Promise<Exchange>): Promise<Exchange> {
   for (let [waits, waitedMs] = [0, 0]; ; waits += 1) {
     const exchange = await send();
-    if (exchange.status !== 429 || waits >= WAITS) return exchange;
+    if (exchange.status !== 429 || waits >= MAX_RETRIES) return exchange;
     const waitMs = Math.max(200, retryAfterMs(exchange) ?? 1000);
-    if ((waitedMs += waitMs) > LONGEST_WAIT_MS)
+    if ((waitedMs += waitMs) > MAX_TOTAL_WAIT_MS)
       throw new Unreachable(
-        `the screenings endpoint answers 429 with a Retry-After of ${Math.round(waitMs / 1000)} s`,
+        `the screenings endpoint answered 429 with a Retry-After of ${Math.round(waitMs / 1000)} s`,
       );
     await setTimeout(waitMs);
   }
 }
 
-/** A page, a limiter waited out. Throws Unreachable where none comes. */
+/** Requests a page, with retries after 429. Throws Unreachable if there is none. */
 export async function askPage(
   target: Asked,
   url: string,
   token: string,
 ): Promise<{ readonly items: readonly Json[]; readonly next: Json | undefined }> {
-  const { json, status } = await afterWaits(() =>
+  const { json, status } = await withRetries(() =>
     ask(target, { channel: 'rest', method: 'GET', url }, token),
   );
-  if (status !== 200) throw new Unreachable(`the screenings endpoint answers ${status}`);
+  if (status !== 200) throw new Unreachable(`the screenings endpoint answered ${status}`);
   const items = member(json, 'items');
-  if (!Array.isArray(items)) throw new Unreachable('the screenings endpoint answers 200 without a page');
+  if (!Array.isArray(items)) throw new Unreachable('the screenings endpoint answered 200 without a page');
   return { items, next: member(member(json, 'links'), 'next') };
 }

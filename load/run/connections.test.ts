@@ -1,10 +1,10 @@
-/** The number of virtual users: whatever limit of connections a target has, it is found, and the search for it ends. */
+/** The search for the number of virtual users finds any connection limit of a target, and ends. */
 import { expect, test } from '@playwright/test';
 import { Connections } from './connections.ts';
 
 const NEEDED = 500;
 
-test('connections refused once, as by a restart, are no limit, and a limit ends where more are accepted', () => {
+test('assumes no limit after a single refusal, and drops a limit once more connections are accepted', () => {
   const connections = new Connections();
   connections.accept(20);
   expect(connections.refuse(40)).toBe(40);
@@ -17,14 +17,14 @@ test('connections refused once, as by a restart, are no limit, and a limit ends 
 });
 
 for (const first of [1, 8, 60, 400]) {
-  test(`limits of 2 to 120 connections are found from ${first} virtual users on`, () => {
+  test(`finds limits of 2 to 120 connections, starting with ${first} virtual users`, () => {
     const wrong: string[] = [];
     for (let limit = 2; limit <= 120; limit += 1) {
       const connections = new Connections();
       let vus: number | 'all' = first;
       let runs = 0;
       while (vus !== 'all' && ++runs < 20) {
-        // k6's setup keeps one of them.
+        // k6's setup uses one connection.
         const fewer: number | undefined = vus + 1 > limit ? connections.refuse(vus) : undefined;
         if (fewer === undefined) connections.accept(vus);
         vus = fewer ?? connections.more(vus, NEEDED);

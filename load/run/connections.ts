@@ -1,23 +1,23 @@
-/** How many virtual users, and so connections, a step is asked with: more where requests waited, fewer where refused. */
+/** The number of VUs, and so of connections: raised if requests waited, lowered if connections were refused. */
 
-/** A limit of connections is known this closely. */
-const CLOSE = 1.15;
+/** The search stops at this ratio between refused and accepted connections. */
+const PRECISION = 1.15;
 
 /**
- * How many connections the target was seen to give, and to refuse. Each next number is nearer to the limit. A restart
- * refuses connections as well: a limit has to show twice, and is none where as many are accepted later.
+ * The numbers of connections that the target accepted and refused; each next number is closer to the limit. Since a
+ * restart refuses connections too, a limit must show twice, and is dropped if as many are accepted later.
  */
 export class Connections {
   accepted = 1;
   refused = Infinity;
   #suspected = Infinity;
 
-  /** So many VUs leave room for k6's setup, which keeps a connection of its own, and for what is not known closely. */
+  /** The highest number of VUs; leaves room for k6's setup, which has its own connection, and for the precision. */
   get most(): number {
-    return Math.max(1, Math.min(Math.ceil(this.refused / CLOSE), this.refused - 1) - 1);
+    return Math.max(1, Math.min(Math.ceil(this.refused / PRECISION), this.refused - 1) - 1);
   }
 
-  /** Connections of this many VUs were refused: how many to try next; undefined where as many were accepted before. */
+  /** Connections of this many VUs were refused: returns the next number; undefined if as many worked before. */
   refuse(vus: number): number | undefined {
     if (vus <= this.accepted) return undefined;
     if (this.refused === Infinity && this.#suspected === Infinity) {
@@ -34,10 +34,10 @@ export class Connections {
     if (vus + 1 >= this.refused) this.refused = Infinity;
   }
 
-  /** Requests waited for this many VUs: how many to try next of those needed; `all` where the target gives no more. */
+  /** Requests waited with this many VUs: returns the next number; `all` if the target accepts no more. */
   more(vus: number, needed: number): number | 'all' {
     if (vus >= this.most) return 'all';
-    // Half-way, by ratio, to what is refused.
+    // The geometric mean of the current and the refused number.
     const between = Math.floor(Math.sqrt(vus * this.refused));
     return Math.min(needed, this.most, Math.max(vus + 1, between));
   }

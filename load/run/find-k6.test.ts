@@ -1,4 +1,4 @@
-/** Where k6 comes from, with commands of our own in the place of Go's and the container engine's. */
+/** Where k6 is found, with fake `go` and `docker` commands. */
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ test.afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** Puts a command on the PATH. */
+/** Creates a command on the PATH. */
 async function command(name: string, script: string): Promise<string> {
   const path = join(directory, 'bin', name);
   await writeFile(path, `#!/bin/sh\n${script}\n`);
@@ -33,7 +33,7 @@ async function command(name: string, script: string): Promise<string> {
   return path;
 }
 
-test('K6_PATH goes before the PATH, and has to be executable', async () => {
+test('K6_PATH takes precedence over the PATH, and must be executable', async () => {
   const onPath = await command('k6', 'true');
   expect(await findK6()).toBe(onPath);
   process.env['K6_PATH'] = await command('other-k6', 'true');
@@ -42,7 +42,7 @@ test('K6_PATH goes before the PATH, and has to be executable', async () => {
   await expect(findK6()).rejects.toThrow(UsageError);
 });
 
-test('Go builds it from the module proxy alone, once', async () => {
+test('builds k6 with Go from the module proxy, once', async () => {
   await command(
     'go',
     `if [ "$1" = env ]; then echo 'https://proxy.test,direct'; exit; fi
@@ -58,8 +58,8 @@ echo built > "$2"`,
   expect(told).toHaveLength(1);
 });
 
-test('without Go it is taken out of the official image', async () => {
-  test.skip(process.platform !== 'linux', 'the image holds a program for Linux');
+test('copies k6 from the official image if there is no Go', async () => {
+  test.skip(process.platform !== 'linux', 'the image contains a Linux binary');
   await command(
     'docker',
     `echo "$*" >> '${directory}/asked'
@@ -72,7 +72,7 @@ case $1 in create) echo container-1 ;; cp) echo copied > "$3" ;; esac`,
   expect(asked.at(-1)).toBe('rm container-1');
 });
 
-test('without either, one line says how to get it', async () => {
+test('explains in one line how to install k6 if there is neither', async () => {
   const failure = await ensureK6(() => {}).catch((error: Error) => error);
   expect(failure).toBeInstanceOf(UsageError);
   expect((failure as Error).message.split('\n')).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** Finds k6: K6_PATH, the PATH, the kit's cache; else gets it once: built with Go, or out of the official image. */
+/** Finds k6 by K6_PATH, on the PATH or in the cache; else builds it with Go or copies it from its image, once. */
 import { execFile } from 'node:child_process';
 import { access, chmod, constants, copyFile, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ const K6_HELP = `k6 was not found: set K6_PATH, or install Go 1.25 or a containe
 
 const run = promisify(execFile);
 
-/** Where the kit keeps the k6 that it built. */
+/** Path of the kit's own k6. */
 export const cachedK6 = (): string =>
   join(
     process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'),
@@ -23,7 +23,7 @@ export const cachedK6 = (): string =>
     'k6',
   );
 
-/** The path of a k6 that is there already. */
+/** Returns the path of an installed k6, if any. */
 export async function findK6(): Promise<string | undefined> {
   const named = process.env['K6_PATH'];
   if (named) {
@@ -35,15 +35,15 @@ export async function findK6(): Promise<string | undefined> {
   return undefined;
 }
 
-/** The path of k6, built for the occasion where it is missing. Throws a UsageError that says how to get it. */
+/** Returns the path of k6; installs it if it is missing. Throws a UsageError that says how to install it. */
 export async function ensureK6(tell: (line: string) => void): Promise<string> {
   const found = await findK6();
   if (found) return found;
-  tell(`k6 ${K6_VERSION} is fetched once; a build with Go takes a minute or two`);
+  tell(`k6 ${K6_VERSION} is installed once; a build with Go takes a minute or two`);
   return installK6();
 }
 
-/** Gets k6 into the cache, with Go or else with a container engine. Throws a UsageError that says how to get it. */
+/** Installs k6 into the cache, with Go or with a container engine. Throws a UsageError that says how to install it. */
 export async function installK6(): Promise<string> {
   const scratch = await mkdtemp(join(tmpdir(), 'screenings-k6-'));
   try {
@@ -51,7 +51,7 @@ export async function installK6(): Promise<string> {
     if (!got) throw new UsageError(K6_HELP);
     const target = cachedK6();
     await mkdir(dirname(target), { recursive: true });
-    // Beside the target first: concurrent runs must not see half a file.
+    // Copies next to the target and renames: concurrent runs must not see an incomplete file.
     const beside = `${target}.${process.pid}`;
     await copyFile(got, beside);
     await chmod(beside, 0o755);
@@ -63,8 +63,8 @@ export async function installK6(): Promise<string> {
 }
 
 /**
- * Builds k6 in a scratch module: `go install` would ask the module's own site as well, which a closed network
- * refuses; a module that only requires k6 is served by the configured proxy alone. Undefined where Go is not there.
+ * Builds k6 in a scratch module that only requires k6, so that the configured proxy serves everything; `go install`
+ * would also contact the module's own site, which a closed network blocks. Undefined if there is no Go.
  */
 async function buildWithGo(scratch: string): Promise<string | undefined> {
   try {
@@ -97,7 +97,7 @@ async function buildWithGo(scratch: string): Promise<string | undefined> {
   }
 }
 
-/** Copies k6 out of the official image. Undefined where no engine gives it, or its binary would not run here. */
+/** Copies k6 from the official image. Undefined if there is no engine, or if the binary is for another platform. */
 async function takeFromImage(scratch: string): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined;
   try {

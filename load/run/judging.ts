@@ -1,4 +1,4 @@
-/** Answers that k6 handed over as they came, held against all that the kit observes of a single answer, ids exact. */
+/** Judges the answers that k6 recorded, with all of the kit's observers of a single answer and exact ids. */
 import { answerObservers } from '../../engine/checks/answers.ts';
 import { coverageObservers } from '../../engine/checks/coverage.ts';
 import { errorObservers } from '../../engine/checks/errors.ts';
@@ -12,18 +12,18 @@ import type { Target } from '../../engine/target/target.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { TOKEN, type SampleRecord } from '../k6/lib/record.ts';
 
-/** Failures are counted, and held against the SLO; that they were provoked by load is for the reader to say. */
+/** Failures are counted and compared with the SLO instead: load may have caused them. */
 const COUNTED: readonly RequirementId[] = ['7.2-no-unprovoked-5xx'];
 
 const noOracle = (): undefined => undefined;
-/** Of a tenant of which nothing is known: an item that a page holds twice still shows. */
+/** For tenants whose screenings are unknown; still finds an item that occurs twice on a page. */
 const nothing = new Oracle(false);
 
 export class Judge {
   readonly #observers: readonly Observer[];
   readonly #stored = new Map<string, Oracle>();
   readonly #coverage = coverageObservers((tenantId) => this.#stored.get(tenantId.toLowerCase()));
-  /** How many pages were held against what is stored, and what was wrong with them: where data came in, nothing. */
+  /** Number of pages that were compared with the stored screenings, and the mismatches. */
   heldAgainstStored = 0;
   readonly unlikeStored: Finding[] = [];
 
@@ -37,7 +37,7 @@ export class Judge {
     ].filter(({ id }) => !COUNTED.includes(id));
   }
 
-  /** From now on every page of the tenant has to hold its part of this, and nothing else. */
+  /** From now on, pages of this tenant must match these stored screenings. */
   know(tenantId: string, stored: Oracle): void {
     this.#stored.set(tenantId.toLowerCase(), stored);
   }

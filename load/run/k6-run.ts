@@ -1,4 +1,4 @@
-/** Runs one k6 script in a process of its own and reads what it wrote: requests, findings, the summary. */
+/** Runs one k6 script in a child process and reads its output: requests, findings, the summary. */
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -15,23 +15,23 @@ import { HOPELESS_RULE, type Progress } from './progress.ts';
 import { cpuSeconds, residentMegabytes, watchPressure, type Pressure } from './machine.ts';
 
 export interface K6Run {
-  /** k6's exit status: 0, or 99 where a threshold broke; see k6's documentation for the others. */
+  /** k6's exit status: 0, or 99 if a threshold broke; see k6's documentation for others. */
   readonly status: number;
   readonly summary?: ScenarioSummary;
   readonly findings: readonly Finding[];
-  /** The script's records, other than samples. */
+  /** The script's records except samples. */
   readonly records: readonly LoadRecord[];
-  /** One arrival in this many is among them. */
+  /** One arrival in this many was kept in `records`. */
   readonly oneIn: number;
-  /** The last line of k6's own complaints. */
+  /** The last line of k6's own output. */
   readonly complaint: string;
-  /** Share of the machine's cores that the generator used; absent where it can't be told. */
+  /** The generator's share of the machine's cores; absent if unknown. */
   readonly cpuShare?: number;
-  /** Processor time; absent where it can't be told. */
+  /** Processor time; absent if unknown. */
   readonly cpuSeconds?: number;
-  /** Of the machine, while it ran. */
+  /** Pressure on the machine during the run. */
   readonly pressure?: Pressure;
-  /** It was ended before its time, as hardly any request was served. */
+  /** The run was stopped early because almost all requests failed. */
   readonly isHopeless: boolean;
 }
 
@@ -40,30 +40,30 @@ interface K6Options {
   readonly config: LoadConfig;
   /** Secrets and headers. */
   readonly env: Readonly<Record<string, string>>;
-  /** Further arguments, such as `--execution-segment 0:1/3`. */
+  /** More arguments, such as `--execution-segment 0:1/3`. */
   readonly args?: readonly string[];
   readonly signal?: AbortSignal | undefined;
-  /** Certificates in PEM that are trusted in addition to the system's. */
+  /** Certificates in PEM to trust in addition to the system's. */
   readonly ca?: string | undefined;
-  /** Looks at the answers that the script hands over. */
+  /** Judges the sampled answers. */
   readonly judge?: ((sample: SampleRecord) => readonly Finding[]) | undefined;
   readonly progress?: Progress | undefined;
 }
 
-/** With these k6 speaks to the target alone. */
+/** Prevents k6 from contacting other hosts than the target. */
 export const K6_OFFLINE = {
   K6_NO_USAGE_REPORT: 'true',
   K6_AUTO_EXTENSION_RESOLUTION: 'false',
   K6_NO_COLOR: 'true',
 } as const;
 
-/** Of a script, or of one of the scenarios that share one. */
+/** Path of a script, or of the script of a scenario. */
 export const scriptPath = (name: string): string =>
   fileURLToPath(
     new URL(`../k6/${/^(smoke|poll|soak|spike)$/.test(name) ? 'pages' : name}.ts`, import.meta.url),
   );
 
-/** The script with the kit's summary; by hand k6's own is shown. Returns its path. */
+/** Writes the script with the kit's summary (by hand k6 shows its own) and returns its path. */
 export async function scriptOfKit(name: string, directory: string): Promise<string> {
   const path = join(directory, 'script.ts');
   const from = (file: string): string => JSON.stringify(scriptPath(file));
@@ -74,17 +74,17 @@ export async function scriptOfKit(name: string, directory: string): Promise<stri
   return path;
 }
 
-/** In which k6 writes what it has, when it is interrupted. */
-const LAST_WORDS_MS = 3_000;
+/** Time for k6 to write its results after an interrupt. */
+const INTERRUPT_GRACE_MS = 3_000;
 
-/** k6 keeps answers whole: a target that sends without an end would fill the machine. */
+/** Memory limit of k6, which reads answers completely: an endless one would fill the machine. */
 const MEMORY_MB = 1024;
 const MEMORY_MB_A_VU = 8;
 
-/** Room beyond the planned length before k6 is stopped: it must never hang the kit. */
+/** k6 is killed after the planned duration and this time, so that it never blocks the kit. */
 const GRACE_SECONDS = 90;
 
-/** Where the signal is aborted, k6 ends early, and what it had is there. */
+/** Runs k6. Aborting the signal stops k6 early; its results so far are returned. */
 export async function runK6(script: string, options: K6Options): Promise<K6Run> {
   const { k6, config, env, args = [], signal, ca, judge, progress } = options;
   const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
@@ -112,7 +112,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     child.stdout.resume();
     const interrupt = (): void => {
       child.kill('SIGINT');
-      setTimeout(() => child.kill('SIGKILL'), LAST_WORDS_MS).unref();
+      setTimeout(() => child.kill('SIGKILL'), INTERRUPT_GRACE_MS).unref();
     };
     signal?.addEventListener('abort', interrupt, { once: true });
     const startedAt = Date.now();
@@ -123,13 +123,13 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
       isHopeless = true;
       interrupt();
     };
-    const heard = listen(createInterface({ input: child.stderr }), judge, watch);
+    const output = listen(createInterface({ input: child.stderr }), judge, watch);
     let used: number | undefined;
-    const mostMb = MEMORY_MB + MEMORY_MB_A_VU * config.vus;
+    const maxMb = MEMORY_MB + MEMORY_MB_A_VU * config.vus;
     let overfull = false;
     const meter = setInterval(() => {
       used = cpuSeconds(child.pid!) ?? used;
-      overfull ||= (residentMegabytes(child.pid!) ?? 0) > mostMb;
+      overfull ||= (residentMegabytes(child.pid!) ?? 0) > maxMb;
       if (overfull) child.kill('SIGKILL');
     }, 250);
     const limit = setTimeout(
@@ -151,13 +151,13 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
       status: code ?? 137,
       ...(summary ? { summary: isHopeless ? hopeless(summary) : summary } : {}),
       isHopeless,
-      findings: heard.findings,
-      records: heard.records,
-      oneIn: heard.oneIn,
+      findings: output.findings,
+      records: output.records,
+      oneIn: output.oneIn,
       pressure: pressure(),
       complaint: overfull
-        ? `it had more than ${mostMb} MB in memory and was ended: how long are the answers?`
-        : heard.complaint,
+        ? `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`
+        : output.complaint,
       ...(used === undefined
         ? {}
         : { cpuSeconds: used, cpuShare: used / wallSeconds / availableParallelism() }),
@@ -172,17 +172,17 @@ const hopeless = (summary: ScenarioSummary): ScenarioSummary => ({
   thresholds: { ...summary.thresholds, [HOPELESS_RULE]: false },
 });
 
-/** More arrivals than these are not kept: a fraction of a day's shows what all of them would. */
-const MOST_KEPT = 500_000;
+/** Limit of arrivals in memory; beyond it a fraction is kept. */
+const MAX_KEPT = 500_000;
 
-/** Reads what k6 writes, line by line: an answer is judged and forgotten, however many there are. */
+/** Reads k6's output line by line; samples are judged and dropped, so memory is bounded. */
 export function listen(
   lines: NodeJS.EventEmitter,
   judge: K6Options['judge'],
   watch: (one: ArrivalRecord) => void = () => {},
-  mostKept = MOST_KEPT,
+  maxKept = MAX_KEPT,
 ) {
-  const heard = {
+  const output = {
     findings: [] as Finding[],
     records: [] as LoadRecord[],
     complaint: '',
@@ -192,22 +192,22 @@ export function listen(
   let arrivals = 0;
   lines.on('line', (line: string) => {
     const record = readRecord(line);
-    if (!record) heard.complaint = line.trim() || heard.complaint;
-    else if (record.kind === 'sample') heard.findings.push(...(judge?.(record) ?? []));
+    if (!record) output.complaint = line.trim() || output.complaint;
+    else if (record.kind === 'sample') output.findings.push(...(judge?.(record) ?? []));
     else {
       const isArrival = record.kind === 'arrival';
       if (isArrival) watch(record);
-      if (!isArrival || arrivals++ % heard.oneIn === 0) heard.records.push(record);
+      if (!isArrival || arrivals++ % output.oneIn === 0) output.records.push(record);
     }
-    if (heard.records.length < mostKept) return;
-    heard.oneIn *= 2;
+    if (output.records.length < maxKept) return;
+    output.oneIn *= 2;
     let index = 0;
-    heard.records = heard.records.filter(({ kind }) => kind !== 'arrival' || index++ % 2 === 0);
+    output.records = output.records.filter(({ kind }) => kind !== 'arrival' || index++ % 2 === 0);
   });
-  return heard;
+  return output;
 }
 
-/** Go trusts one file, and the system's folders: a file of the kit's replaces the first. */
+/** Go reads one file and the system's directories: SSL_CERT_FILE replaces the file, so its content is included. */
 async function systemCertificates(): Promise<string> {
   const files = [
     ...[process.env['SSL_CERT_FILE'] ?? []].flat(),
@@ -223,7 +223,7 @@ async function systemCertificates(): Promise<string> {
   return '';
 }
 
-/** A request of an arrivals run. */
+/** A request of open arrivals. */
 export type Arrival = Sample & ArrivalRecord;
 
 export const arrivalsOf = (records: readonly LoadRecord[]): Arrival[] =>
@@ -233,15 +233,15 @@ export const arrivalsOf = (records: readonly LoadRecord[]): Arrival[] =>
       : [noConnection(one.errorCode ?? 0) ? { ...one, refusedConnection: true } : one],
   );
 
-/** How long pages took, as far as they were written down. */
+/** Recorded latencies of pages. */
 export const latenciesOf = (records: readonly LoadRecord[]): number[] =>
   records.flatMap((one) => (one.kind === 'arrival' ? [one.latencyMs] : one.kind === 'page' ? [one.ms] : []));
 
 /**
- * Only what k6 needs of the caller's environment: no secret of anyone else reaches it, no K6_ setting changes a run.
- * Where its metrics and its dashboard go is the caller's to say; what opens a door there is not passed on.
+ * The variables that k6 gets: no other secrets, and no K6_ settings that change a run. Destinations of metrics and
+ * the dashboard are passed on; their passwords, tokens and headers are not.
  */
-const KEPT = [
+const PASSED_VARIABLES = [
   ...['PATH', 'HOME', 'TMPDIR', 'LANG', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'K6_OUT'],
   ...['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
   ...['HOST', 'PORT', 'PERIOD', 'OPEN', 'EXPORT', 'RECORD', 'TAGS'].map((name) => `K6_WEB_DASHBOARD_${name}`),
@@ -259,8 +259,10 @@ const KEPT = [
 export function baseEnvironment(
   from: Readonly<Record<string, string | undefined>> = process.env,
 ): Record<string, string> {
-  return Object.fromEntries(KEPT.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])));
+  return Object.fromEntries(
+    PASSED_VARIABLES.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])),
+  );
 }
 
-/** k6's codes of errors below HTTP: dialling, and connections that were reset; a timeout of the answer is none. */
+/** k6's error codes for failed and reset connections; an answer's timeout is not one. */
 const noConnection = (code: number): boolean => (code >= 1200 && code < 1300) || code === 1000;

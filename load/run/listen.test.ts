@@ -1,13 +1,13 @@
-/** k6's output is read line by line: a long run takes no more memory than a short one, and shows its progress. */
+/** Reads k6's output line by line, with bounded memory and progress lines. */
 import { EventEmitter } from 'node:events';
 import { expect, test } from '@playwright/test';
 import { listen } from './k6-run.ts';
 import { Progress } from './progress.ts';
 
-test('keeps a fraction of very many arrivals, and all else', () => {
+test('keeps a fraction of many arrivals, and everything else', () => {
   const lines = new EventEmitter();
   let judged = 0;
-  const heard = listen(
+  const output = listen(
     lines,
     () => (judged++ === 0 ? [{ id: '4.2-window', message: 'once' }] : []),
     () => {},
@@ -19,14 +19,14 @@ test('keeps a fraction of very many arrivals, and all else', () => {
     if (index % 1000 === 0) lines.emit('line', JSON.stringify({ kind: 'sample', url: '', body: '' }));
   }
   lines.emit('line', '{"kind":"arrival","dueMs":');
-  expect(heard.records.length).toBeLessThanOrEqual(1000);
-  expect(Math.abs(heard.records.length * heard.oneIn - 50_000)).toBeLessThanOrEqual(heard.oneIn);
-  const due = heard.records.map((one) => (one.kind === 'arrival' ? one.dueMs : NaN));
-  expect(due).toEqual(due.map((_, index) => index * heard.oneIn));
-  expect([judged, heard.findings.length, heard.complaint]).toEqual([50, 1, '{"kind":"arrival","dueMs":']);
+  expect(output.records.length).toBeLessThanOrEqual(1000);
+  expect(Math.abs(output.records.length * output.oneIn - 50_000)).toBeLessThanOrEqual(output.oneIn);
+  const due = output.records.map((one) => (one.kind === 'arrival' ? one.dueMs : NaN));
+  expect(due).toEqual(due.map((_, index) => index * output.oneIn));
+  expect([judged, output.findings.length, output.complaint]).toEqual([50, 1, '{"kind":"arrival","dueMs":']);
 });
 
-test('a run of an hour tells at most 60 lines of 80 columns, and is hopeless where nine in ten fail for 20 s', () => {
+test('prints at most 60 lines of 80 columns for an hour, and stops after 20 s with 90 % failures', () => {
   const told: string[] = [];
   const progress = new Progress({ seconds: 3600, p99Ms: 500 }, (line) => told.push(line));
   const failingFromMs = 3_000_000;
@@ -43,7 +43,7 @@ test('a run of an hour tells at most 60 lines of 80 columns, and is hopeless whe
   expect(hopelessAtMs! - failingFromMs).toBeLessThanOrEqual(41_000);
 });
 
-test('a short outage, and few answers, are not hopeless', () => {
+test('does not stop for a short outage or for few answers', () => {
   const hopelessIn = (everyMs: number, failsFor: number): boolean => {
     const progress = new Progress({ seconds: 600, p99Ms: 500 }, () => {});
     return Array.from({ length: 600_000 / everyMs }, (_, index) => index * everyMs)

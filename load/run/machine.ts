@@ -1,8 +1,8 @@
-/** The state of the generating machine: processor time and memory of one process, and pressure by others. */
+/** The load on the generator's machine: processor time and memory of a process, and pressure by other processes. */
 import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
-/** Linux counts in hundredths of a second for every process. */
+/** Unit of process times on Linux. */
 const TICKS_A_SECOND = 100;
 
 function read(path: string): string | undefined {
@@ -13,26 +13,26 @@ function read(path: string): string | undefined {
   }
 }
 
-/** Seconds of processor time, user and system; undefined where the system does not tell (only Linux does). */
+/** Processor time in seconds, user and system; undefined except on Linux. */
 export function cpuSeconds(pid: number): number | undefined {
   const stat = read(`/proc/${pid}/stat`);
-  // The name in parentheses may hold spaces: fields are counted from after it.
+  // The name in parentheses may contain spaces, so fields are counted after it.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields && (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND;
 }
 
-/** The resident memory of a process; undefined where the system does not tell. */
+/** Resident memory of a process; undefined except on Linux. */
 export function residentMegabytes(pid: number): number | undefined {
   const kilobytes = /^VmRSS:\s+(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1];
   return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
 }
 
-/** Shares of the time: a task waited for a processor, the hypervisor kept it, the container's quota was spent. */
+/** Shares of time: tasks waited for a processor, the hypervisor took it away, or the container's quota was used up. */
 export interface Pressure {
   readonly waiting: number;
   readonly stolen: number;
   readonly throttled: number;
-  /** Share of all processors that was in use. */
+  /** Share of all processors in use. */
   readonly busy: number;
 }
 
@@ -45,7 +45,7 @@ interface Reading {
   readonly throttledMs: number;
 }
 
-/** Where a container finds its own accounts: cgroup v2 in microseconds, v1 in nanoseconds. */
+/** The container's throttling statistics: cgroup v2 in microseconds, v1 in nanoseconds. */
 const THROTTLED: readonly (readonly [path: string, field: RegExp, perMs: number])[] = [
   ['/sys/fs/cgroup/cpu.stat', /^throttled_usec (\d+)/m, 1000],
   ['/sys/fs/cgroup/cpu/cpu.stat', /^throttled_time (\d+)/m, 1e6],
@@ -68,7 +68,7 @@ function reading(): Reading {
   };
 }
 
-/** Starts to watch; what it returns says how it was since. What the system does not tell is 0. */
+/** Starts measuring; the returned function gives the pressure since then. Unknown values are 0. */
 export function watchPressure(): () => Pressure {
   const before = reading();
   return () => {
@@ -83,11 +83,11 @@ export function watchPressure(): () => Pressure {
   };
 }
 
-const LOOK_MS = 800;
+const MEASURE_MS = 800;
 
-/** How busy the machine is while nothing of the kit's own is going on. */
+/** The pressure on the machine while the kit generates no load. */
 export async function pressureAtRest(): Promise<Pressure> {
   const pressure = watchPressure();
-  await setTimeout(LOOK_MS);
+  await setTimeout(MEASURE_MS);
   return pressure();
 }

@@ -1,17 +1,17 @@
-/** A server's own metrics in Prometheus' text format, watched while it is loaded. */
+/** Reads a server's own metrics in the Prometheus text format during the load. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Reading {
   readonly memoryMb: number;
-  /** To its database. */
+  /** Connections to its database. */
   readonly connections: number;
-  /** Sockets, timers and what else keeps the process alive. */
+  /** Sockets, timers and other handles that keep the process alive. */
   readonly resources: number;
 }
 
 const EVERY_MS = 1_000;
 
-/** Reads until `end` is called; a reading that fails is left out. */
+/** Reads until `end` is called; failed readings are skipped. */
 export function watchMetrics(url: string): { end(): Promise<readonly Reading[]> } {
   const over = new AbortController();
   const readings: Reading[] = [];

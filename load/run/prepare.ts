@@ -1,4 +1,4 @@
-/** From a target to what scenarios need: who asks, where screenings lie; a look at the target before any load. */
+/** Prepares a run: tokens, clients and window of the target, before any load. */
 import { member } from '../../engine/client/json.ts';
 import { pageUrl } from '../../engine/client/page.ts';
 import { tokenOfText } from '../../engine/client/token.ts';
@@ -14,15 +14,15 @@ export interface Prepared {
   };
   /** k6's environment: secrets and headers. */
   readonly env: Readonly<Record<string, string>>;
-  /** Certificates in PEM that are trusted in addition to the system's. */
+  /** Certificates in PEM to trust in addition to the system's. */
   readonly ca?: string | undefined;
-  /** Texts that no output may hold. */
+  /** Texts that must not appear in any output. */
   readonly secrets: readonly string[];
-  /** The target of the kit's own requests, with its fault commands. */
+  /** The target for the kit's own requests, with its fault commands. */
   readonly target: Asked;
 }
 
-/** Mints a token for each client that load may use, and finds the window, unless any will do. Throws Unreachable. */
+/** Mints a token for each client and finds the window, unless `anyWindow` suffices. Throws Unreachable. */
 export async function prepare(target: Asked, anyWindow?: Window): Promise<Prepared> {
   const clients: LoadClient[] = [];
   const env: Record<string, string> = {};
@@ -70,6 +70,6 @@ async function findWindow(target: Asked, tenantId: string, token: string): Promi
       throw new Unreachable((error as Error).message);
     }
   }
-  if (!step.value) throw new Unreachable(`tenant ${tenantId} has no screenings: load needs some`);
+  if (!step.value) throw new Unreachable(`tenant ${tenantId} has no screenings: load tests need some`);
   return step.value;
 }

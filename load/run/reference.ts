@@ -1,4 +1,4 @@
-/** The reference server in a process of its own, with many screenings: what is loaded where no target is named. */
+/** Starts the reference server in a child process with many screenings, for runs without a target. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -12,10 +12,10 @@ export interface RunningReference extends AsyncDisposable {
   readonly target: Record<string, unknown>;
 }
 
-const STARTED_WITHIN_MS = 10 * 60_000;
-const STOPPED_WITHIN_MS = 20_000;
+const START_TIMEOUT_MS = 10 * 60_000;
+const STOP_TIMEOUT_MS = 20_000;
 
-/** Starts it with that many screenings and further flags. Throws an Error with its last words where it does not start. */
+/** Starts the server with these screenings and flags. Throws an Error with its last line if it does not start. */
 export async function startReference(
   screenings: number,
   flags: readonly string[],
@@ -28,18 +28,18 @@ export async function startReference(
   const args = ['--port', '0', '--screenings', String(screenings), '--write-target', file, ...flags];
   const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), main, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    // It ends when this process does, however that ends.
+    // The server stops when this process ends for any reason.
     env: { ...process.env, ...env, STARTED_BY: String(process.pid) },
   });
   const exited = once(child, 'exit');
-  let lastWords = '';
+  let lastLine = '';
   createInterface({ input: child.stderr }).on('line', (line) => {
-    lastWords = line;
+    lastLine = line;
     tell(`  ${line}`);
   });
   const stop = async (): Promise<void> => {
     child.kill('SIGTERM');
-    const kill = setTimeout(() => child.kill('SIGKILL'), STOPPED_WITHIN_MS);
+    const kill = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
     if (child.exitCode === null && child.signalCode === null) await exited;
     clearTimeout(kill);
     await rm(directory, { recursive: true, force: true });
@@ -47,11 +47,11 @@ export async function startReference(
   const started = await new Promise<boolean>((done) => {
     createInterface({ input: child.stdout }).on('line', (line) => line === 'ready' && done(true));
     void exited.then(() => done(false));
-    setTimeout(done, STARTED_WITHIN_MS, false).unref();
+    setTimeout(done, START_TIMEOUT_MS, false).unref();
   });
   if (!started) {
     await stop();
-    throw new Error(`the reference server did not start: ${lastWords}`);
+    throw new Error(`the reference server did not start: ${lastLine}`);
   }
   return {
     target: JSON.parse(await readFile(file, 'utf8')) as Record<string, unknown>,

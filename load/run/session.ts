@@ -1,4 +1,4 @@
-/** What every scenario runs with: k6, the prepared target, the settings, and a place to tell progress to. */
+/** The context of every scenario: k6, the prepared target, the settings and the progress output. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { quantile } from '../estimate/numbers.ts';
 import type { Slo } from '../estimate/step.ts';
@@ -14,7 +14,7 @@ import type { Prepared } from './prepare.ts';
 import { Progress } from './progress.ts';
 import { starved, type Starvation } from './starvation.ts';
 
-/** The run says nothing about the target: exit status 3. */
+/** The result must not be interpreted: exit status 3. */
 export class VoidRun extends Error {
   override readonly name = 'VoidRun';
 }
@@ -24,9 +24,9 @@ export interface LoadSettings {
   readonly pageSize: number;
   readonly seed: number;
   readonly timeoutSeconds: number;
-  /** Virtual users at most; fewer starve the generator. */
+  /** Maximum number of virtual users; too few cause generator overload. */
   readonly maxVUs: number;
-  /** Where k6 sends its metrics besides, in k6's words. */
+  /** Additional outputs of k6's metrics, as for k6's --out. */
   readonly outputs?: readonly string[];
 }
 
@@ -35,33 +35,33 @@ export interface ArrivalsRun {
   readonly run: K6Run;
   readonly schedulerLagP99Ms: number;
   readonly vus: number;
-  /** Why the generator or its machine may have shaped it. */
+  /** Reason why the result is void. */
   readonly void?: string;
 }
 
-/** How often a step is repeated after generator overload. */
+/** Retries of a step after generator overload. */
 const VOID_RETRIES = 2;
 const VOID_PAUSE_MS = 1000;
-/** Refusals of connections beyond this share are the target's limit of them. */
-const REFUSED = 0.005;
-/** The latency that is assumed before any was measured. */
-const FIRST_GUESS_MS = 100;
+/** A higher share of refused connections indicates a connection limit of the target. */
+const REFUSED_SHARE = 0.005;
+/** Assumed latency before any measurement. */
+const INITIAL_LATENCY_MS = 100;
 
 export class Session {
-  /** Over all runs of the session. */
+  /** Findings of all runs of the session. */
   readonly findings: Finding[] = [];
   requests = 0;
   tokenCalls = 0;
-  /** The worst of all runs. */
+  /** The highest share of all runs. */
   cpuShare: number | undefined;
   schedulerLagP99Ms = 0;
   thresholds: Record<string, boolean> = {};
   #histograms: Histogram[] = [];
   #seed: number;
-  #latencyMs = FIRST_GUESS_MS;
+  #latencyMs = INITIAL_LATENCY_MS;
   readonly connections = new Connections();
   readonly judge: Judge;
-  /** Runs of k6 that are under way, and what else has to end well. */
+  /** Runs of k6 and other work that must finish before the session ends. */
   readonly #running = new Set<Promise<unknown>>();
 
   constructor(
@@ -79,7 +79,7 @@ export class Session {
     return mergeHistograms(this.#histograms);
   }
 
-  /** The configuration of one script; every run draws other arrivals, and the same again for the same seed. */
+  /** Returns the configuration of one script. Each run draws other arrivals, reproducibly for a seed. */
   config(scenario: string, over: Partial<LoadConfig>): LoadConfig {
     const { pageSize, timeoutSeconds, slo } = this.settings;
     this.#seed += 1;
@@ -100,18 +100,18 @@ export class Session {
     };
   }
 
-  /** Work that has to end well, even where the run is given up. */
+  /** Registers work that must finish even if the run is aborted. */
   async finishing<Result>(work: Promise<Result>): Promise<Result> {
     this.#running.add(work);
     return work.finally(() => this.#running.delete(work));
   }
 
-  /** After the signal: what k6 had until then is counted. */
+  /** Waits for registered work after an abort, so that k6's results so far are counted. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#running);
   }
 
-  /** Runs a script once. Throws VoidRun where k6 itself failed. */
+  /** Runs a script once. Throws VoidRun if k6 itself fails. */
   async run(script: string, config: LoadConfig, args: readonly string[] = []): Promise<K6Run> {
     this.signal.throwIfAborted();
     return this.finishing(this.#runAndCount(script, config, args));
@@ -126,8 +126,10 @@ export class Session {
       signal: this.signal,
       ca: this.prepared.ca,
       judge: (sample) => this.judge.judge(sample),
-      // A step is short, and may be meant to be too much; outages end by themselves.
-      ...(EXACT.includes(script) || config.outages ? {} : { progress: new Progress(config, this.tell) }),
+      // Steps are short and may overload the target on purpose; outages end by themselves.
+      ...(PRECOMPUTED.includes(script) || config.outages
+        ? {}
+        : { progress: new Progress(config, this.tell) }),
     });
     this.findings.push(...run.findings);
     this.requests += run.summary?.counts['pages'] ?? 0;
@@ -138,13 +140,13 @@ export class Session {
       this.#histograms.push(
         config.records ? histogramOf(latenciesOf(run.records), run.oneIn) : run.summary.histogram,
       );
-    // 99: a threshold broke; that is for the caller to judge.
+    // 99: a threshold broke, which the caller judges.
     if (!run.summary || (!run.isHopeless && run.status !== 0 && run.status !== 99))
       throw new VoidRun(`k6 ended with status ${run.status}: ${run.complaint || 'no summary'}`);
     return run;
   }
 
-  /** A script's open arrivals at a rate. Throws VoidRun after repeated generator overload. */
+  /** Runs open arrivals at a rate. Throws VoidRun after repeated generator overload. */
   async arrivals(
     requestsPerSecond: number,
     seconds: number,
@@ -157,8 +159,9 @@ export class Session {
   }
 
   /**
-   * Open arrivals at a rate; void after generator overload each time. VUs, and so connections, are as many as
-   * the latency measured so far asks for; more where requests waited for them, fewer where the target rejects connections.
+   * Runs open arrivals at a rate; the result is void after repeated generator overload. The number of VUs, and so of
+   * connections, follows from the latency so far; it rises if requests waited for VUs and falls if connections were
+   * refused.
    */
   async tryArrivals(
     requestsPerSecond: number,
@@ -189,13 +192,14 @@ export class Session {
       const done = { samples, run, schedulerLagP99Ms, vus };
       if (run.isHopeless) return done;
 
-      // Of a target that is made to fail, refusals are no limit.
+      // If the target is made to fail, refused connections do not indicate a limit.
       const refused =
-        !over.outages && samples.filter((one) => one.refusedConnection).length > REFUSED * samples.length;
+        !over.outages &&
+        samples.filter((one) => one.refusedConnection).length > REFUSED_SHARE * samples.length;
       const fewer = refused ? connections.refuse(vus) : undefined;
       if (fewer !== undefined) {
         vus = fewer;
-        this.tell(`  connections were refused: once more with ${vus} VUs`);
+        this.tell(`  connections were refused: retrying with ${vus} VUs`);
         continue;
       }
       if (!refused) connections.accept(vus);
@@ -210,35 +214,35 @@ export class Session {
       }
       if (found.remedy === 'vus') {
         const more = connections.more(vus, needed);
-        // A request that waits for one of the target's connections waits for the target.
+        // The connection limit is the target's, so waiting for a VU counts as the target's latency.
         if (more === 'all') return done;
         if (over.vus !== undefined || more <= vus) return { ...done, void: found.reason };
         vus = more;
-        this.tell(`  requests waited for VUs: once more with ${vus}`);
+        this.tell(`  requests waited for VUs: retrying with ${vus}`);
         continue;
       }
       if (found.remedy === 'none' || attempt >= retries) return { ...done, void: found.reason };
-      this.tell(`  void, again: ${found.reason}`);
+      this.tell(`  void, retrying: ${found.reason}`);
       await pause(VOID_PAUSE_MS);
     }
   }
 }
 
-/** Scripts whose due moments are drawn beforehand; the others leave them to k6. */
-const EXACT = ['arrivals', 'tenants'];
+/** Scripts with precomputed due moments; in the others k6 schedules them. */
+const PRECOMPUTED = ['arrivals', 'tenants'];
 
-/** The share of the requests that a generator may be short of, as it ends with them. */
-const SHORT = 0.01;
+/** Tolerated share of requests that the generator did not start before its end. */
+const SHORTFALL = 0.01;
 
 function overloaded({ summary }: K6Run, config: LoadConfig): Starvation | undefined {
-  const due = EXACT.includes(config.scenario) ? 0 : dueCount(config);
+  const due = PRECOMPUTED.includes(config.scenario) ? 0 : dueCount(config);
   const short = neverBegun(due, summary?.counts ?? {});
-  return short <= SHORT * due
+  return short <= SHORTFALL * due
     ? undefined
-    : { reason: `the generator never began ${short} of ${due} requests: it fell behind`, remedy: 'passing' };
+    : { reason: `generator overload: ${short} of ${due} requests were never started`, remedy: 'passing' };
 }
 
-/** Requests that were due and were never answered failed: the run ended first, or no VU was free to ask them. */
+/** Adds due requests without a record as failed: the run ended first, or no VU was free. */
 function withLost(samples: Arrival[], config: LoadConfig, oneIn: number): Arrival[] {
   const lost = samples.length === 0 ? [] : lostMoments(samples, config, oneIn);
   const latencyMs = (config.seconds + config.timeoutSeconds) * 1000;
@@ -247,10 +251,10 @@ function withLost(samples: Arrival[], config: LoadConfig, oneIn: number): Arriva
   return [...samples, ...lost.map((dueMs) => ({ kind, dueMs, ...common }))].sort((a, b) => a.dueMs - b.dueMs);
 }
 
-/** Of steps they are known; of k6's arrival rates only how many there are: they are taken as evenly spread. */
+/** Due moments of lost requests: exact for precomputed ones, otherwise evenly spread over the run. */
 function lostMoments(samples: readonly Arrival[], config: LoadConfig, oneIn: number): number[] {
   const { scenario, seed, requestsPerSecond, seconds } = config;
-  if (EXACT.includes(scenario)) {
+  if (PRECOMPUTED.includes(scenario)) {
     const due = poissonArrivals(seed, requestsPerSecond, seconds);
     if (samples.length >= due.length) return [];
     const seen = new Set(samples.map((one) => one.dueMs));

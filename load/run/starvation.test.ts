@@ -1,4 +1,4 @@
-/** Whether a run on a busy machine says anything about its target. */
+/** Runs on a busy machine must not be interpreted. */
 import { expect, test } from '@playwright/test';
 import type { Arrival } from './k6-run.ts';
 import { starved } from './starvation.ts';
@@ -15,7 +15,7 @@ const counts = { pages: 14, dropped_iterations: 12 };
 const summary = { seconds: 19, counts, histogram: {}, thresholds: {} };
 const atRest = (busy: number) => ({ waiting: 0, stolen: 0, throttled: 0, busy });
 
-test('a run that drops requests says nothing about the target where the machine was busy before', () => {
+test('reports a run with dropped requests as void if the machine was busy before it', () => {
   expect(starved({ summary, oneIn: 1 }, samples, 5, SLO, atRest(1))).toMatchObject({ remedy: 'passing' });
   expect(starved({ summary, oneIn: 1 }, samples, 5, SLO, atRest(0.1))).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-/** Whether the generator or its machine, and not the target, shaped what a run shows. */
+/** Detects generator overload: the generator or its machine, not the target, shaped the result. */
 import { quantile, sum } from '../estimate/numbers.ts';
 import { failed, WARM_UP, type Slo } from '../estimate/step.ts';
 import type { Arrival, K6Run } from './k6-run.ts';
@@ -6,28 +6,28 @@ import type { Pressure } from './machine.ts';
 
 export interface Starvation {
   readonly reason: string;
-  /** `passing`: a machine that was busy for a moment; `vus`: too few virtual users; else trying again is no use. */
+  /** `passing`: the machine was busy for a while; `vus`: too few virtual users; `none`: a retry does not help. */
   readonly remedy: 'passing' | 'vus' | 'none';
 }
 
-/** A free VU that wakes later than this was starved. */
+/** A free VU that starts later than this was delayed by the generator. */
 const SCHEDULER_LAG_MS = 80;
 const STALL_ECHO = 3;
 const CPU_SHARE = 0.85;
-/** Shares of the time from which on a machine is not one to judge an SLO on that broke by little. */
+/** From these shares on, a small violation of the SLO is not evidence. */
 const PRESSURE = { waiting: 0.6, stolen: 0.05, throttled: 0.05 } as const;
 const BUSY_AT_REST = 0.6;
-/** Answers this much later than the SLO, a few of them, are no busy machine's doing. */
+/** A few answers this much later than the SLO are the target's fault even on a busy machine. */
 const FROZEN_MS = 2000;
 const PRESSURE_WORDS = {
-  waiting: 'tasks of this machine waited for a processor',
-  stolen: 'the hypervisor kept the processors back',
-  throttled: "the container's processor quota was spent",
+  waiting: 'tasks on this machine waited for a processor',
+  stolen: 'the hypervisor withheld the processors',
+  throttled: "the container's processor quota was used up",
 } as const;
 
 const sorted = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
 
-/** Why it did; undefined where it did not. */
+/** Returns the reason for a void result, or undefined. */
 export function starved(
   run: Pick<K6Run, 'cpuShare' | 'pressure' | 'summary' | 'oneIn'> & Partial<Pick<K6Run, 'records'>>,
   samples: readonly Arrival[],
@@ -49,8 +49,8 @@ export function starved(
   const answered = samples.filter((one) => !failed(one.status));
   const latencies = sorted(answered.map((one) => one.latencyMs));
   const latency = quantile(latencies, 0.99);
-  // A machine that stalls delays its target too, and the backlog lasts some times the stall: a broken SLO by
-  // so little is no evidence. Far beyond it, or with half of the answers late, the target is slow in any case.
+  // A stall of the machine delays the target too, and its queue lasts several times as long: a small violation of the
+  // SLO is not evidence. A large violation, or half of the answers late, is.
   const startMs = WARM_UP * samples.reduce((last, one) => Math.max(last, one.dueMs), 0);
   const stallMs = samples.reduce(
     (most, one) => Math.max(most, one.dueMs < startMs ? 0 : one.schedulerLagMs),
@@ -60,7 +60,7 @@ export function starved(
   const echo = brokeByLittle && latency < slo.p99Ms + STALL_ECHO * stallMs;
   if ((stallMs > SCHEDULER_LAG_MS && echo) || schedulerLagP99Ms > slo.p99Ms / 2) {
     const lateMs = Math.max(stallMs, schedulerLagP99Ms);
-    return passing(`free VUs started up to ${lateMs.toFixed(0)} ms late: the generator fell behind`);
+    return passing(`free VUs started up to ${lateMs.toFixed(0)} ms late: generator overload`);
   }
   const dropped = (run.summary?.counts['dropped_iterations'] ?? 0) / run.oneIn;
   const answeredAll = run.summary !== undefined && answered.length >= 0.99 * (samples.length - dropped);
@@ -72,22 +72,22 @@ export function starved(
         remedy: 'vus',
       };
   }
-  // Little's law: requests waited for VUs although the target answered in time, so there were too few VUs.
-  // A saturated target would hold every VU for longer than the SLO.
+  // Little's law: requests waited for VUs although the target answered in time, so there were too few VUs. A
+  // saturated target would occupy every VU for longer than the SLO.
   const waited = quantile(sorted(answered.map((one) => one.latencyMs - one.serviceMs)), 0.99);
   const service = quantile(sorted(answered.map((one) => one.serviceMs)), 0.9);
   if (latency >= slo.p99Ms && waited >= slo.p99Ms / 2 && service < slo.p99Ms) {
     const reason = `requests waited up to ${waited.toFixed(0)} ms for a free VU while the target answered within ${service.toFixed(0)} ms (p90)`;
     return { reason, remedy: 'vus' };
   }
-  // Work that keeps the processors busy before there is any load keeps them busy under it, and VUs for want of them.
-  // But no machine that wakes free VUs in time holds a few answers back for seconds: that is the target.
+  // A machine that is busy before the load is busy during it, and VUs lack processor time. But if free VUs start in
+  // time, a few answers that take seconds longer are the target's fault.
   const { waiting = 0, busy = 0 } = atRest ?? {};
   const froze = brokeByLittle && latency > slo.p99Ms + FROZEN_MS + STALL_ECHO * stallMs;
   const broke = latency >= slo.p99Ms || dropped > slo.errorRate * samples.length;
   if (broke && !froze && (waiting > BUSY_AT_REST || busy > BUSY_AT_REST)) {
     const share = (Math.max(waiting, busy) * 100).toFixed(0);
-    return passing(`this machine was ${share} % busy with something else before the run began`);
+    return passing(`this machine was ${share} % busy with other work before the run`);
   }
   for (const kind of ['stolen', 'throttled', 'waiting'] as const) {
     const share = run.pressure?.[kind] ?? 0;

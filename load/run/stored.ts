@@ -1,4 +1,4 @@
-/** The screenings of a target, as it serves them undisturbed; pages under load are held against them. */
+/** The screenings of an undisturbed target, for comparison with pages under load. */
 import { member, integerOf, type Json } from '../../engine/client/json.ts';
 import { MAX_PAGE_SIZE, pageUrl } from '../../engine/client/page.ts';
 import { compareInstants, instant, parseInstant } from '../../engine/data/instant.ts';
@@ -11,20 +11,20 @@ import type { Prepared } from './prepare.ts';
 type Item = Key & { readonly testTime: string };
 
 export interface Stored {
-  /** All of it was read. */
+  /** The window that was read completely. */
   readonly window: Window;
-  /** Of each client, in the order in which they were served. */
+  /** The screenings of each client, in the order of the pages. */
   readonly items: readonly (readonly Item[])[];
 }
 
-/** Of each tenant, so that data of any size is read in moments. */
-const ITEMS_AT_MOST = 50_000;
+/** Limit per tenant, so that large datasets are read quickly. */
+const MAX_ITEMS = 50_000;
 
-/** Reads the beginning of the window for each client. Throws Unreachable where that is rejected or can't be read. */
+/** Reads the beginning of the window for each client. Throws Unreachable if a page is rejected or invalid. */
 export async function readStored(prepared: Prepared, window: Window = prepared.base.window): Promise<Stored> {
   const read = [];
   for (const client of prepared.base.clients) read.push(await readClient(prepared, client, window));
-  // Where one tenant's reading ended early, it ends for all.
+  // Cut to the shortest window that was read for a tenant.
   const to = read.reduce(
     (least, { to }) => (compareInstants(instant(to), instant(least)) < 0 ? to : least),
     window.to,
@@ -35,7 +35,7 @@ export async function readStored(prepared: Prepared, window: Window = prepared.b
   };
 }
 
-/** Nothing else is stored. */
+/** An oracle for exactly these items. */
 export function oracleOf(items: readonly Item[]): Oracle {
   const oracle = new Oracle(true);
   for (const item of items) oracle.add(item, 0);
@@ -61,19 +61,18 @@ async function readClient(
     items.push(...read);
     after = read.at(-1);
     if (!after || page.next === undefined) return { items, to };
-    if (items.length >= ITEMS_AT_MOST) return { items, to: after.testTime };
+    if (items.length >= MAX_ITEMS) return { items, to: after.testTime };
   }
 }
 
 function itemOf(item: Json): Item {
   const [id, testTime] = [integerOf(member(item, 'id')), member(item, 'testTime')];
   const at = typeof testTime === 'string' ? parseInstant(testTime) : undefined;
-  if (id === undefined || at === undefined)
-    throw new Unreachable('a screening has no id or testTime that can be read');
+  if (id === undefined || at === undefined) throw new Unreachable('a screening has no valid id or testTime');
   return { testTime: testTime as string, at, id };
 }
 
-/** Screenings that are gone since, and whether any are new. */
+/** Screenings that have disappeared, and whether there are new ones. */
 export function changes(before: Stored, after: Stored): { lost: readonly Item[]; added: boolean } {
   const spell = (client: number, { at, id }: Item): string => `${client} ${at.seconds}.${at.fraction} ${id}`;
   const spelt = ({ items }: Stored): Set<string> =>

@@ -1,4 +1,4 @@
-/** Open arrivals: requests are due at moments of their own, whatever the target does; their lateness counts as latency. */
+/** Open arrivals: requests are due at moments that do not depend on the target; latency counts from the due moment. */
 import { sleep } from 'k6';
 import { SharedArray } from 'k6/data';
 import exec from 'k6/execution';
@@ -10,10 +10,10 @@ import { sharedRun, type LoadConfig } from './config.ts';
 import { poissonArrivals, randomSource } from './random.ts';
 import { writeArrival } from './record.ts';
 
-/** Runners write no records: this metric shows their scheduler lag. */
+/** Runners in a cluster write no records; they report their scheduler lag by this metric. */
 const lag = sharedRun ? new Trend('scheduler_lag_ms', true) : undefined;
 
-/** A spike's phases: each ends at its part of the time. */
+/** The phases of a spike, each with its end as a share of the duration. */
 const SPIKE = [
   ['before', 1 / 3],
   ['spike', 2 / 3],
@@ -21,14 +21,14 @@ const SPIKE = [
   ['after', Infinity],
 ] as const;
 
-const MOST_WAITING_VUS = 200;
+const MAX_WAITING_VUS = 200;
 
 /**
- * k6's arrival rates are evenly paced, and kinder than independent callers are; each request waits for a random part of
- * some seconds, which makes arrivals random. A VU is busy while it waits: at high rates the time is shorter.
+ * k6 paces arrival rates evenly, which is easier on a queue than independent callers. Each iteration therefore waits
+ * a random time of up to some seconds. A VU is occupied meanwhile, so the time is shorter at high rates.
  */
 const spreadSeconds = ({ requestsPerSecond, spikeFactor = 1, seconds, vus }: LoadConfig): number =>
-  Math.min(5, seconds / 20, Math.min(MOST_WAITING_VUS, 4 * vus) / (requestsPerSecond * spikeFactor));
+  Math.min(5, seconds / 20, Math.min(MAX_WAITING_VUS, 4 * vus) / (requestsPerSecond * spikeFactor));
 
 export function openArrivals(config: LoadConfig): Record<string, Scenario> {
   const {
@@ -42,7 +42,7 @@ export function openArrivals(config: LoadConfig): Record<string, Scenario> {
     parts = 1,
   } = config;
   const spread = spreadSeconds(config);
-  // Whole numbers are wanted.
+  // k6 requires integers.
   const rate = (times: number): number => Math.max(1, Math.round(requestsPerSecond * times * 1000));
   const part = (of: number): string => `${Math.max(1000, Math.round(seconds * 1000)) / of}ms`;
   const common = {
@@ -73,12 +73,12 @@ export function openArrivals(config: LoadConfig): Record<string, Scenario> {
 
 interface Turn {
   readonly dueAtMs: number;
-  /** How late a free VU was: the generator's own lateness. */
+  /** How late a free VU started: the generator's own delay. */
   readonly schedulerLagMs: number;
   readonly draw: () => number;
 }
 
-/** Of a VU. */
+/** One source of random numbers per VU. */
 let draw: (() => number) | undefined;
 
 /** Waits until this iteration's request is due. */
@@ -94,7 +94,7 @@ export function turnOf(config: LoadConfig): Turn {
   return { dueAtMs, schedulerLagMs: Math.max(0, Date.now() - dueAtMs), draw };
 }
 
-/** Moments that are drawn beforehand: a step is short, and what is due has to come evenly, from few VUs. */
+/** Precomputed due moments: a step is short, and needs an exact rate with few VUs. */
 export const dueMoments = ({ seed, requestsPerSecond, seconds }: LoadConfig): readonly number[] =>
   new SharedArray('due moments', () => poissonArrivals(seed, requestsPerSecond, seconds));
 
@@ -108,7 +108,7 @@ export const drawnArrivals = (
   maxDuration: `${Math.ceil(seconds + timeoutSeconds + 30)}s`,
 });
 
-/** Waits until this iteration's moment; undefined where there is none for it. */
+/** Waits until this iteration's due moment; undefined if it has none. */
 export function drawnTurn(config: LoadConfig, begun: Begun, due: readonly number[]): Turn | undefined {
   const iteration = exec.scenario.iterationInTest;
   const dueMs = due[iteration];
@@ -116,31 +116,31 @@ export function drawnTurn(config: LoadConfig, begun: Begun, due: readonly number
   const dueAtMs = begun.startAtMs + dueMs;
   const earlyMs = dueAtMs - Date.now();
   if (earlyMs > 0) sleep(earlyMs / 1000);
-  // Late although it was free: that is the generator's own lateness, not the target's.
+  // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
   const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
   return { dueAtMs, schedulerLagMs, draw: randomSource(config.seed * 7919 + iteration) };
 }
 
-/** Where a VU asks next, when its walk is over: where it is on the target, random numbers, its client. */
+/** Returns the first page of a VU's next traversal. */
 export type StartPlace = (begun: Begun, draw: () => number, client: Client) => Place;
 
-/** How many pages a VU reads before it turns to another window. */
+/** Number of pages that a VU reads before it starts another traversal. */
 const WALK_PAGES = 4;
 
-// Reading k6's state of an iteration costs more than most of the iteration: once is enough.
+// Cached per VU, because reading k6's state costs more than the rest of an iteration.
 let client: Client | undefined;
 let index = 0;
 let place: Place | undefined;
 let walked = 0;
 
-/** One iteration, when its request is due: asks, and writes down what came. */
+/** Runs one iteration: requests the next page when it is due, and records the answer. */
 export function arrive(config: LoadConfig, begun: Begun, start: StartPlace, turn: Turn): void {
   const { dueAtMs, schedulerLagMs, draw } = turn;
   if (!client) {
     index = exec.vu.idInTest % config.clients.length;
     client = new Client(config, clientsOf(config, begun)[index]!, begun.tokens[index]!);
   }
-  if (config.outages && draw() < RENEWED) renewed(client);
+  if (config.outages && draw() < RENEWAL_SHARE) tryRenewal(client);
   if (!place || walked >= WALK_PAGES) {
     place = start(begun, draw, client);
     walked = 0;
@@ -167,21 +167,21 @@ export function arrive(config: LoadConfig, begun: Begun, start: StartPlace, turn
   });
 }
 
-/** Where outages are tried, this share of the arrivals asks with a new token. */
-const RENEWED = 0.02;
+/** Share of the arrivals that use a new token in outage tests. */
+const RENEWAL_SHARE = 0.02;
 
-/** A token endpoint that fails meanwhile leaves the old one in use. */
-function renewed(client: Client): void {
+/** Keeps the old token if the token endpoint fails. */
+function tryRenewal(client: Client): void {
   try {
     client.renew();
   } catch {
-    // The next request shows it.
+    // The next request shows the failure.
   }
 }
 
 const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 
-/** A window that begins anywhere within the target's and ends with it. */
+/** Starts windows at random points of the target's window; all end with it. */
 export const anywhere =
   (config: LoadConfig): StartPlace =>
   ({ window: { from, to } }, draw, { credentials }) => {
@@ -190,7 +190,7 @@ export const anywhere =
     return firstPage(config, credentials, new Date(at).toISOString(), to, config.pageSize);
   };
 
-/** The head of the data: what came since the poll before. */
+/** Polls the end of the window, where new screenings arrive. */
 export const atHead =
   (config: LoadConfig): StartPlace =>
   ({ window }, _draw, { credentials }) => {

@@ -1,4 +1,4 @@
-/** The start of a run: tokens, the tenants that they name, and where screenings lie. For `setup`. */
+/** Run by `setup`: mints tokens and finds the tenants and the window. */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import http from 'k6/http';
@@ -10,11 +10,11 @@ import { header } from './judge.ts';
 import { FAR_END, searchWindow, type Window } from './window.ts';
 
 export interface Begun {
-  /** Of each client. */
+  /** One per client. */
   readonly tokens: readonly Token[];
   readonly tenantIds: readonly string[];
   readonly window: Window;
-  /** The moment that due moments count from, in milliseconds since the epoch. */
+  /** Due moments are relative to this moment, in milliseconds since the epoch. */
   readonly startAtMs: number;
 }
 
@@ -28,18 +28,18 @@ export const SETUP = {
   ...(__ENV['TESTID'] ? { tags: { testid: __ENV['TESTID'] } } : {}),
 };
 
-/** How often a limiter is waited out. */
-const WAITS = 20;
+/** How often to retry after a 429. */
+const MAX_RETRIES = 20;
 
-/** k6 puts a scenario of that name in the place of a script's own where a flag asks for it. */
+/** The flags --vus, --duration, --iterations and --stage replace a script's scenarios by one called `default`. */
 export function refuseShortcuts(): void {
   if ('default' in (exec.test.options.scenarios ?? {}))
     exec.test.abort(
-      'requests come at a rate here: give -e RATE=… and -e DURATION=… instead of --vus, --duration, --iterations and --stage',
+      'this script sends at a fixed rate: give -e RATE=… and -e DURATION=… instead of --vus, --duration, --iterations and --stage',
     );
 }
 
-/** Throws where there is no token, or no screening. */
+/** Throws an Error if there is no token or no screening. */
 export function begin(config: LoadConfig, leadMs = 0): Begun {
   refuseShortcuts();
   const tokens = config.clients.map((client) => mint(config, client));
@@ -48,7 +48,7 @@ export function begin(config: LoadConfig, leadMs = 0): Begun {
   return { tokens, tenantIds, window, startAtMs: Date.now() + leadMs };
 }
 
-/** Results hold all that setup returns: secrets are not part of it. */
+/** Adds the tenant ids; setup must not return secrets, because k6's results contain its return value. */
 export const clientsOf = ({ clients }: LoadConfig, { tenantIds }: Begun): LoadClient[] =>
   clients.map((client, index) => ({ ...client, tenantId: tenantIds[index]! }));
 
@@ -72,14 +72,14 @@ function findWindow(config: LoadConfig, tenantId: string, token: Token): Window 
   let step = search.next();
   while (!step.done) {
     let response = look(step.value);
-    for (let waits = 0; response.status === 429 && waits < WAITS; waits += 1) {
+    for (let waits = 0; response.status === 429 && waits < MAX_RETRIES; waits += 1) {
       sleep(Math.min(60, Math.max(0.2, Number(header(response.headers, 'retry-after')) || 1)));
       response = look(step.value);
     }
-    if (response.status !== 200) throw new Error(`the screenings endpoint answers ${response.status}`);
+    if (response.status !== 200) throw new Error(`the screenings endpoint answered ${response.status}`);
     const { items = [] } = response.json() as { items?: { testTime?: string }[] };
     step = search.next(items.length === 0 ? null : items[0]!.testTime);
   }
-  if (!step.value) throw new Error('the tenant has no screenings: load needs some');
+  if (!step.value) throw new Error('the tenant has no screenings: load tests need some');
   return step.value;
 }

@@ -1,4 +1,4 @@
-/** A well-behaved client in k6: tokens are kept and renewed as section 5.6 says, answers are judged by samples. */
+/** A well-behaved client for k6: renews tokens as in section 5.6, and judges samples of the answers. */
 import { check } from 'k6';
 import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Rate, Trend } from 'k6/metrics';
@@ -8,7 +8,7 @@ import { TOKEN, write } from './record.ts';
 
 export interface Token {
   readonly value: string;
-  /** When to ask for another, in milliseconds since the epoch. */
+  /** Renew the token from this moment on, in milliseconds since the epoch. */
   readonly renewAtMs: number;
 }
 
@@ -19,18 +19,20 @@ const findings = new Counter('findings');
 const tokenCalls = new Counter('token_calls');
 const pages = new Counter('pages');
 const errors = new Counter('errors');
-/** Whatever is not answered with a page: 429, and a token that was not to be had, as well. */
+/** Requests without a page, including 429 and failed token requests. */
 const failures = new Rate('failed');
 const limited = new Counter('limited');
-/** Later than the SLO: counted, as a histogram's bucket may hold the SLO in its middle. */
+/** Answers later than the SLO. Counted exactly, because a histogram's bucket may include the SLO. */
 const late = new Counter('late');
 const unauthenticated = new Counter('unauthenticated');
 
-/** Asks for a token (section 4.1). Throws where none is given: there is no load without one. */
+/** Mints a token (section 4.1). Throws an Error if that fails, because load needs a token. */
 export function mint(config: LoadConfig, client: LoadClient): Token {
   const secret = client.secret ?? __ENV[client.secretVariable];
   if (!secret)
-    throw new Error(`the environment has no ${client.secretVariable}: the client's secret comes from there`);
+    throw new Error(
+      `the environment variable ${client.secretVariable} is missing: it must contain the client's secret`,
+    );
   const askedAt = Date.now();
   tokenCalls.add(1);
   const response = http.post(
@@ -51,7 +53,7 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
   if (response.status !== 200) throw new Error(`no token for ${client.clientId}: status ${response.status}`);
   const { access_token, expires_in } = response.json() as { access_token: string; expires_in: number };
   const lifetimeMs = expires_in * 1000;
-  // A minute before exp (section 5.6); tokens that live no longer than that are renewed after three quarters.
+  // A minute before exp (section 5.6); shorter-lived tokens are renewed after three quarters of their lifetime.
   const marginMs = lifetimeMs > MARGIN_MS ? MARGIN_MS : lifetimeMs / 4;
   return { value: access_token, renewAtMs: askedAt + lifetimeMs - marginMs };
 }
@@ -60,11 +62,11 @@ export interface Sent {
   readonly status: number;
   readonly response?: RefinedResponse<'text'>;
   readonly next?: string | undefined;
-  /** From the moment it was sent to its last byte: connecting, minting and a second try are in it. */
+  /** From sending to the last byte, including connecting, a token renewal and a retry. */
   readonly serviceMs: number;
-  /** The same from the moment it was due. */
+  /** From the due moment to the last byte. */
   readonly latencyMs: number;
-  /** k6's own, where no answer came; else 0. */
+  /** k6's error code if there was no answer, else 0. */
   readonly errorCode: number;
   readonly retryAfterSeconds?: number | undefined;
   readonly policy?: RatePolicy | undefined;
@@ -72,20 +74,20 @@ export interface Sent {
 
 type Times = Pick<Sent, 'serviceMs' | 'latencyMs'>;
 
-/** From dialling to the last byte: k6's duration leaves out the connection, which a client waits for too. */
+/** From connecting to the last byte: k6's duration excludes connecting, for which a client waits too. */
 function timeOf({ timings }: RefinedResponse<'text'>): number {
   const { duration, connecting, tls_handshaking } = timings;
   return duration + Math.max(0, connecting) + Math.max(0, tls_handshaking);
 }
 
 export interface Place {
-  /** For the tag of that name. */
+  /** Value of the tag `page`. */
   readonly page: 'first' | 'next' | 'poll';
   readonly url: string;
   readonly pageSize: number;
 }
 
-/** The first page's address of a window. */
+/** The first page of a window. */
 export function firstPage(
   { baseUrl }: LoadConfig,
   { tenantId }: LoadClient,
@@ -97,13 +99,13 @@ export function firstPage(
   return { url: `${baseUrl}/v1/tenants/${tenantId}/screenings?${query}`, page: 'first', pageSize };
 }
 
-/** The place that a page's next leads to; none where it leads to an origin that must not see the token. */
+/** The page that `next` leads to; undefined without next, or if its origin must not receive the token. */
 export function nextPlace(config: LoadConfig, { pageSize }: Place, { next }: Sent): Place | undefined {
-  const url = next === undefined ? undefined : trusted(config, next);
+  const url = next === undefined ? undefined : trustedUrl(config, next);
   return url === undefined ? undefined : { url, page: 'next', pageSize };
 }
 
-function trusted(config: LoadConfig, next: string): string | undefined {
+function trustedUrl(config: LoadConfig, next: string): string | undefined {
   if (next.startsWith(`${config.baseUrl}/`)) return next;
   const origin = originOf(config.baseUrl);
   if (/^\/(?!\/)/.test(next)) return `${origin}${next}`;
@@ -116,13 +118,13 @@ const originOf = (url: string): string => /^https?:\/\/[^/?#@]+/i.exec(url)?.[0]
 export class Client {
   readonly #config: LoadConfig;
   readonly credentials: LoadClient;
-  /** The kit reads what is written of each request: metrics cost more than that, and are for other readers. */
+  /** Whether to add to k6's metrics. They cost more than records, which suffice for the kit. */
   readonly #counts: boolean;
   #token!: Token;
-  /** Of the token, by the kind of page and its size. */
+  /** Request parameters with the current token, by kind and size of page. */
   #params: Record<string, RefinedParams<'text'>> = {};
   #renewAtMs = 0;
-  /** Every token that it had: what a target repeats of them is written nowhere. */
+  /** Every token so far, to redact them from what is written. */
   readonly #held: string[] = [];
 
   constructor(config: LoadConfig, credentials: LoadClient, token: Token) {
@@ -132,7 +134,7 @@ export class Client {
     this.#use(token);
   }
 
-  /** Another token takes the place of the one in use. */
+  /** Replaces the current token. */
   renew(): void {
     this.#use(mint(this.#config, this.credentials));
   }
@@ -141,27 +143,27 @@ export class Client {
     this.#token = token;
     this.#params = {};
     this.#held.push(token.value);
-    // VUs that begin with the same token renew it one after another, over a tenth of its time.
+    // VUs that start with the same token renew it at different moments, spread over a tenth of its lifetime.
     this.#renewAtMs = token.renewAtMs - 0.1 * Math.random() * (token.renewAtMs - Date.now());
   }
 
   /**
-   * Asks for a page; after a 401 once more with a new token (section 5.6). A token that is not to be had fails the
-   * request that needed it. dueAtMs: when it was meant to be asked.
+   * Requests a page; after a 401 again with a new token (section 5.6). Without a new token the request counts as
+   * failed. `dueAtMs`: when the request was due.
    */
   ask(place: Place, dueAtMs: number): Sent {
     const sentAtMs = Date.now();
     const params = (): RefinedParams<'text'> => this.#paramsOf(place);
     let response: RefinedResponse<'text'> | undefined;
-    let alone = true;
+    let isSingle = true;
     try {
       if (sentAtMs >= this.#renewAtMs) {
         this.renew();
-        alone = false;
+        isSingle = false;
       }
       response = http.get(place.url, params());
       if (response.status === 401) {
-        alone = false;
+        isSingle = false;
         unauthenticated.add(1);
         this.renew();
         response = http.get(place.url, params());
@@ -170,9 +172,9 @@ export class Client {
       response = undefined;
     }
     const doneAtMs = Date.now();
-    // The clock counts whole milliseconds: it is needed only where more than one request was made.
+    // Date.now() has a resolution of one millisecond, so it is used only if there was more than one request.
     const exactMs = response ? timeOf(response) : 0;
-    const serviceMs = alone ? exactMs : Math.max(exactMs, doneAtMs - sentAtMs);
+    const serviceMs = isSingle ? exactMs : Math.max(exactMs, doneAtMs - sentAtMs);
     const times = { serviceMs, latencyMs: Math.max(serviceMs, doneAtMs - dueAtMs) };
     if (this.#counts && response) {
       pages.add(1);
@@ -182,7 +184,7 @@ export class Client {
     return this.#judge(place, response, times);
   }
 
-  /** The page without waiting for others under way, and without a second try: for those that count each request. */
+  /** Requests a page without waiting for others in flight and without a retry, for callers that count requests. */
   async askAhead(place: Place): Promise<{ sent: Sent; sentAtMs: number }> {
     const startedAtMs = Date.now();
     try {
@@ -195,7 +197,7 @@ export class Client {
     if (this.#counts) pages.add(1);
     const serviceMs = response.timings.duration;
     const latencyMs = timeOf(response);
-    // Connecting comes before sending.
+    // The request is sent after connecting.
     const sentAtMs = startedAtMs + latencyMs - serviceMs;
     return { sent: this.#judge(place, response, { serviceMs, latencyMs }), sentAtMs };
   }
@@ -209,7 +211,7 @@ export class Client {
       },
       timeout: `${this.#config.timeoutSeconds}s`,
       redirects: 0,
-      // A cursor in the URL must not become a time series of its own.
+      // A fixed name, so that each cursor in a URL does not create a time series.
       tags: { name: 'page', page, page_size: String(pageSize), client: this.credentials.clientId },
       responseType: 'text',
     });
@@ -241,7 +243,7 @@ export class Client {
     return { ...sent, next, policy: judged ? policyOf(headers) : undefined };
   }
 
-  /** Of a target that is not made to fail, failures are counted and not judged. */
+  /** Failures are counted; they are judged only if the target is made to fail. */
   #handOver({ url, page }: Place, { status, headers, body }: RefinedResponse<'text'>): void {
     if (status === 0 || (status !== 200 && status !== 429 && !this.#config.outages)) return;
     const followed = page === 'next';
@@ -267,7 +269,7 @@ export class Client {
   }
 }
 
-/** The next of a page whose links end it, read without the rest: a page that is parsed costs several times as much. */
+/** Returns next if links are the last member of the page; parsing the whole page costs several times as much. */
 function nextAtEnd(body: string): string | undefined {
   const end = body.slice(body.lastIndexOf('"next"'));
   const text = /^"next"\s*:\s*("(?:[^"\\]|\\.)*")\s*\}\s*\}\s*$/.exec(end)?.[1];
@@ -275,7 +277,7 @@ function nextAtEnd(body: string): string | undefined {
 }
 
 let headers: Record<string, string> | undefined;
-/** Headers of the target file; they may be secrets, so they come by the environment. */
+/** Headers of the target file; they may contain secrets, so they come from the environment. */
 function extraHeaders(): Record<string, string> {
   headers ??= JSON.parse(__ENV['SCREENINGS_HEADERS'] || '{}') as Record<string, string>;
   return headers;

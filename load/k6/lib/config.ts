@@ -1,37 +1,37 @@
 /**
- * A script's configuration: by the kit one JSON file without secrets, so that it may travel in an archive; by hand with
- * `-e`, as load/README.md lists it.
+ * A script's configuration: from the kit one JSON file without secrets, so that it can be archived; by hand from
+ * `-e`, as listed in load/README.md.
  */
 import type { Threshold } from 'k6/options';
 import { judgedShare } from './random.ts';
 import type { Window } from './window.ts';
 
-/** Thresholds in k6's words, such as `"page_ms": ["p(99)<500"]`. */
+/** Thresholds in k6's syntax, such as `"page_ms": ["p(99)<500"]`. */
 export type Rules = Readonly<Record<string, readonly Threshold[]>>;
 
 export interface LoadClient {
   readonly clientId: string;
-  /** Empty by hand: the token names it. */
+  /** Empty by hand; then the token gives it. */
   readonly tenantId: string;
-  /** The environment variable that holds the secret. */
+  /** Name of the environment variable with the secret. */
   readonly secretVariable: string;
-  /** By hand, of several clients: from their file. */
+  /** By hand with a file of clients: the secret in the file. */
   readonly secret?: string;
 }
 
-/** A window to walk, page by page. */
+/** A window to traverse. */
 export interface Walk {
   readonly label: string;
   readonly from: string;
   readonly to: string;
   readonly pageSize: number;
   readonly maxPages: number;
-  /** First pages of windows that begin where deep pages do are read as well. */
+  /** Also reads first pages of windows that start where deep pages do. */
   readonly paired?: boolean;
 }
 
 export interface LoadConfig {
-  /** Of many tenants together: how often each polls, how many read everything meanwhile, and their token requests. */
+  /** For many tenants: seconds between a tenant's polls, concurrent back-fills, and the rate of token requests. */
   readonly tenants?: {
     readonly pollSeconds: number;
     readonly backfills: number;
@@ -41,63 +41,63 @@ export interface LoadConfig {
   readonly baseUrl: string;
   readonly authUrl: string;
   readonly clients: readonly LoadClient[];
-  /** Where next may lead besides baseUrl. */
+  /** Other origins that next may lead to. */
   readonly trustedOrigins: readonly string[];
-  /** Where screenings lie; by hand it may be left to be found. */
+  /** The window with screenings; by hand it is found if absent. */
   readonly window?: Window;
   readonly pageSize: number;
-  /** The share of the answers that is judged whole; every answer's status is. Absent: all. */
+  /** Share of the answers that are judged completely; statuses always are. Default: all. */
   readonly judgedShare?: number;
   readonly timeoutSeconds: number;
   readonly seed: number;
-  /** Virtual users. */
+  /** Number of virtual users. */
   readonly vus: number;
-  /** Arrivals: requests a second over seconds. */
+  /** Arrival rate, for `seconds`. */
   readonly requestsPerSecond: number;
   readonly seconds: number;
-  /** The SLO of a script's own thresholds. */
+  /** SLO for the script's default thresholds. */
   readonly p99Ms: number;
   /** Share of requests that may fail. */
   readonly errorRate: number;
-  /** A run that several runners share, and how many do. */
+  /** Id of a run that several runners share, and their number. */
   readonly runId?: string;
   readonly parts?: number;
-  /** A spike: as many times the rate between the thirds of the run. */
+  /** Factor of the rate in the second third of the run. */
   readonly spikeFactor?: number;
-  /** polls ask for this much before the window's end. */
+  /** Polls use a window of this length. */
   readonly headSeconds?: number;
   readonly walks?: readonly Walk[];
-  /** Instead of the script's own. */
+  /** Replace the script's default thresholds. */
   readonly thresholds?: Rules;
   readonly probe?: {
     readonly maxRequests: number;
     readonly maxSeconds: number;
-    /** Instead of naming the limiter: the first client asks until it is rejected, then this one, `count` times. */
+    /** Compares clients instead: after the first one is rejected, this one sends `count` requests. */
     readonly other?: { readonly client: number; readonly count: number };
   };
   /**
-   * The target is made to fail meanwhile: refusals are judged too, each page is written down, to be held against what
-   * is stored, and tokens and polls are mixed in.
+   * The target is made to fail: failures are judged too, every page is recorded and compared with the stored
+   * screenings, and token requests and polls are mixed in.
    */
   readonly outages?: boolean;
-  /** Another program reads k6's metrics: findings are counted there too. */
+  /** Another program reads k6's metrics, so findings are also counted there. */
   readonly metricsRead?: boolean;
-  /** The kit reads what is written of each request, and judges the answers that are handed over. */
+  /** The kit reads a record of each request and judges sampled answers. */
   readonly records: boolean;
 }
 
 const file = __ENV['LOAD_CONFIG'];
 const given = file ? (JSON.parse(open(file)) as LoadConfig) : undefined;
 
-/** Of a cluster: such a runner judges by itself, and counts. */
+/** Set on a cluster's runners, which judge answers themselves and count findings. */
 export const sharedRun = given?.runId === undefined ? undefined : given;
-/** Which of those that a script knows; empty where it is not said. */
+/** The scenario, for scripts with several; empty if not given. */
 export const scenarioName = given?.scenario ?? __ENV['SCENARIO'] ?? '';
 
 const SECRET = 'SCREENINGS_CLIENT_SECRET';
 const UNITS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, '': 1 };
 
-/** `90`, `90s`, `5m`, `1h30m` in seconds; undefined where it is none. */
+/** Parses `90`, `90s`, `5m` or `1h30m` to seconds; undefined for anything else. */
 export function secondsOf(text: string): number | undefined {
   if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$|^\d+(?:\.\d+)?$/.test(text)) return undefined;
   return [...text.matchAll(/([\d.]+)(ms|s|m|h|)/g)].reduce(
@@ -110,7 +110,7 @@ function variable<T>(name: string, preset: T, read: (text: string) => T | undefi
   const text = __ENV[name];
   if (!text) return preset;
   const value = read(text);
-  if (value === undefined) throw new Error(`-e ${name}=${text}: ${expected} is expected`);
+  if (value === undefined) throw new Error(`-e ${name}=${text}: expected ${expected}`);
   return value;
 }
 
@@ -121,12 +121,12 @@ const duration = (name: string, preset: number): number =>
 
 function required(name: string): string {
   const value = __ENV[name];
-  if (!value) throw new Error(`-e ${name}=… is missing; BASE_URL, AUTH_URL and CLIENT_ID are needed`);
+  if (!value) throw new Error(`-e ${name}=… is missing; BASE_URL, AUTH_URL and CLIENT_ID are required`);
   return value.replace(/\/+$/, '');
 }
 
-/** Lines of `client_id,client_secret`, or of `client_id,client_secret,tenant_id`. */
-function clientsIn(csv: string): LoadClient[] {
+/** Parses lines of `client_id,client_secret` or `client_id,client_secret,tenant_id`. */
+function parseClients(csv: string): LoadClient[] {
   const rows = csv.split(/\r?\n/).filter((line) => line.trim() !== '' && !/^client_?id,/i.test(line));
   return rows.map((line, index) => {
     const [clientId = '', secret = '', tenantId = ''] = line.split(',').map((cell) => cell.trim());
@@ -135,7 +135,7 @@ function clientsIn(csv: string): LoadClient[] {
   });
 }
 
-/** The configuration; own: what a script prefers when it is started by hand. Init stage only. */
+/** Returns the configuration; `own` are the script's defaults by hand. For the init stage only. */
 export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
   if (given) return given;
   const requestsPerSecond = number('RATE', own.requestsPerSecond ?? 5);
@@ -143,7 +143,7 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
   const spikeFactor = number('SPIKE_FACTOR', own.spikeFactor ?? 1);
   const [from, to] = [__ENV['FROM'], __ENV['TO']];
   const clients = __ENV['CLIENTS']
-    ? clientsIn(open(__ENV['CLIENTS']))
+    ? parseClients(open(__ENV['CLIENTS']))
     : [{ clientId: required('CLIENT_ID'), tenantId: __ENV['TENANT_ID'] ?? '', secretVariable: SECRET }];
   return {
     scenario: 'by hand',
@@ -168,28 +168,28 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
   };
 }
 
-/** A request without a page, or dropped for want of VUs, is not served; a run that serves hardly any is aborted. */
+/** Limits requests without a page and dropped iterations; aborts a run in which 90 % of requests fail. */
 export const notServed = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): Rules => ({
   findings: ['count<1'],
   failed: [`rate<=${errorRate}`, { threshold: 'rate<0.9', abortOnFail: true, delayAbortEval: '20s' }],
   dropped_iterations: [`count<=${Math.floor(errorRate * requestsPerSecond * seconds)}`],
 });
 
-/** Metrics that are not counted where the kit reads a record of each request. */
-const OF_METRICS = /^(findings|failed|page_ms)\b/;
+/** Metrics that scripts do not count if the kit reads records. */
+const UNCOUNTED_METRICS = /^(findings|failed|page_ms)\b/;
 
-/** Thresholds as k6 takes them: the kit's, or the script's own with what `-e THRESHOLDS={"page_ms":["p(99)<300"]}` says. */
+/** The thresholds for k6: the kit's, or the script's own and `-e THRESHOLDS={"page_ms":["p(99)<300"]}`. */
 export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Threshold[]> {
-  const more = variable('THRESHOLDS', {}, rulesIn, 'JSON such as {"page_ms":["p(99)<300"]}');
+  const more = variable('THRESHOLDS', {}, parseRules, 'JSON such as {"page_ms":["p(99)<300"]}');
   const rules = config.thresholds ?? { ...own, ...more };
   return Object.fromEntries(
     Object.entries(rules)
-      .filter(([metric]) => !config.records || config.metricsRead || !OF_METRICS.test(metric))
+      .filter(([metric]) => !config.records || config.metricsRead || !UNCOUNTED_METRICS.test(metric))
       .map(([metric, all]) => [metric, [...all]]),
   );
 }
 
-function rulesIn(text: string): Rules | undefined {
+function parseRules(text: string): Rules | undefined {
   try {
     const rules = JSON.parse(text) as Rules;
     return Object.values(rules).every(Array.isArray) ? rules : undefined;

@@ -1,9 +1,6 @@
-/**
- * Latencies as counts in buckets of equal ratio: histograms of several runners add up exactly, quantiles do not.
- * Runs in k6 and in Node alike.
- */
+/** Latency histograms with buckets of equal ratio, which add up exactly over runners. Runs in k6 and in Node. */
 
-/** Each bucket ends 5 % above the one before; the first ends at 0.1 ms, the last holds all from about a minute. */
+/** Each bucket ends 5 % above the previous one; the first ends at 0.1 ms, the last is open from about a minute. */
 const RATIO = 1.05;
 const FIRST_MS = 0.1;
 const BUCKETS = 274;
@@ -13,16 +10,16 @@ export function bucketOf(ms: number): number {
   return Math.min(BUCKETS - 1, Math.ceil(Math.log(ms / FIRST_MS) / Math.log(RATIO)));
 }
 
-/** The upper end of a bucket, in milliseconds. */
+/** The upper end of a bucket in milliseconds. */
 export const bucketEndMs = (bucket: number): number => FIRST_MS * RATIO ** bucket;
 
-/** Bucket → count; buckets without any are absent. */
+/** Count by bucket; empty buckets are absent. */
 export type Histogram = Readonly<Record<string, number>>;
 
 export const countOf = (histogram: Histogram): number =>
   Object.values(histogram).reduce((sum, count) => sum + count, 0);
 
-/** The bucket that holds the quantile; -1 for an empty histogram. */
+/** The bucket with the quantile; -1 for an empty histogram. */
 export function quantileBucket(histogram: Histogram, share: number): number {
   const wanted = Math.ceil(share * countOf(histogram));
   let seen = 0;
@@ -33,7 +30,7 @@ export function quantileBucket(histogram: Histogram, share: number): number {
   return -1;
 }
 
-/** `each`: how many a value stands for. */
+/** `each`: the count per value. */
 export function histogramOf(values: Iterable<number>, each = 1): Histogram {
   const counts: Record<string, number> = {};
   for (const value of values) counts[bucketOf(value)] = (counts[bucketOf(value)] ?? 0) + each;
@@ -48,14 +45,14 @@ export function mergeHistograms(histograms: readonly Histogram[]): Histogram {
   return merged;
 }
 
-/** Shares at which a runner tells a latency: closer together where SLOs are held. */
+/** Percentiles that a runner reports: denser where SLOs are defined. */
 export const GRID: readonly number[] = [
   ...Array.from({ length: 45 }, (_, index) => index * 2),
   ...Array.from({ length: 18 }, (_, index) => 90 + index / 2),
   ...Array.from({ length: 11 }, (_, index) => 99 + index / 10),
 ];
 
-/** The histogram of a trend of k6's that was asked for these shares: what lies between two is counted with the later. */
+/** Builds the histogram from a k6 trend with these percentiles; values between two count as the higher one. */
 export function fromQuantiles(values: Readonly<Record<string, number>>): Histogram {
   const count = values['count'] ?? 0;
   const counts: Record<string, number> = {};

@@ -1,4 +1,4 @@
-/** Both judges of pages under load, k6's by selectors and the kit's: a right page passes, and each wrong one is named. */
+/** Both judges of pages under load, k6's with selectors and the kit's, accept a correct page and find each fault. */
 import { expect, test } from '@playwright/test';
 import { parse } from 'lossless-json';
 import { REQUIREMENTS } from '../../../engine/requirements.ts';
@@ -19,7 +19,7 @@ const FIRST = item('9007199254740993', '2026-01-01T01:00:00.000001+01:00');
 const SECOND = item('9007199254740994', '2026-01-01T00:00:00.000001Z');
 const NEXT = `${PATH}?from=2026-01-01T00%3A00%3A00.000001Z&to=2026-01-02T00%3A00%3A00Z&pageSize=2&from_id=9007199254740994`;
 
-/** As much of k6's selectors as is asked for. */
+/** Implements the k6 selectors that the judge uses. */
 function select(body: string, selector: string): unknown {
   const page = parse(body, undefined, (text) => text) as Record<string, unknown>;
   const [first, second, field] = selector.split('.');
@@ -54,12 +54,12 @@ const judge = new Judge(await resolveTarget({ baseUrl: BASE, authUrl: BASE, clie
 const byKit = (url: string, given: PageAnswer & { body: string }): string[] =>
   judge.judge({ kind: 'sample', url, followed: false, status: 200, ...given }).map(({ id }) => id);
 
-test('a right page passes, ids beyond 2^53 kept exact', () => {
+test('accepts a correct page with ids beyond 2^53', () => {
   const right = answer([FIRST, SECOND], NEXT);
   expect([inK6(QUESTION, right), byKit(QUESTION, right)]).toEqual([[], []]);
 });
 
-/** The requirement, and what the kit calls it where it has a finer one. */
+/** The requirement, the faulty page, and the kit's requirement if it is more specific. */
 const BROKEN: readonly [string, url: string, ReturnType<typeof answer>, kit?: string][] = [
   ['4.2-r4-order', QUESTION, answer([SECOND, FIRST])],
   ['4.2-r5-exactly-once', QUESTION, answer([FIRST, FIRST])],
@@ -86,14 +86,14 @@ const BROKEN: readonly [string, url: string, ReturnType<typeof answer>, kit?: st
 ];
 
 for (const [index, [id, url, given, kit = id]] of BROKEN.entries()) {
-  test(`broken ${index + 1}: ${id}`, () => {
+  test(`reports ${id} (page ${index + 1})`, () => {
     expect(inK6(url, given)).toEqual([id]);
     expect(byKit(url, given)).toContain(kit);
     expect(REQUIREMENTS.map((requirement) => String(requirement.id))).toContain(id);
   });
 }
 
-test('a runner tells its latencies by a grid of shares, which add up', () => {
+test('rebuilds the histogram from percentiles to within one bucket', () => {
   const sorted = Array.from({ length: 20_000 }, (_, index) =>
     index < 19_700 ? 10 + index / 1000 : 400 + index / 100,
   );
@@ -109,7 +109,7 @@ test('a runner tells its latencies by a grid of shares, which add up', () => {
     expect(quantileBucket(told, share) - quantileBucket(histogramOf(sorted), share)).toBeLessThanOrEqual(1);
 });
 
-test('a 429 names its code and its wait', () => {
+test('requires the code and Retry-After of a 429', () => {
   const body = '{"code":"rate_limited"}';
   expect(judgeLimited({ body, headers: { 'Retry-After': '3' } })).toEqual({
     findings: [],
@@ -122,7 +122,7 @@ test('a 429 names its code and its wait', () => {
   ]);
 });
 
-test('a declared quota is read in its old and its new form; the one that lets the least through counts', () => {
+test('parses old and new forms of a declared quota, and uses the strictest', () => {
   const of = (headers: Record<string, string>) => policyOf(headers);
   expect(of({ 'Ratelimit-Policy': '"default";q=600;w=60' })).toEqual({ limit: 600, windowSeconds: 60 });
   expect(of({ 'RateLimit-Policy': '10;w=1, 1000;w=3600' })).toEqual({ limit: 1000, windowSeconds: 3600 });
@@ -141,7 +141,7 @@ test('a declared quota is read in its old and its new form; the one that lets th
   expect(of({ 'X-RateLimit-Remaining': '5' })).toBeUndefined();
 });
 
-test('instants sort by moment, ids by number', () => {
+test('sorts instants by moment and ids by number', () => {
   expect(instantKey('2026-01-01T01:00:00.10+01:00')).toBe(instantKey('2026-01-01T00:00:00.1Z'));
   expect(instantKey('1969-12-31T23:59:59.5Z')! < instantKey('1970-01-01T00:00:00Z')!).toBe(true);
   expect(instantKey('2026-01-01T00:00:00.000001Z')! < instantKey('2026-01-01T00:00:00.1Z')!).toBe(true);

@@ -1,7 +1,7 @@
 /**
- * Requirements on one answer under load, by hand and on runners: read by k6's own JSON selectors, which cost a fraction
- * of a page that is parsed. The kit itself is handed pages as they came, and judges them by all of its observers.
- * Ids of findings are those of the kit's catalogue.
+ * Judges one answer under load, by hand and on runners, with k6's JSON selectors, which cost a fraction of parsing
+ * the page. The kit itself judges recorded pages with all of its observers. Ids of findings are those of the kit's
+ * catalogue.
  */
 import { compareIds, instantKey } from './instant.ts';
 
@@ -9,23 +9,23 @@ export interface Finding {
   /** The requirement's id, such as `4.2-r4-order`. */
   readonly id: string;
   readonly message: string;
-  /** `GET http://…` and `200`, where one request shows it. */
+  /** `GET http://…` and `200`, if one request shows the finding. */
   readonly request?: string;
   readonly response?: string;
 }
 
-/** Of an answer with k6: header names are looked up without regard to case. */
+/** An answer in k6, with case-insensitive header lookup. */
 export interface PageAnswer {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | null;
-  /** By a selector of gjson; throws where the body is no JSON. */
+  /** Evaluates a gjson selector; throws if the body is not JSON. */
   json(selector: string): unknown;
 }
 
-/** An id beyond 2^53 is no number of k6's: the list as it is written. */
+/** k6 rounds ids beyond 2^53, so the list is read as text. */
 const IDS = 'items.#.id|@tostr';
 
-/** Holds a 200 answer against the address that was asked: of each requirement the first finding. */
+/** Judges a 200 answer to `url`; returns the first finding of each requirement. */
 export function judgePage(url: string, answer: PageAnswer): Finding[] {
   let count: unknown;
   try {
@@ -45,12 +45,12 @@ export function judgePage(url: string, answer: PageAnswer): Finding[] {
   const keys = keysOf(times);
   const odd = keys.findIndex((key) => key === undefined);
   const findings: Finding[] = [];
-  const hold = (id: string, isBroken: boolean, message: () => string): void => {
+  const flag = (id: string, isBroken: boolean, message: () => string): void => {
     if (isBroken && !findings.some((known) => known.id === id)) findings.push({ id, message: message() });
   };
-  hold('2.4-items', count > Number(pageSize), () => `expected at most ${pageSize} items, got ${count}`);
+  flag('2.4-items', count > Number(pageSize), () => `expected at most ${pageSize} items, got ${count}`);
   const say = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
-  hold(
+  flag(
     '2.3-testTime',
     times.length < count || odd >= 0,
     () => `expected an RFC 3339 date-time, got ${say(times[odd])} in item ${ids[odd]}`,
@@ -60,7 +60,7 @@ export function judgePage(url: string, answer: PageAnswer): Finding[] {
   const isOwn = (id: unknown): boolean => String(id).toLowerCase() === tenantId.toLowerCase();
   const tenants = answer.json('items.#.tenantId') as unknown[];
   const foreign = tenants.find((id) => id !== tenantId && !isOwn(id));
-  hold(
+  flag(
     '4.2-r3-one-tenant',
     foreign !== undefined || tenants.length < count,
     () => `expected tenantId ${tenantId}, got ${say(foreign)}`,
@@ -68,25 +68,25 @@ export function judgePage(url: string, answer: PageAnswer): Finding[] {
   for (let index = 1; index < count; index += 1) {
     const [before, key, id] = [keys[index - 1]!, keys[index]!, ids[index]!];
     const order = before < key ? -1 : before > key ? 1 : compareIds(ids[index - 1]!, id);
-    hold('4.2-r5-exactly-once', order === 0, () => `item ${id} came twice`);
-    hold(
+    flag('4.2-r5-exactly-once', order === 0, () => `item ${id} occurs twice`);
+    flag(
       '4.2-r4-order',
       order > 0,
-      () => `item ${id} stands after ${ids[index - 1]}, against (testTime, id)`,
+      () => `item ${id} follows item ${ids[index - 1]}, which violates the order by (testTime, id)`,
     );
   }
   const last = { id: ids[count - 1]!, time: String(times[count - 1]) };
   if (count > 0) {
-    // Ordered items lie in the window where the first and the last do.
+    // Ordered items are in the window if the first and the last are.
     const [firstKey, lastKey] = [instantKey(String(times[0]))!, instantKey(last.time)!];
     const fromKey = instantKey(from) ?? firstKey;
-    hold('4.2-window', firstKey < fromKey, () => `item ${ids[0]} at ${times[0]} is before from ${from}`);
-    hold(
+    flag('4.2-window', firstKey < fromKey, () => `item ${ids[0]} at ${times[0]} is before from ${from}`);
+    flag(
       '4.2-to-exclusive',
       lastKey >= (instantKey(to) ?? `${lastKey}0`),
       () => `item ${last.id} at ${last.time} is not before to ${to}`,
     );
-    hold(
+    flag(
       '4.2-from_id',
       fromId !== undefined && firstKey === fromKey && compareIds(ids[0]!, fromId) <= 0,
       () => `a next page begins with item ${ids[0]}, at or before the last item of the page before`,
@@ -96,30 +96,30 @@ export function judgePage(url: string, answer: PageAnswer): Finding[] {
   // Rules 6 and 7 of 4.2.
   const next = answer.json('links.next');
   const linked = linkedNext(header(answer.headers, 'link'));
-  hold(
+  flag(
     '4.2-r7-link-absent',
     next === undefined && linked !== undefined,
     () => 'the final page carries a Link header with rel="next"',
   );
   if (next === undefined) return findings;
-  hold('2.4-next', typeof next !== 'string', () => `expected links.next to be a string, got ${say(next)}`);
+  flag('2.4-next', typeof next !== 'string', () => `expected links.next to be a string, got ${say(next)}`);
   if (typeof next !== 'string') return findings;
-  hold('4.2-r7-link', linked !== next, () => `expected Link with rel="next" to ${next}, got ${say(linked)}`);
+  flag('4.2-r7-link', linked !== next, () => `expected Link with rel="next" to ${next}, got ${say(linked)}`);
   const given = parseQuery(next);
   const at = (text = ''): string | undefined => instantKey(text);
-  hold('4.2-r6-next-to', at(given['to']) !== at(to), () => `expected to=${to}, got ${given['to']}`);
-  hold(
+  flag('4.2-r6-next-to', at(given['to']) !== at(to), () => `expected to=${to}, got ${given['to']}`);
+  flag(
     '4.2-r6-next-pageSize',
     Number(given['pageSize']) !== Number(pageSize),
     () => `expected pageSize=${pageSize}, got ${given['pageSize']}`,
   );
   if (count === 0) return findings;
-  hold(
+  flag(
     '4.2-r6-next-from',
     at(given['from']) !== at(last.time),
     () => `expected from to be the last item's testTime ${last.time}, got ${given['from']}`,
   );
-  hold(
+  flag(
     '4.2-r6-next-from_id',
     given['from_id'] !== last.id,
     () => `expected from_id=${last.id}, got ${given['from_id']}`,
@@ -127,7 +127,7 @@ export function judgePage(url: string, answer: PageAnswer): Finding[] {
   return findings;
 }
 
-/** Texts of one form sort as they stand, which is what most targets send. */
+/** Texts of equal format sort like the instants; most targets send such texts. */
 function keysOf(times: readonly unknown[]): (string | undefined)[] {
   const length = String(times[0]).length;
   const alike = times.every(
@@ -139,23 +139,23 @@ function keysOf(times: readonly unknown[]): (string | undefined)[] {
 
 const FORM = '>; rel="next"';
 
-/** The target of a Link header with rel="next". */
+/** Returns the target of a Link header with rel="next". */
 export function linkedNext(link: string | undefined): string | undefined {
   if (link === undefined) return undefined;
-  // The usual form, without an expression that costs as much as all else.
+  // Fast path for the usual form: the regular expression costs as much as everything else.
   if (link.startsWith('<') && link.endsWith(FORM) && !link.includes(',')) return link.slice(1, -FORM.length);
   return /<([^>]*)>\s*;[^,]*\brel="?next"?/i.exec(link)?.[1];
 }
 
-/** A limit as RateLimit headers declare it. */
+/** A limit declared by RateLimit headers. */
 export interface RatePolicy {
   readonly limit: number;
   readonly windowSeconds: number;
-  /** Only the rest of the window was declared: it is that long at least. */
+  /** Only the time to the reset was declared: the window is at least that long. */
   readonly atLeast?: true;
 }
 
-/** A 429 has to say rate_limited somewhere and how long to wait (section 7.2). */
+/** A 429 must have the code rate_limited and Retry-After (section 7.2). */
 export function judgeLimited(answer: Pick<PageAnswer, 'body' | 'headers'>) {
   const findings: Finding[] = [];
   if (!answer.body?.includes('rate_limited'))
@@ -171,9 +171,8 @@ export function judgeLimited(answer: Pick<PageAnswer, 'body' | 'headers'>) {
 }
 
 /**
- * The policy of RateLimit-Policy: `"default";q=600;w=60`, or `600;w=60` as in earlier drafts, also within
- * RateLimit-Limit. Of several the one that
- * admits the least in the long run.
+ * Parses RateLimit-Policy: `"default";q=600;w=60`, or `600;w=60` as in earlier drafts, also within RateLimit-Limit.
+ * Of several policies returns the one with the lowest rate.
  */
 export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined {
   const text = [header(headers, 'ratelimit-policy'), header(headers, 'ratelimit-limit')].join(',');
@@ -184,11 +183,14 @@ export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined
       ? [{ limit: Number(limit), windowSeconds: Number(seconds) }]
       : [];
   });
-  return policies.sort((a, b) => a.limit / a.windowSeconds - b.limit / b.windowSeconds)[0] ?? restOf(headers);
+  return (
+    policies.sort((a, b) => a.limit / a.windowSeconds - b.limit / b.windowSeconds)[0] ??
+    policyOfReset(headers)
+  );
 }
 
-/** A limit and its reset: `RateLimit: limit=100, reset=30`, RateLimit-Limit and -Reset, or with X-. */
-function restOf(headers: PageAnswer['headers']): RatePolicy | undefined {
+/** Parses a limit and its reset: `RateLimit: limit=100, reset=30`, RateLimit-Limit and -Reset, or with X-. */
+function policyOfReset(headers: PageAnswer['headers']): RatePolicy | undefined {
   const all = header(headers, 'ratelimit') ?? '';
   const value = (name: string): number => {
     const own = header(headers, `ratelimit-${name}`) ?? header(headers, `x-ratelimit-${name}`);
@@ -197,7 +199,7 @@ function restOf(headers: PageAnswer['headers']): RatePolicy | undefined {
     );
   };
   const [limit, reset] = [value('limit'), value('reset')];
-  // Some name the moment itself.
+  // Some servers send the moment of the reset.
   const windowSeconds = reset > 1e9 ? Math.round(reset - Date.now() / 1000) : reset;
   return limit > 0 && windowSeconds > 0 ? { limit, windowSeconds, atLeast: true } : undefined;
 }
@@ -216,7 +218,7 @@ export function header(headers: Readonly<Record<string, string>>, name: string):
   return undefined;
 }
 
-/** A query's pairs; k6 has no URL. */
+/** Parses a query; k6 has no URL class. */
 export function parseQuery(url: string): Record<string, string> {
   const query: Record<string, string> = {};
   const start = url.indexOf('?');

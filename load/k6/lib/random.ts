@@ -1,6 +1,6 @@
-/** Seeded random numbers; runs in k6 and in Node alike. */
+/** Seeded random numbers, in k6 and in Node. */
 
-/** A source of numbers in [0, 1) that repeats itself for the same seed (mulberry32). */
+/** Returns a source of numbers in [0, 1), the same for the same seed (mulberry32). */
 export function randomSource(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -15,8 +15,8 @@ export function randomSource(seed: number): () => number {
 export const exponential = (random: () => number, mean: number): number => -mean * Math.log(1 - random());
 
 /**
- * When each request is due, in milliseconds since the step's start: a Poisson process.
- * Evenly spaced arrivals would promise a queue more than independent callers let it carry.
+ * Due moments of a Poisson process, in milliseconds since the step's start. Evenly spaced arrivals would overestimate
+ * the capacity for independent callers.
  */
 export function poissonArrivals(seed: number, requestsPerSecond: number, seconds: number): number[] {
   const random = randomSource(seed);
@@ -28,10 +28,10 @@ export function poissonArrivals(seed: number, requestsPerSecond: number, seconds
   return due;
 }
 
-/** k6's arrival rates may be a request short at each end of a phase, and on each runner. */
-const ROUNDED = 4;
+/** k6's arrival rates may be one request short at each end of a phase, and on each runner. */
+const ROUNDING = 4;
 
-/** How many requests are surely due in a run: a spike has as many times the rate in its second third. */
+/** The minimum number of requests due in a run; a spike multiplies the rate in the second third. */
 export function dueCount(run: {
   readonly requestsPerSecond: number;
   readonly seconds: number;
@@ -39,14 +39,14 @@ export function dueCount(run: {
   readonly parts?: number;
 }): number {
   const { requestsPerSecond, seconds, spikeFactor = 1, parts = 1 } = run;
-  return Math.max(0, Math.floor((requestsPerSecond * seconds * (2 + spikeFactor)) / 3) - ROUNDED * parts);
+  return Math.max(0, Math.floor((requestsPerSecond * seconds * (2 + spikeFactor)) / 3) - ROUNDING * parts);
 }
 
-/** How many of them an overloaded generator never began; dropped ones found no free VU. */
+/** Number of due requests that an overloaded generator never started; dropped iterations found no free VU. */
 export const neverBegun = (due: number, counts: Readonly<Record<string, number>>): number =>
   Math.max(0, due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0));
 
-/** A wrong page shows in a sample: five a second cost next to nothing, at any rate. */
+/** Judges a sample of five answers per second, which costs little at any rate. */
 const JUDGED_PER_SECOND = 5;
 export const judgedShare = (requestsPerSecond: number): number =>
   Math.min(1, JUDGED_PER_SECOND / requestsPerSecond);

@@ -1,42 +1,42 @@
-/** Records that a script writes for the kit: a line of JSON each on the console. Runs in k6 and in Node alike. */
+/** Records that a script writes for the kit: one line of JSON each on the console. Runs in k6 and in Node. */
 import type { Finding, RatePolicy } from './judge.ts';
 
 /** A request of open arrivals. */
 export interface ArrivalRecord {
   readonly kind: 'arrival';
-  /** When it was due, since the start; latency counts from there, service from when it was sent. */
+  /** Due moment since the start. Latency counts from it, service time from the sending. */
   readonly dueMs: number;
   readonly latencyMs: number;
   readonly serviceMs: number;
-  /** 0 where no answer came; errorCode is k6's own then. */
+  /** 0 if there was no answer; errorCode is then k6's. */
   readonly status: number;
   readonly errorCode?: number;
-  /** How late a free VU woke: the generator's own lateness. */
+  /** How late a free VU started: the generator's own delay. */
   readonly schedulerLagMs: number;
-  /** Which of the clients asked. */
+  /** Index of the client. */
   readonly client: number;
-  /** Of a poll, which may need several. */
+  /** Pages of a poll, which may be several. */
   readonly pages?: number;
   readonly retryAfterSeconds?: number | undefined;
   readonly policy?: RatePolicy | undefined;
 }
 
-/** A page of a walk. */
+/** A page of a traversal. */
 interface PageRecord {
   readonly kind: 'page';
   readonly walk: number;
   readonly depth: number;
   readonly items: number;
   readonly ms: number;
-  /** The first page of a window that begins where this page does, read right before or after it. */
+  /** Latency of the first page of a window that starts at this page, read right before or after it. */
   readonly firstMs?: number | undefined;
   readonly status: number;
 }
 
-/** An answer to a question of the limiter's probe. */
+/** An answer to the limiter's probe. */
 interface AnswerRecord {
   readonly kind: 'answer';
-  /** Which of the clients asked; the first where it is not said. */
+  /** Index of the client; default 0. */
   readonly client?: number;
   readonly sentMs: number;
   readonly rttMs: number;
@@ -45,7 +45,7 @@ interface AnswerRecord {
   readonly policy?: RatePolicy | undefined;
 }
 
-/** How the limiter's probe ended before its time: by which of its limits, or by an answer that is none. */
+/** Early end of the limiter's probe: by one of its limits, or by an unexpected status. */
 interface EndRecord {
   readonly kind: 'end';
   readonly cutBy?: 'maxRequests' | 'maxSeconds';
@@ -56,11 +56,11 @@ interface FindingRecord extends Finding {
   readonly kind: 'finding';
 }
 
-/** An answer as it came, for the kit to judge. */
+/** A complete answer, for the kit to judge. */
 export interface SampleRecord {
   readonly kind: 'sample';
   readonly url: string;
-  /** A next as it was given. */
+  /** Whether the URL was a next. */
   readonly followed: boolean;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -69,13 +69,13 @@ export interface SampleRecord {
 
 export type LoadRecord = SampleRecord | ArrivalRecord | PageRecord | AnswerRecord | EndRecord | FindingRecord;
 
-/** Stands for a token of the run, wherever a target repeats one. */
+/** Replaces tokens of the run in recorded answers. */
 export const TOKEN = 'a-token-of-this-run-which-no-answer-may-repeat';
 
 export const write = (record: LoadRecord, redact = (text: string): string => text): void =>
   console.log(redact(JSON.stringify(record)));
 
-/** The line of a request: put together by hand, which costs a tenth. */
+/** Formats the most frequent record without JSON.stringify, which costs ten times as much. */
 export const writeArrival = (record: ArrivalRecord): void => {
   const { dueMs, latencyMs, serviceMs, schedulerLagMs, status, client } = record;
   const more = record.errorCode || record.policy || record.retryAfterSeconds !== undefined;
@@ -86,13 +86,13 @@ export const writeArrival = (record: ArrivalRecord): void => {
     );
 };
 
-/** The record of a line; undefined for whatever else was written. */
+/** Returns the record of a line; undefined for other output. */
 export function readRecord(line: string): LoadRecord | undefined {
   if (!line.startsWith('{"kind":')) return undefined;
   try {
     return JSON.parse(line) as LoadRecord;
   } catch {
-    // Cut off where a runner was ended.
+    // The line is incomplete because the runner was stopped.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** The end of every scenario: counts, histogram and thresholds as one JSON file that the runner reads and merge adds up. */
+/** The end of every scenario: counts, histogram and thresholds in one JSON file, for the kit and for `merge`. */
 import exec from 'k6/execution';
 import { sharedRun, type LoadConfig } from './config.ts';
 import { fromQuantiles, type Histogram } from './histogram.ts';
@@ -6,25 +6,25 @@ import { dueCount } from './random.ts';
 
 export interface ScenarioSummary {
   readonly seconds: number;
-  /** The moment that due moments count from, in milliseconds since the epoch. */
+  /** Due moments are relative to this moment, in milliseconds since the epoch. */
   readonly startAtMs?: number;
   readonly counts: Readonly<Record<string, number>>;
   readonly histogram: Histogram;
   readonly thresholds: Readonly<Record<string, boolean>>;
-  /** How late free VUs woke: the runner's own lateness; only of runners that write no records. */
+  /** Scheduler lag of a runner that writes no records. */
   readonly schedulerLagP99Ms?: number;
-  /** Of a run that several runners share. */
+  /** Present if several runners share the run. */
   readonly shared?: SharedPart;
 }
 
-/** Which part of which run it is, and what the sum is held against. */
+/** Identifies the part of the run, and holds the limits for the merged result. */
 export interface SharedPart {
   readonly runId: string;
   readonly scenario: string;
   readonly parts: number;
   /** k6's execution segment, such as `1/3:2/3`. */
   readonly segment: string;
-  /** Of the load, as it was meant to be. */
+  /** Planned duration of the load. */
   readonly seconds: number;
   /** Requests of all runners together. */
   readonly due?: number;
@@ -78,8 +78,8 @@ const partOf = (config: LoadConfig): SharedPart => {
 };
 
 /**
- * k6 calls it by this name, where the kit put it next to a script. Without SUMMARY (on a cluster) it goes to standard
- * output, for `merge` to read.
+ * The kit exports it next to a script; k6 calls it by this name. Without SUMMARY (on a cluster) it prints to standard
+ * output, for `merge`.
  */
 export function handleSummary(data: SummaryData): Record<string, string> {
   return { [__ENV['SUMMARY'] || 'stdout']: `${JSON.stringify(summarise(data))}\n` };
