@@ -1,4 +1,4 @@
-/** The command line: what it takes, and the one line for what it does not. */
+/** Parsing of the command line, and its error messages of one line. */
 import { expect, test } from '@playwright/test';
 import { resolveTarget } from '../engine/target/target.ts';
 import { parseArguments, replayCommand } from './arguments.ts';
@@ -28,25 +28,25 @@ const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
 ];
 
 for (const [argv, words] of mistakes) {
-  test(`${argv} is told in one line`, () => {
+  test(`${argv} is rejected with one line`, () => {
     const parse = (): unknown => parseArguments(argv.split(' '), env);
     expect(parse).toThrow(words);
     expect(parse).not.toThrow(/\n/);
   });
 }
 
-test('what npm kept for itself, as no -- stood before it, is told: not the reference server is meant', () => {
+test('rejects flags that npm kept because no -- precedes them', () => {
   const npm = { ...env, npm_lifecycle_event: 'certify', npm_config_target: 'acme.json' };
   expect(() => parseArguments([], npm)).toThrow(/npm kept the flags for itself; .* -- --target/);
   expect(parseArguments(['--target', 'acme.json'], npm)).toMatchObject({ target: 'acme.json' });
 });
 
-test('without the secret in the environment nothing is sent', () => {
+test('rejects --client-id without the secret in the environment', () => {
   const argv = ['--base-url', 'http://127.0.0.1:1', '--auth-url', 'http://127.0.0.1:1', '--client-id', 'a'];
   expect(() => parseArguments(argv, {})).toThrow(/set SCREENINGS_CLIENT_SECRET/);
 });
 
-test('a section selects its requirements, and the replay command says the same again', () => {
+test('selects the requirements of a section, and returns the command that replays the run', () => {
   const args = parseArguments(
     ['--target', 'my target.json', '--only', '9,5-missing', '--timeout', '2.5', '--deadline', '90'],
     env,
@@ -63,7 +63,7 @@ for (const [member, value, dropped] of [
   ['baseUrl', 'http://127.0.0.1:1/v1/tenants/7d0c/screenings', '/v1/tenants/7d0c/screenings'],
   ['authUrl', 'http://127.0.0.1:1/oauth/token', '/oauth/token'],
 ] as const) {
-  test(`${member} that ends in ${value.slice(18)} is told in one line`, async () => {
+  test(`${member} that ends in ${value.slice(18)} is rejected with one line`, async () => {
     const clients = { primary: { clientId: 'a', clientSecret: 'b' } };
     const target = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', clients, [member]: value };
     await expect(resolveTarget(target)).rejects.toThrow(

@@ -1,4 +1,4 @@
-/** The command line of `npm run certify`. Every mistake is a UsageError of one line. */
+/** Parses the command line of `npm run certify`. Every mistake throws a UsageError of one line. */
 import { Option, type Command } from 'commander';
 import { command, EXIT_HELP, flagsOf, listed, notEmpty, seconds, whole } from '../engine/command-line.ts';
 import { DEFAULTS, type KitOptions } from '../engine/run/options.ts';
@@ -9,7 +9,7 @@ import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from './certify.ts';
 import { shellWord } from '../engine/run/evidence/shell.ts';
 import { UsageError } from '../engine/errors.ts';
 
-/** Modes in which the command does not certify. */
+/** Modes that print or write something instead of certifying. */
 export type Mode = 'list' | 'explain' | 'init' | 'check-target';
 
 export interface Arguments {
@@ -22,24 +22,24 @@ export interface Arguments {
   readonly dataset?: string;
   readonly reportDir: string;
   readonly only?: readonly RequirementId[];
-  /** Classes that are a condition of the verdict, in addition to core. */
+  /** Classes required for a conformant verdict, in addition to core. */
   readonly require: readonly RequirementClass[];
   readonly failFast: boolean;
-  /** Of the whole run. */
+  /** The deadline of the whole run. */
   readonly deadlineMs?: number;
   readonly baseline?: string;
   readonly knownFailures?: string;
-  /** 1 is kept for what the baseline and the known failures did not have. */
+  /** Exit with 1 only for failures that neither the baseline nor the known failures contain. */
   readonly failOnNew: boolean;
-  /** Where every exchange is written. */
+  /** The HAR file to write every exchange to. */
   readonly har?: string;
-  /** Recorded traffic to judge instead of asking. */
+  /** The HAR file to judge instead of sending requests. */
   readonly fromHar?: string;
-  /** A folder that keeps a report a run. */
+  /** The folder that keeps the report of every run. */
   readonly history?: string;
   /** A private key (JWK) to sign certificate.jws with. */
   readonly sign?: string;
-  /** Run again when asked, or when files in this folder change. */
+  /** Run again on a key press, or when files in this folder change. */
   readonly watch?: true | string;
   readonly kit: Partial<KitOptions>;
 }
@@ -49,7 +49,7 @@ const CALLED = commandName('certify');
 export const SECRET_VARIABLE = 'SCREENINGS_CLIENT_SECRET';
 const LARGEST_SEED = 2 ** 31 - 1;
 
-/** Flags that say how requests are sent. */
+/** Flags that control requests, and therefore conflict with --from-har. */
 const SENDING = [
   'har',
   'baseUrl',
@@ -84,30 +84,27 @@ const parserOf = (): Command =>
     .option('--base-url <url>', 'address of its REST API (instead of a target file)')
     .option('--auth-url <url>', 'address of its token endpoint')
     .option('--client-id <id>', `its client; the secret comes from ${SECRET_VARIABLE}`)
-    .option('--dataset <file>', 'exactly what the client’s tenant holds, one screening a line')
-    .option('--report-dir <dir>', 'where the report goes', notEmpty, 'reports')
+    .option('--dataset <file>', 'all screenings of the client’s tenant, one per line')
+    .option('--report-dir <dir>', 'folder of the report', notEmpty, 'reports')
     .option('--only <ids>', 'requirement ids or sections, separated by commas', selection)
-    .option('--require <classes>', 'classes that must have been exercised too, separated by commas')
+    .option('--require <classes>', 'classes required in addition to core, separated by commas')
     .option('--fail-fast', 'end the run at the first broken MUST')
-    .option('--baseline <file>', 'report.json of an earlier run: say what changed since')
-    .option('--known-failures <file>', 'ids with reason and expiry date, strict both ways')
+    .option('--baseline <file>', 'report.json of an earlier run to compare with')
+    .option('--known-failures <file>', 'expected failures: ids with reason and expiry date')
     .addOption(
       new Option(
         '--fail-on <what>',
-        'exit with 1 only for what baseline and known failures have not',
+        'exit with 1 only for failures that are not in the baseline or the known failures',
       ).choices(['new']),
     )
-    .option('--history <dir>', 'keep this report there, draw the last ones, compare with the one before')
+    .option('--history <dir>', 'keep reports there, draw the latest ones, compare with the previous one')
     .option(
       '--watch [dir]',
-      'run again when asked (r), or when the target file or files in a folder change, what failed first',
+      'run again on key r, or when the target file or files in a folder change; failed checks first',
     )
     .option('--har <file>', 'write every request and answer there, redacted (HAR)')
     .addOption(new Option('--from-har <file>', 'judge recorded traffic; nothing is sent').conflicts(SENDING))
-    .option(
-      '--wait-for-expiry',
-      'wait until a token has expired, an hour and a minute, where none is supplied',
-    )
+    .option('--wait-for-expiry', 'if no expired token is supplied, wait 61 minutes until one has expired')
     .option('--sign <key>', `write certificate.jws, signed with this private JWK (${commandLine('keys')})`)
     .addOption(mode('list', 'print every requirement, and end'))
     .addOption(mode('explain <name>', 'print what a requirement or a known mistake is, and end'))
@@ -115,7 +112,7 @@ const parserOf = (): Command =>
     .addOption(
       mode(
         'check-target',
-        'fetch a token and a few pages, say what contradicts the target file and what a run would exercise, and end',
+        'fetch a token and a few pages, print what contradicts the target file and what a run would exercise, and end',
       ),
     )
     .option('--runs <number>', `cases of each law (default ${DEFAULTS.runs})`, whole(1, 100_000))
@@ -127,7 +124,7 @@ const parserOf = (): Command =>
     )
     .option(
       '--budget <number>',
-      'requests of the whole run, the most telling ones first',
+      'number of requests of the whole run, the most important ones first',
       whole(20, 10_000_000),
     )
     .option(
@@ -135,16 +132,20 @@ const parserOf = (): Command =>
       `concurrency limit of checks (default ${CONCURRENCY}; 1: request by request)`,
       whole(1, 64),
     )
-    .option('--timeout <seconds>', `of one request (default ${DEFAULTS.timeoutMs / 1000})`, seconds(3600))
+    .option(
+      '--timeout <seconds>',
+      `timeout of one request (default ${DEFAULTS.timeoutMs / 1000})`,
+      seconds(3600),
+    )
     .option(
       '--deadline <seconds>',
-      `of the run, which then reports what it has (default ${DEFAULT_DEADLINE_MS / 1000})`,
+      `end the run then and report what was tested (default ${DEFAULT_DEADLINE_MS / 1000})`,
       seconds(86_400),
     )
     .allowExcessArguments()
     .addHelpText('after', EXIT_HELP);
 
-/** What commander has read: the arguments but for what follows from several flags. */
+/** The options as commander returns them, before values that depend on several flags are derived. */
 type Flags = Omit<Arguments, 'mode' | 'require' | 'failFast' | 'deadlineMs' | 'failOnNew' | 'kit'> &
   Partial<Pick<KitOptions, 'runs' | 'seed' | 'maxRequests' | 'budget' | 'concurrency' | 'waitForExpiry'>> & {
     readonly require?: string;
@@ -156,7 +157,7 @@ type Flags = Omit<Arguments, 'mode' | 'require' | 'failFast' | 'deadlineMs' | 'f
     readonly deadline?: number;
   } & { readonly [mode in keyof typeof MODES]?: true | string };
 
-/** Undefined where help was asked for and given. */
+/** Returns undefined if help was requested and printed. Throws a UsageError. */
 export function parseArguments(
   argv: readonly string[],
   env: NodeJS.ProcessEnv = process.env,
@@ -164,7 +165,7 @@ export function parseArguments(
   const parser = parserOf();
   const flags = flagsOf<Flags>(parser, argv);
   if (!flags) return undefined;
-  refuseLost(parser.args, flags, env);
+  rejectLostFlags(parser.args, flags, env);
   checkTarget(flags, env);
   const { require, failFast = false, failOn, timeout, deadline, ...rest } = flags;
   const { runs, seed, maxRequests, budget, concurrency, waitForExpiry, ...others } = rest;
@@ -189,8 +190,8 @@ function defined<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
-/** Flags before the `--` are npm's: it keeps them, and passes on what stood after them. */
-function refuseLost(words: readonly string[], flags: Flags, env: NodeJS.ProcessEnv): void {
+/** npm consumes flags before `--` and passes on only their values. */
+function rejectLostFlags(words: readonly string[], flags: Flags, env: NodeJS.ProcessEnv): void {
   const { npm_config_target: target, npm_config_base_url: baseUrl } = env;
   const kept = env['npm_lifecycle_event'] === 'certify' && (target?.endsWith('.json') || baseUrl);
   if (words.length === 0 && (!kept || flags.target || flags.baseUrl)) return;
@@ -248,11 +249,11 @@ function classes(
   });
 }
 
-/** Whether there is a target to certify; else it is the reference server. */
+/** Whether the arguments describe a target; otherwise the reference server is certified. */
 export const isDescribed = ({ target, baseUrl, fromHar }: Arguments): boolean =>
   target !== undefined || baseUrl !== undefined || fromHar !== undefined;
 
-/** The command that repeats a run. */
+/** The command that replays a run. */
 export function replayCommand(
   { target, baseUrl, authUrl, clientId, dataset, only, require, deadlineMs, kit }: Arguments,
   seed: number,

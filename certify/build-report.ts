@@ -1,4 +1,4 @@
-/** From a ledger to the report: statuses, classes, verdict. Nothing is judged here that is not in the ledger. */
+/** Builds the report from the ledger: statuses, classes, verdict. It judges nothing beyond the ledger. */
 import { KIT_NAME, KIT_VERSION } from '../engine/package.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { OLDEST_TOKEN, type Finding, type Ledger } from '../engine/run/state/ledger.ts';
@@ -30,21 +30,21 @@ interface RunFacts {
   readonly basis: FailedPreconditions;
   /** The command that repeats the run. */
   readonly replay: string;
-  /** Classes that are a condition of the verdict, in addition to core. */
+  /** Classes required for a conformant verdict, in addition to core. */
   readonly required: readonly RequirementClass[];
-  /** Why the run ended before its end. */
+  /** Why the run ended early. */
   readonly interrupted?: string | undefined;
 }
 
 const FAILURES_AT_MOST = 5;
 
 export function buildReport({ target, ledger, options, client, knowledge }: Kit, facts: RunFacts): Report {
-  // Tokens in JWT form are known by their shape.
+  // The redactor recognizes tokens in JWT form by itself.
   const opaque = [...client.issued].filter((token) => !token.startsWith('eyJ'));
   const redactor = createRedactor([...secretsOf(target), ...opaque]);
   const declared = declaredBy(target);
   const words: Wording = { target, redact: redactor.redact };
-  const results = becauseOfOthers(
+  const results = withCauses(
     REQUIREMENTS.map((requirement) => resultOf(requirement, { ledger, knowledge }, words, facts)),
     ledger,
   ).map((result) => asDeclared(result, declared));
@@ -95,7 +95,7 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
   return redactReport(report, redactor);
 }
 
-/** The combinations that rules were not tried in; rules with the same gaps are grouped. */
+/** The combinations in which rules were not tested; rules with the same gaps are grouped. */
 function notLookedAt({ notLookedAt: open }: Ledger): Report['evidence']['notLookedAt'] {
   const rules = new Map<string, { rules: string[]; circumstances: string[] }>();
   for (const [rule, pairs] of open) {
@@ -140,7 +140,7 @@ function resultOf(
   if (facts.selection && !facts.selection.includes(id)) {
     return { ...common, status: 'untested', reason: 'not selected (--only)', failures: [] };
   }
-  // A violation comes before an observation, and a baseline request before an unusual one.
+  // Violations before observations, and baseline requests before varied ones.
   const rank = ({ warning, varied }: Finding): number => (warning ? 2 : 0) + (varied ? 1 : 0);
   const found = mostDifferent(
     ledger.findings.filter((finding) => finding.id === id).sort((a, b) => rank(a) - rank(b)),
@@ -167,7 +167,7 @@ function resultOf(
     : { ...common, status: 'untested', reason, failures: [] };
 }
 
-/** The first of each status before the others. */
+/** Puts the first finding of each status before the others. */
 function mostDifferent(findings: readonly Finding[]): readonly Finding[] {
   const status = ({ exchange }: Finding): number | undefined => exchange?.status;
   const isFirst = (finding: Finding): boolean =>
@@ -177,7 +177,7 @@ function mostDifferent(findings: readonly Finding[]): readonly Finding[] {
 
 function untestedReason(outcomes: Ledger['outcomes'], checks: number, facts: RunFacts): string | undefined {
   const required = outcomes.filter(({ isSupplement }) => !isSupplement);
-  // Results until the check's budget was exhausted count.
+  // If the check's budget was exhausted, the results until then count.
   const untested = required.find(
     ({ state, shareSpent }) => state === 'untested' && !(shareSpent && checks > 0),
   );
@@ -192,8 +192,8 @@ function classOf(results: readonly RequirementResult[]): 'exercised' | 'partly' 
   return exercised === results.length ? 'exercised' : 'partly';
 }
 
-/** A requirement that was untested because another failed names that failure. */
-function becauseOfOthers(
+/** Adds to requirements that were untested because of a failure which requirement failed. */
+function withCauses(
   results: readonly RequirementResult[],
   { outcomes }: Ledger,
 ): readonly RequirementResult[] {
@@ -216,7 +216,7 @@ function becauseOfOthers(
   });
 }
 
-/** Duration of the probes of a requirement; a probe of several requirements is shared evenly among them. */
+/** The duration of a requirement's checks in milliseconds; a check of several requirements is divided evenly among them. */
 const timeOf = (id: RequirementId, { outcomes }: Ledger): number =>
   Math.round(
     outcomes
@@ -224,8 +224,8 @@ const timeOf = (id: RequirementId, { outcomes }: Ledger): number =>
       .reduce((sum, { durationMs = 0, ids }) => sum + durationMs / ids.length, 0),
   );
 
-/** Whether a class has to be exercised for a conformant verdict. */
-const isCondition = (needs: RequirementClass, { selection, required }: RunFacts): boolean =>
+/** Whether a class must be exercised for a conformant verdict. */
+const isRequired = (needs: RequirementClass, { selection, required }: RunFacts): boolean =>
   selection !== undefined || needs === 'core' || required.includes(needs);
 
 function verdictOf(
@@ -235,7 +235,7 @@ function verdictOf(
 ): Verdict {
   if (selected.some(({ status }) => status === 'fail')) return 'non-conformant';
   if (unusable.length > 0) return 'incomplete';
-  const musts = selected.filter(({ level, class: needs }) => level === 'MUST' && isCondition(needs, facts));
+  const musts = selected.filter(({ level, class: needs }) => level === 'MUST' && isRequired(needs, facts));
   const open = musts.some(({ status }) => status !== 'pass' && status !== 'warn');
   const erred = selected.some(({ status }) => status === 'error');
   const passed = selected.some(
@@ -265,7 +265,7 @@ function summaryOf(
   const { basis } = basisText(facts);
   const first = selected.find(
     ({ status, level, class: needs }) =>
-      status === 'untested' && level === 'MUST' && isCondition(needs, facts),
+      status === 'untested' && level === 'MUST' && isRequired(needs, facts),
   );
   const why = basis ?? (unusable[0] && `what was supplied does not work: ${unusable[0]}`) ?? first?.reason;
   const nothing = selected.every(({ status }) => status === 'untested');

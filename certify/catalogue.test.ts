@@ -1,4 +1,4 @@
-/** What the command tells without certifying: the catalogue, a target file to begin with. */
+/** The modes that do not certify: the catalogue, and a new target file. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ test('no two tests have the same title', () => {
   expect(titles.filter((title, index) => titles.indexOf(title) !== index)).toEqual([]);
 });
 
-test('--list has every requirement on its line', () => {
+test('--list prints one line for every requirement', () => {
   const lines = list().split('\n');
   for (const { id, level, title } of REQUIREMENTS) {
     expect(
@@ -28,7 +28,7 @@ test('--list has every requirement on its line', () => {
   }
 });
 
-test('--explain says how every requirement is tried, within its columns', () => {
+test('--explain lists the tests of every requirement, within the given width', () => {
   for (const { id, title } of REQUIREMENTS) {
     const text = explain(id, 60);
     expect(text.replace(/\s+/g, ' ')).toContain(title);
@@ -46,7 +46,7 @@ test('--explain describes every known kind of mistake', () => {
   }
 });
 
-test('--init without a terminal writes an example that loads, and never over a file', async () => {
+test('--init without a terminal writes a valid example, and overwrites no file', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'init-'));
   const file = join(directory, 'target.json');
   const terminal = { input: new PassThrough(), output: new PassThrough() } as never;

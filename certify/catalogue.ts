@@ -1,4 +1,4 @@
-/** `--list` and `--explain NAME`: the catalogue and the known mistakes, from the terminal. */
+/** `--list` and `--explain NAME`: prints the catalogue and the known kinds of mistake. */
 import { commandLine } from '../engine/called-from.ts';
 import { REQUIREMENTS, type Requirement } from '../engine/requirements.ts';
 import { noSuch } from '../engine/target/usage.ts';
@@ -9,7 +9,7 @@ import type { Mistake } from './diagnosis/mistakes/mistake.ts';
 import { sectionTitle } from './render/results.ts';
 import { wrap } from './render/text.ts';
 
-/** Every requirement on a line of its own: id, level, class, sentence; sections as headings. */
+/** One line per requirement (id, level, class, title), with sections as headings. */
 export function list(): string {
   const width = Math.max(...REQUIREMENTS.map(({ id }) => id.length));
   const lines = REQUIREMENTS.flatMap(({ id, section, level, class: needs, title }, index) => [
@@ -27,14 +27,14 @@ const NEEDS: Readonly<Record<Requirement['class'], string>> = {
   provisioning:
     'clients.notOnboarded, clients.unauthorized, clients.invalidGrant: clients provisioned for one error each',
   expiry: 'an expired token: expiredToken, or keepToken of an earlier run',
-  'rate-limit': 'rateLimit.probe: leave to provoke 429',
+  'rate-limit': 'rateLimit.probe: permission to provoke 429',
   failure: 'fault.start and fault.stop: commands that break and repair the server',
   events: "events: a capture of primary's event queue",
 };
 
 /**
- * Describes a requirement (text, needs, tests, where to look), or a known kind of mistake: what it is, why it happens
- * and how it is mended. Throws a UsageError.
+ * Describes a requirement (title, class, tests, where to look) or a known kind of mistake (what it is, why it
+ * happens, how to fix it). Throws a UsageError.
  */
 export function explain(name: string, columns = 80): string {
   const mistake = MISTAKES.find((one) => one.name === name);

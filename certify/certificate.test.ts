@@ -1,4 +1,4 @@
-/** A certificate that is handed over: what is believed, and what is not. */
+/** Verification of a certificate that is handed over. */
 import { expect, test } from '@playwright/test';
 import { UnsecuredJWT } from 'jose';
 import { makeKeys, readKey, sign, statementOf, verify } from './certificate.ts';
@@ -9,7 +9,7 @@ const octets = (report: object): Uint8Array => new TextEncoder().encode(JSON.str
 const report = sampleReport();
 const json = octets(report);
 
-test('a certificate says what the report says, and is verified with the public key', async () => {
+test('a certificate repeats the report and is verified with the public key', async () => {
   const keys = await makeKeys();
   const certificate = await sign(statementOf(report, json), keys.private);
   const { predicate, subject } = await verify(`${certificate}\n`, keys.public, json);
@@ -22,7 +22,7 @@ test('a certificate says what the report says, and is verified with the public k
   expect(JSON.stringify(keys.public)).not.toContain('"d"');
 });
 
-test('what was changed, signed by another or not at all is not verified', async () => {
+test('rejects a certificate that was altered, signed with another key or not signed', async () => {
   const [keys, others] = [await makeKeys(), await makeKeys()];
   const certificate = await sign(statementOf(report, json), keys.private);
   const [head, payload, signature] = certificate.split('.') as [string, string, string];
@@ -44,7 +44,7 @@ test('what was changed, signed by another or not at all is not verified', async 
   expect(() => readKey('{}', 'k', 'public')).toThrow('not a JWK');
 });
 
-test('a certificate names what the target file declares not applicable', () => {
+test('a certificate contains the requirements declared not applicable', () => {
   const declared = [{ id: '7.1-invalid_grant', reason: 'no client can be suspended' }];
   const { predicate } = statementOf({ ...report, declared }, json);
   expect(predicate.screenings.declared).toEqual(declared);

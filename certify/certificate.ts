@@ -1,5 +1,5 @@
 /**
- * A certificate to hand over: an in-toto statement about report.json, with the test-result predicate
+ * A certificate to hand over: an in-toto statement about report.json with the test-result predicate
  * (https://in-toto.io/attestation/test-result/v0.1), signed as a compact JWS.
  */
 import { commandLine } from '../engine/called-from.ts';
@@ -34,7 +34,7 @@ const statementSchema = z.object({
     passedTests: z.array(z.string()),
     warnedTests: z.array(z.string()),
     failedTests: z.array(z.string()),
-    // The predicate has no member of its own for these.
+    // The predicate defines no members for these.
     screenings: z.object({
       verdict: z.enum(['conformant', 'non-conformant', 'incomplete']),
       target: z.object({ name: z.string(), baseUrl: z.string(), authUrl: z.string() }),
@@ -55,14 +55,14 @@ export type Statement = z.infer<typeof statementSchema>;
 
 const sha256 = (octets: string | Uint8Array): string => createHash('sha256').update(octets).digest('hex');
 
-/** The version of the catalogue: what ids there are, and what they say. */
+/** A digest of the catalogue: changes with its ids, levels and titles. */
 const catalogueDigest = (): string =>
   sha256(JSON.stringify(REQUIREMENTS.map(({ id, level, title }) => [id, level, title])));
 
-/** PASSED is a conformant verdict and nothing else. */
+/** Only a conformant verdict is PASSED. */
 const RESULT = { conformant: 'PASSED', 'non-conformant': 'FAILED', incomplete: 'WARNED' } as const;
 
-/** `reportJson`: the octets of report.json as they were written. */
+/** @param reportJson the exact octets of report.json, as written */
 export function statementOf(report: Report, reportJson: string | Uint8Array): Statement {
   const ids = (status: string): string[] =>
     report.requirements.filter((result) => result.status === status).map(({ id }) => id);
@@ -88,7 +88,7 @@ export function statementOf(report: Report, reportJson: string | Uint8Array): St
   };
 }
 
-/** A pair for EdDSA (Ed25519), with the key's thumbprint as its id. */
+/** A new key pair for EdDSA (Ed25519), with the thumbprint as `kid`. */
 export async function makeKeys(): Promise<{ readonly private: JWK; readonly public: JWK }> {
   const { privateKey, publicKey } = await generateKeyPair(ALGORITHM, { crv: 'Ed25519', extractable: true });
   const common = {
@@ -102,7 +102,7 @@ export async function makeKeys(): Promise<{ readonly private: JWK; readonly publ
   };
 }
 
-/** A key from the text of its file. Throws a UsageError. */
+/** Parses a key. Throws a UsageError. */
 export function readKey(text: string, label: string, kind: 'private' | 'public'): JWK {
   let key: JWK;
   try {
@@ -126,13 +126,13 @@ export async function sign(statement: Statement, key: JWK): Promise<string> {
     .sign(await importJWK(key, alg));
 }
 
-/** Why a certificate is not to be believed. */
+/** Why a certificate is not valid. */
 export class NotVerified extends Error {
   override readonly name = 'NotVerified';
   readonly code = 'ERR_NOT_VERIFIED';
 }
 
-/** The statement of a certificate, once its signature, its form and the report's digest hold. Throws NotVerified. */
+/** Returns the statement after verifying signature, form and the digest of the report. Throws NotVerified. */
 export async function verify(certificate: string, key: JWK, reportJson?: Uint8Array): Promise<Statement> {
   const { d: _, ...publicKey } = key;
   const alg = key.alg ?? ALGORITHM;

@@ -1,4 +1,4 @@
-/** One certification, in this process: what the command line runs, and what every proof by a fault runs. */
+/** Certifies a target in this process; used by the command line and by all tests with faults. */
 import { commandLine } from '../engine/called-from.ts';
 import { once, setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,53 +22,53 @@ import { buildReport } from './build-report.ts';
 import type { Report } from './report.ts';
 import { beginningWith, oneAtATime, shareOf, concurrentLanes, stagesOf, type Lane } from './schedule.ts';
 
-/** How far a run is. */
+/** The progress of a run. */
 export interface Progress {
   readonly planned: number;
   readonly done: number;
-  /** The check that begins now; undefined at the end. */
+  /** The check that starts now; undefined at the end. */
   readonly check?: Check | undefined;
-  /** Findings that were confirmed since the last call. */
+  /** Findings confirmed since the last call. */
   readonly findings: readonly Finding[];
-  /** How many requests have been sent by now: it moves within a check too. */
+  /** The number of requests sent; increases within a check too. */
   readonly requests: () => number;
-  /** How long a rate limit was waited for. */
+  /** How long the run has waited for rate limits, in milliseconds. */
   readonly waitedMs: () => number;
 }
 
-/** Concurrency limit of checks that do not disturb one another. */
+/** Concurrency limit of checks that do not disturb each other. */
 export const CONCURRENCY = 4;
-/** Concurrency limit of the requests of each check. */
+/** Concurrency limit of the requests of one check. */
 const REQUESTS_EACH = 3;
 
 export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>> {
-  /** Concurrency limit of checks; with 1 each request waits for the one before. Default 4. */
+  /** Concurrency limit of checks; 1 also sends requests one at a time. Default 4. */
   readonly concurrency?: number | undefined;
-  /** Requirement ids; all where absent. */
+  /** Requirement ids to test; all if absent. */
   readonly only?: readonly RequirementId[] | undefined;
-  /** The knowledge to start with. */
+  /** Requirement ids to test first. */
   readonly first?: readonly string[] | undefined;
   /** Default: every test of specs and properties. */
   readonly checks?: readonly Check[];
-  /** Classes that must have been exercised for a conformant verdict, in addition to core and what the target file requires. */
+  /** Classes required for a conformant verdict, in addition to core and those of the target file. */
   readonly require?: readonly RequirementClass[];
   /** End the run at the first broken MUST. */
   readonly failFast?: boolean;
-  /** The run is over then, and tells what it has. */
+  /** Ends the run after this time; it then reports what it has tested. */
   readonly deadlineMs?: number;
-  /** The command that repeats the run, as the report prints it. */
+  /** The command that replays the run, for the report. */
   readonly replay?: string;
   readonly onProgress?: (progress: Progress) => void;
 }
 
-/** The checks that exercise any of the selected requirements, in the order in which they run. */
+/** The checks of any of the selected requirements, in run order. */
 const selectChecks = (
   checks: readonly Check[],
   only: readonly RequirementId[] | undefined,
 ): readonly Check[] =>
   inOrder(only ? checks.filter(({ ids }) => ids.some((id) => only.includes(id))) : checks);
 
-/** The ids that a selection such as `4.2,5-missing` names: ids and whole sections. Empty where nothing matches. */
+/** The ids selected by words such as `4.2` (a section) or `5-missing`; empty if nothing matches. */
 export function selectIds(words: readonly string[]): RequirementId[] {
   return REQUIREMENTS.filter(({ id, section }) =>
     words.some((word) => word === id || word === section || section.startsWith(`${word}.`)),
@@ -109,12 +109,12 @@ export function kitOptions({
   };
 }
 
-/** Generous: a strict rate limit is waited out. */
+/** Long enough to wait for a strict rate limit repeatedly. */
 export const DEFAULT_DEADLINE_MS = 2 * 3_600_000;
 
 /**
- * Certifies a target. Never rejects for anything that the target does; interrupted by its signal, or at its
- * deadline, it resolves to the report of what was done.
+ * Certifies a target. Never rejects because of the target; if interrupted by its signal or the deadline, it resolves
+ * to a report of what was tested so far.
  */
 export async function certify(target: Target, options: CertifyOptions = {}): Promise<Report> {
   using end = endOf(options);
@@ -152,7 +152,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
     if (stopped || signal.aborted) return;
     tell(done, fresh.splice(0), check);
     if (budget !== undefined) kit.client.allowedUntil = requests() + shareOf(budget - requests(), waiting--);
-    await soonEnded(runCheck(kit, check), signal);
+    await untilAborted(runCheck(kit, check), signal);
     kit.client.allowedUntil = Infinity;
     await confirm();
     done = Math.min(checks.length, kit.ledger.outcomes.length);
@@ -160,8 +160,8 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   const runLane = async (lane: Lane): Promise<void> => {
     for (const check of lane) await run(check);
   };
-  // Preconditions of all checks are not charged to any check's budget.
-  if (budget !== undefined) await soonEnded(foundation(kit), signal);
+  // Preconditions are not charged to the budget of any check.
+  if (budget !== undefined) await untilAborted(fetchPreconditions(kit), signal);
   for (const stage of stagesOf(checks, budget, ({ title }) => kit.ledger.isCutShort(title))) {
     const stageChecks = stage();
     waiting = stageChecks.length;
@@ -169,7 +169,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   }
   const executed = kit.ledger.outcomes.filter(({ state }) => state === 'done').length;
   if (signal.aborted) stopped = `${String(signal.reason)} after ${executed} of ${checks.length} checks`;
-  const preconditions = await soonEnded(
+  const preconditions = await untilAborted(
     preconditionsOf(kit).catch(() => ({})),
     signal,
   );
@@ -186,20 +186,20 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   });
 }
 
-/** Preconditions that most checks share. */
-async function foundation(kit: Kit): Promise<void> {
+/** Establishes the preconditions that most checks share. */
+async function fetchPreconditions(kit: Kit): Promise<void> {
   const { data } = await preconditionsOf(kit);
   if (!data) await pagesOfEverySize(kit).catch(() => undefined);
 }
 
-/** Aborted by the signal, or at the deadline. */
+/** A signal that is aborted by the given one or at the deadline. */
 function endOf({ signal, deadlineMs = DEFAULT_DEADLINE_MS }: CertifyOptions): Disposable & {
   readonly signal: AbortSignal;
 } {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(`ended by --deadline ${deadlineMs / 1000}`), deadlineMs);
   const either = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
-  // Every request that is under way listens: that is no leak to warn of.
+  // Every request in flight adds a listener; this is not a leak.
   setMaxListeners(0, either);
   return {
     signal: either,
@@ -207,11 +207,11 @@ function endOf({ signal, deadlineMs = DEFAULT_DEADLINE_MS }: CertifyOptions): Di
   };
 }
 
-/** How long a check may take to notice that the run is over: it may be healing what it broke. */
+/** How long a check may take to notice the abort: it may be cleaning up. */
 const GRACE_MS = 3_000;
 
-/** When the run is interrupted, requests in flight get a short time to finish. */
-async function soonEnded<T>(running: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+/** Waits for a task; after an abort only for a short time, then returns undefined. */
+async function untilAborted<T>(running: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const over = new AbortController();
   const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort', { signal: over.signal });
   const late = aborted.then(() => sleep(GRACE_MS, undefined, { signal: over.signal })).catch(() => undefined);

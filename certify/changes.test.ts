@@ -1,4 +1,4 @@
-/** What changed since an earlier run, and known failures that are held to their word. */
+/** Comparison with a baseline, and known failures. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,10 +19,10 @@ const untested = { status: 'untested', reason: 'r' } as const;
 
 const first = night({ '4.2-r4-order': broken, '2.1-scope': untested });
 const second = first;
-/** One regression, one mended, one that is no longer looked at. */
+/** One regression, one fixed requirement, one no longer exercised. */
 const third = night({ '4.2-window': broken, '2.3-id': untested });
 
-test('a nightly over three runs with one regression names exactly that', () => {
+test('a baseline comparison reports exactly the one regression', () => {
   const quiet = { ...second, changes: changesSince(first, second) };
   expect(quiet.changes).toMatchObject({ newlyFailing: [], newlyPassing: [], noLongerExercised: [] });
   expect(exitOnNew(quiet)).toBe(0);
@@ -47,12 +47,12 @@ test('a nightly over three runs with one regression names exactly that', () => {
   }
 });
 
-test('less exercised than before is not green', () => {
+test('exits with 3 if less was exercised than before', () => {
   const less = night({ '4.2-r4-order': broken, '2.3-id': untested, '2.1-scope': untested });
   expect(exitOnNew({ ...less, changes: changesSince(second, less) })).toBe(3);
 });
 
-test('known failures excuse what they name, until their day, and only while it fails', () => {
+test('known failures are excused until they expire or pass again', () => {
   const known = (expires: string, id = '4.2-window') => standOf([{ id, reason: 'ticket 7', expires }], third);
   const exit = (knownFailures: NonNullable<Report['knownFailures']>) =>
     exitOnNew({ ...third, knownFailures });
@@ -65,7 +65,7 @@ test('known failures excuse what they name, until their day, and only while it f
   expect(exit([...known('2099-01-01'), ...known('2099-01-01', '2.1-scope')])).toBe(3);
 });
 
-test('an unusable file is told in one line', async () => {
+test('rejects an unusable file with one line', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'changes-'));
   const file = join(directory, 'a.json');
   try {

@@ -1,11 +1,11 @@
-/** The comparison with an earlier run (`--baseline`), and whether known failures are as noted (`--known-failures`). */
+/** Comparison with an earlier run (`--baseline`), and the state of known failures (`--known-failures`). */
 import { z } from 'zod';
 import { UsageError } from '../engine/errors.ts';
 import { REQUIREMENTS } from '../engine/requirements.ts';
 import { noSuch, readText } from '../engine/target/usage.ts';
 import type { Changes, KnownFailure, Report, Status } from './report.ts';
 
-/** The members read from an earlier report; another version of the kit may have written the rest. */
+/** Only the members used here, because another version of the kit may have written the report. */
 const baselineSchema = z.object({
   startedAt: z.string(),
   target: z.object({ name: z.string(), baseUrl: z.string() }),
@@ -46,11 +46,11 @@ async function readJson<T>(path: string, flag: string, what: string, schema: z.Z
   );
 }
 
-/** A report.json of an earlier run. Throws a UsageError. */
+/** Reads the report.json of an earlier run. Throws a UsageError. */
 export const readBaseline = (path: string): Promise<Baseline> =>
   readJson(path, '--baseline', 'report.json', baselineSchema);
 
-/** `[{ "id", "reason", "expires": "2026-12-31" }]`; the date is the last day. Throws a UsageError. */
+/** Reads `[{ "id", "reason", "expires": "2026-12-31" }]`; the date is the last valid day. Throws a UsageError. */
 export async function readKnownFailures(path: string): Promise<KnownFailures> {
   const flag = '--known-failures';
   const known = await readJson(path, flag, 'list of { id, reason, expires }', knownSchema);
@@ -64,7 +64,7 @@ export async function readKnownFailures(path: string): Promise<KnownFailures> {
 const isBroken = (status: Status | undefined): boolean => status === 'fail' || status === 'warn';
 const isExercised = (status: Status | undefined): boolean => isBroken(status) || status === 'pass';
 
-/** Differences from the baseline. Requirements outside `--only` count as unchanged. */
+/** The differences from the baseline. Requirements excluded by `--only` count as unchanged. */
 export function changesSince(
   baseline: Baseline,
   { requirements, selection, target, observations }: Report,
@@ -81,14 +81,14 @@ export function changesSince(
     noLongerExercised: ids((was, is) => isExercised(was) && !isExercised(is)),
     changedObservations: observations.flatMap(({ topic, seen }) => {
       const { seen: was = [] } = baseline.observations.find((known) => known.topic === topic) ?? {};
-      // An intermittent behaviour may be missing by chance: only behaviours with none in common are a change.
+      // A rare behaviour may be absent by chance, so it is a change only if the two runs have none in common.
       const isOther = was.length > 0 && seen.length > 0 && !seen.some((text) => was.includes(text));
       return isOther ? [`${topic}: ${was.join(', ')} before, now ${seen.join(', ')}`] : [];
     }),
   };
 }
 
-/** How each known failure stands today: strict both ways. */
+/** The state of each known failure today: one that passes again or has expired is reported as well. */
 export function standOf(known: KnownFailures, { requirements, startedAt }: Report): KnownFailure[] {
   const today = startedAt.slice(0, 10);
   const statusOf = new Map<string, Status>(requirements.map(({ id, status }) => [id, status]));
@@ -101,8 +101,8 @@ export function standOf(known: KnownFailures, { requirements, startedAt }: Repor
 }
 
 /**
- * Exit status of `--fail-on new`: 1 for a broken MUST that neither the baseline nor a valid known failure has;
- * 3 where less was exercised than before, or a known failure is out of date; 0 where nothing is new.
+ * The exit status of `--fail-on new`: 1 for a broken MUST that is neither in the baseline nor a valid known failure;
+ * 3 if less was exercised than before or a known failure is out of date; 0 otherwise.
  */
 export function exitOnNew({ requirements, changes, knownFailures = [], verdict }: Report): 0 | 1 | 3 {
   const excused = new Set(knownFailures.filter(({ stand }) => stand === 'failing').map(({ id }) => id));

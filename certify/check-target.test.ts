@@ -1,4 +1,4 @@
-/** `--check-target` compares what a token and a few pages say with the target file. */
+/** `--check-target` compares a token and a few pages with the target file. */
 import { expect } from '@playwright/test';
 import type { Target } from '../engine/target/target.ts';
 import type { ServerOptions } from '../reference-server/run/start.ts';
@@ -9,7 +9,7 @@ import { targetFor } from './proof/faults.ts';
 const moved: ServerOptions = { publicUrl: 'http://10.0.0.7:8080' };
 
 for (const [what, change, options, words] of [
-  ['nothing where all agrees', (target) => target, {}, undefined],
+  ['no contradiction if everything agrees', (target) => target, {}, undefined],
   [
     'an issuer that no token names',
     (target) => ({ ...target, issuer: 'http://other' }),
@@ -31,13 +31,13 @@ for (const [what, change, options, words] of [
     'a dataset that holds more',
     (target) => ({ ...target, dataset: [...target.dataset!, { ...target.dataset![0]!, id: 99n }] }),
     {},
-    /^the pages hold \d+ screenings, the dataset \d+: make it anew/,
+    /^the pages hold \d+ screenings, the dataset \d+: export it again/,
   ],
   [
     'ids of two tenants',
     (target) => ({ ...target, secondDataset: target.dataset!.slice(0, 5) }),
     {},
-    /^5 ids stand in both dataset and secondDataset/,
+    /^5 ids occur in both dataset and secondDataset/,
   ],
 ] as const satisfies readonly (readonly [
   string,
@@ -45,7 +45,7 @@ for (const [what, change, options, words] of [
   ServerOptions,
   RegExp | undefined,
 ])[]) {
-  test(`tells ${what}`, async ({ small }) => {
+  test(`reports ${what}`, async ({ small }) => {
     await using server = await startInProcess(small, options);
     const target = change(await targetFor(server, 'full'));
     const { lines, usable } = await checkTarget(target, server);

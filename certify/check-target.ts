@@ -1,4 +1,4 @@
-/** `--check-target`: a token, a few pages, what they contradict in the target file, and what a run would exercise. */
+/** `--check-target`: compares a token and a few pages with the target file, and prints what a run would exercise. */
 import { Untested } from '../engine/errors.ts';
 import { readToken, whyNoToken } from '../engine/client/token.ts';
 import { sameBase } from '../engine/checks/token.ts';
@@ -15,8 +15,8 @@ import { kitOptions } from './certify.ts';
 import { visible } from './render/markup.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
 
-/** What to supply for each class; undefined where it would be exercised. */
-function lackOf({
+/** What to supply for each class; undefined if the class would be exercised. */
+function missingSupplies({
   clients,
   events,
   rateLimit,
@@ -40,11 +40,11 @@ function lackOf({
   };
 }
 
-/** Limits of the traversal: pages small enough that a `next` appears, and their number. */
+/** Limits of the traversal: small pages, so that a `next` appears, and their maximum number. */
 const PAGES = 40;
 const PAGE_SIZE = 100;
 
-/** The first pages of the window, or of the dataset's. */
+/** Fetches the first pages of the window, or of the range of the dataset. */
 async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange[]; hasEnd: boolean }> {
   const { target } = kit;
   const { from, to } = target.window ?? spanOf(target.dataset) ?? SOME;
@@ -55,7 +55,7 @@ async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange
   while (url !== undefined && pages.length < PAGES) {
     const page: Exchange = await kit.send({ ...first, url });
     pages.push(page);
-    // A token goes nowhere else.
+    // The token must not be sent to another origin.
     const next: string | undefined = page.status === 200 ? pageOf(page).nextUrl : undefined;
     url = next?.startsWith(`${new URL(target.baseUrl).origin}/`) ? next : undefined;
     if (next === undefined) return { pages, hasEnd: page.status === 200 };
@@ -65,14 +65,14 @@ async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange
 
 const SOME = { from: instant(SOME_WINDOW.from), to: instant(SOME_WINDOW.to) };
 
-/** From the first screening of a dataset to just after its last. */
+/** The range from the first screening of a dataset to just after its last. */
 function spanOf(dataset: Target['dataset']): Target['window'] {
   if (!dataset?.length) return undefined;
   const times = dataset.map(({ testTime }) => instant(testTime)).sort(compareInstants);
   return { from: times[0]!, to: shift(times.at(-1)!, 1_000_000n) };
 }
 
-/** Where token and pages are not what the target file says, and what decides. */
+/** Contradictions between the target file and the answers, each with possible causes. */
 function contradictions(
   { baseUrl, authUrl, issuer, trustedOrigins, window, dataset, secondDataset }: Target,
   iss: unknown,
@@ -96,17 +96,17 @@ function contradictions(
           `next is ${next.split('?')[0]}, not under baseUrl: a proxy that does not pass Host and path on, or another baseUrl`,
         ]
       : []),
-    ...countOf(pages, hasEnd, window, dataset),
+    ...countMismatch(pages, hasEnd, window, dataset),
     ...(shared > 0
       ? [
-          `${shared} ids stand in both dataset and secondDataset: where id is a primary key, the second ingest drops or replaces them`,
+          `${shared} ids occur in both dataset and secondDataset: if id is a primary key, the second ingest drops or replaces them`,
         ]
       : []),
   ];
 }
 
-/** How many screenings the pages and the dataset hold, as far as the pages go; nothing where that agrees. */
-function countOf(
+/** Compares the number of screenings in pages and dataset, as far as the pages go; empty if equal. */
+function countMismatch(
   pages: readonly Exchange[],
   hasEnd: boolean,
   window: Target['window'],
@@ -125,7 +125,7 @@ function countOf(
   return held === came
     ? []
     : [
-        `the pages hold ${came} screenings, the dataset ${held}: make it anew from what the tenant holds, or look what the ingest dropped`,
+        `the pages hold ${came} screenings, the dataset ${held}: export it again from the tenant, or check what the ingest dropped`,
       ];
 }
 
@@ -134,7 +134,7 @@ function idsInBoth(one: Target['dataset'] = [], other: Target['dataset'] = []): 
   return other.filter(({ id }) => ids.has(id)).length;
 }
 
-/** The lines to print, and whether token and page came. */
+/** Returns the lines to print, and whether a token and a page were received. */
 export async function checkTarget(
   target: Target,
   options: Partial<KitOptions>,
@@ -164,10 +164,10 @@ export async function checkTarget(
     if (!(error instanceof Untested)) throw error;
     lines.push(`none: ${error.message}`);
   }
-  const lacks = lackOf(target);
+  const lacks = missingSupplies(target);
   for (const name of CLASSES)
     lines.push(
-      `${name.padEnd(13)} ${usable ? (lacks[name] ?? 'would be exercised') : (lacks[name] ?? 'cannot be exercised so')}`,
+      `${name.padEnd(13)} ${usable ? (lacks[name] ?? 'would be exercised') : (lacks[name] ?? 'cannot be exercised without a page')}`,
     );
   const { redact } = createRedactor([...secretsOf(target), ...kit.client.issued]);
   return { lines: lines.map((line) => visible(redact(line))), usable };

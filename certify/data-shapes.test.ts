@@ -1,4 +1,4 @@
-/** Tenants that can't show everything, and one that holds more than a run may ask for. */
+/** Tenants with data that cannot test everything, and one with more data than a run may read. */
 import { expect } from '@playwright/test';
 import type { Screening } from '../engine/data/screening.ts';
 import { generateScreenings } from '../fixtures/dataset/generator.ts';
@@ -10,7 +10,7 @@ import { targetFor } from './proof/faults.ts';
 import { certify } from './certify.ts';
 import type { Report } from './report.ts';
 
-/** Of a server whose tenants hold these alone. */
+/** Certifies a server whose primary tenant holds only these screenings. */
 async function bare(world: World, screenings: readonly Screening[]): Promise<Report> {
   const store = createMemoryStore(new Map([[TENANTS.primary, screenings]]));
   await using server = await startInProcess(world, { store });
@@ -23,7 +23,7 @@ const faults = ({ requirements }: Report): string[] =>
     .filter(({ status }) => status === 'fail' || status === 'error')
     .map(({ id, reason, failures }) => `${id}: ${reason ?? failures[0]?.message}`);
 
-/** Every five minutes, no two at once. */
+/** One every five minutes, without ties. */
 const untied = (count: number, first = '2026-03-01T08:00:00Z'): Screening[] =>
   Array.from({ length: count }, (_, index) => {
     const id = BigInt(1000 - 7 * index);
@@ -32,7 +32,7 @@ const untied = (count: number, first = '2026-03-01T08:00:00Z'): Screening[] =>
     return { id, tenantId, testTime, json: JSON.stringify({ id: Number(id), tenantId, testTime }) };
   });
 
-test('thirty screenings and no ties: incomplete, and told what to load', async ({ small }) => {
+test('reports what to load for thirty screenings without ties', async ({ small }) => {
   const report = await bare(small, untied(30));
   expect(faults(report)).toEqual([]);
   expect(report.verdict).toBe('incomplete');
@@ -46,19 +46,23 @@ for (const [row, first] of [
   '2099-12-31T23:00:00Z',
   '9999-12-30T23:00:00Z',
 ].entries()) {
-  test(`screenings from ${first} on`, byTurns('far screenings', 3, row), async ({ small }) => {
-    expect(faults(await bare(small, untied(30, first)))).toEqual([]);
-  });
+  test(
+    `reports no failure for screenings from ${first}`,
+    byTurns('far screenings', 3, row),
+    async ({ small }) => {
+      expect(faults(await bare(small, untied(30, first)))).toEqual([]);
+    },
+  );
 }
 
-test('one screening', byTurns('few screenings', 2, 0), async ({ small }) => {
+test('reports no failure for one screening', byTurns('few screenings', 2, 0), async ({ small }) => {
   const report = await bare(small, untied(1));
   expect(faults(report)).toEqual([]);
   expect(report.verdict).toBe('incomplete');
 });
 
 test(
-  'no screenings: incomplete, and told to load some',
+  'reports what to load for a tenant without screenings',
   byTurns('few screenings', 2, 1),
   async ({ small }) => {
     const report = await bare(small, []);
@@ -68,7 +72,7 @@ test(
   },
 );
 
-test('200,000 screenings and no window: a window is found, in bounded requests', FULL, async ({ small }) => {
+test('finds a window among 200,000 screenings in a limited number of requests', FULL, async ({ small }) => {
   test.slow();
   const generated = generateScreenings({ tenantId: TENANTS.primary, count: 200_000, bigIds: true });
   const report = await bare(small, [...generated]);

@@ -1,4 +1,4 @@
-/** A case that a target file declares not applicable leaves its class exercised, and itself untested. */
+/** A case declared not applicable in the target file stays untested, and its class counts as exercised. */
 import { expect } from '@playwright/test';
 import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { resolveTarget } from '../engine/target/target.ts';
@@ -7,7 +7,7 @@ import { targetFor } from './proof/faults.ts';
 
 const CASES = selectIds(['7.1-unauthorized_client', '7.1-invalid_grant', '7.2-not_found']);
 
-test('a client that cannot exist is declared with its reason', async ({ small }) => {
+test('a requirement declared not applicable does not make a run incomplete', async ({ small }) => {
   await using server = await startInProcess(small);
   const { dispatcher } = server;
   const { clients, ...target } = await targetFor(server, 'full');
@@ -27,7 +27,7 @@ test('a client that cannot exist is declared with its reason', async ({ small })
   ]);
 });
 
-test('a client that is supplied cannot be declared not to exist', async () => {
+test('rejects a client that is both supplied and declared not applicable', async () => {
   const client = (clientId: string) => ({ clientId, clientSecret: 'a' });
   const target = {
     ...{ baseUrl: 'http://a', authUrl: 'http://a' },

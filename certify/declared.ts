@@ -1,4 +1,4 @@
-/** Requirements that no client of the target can exercise, as its target file declares: they stay untested, with the reason. */
+/** Requirements that the target file declares not applicable: they stay untested, with the reason. */
 import type { Target } from '../engine/target/target.ts';
 import type { Report, RequirementResult } from './report.ts';
 
@@ -16,7 +16,7 @@ export const declaredBy = ({ notApplicable = {} }: Pick<Target, 'notApplicable'>
     return reason === undefined ? [] : [{ id, reason }];
   });
 
-/** What was exercised nevertheless counts as any other. */
+/** Adds the reason; a requirement that was tested anyway counts like any other. */
 export function asDeclared(result: RequirementResult, declared: Declared): RequirementResult {
   const reason = reasonOf(result, declared);
   return reason === undefined

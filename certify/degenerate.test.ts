@@ -1,4 +1,4 @@
-/** What is no implementation is never conformant: quickly said, in few requests, and never the kit's own mistake. */
+/** A non-implementation is never conformant; this is reported after few requests and never as an error of the kit. */
 import { expect } from '@playwright/test';
 import { resolveTarget } from '../engine/target/target.ts';
 import { SPELL } from '../reference-server/degenerate/bodies.ts';
@@ -18,7 +18,7 @@ import { resultsOf } from './render/of-report.ts';
 import { terminal } from './render/terminal.ts';
 import type { Report } from './report.ts';
 
-/** None of them is worth the requests of a whole run. */
+/** No non-implementation may cost the requests of a whole run. */
 const MOST_REQUESTS = 2_400;
 
 test.describe.configure({ mode: 'parallel' });
@@ -39,7 +39,7 @@ function neverGreen(report: Report): void {
 
 const credentials = { clientId: 'primary-client', clientSecret: 'a secret of nobody' };
 
-/** What reads all that a server says. */
+/** Requirements whose checks read everything that a server returns. */
 const READING = selectIds(['2.1', '2.2', '2.3', '2.4', '4.2-success', '4.2-r5-exactly-once', '7.2']);
 
 async function read({ origin }: Address): Promise<Report> {
@@ -74,7 +74,7 @@ for (const { name, start, slow } of DEGENERATE) {
   });
 }
 
-test('nothing that a server says runs in a report', async () => {
+test('text from a server is not executed in a report', async () => {
   const missing = whyNoBrowser();
   test.skip(missing !== undefined, missing);
   const browser = await launchChromium();
@@ -82,7 +82,7 @@ test('nothing that a server says runs in a report', async () => {
     for (const { start } of DEGENERATE.filter((one) => one.name.startsWith('terminal codes and HTML'))) {
       await using server = await start();
       const text = html(resultsOf(await read(server)));
-      // It is shown, and shown only.
+      // The text is displayed and not executed.
       expect(text).toContain('window.owned=1');
       expect(text).not.toContain(SPELL);
       const page = await browser.newPage();
@@ -106,14 +106,13 @@ for (const [row, mode] of (['full', 'bare'] as const).entries()) {
   test(`always an empty page, ${mode}`, byTurns('always an empty page', 2, row), async ({ small }) => {
     const report = await certified(small, alwaysEmpty, mode);
     neverGreen(report);
-    // Without a dataset an empty tenant cannot be told from a server that hides everything.
+    // Without a dataset, an empty tenant looks the same as a server that hides everything.
     expect(report.verdict).toBe(mode === 'full' ? 'non-conformant' : 'incomplete');
   });
 
   test(`next never ends, ${mode}`, byTurns('next never ends', 2, row), async ({ small }) => {
     test.slow();
-    // Without end in the window, and beyond it.
-    // Large pages take their time on a loaded machine.
+    // Endless within the window, or beyond it. The timeout allows for large pages on a busy machine.
     const report = await certified(small, neverEnding(mode === 'full' ? 1n : 0n), mode, 10_000);
     neverGreen(report);
     expect(report.requirements.find(({ id }) => id === '4.2-r5-exactly-once')?.status).toBe('fail');

@@ -1,4 +1,4 @@
-/** What a run leaves in the file of keepToken, and what the next one finds of it broken. */
+/** The state that a run leaves in the keepToken file, and the faults that a later run finds with it. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ const IDS: RequirementId[] = [
   '4.2-from_id',
 ];
 
-/** Cursors of a process, which another one answers in its own way. */
+/** Cursors of one process, which another process rejects. */
 function ownCursors(process: string, otherwise: () => ServiceAnswer): ServerOptions {
   const named = nextUrls((next) => {
     next.searchParams.set('cursor', process);
@@ -42,7 +42,7 @@ function ownCursors(process: string, otherwise: () => ServiceAnswer): ServerOpti
   return { wrapHandler: (handler) => refusing.wrapHandler!(named.wrapHandler!(handler)) };
 }
 
-/** Right by itself, each of them: it shows only to a client that was there before. */
+/** Each server is correct by itself: the fault appears only to a client of an earlier run. */
 const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp, server: ServerOptions])[] =
   [
     [
@@ -117,9 +117,7 @@ const failed = ({ requirements }: Report): string[] =>
     .filter(({ status }) => status === 'fail')
     .map(({ id, failures }) => `${id}: ${failures[0]!.message}`);
 
-test('leaves a token, two next and twenty screenings, which still hold in the next run', async ({
-  small,
-}) => {
+test('keeps a token, two next and twenty screenings, which are valid in the next run', async ({ small }) => {
   const { file, mode, reports } = await twice(small, {});
   expect(reports.map(failed)).toEqual([[], []]);
   expect(mode).toBe(0o600);

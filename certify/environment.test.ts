@@ -1,4 +1,4 @@
-/** Accidents on the way to a target leave a run incomplete, with one line that names the cure; no requirement fails. */
+/** Problems on the way to a target leave a run incomplete with one line that names the remedy; no requirement fails. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import {
@@ -37,8 +37,8 @@ async function listening(server: Server): Promise<Listening> {
   };
 }
 
-/** Speaks TLS before a server that does not. */
-const before =
+/** Forwards requests to a server without TLS. */
+const forwardTo =
   (origin: string): RequestListener =>
   (request, response) => {
     const { method, headers, url } = request;
@@ -73,10 +73,12 @@ for (const [name, cert, host, words] of [
 ] as const) {
   test(name, async ({ small: { database, provisioned } }) => {
     await using server = await startServer(database, provisioned);
-    await using tls = await listening(createTls({ key: KEY, cert }, before(new URL(server.baseUrl).origin)));
+    await using tls = await listening(
+      createTls({ key: KEY, cert }, forwardTo(new URL(server.baseUrl).origin)),
+    );
     const url = `https://${host}:${tls.port}`;
     const target = { ...(await targetFor(server, 'bare')), baseUrl: url, authUrl: url };
-    // Its CA is known where trust is not what is tried.
+    // Trusts the CA unless trust itself is tested.
     const known = words.source.includes('not trusted') ? target : { ...target, ca: cert };
     leavesItIncomplete(await certified(known), words);
   });
@@ -85,7 +87,7 @@ for (const [name, cert, host, words] of [
 test('a private CA that the target file names is trusted', async ({ small: { database, provisioned } }) => {
   await using server = await startServer(database, provisioned);
   await using tls = await listening(
-    createTls({ key: KEY, cert: SELF_SIGNED }, before(new URL(server.baseUrl).origin)),
+    createTls({ key: KEY, cert: SELF_SIGNED }, forwardTo(new URL(server.baseUrl).origin)),
   );
   const directory = await mkdtemp(join(tmpdir(), 'screenings-ca-'));
   try {
@@ -108,7 +110,7 @@ for (const [member, status] of [
   ['authUrl', 302],
   ['authUrl', 307],
 ] as const) {
-  test(`${member} that answers ${status}`, async ({ small: { database, provisioned } }) => {
+  test(`reports a ${member} that answers ${status}`, async ({ small: { database, provisioned } }) => {
     await using server = await startServer(database, provisioned);
     const { origin } = new URL(server.baseUrl);
     await using moved = await listening(createPlain(redirecting(origin, status)));
@@ -118,9 +120,7 @@ for (const [member, status] of [
   });
 }
 
-test('a token is kept for the next run, which finds that it has expired', async ({
-  small: { database, provisioned },
-}) => {
+test('keepToken supplies a later run with an expired token', async ({ small: { database, provisioned } }) => {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-kept-'));
   const keepToken = join(directory, 'kept', 'token');
   const signingKeyPem = String(

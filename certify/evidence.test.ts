@@ -1,4 +1,4 @@
-/** The commands of a report, run by a shell: whoever gets one can see the failure for themselves. */
+/** Runs the commands of a report in a shell: they must reproduce the failures. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
@@ -11,14 +11,14 @@ import { startServer } from '../reference-server/run/start.ts';
 import { SPECS } from '../specs/all.ts';
 import { certify } from './certify.ts';
 
-const TITLE = 'every curl line sends what the kit sent, and shows what the report says it got';
+const TITLE = 'every curl command repeats the request of the kit and receives the reported answer';
 test(TITLE, byTurns(TITLE, 2), async ({ small: { database, provisioned } }) => {
-  // The whole of the checks, and every command once more.
+  // All checks, and then every command.
   test.setTimeout(400_000);
   const asked: string[] = [];
   const teapot = answers((answer, { method, path, headers, body }) => {
     const parts = [method, path, headers.authorization ?? '', headers['x-gateway-key'], String(body)];
-    // Tokens differ from one to the next.
+    // Masks tokens, which differ between requests.
     asked.push(parts.join(' ').replace(/[\w-]{20,}(?=\.|$| |&)/g, '…'));
     return answer.status >= 400 ? { ...answer, status: 418 } : answer;
   });
@@ -36,7 +36,7 @@ test(TITLE, byTurns(TITLE, 2), async ({ small: { database, provisioned } }) => {
     ),
     SCREENINGS_CLIENT_SECRET: primary.clientSecret,
     EXPIRED_TOKEN: target.expiredToken,
-    // Signed with a key of the kit's own: its parts don't matter here.
+    // Signed with a key of the kit, so the value does not matter here.
     FORGED_TOKEN: ['a', 'b', 'c'].map((letter) => letter.repeat(30)).join('.'),
     X_GATEWAY_KEY: headers['x-gateway-key'],
   };
@@ -52,7 +52,7 @@ test(TITLE, byTurns(TITLE, 2), async ({ small: { database, provisioned } }) => {
   expect(asked.filter((one) => !askedByKit.has(one))).toEqual([]);
 });
 
-test('a refusal that is missing is shown by the smallest request that shows it', async ({ small }) => {
+test('a missing rejection is reported with the smallest request that shows it', async ({ small }) => {
   const fault = FAULTS.find(({ name }) => name === 'pageSize read up to the first letter')!;
   const report = await certifyFault(small, fault, 'full', ['7.2-invalid_request']);
   const { failures } = report.requirements.find(({ id }) => id === '7.2-invalid_request')!;

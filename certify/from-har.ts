@@ -1,4 +1,4 @@
-/** `--from-har FILE`: recorded traffic of any client, judged by the observers alone. Nothing is sent. */
+/** `--from-har FILE`: judges recorded traffic of any client with the observers only. Sends nothing. */
 import { commandLine } from '../engine/called-from.ts';
 import { member } from '../engine/client/json.ts';
 import { REQUIREMENTS, type RequirementId } from '../engine/requirements.ts';
@@ -11,7 +11,7 @@ import { kitOptions, type CertifyOptions } from './certify.ts';
 import type { Recording } from './har.ts';
 import type { Report } from './report.ts';
 
-/** Requirements that a recording cannot show: the current time, repeated requests, the octets of bodies. */
+/** Requirements that a recording cannot show: they need the current time, repeated requests, or the octets of bodies. */
 const NOT_FROM_RECORDS: ReadonlySet<RequirementId> = new Set<RequirementId>([
   '2.1-expires_in',
   '2.1-expires_in-3600',
@@ -20,13 +20,13 @@ const NOT_FROM_RECORDS: ReadonlySet<RequirementId> = new Set<RequirementId>([
   '7.2-no-unprovoked-5xx',
 ]);
 
-/** Recorders leave tokens out: what is not there can't be judged. */
+/** Recorders often remove tokens; a removed token cannot be judged. */
 const isRedacted = ({ json }: Exchange): boolean => {
   const token = member(json, 'access_token');
   return typeof token === 'string' && (token.includes(TOKEN) || token.includes(REDACTED) || token === '');
 };
 
-/** A target of which nothing but its addresses is known. */
+/** A target with nothing but its addresses. */
 export const targetOfRecording = ({ baseUrl, authUrl }: Recording, name?: string): Target => ({
   name: name ?? `recorded traffic with ${baseUrl}`,
   baseUrl,

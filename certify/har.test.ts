@@ -1,4 +1,4 @@
-/** The whole exchange: written without secrets, and judged again from the file alone. */
+/** HAR files: written without secrets, and judged from the file alone. */
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ const statuses = ({ requirements }: Report, status: string): string[] =>
   requirements.filter((result) => result.status === status).map(({ id }) => id);
 
 for (const broken of [false, true]) {
-  test(`recorded traffic of a ${broken ? 'broken' : 'right'} server`, async ({ small }) => {
+  test(`judges recorded traffic of a ${broken ? 'broken' : 'right'} server`, async ({ small }) => {
     const fault = answers((answer, { path }) =>
       broken && answer.status === 200 && path.includes('/screenings')
         ? { ...answer, body: String(answer.body).replace('"links":{}', '"links":{"next":null}') }
@@ -61,7 +61,7 @@ for (const broken of [false, true]) {
   });
 }
 
-test('what is no HAR is told in one line', async () => {
+test('rejects a file that is not HAR with one line', async () => {
   const file = join(directory, 'a.har');
   await writeFile(file, '{"log":{"entries":[]}}');
   await expect(readHar(file)).rejects.toThrow('holds no request of the service');
@@ -69,7 +69,7 @@ test('what is no HAR is told in one line', async () => {
   await expect(readHar(file)).rejects.toThrow('is no HAR file');
 });
 
-test('history keeps a report a run, compares with the last, and draws a mark a run', async () => {
+test('history keeps the report of every run, compares with the latest, and draws a mark per run', async () => {
   expect(await lastRun(join(directory, 'none'))).toBeUndefined();
   const nights = [conformantReport(), sampleReport()].map((report, index) => ({
     ...report,

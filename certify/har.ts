@@ -1,4 +1,4 @@
-/** The whole exchange as HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/): written by `--har`, read by `--from-har`. */
+/** HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/): `--har` writes every exchange, `--from-har` reads them. */
 import { z } from 'zod';
 import { UsageError } from '../engine/errors.ts';
 import { readText } from '../engine/target/usage.ts';
@@ -45,14 +45,14 @@ const lines = (headers: readonly (readonly [string, string])[]): { name: string;
 
 function authorizationLines({ authorization }: Exchange['request']): [string, string][] {
   if (authorization.kind === 'none') return [];
-  // In words: an altered token is easily made whole again.
+  // Only a description: an altered token could easily be restored.
   return [['authorization', authorization.kind === 'header' ? authorization.label : 'Bearer $TOKEN']];
 }
 
-/** One exchange as an entry, without secrets. */
+/** One exchange as a HAR entry, without secrets. */
 export function entryOf(exchange: Exchange, { redactDeep, add }: Redactor): object {
   const { request, status, headers, text, startedAtMs, durationMs, transportError } = exchange;
-  // From the token response on, the token is a secret too; one in JWT form is known by its shape.
+  // From the token response on, the token is a secret too; the redactor recognizes JWTs by their form.
   const issued = (exchange.json as { access_token?: unknown } | undefined)?.access_token;
   if (request.channel === 'token' && typeof issued === 'string' && !issued.startsWith('eyJ')) add(issued);
   const body = request.form ? formEncode(request.form) : request.body;
@@ -99,7 +99,7 @@ export const harText = (entries: readonly object[]): string =>
 const TOKEN_PATH = /\/oauth\/token$/;
 const REST_PATH = /\/v1\/tenants\/[^/]+\/screenings$/;
 
-/** Where recorded traffic went. */
+/** A recording, and the addresses that its requests were sent to. */
 export interface Recording {
   readonly baseUrl: string;
   readonly authUrl: string;
@@ -107,8 +107,8 @@ export interface Recording {
 }
 
 /**
- * The exchanges of a HAR file with the service; other traffic in it is left out. `addresses`: whose, where the file
- * holds traffic with several. Throws a UsageError.
+ * Reads the exchanges with the service from a HAR file and skips other traffic. `addresses` selects the service if
+ * the file contains several. Throws a UsageError.
  */
 export async function readHar(
   path: string,
@@ -155,7 +155,7 @@ function exchangeFrom(
       : baseUrl !== undefined && address.startsWith(`${baseUrl}/v1/`) && REST_PATH.test(pathname)
         ? 'rest'
         : undefined;
-  // Status 0: the browser blocked it, or it was under way. 304: its body is elsewhere.
+  // Status 0: the browser blocked the request or it was in flight. 304: the body is not in the file.
   if (!channel || response.status === 0 || response.status === 304) return undefined;
   const headers = Object.fromEntries(request.headers.map(({ name, value }) => [name.toLowerCase(), value]));
   const given = headers['authorization'];

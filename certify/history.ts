@@ -1,4 +1,4 @@
-/** `--history DIR`: keeps a report a run, and draws the last ones: a mark a requirement a run. */
+/** `--history DIR`: keeps the report of every run, and draws the latest ones with one mark per requirement and run. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
@@ -12,8 +12,8 @@ import type { Report, Status } from './report.ts';
 const RUNS_SHOWN = 30;
 const KEPT = /^\d{4}-\d{2}-\d{2}T[\d-]+Z\.json$/;
 
-/** The figures of a run that history shows. */
-type Night = Pick<Report, 'startedAt' | 'verdict'> & {
+/** The members of a report that the history shows. */
+type HistoryEntry = Pick<Report, 'startedAt' | 'verdict'> & {
   readonly requirements: readonly { readonly id: string; readonly status: Status }[];
 };
 
@@ -27,19 +27,19 @@ async function namesIn(directory: string): Promise<string[]> {
   return names.filter((name) => KEPT.test(name)).sort();
 }
 
-/** The last run that was kept; undefined on the first night. Throws a UsageError. */
+/** The latest report kept; undefined if there is none. Throws a UsageError. */
 export async function lastRun(directory: string): Promise<Baseline | undefined> {
   const last = (await namesIn(directory)).at(-1);
   return last === undefined ? undefined : readBaseline(join(directory, last));
 }
 
-/** Keeps the report and draws `history.html` anew. */
+/** Stores the report and redraws `history.html`. */
 export async function keep(directory: string, report: Report): Promise<void> {
   await makeFolder(directory);
   await writeAtomically(join(directory, nameOf(report.startedAt)), `${JSON.stringify(report)}\n`);
   const names = (await namesIn(directory)).slice(-RUNS_SHOWN);
   const nights = await Promise.all(
-    names.map(async (name) => JSON.parse(await readFile(join(directory, name), 'utf8')) as Night),
+    names.map(async (name) => JSON.parse(await readFile(join(directory, name), 'utf8')) as HistoryEntry),
   );
   await writeAtomically(join(directory, 'history.html'), historyHtml(nights, report.target.name));
 }
@@ -55,8 +55,8 @@ table.history{width:auto}
 .history .new{padding:.1rem .3rem;outline:2px solid currentColor;outline-offset:-2px;border-radius:4px}
 `;
 
-/** The runs from left to right, the oldest first. What changed from one run to the next is framed. */
-export function historyHtml(nights: readonly Night[], name: string): string {
+/** Draws the runs from left to right, oldest first. Changes from one run to the next have a frame. */
+export function historyHtml(nights: readonly HistoryEntry[], name: string): string {
   const statuses = nights.map(
     ({ requirements }) => new Map<string, Status>(requirements.map(({ id, status }) => [id, status])),
   );

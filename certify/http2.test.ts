@@ -1,4 +1,4 @@
-/** Over TLS that offers HTTP/2, a part of a run speaks it; where that gives no answer, HTTP/1.1 does. */
+/** If TLS offers HTTP/2, part of a run uses it; a request that fails over HTTP/2 is sent again over HTTP/1.1. */
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { expect } from '@playwright/test';
@@ -10,7 +10,7 @@ import { test } from '../reference-server/faults/testing.ts';
 import { answers } from '../reference-server/run/alter.ts';
 import { blamesOf, certifyVariant } from './proof/variants.ts';
 
-test('a run speaks both where both are offered, and the report says so', FULL, async ({ small }) => {
+test('a run uses both versions if both are offered, and reports them', FULL, async ({ small }) => {
   test.setTimeout(120_000);
   const versions: Record<string, number> = {};
   const server = {
@@ -32,7 +32,7 @@ test('a run speaks both where both are offered, and the report says so', FULL, a
 
 type Answer = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
 
-/** The answers to forty requests, twelve at a time. */
+/** The answers to forty requests, sent twelve at a time. */
 async function asked(answer: Answer): Promise<Exchange[]> {
   const server = createSecureServer({ key: KEY, cert: SELF_SIGNED, allowHTTP1: true }, answer);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -50,7 +50,7 @@ async function asked(answer: Answer): Promise<Exchange[]> {
   return exchanges;
 }
 
-test('a session that the server ends costs no request', async () => {
+test('loses no request when the server ends a session', async () => {
   let count = 0;
   const exchanges = await asked((request, response) => {
     if (++count % 7 === 0) request.stream.session?.close();
@@ -61,7 +61,7 @@ test('a session that the server ends costs no request', async () => {
   expect(exchanges.filter(({ text }) => text.startsWith('2.0')).length).toBeGreaterThan(30);
 });
 
-test('what HTTP/2 does not answer, HTTP/1.1 does', async () => {
+test('repeats a request over HTTP/1.1 that HTTP/2 does not answer', async () => {
   const exchanges = await asked((request, response) => {
     if (request.httpVersionMajor === 2) return request.stream.close(7);
     response.end(request.httpVersion);

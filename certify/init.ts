@@ -1,4 +1,4 @@
-/** `--init [FILE]`: writes a target file; asks for its values on a terminal, else writes an example to fill in. */
+/** `--init [FILE]`: writes a target file, with values entered on a terminal, otherwise with examples. */
 import { dirname } from 'node:path';
 import { commandLine } from '../engine/called-from.ts';
 import { writeFile } from 'node:fs/promises';
@@ -6,11 +6,11 @@ import { createInterface } from 'node:readline/promises';
 import { UsageError } from '../engine/errors.ts';
 import { targetSchemaUrl } from './schemas.ts';
 
-/** Whole lines of comment may stand in a target file. */
+/** A target file may contain comments on lines of their own. */
 const example = (schema: string): string => `{
   // The schema describes each member; editors complete from it. Lines that begin with // are comments.
   "$schema": ${JSON.stringify(schema)},
-  // Stands on the certificate.
+  // Appears on the certificate.
   "name": "Acme screenings 2.3",
   // /v1/tenants/… and /oauth/token are appended to these addresses.
   "baseUrl": "https://api.acme.example/api",
@@ -18,15 +18,15 @@ const example = (schema: string): string => `{
   "clients": {
     // \${NAME} is taken from the environment: secrets belong there.
     "primary": { "clientId": "acme-1", "clientSecret": "\${SCREENINGS_CLIENT_SECRET}" },
-    // Class isolation: a client of another tenant. Take it out where there is none.
+    // Class isolation: a client of another tenant. Remove it if there is none.
     "secondTenant": { "clientId": "acme-2", "clientSecret": "\${SCREENINGS_SECOND_SECRET}" }
   },
-  // Class rate-limit: true gives leave to provoke 429.
+  // Class rate-limit: true permits the kit to provoke 429.
   "rateLimit": { "probe": false }
 }
 `;
 
-/** Returns what to do next, to be printed. Throws a UsageError where the file is there already. */
+/** Returns the next steps as text to print. Throws a UsageError if the file exists. */
 export async function init(
   path: string,
   shown: string,
@@ -44,7 +44,7 @@ export async function init(
   });
   const secrets = [...content.matchAll(/: "\$\{(\w+)\}"/g)].map(([, name]) => name);
   return [
-    `${shown} written${asked ? '' : ': fill in the addresses and clients, take out what you have not'}.`,
+    `${shown} written${asked ? '' : ': fill in the addresses and clients, remove what you do not have'}.`,
     `Set ${secrets.join(' and ')} in the environment, then:`,
     `  ${commandLine('certify', `--target ${shown} --check-target`)}`,
     '',
@@ -56,7 +56,7 @@ async function ask({ input, output }: Parameters<typeof init>[2], schema: string
   const question = async (text: string, usual = ''): Promise<string> =>
     (await lines.question(`${text}${usual ? ` [${usual}]` : ''}: `)).trim() || usual;
   try {
-    const name = await question('Name, as it stands on the certificate', 'Acme screenings');
+    const name = await question('Name, as it appears on the certificate', 'Acme screenings');
     const baseUrl = await question('Address of the REST API, without /v1', 'http://127.0.0.1:8080');
     const authUrl = await question('Address of the token endpoint, without /oauth/token', baseUrl);
     const clientId = await question('Client id');

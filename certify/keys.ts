@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `npm run keys [-- --directory DIR]`: makes a pair to sign certificates with: private.jwk (mode 0600) and public.jwk. */
+/** `npm run keys [-- --directory DIR]`: makes a key pair for certificates: private.jwk (mode 0600) and public.jwk. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { calledFrom } from '../engine/called-from.ts';
@@ -13,7 +13,7 @@ const { directory } = ownFlags<{ directory: string }>(
   command(
     'keys',
     'Makes a key pair: private.jwk signs certificates and stays secret, public.jwk verifies them.',
-  ).option('--directory <dir>', 'where to', '.'),
+  ).option('--directory <dir>', 'folder of the keys', '.'),
 );
 
 const keys = await makeKeys();
@@ -21,7 +21,7 @@ try {
   await makeFolder(at(directory));
   for (const kind of ['private', 'public'] as const) {
     const path = join(at(directory), `${kind}.jwk`);
-    // A key that is there already may have signed something: it is not overwritten.
+    // An existing key may have signed certificates, so it is not overwritten.
     const mode = kind === 'private' ? 0o600 : 0o644;
     await writeFile(path, `${JSON.stringify(keys[kind], null, 2)}\n`, { mode, flag: 'wx' });
     console.log(path);

@@ -1,4 +1,4 @@
-/** The command as a stranger runs it: exit status, words, and the files it leaves. */
+/** The command as a user runs it: exit status, output, and files. */
 import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -22,7 +22,7 @@ interface Ended {
   readonly output: string;
 }
 
-/** `termAt`: told to end once this has been said. */
+/** @param termAt sends SIGTERM once the output matches */
 function run(args: readonly string[], env: NodeJS.ProcessEnv = {}, termAt?: RegExp): Promise<Ended> {
   const child = spawn(process.execPath, ['--import', 'tsx', 'certify/main.ts', ...args], {
     cwd: ROOT,
@@ -49,7 +49,7 @@ test.afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-test('a selection on a target file: 0, and a report that lists every requirement', async ({ server }) => {
+test('a selection exits with 0 and reports every requirement', async ({ server }) => {
   const target = join(directory, 'target.json');
   await writeFile(target, JSON.stringify(server.target()));
   const { status, output } = await run([
@@ -69,7 +69,7 @@ test('a selection on a target file: 0, and a report that lists every requirement
   expect(report.requirements.find(({ id }) => id === '4.2-window')).toMatchObject({ status: 'untested' });
 });
 
-test('a fault: 1, with what was sent, expected and received', FULL, async ({ start }) => {
+test('a fault exits with 1 and prints what was sent, expected and received', FULL, async ({ start }) => {
   const faulty = await start({
     wrapHandler: (handler) => async (request) => {
       const answer = await handler(request);
@@ -91,7 +91,7 @@ test('a fault: 1, with what was sent, expected and received', FULL, async ({ sta
   expect(output).not.toContain(clientSecret);
 });
 
-test('nothing listens: 3, one clear line, and still a report', FULL, async () => {
+test('an unreachable target exits with 3, one line and a report', FULL, async () => {
   const target = join(directory, 'target.json');
   const client = { clientId: 'a', clientSecret: 'b-secret' };
   const nowhere = 'http://127.0.0.1:1';
@@ -105,7 +105,7 @@ test('nothing listens: 3, one clear line, and still a report', FULL, async () =>
   expect((await reportOf(directory)).verdict).toBe('incomplete');
 });
 
-test('wrong usage: 2, one line, nothing written', FULL, async () => {
+test('wrong usage exits with 2 and one line, and writes nothing', FULL, async () => {
   const { status, output } = await run(['--only', 'nothing-like-it', '--report-dir', directory]);
   expect(status).toBe(2);
   expect(output.trim().split('\n')).toHaveLength(1);
@@ -118,7 +118,7 @@ const written = async (content: object): Promise<string> => {
   return file;
 };
 
-test('a report directory that cannot be written: 2, before anything is sent', FULL, async ({ server }) => {
+test('an unwritable report directory exits with 2 before anything is sent', FULL, async ({ server }) => {
   const target = await written(server.target());
   const { status, output } = await run(['--target', target, '--report-dir', join(target, 'reports')]);
   expect(output).toMatch(
@@ -127,23 +127,19 @@ test('a report directory that cannot be written: 2, before anything is sent', FU
   expect(status).toBe(2);
 });
 
-test(
-  'told to end: what was done is reported, nothing is left running, no colours in a file',
-  FULL,
-  async ({ server }) => {
-    const args = ['--target', await written(server.target()), '--report-dir', directory];
-    const { status, output } = await run(args, { CI: 'true', NO_COLOR: undefined }, /^certifying /m);
-    expect(output).toMatch(/interrupted after \d+ of \d+ checks/);
-    expect(output).not.toContain('no probe was executed');
-    expect(output).not.toContain('\u001b');
-    expect(status).toBe(143);
-    const report = await reportOf(directory);
-    expect(report.verdict).toBe('incomplete');
-    expect(report.basis).toMatch(/^interrupted after \d+ of \d+ checks$/);
-  },
-);
+test('SIGTERM ends the run with a report and without colours in a file', FULL, async ({ server }) => {
+  const args = ['--target', await written(server.target()), '--report-dir', directory];
+  const { status, output } = await run(args, { CI: 'true', NO_COLOR: undefined }, /^certifying /m);
+  expect(output).toMatch(/interrupted after \d+ of \d+ checks/);
+  expect(output).not.toContain('no probe was executed');
+  expect(output).not.toContain('\u001b');
+  expect(status).toBe(143);
+  const report = await reportOf(directory);
+  expect(report.verdict).toBe('incomplete');
+  expect(report.basis).toMatch(/^interrupted after \d+ of \d+ checks$/);
+});
 
-test('at its deadline a run reports what it has: 3', FULL, async ({ server }) => {
+test('a run exits with 3 at its deadline and reports what was tested', FULL, async ({ server }) => {
   const target = await written(server.target());
   const flags = ['--target', target, '--deadline', '1.5', '--report-dir', directory];
   const { status, output } = await run(flags);
@@ -155,7 +151,7 @@ test('at its deadline a run reports what it has: 3', FULL, async ({ server }) =>
 });
 
 test(
-  'a recording that the command wrote is judged by the command: nothing is sent, 3',
+  'a recording of the command is judged without sending anything and exits with 3',
   FULL,
   async ({ server }) => {
     const target = await written(server.target());
@@ -174,11 +170,11 @@ test(
   },
 );
 
-test('--version', FULL, async () => {
+test('--version prints the version', FULL, async () => {
   expect((await run(['--version'])).output).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
-test('over PostgreSQL in a container the reference server is as right', FULL, async () => {
+test('the reference server is conformant with PostgreSQL in a container', FULL, async () => {
   test.setTimeout(300_000);
   await skipWithoutEngine();
   await using database = await openDatabase('testcontainers');

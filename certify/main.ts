@@ -36,7 +36,7 @@ import { prepareDirectory, prepareFile, writeAtomically, writeReport } from './r
 import type { Report } from './report.ts';
 import { reasons } from './watch.ts';
 
-// Left to itself, the heap grows to four times what is needed before anything is thrown away.
+// By default the heap grows to four times the necessary size before it is collected.
 setFlagsFromString('--heap-growing-percent=50');
 
 const at = calledFrom('certify');
@@ -48,7 +48,7 @@ await runCommand('certify', main);
 async function main(): Promise<number> {
   const args = parseArguments(process.argv.slice(2));
   if (!args) return 0;
-  if (args.mode) return other(args);
+  if (args.mode) return runMode(args);
   const { baseline: before, knownFailures } = args;
   const history = args.history === undefined ? undefined : at(args.history);
   const baseline =
@@ -69,7 +69,7 @@ async function main(): Promise<number> {
   try {
     const seed = args.kit.seed ?? Math.floor(Math.random() * 2 ** 31);
     if (!isDescribed(args)) {
-      // Loaded only here: who certifies a target needs no database.
+      // Imported only here, because certifying another target needs no database.
       const { startReference } = await import('./reference.ts').catch(withoutPackages);
       reference = await startReference(directory);
       console.log(`reference server: ${reference.databaseDescription}`);
@@ -83,7 +83,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** Options of a run besides the target. */
+/** Options of the whole session besides the target. */
 interface Session {
   readonly args: Arguments;
   readonly seed: number;
@@ -154,7 +154,7 @@ async function runOnce(session: Session, baseline: Baseline | undefined): Promis
   return { report, status: exitOf(report, args.failOnNew) };
 }
 
-/** Runs again whenever it is asked for, what failed first, and says what changed. Gives the last exit status. */
+/** Runs again on every request or change, with failed checks first, and prints changes. Returns the last exit status. */
 async function runAgain(session: Session, first: Run): Promise<number> {
   const { target, dataset, watch } = session.args;
   let { report, status } = first;
@@ -168,7 +168,7 @@ async function runAgain(session: Session, first: Run): Promise<number> {
     try {
       ({ report, status } = await runOnce(session, report));
     } catch (error) {
-      // A target file that is being edited may be wrong for a while.
+      // A target file may be invalid while it is being edited.
       if (!(error instanceof UsageError)) throw error;
       console.error(`certify: ${error.message}`);
     }
@@ -177,7 +177,7 @@ async function runAgain(session: Session, first: Run): Promise<number> {
   return interrupted.status() ?? status;
 }
 
-/** Whose traffic of a recording is meant, where a target file says it. */
+/** The addresses of the target file, which select the service in a recording. */
 async function addressesOf(args: Arguments): Promise<Pick<Target, 'baseUrl' | 'authUrl'> | undefined> {
   return args.target ? loadTarget(at(args.target)) : undefined;
 }
@@ -186,7 +186,7 @@ async function readSigningKey(path: string): Promise<JWK> {
   return readKey(await readText(path, '--sign'), `--sign: ${path}`, 'private');
 }
 
-/** The package leaves the reference server's dependencies to its users. */
+/** The dependencies of the reference server are optional peers of the package. */
 function withoutPackages(error: unknown): never {
   const missing = missingPackage(error);
   if (!missing) throw error;
@@ -195,8 +195,8 @@ function withoutPackages(error: unknown): never {
   );
 }
 
-/** Runs the modes in which the command does not certify. */
-async function other(args: Arguments): Promise<number> {
+/** Runs a mode that does not certify. */
+async function runMode(args: Arguments): Promise<number> {
   const { mode, explain: id, target = 'target.json' } = args;
   const out = process.stdout;
   if (mode === 'list' || mode === 'explain') {
@@ -228,15 +228,15 @@ async function targetOf(
   try {
     const target = args.target
       ? await loadTarget(at(args.target))
-      : await resolveTarget(reference?.target() ?? described(args), { directory });
+      : await resolveTarget(reference?.target() ?? targetFileOf(args), { directory });
     return args.dataset ? { ...target, dataset: await readDataset(at(args.dataset)) } : target;
   } catch (error) {
     throw error instanceof UsageError ? error : new UsageError((error as Error).message);
   }
 }
 
-/** The target that the flags describe, in the form of a target file. */
-function described({ baseUrl, authUrl, clientId }: Arguments): unknown {
+/** The target given by flags, in the form of a target file. */
+function targetFileOf({ baseUrl, authUrl, clientId }: Arguments): unknown {
   return {
     baseUrl,
     authUrl,

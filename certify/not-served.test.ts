@@ -1,4 +1,4 @@
-/** A rule says nothing of a combination that the target does not serve without the rule's own part either. */
+/** A rule is not judged in a combination that the target does not serve even without the rule's alteration. */
 import { expect } from '@playwright/test';
 import { certify } from './certify.ts';
 import { targetFor } from './proof/faults.ts';
@@ -6,7 +6,7 @@ import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
 import { instead, queryOf } from '../reference-server/run/alter.ts';
 
-test('what is not served in a combination leaves the rule untested, with the reason', async ({ small }) => {
+test('reports a rule as untested if its combinations are not served', async ({ small }) => {
   const server = instead((request) =>
     /\.\d{9}/.test(queryOf(request).get('from') ?? '')
       ? errorAnswer(400, 'invalid_time_range', 'more than six digits')

@@ -1,4 +1,4 @@
-/** Which of the allowed behaviours was seen where the specification is silent. */
+/** The questions that the specification leaves open, and the behaviour observed for each. */
 import type { Ledger } from '../engine/run/state/ledger.ts';
 import type { Observation } from './report.ts';
 

@@ -1,4 +1,4 @@
-/** Answers of a failing server that come late are waited for; what does not come at all is untested. */
+/** Late answers of a failing server are awaited; without an answer the requirement is untested. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
@@ -9,7 +9,7 @@ import { isScreenings } from '../reference-server/run/alter.ts';
 import { certify } from './certify.ts';
 import { targetFor } from './proof/faults.ts';
 
-/** A scale of 1:50: 30 s of a connection pool are 600 ms, the 60 s that an answer may take 1.2 s. */
+/** Scale 1:50: the 30 s of a connection pool become 600 ms, the maximum of 60 s per answer 1.2 s. */
 const SCALE = 0.02;
 
 for (const [name, lateMs, status, reason] of [

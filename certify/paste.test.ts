@@ -1,4 +1,4 @@
-/** Commands pasted out of every format, into a shell, from the report of a server that would like to be run. */
+/** Pastes the commands of every format into a shell, from the report of a server that tries to inject commands. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ import type { Report } from './report.ts';
 
 const run = promisify(execFile);
 
-/** What a shell would run, whatever quotes it finds itself within. */
+/** Text that a shell would execute, within any kind of quotes. */
 const HOSTILE = [
   '`touch pasted-1`',
   '$(touch pasted-2)',
@@ -41,7 +41,7 @@ const entities = (text: string): string =>
     .replace(/&gt;/g, '>')
     .replace(/&amp;/g, '&');
 
-/** Lines that begin with a command's label, and those right under it. */
+/** Lines that start with the label of a command, and their continuation lines. */
 function labelledCommands(text: string): string[] {
   const commands: string[] = [];
   let within = false;
@@ -75,10 +75,10 @@ const FORMATS: Readonly<Record<string, (report: Report) => string[]>> = {
     ),
 };
 
-const TITLE = 'what is pasted out of any format asks again, and runs nothing of what the server said';
+const TITLE = 'commands pasted from any format repeat the requests and execute no text of the server';
 test(TITLE, byTurns(TITLE, 2), async ({ small: { database, provisioned } }) => {
   test.setTimeout(300_000);
-  // Drops an item of every second page and says hostile things wherever it can: bodies, next, error texts, tokens.
+  // Drops an item of every page with more than three, and puts hostile text into bodies, next and errors.
   const hostile = answers((answer, { path }) => {
     if (answer.status !== 200)
       return {
@@ -117,7 +117,7 @@ test(TITLE, byTurns(TITLE, 2), async ({ small: { database, provisioned } }) => {
   const directory = await mkdtemp(join(tmpdir(), 'pasted-'));
   try {
     const env = { PATH: process.env['PATH'], ACME_SECRET: clientSecret };
-    // Formats share most of their commands: each is pasted once.
+    // Formats share most commands; each is pasted only once.
     const pasted = new Set<string>();
     let received = '';
     for (const [format, commandsOf] of Object.entries(FORMATS)) {
@@ -130,7 +130,7 @@ test(TITLE, byTurns(TITLE, 2), async ({ small: { database, provisioned } }) => {
         ).toBeGreaterThan(0);
       const tokens = commands.filter((text) => text.startsWith('TOKEN='));
       expect(tokens[0]).toContain('$ACME_SECRET');
-      // Each kind of request, and each walk whole: what the server says comes by way of its next.
+      // Every kind of request, and whole walks, which contain text of the server in each next.
       const curls = commands.filter((text) => text.startsWith('curl')).slice(0, 12);
       const walks = commands.filter((text) => text.startsWith('next=')).slice(0, 2);
       const unpasted = [...curls, ...walks].filter((text) => !pasted.has(text));

@@ -1,11 +1,11 @@
-/** Before the suites run under Playwright: the reference server, unless SCREENINGS_TARGET names a target file. */
+/** Global setup for Playwright: starts the reference server unless SCREENINGS_TARGET names a target file. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadTarget } from '../engine/target/target.ts';
 import { startReference } from './reference.ts';
 
-/** @returns what ends it. */
+/** @returns the teardown */
 export default async function setUp(): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-run-'));
   process.env['SEED'] ??= String(Math.floor(Math.random() * 2 ** 31));

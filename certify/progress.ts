@@ -1,4 +1,4 @@
-/** How far a certification is: one line that moves on a terminal, else a line now and then; failures as they are confirmed. */
+/** Shows the progress of a run: one updated line on a terminal, otherwise a line at intervals; and findings once confirmed. */
 import type { WriteStream } from 'node:tty';
 import { sayMismatch } from '../engine/checks/mismatch.ts';
 import { requirement } from '../engine/requirements.ts';
@@ -12,11 +12,11 @@ const LONGEST_FINDING = 200;
 
 interface ShownProgress {
   readonly tell: (progress: Progress) => void;
-  /** Takes the moving line away. */
+  /** Removes the updated line. */
   readonly end: () => void;
 }
 
-/** `redact` is applied to what answers said: findings are told before the report is made. */
+/** @param redact applied to findings, because they contain text of the server */
 export function showProgress(
   out: Pick<WriteStream, 'write' | 'isTTY' | 'columns'>,
   redact: (text: string) => string = (text) => text,
@@ -25,7 +25,7 @@ export function showProgress(
   const everyMs = moves ? MOVING_EVERY_MS : PLAIN_EVERY_MS;
   let latest: Progress | undefined;
   const failed = new Set<string>();
-  /** A line a requirement: the report has the rest. */
+  /** One line per requirement; the report contains the rest. */
   const told = new Set<string>();
   const line = (text: string): void => {
     out.write(`${moves ? '\r\x1b[K' : ''}${text}\n`);
@@ -45,7 +45,7 @@ export function showProgress(
     if (!moves) return line(fitting);
     out.write(`\r\x1b[K${fitting}`);
   };
-  // Within a long check too: silence looks like a run that hangs.
+  // Printed within a long check too, so that the run does not seem to hang.
   const again = setInterval(now, everyMs).unref();
   return {
     tell(progress) {

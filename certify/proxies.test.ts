@@ -1,4 +1,4 @@
-/** The proxy that the environment names is gone by, its refusals are its own, and its silence is no reason to hang. */
+/** The proxy of the environment is used; its own errors and its silence are not attributed to the target. */
 import { createServer, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect } from '@playwright/test';
@@ -10,7 +10,7 @@ import { startServer, type ReferenceServer } from '../reference-server/run/start
 import { certify, selectIds } from './certify.ts';
 import type { Report } from './report.ts';
 
-/** Nobody knows this name but the proxy. */
+/** A name that only the proxy can resolve. */
 const NAME = 'target.example';
 const VARIABLES = ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'];
 
@@ -19,7 +19,7 @@ interface Proxy extends AsyncDisposable {
   readonly asked: string[];
 }
 
-/** Answers CONNECT with a tunnel to the port, or with this line instead; with '' it says nothing. */
+/** Answers CONNECT with a tunnel to the port; with `instead` by that status line, or not at all if it is ''. */
 async function openProxy(port: number, instead?: string): Promise<Proxy> {
   const asked: string[] = [];
   const sockets = new Set<Socket>();
@@ -46,7 +46,7 @@ async function openProxy(port: number, instead?: string): Promise<Proxy> {
   };
 }
 
-async function within<T>(env: Record<string, string>, run: () => Promise<T>): Promise<T> {
+async function withEnvironment<T>(env: Record<string, string>, run: () => Promise<T>): Promise<T> {
   const before = VARIABLES.map((name) => [name, process.env[name]] as const);
   for (const name of VARIABLES) delete process.env[name];
   Object.assign(process.env, env);
@@ -60,7 +60,7 @@ async function within<T>(env: Record<string, string>, run: () => Promise<T>): Pr
   }
 }
 
-function elsewhere(server: ReferenceServer, scheme = 'http'): Promise<Target> {
+function targetBeyondProxy(server: ReferenceServer, scheme = 'http'): Promise<Target> {
   const { baseUrl, clients } = server.target();
   const { origin, port } = new URL(baseUrl);
   const url = `${scheme}://${NAME}:${port}`;
@@ -84,29 +84,31 @@ const certified = (target: Target): Promise<Report> =>
 
 const portOf = (server: ReferenceServer): number => Number(new URL(server.baseUrl).port);
 
-test('by way of a proxy, with its scheme and without', async ({ small: { database, provisioned } }) => {
+test('uses the proxy, named with or without a scheme', async ({ small: { database, provisioned } }) => {
   await using server = await startServer(database, provisioned);
   await using proxy = await openProxy(portOf(server));
-  const target = await elsewhere(server);
+  const target = await targetBeyondProxy(server);
   for (const named of [`http://${proxy.host}`, proxy.host]) {
-    const report = await within({ HTTP_PROXY: named }, () => certified(target));
+    const report = await withEnvironment({ HTTP_PROXY: named }, () => certified(target));
     expect(report.verdict).toBe('conformant');
   }
   expect(new Set(proxy.asked)).toEqual(new Set([`${NAME}:${portOf(server)}`]));
 });
 
-test('what NO_PROXY spares, and loopback, goes by no proxy', async ({ small: { database, provisioned } }) => {
+test('uses no proxy for NO_PROXY and loopback addresses', async ({ small: { database, provisioned } }) => {
   await using server = await startServer(database, provisioned);
   await using proxy = await openProxy(portOf(server));
-  const spared = await within({ HTTP_PROXY: proxy.host, NO_PROXY: '.example' }, async () =>
-    certified(await elsewhere(server)),
+  const spared = await withEnvironment({ HTTP_PROXY: proxy.host, NO_PROXY: '.example' }, async () =>
+    certified(await targetBeyondProxy(server)),
   );
   expect(spared.verdict).toBe('incomplete');
   expect(spared.summary).toContain(`ENOTFOUND ${NAME}`);
   expect(spared.summary).not.toContain('proxy');
   const { baseUrl, authUrl, clients } = server.target();
   const own = await resolveTarget({ baseUrl, authUrl, clients: { primary: clients.primary } });
-  expect((await within({ HTTP_PROXY: proxy.host }, () => certified(own))).verdict).toBe('conformant');
+  expect((await withEnvironment({ HTTP_PROXY: proxy.host }, () => certified(own))).verdict).toBe(
+    'conformant',
+  );
   expect(proxy.asked).toEqual([]);
 });
 
@@ -120,9 +122,9 @@ for (const [instead, words] of [
     test(title, byTurns(title, 3), async ({ small: { database, provisioned } }) => {
       await using server = await startServer(database, provisioned);
       await using proxy = await openProxy(portOf(server), instead);
-      const report = await within(
+      const report = await withEnvironment(
         { HTTPS_PROXY: proxy.host, HTTP_PROXY: `http://a:b@${proxy.host}` },
-        async () => certified(await elsewhere(server, scheme)),
+        async () => certified(await targetBeyondProxy(server, scheme)),
       );
       expect(report.verdict).toBe('incomplete');
       expect(report.summary).toMatch(words);

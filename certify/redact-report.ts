@@ -2,8 +2,8 @@ import type { Redactor } from '../engine/run/evidence/redact.ts';
 import type { Report } from './report.ts';
 
 /**
- * The report without secrets. What the kit fixed beforehand (ids, statuses, classes, titles, hints) stays as
- * it is: a secret that happens to be a word such as `core` must not make the report unreadable.
+ * Returns the report without secrets. Values fixed by the kit (ids, statuses, classes, titles, hints) are not
+ * redacted: a secret that equals a word such as `core` must not make the report unreadable.
  */
 export function redactReport(report: Report, { redact, redactDeep }: Redactor): Report {
   const {

@@ -1,4 +1,4 @@
-/** The reference server as the kit certifies it: everything that a target file can say. */
+/** The reference server for certification, with every member that a target file can have. */
 import { join } from 'node:path';
 import {
   startReferenceServer,
@@ -8,10 +8,10 @@ import {
 
 export type { ReferenceServer };
 
-/** Low enough to be reached by the probe, high enough not to reject any other request of a run. */
+/** Low enough for the rate-limit check to reach, high enough not to reject other requests of a run. */
 const RATE_LIMIT = { limit: 160, windowMs: 500, algorithm: 'token-bucket', burst: 270 } as const;
 
-/** `directory` holds what it writes: its events. */
+/** @param directory folder of the events file */
 export const startReference = (directory: string, options: ServerOptions = {}): Promise<ReferenceServer> =>
   startReferenceServer({
     ...options,

@@ -1,4 +1,4 @@
-/** The shape of report.json: the one source that every rendering, and its JSON Schema, is made from. */
+/** The schema of report.json: all renderings and the JSON Schema derive from it. */
 import { z } from 'zod';
 import type { DeepReadonly } from '../engine/deep-readonly.ts';
 import { failureSchema, type Failure } from '../engine/run/evidence/evidence.ts';
@@ -17,7 +17,7 @@ const statusSchema = z
 const verdictSchema = z.enum(['conformant', 'non-conformant', 'incomplete']);
 
 const requirementSchema = z.object({
-  // Ids are added from release to release, so the schema does not list them.
+  // Releases add ids, so the schema does not list them.
   id: text as unknown as z.ZodType<RequirementId>,
   section: text,
   level: z.enum(['MUST', 'SHOULD']),
@@ -127,12 +127,12 @@ export const reportSchema = z.object({
 export type Status = z.infer<typeof statusSchema>;
 export type Verdict = z.infer<typeof verdictSchema>;
 export type RequirementResult = DeepReadonly<z.infer<typeof requirementSchema>>;
-/** Observed behaviour that the specification leaves open. */
+/** Observed behaviour where the specification is silent. */
 export type Observation = DeepReadonly<z.infer<typeof observationSchema>>;
-/** Findings of one cause. */
+/** Findings with a common cause. */
 export type Diagnosis = DeepReadonly<z.infer<typeof diagnosisSchema>>;
-/** Against an earlier run: requirement ids in the order of the catalogue. */
+/** Differences from an earlier run: requirement ids in the order of the catalogue. */
 export type Changes = DeepReadonly<z.infer<typeof changesSchema>>;
-/** A failure that was noted beforehand; it changes no verdict. */
+/** An expected failure; it does not change the verdict. */
 export type KnownFailure = DeepReadonly<z.infer<typeof knownFailureSchema>>;
 export type Report = DeepReadonly<z.infer<typeof reportSchema>>;

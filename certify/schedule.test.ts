@@ -1,4 +1,4 @@
-/** What a small budget is spent on, and which checks run concurrently. */
+/** How a small budget is spent, and which checks run concurrently. */
 import { expect } from '@playwright/test';
 import { FAULTS } from '../reference-server/faults/all.ts';
 import { startInProcess, test } from '../reference-server/faults/testing.ts';
@@ -12,7 +12,9 @@ test.describe('a budget', () => {
     [100, 60],
     [300, 90],
   ] as const) {
-    test(`of ${budget} requests is kept, and exercises ${least} requirements at least`, async ({ small }) => {
+    test(`of ${budget} requests is not exceeded and exercises at least ${least} requirements`, async ({
+      small,
+    }) => {
       await using server = await startInProcess(small);
       const report = await certify(await targetFor(server, 'full'), {
         seed: 1,
@@ -28,7 +30,7 @@ test.describe('a budget', () => {
     });
   }
 
-  test('of 300 requests finds what is plainly broken', async ({ small }) => {
+  test('of 300 requests finds obvious faults', async ({ small }) => {
     const found: string[] = [];
     for (const name of ['to compared with <=', 'codes in capitals', 'a star stands for the own tenant']) {
       const fault = FAULTS.find((candidate) => candidate.name === name)!;
@@ -41,7 +43,7 @@ test.describe('a budget', () => {
   });
 });
 
-test('checks that read run concurrently and in order, those that write to the scratch tenant one after the other', () => {
+test('runs reading checks concurrently and in order, and those that write to the scratch tenant sequentially', () => {
   const check = (title: string, access: Access): Check => ({
     title,
     access,

@@ -1,12 +1,12 @@
-/** In which order checks run, which of them run concurrently, and what each may spend of a small budget. */
+/** The order of checks, which of them run concurrently, and the share of a small budget for each. */
 import { runsEarly, type Check } from '../engine/run/check.ts';
 
-/** Checks that run one after another; each stage is known when it begins. */
+/** A stage of the run; its checks are determined when it starts. */
 export type Stage = () => readonly Check[];
 
 /**
- * One stage, or with a budget three: what the requirements ask, once more what its share was too small for, and then
- * the checks that go beyond the requirements.
+ * One stage without a budget. With a budget three: checks of the requirements, those again whose share was too small,
+ * and then checks that go beyond the requirements.
  */
 export function stagesOf(
   checks: readonly Check[],
@@ -22,17 +22,17 @@ export function stagesOf(
   ];
 }
 
-/** The checks of these requirements before the others, except those that would disturb others. */
+/** Puts the checks of these requirements first, except those that would disturb others. */
 export function beginningWith(ids: readonly string[], checks: readonly Check[]): readonly Check[] {
   const isFirst = (check: Check): boolean => runsEarly(check) && check.ids.some((id) => ids.includes(id));
   return [...checks.filter(isFirst), ...checks.filter((check) => !isFirst(check))];
 }
 
 const LEAST_SHARE = 2;
-/** The rest is kept for confirmations. */
+/** The remainder is reserved for confirmations. */
 const SPENDABLE = 0.9;
 
-/** Requests a check may send: twice an equal part of what is left, since many checks need few. */
+/** The number of requests that a check may send: twice an equal share of what is left, since many checks need few. */
 export const shareOf = (left: number, waiting: number): number =>
   Math.max(LEAST_SHARE, Math.floor((SPENDABLE * 2 * left) / waiting));
 
@@ -40,8 +40,8 @@ export const shareOf = (left: number, waiting: number): number =>
 export type Lane = readonly Check[];
 
 /**
- * Groups of lanes that run concurrently, in the same order each time: checks that only read run with their neighbours;
- * those that write to the scratch tenant run concurrently in one lane, from the beginning since they take long.
+ * Groups of lanes that run concurrently, in a fixed order. Adjacent checks that only read form a group; those that
+ * write to the scratch tenant share one lane, which starts first because it takes long.
  */
 export function concurrentLanes(checks: readonly Check[]): Lane[][] {
   const isShared = ({ access }: Check): boolean => ['reads', 'reads late', 'scratch'].includes(access);
@@ -58,7 +58,7 @@ export function concurrentLanes(checks: readonly Check[]): Lane[][] {
   });
 }
 
-/** Calls wait for the ones before them. */
+/** Returns a function whose calls run one at a time, in order. */
 export function oneAtATime(task: () => Promise<void>): () => Promise<void> {
   let last = Promise.resolve();
   return () => (last = last.then(task));

@@ -1,4 +1,4 @@
-/** The committed JSON Schemas: made from the kit's own definitions, and true of what the kit reads and writes. */
+/** The committed JSON Schemas equal the kit's definitions and accept what the kit reads and writes. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
@@ -11,13 +11,13 @@ const validator = (name: string) =>
   new Ajv2020({ strict: false, validateFormats: false }).compile(SCHEMAS[name]!());
 
 for (const name of Object.keys(SCHEMAS)) {
-  test(`${name} is as the definition says (UPDATE_SCHEMAS=1 writes it anew)`, async () => {
+  test(`${name} equals the definition (UPDATE_SCHEMAS=1 updates it)`, async () => {
     if (process.env['UPDATE_SCHEMAS']) await writeFile(join(folder, name), schemaText(name));
     expect(await readFile(join(folder, name), 'utf8')).toBe(schemaText(name));
   });
 }
 
-test('a target file is held to its members', () => {
+test('the schema of a target file rejects unknown members', () => {
   const valid = validator('target.schema.json');
   const clients = { primary: { clientId: 'a', clientSecret: '${S}' } };
   const target = { $schema: 'x', baseUrl: 'http://a', authUrl: 'http://b', clients };
@@ -26,7 +26,7 @@ test('a target file is held to its members', () => {
   expect(valid({ ...target, clients: {} })).toBe(false);
 });
 
-test('what the kit writes is as the schema of report.json says', () => {
+test('a report is valid by the schema of report.json', () => {
   const valid = validator('report.schema.json');
   for (const report of [sampleReport(), conformantReport(), incompleteReport()]) {
     const written: unknown = JSON.parse(JSON.stringify(report));

@@ -1,4 +1,4 @@
-/** JSON Schemas of what users write and read, made from the definitions that the kit itself checks with. */
+/** JSON Schemas of the files that users write and read, derived from the kit's own definitions. */
 import { join, relative } from 'node:path';
 import { z } from 'zod';
 import { PACKAGE_FOLDER } from '../engine/package.ts';
@@ -7,7 +7,7 @@ import { targetFileSchema } from '../engine/target/target.ts';
 
 const DRAFT = { target: 'draft-2020-12', io: 'input' } as const;
 
-/** How a target file in a folder names its schema. */
+/** The path of the schema, relative to the folder of a target file. */
 export function targetSchemaUrl(folder: string): string {
   const path = relative(folder, join(PACKAGE_FOLDER, 'certify/schemas/target.schema.json')).replaceAll(
     '\\',
@@ -16,7 +16,7 @@ export function targetSchemaUrl(folder: string): string {
   return path.startsWith('.') ? path : `./${path}`;
 }
 
-/** By the name of the file in `certify/schemas/`. */
+/** Keyed by file name in `certify/schemas/`. */
 export const SCHEMAS: Readonly<Record<string, () => object>> = {
   'target.schema.json': () => ({
     title: 'Target file of the screenings conformance kit',

@@ -1,4 +1,4 @@
-/** No secret and no token leaves the kit: in none of the files that a run writes, and in no spelling. */
+/** No file that a run writes contains a secret or a token, in any encoding. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import { resultsOf } from './render/of-report.ts';
 import { terminal } from './render/terminal.ts';
 import { writeAtomically, writeReport } from './render/write.ts';
 
-/** Every answer repeats what was asked, with all headers: what a debugging page does. */
+/** Repeats the whole request in every error answer, as a debugging page does. */
 const echo = (handler: Handler): Handler =>
   answers((answer, request) => {
     if (answer.status === 200) return answer;
@@ -36,7 +36,7 @@ const echo = (handler: Handler): Handler =>
     });
   }).wrapHandler!(handler);
 
-test('a failing run of a server that repeats everything', async ({ small }) => {
+test('a failing run against a server that repeats every request writes no secret', async ({ small }) => {
   const issued = new Set<string>();
   const listening = middleware(() => async (request, next) => {
     const answer = await next(request);
@@ -63,7 +63,7 @@ test('a failing run of a server that repeats everything', async ({ small }) => {
         runs: 1,
         dispatcher: server.dispatcher,
         only: selectIds(['2.1', '4.2-success', '5-missing', '5-tampered', '7.1']),
-        // A page repeats nothing of its request.
+        // Pages do not repeat the request.
         onExchange: (exchange) => exchange.status !== 200 && entries.push(entryOf(exchange, redactor)),
         onProgress: progress.tell,
       },
@@ -97,7 +97,7 @@ test('a failing run of a server that repeats everything', async ({ small }) => {
     const spellings = secrets.flatMap((secret) => [
       secret,
       encodeURIComponent(secret),
-      // The payload alone would still tell whose token it is, the signature that it is one.
+      // The payload alone would reveal the owner of the token, and the signature belongs to it.
       ...(secret.includes('.') ? secret.split('.').slice(1) : []),
       Buffer.from(secret).toString('base64').replace(/.=*$/, ''),
       Buffer.from(`primary-client:${secret}`).toString('base64'),

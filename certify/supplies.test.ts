@@ -1,4 +1,4 @@
-/** What is supplied and does not work leaves a run incomplete, says what it is, and no requirement fails. */
+/** A wrong member of the target file leaves the run incomplete and is named in the summary; no requirement fails. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ const NOBODY = '00000000-0000-4000-8000-000000000000';
 
 const ROTATED = { clientSecret: 'the one of last month' };
 
-/** The expired token with other claims, or another header; its signature is of no account. */
+/** The expired token with other claims or another header; nothing verifies its signature here. */
 const token =
   (claims: object, header: object = {}): Supply =>
   ({ expiredToken }) => {
@@ -185,7 +185,7 @@ for (const [what, ids, supply, words] of SUPPLIES) {
   });
 }
 
-/** What the target may have wrong as well stays its failure, and names the member as well. */
+/** Mismatches that either the target or the target file may cause: the requirement fails and the message names the member. */
 const EITHER: readonly (readonly [what: string, id: string, supply: Supply, words: RegExp])[] = [
   [
     'a rotated secret of the client that may not use the grant',
@@ -214,7 +214,7 @@ const EITHER: readonly (readonly [what: string, id: string, supply: Supply, word
 ];
 
 for (const [what, id, supply, words] of EITHER) {
-  test(`${what}, or the target's mistake`, byTurns(what, 3), async ({ small }) => {
+  test(`${what}, or a fault of the target`, byTurns(what, 3), async ({ small }) => {
     await using server = await startInProcess(small);
     const whole = server.target();
     const { baseUrl, authUrl, clients } = whole;
@@ -232,7 +232,7 @@ for (const [what, id, supply, words] of EITHER) {
   });
 }
 
-test('what breaks first ends the run, where that is asked for', async ({ small }) => {
+test('--fail-fast ends the run at the first broken requirement', async ({ small }) => {
   await using server = await startInProcess(small, {
     wrapHandler: (handler) => async (request) => {
       const answer = await handler(request);

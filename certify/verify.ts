@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `npm run verify -- certificate.jws --key public.jwk [--report report.json]`: 0 it holds, 1 it does not, 2 usage. */
+/** `npm run verify -- certificate.jws --key public.jwk [--report report.json]`: exits with 0 (verified), 1 (not) or 2 (usage). */
 import { readFile } from 'node:fs/promises';
 import { UsageError } from '../engine/errors.ts';
 import { calledFrom } from '../engine/called-from.ts';
@@ -11,12 +11,12 @@ const at = calledFrom('verify');
 
 const parser = command(
   'verify',
-  'Checks a signed certificate: its signature, and that the report is the one it speaks of.',
+  'Verifies a signed certificate: its signature, and that it belongs to the report.',
 )
   .argument('<certificate>', 'certificate.jws')
   .requiredOption('--key <file>', 'public key of the certifier (a JWK)')
-  .option('--report <file>', 'report.json that came with it')
-  .addHelpText('after', '\nExit status: 0 it holds (whatever the verdict), 1 it does not, 2 wrong usage');
+  .option('--report <file>', 'the report.json that the certificate belongs to')
+  .addHelpText('after', '\nExit status: 0 verified (whatever the verdict), 1 not verified, 2 wrong usage');
 const { key, report } = ownFlags<{ key: string; report?: string }>(parser);
 
 const read = (path: string): Promise<Buffer> =>
@@ -48,7 +48,7 @@ try {
     `classes    exercised: ${of('exercised')}; partly: ${of('partly')}; untested: ${of('untested')}`,
     ...declared.map(({ id, reason }) => `declared   ${id} is not applicable: ${reason}`),
     report === undefined
-      ? `report     not compared; give --report to hold it against sha256 ${statement.subject[0].digest.sha256}`
+      ? `report     not compared; give --report to compare it with sha256 ${statement.subject[0].digest.sha256}`
       : 'report     is the one that was certified',
   ];
   console.log(lines.map(visible).join('\n'));

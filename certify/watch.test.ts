@@ -1,4 +1,4 @@
-/** When `--watch` runs again. */
+/** When `--watch` runs again, and in which order. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { expect, test } from '@playwright/test';
 import { beginningWith } from './schedule.ts';
 import { reasons } from './watch.ts';
 
-test('a key, a target file and a folder are reasons; q ends', async () => {
+test('runs again on a key or a change of files, and ends on q', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'watch-'));
   try {
     const target = join(directory, 'target.json');
@@ -33,7 +33,7 @@ test('a key, a target file and a folder are reasons; q ends', async () => {
   }
 });
 
-test('what failed goes first, but for what would disturb the others', () => {
+test('runs failed checks first, except those that disturb others', () => {
   const check = (title: string, ids: readonly string[], access = 'exclusive') =>
     ({ title, ids, access, needs: 'page', run: async () => {} }) as never;
   const order = beginningWith(

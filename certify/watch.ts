@@ -1,23 +1,23 @@
-/** `--watch`: when to run again. A key (or a line), or files that changed. */
+/** `--watch`: runs again on a key (or a line), or when files change. */
 import { watch } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 
 export interface Watched {
-  /** Files: the target file, its dataset. */
+  /** The target file and its dataset. */
   readonly files: readonly string[];
-  /** Folders, with all that is in them. */
+  /** Folders, watched recursively. */
   readonly folders: readonly string[];
   readonly input: Readable & { readonly isTTY?: boolean; setRawMode?(on: boolean): unknown };
   readonly signal: AbortSignal;
 }
 
-/** An editor writes a file in several steps, and a server takes a moment to start anew. */
+/** An editor writes a file in several steps, and a server takes a moment to restart. */
 const SETTLED_MS = 500;
 
 /**
- * Gives why to run again, one run after the other: what happens during a run is a reason for one more.
- * Ends with the key q, a line `q`, or the signal.
+ * Yields the reason for each further run; what happens during a run causes one more. Ends with the key q, a line `q`,
+ * or the signal.
  */
 export async function* reasons({ files, folders, input, signal }: Watched): AsyncGenerator<string> {
   let why: string | undefined;
@@ -37,14 +37,14 @@ export async function* reasons({ files, folders, input, signal }: Watched): Asyn
   };
   const onInput = (data: Buffer | string): void => {
     const text = data.toString();
-    // In raw mode Ctrl-C is a key like any other.
+    // In raw mode Ctrl-C arrives as a character.
     if (text.includes('\u0003')) process.kill(process.pid, 'SIGINT');
     else if (/^q/i.test(text.trim())) end();
     else ask('asked for', 0);
   };
   const watchers = [
     ...files.map((file) =>
-      // The folder is watched: an editor may put another file in the file's place.
+      // Watches the folder, because an editor may replace the file.
       watch(dirname(resolve(file)), (_, name) => {
         if (name !== null && resolve(dirname(file), name) === resolve(file))
           ask(`${file} changed`, SETTLED_MS);
