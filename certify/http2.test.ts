@@ -8,7 +8,7 @@ import type { Exchange } from '../engine/client/exchange.ts';
 import { KEY, SELF_SIGNED } from '../reference-server/http/certificates.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { answers } from '../reference-server/run/alter.ts';
-import { blamesOf, certifyVariant } from './proof/variants.ts';
+import { obstaclesOf, certifyVariant } from './proof/variants.ts';
 
 test('a run uses both versions if both are offered, and reports them', FULL, async ({ small }) => {
   test.setTimeout(120_000);
@@ -23,7 +23,7 @@ test('a run uses both versions if both are offered, and reports them', FULL, asy
   };
   const variant = { name: 'HTTP/2', server };
   const report = await certifyVariant(small.database, small.provisioned, variant, 'full', { runs: 2 });
-  expect(blamesOf(report)).toEqual([]);
+  expect(obstaclesOf(report)).toEqual([]);
   const seen = Object.fromEntries(report.observations.map((one) => [one.topic, one.seen]));
   expect(seen['dialects']).toEqual(expect.arrayContaining(['HTTP/1.1', 'HTTP/2']));
   expect(seen['http2']).toBeUndefined();

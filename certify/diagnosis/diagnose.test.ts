@@ -1,4 +1,4 @@
-/** One cause, one group; independent mistakes stay apart; each cause names the kinds of mistake that break its root. */
+/** Failures with one cause form one group, independent mistakes separate groups, and each cause names likely mistakes. */
 import { expect, test } from '@playwright/test';
 import { REQUIREMENTS, requirement, type RequirementId } from '../../engine/requirements.ts';
 import type { RequirementResult } from '../report.ts';
@@ -42,7 +42,7 @@ const as422 = (expected: string): string => `expected ${expected}, got 422 {"det
 
 for (const [title, results, expected] of [
   [
-    'what follows from a root stands under it',
+    'groups consequences under their root',
     [failed('4.2-r5-exactly-once', LOST), failed('4.2-r6-next-from', CUT)],
     ['4.2-r6-next-from 4.2-r5-exactly-once'],
   ],
@@ -60,7 +60,7 @@ for (const [title, results, expected] of [
     ['4.2-from-inclusive 4.2-fractions'],
   ],
   [
-    'what one answer breaks in two places is two causes',
+    'one answer that is wrong in two members has two causes',
     [
       failed('2.3-testTime', 'expected testTime: an RFC 3339 date-time with offset, got testTime: 1', {
         request: 'GET /a',
@@ -87,7 +87,7 @@ for (const [title, results, expected] of [
     ['5-missing', '5-forged'],
   ],
   [
-    'where any string passes for a token, every token does',
+    'if any string is accepted as a token, every token is',
     [
       failed('5-forged', SERVED),
       failed('5-garbage', SERVED),
@@ -112,7 +112,7 @@ for (const [title, results, expected] of [
     ['7.2-invalid_request 7.2-invalid_time_range', '5-missing', '7.1-body'],
   ],
   [
-    'what is served does not follow from what is refused with another status',
+    'an accepted request does not follow from one rejected with another status',
     [
       {
         ...failed('7.2-invalid_request', as422('400 invalid_request')),
@@ -140,7 +140,7 @@ for (const [title, results, expected] of [
     ['4.2-fractions-finer 4.2-window'],
   ],
   [
-    'a recommendation that is not followed is no cause',
+    'a broken recommendation alone is not a cause',
     [failed('2.2-sub-client', 'expected sub: a, got sub: b')],
     [],
   ],

@@ -1,6 +1,6 @@
 /**
- * The failures by cause: each failure that follows from no other is a cause of its own, with its consequences and
- * the mistakes that break its requirement most often.
+ * Groups failures by cause: a failure that follows from no other is a cause, listed with its consequences and the
+ * mistakes that most often break its requirement.
  */
 import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import type { Diagnosis, RequirementResult } from '../report.ts';
@@ -9,18 +9,18 @@ import { areOne, followsFrom, hasSeveralEdgesWrong } from './follows.ts';
 import { kindsOf } from './mistakes/all.ts';
 import { isRecommended, rootFirst } from './root.ts';
 
-const TOLD_AT_MOST = 3;
+const MOST_MISTAKES = 3;
 
-/** Causes in which something failed, the most direct first; empty where nothing did: a warning is no failure. */
+/** Returns the causes with at least one failure, most direct first; warnings alone are not a cause. */
 export function diagnose(results: readonly RequirementResult[]): Diagnosis[] {
   const failed = new Set<string>(results.filter(({ status }) => status === 'fail').map(({ id }) => id));
   const told = results.map((result) => ({
     ...result,
-    failures: result.failures.filter((one) => !isServedToo(one, result)),
+    failures: result.failures.filter((one) => !isAcceptedToo(one, result)),
   }));
   const served = results.map((result) => ({
     ...result,
-    failures: result.failures.filter((one) => isServedToo(one, result)),
+    failures: result.failures.filter((one) => isAcceptedToo(one, result)),
   }));
   return [told, served].flatMap((part) => {
     const evidence = evidenceOf(part.filter(({ failures }) => failures.length > 0));
@@ -37,22 +37,22 @@ function diagnosisOf(
 ): Diagnosis {
   const root = findings[0]!;
   const behavesLike = kindsOf(root, evidence.get(root)!)
-    .slice(0, TOLD_AT_MOST)
+    .slice(0, MOST_MISTAKES)
     .map(({ name, what, why, fix, right }) => ({ name, why: `${what} ${why}`, remedy: `${fix}\n${right}` }));
   const result = results.find(({ id }) => id === root);
-  const failure = result?.failures.findIndex((one) => isServedToo(one, result));
+  const failure = result?.failures.findIndex((one) => isAcceptedToo(one, result));
   return { root, findings, ...(failure === undefined ? {} : { failure }), behavesLike };
 }
 
-/** Where a requirement was broken by wrong refusals, that other requests were served at all is another mistake. */
-const isServedToo = (failure: Failure, { failures }: RequirementResult): boolean =>
+/** If a requirement failed by wrong rejections, accepted requests under it are another mistake. */
+const isAcceptedToo = (failure: Failure, { failures }: RequirementResult): boolean =>
   isServed(failure) && failures.some((other) => isRefusedWrongly(other));
 const wantsRefusal = ({ expected = '' }: Failure): boolean => /^4\d\d /.test(expected);
 const isServed = (failure: Failure): boolean => wantsRefusal(failure) && /^2/.test(failure.received ?? '');
 const isRefusedWrongly = (failure: Failure): boolean =>
   wantsRefusal(failure) && /^[45]\d\d/.test(failure.received ?? '');
 
-/** Each cause as its requirements, the root first. */
+/** The requirements of each cause, the root first. */
 export function causesOf(evidence: Evidence): string[][] {
   const ids = [...evidence.keys()];
   const isWindow = hasSeveralEdgesWrong(evidence);
@@ -85,7 +85,7 @@ export function causesOf(evidence: Evidence): string[][] {
 }
 const EDGE = /^4\.2-(from-inclusive|to-exclusive|r1-.*)$/;
 
-/** A mismatch in a member of an answer comes first, then the cause with most consequences; a SHOULD comes last. */
+/** Mismatches in members of an answer first, then causes with many consequences; a SHOULD comes last. */
 const weightOf = (findings: readonly string[], evidence: Evidence): number =>
   findings.length +
   (findings.some((id) => isOfMember(evidence.get(id)!)) ? 100 : 0) -

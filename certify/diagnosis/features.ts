@@ -1,7 +1,7 @@
 /**
- * Features of a failure, in a small vocabulary: which part of the answer is wrong and how, what was requested, in
- * which circumstances. Numbers, names, times and addresses are left out, so that the same mistake looks the same
- * on other data and elsewhere.
+ * Describes a failure with a small set of features: which part of the answer is wrong and how, what was requested,
+ * and in which circumstances. Numbers, names, times and addresses are removed, so that the same mistake has the same
+ * features on any target.
  */
 import { sameInstant, parseInstant } from '../../engine/data/instant.ts';
 import { UNLESS } from '../../engine/checks/mismatch.ts';
@@ -13,18 +13,18 @@ export type Features = ReadonlySet<string>;
 /** The broken requirements with their features. */
 export type Evidence = ReadonlyMap<string, Features>;
 
-/** The mismatch is in a member of an answer or in a part of its next, not in the selected items. */
+/** The mismatch is in a member of an answer or a part of its next, not in which items were selected. */
 const OF_MEMBER = 'a member of the answer';
 export const isOfMember = (features: ReadonlySet<string>): boolean => features.has(OF_MEMBER);
 
-/** The answer that breaks a requirement breaks another too. */
+/** The answer also breaks another requirement. */
 export const SAME_ANSWER = 'the same answer breaks ';
-/** How it happened to be asked: the probes and laws try many ways. */
+/** Incidental properties of a request, because checks and laws vary requests. */
 export const HAPPENED =
   /^asked with (?:from_id|pageSize 1(?:000)?|a path in upper case|Authorization: Bearer \$TOKEN)$/;
-/** An answer to a valid request in its usual form is wrong too. */
+/** The answer to a valid request in its usual form is wrong too. */
 export const PLAINLY = 'asked plainly';
-/** The kit's expectation, as a message. */
+/** What the kit expected. */
 export const WANTED = 'wanted: ';
 const MEMBER = [
   ...['next', 'from', 'to', 'pageSize', 'from_id', 'links', 'items', 'id', 'tenantId', 'testTime'],
@@ -36,7 +36,7 @@ const MEMBERS = new RegExp(`^(?:next (?:at|leads)|(?:no )?(?:${MEMBER})(?:[:=]|$
 const TIME = /\d{4,}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?/g;
 const UUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi;
 
-/** The kit's own words without what differs from target to target. */
+/** A text of the kit without the parts that depend on the target. */
 export const plain = (text: string): string =>
   text
     .replace(/https?:\/\/\S+/g, 'URL')
@@ -65,7 +65,7 @@ export function evidenceOf(
   );
 }
 
-/** Whether one answer breaks both. */
+/** Whether one answer breaks both requirements. */
 const sameAnswer = (
   a: Pick<RequirementResult, 'failures'>,
   b: Pick<RequirementResult, 'failures'>,
@@ -76,7 +76,7 @@ const sameAnswer = (
       b.failures.some((other) => other.request === request && other.requestId === requestId),
   );
 
-/** The features of one failure. */
+/** The features of a failure. */
 function featuresOf(failure: Failure): string[] {
   const { message, expected = message, picture, only = [], counterexample } = failure;
   const asked = requestFeatures(failure.request);
@@ -145,12 +145,12 @@ function answerFeatures(status: string, rest: string, expected: string): string[
   return [`answered ${status}${right}`, code ? `code ${code}${spelt}${nested}` : 'no documented code'];
 }
 
-/** Whether finer times than a microsecond were asked for, or came. */
+/** Whether times with more than six fraction digits were requested or returned. */
 const isFine = ({ message, request }: Failure): boolean =>
   /\.\d{7}/.test(`${message} ${request}`.replaceAll(/(\.\d{6})0+(?!\d)/g, '$1'));
 const FINER = 'shows below a microsecond';
 
-/** The component that wrote the body of an error, where its form tells. */
+/** The component that wrote an error body, if its form reveals it. */
 function bodyFeatures(response: string): string[] {
   if (!/^[45]\d\d /.test(response)) return [];
   const body = response.slice(4);
@@ -161,7 +161,7 @@ function bodyFeatures(response: string): string[] {
     : [];
 }
 
-/** The kind of a value: its JSON type, and the word itself where it is one. */
+/** The type of a JSON value, or the value itself if it is a single word. */
 function valueFeature(text: string): string {
   if (/^(nothing|none)/.test(text)) return 'absent';
   if (text.startsWith('null')) return 'null';
@@ -175,7 +175,7 @@ function valueFeature(text: string): string {
   return plain(text);
 }
 
-/** How much is missing: one screening, a few, or all that follows. */
+/** Whether a few or many items are missing. */
 function lossFeatures(received: string, expected: string): string[] {
   const more = /\band (\d+) more\b/.exec(`${expected} ${received}`)?.[1];
   return [
@@ -190,7 +190,7 @@ const urlIn = (text: string): URL | undefined => {
   return found !== undefined && URL.canParse(found) ? new URL(found) : undefined;
 };
 
-/** In which parts a URL that came is another than the one that was wanted. */
+/** The parts in which the received URL differs from the expected one. */
 function urlFeatures(received: string, expected: string): string[] {
   const [came, wanted] = [urlIn(received), urlIn(expected)];
   if (!came || !wanted) return [];
@@ -207,7 +207,7 @@ function urlFeatures(received: string, expected: string): string[] {
   ];
 }
 
-/** How a time that came stands to the one that was wanted. */
+/** How the received time differs from the expected one. */
 function timeFeatures(received: string, expected: string): string[] {
   const [wanted] = expected.match(TIME) ?? [];
   const [came] = received.match(TIME) ?? [];
@@ -274,7 +274,7 @@ function requestFeatures(request: string): string[] {
 const missingFrom = (wanted: readonly string[], names: readonly string[]): string[] =>
   wanted.filter((name) => !names.includes(name)).map((name) => `asked without ${name}`);
 
-/** A tenant in the path that is no UUID, or not in its usual spelling. */
+/** A tenant in the path that is not a UUID, or is spelled unusually. */
 function pathFeatures(path: string): string[] {
   const tenant = /\/tenants\/([^/]*)\//i.exec(path)?.[1];
   if (tenant === undefined || /^[0-9a-f-]{36}$/.test(tenant)) return [];
@@ -283,7 +283,7 @@ function pathFeatures(path: string): string[] {
     : [`asked for the tenant ${plain(tenant)}`];
 }
 
-/** Only what is no valid value, by its shape: `99x`, `9999-99-99`. */
+/** Invalid values only, reduced to their shape: `99x`, `9999-99-99`. */
 function parameterFeature(name: string, value: string): string[] {
   const shape = value.replace(/\d/g, '9').replace(/9{5,}/g, '9…').slice(0, 40);
   if (name === 'from' || name === 'to') {

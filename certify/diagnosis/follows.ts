@@ -1,19 +1,19 @@
 /**
- * Which broken requirement follows from which other: where one answer is wrong in the same way for both, or where
- * whatever breaks the cause makes the other impossible. Read from the specification. What is in doubt is a cause of
- * its own: one cause too many costs less than a mistake that stands under another's name.
+ * Decides which broken requirement follows from which other: if one answer is wrong in the same way for both, or if
+ * breaking the cause makes the other impossible. Derived from the specification. In doubt a requirement is its own
+ * cause: an extra cause costs less than a mistake hidden under another one.
  */
 import { HAPPENED, PLAINLY, SAME_ANSWER, WANTED, type Evidence, type Features } from './features.ts';
 
 interface Consequence {
   readonly cause: RegExp;
   readonly follow: RegExp;
-  /** The cause has to be broken in its own probes, not only in exchanges of others. */
+  /** The cause must be broken in its own checks, not only in exchanges of other checks. */
   readonly said?: readonly RegExp[];
-  /** Features that the cause, and the consequence, must show. */
+  /** Features that the cause (`has`) or the consequence (`shows`) must have. */
   readonly has?: RegExp;
   readonly shows?: RegExp;
-  /** Exceptions: no consequence where this was expected, or shows. */
+  /** Exceptions: not a consequence if this was expected, or if this feature is present. */
   readonly but?: RegExp;
   readonly except?: RegExp;
 }
@@ -21,7 +21,7 @@ interface Consequence {
 const ITEM = /^item # at TIME$/;
 const NOT_ITEM = /^not item # at TIME$/;
 const LATE = /^no item at or after/;
-/** Requirements about the items that a traversal or a window returns. */
+/** Requirements about the items of a traversal or a window. */
 const RETURNED =
   /^(2\.4-(next|full-pages|next-no-empty-page)|4\.2-(from-inclusive|to-exclusive|window|offsets|fractions|fractions-finer|lowercase|from_id|r1-.*|r5-.*))$/;
 const WALKED = /^(2\.4-(next|full-pages|next-no-empty-page)|4\.2-(window|from_id|r5-.*))$/;
@@ -35,10 +35,10 @@ const CONSEQUENCES: readonly Consequence[] = [
   { cause: /^2\.2-(exp|iat)$/, follow: /^2\.1-expires_in/ },
   { cause: /^2\.1-scope$/, follow: /^2\.2-scope$/ },
   { cause: /^2\.2-sub$/, follow: /^2\.2-sub-client$/ },
-  // Another answer each time breaks whatever is asked of one answer.
+  // A different answer each time breaks every requirement on a single answer.
   { cause: /^4\.2-repeatable$/, follow: RETURNED },
   { cause: /^4\.2-repeatable$/, follow: /^(2\.4-items|4\.2-(r4-order|pageSize-default))$/ },
-  // An item that cannot be recognised is missing wherever it is expected.
+  // An item that cannot be identified is missing wherever it is expected.
   { cause: /^2\.3-(id|testTime)$/, follow: RETURNED, shows: /is missing at the beginning/ },
   { cause: /^2\.3-id-stable$/, follow: RETURNED },
   { cause: /^2\.3-id-stable$/, follow: /^(2\.3-object-stable|4\.2-(r[34]-.*|r6-next-from_id))$/ },
@@ -54,7 +54,7 @@ const CONSEQUENCES: readonly Consequence[] = [
   // A wrong order or a wrong next breaks every walk.
   { cause: /^4\.2-r4-order$/, follow: RETURNED, has: /^misplaced: (within a page|inside a tie)/ },
   { cause: /^4\.2-r4-order$/, follow: /^4\.2-r6-next-(from|from_id)$/, has: /^not each time/ },
-  // Where pages overlap, or go back, the order breaks from page to page.
+  // If pages overlap or go back, the order is broken from page to page.
   {
     cause: /^4\.2-(r5-exactly-once|from_id|offsets|r6-next-(from|from_id|to))$/,
     follow: /^4\.2-r4-order$/,
@@ -66,7 +66,7 @@ const CONSEQUENCES: readonly Consequence[] = [
   { cause: /^4\.2-r6-next-to$/, follow: /^4\.2-to-exclusive$/ },
   { cause: /^4\.2-r6-next-pageSize$/, follow: /^(2\.4-(full-pages|items)|4\.2-pageSize-default)$/ },
   { cause: /^4\.2-r5-exactly-once$/, follow: /^(2\.4-(full-pages|next-no-empty-page)|4\.2-window)$/ },
-  // A window that begins too late loses items however its edges are spelt, and one that ends too late gains some.
+  // A window that starts too late loses items in any spelling of its edges; one that ends too late gains some.
   {
     cause: /^4\.2-from-inclusive$/,
     said: [ITEM],
@@ -79,7 +79,7 @@ const CONSEQUENCES: readonly Consequence[] = [
     follow: /^4\.2-(fractions|fractions-finer|offsets|r1-.*|window)$/,
     but: ITEM,
   },
-  // An offset that is misread moves both edges, and a fraction errs both ways.
+  // A misread offset moves both edges, and a misread fraction errs in both directions.
   {
     cause: /^4\.2-offsets$/,
     said: [ITEM],
@@ -91,7 +91,7 @@ const CONSEQUENCES: readonly Consequence[] = [
     follow: /^4\.2-(from-inclusive|to-exclusive|from_id|window)$/,
   },
   { cause: /^4\.2-fractions$/, follow: /^4\.2-fractions-finer$/ },
-  // Where the data is finer than what a recommendation asks for, not following it breaks more.
+  // If the data is finer than a recommendation covers, breaking it has further consequences.
   {
     cause: /^4\.2-fractions-finer$/,
     follow: /^4\.2-(window|from-inclusive|to-exclusive|offsets|from_id|r4-.*|r5-.*)$/,
@@ -103,16 +103,16 @@ const CONSEQUENCES: readonly Consequence[] = [
     follow: /^4\.2-(to-exclusive|window)$/,
     but: /^(no item at or after|item # )/,
   },
-  // Bounds that are compared as text pass inverted windows, and refuse others as inverted.
+  // Comparing bounds as text accepts inverted windows, and rejects valid ones as inverted.
   {
     cause: /^4\.2-r2-inverted$/,
     follow: /^4\.2-(offsets|fractions|fractions-finer|r1-zero-width)$/,
     has: /^answered 2/,
     shows: /^code invalid_time_range/,
   },
-  // An item missing from a page belongs to the window, not to its edges.
+  // An item missing from a page concerns the window, not its edges.
   { cause: /^4\.2-window$/, follow: /^4\.2-from-inclusive$/, but: ITEM },
-  // No item lies in a window that ends before it begins.
+  // A window that ends before it begins contains no items.
   { cause: /^4\.2-r2-inverted$/, follow: /^4\.2-window$/, but: /^(item #|both)/ },
   // A wrong comparison with the cursor breaks traversal as well.
   {
@@ -121,20 +121,20 @@ const CONSEQUENCES: readonly Consequence[] = [
     follow: /^(2\.4-next-no-empty-page|4\.2-(r5-.*|window))$/,
     but: /^(all # screenings|item # at TIME$)/,
   },
-  // A token in the query is no header, a server that accepts any string verifies nothing, one that accepts an altered
-  // payload no signature.
+  // A token in the query is not in the header; a server that accepts any string verifies nothing; one that accepts an
+  // altered payload verifies no signature.
   { cause: /^5-missing$/, follow: /^5-(scheme|garbage|query-token)$/, has: SERVED, shows: SERVED },
   { cause: /^5-garbage$/, follow: /^5-(tampered|forged|expired)$/, has: SERVED, shows: SERVED },
   { cause: /^5-tampered$/, follow: /^5-forged$/, has: /payload altered/, shows: SERVED },
   { cause: /^5-forbidden-unknown$/, follow: /^5-forbidden$/ },
-  // An error body of another form has no code anywhere.
+  // If error bodies have another form, their codes are missing everywhere.
   {
     cause: /^7\.[12]-body$/,
     follow: /^7\.[12]-/,
     shows: /the status that is wanted/,
     except: /^answered \d+$|^answered 2/,
   },
-  // An empty value is a wrong one too.
+  // An empty value is also a wrong value.
   {
     cause: /^7\.1-(invalid_client-id|unsupported_grant_type|invalid_scope|invalid_client-secret)$/,
     follow: /^7\.1-invalid_request-empty$/,
@@ -149,7 +149,7 @@ const CONSEQUENCES: readonly Consequence[] = [
 
 const BODY = '7.2-body';
 
-/** Whether one follows from another that is broken too, and the other not from it. */
+/** Whether one requirement follows from another broken one, and not vice versa. */
 export const followsFrom = (id: string, cause: string, evidence: Evidence): boolean =>
   canCause(cause, id, evidence) && !canCause(id, cause, evidence);
 
@@ -175,7 +175,7 @@ function canCause(cause: string, id: string, evidence: Evidence): boolean {
   );
 }
 
-/** An error of its own form under one requirement alone is that one's. */
+/** An unusual error under a single requirement belongs to that requirement. */
 const isOfOneCode = (evidence: Evidence): boolean =>
   [...evidence].filter(([id, features]) => /^7\.2-(?!body)/.test(id) && shows(features, BARE)).length === 1;
 const BARE = /the status that is wanted|^no documented code|^code /;
@@ -183,7 +183,7 @@ const BARE = /the status that is wanted|^no documented code|^code /;
 const shows = (features: Features, words: RegExp): boolean =>
   [...features].some((feature) => words.test(feature));
 
-/** Whether two are one: the same answer is wrong in the same way, or requests of one kind are refused alike. */
+/** Whether two have one cause: the same answer is wrong in the same way, or requests of one kind are rejected alike. */
 export function areOne(id: string, other: string, evidence: Evidence): boolean {
   const [a, b] = [evidence.get(id)!, evidence.get(other)!];
   if ((isOfAnswers(id) && isServed(b)) || (isOfAnswers(other) && isServed(a))) return false;
@@ -193,7 +193,7 @@ export function areOne(id: string, other: string, evidence: Evidence): boolean {
   return refusalsOf(other, b).some((refusal) => refusals.includes(refusal));
 }
 
-/** How what kind of request was refused, wrong as that is: as `parameters: 422, no documented code`. */
+/** How each kind of request was wrongly rejected, such as `parameters: 422, no documented code`. */
 function refusalsOf(id: string, features: Features): string[] {
   const all = [...features];
   const how = all.filter((feature) => /^(code |no documented code$)/.test(feature)).sort();
@@ -211,8 +211,8 @@ function kindOf(id: string, wanted: string): string[] {
   return [wanted];
 }
 /**
- * Valid requests that are all refused alike: where they have one particular requirement in common, it is that one;
- * where they have several, it is that valid requests are refused.
+ * If valid requests are rejected alike under exactly one other requirement, that one is the cause; under several, it
+ * is 4.2-success.
  */
 function isRefusedAs(cause: string, id: string, evidence: Evidence): boolean {
   const refusal = refusalOfValid(evidence.get('4.2-success') ?? new Set());
@@ -225,7 +225,7 @@ function isRefusedAs(cause: string, id: string, evidence: Evidence): boolean {
     : cause === '4.2-success' && alike.includes(id);
 }
 
-/** How a valid request was refused, where that is all that is broken. */
+/** How a valid request was rejected, if nothing else is broken. */
 export function refusalOfValid(features: ReadonlySet<string>): string | undefined {
   const all = [...features];
   const wanted = all.filter((feature) => feature.startsWith(WANTED));
@@ -238,7 +238,7 @@ export function refusalOfValid(features: ReadonlySet<string>): string | undefine
 const says = (features: ReadonlySet<string>, words: RegExp): boolean =>
   [...features].some((feature) => feature.startsWith(WANTED) && words.test(feature.slice(WANTED.length)));
 
-/** The circumstances that a requirement is about. */
+/** The circumstances that a requirement covers. */
 const OWN: Readonly<Record<string, RegExp>> = {
   '4.2-from_id': /^only with from_id/,
   '4.2-fractions': /^only times of # digits/,
@@ -246,15 +246,15 @@ const OWN: Readonly<Record<string, RegExp>> = {
   '4.2-r1-zero-width': /^only a window of no width/,
 };
 
-/** Broken only in circumstances that it is not about. */
+/** Whether it is broken only in circumstances that it does not cover. */
 export const isLimited = (id: string, features: ReadonlySet<string>): boolean =>
   [...features].some((feature) => feature.startsWith('only ') && !OWN[id]?.test(feature));
 
-/** A request that should have been rejected was answered with success: the shape of that answer is another matter. */
+/** Whether a request that must be rejected was accepted; the form of that answer is another matter. */
 const isServed = (features: Features): boolean =>
   shows(features, SERVED) && says(features, /^# (?!without items)[a-z_]{4,}/);
 
-/** Requirements that every exchange is judged by. */
+/** Requirements that are judged on every exchange. */
 const isOfAnswers = (id: string): boolean => id.startsWith('2.');
 
 const isOddlyAsked = (features: ReadonlySet<string>): boolean =>
@@ -268,7 +268,7 @@ const EDGES: Readonly<Record<string, RegExp>> = {
   '4.2-offsets': /^(not )?item # at TIME$/,
 };
 
-/** Several edges of a window that are wrong, none because of another: it is the window. */
+/** If several edges of a window are wrong independently, the cause is the window. */
 export function hasSeveralEdgesWrong(evidence: Evidence): boolean {
   if (!evidence.has('4.2-window') || evidence.has('4.2-repeatable')) return false;
   const wrong = Object.entries(EDGES).flatMap(([id, words]) => {

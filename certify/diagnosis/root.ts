@@ -1,17 +1,17 @@
-/** Which of the requirements that one mistake breaks is broken most directly: the root. */
+/** Chooses the root: the requirement that a mistake breaks most directly. */
 import { requirement, type RequirementId } from '../../engine/requirements.ts';
 import { isOfMember, WANTED, type Evidence } from './features.ts';
 import { followsFrom, hasSeveralEdgesWrong, isLimited, refusalOfValid } from './follows.ts';
 
 /** Penalty of a candidate root that follows from another requirement. */
 const FOLLOWS = 2;
-/** That it shows over items and pages, where a member of one answer is wrong. */
+/** Penalty for a failure of items and pages if a member of an answer is wrong. */
 const INDIRECT = 1;
-/** That it is broken in some circumstances only, or by a refusal, and another is not. */
+/** Penalty for a failure limited to some circumstances, or a rejection, if another candidate is not. */
 const PARTIAL = 0.5;
 const RECOMMENDED = 10;
 
-/** The root is what is named for what came and follows from no other. A MUST goes before a SHOULD that explains none. */
+/** The root matches the received answer best and follows from no other. A SHOULD that explains no MUST comes last. */
 export function rootFirst(part: Evidence): string[] {
   const members = [...part.keys()];
   const isWindow = hasSeveralEdgesWrong(part);
@@ -28,7 +28,7 @@ export function rootFirst(part: Evidence): string[] {
   const weight = (id: string): number => {
     const indirect = ofMembers && !isOfMember(part.get(id)!) && id !== '4.2-repeatable';
     return (
-      named(id, part) -
+      matchScore(id, part) -
       (follows(id) ? FOLLOWS : 0) -
       (indirect ? INDIRECT : 0) -
       partly(limited, id) -
@@ -42,37 +42,37 @@ export function rootFirst(part: Evidence): string[] {
 
 export const isRecommended = (id: string): boolean => requirement(id as RequirementId).level === 'SHOULD';
 
-/** The subject of each error code. */
+/** The requirements that each error code refers to. */
 const ABOUT: Readonly<Record<string, RegExp>> = {
   invalid_time_range: /^4\.2-(from-|to-|window|offsets|fractions|lowercase|r[12]-)/,
   page_size_out_of_range: /^4\.2-pageSize/,
   invalid_request: /^4\.2-from_id/,
 };
 
-/** How much a requirement is named for what came. */
-function named(id: string, part: Evidence): number {
+/** How well a requirement matches the received answer. */
+function matchScore(id: string, part: Evidence): number {
   const features = [...part.get(id)!];
   const code = id.replace(/^7\.\d-/, '');
   const wants = (words: string): boolean =>
     features.some((feature) => feature.startsWith(WANTED) && feature.includes(words));
   let sum = 0;
-  // It was refused as it should be, in all but the status or the code.
+  // Rejected as required, except for the status or the code.
   const nearly = features.some(
     (feature) => feature.endsWith(', the status that is wanted') || feature.startsWith(`code ${code}`),
   );
   if (code !== id && nearly && wants(code)) sum += 1;
-  // An error of a framework is one of the error's own requirement, rather than of the request that met it.
+  // A framework's error belongs to the requirement of that error rather than to that of the request.
   if (code !== id && features.includes('no documented code')) sum += 0.25;
   for (const one of codesOfValid(part.get(id)!)) {
     if (ABOUT[one]?.test(id)) sum += 1;
     else if (ABOUT[one] && Object.values(ABOUT).some((about) => about.test(id))) sum -= 1;
   }
-  // An invalid request is served, and a valid one is rejected with the code that the invalid one should have had.
+  // Invalid requests are accepted, and valid ones are rejected with the code for the invalid ones.
   const served = features.some((feature) => feature.startsWith('answered 2'));
   if (served && [...part.values()].flatMap(codesOfValid).some(wants)) sum += 2;
   return sum;
 }
 
-/** The codes with which valid requests were refused. */
+/** The codes with which valid requests were rejected. */
 const codesOfValid = (features: ReadonlySet<string>): string[] =>
   [...(refusalOfValid(features) ?? '').matchAll(/code (\w+)/g)].map(([, code]) => code!);

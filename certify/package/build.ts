@@ -1,4 +1,4 @@
-/** `npm run build`: the kit as JavaScript, in `dist/`, for the package (`npm pack`). */
+/** `npm run build`: compiles the kit to JavaScript in `dist/` for the package (`npm pack`). */
 import { execFile } from 'node:child_process';
 import { cp, readdir, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -17,7 +17,7 @@ await promisify(execFile)(process.execPath, [compiler, '-p', join(import.meta.di
 }).catch((error: { stdout?: string }) => {
   throw new Error(`the compiler: ${error.stdout}`);
 });
-// Files other than TypeScript that are read or run.
+// Files other than TypeScript that the kit reads or runs.
 for (const name of await readdir(join(ROOT, 'reference-server'), { recursive: true })) {
   if (/\.(js|yaml)$/.test(name))
     await cp(join(ROOT, 'reference-server', name), join(DIST, 'reference-server', name));

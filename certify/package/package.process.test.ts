@@ -1,4 +1,4 @@
-/** The package as a new user has it: packed, installed into an empty folder, without a database and without TypeScript. */
+/** The package as a new user has it: packed, then installed into an empty folder without a database and TypeScript. */
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,7 +13,7 @@ import type { Report } from '../report.ts';
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Relative links of the Markdown files that a package carries, but for what needs a clone. */
+/** Relative links in the Markdown files of the package, except those that need a clone. */
 async function deadLinks(folder: string): Promise<string[]> {
   const all = await readdir(folder, { recursive: true });
   const files = all.filter((name) => /\.md$/.test(name) && !/node_modules|^(load|CONTRIBUTING)/.test(name));
@@ -31,7 +31,7 @@ async function deadLinks(folder: string): Promise<string[]> {
   return dead.flat();
 }
 
-test('installed from its tarball it does what its README says', FULL, async ({ server }) => {
+test('works as its README says after installation from the tarball', FULL, async ({ server }) => {
   test.setTimeout(400_000);
   const directory = await mkdtemp(join(tmpdir(), 'package-'));
   try {

@@ -1,8 +1,8 @@
 /**
- * Every fault is failed at the right requirement, with the right words: with everything that a target file can say, and
- * with an address and credentials alone. A second test looks at its neighbours: nothing else is blamed, and the first
- * cause is the fault's own requirement. One theme a seed is proved over sockets and PostgreSQL, all others in process.
- * In the quick tier a fault is proved once at each seed, every fourth of them with its neighbours.
+ * Every fault fails its requirement with the expected words, both with a complete target file and with only addresses
+ * and credentials. A second test covers neighbouring requirements: no other one fails, and the first cause is the
+ * fault's own requirement. Per seed, one theme runs over sockets and PostgreSQL, the others in process. In the quick
+ * tier each fault runs once per seed, and one in four with its neighbours.
  */
 import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
@@ -15,7 +15,7 @@ import { test, type World } from '../../reference-server/faults/testing.ts';
 
 test.describe.configure({ mode: 'parallel' });
 
-/** Faults whose own requirement is not the first cause, at most one of twenty. */
+/** Faults whose first cause is another requirement; at most one in twenty. */
 const ANOTHER_ROOT = [
   'local time of the device printed as if it were UTC',
   'next of the last page leads back to the first',
@@ -34,7 +34,7 @@ const ANOTHER_ROOT = [
   'the pair compared as two conditions: later instants with smaller ids are lost',
 ];
 
-test('at most one fault of twenty has another requirement than its own as the first cause', () => {
+test('at most one fault in twenty has another requirement as its first cause', () => {
   const names = Object.values(THEMES)
     .flat()
     .map(({ name }) => name);
@@ -59,7 +59,7 @@ for (const [theme, faults] of Object.entries(THEMES)) {
           const [cause] = report.diagnosis;
           if (cause && !ANOTHER_ROOT.includes(name)) expect(own).toContain(cause.root);
         };
-        // Either of these proves the fault itself; at one seed a fault is proved in one mode, with its neighbours in one of four.
+        // Each of these proves the fault itself: per seed it runs in one mode, with its neighbours in one of four.
         const turn = turnOf(name, 4 * modes.length);
         const isTurn = turn % modes.length === at;
         const isWide = fault.needsNeighbours === true || turn === at;

@@ -1,4 +1,4 @@
-/** Certifies a faulty server, and says what of the verdict is not as it must be. */
+/** Certifies a server with a fault, and checks the verdict. */
 import { certify, selectIds } from '../certify.ts';
 import type { Report, RequirementResult } from '../report.ts';
 import { requirement, type RequirementId } from '../../engine/requirements.ts';
@@ -12,12 +12,12 @@ import { InProcess } from '../../reference-server/http/in-process.ts';
 import { startServer, type ReferenceServer } from '../../reference-server/run/start.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 
-/** full: all that a target file can say. bare: addresses and primary's credentials. */
+/** full: a complete target file. bare: addresses and the credentials of primary. */
 export type Mode = 'full' | 'bare';
 
 export const modesOf = ({ bare }: Fault): readonly Mode[] => (bare === false ? ['full'] : ['full', 'bare']);
 
-/** The target file of a server. The fault commands are left out: they would hit the test's own process. */
+/** The target for a server. Without fault commands, because they would act on the test process itself. */
 export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Target> {
   const { baseUrl, authUrl, name, clients, ca, ...supplied } = server.target();
   const addresses = { name, baseUrl, authUrl, ...(ca ? { ca } : {}) };
@@ -34,10 +34,10 @@ export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Ta
   };
 }
 
-/** Most runs take no longer than reading these files does. */
+/** Cached, because reading these files takes as long as most runs. */
 const screeningsOf = remembering(readDataset, 10);
 
-/** Sections whose requirements are close enough to fail together. */
+/** Sections whose requirements often fail together. */
 const NEIGHBOURS: readonly (readonly string[])[] = [
   ['1'],
   ['2.1', '2.2', '4.1'],
@@ -48,11 +48,11 @@ const NEIGHBOURS: readonly (readonly string[])[] = [
   ['7.2'],
 ];
 
-/** Requirements that take whole traversals: left out for faults that show in single pages. */
+/** Requirements that need whole traversals; left out for faults that appear in single pages. */
 export const needsWalks = (id: string): boolean =>
   /^(2\.[34]|9|4\.2-(r[4-7]|repeatable)|5-(valid-token|not-shared-cache))/.test(id);
 
-/** The ids that the verdict on a fault speaks of: its own, and their neighbours. */
+/** The requirements on which a fault is judged: its own and the neighbouring ones. */
 export function selectionOf(fault: Fault): RequirementId[] {
   const own = tripped(fault);
   const near = NEIGHBOURS.filter((sections) => own.some((id) => sections.includes(requirement(id).section)));
@@ -60,16 +60,16 @@ export function selectionOf(fault: Fault): RequirementId[] {
   return [...new Set([...own, ...selectIds(near.flat()).filter((id) => walked || !needsWalks(id))])];
 }
 
-/** Nothing shows late on these servers, but for what never does. */
+/** Shortens polling: data on these servers appears immediately or never. */
 const POLLING_SCALE = 0.1;
 
-/** How small a counterexample gets is proved elsewhere: here it would take most of the time. */
+/** Minimal counterexamples are tested elsewhere; shrinking here would take most of the time. */
 const SHRINK = { evaluations: 4 };
 
-/** Whether requests go over sockets and pages come out of PostgreSQL, or straight to the handler over a store in memory. */
+/** Whether requests go over sockets to a server on PostgreSQL, or directly to the handler with a store in memory. */
 export type Stack = 'in process' | 'real';
 
-/** `untilProved`: a run that looks at the fault's own requirements alone ends when each has failed with its words. */
+/** @param untilProved ends a run limited to the fault's own requirements once each has failed with the expected words */
 export async function certifyFault(
   { database, provisioned, store }: World,
   fault: Fault,
@@ -100,7 +100,7 @@ export async function certifyFault(
   });
 }
 
-/** The errors in the verdict on a fault; empty where it is correct. */
+/** The differences between the verdict on a fault and the expected one; empty if there are none. */
 export function verdictErrors(fault: Fault, report: Report): string[] {
   const results = new Map<string, RequirementResult>(
     report.requirements.map((result) => [result.id, result]),

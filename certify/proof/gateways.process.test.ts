@@ -1,4 +1,4 @@
-/** A right service stays conformant after nginx or Varnish, also where Varnish keeps pages. */
+/** A conformant service stays conformant with nginx or Varnish in front, even if Varnish caches pages. */
 import { expect } from '@playwright/test';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { freePort } from '../../reference-server/store/free-port.ts';
@@ -8,7 +8,7 @@ import { certify, selectIds, type CertifyOptions } from '../certify.ts';
 import type { Report } from '../report.ts';
 import { targetFor, type Mode } from './faults.ts';
 import { isInstalled, nginx, PROGRAMS, startGateway, varnish } from './gateways.ts';
-import { blamesOf } from './variants.ts';
+import { obstaclesOf } from './variants.ts';
 
 type Name = keyof typeof PROGRAMS;
 
@@ -31,9 +31,9 @@ async function certified(
   return await certify({ ...target, rateLimit }, { seed: 1, runs: 4, ...options });
 }
 
-test('the 503 of nginx’s limit_req is named as a rate limiter', FULL, async ({ small }) => {
+test('reports the 503 of nginx’s limit_req as a rate limiter', FULL, async ({ small }) => {
   test.skip(missing('nginx'), 'nginx is not installed');
-  // So few that a loaded machine sends more.
+  // Low enough to be exceeded even on a busy machine.
   const limited = (port: number, service: string): string => nginx(port, service, 10);
   const options = { probe: true, only: selectIds(['7.2-rate_limited']) };
   const { verdict, requirements } = await certified(small, 'nginx', limited, 'full', options);
@@ -42,31 +42,31 @@ test('the 503 of nginx’s limit_req is named as a rate limiter', FULL, async ({
   expect([status, failures[0]?.message]).toEqual(['fail', expect.stringContaining('limit_req of nginx')]);
 });
 
-/** In CI a program that is missing is a failure. */
+/** In CI a missing program is a failure. */
 const missing = (name: Name): boolean => !process.env['CI'] && !isInstalled(name);
 
 for (const mode of ['full', 'bare'] as const) {
-  test(`conformant after nginx, ${mode}`, byTurns(`nginx ${mode}`), async ({ small }) => {
+  test(`conformant with nginx in front, ${mode}`, byTurns(`nginx ${mode}`), async ({ small }) => {
     test.skip(missing('nginx'), 'nginx is not installed');
     const passing = (port: number, service: string): string => nginx(port, service);
-    expect(blamesOf(await certified(small, 'nginx', passing, mode))).toEqual([]);
+    expect(obstaclesOf(await certified(small, 'nginx', passing, mode))).toEqual([]);
   });
 
-  test(`conformant after Varnish, ${mode}`, byTurns(`Varnish ${mode}`), async ({ small }) => {
+  test(`conformant with Varnish in front, ${mode}`, byTurns(`Varnish ${mode}`), async ({ small }) => {
     test.skip(missing('varnish'), 'Varnish is not installed');
     expect(
-      blamesOf(await certified(small, 'varnish', (_, service) => varnish(service, false), mode)),
+      obstaclesOf(await certified(small, 'varnish', (_, service) => varnish(service, false), mode)),
     ).toEqual([]);
   });
 
   test(
-    `conformant after Varnish that keeps pages by token, ${mode}`,
+    `conformant with Varnish that caches pages per token, ${mode}`,
     byTurns(`kept ${mode}`),
     async ({ small }) => {
       test.skip(missing('varnish'), 'Varnish is not installed');
       const kept = (_: number, service: string): string => varnish(service, true);
       const report = await certified(small, 'varnish', kept, mode, { probe: true });
-      expect(blamesOf(report)).toEqual([]);
+      expect(obstaclesOf(report)).toEqual([]);
     },
   );
 }

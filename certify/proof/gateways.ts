@@ -1,4 +1,4 @@
-/** Gateways that stand before a service on loopback: nginx and Varnish as Debian packages them, ended with the scope. */
+/** Gateways in front of a service on loopback: nginx and Varnish from Debian packages, stopped at the end of the scope. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync } from 'node:fs';
@@ -25,7 +25,7 @@ export const isInstalled = (name: keyof typeof PROGRAMS): boolean => {
   }
 };
 
-/** Starts it with a configuration; throws an Error with its output where it does not listen. */
+/** Starts a gateway with a configuration. Throws an Error with its output if it does not listen in time. */
 export async function startGateway(
   name: keyof typeof PROGRAMS,
   port: number,
@@ -34,7 +34,7 @@ export async function startGateway(
   const directory = await mkdtemp(join(tmpdir(), `${name}-`));
   const file = join(directory, 'configuration');
   await writeFile(file, configuration);
-  // varnishd runs as a user of its own.
+  // varnishd runs as a user of its own, which must be able to read the file.
   await chmod(directory, 0o755);
   if (name === 'nginx') await mkdir(join(directory, 'work'));
   const args =
@@ -68,7 +68,7 @@ function listens(port: number): Promise<boolean> {
   });
 }
 
-/** Debian's nginx.conf with one server that passes everything on; `rate`: of requests a second, with a burst. */
+/** Debian's nginx.conf with one proxying server; `rate` limits requests per second, with a burst. */
 export const nginx = (port: number, service: string, rate?: number): string => `
 daemon off;
 pid work/nginx.pid;
@@ -92,7 +92,7 @@ http {
 }
 `;
 
-/** Varnish; `cached` keeps pages for two seconds, each under its URL and token. */
+/** A Varnish configuration; `cached` caches pages for two seconds, keyed by URL and token. */
 export const varnish = (service: string, cached: boolean): string => {
   const { hostname, port } = new URL(service);
   const recv = 'sub vcl_recv { if (req.method == "GET" && req.http.Authorization) { return (hash); } }';

@@ -1,4 +1,4 @@
-/** Ctrl-C, a deadline, no room on the disk: one clear line, the right exit status, nothing left running. */
+/** Ctrl-C, a deadline and a full disk end with one clear line, the right exit status and no process left. */
 import { expect, test } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { CASES, measure } from './hardships.ts';

@@ -1,4 +1,4 @@
-/** What happens to the kit's own runs: Ctrl-C at any moment, a deadline, no room on the disk. */
+/** Runs of the kit under difficult conditions: Ctrl-C at various moments, a deadline, a full disk. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,11 +13,11 @@ interface Hardship {
 export interface Case {
   readonly name: string;
   readonly main: string;
-  /** `directory` is made for it. */
+  /** @param directory an empty folder for this case */
   readonly args: (directory: string) => readonly string[];
   readonly circumstances?: Partial<Circumstances>;
   readonly status: number;
-  /** Of a line that tells it. */
+  /** Matches the line that reports the problem. */
   readonly words: RegExp;
   readonly verdicts: readonly string[];
 }
@@ -32,7 +32,7 @@ export const CASES: readonly Case[] = [
     circumstances: { interruptedAfterMs: seconds * 1000 },
     status: 130,
     words: /interrupted/,
-    // Before anything was asked there is nothing to report.
+    // Interrupted before the first request, a run writes no report.
     verdicts: ['incomplete', NONE],
   })),
   {
@@ -56,7 +56,7 @@ export const CASES: readonly Case[] = [
     name: 'no room for the report on the disk',
     args: (directory) => ['--target', join(directory, 'target.json'), ...certify.args(directory)],
     circumstances: { fileKilobytes: 8 },
-    // Nobody was asked; what was found conformant and can't be written ends with 4.
+    // Nothing was tested; a conformant run whose report cannot be written exits with 4.
     status: 3,
     words: /report\.json.* could not be written: EFBIG/,
     verdicts: [NONE],
@@ -82,7 +82,7 @@ export async function measure({
 }: Case): Promise<Hardship> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-hardship-'));
   try {
-    // Nobody listens there.
+    // Nothing listens at this address.
     const address = 'http://127.0.0.1:1';
     const clients = { primary: { clientId: 'nobody', clientSecret: 'a secret of nobody' } };
     await writeFile(

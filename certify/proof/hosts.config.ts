@@ -1,13 +1,13 @@
-/** The specs under Playwright against many targets at once, a project each: what hosts.process.test.ts compares. */
+/** Playwright configuration that runs the specs against many targets, one project each; used by hosts.process.test.ts. */
 import { defineConfig } from '@playwright/test';
 
 process.env['SCREENINGS_HOST'] = 'playwright';
 
 export interface HostedTarget {
   readonly name: string;
-  /** Target file. */
+  /** The path of the target file. */
   readonly file: string;
-  /** Which tests, as a regular expression over titles and tags. */
+  /** Selects tests, as a regular expression over titles and tags. */
   readonly grep: string;
 }
 

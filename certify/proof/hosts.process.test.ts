@@ -1,4 +1,4 @@
-/** The command line and Playwright are two hosts of the same checks: they find the same, and neither is green against nothing. */
+/** The command line and Playwright run the same checks: they find the same faults, and neither passes without a server. */
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ import { certify } from '../certify.ts';
 import { needsWalks } from './faults.ts';
 import type { HostedTarget } from './hosts.config.ts';
 
-/** Of the drawn faults, this many show in traversals: the others take a few requests each. */
+/** How many of the drawn faults need traversals; the others need only a few requests each. */
 const WALKED = 3;
 const DRAWN = 30;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -33,7 +33,7 @@ interface JsonSuite {
   }[];
 }
 
-/** The ids that Playwright's tests found broken, by project; and how many tests were red. */
+/** The requirements that Playwright's tests found broken, and the number of failed tests, per project. */
 async function underPlaywright(
   targets: readonly HostedTarget[],
 ): Promise<Map<string, { readonly ids: Set<string>; red: number }>> {
@@ -63,7 +63,7 @@ async function underPlaywright(
   return found;
 }
 
-/** What a target file can say of the fault, and what shows every time. */
+/** Faults that need nothing but the server, and appear in every run. */
 const comparable = (fault: Fault): boolean => !fault.target && !fault.large && !fault.needsNeighbours;
 
 test(

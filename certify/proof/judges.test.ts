@@ -1,6 +1,6 @@
 /**
- * Mutation of the judges: without any one of them a fault passes, or fails with other words. A judge that nothing
- * misses stands for a missing fault, or is needless. The laws have faults of their own in law-faults.ts.
+ * Mutation test of the judges: without any one of them, a fault passes or fails with other words. A judge that is not
+ * missed lacks a fault or is unnecessary. The laws have their own faults in law-faults.ts.
  */
 import { expect } from '@playwright/test';
 import { REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
@@ -13,7 +13,7 @@ import { instrument, isProvedElsewhere, type Site } from './judges.ts';
 
 test.describe.configure({ mode: 'parallel' });
 
-/** Some of their judges see nothing that no other sees: each stands for a missing fault, or is needless. */
+/** Requirements with judges that no fault needs: each lacks a fault or is unnecessary. */
 const OPEN: readonly RequirementId[] = [
   '4.2-from-inclusive',
   '4.2-to-exclusive',
@@ -37,13 +37,13 @@ const OPEN: readonly RequirementId[] = [
 interface Sighting {
   readonly fault: Fault;
   readonly mode: Mode;
-  /** How many judges saw it. */
+  /** The number of judges that found a mismatch. */
   readonly witnesses: number;
 }
 
 for (const { id } of REQUIREMENTS) {
   const faults = FAULTS.filter((fault) => tripped(fault).includes(id));
-  test(`${id}: no judge is without a fault that only it shows`, FULL, async ({ small, large }) => {
+  test(`${id}: every judge is needed to find some fault`, FULL, async ({ small, large }) => {
     test.setTimeout(600_000);
     using judges = instrument();
     const errorsOf = async (fault: Fault, mode: Mode, untilProved: boolean): Promise<string[]> => {

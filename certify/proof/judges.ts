@@ -1,4 +1,4 @@
-/** Mutation of the judges: which of them see a fault, and what a verdict is without one of them. */
+/** Mutation of judges: records which of them find a fault, and disables one at a time. */
 import { relative } from 'node:path';
 import { Kit } from '../../engine/run/kit.ts';
 import { Ledger } from '../../engine/run/state/ledger.ts';
@@ -9,11 +9,11 @@ import type { RequirementId } from '../../engine/requirements.ts';
 /** `ID file:line`, `ID observer N`, or `ID name` of a rule. */
 export type Site = string;
 
-/** What was judged, and where something was wrong, since the last `clear()`. */
+/** The sites that judged, and those that found a mismatch, since the last `clear()`. */
 export class Judges {
   readonly judged = new Set<Site>();
   readonly mismatched = new Set<Site>();
-  /** Its judge says that all holds. */
+  /** The site whose judge reports no mismatch. */
   disabled: Site | undefined;
 
   clear(): void {
@@ -29,13 +29,13 @@ export class Judges {
   }
 }
 
-/** A law has faults of its own, and the judge of valid requests is one for all requirements. */
+/** Laws have their own faults, and kit.ts holds the judge of valid requests for all requirements. */
 export const isProvedElsewhere = (site: Site): boolean => /properties\/|engine\/run\/kit\.ts/.test(site);
 
-/** Judges that share a line are told apart by what their findings are caused by. */
+/** Judges that share a line are distinguished by the cause of their findings. */
 const SHARED = /everywhere|7\.2-outage/;
 
-/** Where the function was called that calls this one; helpers called `fail` are passed over. */
+/** The position of the caller's caller; helpers named `fail` are skipped. */
 function callerOf(): string {
   const frames = new Error().stack!.split('\n').slice(3);
   const frame = frames.find((line) => !/^ +at fail /.test(line)) ?? '';
@@ -43,7 +43,7 @@ function callerOf(): string {
   return `${relative('', path)}:${line}`;
 }
 
-/** Instruments every judge of this process. */
+/** Instruments all judges of this process until disposed. */
 export function instrument(): Judges & Disposable {
   const judges = new Judges();
   const { check, checkAll, fail } = Kit.prototype;
@@ -52,7 +52,7 @@ export function instrument(): Judges & Disposable {
     observeBy: (observers: readonly Observer[], ...rest: unknown[]) => void;
   };
   const { observeBy } = watch;
-  /** Mismatches whose site is known. */
+  /** Mismatches whose site is already recorded. */
   const known = new WeakSet<Mismatch>();
   const hold = <M extends Mismatch>(site: Site, mismatch: M | undefined): M | undefined => {
     if (mismatch) known.add(mismatch);

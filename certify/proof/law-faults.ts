@@ -1,4 +1,4 @@
-/** A mistake for every law, as rare as can be: one that it must find in nearly every run. */
+/** A fault for every law, as rare as possible while the law must still find it in nearly every run. */
 import { compareInstants, instant, shift } from '../../engine/data/instant.ts';
 import { errorAnswer } from '../../reference-server/http/http.ts';
 import type { PageQuery, StoredPage } from '../../reference-server/parts.ts';
@@ -20,15 +20,15 @@ import { RULES, rows } from '../../reference-server/faults/rows.ts';
 import type { Mode } from './law-testing.ts';
 
 interface LawFault {
-  /** The law that must find it. */
+  /** The title of the law that must find it. */
   readonly law: string;
   readonly name: string;
   readonly server: ServerOptions;
-  /** What the law is told of the server. */
+  /** What the law knows about the server. */
   readonly mode: Mode;
 }
 
-/** A fault of the reference server's collection. */
+/** A fault in the reference server's collection. */
 function collected(name: string): Pick<LawFault, 'name' | 'server'> {
   const fault = FAULTS.find((one) => one.name === name);
   if (!fault?.server) throw new Error(`no fault is called "${name}"`);
@@ -40,7 +40,7 @@ const without = (page: StoredPage, index: number): StoredPage => ({
   items: page.items.filter((_, i) => i !== index),
 });
 
-/** Pages after the `depth`th of a walk at some page sizes. The last item stays, and so does next. */
+/** Alters pages deeper than `depth` in a walk, at some page sizes. The last item and next stay the same. */
 const deep = (
   concerns: (pageSize: number) => boolean,
   depth: number,
@@ -59,14 +59,14 @@ const deep = (
     };
   });
 
-/** Page sizes that are seldom picked by hand. */
+/** Page sizes that are rarely chosen by hand. */
 const odd = (pageSize: number): boolean =>
   (pageSize > 20 && pageSize < 47) || (pageSize > 50 && pageSize < 99);
 
-/** No screening is written with these, so that no example has them. */
+/** No screening has these offsets, so example windows do not contain them. */
 const oddMinutes = /[+-]\d\d:(15|59)$/;
 
-/** Pages by OFFSET: next is where it stands in the list, whatever the list has become. */
+/** OFFSET paging: next is a position in the list, whatever has been inserted since. */
 const byPosition = (): ServerOptions =>
   storedPages(() => {
     const places = new Map<string, { from: PageQuery['from']; offset: number }>();
@@ -83,7 +83,7 @@ const byPosition = (): ServerOptions =>
     };
   });
 
-/** Loses an item of later pages while another request is answered, at rarely used page sizes. */
+/** Drops an item of later pages while another request is in progress, at rarely used page sizes. */
 const sharedState = (): ServerOptions =>
   storedPages(() => {
     let busy = 0;
@@ -104,7 +104,7 @@ const sharedState = (): ServerOptions =>
     };
   });
 
-/** Every second time that the same page is asked for, its first item is gone. */
+/** Drops the first item of a page on every second request for it. */
 const forgetful = (): ServerOptions =>
   storedPages(() => {
     const asked = new Map<string, number>();
@@ -119,7 +119,7 @@ const forgetful = (): ServerOptions =>
     };
   });
 
-/** A form whose field is replaced by another value before the server reads it. */
+/** Replaces a field of the form before the server reads it. */
 const form = (name: string, change: (value: string) => string | undefined): ServerOptions =>
   middleware(() => (request, next) => {
     if (!isTokenRequest(request)) return next(request);

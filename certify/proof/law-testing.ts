@@ -1,18 +1,18 @@
-/** What the table and the tests of the laws share: targets of servers under test, and what laws said of them. */
+/** Targets for tests of the laws, and counterexamples from their reports. */
 import type { Report } from '../report.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import type { ReferenceServer } from '../../reference-server/run/start.ts';
 
-/** full: with the dataset. bare: addresses and primary's credentials. filled: with a tenant to fill as well. */
+/** full: with the dataset. bare: addresses and credentials of primary. filled: also with a tenant to fill. */
 export type Mode = 'full' | 'bare' | 'filled';
 
-/** Everything that is known of servers over one set of data: read once, since datasets are long. */
+/** The complete target, resolved once per set of data because datasets are long. */
 export async function resolvedTarget(server: ReferenceServer): Promise<Target> {
   const { fault: _, ingest: __, ...file } = server.target();
   return resolveTarget(file);
 }
 
-/** What the kit is told of a server. Filling goes on in this process: a command would take its time. */
+/** The target in a mode. Ingest runs in this process, because a command would be slow. */
 export async function lawTargetOf(server: ReferenceServer, mode: Mode, known: Target): Promise<Target> {
   const { baseUrl, authUrl, clients } = server.target();
   const { clientId, clientSecret } = clients.primary;
@@ -33,14 +33,14 @@ export interface Counterexample {
   readonly path: string;
 }
 
-/** The counterexample of a law, where it found one. */
+/** The counterexample of a law; undefined if it found none. */
 export function counterexampleOf(report: Report, law: string): Counterexample | undefined {
   const failures = report.requirements.flatMap((requirement) => requirement.failures);
   const found = failures.find(({ counterexample }) => counterexample?.['law'] === law);
   return found?.counterexample as Counterexample | undefined;
 }
 
-/** Whatever a report blames, the kit itself included, in words. */
+/** Every failure, warning and error of a report, in words. */
 export const blamed = (report: Report): string[] =>
   report.requirements
     .filter(({ status }) => ['fail', 'warn', 'error'].includes(status))

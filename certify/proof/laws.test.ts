@@ -35,13 +35,13 @@ const ARRIVING = 'a traversal returns what was stored before it once, while more
 interface Started {
   readonly server: ReferenceServer;
   readonly target: Target;
-  /** Takes requests to a server in process. */
+  /** Set if the server runs in process. */
   readonly dispatcher: InProcess | undefined;
 }
 
 type Serve = (mode: Mode, options?: ServerOptions, stack?: Stack) => Promise<Started>;
 
-/** Servers of the test's own over a few hundred screenings. */
+/** Provides servers over a few hundred screenings. */
 const test = base.extend<{ readonly serve: Serve }>({
   serve: async ({ small: { database, provisioned, store } }, use) => {
     const servers: ReferenceServer[] = [];
@@ -65,7 +65,7 @@ test.describe('finds', () => {
       const stack = mode === 'filled' || CONCURRENT.test(law) ? 'real' : 'in process';
       const { target, dispatcher } = await serve(mode, options, stack);
       const check = propertyTitled(law);
-      // A law that guesses at credentials has few cases a run, for the sake of guards against guessing.
+      // Laws that guess credentials have few cases per run, because of lockouts.
       const runs = DEFAULTS.runs * (GUESSING.test(law) ? 10 : 1);
       for (const seed of [SEED, SEED + 1]) {
         const report = await certify(target, {
@@ -80,7 +80,7 @@ test.describe('finds', () => {
     });
   }
 
-  test('for every law there is a fault', () => {
+  test('every law has a fault', () => {
     const covered = new Set(LAW_FAULTS.map(({ law }) => law));
     expect(PROPERTIES.map(({ title }) => title).filter((title) => !covered.has(title))).toEqual([]);
   });
@@ -92,7 +92,7 @@ interface Minimal {
   readonly fault: string;
   readonly pageSize: number;
   readonly itemsAtMost: number;
-  /** The mismatch that the script ends with. */
+  /** What the last line of the script says. */
   readonly words: RegExp;
 }
 
@@ -123,7 +123,7 @@ const MINIMAL: readonly Minimal[] = [
     words: /has item \d+ .* after item|is missing/,
   },
   {
-    // Five pages of seven, and two neighbours after them; the server counts a cursor that it saw before as deep.
+    // Five pages of seven and two neighbours after them; the server treats a repeated cursor as deep.
     fault: 'two neighbours change places at page size 7 after the fifth page',
     pageSize: 7,
     itemsAtMost: 39,
@@ -131,7 +131,7 @@ const MINIMAL: readonly Minimal[] = [
   },
 ];
 
-/** The window, page size and pair that a script's first line names. */
+/** Parses the first line of a script. */
 function readScript({ script }: Counterexample) {
   const [, from, to, pageSize, fromId] =
     /^window \[(\S+), (\S+)\), pageSize (\d+)(?:, from_id (\d+))?$/.exec(script[0]!) ?? [];
@@ -145,10 +145,10 @@ function readScript({ script }: Counterexample) {
   };
 }
 
-/** As small as it gets, on a slow machine as well. */
+/** Enough for a minimal counterexample, even on a slow machine. */
 const LONG_SHRINK = { evaluations: 400, timeMs: 100_000 };
 
-test.describe('shows it small', () => {
+test.describe('shrinks to a minimal counterexample', () => {
   for (const { fault: name, pageSize, itemsAtMost, words } of MINIMAL) {
     test(`${name}: page size ${pageSize}, at most ${itemsAtMost} items`, byTurns(name), async ({ serve }) => {
       const { target } = await serve('full', FAULTS.find((fault) => fault.name === name)!.server);
@@ -187,7 +187,7 @@ test.describe('shows it small', () => {
     },
   );
 
-  test('pages by OFFSET: a few screenings and one that arrives', FULL, async ({ serve }) => {
+  test('OFFSET paging: a few screenings and one that arrives', FULL, async ({ serve }) => {
     const { server: options } = LAW_FAULTS.find(({ law }) => law === ARRIVING)!;
     const { target } = await serve('filled', options);
     const report = await certify(target, {
@@ -207,7 +207,7 @@ test.describe('shows it small', () => {
 // -- the seed ----------------------------------------------------------------------------------------
 
 test.describe('a seed', () => {
-  /** The requests of a run, in an order of their own: those of concurrent traversals have none. */
+  /** The requests of a run, sorted, because concurrent traversals have no fixed order. */
   async function requestsOf(serve: Serve, seed: number) {
     const sent: string[] = [];
     const listening = middleware(() => (request, next) => {
@@ -252,19 +252,19 @@ test.describe('the reference server holds every law', () => {
     expect(report.requests).toBeLessThanOrEqual(REQUESTS_AT_MOST);
   });
 
-  test('with nothing but its address and one pair of credentials', FULL, async ({ serve }) => {
+  test('with only its address and one pair of credentials', FULL, async ({ serve }) => {
     const { target } = await serve('bare');
     expect(blamed(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
   });
 
-  test('where it allows 200 requests a second', FULL, async ({ serve }) => {
+  test('with a rate limit of 200 requests per second', FULL, async ({ serve }) => {
     const rateLimit = { limit: 200, windowMs: 1_000, algorithm: 'fixed-window' } as const;
     const { target } = await serve('bare', { rateLimit });
     expect(blamed(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
   });
 
   const DATASETS = 100;
-  /** Those that draw their cases from the screenings, and only read. */
+  /** Laws that draw their cases from the data and only read. */
   const PAGING = PROPERTIES.filter(({ needs, access }) => needs === 'data' && access === 'reads');
 
   test(`on ${DATASETS} random datasets`, FULL, async ({ serve }) => {
@@ -291,7 +291,7 @@ test.describe('the reference server holds every law', () => {
 
   test(`while screenings arrive, on ${DATASETS} random datasets`, FULL, async ({ serve }) => {
     const { target } = await serve('filled');
-    // The share of the law that has the fewest cases makes a hundred of them.
+    // The law with the smallest share still gets a hundred cases.
     const runs = Math.ceil(DATASETS / 0.3);
     const filling = PROPERTIES.filter(({ title }) => title === ARRIVING || title.includes('generated'));
     const report = await certify(target, { checks: filling, seed: SEED, runs, maxRequests: 50_000 });

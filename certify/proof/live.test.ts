@@ -1,4 +1,4 @@
-/** Tenants that change while a run lasts are conformant, with everything that can be told of them and with next to nothing. */
+/** A target whose data changes during the run is conformant, with a complete and with a minimal target file. */
 import { expect } from '@playwright/test';
 import { test } from '../../reference-server/faults/testing.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
@@ -7,7 +7,7 @@ import { startServer } from '../../reference-server/run/start.ts';
 import { LIVE } from '../../reference-server/variants/live.ts';
 import { certify } from '../certify.ts';
 import { targetFor } from './faults.ts';
-import { certifyVariant, blamesOf } from './variants.ts';
+import { certifyVariant, obstaclesOf } from './variants.ts';
 
 test.describe.configure({ mode: 'parallel' });
 
@@ -16,10 +16,10 @@ for (const variant of LIVE) {
     const title = `${variant.name}, ${mode}`;
     test(title, byTurns(title, 8), async ({ small: { database, provisioned, store } }) => {
       test.slow();
-      // Filling needs the database.
+      // Filling a tenant needs the database.
       const stack = mode === 'full' ? { fills: true } : { store };
       const report = await certifyVariant(database, provisioned, variant, mode, { seed: SEED, ...stack });
-      expect(blamesOf(report)).toEqual([]);
+      expect(obstaclesOf(report)).toEqual([]);
     });
   }
 }
@@ -34,6 +34,6 @@ test(
       ingest: (lines: readonly string[]) => server.ingest(lines),
     };
     const reports = await Promise.all([SEED, SEED + 1].map((seed) => certify({ ...target }, { seed })));
-    expect(reports.map(blamesOf)).toEqual([[], []]);
+    expect(reports.map(obstaclesOf)).toEqual([[], []]);
   },
 );

@@ -1,4 +1,4 @@
-/** A command of the kit as a user runs it: how long it took, the most memory it had, what it said and left behind. */
+/** Runs a command of the kit as a user does, and measures duration, peak memory, output and processes left. */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -9,23 +9,23 @@ export interface MeasuredRun {
   readonly megabytes: number;
   readonly status: number | null;
   readonly output: string;
-  /** Processes of it that run on. */
+  /** The number of its processes that are still running. */
   readonly leftOver: number;
 }
 
 export interface Circumstances {
   readonly longestSeconds: number;
-  /** Told to end by Ctrl-C so long after its first word. */
+  /** Sends SIGINT this long after the first output. */
   readonly interruptedAfterMs?: number;
-  /** The largest file in kilobytes, as where the disk is full. */
+  /** The maximum file size in kilobytes, which simulates a full disk. */
   readonly fileKilobytes?: number;
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * Tells the most memory that the process had, in kilobytes, on file descriptor 3. What the kernel's own accounting
- * says of a child begins with its parent's, before that became the child.
+ * Writes the peak memory of the process in kilobytes to file descriptor 3. The kernel's own figure for a child
+ * includes that of its parent before exec.
  */
 const TELL_MEMORY = `import { readFileSync, writeSync } from 'node:fs';
 process.on('exit', () => {
@@ -72,7 +72,7 @@ export async function measuredRun(
   };
 }
 
-/** Linux alone tells. */
+/** Works only on Linux. */
 async function countMarked(mark: string): Promise<number> {
   const processes = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   const environments = await Promise.all(

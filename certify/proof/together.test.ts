@@ -1,4 +1,4 @@
-/** Mistakes hide one another less than they might: a server with one of many kinds at once fails at all of them. */
+/** Faults hide each other rarely: a server with one fault of many kinds fails the requirement of each. */
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
@@ -9,7 +9,7 @@ import { requirement, REQUIREMENTS } from '../../engine/requirements.ts';
 import type { Report } from '../report.ts';
 import { certifyFault } from './faults.ts';
 
-/** The first innermost: what changes tokens stands before what looks at them. */
+/** In order of wrapping, innermost first: faults that change tokens come before those that read them. */
 const NAMES = [
   'walks end after three pages of 1000',
   'two versions in parallel, one of which adds a member',
@@ -29,7 +29,7 @@ const NAMES = [
   'Retry-After is a negative wait',
 ];
 
-/** First versions as they are written: doors, dialects, near misses, what takes minutes, an outage, events. */
+/** Typical first versions: spellings, dialects, near misses, slow effects, an outage, events. */
 const FIRST_VERSIONS: Readonly<Record<string, readonly string[]>> = {
   'twenty-eight mistakes of a first version': [
     'tokens signed with the key "password" are believed',
@@ -90,7 +90,7 @@ const named = (name: string): Fault => {
   return found;
 };
 
-/** All of them in one server, certified in one run. */
+/** Certifies a server with all these faults in one run. */
 async function certifyTogether(world: World, faults: readonly Fault[]): Promise<Report> {
   const { server, target } = combined(faults);
   const all: Fault = { name: 'all of them', trips: {}, bare: false, server: server!, target: target! };
@@ -98,7 +98,7 @@ async function certifyTogether(world: World, faults: readonly Fault[]): Promise<
   return certifyFault(world, all, 'full', ids);
 }
 
-/** What of a fault the report does not name. */
+/** The requirements of a fault that the report does not find broken. */
 const missedOf =
   ({ requirements }: Report) =>
   (fault: Fault): string[] =>
@@ -108,14 +108,14 @@ const missedOf =
       return status === expected ? [] : [`${fault.name}: ${id} is ${status}`];
     });
 
-test('one mistake of each kind in one server', FULL, async ({ large }) => {
+test('finds every fault in a server with one of each kind', FULL, async ({ large }) => {
   const faults = NAMES.map(named);
   const report = await certifyTogether(large, faults);
   expect(faults.flatMap(missedOf(report))).toEqual([]);
 });
 
 for (const [title, names] of Object.entries(FIRST_VERSIONS))
-  test(`nine of ten are named in one run: ${title}`, FULL, async ({ small }) => {
+  test(`finds nine of ten faults in one run: ${title}`, FULL, async ({ small }) => {
     test.setTimeout(200_000);
     const faults = names.map(named);
     const report = await certifyTogether(small, faults);

@@ -1,4 +1,4 @@
-/** Certifies an allowed variant, and says what keeps it from being conformant. */
+/** Certifies a variant, and lists what prevents it from being conformant. */
 import { certify } from '../certify.ts';
 import type { Report } from '../report.ts';
 import type { Database } from '../../reference-server/store/database.ts';
@@ -10,12 +10,12 @@ import { startServer } from '../../reference-server/run/start.ts';
 import type { Variant } from '../../reference-server/variants/variant.ts';
 
 interface VariantOptions {
-  /** Cases that each law tries. */
+  /** The number of cases per law. */
   readonly runs?: number;
   readonly seed?: number;
-  /** In mode full, the scratch tenant is filled. */
+  /** Whether the scratch tenant is filled in mode full. */
   readonly fills?: boolean;
-  /** Requests go straight to the handler, over this store, in place of sockets and the database. */
+  /** Sends requests directly to the handler, with this store instead of sockets and a database. */
   readonly store?: ScreeningStore;
 }
 
@@ -34,7 +34,7 @@ export async function certifyVariant(
   const target = await targetFor(server, mode);
   const said = variant.target?.(target) ?? target;
   const ingest = fills ? { ingest: (lines: readonly string[]) => server.ingest(lines) } : {};
-  // The variant adds only what cannot be found out.
+  // The minimal target contains only what cannot be discovered.
   return await certify(
     mode === 'full' ? { ...said, ...ingest } : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
     {
@@ -45,8 +45,8 @@ export async function certifyVariant(
   );
 }
 
-/** Empty for a conformant target of which every core MUST was exercised. */
-export function blamesOf({ requirements, verdict, summary, basis, diagnosis }: Report): string[] {
+/** The obstacles to conformance; empty if the target is conformant and every core MUST was exercised. */
+export function obstaclesOf({ requirements, verdict, summary, basis, diagnosis }: Report): string[] {
   const diagnosed = diagnosis.map(({ root }) => `${root} is diagnosed`);
   const odd = requirements.flatMap(({ id, level, class: needs, status, reason, failures }) => {
     if (status === 'fail' || status === 'error')

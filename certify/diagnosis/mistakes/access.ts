@@ -1,4 +1,4 @@
-/** Mistakes of who may ask, and with which token (section 5). */
+/** Mistakes in authentication and authorization (section 5). */
 import type { Mistake } from './mistake.ts';
 
 export const access: readonly Mistake[] = [

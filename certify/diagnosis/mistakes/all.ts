@@ -1,4 +1,4 @@
-/** Every known kind of mistake, and the kinds that break a requirement. */
+/** All known kinds of mistake. */
 import { access } from './access.ts';
 import { answers } from './answers.ts';
 import { environment } from './environment.ts';
@@ -20,8 +20,8 @@ export const MISTAKES: readonly Mistake[] = [
 ];
 
 /**
- * The kinds of mistake that break a requirement, the most frequent first; what its failures show decides between them.
- * Causes in the environment come after those that fit, and only where something shows them.
+ * The kinds of mistake that break a requirement: those that match the features of its failures first, then the most
+ * frequent. Causes in the environment come after matching ones, and only if a feature suggests them.
  */
 export function kindsOf(id: string, features: Features): readonly Mistake[] {
   const shown = [...features].join('\n');

@@ -1,4 +1,4 @@
-/** Mistakes of the shape of answers (sections 2.3, 2.4, 6) and of methods (section 1). */
+/** Mistakes in the form of answers (sections 2.3, 2.4, 6) and in methods (section 1). */
 import type { Mistake } from './mistake.ts';
 
 export const answers: readonly Mistake[] = [

@@ -1,4 +1,4 @@
-/** Mistakes in the environment of an implementation, or in its target file. */
+/** Mistakes in the environment of an implementation or in its target file. */
 import type { Mistake } from './mistake.ts';
 
 export const environment: readonly Mistake[] = [

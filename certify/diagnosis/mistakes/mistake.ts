@@ -2,16 +2,16 @@
 export interface Mistake {
   /** The mistake in a few words. */
   readonly name: string;
-  /** Description, with its effect on clients. */
+  /** What happens, and the effect on clients. */
   readonly what: string;
-  /** Why it happens, and in which stacks. */
+  /** Why it happens, and with which technologies. */
   readonly why: string;
   /** The remedy. */
   readonly fix: string;
-  /** A query or a snippet of the right way. */
+  /** A correct query or code snippet. */
   readonly right: string;
-  /** The requirements that it breaks, the most typical first. */
+  /** The requirements that it breaks, the most typical first, separated by spaces. */
   readonly breaks: string;
-  /** Features that make this kind more likely than the others of the same requirement: see features.ts. */
+  /** Features that make this kind more likely than others of the same requirement; see features.ts. */
   readonly when?: RegExp;
 }

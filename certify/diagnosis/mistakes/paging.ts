@@ -1,4 +1,4 @@
-/** Mistakes of order, cursors and `next` (sections 2.4 and 4.2). */
+/** Mistakes in order, cursors and `next` (sections 2.4 and 4.2). */
 import type { Mistake } from './mistake.ts';
 
 export const paging: readonly Mistake[] = [

@@ -1,4 +1,4 @@
-/** Mistakes of REST errors, limits and failure (sections 7.2 and 8). */
+/** Mistakes in REST errors, rate limits and failures (sections 7.2 and 8). */
 import type { Mistake } from './mistake.ts';
 
 export const refusals: readonly Mistake[] = [

@@ -1,4 +1,4 @@
-/** Mistakes of the token endpoint (sections 2.1, 2.2, 4.1 and 7.1). */
+/** Mistakes at the token endpoint (sections 2.1, 2.2, 4.1 and 7.1). */
 import type { Mistake } from './mistake.ts';
 
 export const tokenEndpoint: readonly Mistake[] = [

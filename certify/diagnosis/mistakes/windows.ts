@@ -1,4 +1,4 @@
-/** Mistakes of the time window and of what it selects (section 4.2), and of values on their way. */
+/** Mistakes in the time window and its selection (section 4.2), and in the conversion of values. */
 import type { Mistake } from './mistake.ts';
 
 export const windows: readonly Mistake[] = [

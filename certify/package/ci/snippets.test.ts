@@ -1,4 +1,4 @@
-/** The lines to copy for CI systems: they parse, and the commands in them are ones that the kit takes. */
+/** The CI snippets parse, and the commands in them use existing flags. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
@@ -16,12 +16,12 @@ interface Step {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** The flags behind `npm run certify` in a script. */
+/** The flags after `npm run certify` in a script. */
 const flagsOf = (text: string): string[][] =>
   [...text.matchAll(/run certify -- (--[^'\n]*)/g)].map(([, flags]) => flags!.trim().split(' '));
 
 for (const name of ['gitlab.yml', 'Jenkinsfile']) {
-  test(`${name}: its flags are taken, a report is always kept, no secret stands in it`, async () => {
+  test(`${name}: uses existing flags, always keeps a report and contains no secret`, async () => {
     const text = await read(`certify/package/ci/${name}`);
     const [flags] = flagsOf(text);
     expect(parseArguments(flags!)).toMatchObject({
@@ -38,7 +38,7 @@ for (const name of ['gitlab.yml', 'Jenkinsfile']) {
   });
 }
 
-test('github.yml calls the action with what it takes', async () => {
+test('github.yml calls the action with existing inputs', async () => {
   const workflow = parse(await read('certify/package/ci/github.yml')) as {
     jobs: { certify: { steps: Step[] } };
   };
@@ -50,12 +50,12 @@ test('github.yml calls the action with what it takes', async () => {
     history: 'history',
     failOnNew: true,
   });
-  // Others' actions are named by their commit.
+  // Actions of others are pinned to a commit.
   for (const { uses } of [...steps, ...action.runs.steps])
     if (uses && uses !== called.uses) expect(uses).toMatch(/^actions\/[\w-]+@[0-9a-f]{40}$/);
   expect(called.with).toMatchObject({ load: 'smoke' });
   const kept = steps.find(({ uses }) => uses?.startsWith('actions/cache@'))!;
   expect(kept.with!['path']!.split('\n')).toEqual(['history', 'kept']);
-  // Inputs reach the shell by the environment alone: what they hold is never part of a script.
+  // Inputs are passed through the environment, so they are never interpreted as script.
   for (const { run } of action.runs.steps) expect(run ?? '').not.toContain('${{');
 });

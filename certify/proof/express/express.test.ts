@@ -1,4 +1,4 @@
-/** A first version on a common framework: every mistake in it is a cause of its own, and mended one by one it conforms. */
+/** A typical first version on Express: each mistake is reported as a separate cause, and without them it is conformant. */
 import { expect } from '@playwright/test';
 import { FULL } from '../../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../../reference-server/faults/testing.ts';
@@ -17,20 +17,20 @@ const rootsOf = (report: Report): string[] => report.diagnosis.map(({ root }) =>
 const isListed = (name: ExpressMistake, roots: readonly string[]): boolean =>
   MISTAKES[name].some((id) => roots.includes(id));
 
-test('lists every mistake of a first version as a cause of its own', async ({ small }) => {
+test('reports every mistake of a first version as a separate cause', async ({ small }) => {
   const report = await certified(small, new Set(ALL));
   const roots = rootsOf(report);
   expect(ALL.filter((name) => !isListed(name, roots))).toEqual([]);
   const framework = 'the framework’s own error answers';
   const first = (is: (findings: readonly string[]) => boolean): string | undefined =>
     report.diagnosis.find(({ findings }) => is(findings))?.behavesLike[0]?.name;
-  // The 422 of validation is one cause, wherever the first of its requirements stands.
+  // The 422 of validation is one cause, whichever of its requirements comes first.
   expect(first((ids) => MISTAKES['validation answers 422'].every((id) => ids.includes(id)))).toBe(framework);
   expect(first(([id]) => id === '7.2-unauthenticated')).toBe(framework);
   expect(first((ids) => ids.join() === '7.2-invalid_request')).toBe('what is no integer is read as one');
 });
 
-test('is conformant once its causes are mended, three at a time', FULL, async ({ small }) => {
+test('is conformant after its causes are fixed, three at a time', FULL, async ({ small }) => {
   test.setTimeout(400_000);
   const left = new Set(ALL);
   for (;;) {

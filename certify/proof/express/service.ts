@@ -1,4 +1,4 @@
-/** The service written on Express the way it is written first: each mistake can be left in or mended, by its name. */
+/** The service on Express, as first versions often are: each mistake can be kept or fixed by name. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
@@ -8,7 +8,7 @@ import { resolveTarget, type Target } from '../../../engine/target/target.ts';
 import { TENANTS } from '../../../reference-server/run/tenants.ts';
 import type { ScreeningStore } from '../../../reference-server/parts.ts';
 
-/** Each mistake, and the requirements under which it is listed as a cause. */
+/** Each mistake, and the requirements that may be reported as its cause. */
 export const MISTAKES = {
   'validation answers 422': ['7.2-invalid_request', '7.2-invalid_time_range', '7.2-page_size_out_of_range'],
   'Number() reads integers': ['7.2-invalid_request'],
@@ -58,7 +58,7 @@ export async function startExpress(
 ): Promise<ExpressService> {
   const has = (name: ExpressMistake): boolean => mistakes.has(name);
   const app = express();
-  // Its last error handler then prints nothing.
+  // With env `test`, the default error handler of Express prints nothing.
   app.set('env', 'test');
   const server = createServer({ maxHeaderSize: 65_536 }, app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -189,7 +189,7 @@ export async function startExpress(
   };
 }
 
-/** The tenant of a valid bearer token, in lower case. */
+/** The tenant of a valid bearer token, in lower case; undefined otherwise. */
 async function tenantOf(authorization: string | undefined): Promise<string | undefined> {
   const [, token] = /^bearer +(\S+)$/i.exec(authorization ?? '') ?? [];
   if (token === undefined) return undefined;
