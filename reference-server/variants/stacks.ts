@@ -138,6 +138,10 @@ export const firewall = variants({
     () => html(403, 'Forbidden'),
     ({ headers }) => headers['user-agent'] === undefined,
   ),
+  'a gateway that answers 400 with HTML to headers that only gateways set': intercepting(
+    () => html(400, 'Bad Request'),
+    ({ headers }) => Object.keys(headers).some((name) => /^x-(forwarded|original|http-method)/.test(name)),
+  ),
   'tokens of 5 kB, and HTML for headers of 8 kB and for URIs of 4 kB': {
     ...tokenClaims(() => ({ groups: ['g'.repeat(3_400)] })),
     ...middleware(
