@@ -80,6 +80,7 @@ export interface DatasetEnd {
 const REMEMBERED = 50_000;
 /** Page size for measuring items. */
 export const SMALL_PAGE = 10;
+/** The share of the largest answer that a page of large items should have. */
 const COMFORTABLE_SHARE = 0.25;
 /** The most pages that are judged by later answers at the end. */
 const PAGES_KEPT = 10_000;
