@@ -1,6 +1,14 @@
 /** Parses the command line of `npm run certify`. Every mistake throws a UsageError of one line. */
 import { Option, type Command } from 'commander';
-import { command, EXIT_HELP, flagsOf, listed, notEmpty, seconds, whole } from '../engine/command-line.ts';
+import {
+  command,
+  EXIT_HELP,
+  parseCommand,
+  commaSeparated,
+  notEmpty,
+  seconds,
+  wholeNumber,
+} from '../engine/command-line.ts';
 import { DEFAULTS, type KitOptions } from '../engine/run/options.ts';
 import { CLASSES, REQUIREMENTS, type RequirementClass, type RequirementId } from '../engine/requirements.ts';
 import { noSuch } from '../engine/target/usage.ts';
@@ -115,22 +123,22 @@ const parserOf = (): Command =>
         'fetch a token and a few pages, print what contradicts the target file and what a run would exercise, and end',
       ),
     )
-    .option('--runs <number>', `cases of each law (default ${DEFAULTS.runs})`, whole(1, 100_000))
-    .option('--seed <number>', 'replays the same random cases', whole(0, LARGEST_SEED))
+    .option('--runs <number>', `cases of each law (default ${DEFAULTS.runs})`, wholeNumber(1, 100_000))
+    .option('--seed <number>', 'replays the same random cases', wholeNumber(0, LARGEST_SEED))
     .option(
       '--max-requests <number>',
       `request budget of the run (default ${DEFAULTS.maxRequests})`,
-      whole(1, 10_000_000),
+      wholeNumber(1, 10_000_000),
     )
     .option(
       '--budget <number>',
       'number of requests of the whole run, the most important ones first',
-      whole(20, 10_000_000),
+      wholeNumber(20, 10_000_000),
     )
     .option(
       '--concurrency <number>',
       `concurrency limit of checks (default ${CONCURRENCY}; 1: request by request)`,
-      whole(1, 64),
+      wholeNumber(1, 64),
     )
     .option(
       '--timeout <seconds>',
@@ -163,7 +171,7 @@ export function parseArguments(
   env: NodeJS.ProcessEnv = process.env,
 ): Arguments | undefined {
   const parser = parserOf();
-  const flags = flagsOf<Flags>(parser, argv);
+  const flags = parseCommand<Flags>(parser, argv);
   if (!flags) return undefined;
   rejectLostFlags(parser.args, flags, env);
   checkTarget(flags, env);
@@ -220,7 +228,7 @@ function checkTarget(flags: Flags, env: NodeJS.ProcessEnv): void {
 }
 
 function selection(text: string): RequirementId[] {
-  const words = listed(text);
+  const words = commaSeparated(text);
   const known = [
     ...REQUIREMENTS.map(({ id }) => id as string),
     ...new Set(REQUIREMENTS.map(({ section }) => section)),
@@ -241,7 +249,7 @@ function classes(
   selected: readonly RequirementId[] | undefined,
 ): RequirementClass[] {
   const inReach = REQUIREMENTS.filter(({ id }) => selected?.includes(id) ?? true).map(({ class: of }) => of);
-  return listed(text ?? '').map((word) => {
+  return commaSeparated(text ?? '').map((word) => {
     const found = CLASSES.find((name) => name === word);
     if (!found) throw noSuch('--require', 'class', word, CLASSES);
     if (!inReach.includes(found)) throw new UsageError(`--only selects nothing of --require ${found}`);

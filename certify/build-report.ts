@@ -10,7 +10,7 @@ import {
   type RequirementClass,
   type RequirementId,
 } from '../engine/requirements.ts';
-import { sayOpen } from '../engine/run/state/cover.ts';
+import { sayUncovered } from '../engine/run/state/covering-array.ts';
 import { secretsOf } from '../engine/target/target.ts';
 import { failureOf, tokenCommands, type Wording } from '../engine/run/evidence/evidence.ts';
 import { asDeclared, counts, declaredBy } from './declared.ts';
@@ -96,10 +96,10 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
 }
 
 /** The combinations in which rules were not tested; rules with the same gaps are grouped. */
-function notLookedAt({ notLookedAt: open }: Ledger): Report['evidence']['notLookedAt'] {
+function notLookedAt({ uncovered }: Ledger): Report['evidence']['notLookedAt'] {
   const rules = new Map<string, { rules: string[]; circumstances: string[] }>();
-  for (const [rule, pairs] of open) {
-    const circumstances = sayOpen(pairs);
+  for (const [rule, pairs] of uncovered) {
+    const circumstances = sayUncovered(pairs);
     if (circumstances.length === 0) continue;
     const alike = rules.get(circumstances.join()) ?? { rules: [], circumstances };
     alike.rules.push(rule);
@@ -179,7 +179,7 @@ function untestedReason(outcomes: Ledger['outcomes'], checks: number, facts: Run
   const required = outcomes.filter(({ isSupplement }) => !isSupplement);
   // If the check's budget was exhausted, the results until then count.
   const untested = required.find(
-    ({ state, shareSpent }) => state === 'untested' && !(shareSpent && checks > 0),
+    ({ state, isBudgetExhausted }) => state === 'untested' && !(isBudgetExhausted && checks > 0),
   );
   if (untested) return untested.cut && facts.interrupted ? facts.interrupted : untested.reason;
   if (required.length === 0) return facts.interrupted ?? 'no probe was executed for it';

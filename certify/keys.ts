@@ -3,13 +3,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { calledFrom } from '../engine/called-from.ts';
-import { command, ownFlags } from '../engine/command-line.ts';
+import { command, parseOwnFlags } from '../engine/command-line.ts';
 import { makeKeys } from './certificate.ts';
 import { makeFolder } from './render/write.ts';
 
 const at = calledFrom('keys');
 
-const { directory } = ownFlags<{ directory: string }>(
+const { directory } = parseOwnFlags<{ directory: string }>(
   command(
     'keys',
     'Makes a key pair: private.jwk signs certificates and stays secret, public.jwk verifies them.',

@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { UsageError } from '../engine/errors.ts';
 import { calledFrom } from '../engine/called-from.ts';
-import { command, ownFlags } from '../engine/command-line.ts';
+import { command, parseOwnFlags } from '../engine/command-line.ts';
 import { NotVerified, readKey, verify } from './certificate.ts';
 import { visible } from './render/markup.ts';
 
@@ -17,7 +17,7 @@ const parser = command(
   .requiredOption('--key <file>', 'public key of the certifier (a JWK)')
   .option('--report <file>', 'the report.json that the certificate belongs to')
   .addHelpText('after', '\nExit status: 0 verified (whatever the verdict), 1 not verified, 2 wrong usage');
-const { key, report } = ownFlags<{ key: string; report?: string }>(parser);
+const { key, report } = parseOwnFlags<{ key: string; report?: string }>(parser);
 
 const read = (path: string): Promise<Buffer> =>
   readFile(at(path)).catch((error: NodeJS.ErrnoException) => {

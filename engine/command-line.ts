@@ -3,7 +3,7 @@ import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { commandName } from './called-from.ts';
 import { UsageError } from './errors.ts';
 import { KIT_VERSION } from './package.ts';
-import { INTERRUPTED_STATUS, onToldToEnd, type EndReason } from './process.ts';
+import { INTERRUPTED_STATUS, onShutdown, type EndReason } from './process.ts';
 
 /** Exit statuses (README): only 1 reports a fault of the certified implementation; only 0 means success. */
 export const EXIT = { conformant: 0, 'non-conformant': 1, usage: 2, incomplete: 3, kit: 4 } as const;
@@ -15,7 +15,7 @@ export const command = (script: string, about: string): Command =>
   new Command(commandName(script)).description(about).version(KIT_VERSION);
 
 /** Parses the flags. Returns undefined after `--help` or `--version`. Throws a UsageError with a one-line message. */
-export function flagsOf<T extends object>(parser: Command, argv: readonly string[]): T | undefined {
+export function parseCommand<T extends object>(parser: Command, argv: readonly string[]): T | undefined {
   try {
     return parser
       .exitOverride()
@@ -30,14 +30,14 @@ export function flagsOf<T extends object>(parser: Command, argv: readonly string
 }
 
 /** Parses the flags of this process; exits after `--help`, `--version` or wrong flags. */
-export const ownFlags = <T extends object>(parser: Command): T =>
+export const parseOwnFlags = <T extends object>(parser: Command): T =>
   parser
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : EXIT.usage))
     .parse()
     .opts<T>();
 
 /** Parses a flag's value; an error or undefined becomes a message that names the expected value. */
-export const reading =
+export const valueParser =
   <T>(expected: string, read: (text: string) => T | undefined) =>
   (text: string): T => {
     const value = read(text);
@@ -45,26 +45,26 @@ export const reading =
     return value;
   };
 
-export const whole = (least: number, most: number): ((text: string) => number) =>
-  reading(`expected ${least} to ${most}.`, (text) => {
+export const wholeNumber = (least: number, most: number): ((text: string) => number) =>
+  valueParser(`expected ${least} to ${most}.`, (text) => {
     const value = /^\d{1,12}$/.test(text) ? Number(text) : NaN;
     return value >= least && value <= most ? value : undefined;
   });
 
 export const seconds = (most: number): ((text: string) => number) =>
-  reading(`expected seconds, more than 0, at most ${most}.`, (text) => {
+  valueParser(`expected seconds, more than 0, at most ${most}.`, (text) => {
     const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
     return value > 0 && value <= most ? value : undefined;
   });
 
 export const matching = (pattern: RegExp, expected: string): ((text: string) => string) =>
-  reading(expected, (text) => (pattern.test(text) ? text : undefined));
+  valueParser(expected, (text) => (pattern.test(text) ? text : undefined));
 
 /** Rejects an empty value: it usually comes from an unset shell variable. */
 export const notEmpty = matching(/[^]/, 'it is empty.');
 
 /** Splits a comma-separated list. */
-export const listed = (text: string): string[] =>
+export const commaSeparated = (text: string): string[] =>
   text
     .split(',')
     .map((word) => word.trim())
@@ -74,7 +74,7 @@ export const listed = (text: string): string[] =>
 export function interruption(): { readonly signal: AbortSignal; status(): number | undefined } {
   const aborting = new AbortController();
   let by: EndReason | undefined;
-  onToldToEnd((why) => {
+  onShutdown((why) => {
     by = why;
     aborting.abort('interrupted');
   });

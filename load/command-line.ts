@@ -1,6 +1,6 @@
 /** The command line of load: parses arguments into a function that runs the command. */
 import { Argument, Command } from 'commander';
-import { flagsOf } from '../engine/command-line.ts';
+import { parseCommand } from '../engine/command-line.ts';
 import { UsageError } from '../engine/errors.ts';
 import { unlessAborted } from '../engine/clock.ts';
 import type { BenchFlags } from './bench/command.ts';
@@ -28,7 +28,7 @@ export function parse(argv: readonly string[]): Run | undefined {
   let chosen: Run | undefined;
   const program = programOf((run) => (chosen = run));
   if (argv.length === 0) throw new UsageError('name a command: --help lists them');
-  return flagsOf(program, argv) && chosen;
+  return parseCommand(program, argv) && chosen;
 }
 
 function programOf(choose: (run: Run) => void): Command {

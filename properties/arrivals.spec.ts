@@ -87,7 +87,7 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     if (inVain && !ingestWorks.has(kit)) throw nothingShows(kit);
     // The walk reports errors and incomplete pages.
     if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl || gaveUpWaiting.has(kit)) {
-      if (missing === 0 && looks > 0) kit.ledger.atLeast('ingestLagMs', kit.clock.now() - began);
+      if (missing === 0 && looks > 0) kit.ledger.raiseTo('ingestLagMs', kit.clock.now() - began);
       return asServed(entries, items);
     }
     if (kit.clock.now() - began > kit.pollingMs(LONGEST_LAG_MS)) {

@@ -4,7 +4,7 @@ import { pageOf, pageUrl } from '../engine/client/page.ts';
 import { compareInstants, formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
 import { Untested } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { generatorOf, streamOf } from '../engine/run/state/cover.ts';
+import { randomIntegers, seedFor } from '../engine/run/state/covering-array.ts';
 import type { Entry } from './law.ts';
 
 /** One screening of a dataset: its distance from the previous one, and how it is written. */
@@ -75,7 +75,9 @@ export interface Stretch {
  * some. Drawn with the run's seed. Throws Untested if all drawn ranges are occupied.
  */
 export async function freshStretch(kit: Kit, tenantId: string): Promise<Stretch> {
-  const pick = await kit.once('stretches', async () => generatorOf(streamOf(kit.options.seed, 'stretches')));
+  const pick = await kit.once('stretches', async () =>
+    randomIntegers(seedFor(kit.options.seed, 'stretches')),
+  );
   for (let drawn = 0; drawn < DRAWS; drawn++) {
     const number = BigInt(pick(STRETCHES));
     const at = shift(instant('1971-01-01T00:00:00Z'), number * STRETCH_SECONDS, 0);

@@ -9,8 +9,8 @@ import { isTrusted } from '../engine/checks/next.ts';
 import { pictureOfWalk } from '../engine/checks/walk-picture.ts';
 import { sayItem } from '../engine/checks/page.ts';
 import { pagesAtMost } from '../engine/run/walk/walk.ts';
-import { amongThese, returnedAs } from '../engine/checks/returned-as.ts';
-import { streamOf } from '../engine/run/state/cover.ts';
+import { isAmong, returnedAs } from '../engine/checks/returned-as.ts';
+import { seedFor } from '../engine/run/state/covering-array.ts';
 import { tokenVariable } from '../engine/run/evidence/evidence.ts';
 import { quote } from '../engine/run/evidence/shell.ts';
 import type { RequirementId } from '../engine/requirements.ts';
@@ -112,7 +112,7 @@ export class Law<Case> {
     const { options } = this.kit;
     const { share = 1, examples = [] } = this.statement;
     return {
-      seed: streamOf(options.seed, this.statement.title),
+      seed: seedFor(options.seed, this.statement.title),
       examples: examples.map((example): [Case] => [example]),
       numRuns: examples.length + Math.max(1, Math.round(options.runs * share)),
       ...(options.path ? { path: options.path } : {}),
@@ -153,7 +153,7 @@ export type Entry = Key & { readonly testTime: string | undefined };
 export const ORDERING: Ordering<Entry> = {
   compare: compareKeys,
   say: sayItem,
-  returnedAs: (wanted, items, expected) => returnedAs(wanted, items, amongThese(expected)),
+  returnedAs: (wanted, items, expected) => returnedAs(wanted, items, isAmong(expected)),
 };
 
 /**

@@ -9,7 +9,13 @@ import type { Mismatch } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
 import { refusedWith } from '../engine/checks/refusal.ts';
-import { askRaw, encoded, isClientError, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
+import {
+  sendQuery,
+  encoded,
+  isClientError,
+  isSuspicious,
+  rawQuery,
+} from '../engine/run/rules/raw-request.ts';
 import { Law, type Violation } from './law.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -60,7 +66,7 @@ const malformedIntegers = fc
 
 async function checkRefused(kit: Kit, query: string, ...codes: string[]): Promise<Violation | undefined> {
   const suspicious = isSuspicious(query);
-  const exchange = await askRaw(kit, query, { suspicious });
+  const exchange = await sendQuery(kit, query, { suspicious });
   if (suspicious && isClientError(exchange)) return undefined;
   const mismatch = refusedWith(kit.target.errorCodePointer, ...codes)(exchange);
   return mismatch && { mismatch, exchange };
@@ -215,7 +221,7 @@ test(
         cases,
         law.predicate(async (pairs) => {
           const query = `?${sayPairs(pairs)}`;
-          const exchange = await askRaw(kit, query, { suspicious: isSuspicious(query) });
+          const exchange = await sendQuery(kit, query, { suspicious: isSuspicious(query) });
           const failed =
             exchange.status >= 500 || ['reset', 'protocol'].includes(exchange.transportError?.kind ?? '');
           return failed

@@ -12,7 +12,14 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
-import { command, flagsOf, matching, notEmpty, reading, whole } from '../engine/command-line.ts';
+import {
+  command,
+  parseCommand,
+  matching,
+  notEmpty,
+  valueParser,
+  wholeNumber,
+} from '../engine/command-line.ts';
 import { UsageError } from '../engine/errors.ts';
 import { parseRate, RATE_ALGORITHMS, type RateAlgorithm, type RateLimit } from './http/rate-limit.ts';
 
@@ -46,8 +53,13 @@ export interface Flags {
 /** Returns undefined after printing the help. Throws a UsageError with one line. */
 export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Flags | undefined {
   const parser = command('reference-server', 'A correct Screenings Retrieval Service.')
-    .option('--port <port>', 'port of the REST API and the token endpoint; 0 for any', whole(0, 65_535), 8080)
-    .option('--auth-port <port>', 'a separate port for the token endpoint', whole(0, 65_535))
+    .option(
+      '--port <port>',
+      'port of the REST API and the token endpoint; 0 for any',
+      wholeNumber(0, 65_535),
+      8080,
+    )
+    .option('--auth-port <port>', 'a separate port for the token endpoint', wholeNumber(0, 65_535))
     .option('--host <address>', 'address to listen on', notEmpty, '127.0.0.1')
     .option('--path-prefix <path>', 'prefix of every path, such as /api', prefix, '')
     .option('--public-url <url>', 'public URL behind a proxy, for next, iss and aud', url)
@@ -71,7 +83,11 @@ export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Fla
       (path: string, before: readonly string[]) => [...before, readable(path)],
       [],
     )
-    .option('--screenings <number>', 'number of screenings to generate for primary', whole(0, 100_000_000))
+    .option(
+      '--screenings <number>',
+      'number of screenings to generate for primary',
+      wholeNumber(0, 100_000_000),
+    )
     .option('--empty', 'store no screenings')
     .option('--rate-limit <rate>', 'rate limit per client, such as 100/10s', rate)
     .addOption(
@@ -79,7 +95,7 @@ export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Fla
         .choices(RATE_ALGORITHMS)
         .default('fixed-window'),
     )
-    .option('--rate-burst <number>', 'capacity of the token bucket', whole(1, 1_000_000))
+    .option('--rate-burst <number>', 'capacity of the token bucket', wholeNumber(1, 1_000_000))
     .option('--events <file>', "append primary's events to this file, one per line", writable)
     .option(
       '--events-dir <directory>',
@@ -93,10 +109,10 @@ export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Fla
       log,
     )
     .option('--signing-key <file>', 'PEM file with the private key for tokens', privateKey)
-    .option('--token-lifetime <seconds>', 'lifetime of access tokens', whole(1, 86_400), 3_600)
+    .option('--token-lifetime <seconds>', 'lifetime of access tokens', wholeNumber(1, 86_400), 3_600)
     .option('--fault <name>', 'add this fault, or this unusual but allowed behaviour')
     .option('--list-faults [ID]', 'print the names for --fault, or those of faults that break a requirement');
-  const flags = flagsOf<Flags>(parser, argv);
+  const flags = parseCommand<Flags>(parser, argv);
   if (flags === undefined) return undefined;
   const problem = flagWithoutEffect(flags, (name) => parser.getOptionValueSource(name) === 'cli', env);
   if (problem !== undefined) throw new UsageError(problem);
@@ -187,7 +203,7 @@ const prefix = (text: string): string => path(text).replace(/\/$/, '');
 const schema = matching(/^[a-z_][a-z0-9_]{0,62}$/, 'expected a name such as screenings.');
 
 /** Returns the URL without a trailing slash. */
-const url = reading('expected a URL such as https://api.example.com/screenings.', (text) =>
+const url = valueParser('expected a URL such as https://api.example.com/screenings.', (text) =>
   /^https?:\/\/[^?#@\s]+$/i.test(text) && URL.canParse(text)
     ? new URL(text).href.replace(/\/+$/, '')
     : undefined,

@@ -1,7 +1,7 @@
 /** The reference server as a command: opens a database, loads its data, and serves until a signal. */
 import { readFile } from 'node:fs/promises';
 import { dirname, join, parse, resolve } from 'node:path';
-import { onToldToEnd } from '../engine/process.ts';
+import { onShutdown } from '../engine/process.ts';
 import { type Database, openDatabase } from './store/database.ts';
 import type { Behaviour } from './fault-by-name.ts';
 import type { Flags } from './flags.ts';
@@ -28,7 +28,7 @@ const say = (line: string): void => console.error(`reference server: ${line}`);
 /** Resolves when the server has stopped. Rejects if it cannot be started. */
 export async function serve(flags: Flags): Promise<void> {
   // Handles signals from the start, so that a starting database is stopped too.
-  const signalled = new Promise<void>((done) => onToldToEnd(() => done()));
+  const signalled = new Promise<void>((done) => onShutdown(() => done()));
   const fault = flags.fault === undefined ? undefined : await findFault(flags.fault);
   const options = await serverOptions(flags);
   await checkAddresses(flags);

@@ -9,9 +9,9 @@ import { compareInstants, instant } from '../engine/data/instant.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type MismatchWithEvidence } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { generatorOf, shuffled, streamOf } from '../engine/run/state/cover.ts';
-import { NOBODY } from '../engine/run/rules/raw-request.ts';
-import { read, whatChanged, type Reading } from '../engine/run/walk/reading.ts';
+import { randomIntegers, shuffled, seedFor } from '../engine/run/state/covering-array.ts';
+import { UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
+import { takeSnapshot, whatChanged, type Snapshot } from '../engine/run/walk/snapshot.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 import type { ClientName } from '../engine/target/target.ts';
 
@@ -51,7 +51,7 @@ async function sendWrite(
 /** Sends every writing method to addresses that hold no screening, without a body. */
 async function sendHarmlessWrites(kit: Kit): Promise<void> {
   const own = kit.request(await kit.tenantOf(), '', { kind: 'none' }).url;
-  const nobodys = kit.request(NOBODY, '', { kind: 'none' }).url;
+  const nobodys = kit.request(UNKNOWN_TENANT, '', { kind: 'none' }).url;
   for (const method of METHODS) {
     await sendWrite(kit, method, nobodys, 'primary');
     await sendWrite(kit, method, `${own}/${NO_ID}`, 'primary');
@@ -64,9 +64,9 @@ async function checkPrimaryUnchanged(kit: Kit): Promise<void> {
   const to = compareInstants(instant(window.to), instant(CENTURY_END)) > 0 ? window.to : CENTURY_END;
   const query = { from: window.from, to };
   const still = (await kit.oracle()).authoritative;
-  const before = await read(kit, query);
+  const before = await takeSnapshot(kit, query);
   await sendHarmlessWrites(kit);
-  const after = await read(kit, query);
+  const after = await takeSnapshot(kit, query);
   let asked = 0;
   await kit.checkAll(
     '1-read-only',
@@ -74,7 +74,7 @@ async function checkPrimaryUnchanged(kit: Kit): Promise<void> {
     async () => {
       if (asked++ === 0) return whatChanged(before, after);
       return still
-        ? whatChanged(before, await read(kit, query))
+        ? whatChanged(before, await takeSnapshot(kit, query))
         : changedByWriting(kit, query, before, `write periods ${asked}`);
     },
     { needsAgain: true },
@@ -88,20 +88,20 @@ const PERIODS = [...Array<boolean>(6).fill(true), ...Array<boolean>(12).fill(fal
 async function changedByWriting(
   kit: Kit,
   query: PageQuery,
-  first: Reading,
+  first: Snapshot,
   name: string,
 ): Promise<MismatchWithEvidence | undefined> {
-  let before = await read(kit, query);
+  let before = await takeSnapshot(kit, query);
   // A tenant that has been emptied cannot change again.
   if (before.items.length === 0) return whatChanged(first, before);
   let periodMs = 0;
   let seen: MismatchWithEvidence | undefined;
-  for (const writes of [true, ...shuffled(PERIODS, generatorOf(streamOf(kit.options.seed, name)))]) {
+  for (const writes of [true, ...shuffled(PERIODS, randomIntegers(seedFor(kit.options.seed, name)))]) {
     const began = kit.clock.now();
     if (writes) await sendHarmlessWrites(kit);
     else await kit.clock.sleep(periodMs);
     periodMs = Math.max(periodMs, kit.clock.now() - began);
-    const after = await read(kit, query);
+    const after = await takeSnapshot(kit, query);
     const changed = whatChanged(before, after);
     if ((changed !== undefined) !== writes) return undefined;
     seen ??= changed;
@@ -141,7 +141,7 @@ async function checkScratchUnchanged(kit: Kit): Promise<void> {
   // A collection that is already empty cannot show that DELETE emptied it.
   const kept = { id: 700_000_001n, testTime: '1970-06-01T00:00:00Z' };
   await kit.target.ingest?.([lineOf(tenantId, kept)]).catch(() => {});
-  const [first] = (await read(kit, query, 'scratch')).items;
+  const [first] = (await takeSnapshot(kit, query, 'scratch')).items;
   const item = `${collection}/${first?.id ?? NO_ID}`;
   const body = lineOf(tenantId, posted);
   const isOurs = ({ id, testTime }: { id: bigint; testTime?: string | undefined }): boolean =>
@@ -156,10 +156,10 @@ async function checkScratchUnchanged(kit: Kit): Promise<void> {
     ['DELETE', collection],
   ];
   for (const [method, url, text] of steps) {
-    const before = await read(kit, query, 'scratch');
+    const before = await takeSnapshot(kit, query, 'scratch');
     await sendWrite(kit, method, url, 'scratch', text);
     await kit.checkAll('1-read-only', `scratch ${method}`, async () =>
-      whatChanged(before, await read(kit, query, 'scratch'), isOurs),
+      whatChanged(before, await takeSnapshot(kit, query, 'scratch'), isOurs),
     );
   }
 }

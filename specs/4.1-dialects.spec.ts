@@ -4,9 +4,9 @@ import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { sayToken } from '../engine/checks/token-error.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { readToken } from '../engine/client/token.ts';
-import { dialectsOf, dialectsOn, spoken } from '../engine/run/combinations/dialects.ts';
+import { dialectsOf, dialectsOn, toDialect } from '../engine/run/combinations/dialects.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { pairwise, streamOf, type Factors } from '../engine/run/state/cover.ts';
+import { pairwise, seedFor, type Factors } from '../engine/run/state/covering-array.ts';
 
 /** RFC 6749, appendix B defines the media type without parameters, so a charset must be ignored. */
 const FORM = 'application/x-www-form-urlencoded';
@@ -32,10 +32,10 @@ const acceptedOr411: Judge = (exchange) =>
       );
 
 async function tokenDialects(kit: Kit): Promise<void> {
-  for (const row of pairwise(await factorsOn(kit), streamOf(kit.options.seed, 'token dialects'))) {
+  for (const row of pairwise(await factorsOn(kit), seedFor(kit.options.seed, 'token dialects'))) {
     const form = kit.client.validForm('primary');
     const reversed = row['form'] === 'fields in reverse';
-    const plain = spoken(row)(kit.client.tokenRequest(reversed ? form.reverse() : form));
+    const plain = toDialect(row)(kit.client.tokenRequest(reversed ? form.reverse() : form));
     const request: RequestOut = {
       ...plain,
       headers: { ...plain.headers, 'content-type': row['type']! },

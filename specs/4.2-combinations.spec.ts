@@ -7,22 +7,22 @@ import {
   inEveryCombination,
   levelOf,
   MOMENTS,
-  type Occasion,
-  type Place,
+  type CombinedRequest,
+  type RuleScope,
   titleIn,
 } from '../engine/run/rules/in-combinations.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import type { PageOptions } from '../engine/run/page-requests.ts';
-import { holdAgainstDefault } from '../engine/run/walk/default-page-size.ts';
+import { checkDefaultPageSize } from '../engine/run/walk/default-page-size.ts';
 import { walkOn } from '../engine/run/walk/walk.ts';
 
 /** Enough to reach the end of the narrow window with pageSize 1, unless it holds a larger tie. */
 const PAGES_AT_MOST = 5;
 
-const PAGES: Place = { name: 'pages in pairwise combinations' };
+const PAGES: RuleScope = { name: 'pages in pairwise combinations' };
 
 /** A wide window: the default page size shows only if at least 100 items match. */
-const DEFAULT: Place = {
+const DEFAULT: RuleScope = {
   name: 'the default page size in pairwise combinations',
   without: ['window', 'page size'],
 };
@@ -37,29 +37,33 @@ const queryOf = ({ url }: RequestOut): PageQuery => {
   };
 };
 
-const optionsOf = (request: RequestOut, baseline: Baseline, speak: Occasion['speak']): PageOptions => ({
-  speak,
+const optionsOf = (
+  request: RequestOut,
+  baseline: Baseline,
+  toDialect: CombinedRequest['toDialect'],
+): PageOptions => ({
+  toDialect,
   client: askerOf(request, baseline)!,
   tenantId: tenantOfPath(request.url)!,
   ...(request.authorization.kind === 'header' ? { authorization: request.authorization } : {}),
 });
 
 /** Walks a few pages; if `pageSize` is absent and the first page is full, checks the default page size. */
-async function walkThere(kit: Kit, { plain, baseline, speak }: Occasion): Promise<void> {
-  const options = optionsOf(plain, baseline, speak);
+async function walkThere(kit: Kit, { plain, baseline, toDialect }: CombinedRequest): Promise<void> {
+  const options = optionsOf(plain, baseline, toDialect);
   const query = queryOf(plain);
   const first = await kit.ask(query, options);
   if (first.status !== 200) return;
   await walkOn(kit, query, first, { client: options.client!, maxPages: PAGES_AT_MOST });
-  if (query.pageSize === undefined) await holdAgainstDefault(kit, query, first, options);
+  if (query.pageSize === undefined) await checkDefaultPageSize(kit, query, first, options);
 }
 
-async function askDefault(kit: Kit, { plain, baseline, speak }: Occasion): Promise<void> {
+async function askDefault(kit: Kit, { plain, baseline, toDialect }: CombinedRequest): Promise<void> {
   const wide = levelOf('window', 'a window of many years')(plain, baseline);
   const request = levelOf('page size', 'no pageSize')(wide, baseline);
-  const options = optionsOf(request, baseline, speak);
+  const options = optionsOf(request, baseline, toDialect);
   const first = await kit.ask(queryOf(request), options);
-  if (first.status === 200) await holdAgainstDefault(kit, queryOf(request), first, options);
+  if (first.status === 200) await checkDefaultPageSize(kit, queryOf(request), first, options);
 }
 
 const REQUIREMENTS_OF_PAGES = [

@@ -9,7 +9,7 @@ import {
   pagesOfEverySize,
 } from '../engine/run/walk/standard-walks.ts';
 import { checkWalk, expectedItems } from '../engine/run/walk/walk.ts';
-import { holdAgainstDefault } from '../engine/run/walk/default-page-size.ts';
+import { checkDefaultPageSize } from '../engine/run/walk/default-page-size.ts';
 import { prefixMismatch } from '../engine/checks/selection.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -22,7 +22,7 @@ test('the default pageSize is 100', about('4.2-pageSize-default', { access: 'rea
   const { from, to } = items.length > DEFAULT_PAGE_SIZE ? window : beyond;
   const exchange = await kit.page({ from, to }, { id: '4.2-pageSize-default' });
   kit.ledger.observe('default-page-items', String(pageOf(exchange).items?.length ?? 'none'));
-  await holdAgainstDefault(kit, { from, to }, exchange);
+  await checkDefaultPageSize(kit, { from, to }, exchange);
   if ((await expectedItems(kit, { from, to })).length <= DEFAULT_PAGE_SIZE) {
     throw new Untested(`more than ${DEFAULT_PAGE_SIZE} screenings show it; load some for clients.primary`);
   }

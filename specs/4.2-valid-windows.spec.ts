@@ -30,7 +30,7 @@ const REQUIRED = (
   id,
   name: `400: no ${name}`,
   topic: `missing-${name}-code`,
-  ways: refusals(
+  cases: refusals(
     [{}, { [`${name}%5B%5D`]: encodeURIComponent(SOME_WINDOW[name]) }].map((typed) =>
       refusal({ [name]: undefined, ...typed }, 'invalid_request', 'invalid_time_range'),
     ),
@@ -48,10 +48,10 @@ const isEmpty: Judge = (exchange) => {
 const ZERO_WIDTH: Rule = {
   id: '4.2-r1-zero-width',
   name: '200: zero-width windows are empty',
-  telling: 2,
+  everywhere: 2,
   precondition: 'data',
   inPlaceOf: 'window',
-  ways: async (kit) => {
+  cases: async (kit) => {
     const sample = await sampleDataOf(kit);
     const items = [...new Set([...sample.densestSlice.slice(0, 3), ...variedItems(sample, 6)])];
     return [...items.map(({ at }) => formatInstant(at)), SOME_WINDOW.from, '2099-01-01T00:00:00Z'].map(
@@ -63,9 +63,9 @@ const ZERO_WIDTH: Rule = {
 const INVERTED: Rule = {
   id: '4.2-r2-inverted',
   name: 'invalid_time_range: to earlier than from',
-  telling: 3,
+  everywhere: 3,
   inPlaceOf: 'window',
-  ways: (kit) => {
+  cases: (kit) => {
     const { from, to } = SOME_WINDOW;
     const windows: readonly (readonly [string, string])[] = [
       [to, from],

@@ -9,7 +9,7 @@ import { refused } from '../engine/checks/refusal.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { mintAll } from '../engine/run/rules/mint-all.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { encoded, NOBODY, rawQuery, readable } from '../engine/run/rules/raw-request.ts';
+import { encoded, UNKNOWN_TENANT, rawQuery, readable } from '../engine/run/rules/raw-request.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { bearerHeader, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 
@@ -71,7 +71,7 @@ async function sendRefusedRequests(kit: Kit): Promise<void> {
   const primary = { kind: 'client', client: 'primary' } as const;
   const valid = kit.request(await kit.tenantOf(), rawQuery(encoded(SOME_WINDOW)), primary);
   await kit.send({ ...valid, url: `${valid.url}&pageSize=none` });
-  await kit.send(kit.request(NOBODY, rawQuery(encoded(SOME_WINDOW)), primary));
+  await kit.send(kit.request(UNKNOWN_TENANT, rawQuery(encoded(SOME_WINDOW)), primary));
   await kit.send({ ...valid, url: `${kit.target.baseUrl}/v1/no-such-path`, offPath: true });
   const { text } = await kit.token();
   const wrong = bearerHeader(`Bearer ${text}AAAA`, 'Bearer ($TOKEN and four letters)', 'Bearer ${TOKEN}AAAA');

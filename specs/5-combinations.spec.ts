@@ -15,19 +15,19 @@ import type { Token } from '../engine/client/token.ts';
 import { UNLESS, type Judge } from '../engine/checks/mismatch.ts';
 import { refused, type Refusal } from '../engine/checks/refusal.ts';
 import { askerOf, pathOf, type Baseline } from '../engine/run/combinations/factors.ts';
-import { levelOf, checksOf, type Rule, type Way } from '../engine/run/rules/in-combinations.ts';
+import { levelOf, checksOf, type Rule, type Case } from '../engine/run/rules/in-combinations.ts';
 import type { Check } from '../engine/run/check.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
-import { NOBODY } from '../engine/run/rules/raw-request.ts';
+import { UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { bearerHeader, expiredBearer, forgedBearer } from '../engine/run/rules/unauthenticated.ts';
 import { Untested } from '../engine/errors.ts';
 
 /** Replaces the authorization of a request that is otherwise valid; expects 401. */
 const withAuthorization =
   (id: RequirementId, authorization: (token: Token) => Authorization) =>
-  (kit: Kit): Way => ({
+  (kit: Kit): Case => ({
     id,
     alter: async (request, baseline) => ({
       ...request,
@@ -36,16 +36,16 @@ const withAuthorization =
     judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
   });
 
-const bearer = (id: RequirementId, value: string): ((kit: Kit) => Way) =>
+const bearer = (id: RequirementId, value: string): ((kit: Kit) => Case) =>
   withAuthorization(id, () => bearerHeader(`Bearer ${value}`, `Bearer ${value}`));
 
 const altered = (
   alter: (...parts: ReturnType<typeof partsOf>) => ReturnType<typeof partsOf>,
   label: string,
-): ((kit: Kit) => Way) =>
+): ((kit: Kit) => Case) =>
   withAuthorization('5-tampered', ({ text }) => bearerOf(alter(...partsOf(text)), label));
 
-const forged = (kit: Kit): Way => ({
+const forged = (kit: Kit): Case => ({
   id: '5-forged',
   alter: async (request, baseline) => {
     const token = await forge((await kit.token(askerOf(request, baseline))).text);
@@ -55,7 +55,7 @@ const forged = (kit: Kit): Way => ({
   judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
 });
 
-const inQuery = (kit: Kit): Way => ({
+const inQuery = (kit: Kit): Case => ({
   id: '5-query-token',
   alter: async (request, baseline) => ({
     ...request,
@@ -66,7 +66,7 @@ const inQuery = (kit: Kit): Way => ({
 });
 
 /** The expired token belongs to primary: on another tenant's path it may be rejected for that reason. */
-function expired(kit: Kit, authorization: Authorization): Way {
+function expired(kit: Kit, authorization: Authorization): Case {
   const { judge } = withAuthorization('5-expired', () => authorization)(kit);
   return {
     id: '5-expired',
@@ -83,20 +83,20 @@ const noToken = withAuthorization('5-missing', () => ({ kind: 'none' }));
 const half = ({ text }: TokenPart): number => text.length >> 1;
 
 /** Replacements for a valid token. The first ones are sent in every combination. */
-const TELLING: readonly ((kit: Kit) => Way)[] = [
+const TELLING: readonly ((kit: Kit) => Case)[] = [
   noToken,
   withAuthorization('5-scheme', ({ text }) => bearerHeader(`Basic ${text}`, 'Basic $TOKEN')),
   bearer('5-garbage', 'garbage'),
   inQuery,
 ];
-const TELLING_OF_JWT: readonly ((kit: Kit) => Way)[] = [
+const TELLING_OF_JWT: readonly ((kit: Kit) => Case)[] = [
   altered((head, payload) => [head, payload, none], 'signature removed'),
   forged,
 ];
-const OTHERS: readonly ((kit: Kit) => Way)[] = [
+const OTHERS: readonly ((kit: Kit) => Case)[] = [
   withAuthorization('5-scheme', ({ text }) => bearerHeader(text, '$TOKEN (without a scheme)', '$TOKEN')),
 ];
-const OTHERS_OF_JWT: readonly ((kit: Kit) => Way)[] = [
+const OTHERS_OF_JWT: readonly ((kit: Kit) => Case)[] = [
   altered(
     (head, payload, signature) => [head, payload, withLetter(signature, half(signature), 'A')],
     'signature altered in its middle',
@@ -104,7 +104,7 @@ const OTHERS_OF_JWT: readonly ((kit: Kit) => Way)[] = [
   altered((head, payload) => [withMembers(head, { alg: 'none' }), payload, none], 'alg: none, no signature'),
 ];
 
-async function bearers(kit: Kit): Promise<readonly Way[]> {
+async function bearers(kit: Kit): Promise<readonly Case[]> {
   const isJwt = Boolean((await kit.token()).claims);
   const supplied = await expiredBearer(kit).catch((error: unknown) => {
     if (error instanceof Untested) return undefined;
@@ -153,17 +153,17 @@ const RULES: readonly Rule[] = [
     id: '5-missing',
     alsoIds: ['5-scheme', '5-garbage', '5-tampered', '5-forged', '5-expired', '5-query-token'],
     name: 'unauthenticated: invalid tokens, in pairwise combinations',
-    telling: TELLING.length + TELLING_OF_JWT.length + 1,
+    everywhere: TELLING.length + TELLING_OF_JWT.length + 1,
     without: ['token'],
     isLate: true,
     servedBefore: true,
     simplest: noToken,
-    ways: bearers,
+    cases: bearers,
   },
   {
     id: '5-forbidden',
     name: "forbidden: another tenant's path, in pairwise combinations",
-    ways: async (kit) => {
+    cases: async (kit) => {
       requireSecondTenant(kit);
       return [
         {
@@ -181,9 +181,9 @@ const RULES: readonly Rule[] = [
   {
     id: '5-forbidden-unknown',
     name: 'forbidden: the path of an unknown tenant, in pairwise combinations',
-    ways: (kit) => [
+    cases: (kit) => [
       {
-        alter: (request, baseline) => onPathOf(request, baseline, NOBODY),
+        alter: (request, baseline) => onPathOf(request, baseline, UNKNOWN_TENANT),
         judge: refused(kit.target.errorCodePointer, FORBIDDEN, NOT_FOUND),
       },
     ],
@@ -193,7 +193,7 @@ const RULES: readonly Rule[] = [
     name: 'not_found: a tenant that is not onboarded, in pairwise combinations',
     without: ['tenant', 'token'],
     unserved: true,
-    ways: async (kit) => {
+    cases: async (kit) => {
       const tenantId = await kit.tenantOf('notOnboarded');
       return [
         {

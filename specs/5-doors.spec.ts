@@ -16,7 +16,7 @@ import { member } from '../engine/client/json.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { Untested } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { encoded, isClientError, rawQuery, NO_WIDTH } from '../engine/run/rules/raw-request.ts';
+import { encoded, isClientError, rawQuery, EMPTY_WINDOW_QUERY } from '../engine/run/rules/raw-request.ts';
 
 const onPath =
   (change: (path: string) => string) =>
@@ -77,7 +77,7 @@ const notServed =
 
 async function checkSpellings(kit: Kit): Promise<void> {
   const request = (tenantId: string, authorization: RequestOut['authorization']): RequestOut => ({
-    ...kit.request(tenantId, NO_WIDTH, authorization),
+    ...kit.request(tenantId, EMPTY_WINDOW_QUERY, authorization),
     offPath: true,
   });
   const primary = { kind: 'client', client: 'primary' } as const;
@@ -158,7 +158,10 @@ test(
   'TRACE does not repeat a token',
   about('5-no-echo', { needs: 'page', access: 'reads', isSupplement: true }),
   async ({ kit }) => {
-    const valid = kit.request(await kit.tenantOf(), NO_WIDTH, { kind: 'client', client: 'primary' });
+    const valid = kit.request(await kit.tenantOf(), EMPTY_WINDOW_QUERY, {
+      kind: 'client',
+      client: 'primary',
+    });
     // A gateway may close the connection on TRACE.
     await kit.send({ ...valid, method: 'TRACE', offPath: true, provoked: true });
   },
@@ -172,7 +175,7 @@ test(
       throw new Untested('supply clients.notOnboarded in the target file');
     await kit.token('notOnboarded');
     const authorization = { kind: 'client', client: 'notOnboarded' } as const;
-    const exchange = await kit.send(kit.request(await kit.tenantOf(), NO_WIDTH, authorization));
+    const exchange = await kit.send(kit.request(await kit.tenantOf(), EMPTY_WINDOW_QUERY, authorization));
     kit.check('5-forbidden', exchange, refused(kit.target.errorCodePointer, [403, 'forbidden']));
   },
 );

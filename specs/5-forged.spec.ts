@@ -13,7 +13,7 @@ import { SOME_WINDOW } from '../engine/client/page.ts';
 import { refused } from '../engine/checks/refusal.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/run/concurrent.ts';
-import { encoded, NOBODY, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { encoded, UNKNOWN_TENANT, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { forgedBearer } from '../engine/run/rules/unauthenticated.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -84,7 +84,7 @@ test(
   about('5-forged', { needs: 'page', access: 'reads late' }),
   async ({ kit }) => {
     const token = await jwtOf(kit);
-    const stranger = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : NOBODY;
+    const stranger = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : UNKNOWN_TENANT;
     await checkRefused(kit, await asymmetricForgeries(token, stranger));
     await withHostedForgeries(token, (forgeries) => checkRefused(kit, forgeries));
   },

@@ -11,7 +11,13 @@ import { refused } from '../engine/checks/refusal.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { mapConcurrently } from '../engine/run/concurrent.ts';
-import { encoded, isSuspicious, NOBODY, rawQuery, NO_WIDTH } from '../engine/run/rules/raw-request.ts';
+import {
+  encoded,
+  isSuspicious,
+  UNKNOWN_TENANT,
+  rawQuery,
+  EMPTY_WINDOW_QUERY,
+} from '../engine/run/rules/raw-request.ts';
 import { Untested } from '../engine/errors.ts';
 
 const FIRST_PAGE = rawQuery(encoded(SOME_WINDOW));
@@ -32,7 +38,7 @@ test("forbidden: another tenant's path", about('5-forbidden', { needs: 'page' })
     ['primary', other],
     ['secondTenant', own],
   ] as const) {
-    for (const query of [FIRST_PAGE, LATER_PAGE, NO_WIDTH]) {
+    for (const query of [FIRST_PAGE, LATER_PAGE, EMPTY_WINDOW_QUERY]) {
       kit.check(
         '5-forbidden',
         await ask(client, tenantId, query),
@@ -47,7 +53,9 @@ test(
   'the path of an unknown tenant',
   about(['5-forbidden-unknown', '7.2-forbidden'], { needs: 'page' }),
   async ({ kit }) => {
-    const exchange = await kit.send(kit.request(NOBODY, FIRST_PAGE, { kind: 'client', client: 'primary' }));
+    const exchange = await kit.send(
+      kit.request(UNKNOWN_TENANT, FIRST_PAGE, { kind: 'client', client: 'primary' }),
+    );
     kit.ledger.observe('unknown-tenant', sayRefusal(exchange, kit.target.errorCodePointer));
     // The observers check the code of a 403 (7.2-forbidden); a 404 is allowed here.
     kit.ledger.check('7.2-forbidden');
@@ -131,7 +139,7 @@ async function checkTenantOfToken(
 /** Only the credentials determine the tenant of a token, not a parameter of the request. */
 async function checkTenantParameters(kit: Kit): Promise<void> {
   const own = (await kit.tenantOf()).toLowerCase();
-  const other = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : NOBODY;
+  const other = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : UNKNOWN_TENANT;
   for (const name of ['tenant_id', 'tenantId', 'tenant']) {
     const form = [...kit.client.validForm('primary'), [name, other] as const];
     const exchange = await kit.send(kit.client.tokenRequest(form));
@@ -163,13 +171,13 @@ function nearlyOwnPaths(own: string): string[] {
     own.slice(1),
     `${own.slice(0, -1)}${other(own.at(-1)!)}`,
     `${other(own[0]!)}${own.slice(1)}`,
-    [groups[0], ...NOBODY.split('-').slice(1)].join('-'),
-    [...NOBODY.split('-').slice(0, -1), groups.at(-1)].join('-'),
+    [groups[0], ...UNKNOWN_TENANT.split('-').slice(1)].join('-'),
+    [...UNKNOWN_TENANT.split('-').slice(0, -1), groups.at(-1)].join('-'),
     groups[0]!,
     `%22${own}%22`,
-    `${own},${NOBODY}`,
-    `${NOBODY},${own}`,
-    `${own}%2F${NOBODY}`,
+    `${own},${UNKNOWN_TENANT}`,
+    `${UNKNOWN_TENANT},${own}`,
+    `${own}%2F${UNKNOWN_TENANT}`,
     `${own}%00`,
   ];
 }

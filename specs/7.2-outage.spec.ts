@@ -11,7 +11,7 @@ import { formatInstant, instant, shift } from '../engine/data/instant.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { distinctRequests, encoded, NOBODY, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { distinctRequests, encoded, UNKNOWN_TENANT, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 
 /** The time within which the server must notice the fault, and recover from it. */
@@ -171,7 +171,7 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
         [
           '5-forbidden-unknown',
           'the path of an unknown tenant: 403',
-          () => kit.request(NOBODY, new URL(page().url).search, PRIMARY),
+          () => kit.request(UNKNOWN_TENANT, new URL(page().url).search, PRIMARY),
         ],
         [
           '7.1-invalid_client-secret',

@@ -27,9 +27,9 @@ async function provoke(kit: Kit): Promise<Provoked> {
   const next = await distinctRequests(kit);
   const untilMs = kit.clock.now() + maxSeconds * 1000;
   let sent = 0;
-  const send = async (alone = false): Promise<Exchange> => {
+  const send = async (isExclusive = false): Promise<Exchange> => {
     sent++;
-    return kit.client.send(next(), { keep429: true, ownBudget: true, alone });
+    return kit.client.send(next(), { keep429: true, ownBudget: true, isExclusive });
   };
   const seen: { limited?: Exchange; unavailable?: Exchange; cached?: boolean } = {};
   const isOver = (): boolean =>
@@ -49,7 +49,7 @@ async function provoke(kit: Kit): Promise<Provoked> {
     while (!isOver()) look(await send());
   };
   await Promise.all(Array.from({ length: inFlight }, worker));
-  kit.ledger.atLeast('requestsToTheLimit', sent);
+  kit.ledger.raiseTo('requestsToTheLimit', sent);
   const { limited, unavailable, cached } = seen;
   if (limited) return { limited, why: '' };
   if (unavailable) return { why: await limitedBy503(kit, unavailable, maxRequests - sent, () => send(true)) };

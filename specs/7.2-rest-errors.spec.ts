@@ -14,9 +14,15 @@ import {
   refusals,
   checksOf,
   type Rule,
-  type Way,
+  type Case,
 } from '../engine/run/rules/in-combinations.ts';
-import { askRaw, encoded, isClientError, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
+import {
+  sendQuery,
+  encoded,
+  isClientError,
+  isSuspicious,
+  rawQuery,
+} from '../engine/run/rules/raw-request.ts';
 import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
 import { pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
@@ -88,7 +94,7 @@ function withRoom(request: RequestOut, name: 'from' | 'to'): RequestOut {
 
 const malformedTime =
   (name: 'from' | 'to', value: string, ...codes: readonly string[]) =>
-  (kit: Kit): Way => {
+  (kit: Kit): Case => {
     const way = refusal({ [name]: value }, ...codes)(kit);
     return { ...way, alter: (request, baseline) => way.alter(withRoom(request, name), baseline) };
   };
@@ -98,11 +104,11 @@ const EDGES = ['from', 'to'] as const;
 /** What form decoding makes of a raw `+`. Accepted only if the target takes a raw `+` literally (RFC 3986, section 3.4). */
 const BLANK_OFFSET = '2026-03-01T00:00:00%2001:00';
 
-const blankWays = EDGES.map((name) => async (kit: Kit): Promise<Way> => {
+const blankWays = EDGES.map((name) => async (kit: Kit): Promise<Case> => {
   const way = malformedTime(name, BLANK_OFFSET, 'invalid_time_range')(kit);
   const isRawPlusServed = await kit.once('raw plus', async () => {
     const { from } = encoded(SOME_WINDOW);
-    const { status } = await askRaw(kit, rawQuery({ from: from!, to: '2026-03-02T00:00:00+01:00' }));
+    const { status } = await sendQuery(kit, rawQuery({ from: from!, to: '2026-03-02T00:00:00+01:00' }));
     kit.ledger.observe('raw-plus', String(status));
     return status === 200;
   });
@@ -111,7 +117,7 @@ const blankWays = EDGES.map((name) => async (kit: Kit): Promise<Way> => {
     : way;
 });
 
-const timeWay = (name: 'from' | 'to', value: string): ((kit: Kit) => Way) =>
+const timeWay = (name: 'from' | 'to', value: string): ((kit: Kit) => Case) =>
   malformedTime(name, encodeURIComponent(value), 'invalid_time_range');
 const tellingWays = TELLING_TIMES.flatMap((value) => EDGES.map((name) => timeWay(name, value)));
 /** One parser usually serves both edges, so each value is sent at only one of them. */
@@ -165,7 +171,7 @@ const spellingWay = (
   alter: (request: RequestOut, baseline: Baseline) => RequestOut,
   codes: readonly string[],
   page: Judge,
-): Way => {
+): Case => {
   const refused = refusedWith(kit.target.errorCodePointer, ...codes);
   return {
     alter: (request, baseline) => {
@@ -181,7 +187,7 @@ const spellingWay = (
 
 const spelledSizes = Object.entries(SPELLINGS).map(
   ([text, size]) =>
-    (kit: Kit): Way =>
+    (kit: Kit): Case =>
       spellingWay(
         kit,
         (request) => withParameter(withWindow(request, ...WIDE_WINDOWS[0]), 'pageSize', text),
@@ -191,7 +197,7 @@ const spelledSizes = Object.entries(SPELLINGS).map(
 );
 
 /** Built from the id of an item at `from`, so that ignoring from_id shows. */
-const spelledIds = ['#.0', '%2B#', '%20#', '#%0A'].map((spelling) => (kit: Kit): Way => {
+const spelledIds = ['#.0', '%2B#', '%20#', '#%0A'].map((spelling) => (kit: Kit): Case => {
   const alter = (request: RequestOut, baseline: Baseline): RequestOut => {
     const { from, to, id } = narrowOf(request, baseline);
     return withParameter(withWindow(request, from, to), 'from_id', spelling.replace('#', String(id)));
@@ -209,9 +215,9 @@ const RULES: readonly Rule[] = [
     id: '7.2-invalid_request',
     alsoIds: ['7.2-body'],
     name: 'invalid_request: a pageSize that is no integer',
-    telling: 2,
+    everywhere: 2,
     inPlaceOf: 'page size',
-    ways: refusals([
+    cases: refusals([
       ...sizes(['abc', '10abc', '0x10', 'null', 'true', '1,000'], 'invalid_request'),
       ...sizes(['1.5'], 'invalid_request', 'page_size_out_of_range'),
       // Many servers read an empty value as absent.
@@ -223,9 +229,9 @@ const RULES: readonly Rule[] = [
     id: '7.2-invalid_request',
     alsoIds: ['7.2-body'],
     name: 'invalid_request: a from_id that is no integer',
-    telling: 2,
+    everywhere: 2,
     inPlaceOf: 'beginning',
-    ways: refusals([
+    cases: refusals([
       ...['abc', '1.5', '12abc', '0x10', 'null', UUID, '1,000'].map((value) =>
         refusal({ from_id: value }, 'invalid_request'),
       ),
@@ -237,8 +243,8 @@ const RULES: readonly Rule[] = [
     id: '7.2-invalid_time_range',
     alsoIds: ['7.2-body'],
     name: 'invalid_time_range: a from or to that is not RFC 3339',
-    telling: EDGES.length * TELLING_TIMES.length,
-    ways: async (kit) => [
+    everywhere: EDGES.length * TELLING_TIMES.length,
+    cases: async (kit) => [
       ...refusals([...tellingWays, ...timeWays, ...rawTimeWays])(kit),
       ...(await Promise.all(blankWays.map((way) => way(kit)))),
     ],
@@ -247,9 +253,9 @@ const RULES: readonly Rule[] = [
     id: '7.2-page_size_out_of_range',
     alsoIds: ['7.2-body'],
     name: 'page_size_out_of_range: a pageSize beyond 1 to 1000',
-    telling: 3,
+    everywhere: 3,
     inPlaceOf: 'page size',
-    ways: refusals([
+    cases: refusals([
       // 2^32 + 100 and 2^64 + 100 must not be truncated to 100. Numbers beyond 64 bits may also count as malformed.
       ...sizes(['0', '1001', '-1', '4294967396'], 'page_size_out_of_range'),
       ...sizes(['18446744073709551716', '99999999999999999999'], 'page_size_out_of_range', 'invalid_request'),
@@ -310,7 +316,7 @@ test(
     const tenantId = await kit.tenantOf();
     const queries = oddQueries();
     await mapConcurrently(queries, async (query) => {
-      const exchange = await askRaw(kit, query, { suspicious: isSuspicious(query) });
+      const exchange = await sendQuery(kit, query, { suspicious: isSuspicious(query) });
       if (query.includes('pageSize=10&pageSize=20')) {
         kit.ledger.observe('repeated-parameter', sayRefusal(exchange).slice(0, 3));
       }

@@ -1,5 +1,11 @@
 /** The command line of `npm run certify-client`. Every mistake is a UsageError of one line. */
-import { command, EXIT_HELP, flagsOf, listed, whole } from '../../engine/command-line.ts';
+import {
+  command,
+  EXIT_HELP,
+  parseCommand,
+  commaSeparated,
+  wholeNumber,
+} from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { noSuch } from '../../engine/target/usage.ts';
 import { SITUATIONS } from './situations/all.ts';
@@ -34,13 +40,13 @@ const parserOf = () =>
     .option(
       '--listen <port>',
       'prints the values, and waits for a client that is started by hand',
-      whole(1, 65_535),
+      wholeNumber(1, 65_535),
     )
     .option('--name <text>', 'how the report calls the client (default: the command)')
     .option('--report-dir <dir>', 'where the report goes', 'reports')
     .option('--only <situations>', 'names of situations, separated by commas')
-    .option('--concurrency <number>', 'concurrency limit of situations', whole(1, 16), 4)
-    .option('--timeout <seconds>', 'how long a client may make no headway', whole(1, 3600), 90)
+    .option('--concurrency <number>', 'concurrency limit of situations', wholeNumber(1, 16), 4)
+    .option('--timeout <seconds>', 'how long a client may make no headway', wholeNumber(1, 3600), 90)
     .option('--list', 'prints the situations')
     .allowExcessArguments(false)
     .addHelpText('after', ENVIRONMENT);
@@ -50,7 +56,7 @@ export function parseArguments(
   argv: readonly string[],
   tell: (text: string) => void = console.log,
 ): Arguments | undefined {
-  const given = flagsOf<Omit<Arguments, 'only'> & { readonly list?: true; readonly only?: string }>(
+  const given = parseCommand<Omit<Arguments, 'only'> & { readonly list?: true; readonly only?: string }>(
     parserOf(),
     argv,
   );
@@ -69,7 +75,7 @@ export function parseArguments(
 
 function selection(text: string): string[] {
   const known = SITUATIONS.map(({ name }) => name);
-  const names = listed(text);
+  const names = commaSeparated(text);
   const wrong = names.find((name) => !known.includes(name));
   if (wrong !== undefined) throw noSuch('--only', 'situation', wrong, known);
   if (names.length === 0) throw new UsageError('--only selects nothing; --list names the situations');

@@ -4,7 +4,7 @@ import type { Report, RequirementResult } from '../report.ts';
 import { requirement, type RequirementId } from '../../engine/requirements.ts';
 import { WENT_WRONG } from '../../engine/run/attribution/confirmation.ts';
 import { readDataset } from '../../engine/data/dataset.ts';
-import { remembering } from '../../engine/data/recent.ts';
+import { memoizeLatest } from '../../engine/data/memoize.ts';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import type { World } from '../../reference-server/faults/testing.ts';
@@ -35,7 +35,7 @@ export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Ta
 }
 
 /** Cached, because reading these files takes as long as most runs. */
-const screeningsOf = remembering(readDataset, 10);
+const screeningsOf = memoizeLatest(readDataset, 10);
 
 /** Sections whose requirements often fail together. */
 const NEIGHBOURS: readonly (readonly string[])[] = [

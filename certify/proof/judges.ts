@@ -2,7 +2,7 @@
 import { relative } from 'node:path';
 import { Kit } from '../../engine/run/kit.ts';
 import { Ledger } from '../../engine/run/state/ledger.ts';
-import { Watch } from '../../engine/run/observers/watch.ts';
+import { ExchangeObserver } from '../../engine/run/observers/exchange-observer.ts';
 import type { Judge, Mismatch, Observer } from '../../engine/checks/mismatch.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
 
@@ -48,7 +48,7 @@ export function instrument(): Judges & Disposable {
   const judges = new Judges();
   const { check, checkAll, fail } = Kit.prototype;
   const { add } = Ledger.prototype;
-  const watch = Watch.prototype as unknown as {
+  const watch = ExchangeObserver.prototype as unknown as {
     observeBy: (observers: readonly Observer[], ...rest: unknown[]) => void;
   };
   const { observeBy } = watch;

@@ -29,7 +29,7 @@ function guarded(forMs: number): { guards: Guards; waited: () => number } {
 test('waits until what was served before is served again', async () => {
   const { guards, waited } = guarded(10_000);
   const refused = answer(requestOf('b'), 403, '<h1>Forbidden</h1>');
-  expect(await guards.isLetThrough(refused, { guards: 0 })).toBe(true);
+  expect(await guards.isToRetry(refused, { guards: 0 })).toBe(true);
   expect(waited()).toBe(15_500);
 });
 
@@ -37,13 +37,13 @@ test('names a guard that stays for longer than a minute, and does not wait for i
   const { guards, waited } = guarded(Infinity);
   const refused = answer(requestOf('b'), 403, '<h1>Forbidden</h1>');
   for (let met = 0; met < 2; met++)
-    await expect(guards.isLetThrough(refused, { guards: 0 })).rejects.toThrow(/a guard .*keeps the kit out/);
+    await expect(guards.isToRetry(refused, { guards: 0 })).rejects.toThrow(/a guard .*keeps the kit out/);
   expect(waited()).toBeLessThan(65_000);
 });
 
 test('leaves a 403 alone that has the documented code, or that one request alone is answered', async () => {
   const { guards } = guarded(Infinity);
   const documented = answer(requestOf('b'), 403, '{"code":"forbidden"}');
-  expect(await guards.isLetThrough(documented, { guards: 0 })).toBe(false);
-  expect(await guarded(0).guards.isLetThrough(answer(requestOf('b'), 403), { guards: 0 })).toBe(false);
+  expect(await guards.isToRetry(documented, { guards: 0 })).toBe(false);
+  expect(await guarded(0).guards.isToRetry(answer(requestOf('b'), 403), { guards: 0 })).toBe(false);
 });

@@ -15,7 +15,7 @@ const LONGEST_PAUSE_MS = 16_000;
 const MEETINGS = 3;
 
 /** A 403 without the code of section 7.2. */
-export const isGuards = ({ status, json }: Exchange): boolean =>
+export const isGuardRefusal = ({ status, json }: Exchange): boolean =>
   status === 403 && !stringsIn(json).includes('forbidden');
 
 const pathOf = ({ url }: RequestOut): string => url.split('?')[0]!;
@@ -39,11 +39,11 @@ export class Guards {
   /** By path: whether its guard ends while it is probed. */
   private readonly running = new Map<string, Promise<boolean>>();
   private refusedTokens = 0;
-  private wereOn = false;
+  private wereActive = false;
 
   constructor(private readonly options: GuardOptions) {}
 
-  get areOn(): boolean {
+  get areActive(): boolean {
     return this.running.size > 0;
   }
 
@@ -59,25 +59,25 @@ export class Guards {
    * Waits until a guard ends; true if the request is to be sent again. Throws TargetGuarded. If only this one
    * request is refused, there is no guard: a guard also refuses another request that was served before.
    */
-  async isLetThrough(refused: Exchange, attempt: { guards: number }): Promise<boolean> {
+  async isToRetry(refused: Exchange, attempt: { guards: number }): Promise<boolean> {
     const { request } = refused;
-    if (request.channel !== 'rest' || request.provoked || !isPlain(request) || !isGuards(refused))
+    if (request.channel !== 'rest' || request.provoked || !isPlain(request) || !isGuardRefusal(refused))
       return false;
     for (const key of keysOf(request)) {
       const other = this.served.get(key)?.find((known) => !isSame(known, request));
-      if (!other || !isGuards(await this.options.probe(other))) continue;
-      this.wereOn = true;
-      if (attempt.guards++ < MEETINGS && (await this.isOver(other))) return true;
+      if (!other || !isGuardRefusal(await this.options.probe(other))) continue;
+      this.wereActive = true;
+      if (attempt.guards++ < MEETINGS && (await this.hasEnded(other))) return true;
       throw new TargetGuarded(
         `403 without the code forbidden to what was served before, after ${this.refusedTokens} refused tokens: a guard (fail2ban, a WAF) keeps the kit out; exempt its address for the run`,
       );
     }
     // The guard may have ended between the refusal and the probe.
-    return this.wereOn && attempt.guards++ === 0;
+    return this.wereActive && attempt.guards++ === 0;
   }
 
   /** All requests that meet the same guard share one wait; a guard that did not end is not waited for again. */
-  private isOver(served: RequestOut): Promise<boolean> {
+  private hasEnded(served: RequestOut): Promise<boolean> {
     const path = pathOf(served);
     const running = this.running.get(path) ?? this.wait(served);
     this.running.set(path, running);
@@ -88,7 +88,7 @@ export class Guards {
     const { clock, signal, probe } = this.options;
     for (let probes = 0; probes < PROBES; probes++) {
       await clock.sleep(Math.min(500 * 2 ** probes, LONGEST_PAUSE_MS), signal);
-      if (isGuards(await probe(served))) continue;
+      if (isGuardRefusal(await probe(served))) continue;
       this.running.delete(pathOf(served));
       return true;
     }

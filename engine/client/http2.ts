@@ -8,7 +8,7 @@ import { pipeline, type Readable } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import type { Dispatcher } from 'undici';
 import { proxyOf, type ConnectionOptions } from './dispatchers.ts';
-import { trusting } from './tls.ts';
+import { tlsOptions } from './tls.ts';
 
 const MOST_FAILURES = 3;
 
@@ -19,10 +19,10 @@ export class Http2 implements Disposable {
   private failures = 0;
   private readonly sessions = new Map<string, ClientHttp2Session>();
 
-  private readonly trusted: ReturnType<typeof trusting>;
+  private readonly trusted: ReturnType<typeof tlsOptions>;
 
   constructor(private readonly options: ConnectionOptions) {
-    this.trusted = trusting(options.ca);
+    this.trusted = tlsOptions(options.ca);
   }
 
   /** Whether the origin offers HTTP/2; false through a proxy. Opens one connection on the first call, and sends no request. */

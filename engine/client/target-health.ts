@@ -8,7 +8,7 @@ import { TargetGone, TargetLocked, Untested } from '../errors.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
 import { formValue, isPlain, isUnread, type Exchange, type RequestOut } from './exchange.ts';
-import { failedItself, isGateways, isSame } from './failures.ts';
+import { isServerFailure, isGatewayStatus, isSame } from './failures.ts';
 import { Guards } from './guards.ts';
 import { retryAfterMs } from './retry-after.ts';
 import { readToken } from './token.ts';
@@ -118,7 +118,7 @@ export class TargetHealth {
   get state(): HealthState {
     if (this.gone !== undefined) return 'gone';
     if (this.locked > 0) return 'locked';
-    if (this.guards.areOn) return 'guarded';
+    if (this.guards.areActive) return 'guarded';
     if (this.throttledForMs > 0) return 'throttled';
     return this.recoveries.size > 0 ? 'failing' : 'serving';
   }
@@ -213,7 +213,7 @@ export class TargetHealth {
     const hangs = failed.transportError?.kind === 'timeout';
     const isFirst = attempt.failures++ === 0;
     if (!isFirst && known && known.sentAtMs > first.startedAtMs + first.durationMs) attempt.isLast = true;
-    else if (other && (!isFirst || hangs) && !failedItself(await this.options.probe(other.request)))
+    else if (other && (!isFirst || hangs) && !isServerFailure(await this.options.probe(other.request)))
       attempt.isLast = true;
     else if (isFirst) await this.backOff(failed, 0);
     else return (attempt.isLast = await this.recover(failed, known?.request));
@@ -251,19 +251,20 @@ export class TargetHealth {
 
   private async awaitRecovery(failed: Exchange, known: RequestOut | undefined): Promise<boolean> {
     const { broken, failed: answered } = BACKOFFS_UNKNOWN;
-    const most = known || isGateways(failed.status) ? BACKOFFS : failed.transportError ? broken : answered;
+    const most =
+      known || isGatewayStatus(failed.status) ? BACKOFFS : failed.transportError ? broken : answered;
     let last = failed;
     for (let backoff = 1; backoff < most; backoff++) {
       await this.backOff(last, backoff);
       last = await this.options.probe(known ?? failed.request);
-      if (!failedItself(last)) return true;
+      if (!isServerFailure(last)) return true;
     }
     const { request, status, transportError } = last;
     const { origin } = new URL(request.url);
     if (transportError?.kind === 'refused')
       this.leave(`no connection to ${origin} (${transportError.message})`);
     if (transportError) this.leave(`every connection to ${origin} breaks (${transportError.message})`);
-    if (isGateways(status)) this.leave(`${origin} answers ${status} to everything`);
+    if (isGatewayStatus(status)) this.leave(`${origin} answers ${status} to everything`);
     return false;
   }
 

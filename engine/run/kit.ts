@@ -9,14 +9,14 @@ import type { PageQuery } from '../client/page.ts';
 import type { Token } from '../client/token.ts';
 import { sayMismatch, type Judge, type MismatchWithEvidence } from '../checks/mismatch.ts';
 import type { Oracle } from '../data/oracle.ts';
-import { ShareSpent } from '../errors.ts';
+import { BudgetExhausted } from '../errors.ts';
 import type { RequirementId } from '../requirements.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { confirmFindings } from './attribution/confirm-findings.ts';
 import { environmentNotes } from './attribution/environment-notes.ts';
 import { incidentsFinding } from './attribution/incidents.ts';
 import type { Baseline } from './combinations/factors.ts';
-import { Watch } from './observers/watch.ts';
+import { ExchangeObserver } from './observers/exchange-observer.ts';
 import type { KitOptions } from './options.ts';
 import { PageRequests, type PageOptions } from './page-requests.ts';
 import type { RunContext } from './state/context.ts';
@@ -32,7 +32,7 @@ export class Kit implements AsyncDisposable, RunContext {
   baseline: Baseline | undefined;
   /** Called for each explicit check with its requirement, and the mismatch in words. */
   onCheck: ((id: RequirementId, label: string, mismatch: string | undefined) => void) | undefined;
-  private readonly watch: Watch;
+  private readonly watch: ExchangeObserver;
   private readonly memory = new Map<string, Promise<unknown>>();
   private readonly requests = new PageRequests(this);
 
@@ -63,7 +63,7 @@ export class Kit implements AsyncDisposable, RunContext {
       onIncident: (failed, inFlight) =>
         this.ledger.incidents.push({ failed, inFlight, servedAtMs: Date.now() }),
     });
-    this.watch = new Watch(this);
+    this.watch = new ExchangeObserver(this);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -78,7 +78,7 @@ export class Kit implements AsyncDisposable, RunContext {
     this.memory.set(name, running);
     // Stopped by its budget share: a later caller may have enough.
     running.catch((error: unknown) => {
-      if (error instanceof ShareSpent) this.memory.delete(name);
+      if (error instanceof BudgetExhausted) this.memory.delete(name);
     });
     return running;
   }
@@ -114,7 +114,7 @@ export class Kit implements AsyncDisposable, RunContext {
     return this.requests.request(tenantId, query, authorization);
   }
 
-  send(request: RequestOut, options?: Pick<SendOptions, 'alone'>): Promise<Exchange> {
+  send(request: RequestOut, options?: Pick<SendOptions, 'isExclusive'>): Promise<Exchange> {
     return this.client.send(request, options);
   }
 
@@ -183,12 +183,12 @@ export class Kit implements AsyncDisposable, RunContext {
 
   /** Confirms every finding that was not confirmed yet; returns those that remain. */
   confirmFindings(): Promise<readonly Finding[]> {
-    return this.watch.without(() => confirmFindings(this, this.baseline));
+    return this.watch.unobserved(() => confirmFindings(this, this.baseline));
   }
 
   /** Ends a run: judges earlier answers by later ones, such as a page that lacks a screening of its range. */
   async conclude(): Promise<readonly Finding[]> {
-    await this.watch.lookBack();
+    await this.watch.judgeEarlierPages();
     for (const note of environmentNotes(this.target, this.client.clock)) this.ledger.notes.add(note);
     const incidents = incidentsFinding(this.ledger.incidents, this.client.requests);
     if (incidents) this.ledger.add(incidents);

@@ -26,7 +26,7 @@ export interface PageOptions {
   /** Replaces the client's current token. */
   readonly authorization?: Authorization;
   /** Rewrites the request in an equivalent dialect. */
-  readonly speak?: (request: RequestOut) => RequestOut;
+  readonly toDialect?: (request: RequestOut) => RequestOut;
 }
 
 /** What page requests need in addition to the run's context. */
@@ -66,7 +66,13 @@ export class PageRequests {
    */
   async ask(
     query: PageQuery,
-    { client = 'primary', tenantId, id, authorization = { kind: 'client', client }, speak }: PageOptions = {},
+    {
+      client = 'primary',
+      tenantId,
+      id,
+      authorization = { kind: 'client', client },
+      toDialect,
+    }: PageOptions = {},
   ): Promise<Exchange> {
     const tenant = tenantId ?? (await this.run.tenantOf(client));
     await this.run.oracle(client);
@@ -74,14 +80,14 @@ export class PageRequests {
       ...this.request(tenant, '', authorization),
       url: pageUrl(this.run.target.baseUrl, tenant, asked),
     });
-    const exchange = await this.deliver((speak ?? same)(requestFor(query)));
+    const exchange = await this.deliver((toDialect ?? same)(requestFor(query)));
     if (exchange.status === 404 && client !== 'primary' && !this.onboarded.has(client))
       throw new SupplyUnusable(
         `the tenant of clients.${client} is not onboarded: its own path was answered ${sayRefusal(exchange)}`,
       );
     this.onboarded.add(client);
     const refused = exchange.status >= 400 && exchange.status < 500;
-    const isDialect = refused && speak && (await this.run.client.send(requestFor(query))).status === 200;
+    const isDialect = refused && toDialect && (await this.run.client.send(requestFor(query))).status === 200;
     const blamed =
       id ?? (refused && !isDialect ? await this.isolateRejectedParameter(query, requestFor) : '4.2-success');
     const varied = isDialect ? DIALECTS.map(({ name }) => name) : undefined;

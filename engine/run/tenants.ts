@@ -2,8 +2,8 @@
 import { Oracle } from '../data/oracle.ts';
 import { Untested } from '../errors.ts';
 import type { ClientName } from '../target/target.ts';
-import { correctTenant } from './attribution/wrong-supplies.ts';
-import { lookAtDataset } from './observers/served-dataset.ts';
+import { correctTenant } from './attribution/configuration-mismatches.ts';
+import { oracleOfDataset } from './observers/served-dataset.ts';
 import type { RunContext } from './state/context.ts';
 
 /** The tenant of a client: from the target file, or from its token. */
@@ -30,7 +30,7 @@ export async function oracleOf(run: RunContext, client: ClientName): Promise<Ora
   if (dataset) knowledge.record(client, tenantId, dataset);
   if (client === 'primary') knowledge.recordUnfinished(tenantId, target.unfinished ?? []);
   const known = dataset
-    ? await run.once(`dataset of ${client}`, () => lookAtDataset(run, client, dataset))
+    ? await run.once(`dataset of ${client}`, () => oracleOfDataset(run, client, dataset))
     : new Oracle(false);
   // A concurrent caller may have set it meanwhile.
   if (!knowledge.oracleOf(tenantId)) knowledge.set(tenantId, known);

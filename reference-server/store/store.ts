@@ -2,7 +2,7 @@
 import { from as copyFrom } from 'pg-copy-streams';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { inPieces } from '../../engine/data/dataset.ts';
+import { inChunks } from '../../engine/data/dataset.ts';
 import { instant, toDecimal } from '../../engine/data/instant.ts';
 import type { Screening } from '../../engine/data/screening.ts';
 import type { Connections } from './connections.ts';
@@ -64,7 +64,7 @@ export async function storeScreenings(
       'CREATE TEMP TABLE incoming (tenant uuid, at numeric, id bigint, test_time text, json text) ON COMMIT DROP',
     );
     const copy = client.query(copyFrom('COPY incoming FROM STDIN'));
-    await pipeline(Readable.from(inPieces(copyLines(screenings))), copy);
+    await pipeline(Readable.from(inChunks(copyLines(screenings))), copy);
     // Only one writer at a time, so that events become visible in the order of their sequence numbers.
     await client.query('LOCK TABLE event IN SHARE ROW EXCLUSIVE MODE');
     await client.query(

@@ -5,7 +5,7 @@ import type { RunContext } from '../state/context.ts';
 import type { Finding } from '../state/ledger.ts';
 import { confirm, type ConfirmContext } from './confirmation.ts';
 import { withMinimalCombination } from './minimal-combination.ts';
-import { clientsInDoubt, correctTenant } from './wrong-supplies.ts';
+import { clientsInDoubt, correctTenant } from './configuration-mismatches.ts';
 
 /** Confirms every finding that was not confirmed yet; returns those that remain. */
 export async function confirmFindings(run: RunContext, baseline: Baseline | undefined): Promise<Finding[]> {
@@ -19,14 +19,14 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
   const stand: Finding[] = [];
   // Reuse answers, so that a request which breaks several requirements gets the same answer for each reduction.
   const asked = new Map(ledger.unconfirmed.map(({ exchange }) => [keyOf(exchange?.request), exchange]));
-  const askOnce = async (request: RequestOut): Promise<Exchange> => {
+  const sendOnce = async (request: RequestOut): Promise<Exchange> => {
     const exchange = asked.get(keyOf(request)) ?? (await context.send(request));
     asked.set(keyOf(request), exchange);
     return exchange;
   };
   for (const finding of ledger.unconfirmed) {
     const confirmed = await confirm(finding, context);
-    const kept = confirmed && (await withMinimalCombination(confirmed, baseline, askOnce));
+    const kept = confirmed && (await withMinimalCombination(confirmed, baseline, sendOnce));
     ledger.settle(finding, kept);
     if (kept) stand.push(kept);
   }

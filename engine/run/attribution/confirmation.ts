@@ -1,7 +1,7 @@
 /** Confirmation: sends a failed check again before it is reported. */
 import type { SendOptions } from '../../client/client.ts';
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
-import { failedItself } from '../../client/failures.ts';
+import { isServerFailure } from '../../client/failures.ts';
 import { parseQuery, isPage, pageOf } from '../../client/page.ts';
 import { sameInstant } from '../../data/instant.ts';
 import type { Key } from '../../data/oracle.ts';
@@ -50,11 +50,11 @@ export const shows = (page: Exchange, { id, at }: Key): boolean =>
 export async function confirm(finding: Finding, context: ConfirmContext): Promise<Finding | undefined> {
   const { exchange, judge, again, needsAgain } = finding;
   // Plain repetition without backoff shows whether a failure recurs.
-  const keep5xx = exchange !== undefined && failedItself(exchange);
+  const keep5xx = exchange !== undefined && isServerFailure(exchange);
   const ask =
     again ??
     (exchange && judge
-      ? async () => judge(await context.send(exchange.request, { keep5xx, alone: keep5xx }))
+      ? async () => judge(await context.send(exchange.request, { keep5xx, isExclusive: keep5xx }))
       : undefined);
   if (!ask) return finding;
   let seen = 1;

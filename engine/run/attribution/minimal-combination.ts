@@ -6,7 +6,7 @@ import { wentWrong } from './confirmation.ts';
 import type { Finding } from '../state/ledger.ts';
 
 /** Whether the verdict may depend on the content of the page, which another page size changes. */
-const onContent = (id: string): boolean => !/^(2\.4|4\.2-(r6|r7|content)|7\.2|9)/.test(id);
+const dependsOnContent = (id: string): boolean => !/^(2\.4|4\.2-(r6|r7|content)|7\.2|9)/.test(id);
 
 /** Whether the request's token belongs to the tenant in its path; otherwise another rule applies. */
 function isOwn(request: RequestOut, baseline: Baseline): boolean {
@@ -32,14 +32,14 @@ export async function withMinimalCombination(
   const { channel, method, offPath } = exchange.request;
   if (channel !== 'rest' || method !== 'GET' || offPath) return finding;
   const fixed = isOwn(exchange.request, baseline) ? [] : ['tenant', 'token'];
-  const looked = FACTORS.filter(
+  const candidates = FACTORS.filter(
     ({ name }) =>
       !fixed.includes(name) &&
-      (varied?.includes(name) ?? (name !== 'window' && !(name === 'page size' && onContent(id)))),
+      (varied?.includes(name) ?? (name !== 'window' && !(name === 'page size' && dependsOnContent(id)))),
   );
   try {
     let shown = { exchange, mismatch: finding.mismatch };
-    const only = await minimalCombinationOf(looked, exchange.request, baseline, async (simpler) => {
+    const only = await minimalCombinationOf(candidates, exchange.request, baseline, async (simpler) => {
       const answer = await send(simpler);
       const mismatch = judge(answer);
       if (mismatch) shown = { exchange: answer, mismatch };
@@ -56,7 +56,7 @@ async function minimalCombinationOf(
   factors: typeof FACTORS,
   request: RequestOut,
   baseline: Baseline,
-  isStill: (simpler: RequestOut) => Promise<boolean>,
+  stillFails: (simpler: RequestOut) => Promise<boolean>,
 ): Promise<string[]> {
   const needed: string[] = [];
   let plain = request;
@@ -66,7 +66,7 @@ async function minimalCombinationOf(
     if (level === undefined || level === usual) continue;
     const simpler = make(plain, baseline);
     if (JSON.stringify(simpler) === JSON.stringify(plain)) continue;
-    if (await isStill(simpler)) plain = simpler;
+    if (await stillFails(simpler)) plain = simpler;
     else needed.push(level);
   }
   return needed;

@@ -138,14 +138,14 @@ export const dialectsOn = async (client: Client): Promise<readonly Dialect[]> =>
   (await client.offersHttp2()) ? DIALECTS : DIALECTS.filter(({ name }) => name !== PROTOCOL);
 
 /** Puts a request in the dialect of a combination; factors that it does not name stay usual. */
-export const spoken =
-  (row: Readonly<Record<string, string>>): Change =>
+export const toDialect =
+  (combination: Readonly<Record<string, string>>): Change =>
   (request) =>
     DIALECTS.reduce(
-      (changed, { name, levels }) => (levels[row[name] ?? ''] ?? Object.values(levels)[0]!)(changed),
+      (changed, { name, levels }) => (levels[combination[name] ?? ''] ?? Object.values(levels)[0]!)(changed),
       request,
     );
 
 /** The dialect levels of a combination. */
-export const dialectsOf = (row: Readonly<Record<string, string>>): string[] =>
-  DIALECTS.flatMap(({ name }) => row[name] ?? []);
+export const dialectsOf = (combination: Readonly<Record<string, string>>): string[] =>
+  DIALECTS.flatMap(({ name }) => combination[name] ?? []);

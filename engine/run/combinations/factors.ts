@@ -17,7 +17,7 @@ import { DIALECTS } from './dialects.ts';
 import { tokenVariable } from '../evidence/evidence.ts';
 
 /** The clients that combinations use. */
-export type Asker = 'primary' | 'secondTenant';
+export type CombinedClient = 'primary' | 'secondTenant';
 
 export interface NarrowWindow {
   readonly from: string;
@@ -28,13 +28,13 @@ export interface NarrowWindow {
 /** The baseline request's data on the target under test. */
 export interface Baseline {
   readonly baseUrl: string;
-  readonly tenants: Readonly<Partial<Record<Asker, string>>>;
+  readonly tenants: Readonly<Partial<Record<CombinedClient, string>>>;
   /** Every requested tenant, as spelled in the target file or its token. */
   readonly spellings: readonly string[];
   /** A second token of each client. */
-  readonly tokens: Readonly<Partial<Record<Asker, string>>>;
+  readonly tokens: Readonly<Partial<Record<CombinedClient, string>>>;
   /** A window with some screenings of each client, and the id of the first one. */
-  readonly narrow: Readonly<Partial<Record<Asker, NarrowWindow>>>;
+  readonly narrow: Readonly<Partial<Record<CombinedClient, NarrowWindow>>>;
   readonly nowMs: number;
 }
 
@@ -60,7 +60,7 @@ const instantOf = ({ url }: RequestOut, name: string): Instant | undefined =>
   parseInstant(queryValue(url, name) ?? '');
 
 /** Rewrites both edges of the window, if they are instants that can be written with any offset. */
-function respelt(request: RequestOut, spelling: (text: string) => Spelling): RequestOut {
+function rewriteWindow(request: RequestOut, spelling: (text: string) => Spelling): RequestOut {
   return ['from', 'to'].reduce((changed, name) => {
     const text = queryValue(changed.url, name) ?? '';
     const at = parseInstant(text);
@@ -113,18 +113,18 @@ function digitsOf({ url }: RequestOut): string | undefined {
 }
 
 const padded = (digits: number) => (request: RequestOut) =>
-  respelt(request, (text) => ({ ...zoneSpelling(text), digits }));
+  rewriteWindow(request, (text) => ({ ...zoneSpelling(text), digits }));
 const zoneSpelling = (text: string): Spelling =>
   /z$/i.test(text) ? {} : { offsetMinutes: offsetMinutesOf(text) };
 const shifted = (offsetMinutes?: number) => (request: RequestOut) =>
-  respelt(request, (text) => ({
+  rewriteWindow(request, (text) => ({
     digits: /\.(\d+)/.exec(text)?.[1]?.length ?? 0,
     ...(offsetMinutes === undefined ? {} : { offsetMinutes }),
   }));
 const sized = (size: string | undefined) => (request: RequestOut) => withParameter(request, 'pageSize', size);
 
 /** Makes the request one of this client for its own path. */
-function askedBy(asker: Asker): (request: RequestOut, baseline: Baseline) => RequestOut {
+function askedBy(asker: CombinedClient): (request: RequestOut, baseline: Baseline) => RequestOut {
   return (request, { baseUrl, tenants }) => ({
     ...request,
     url: `${screeningsUrl(baseUrl, tenants[asker]!)}${request.url.slice(request.url.split('?')[0]!.length)}`,
@@ -132,7 +132,10 @@ function askedBy(asker: Asker): (request: RequestOut, baseline: Baseline) => Req
   });
 }
 
-export function askerOf({ url, authorization }: RequestOut, { tenants }: Baseline): Asker | undefined {
+export function askerOf(
+  { url, authorization }: RequestOut,
+  { tenants }: Baseline,
+): CombinedClient | undefined {
   const path = url.split('?')[0]!.toLowerCase();
   const owner = (['primary', 'secondTenant'] as const).find(
     (asker) => tenants[asker] && path.includes(tenants[asker].toLowerCase()),

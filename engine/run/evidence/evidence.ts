@@ -107,8 +107,8 @@ function responseLine({ status, transportError, text }: Exchange, redact: Wordin
   if (transportError) return transportError.message;
   const isCut = text.length > LONGEST_BODY;
   // The end of the truncated text may be half a secret.
-  const looked = redact(text.slice(0, LONGEST_BODY));
-  const body = (isCut ? looked.slice(0, -LONGEST_SPELT) : looked).replace(/\s+/g, ' ').trim();
+  const redacted = redact(text.slice(0, LONGEST_BODY));
+  const body = (isCut ? redacted.slice(0, -LONGEST_SPELT) : redacted).replace(/\s+/g, ' ').trim();
   return `${status} ${isCut && body.length <= BODY_EXCERPT ? `${body}…` : cut(body)}`.trim();
 }
 

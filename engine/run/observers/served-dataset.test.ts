@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.ts';
 import type { Exchange } from '../../client/exchange.ts';
 import { parseJson } from '../../client/json.ts';
 import { instant } from '../../data/instant.ts';
-import { servedDataset, type Look } from './served-dataset.ts';
+import { servedDataset, type FetchPage } from './served-dataset.ts';
 
 const AT = '2026-06-01T00:00:00Z';
 const dataset = [1n, 2n].map((id) => ({ id, at: instant(AT), testTime: AT, firstSeen: 0 }));
@@ -32,21 +32,21 @@ function showing(ids: readonly number[]): Exchange {
 }
 
 /** A clock, and a lookup that takes `durationMs` and shows more each time. */
-function polling(durationMs: number, ...shown: readonly (readonly number[])[]): [Look, Clock] {
+function polling(durationMs: number, ...shown: readonly (readonly number[])[]): [FetchPage, Clock] {
   let [atMs, looks] = [0, 0];
-  const look: Look = async () => {
+  const fetchPage: FetchPage = async () => {
     atMs += durationMs;
     return showing(shown[Math.min(looks++, shown.length - 1)]!);
   };
-  return [look, { now: () => atMs, sleep: async () => {} }];
+  return [fetchPage, { now: () => atMs, sleep: async () => {} }];
 }
 
 test('a dataset in slow answers is not late', async () => {
-  const [look, clock] = polling(5_000, [1, 2]);
-  expect((await servedDataset(dataset, look, { clock, untilMs: 6_000 })).waitedMs).toBeUndefined();
+  const [fetchPage, clock] = polling(5_000, [1, 2]);
+  expect((await servedDataset(dataset, fetchPage, { clock, untilMs: 6_000 })).waitedMs).toBeUndefined();
 });
 
 test('reports how late a dataset was that appeared after a while', async () => {
-  const [look, clock] = polling(1_000, [1], [1], [1, 2]);
-  expect((await servedDataset(dataset, look, { clock, untilMs: 60_000 })).waitedMs).toBe(3_000);
+  const [fetchPage, clock] = polling(1_000, [1], [1], [1, 2]);
+  expect((await servedDataset(dataset, fetchPage, { clock, untilMs: 60_000 })).waitedMs).toBe(3_000);
 });

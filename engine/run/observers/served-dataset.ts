@@ -32,7 +32,7 @@ import type { Clock } from '../../clock.ts';
 import type { RunContext } from '../state/context.ts';
 
 /** Fetches a page that is not judged; undefined if there is none. */
-export type Look = (query: PageQuery) => Promise<Exchange | undefined>;
+export type FetchPage = (query: PageQuery) => Promise<Exchange | undefined>;
 
 interface ServedDataset {
   readonly oracle: Oracle;
@@ -45,7 +45,7 @@ interface ServedDataset {
 const LONGEST_WAIT_MS = 6_000;
 const POLL_MS = 500;
 /** The share of a page that is filled, so that neighbours at its ends fit. */
-const LOOKED_AT = 0.9;
+const FILLED_SHARE = 0.9;
 const SINGLES = 4;
 /** No store of instants is coarser than milliseconds: fewer digits are a fault. */
 const COARSEST_DIGITS = 3;
@@ -59,28 +59,28 @@ interface Polling {
 
 export async function servedDataset(
   items: readonly OracleItem[],
-  look: Look,
+  fetchPage: FetchPage,
   { clock, untilMs, pageSize = MAX_PAGE_SIZE }: Polling,
 ): Promise<ServedDataset> {
   const exact = oracleOf(items);
   const ordered = exact.items;
-  const lookedAt = Math.max(1, Math.floor(LOOKED_AT * pageSize));
+  const lookedAt = Math.max(1, Math.floor(FILLED_SHARE * pageSize));
   if (ordered.length === 0) return { oracle: exact };
   const ends = [ordered.slice(-lookedAt), ...(ordered.length > lookedAt ? [ordered.slice(0, lookedAt)] : [])];
   let waitedMs = 0;
   const shown: Exchange[] = [];
   for (const end of ends) {
     const began = clock.now();
-    let exchange = await look(around(end, pageSize));
-    let missing = exchange && lacking(exchange, end);
+    let exchange = await fetchPage(around(end, pageSize));
+    let missing = exchange && missingItem(exchange, end);
     // A slow answer that lacks nothing is not late.
     const isLate = missing !== undefined;
     while (missing && clock.now() < untilMs) {
       const { id } = missing;
-      const isThere = await isShown(missing, look, pageSize);
+      const isThere = await isShown(missing, fetchPage, pageSize);
       if (!isThere) await clock.sleep(POLL_MS);
-      exchange = await look(around(end, pageSize));
-      missing = exchange && lacking(exchange, end);
+      exchange = await fetchPage(around(end, pageSize));
+      missing = exchange && missingItem(exchange, end);
       // An item that is missing between others is lost, not late.
       if (isThere && missing?.id === id) break;
     }
@@ -90,7 +90,7 @@ export async function servedDataset(
     shown.push(exchange);
   }
   const late = waitedMs > 0 ? { waitedMs } : {};
-  const coarser = await coarserThan(exact, shown, look, pageSize);
+  const coarser = await coarserThan(exact, shown, fetchPage, pageSize);
   return coarser ? { oracle: coarser.oracle, coarser, ...late } : { oracle: exact, ...late };
 }
 
@@ -108,7 +108,7 @@ const around = (items: readonly OracleItem[], pageSize: number): PageQuery => ({
 });
 
 /** A screening missing in the range of a page; undefined if the page has unreadable items, which may include it. */
-function lacking(exchange: Exchange, expected: readonly OracleItem[]): OracleItem | undefined {
+function missingItem(exchange: Exchange, expected: readonly OracleItem[]): OracleItem | undefined {
   const held = orderedItems(exchange);
   if (held.length < (pageOf(exchange).items?.length ?? 0)) return undefined;
   const ids = new Set(held.map(({ id }) => id));
@@ -119,8 +119,8 @@ function lacking(exchange: Exchange, expected: readonly OracleItem[]): OracleIte
 }
 
 /** Whether a page for this item alone shows it. */
-async function isShown(item: OracleItem, look: Look, pageSize: number): Promise<boolean> {
-  const exchange = await look(around([item], pageSize));
+async function isShown(item: OracleItem, fetchPage: FetchPage, pageSize: number): Promise<boolean> {
+  const exchange = await fetchPage(around([item], pageSize));
   return exchange !== undefined && orderedItems(exchange).some(({ id }) => id === item.id);
 }
 
@@ -148,7 +148,7 @@ export function asServed<T extends Key>(stored: readonly T[], served: readonly K
 async function coarserThan(
   exact: Oracle,
   shown: readonly Exchange[],
-  look: Look,
+  fetchPage: FetchPage,
   pageSize: number,
 ): Promise<{ oracle: Oracle; mismatch: Mismatch; exchange: Exchange } | undefined> {
   const seen = new Map<bigint, { known: OracleItem; served: OrderedItem; exchange: Exchange }>();
@@ -165,7 +165,7 @@ async function coarserThan(
     Math.max(COARSEST_DIGITS, ...[...seen.values()].map(({ served }) => digitsOf(served)));
   const unseen = exact.items.filter((item) => !seen.has(item.id) && digitsOf(item) > most());
   for (const item of unseen.slice(0, SINGLES)) {
-    const exchange = await look(around([item], pageSize));
+    const exchange = await fetchPage(around([item], pageSize));
     if (exchange) remember(exchange);
   }
   const digits = most();
@@ -189,7 +189,7 @@ async function coarserThan(
 }
 
 /** A client's dataset as it is served; deviations are reported once. */
-export async function lookAtDataset(
+export async function oracleOfDataset(
   run: RunContext,
   client: ClientName,
   dataset: readonly Screening[],
@@ -205,7 +205,7 @@ export async function lookAtDataset(
     );
   const items = dataset.map(({ id, testTime }) => ({ id, testTime, at: instant(testTime), firstSeen: 0 }));
   let tooLarge: PageQuery | undefined;
-  const look: Look = async (query) => {
+  const fetchPage: FetchPage = async (query) => {
     const url = pageUrl(run.target.baseUrl, tenantId, query);
     const request = { ...run.request(tenantId, '', { kind: 'client', client }), url };
     const exchange = await run.client.send(request, { unjudged: true });
@@ -218,10 +218,10 @@ export async function lookAtDataset(
     async () => run.clock.now() + run.pollingMs(LONGEST_WAIT_MS),
   );
   const served = (): Promise<ServedDataset> =>
-    servedDataset(items, look, { clock: run.clock, untilMs, pageSize: run.knowledge.pageSize });
+    servedDataset(items, fetchPage, { clock: run.clock, untilMs, pageSize: run.knowledge.pageSize });
   let { oracle, coarser, waitedMs } = await served();
   if (tooLarge) {
-    const small = await look({ ...(tooLarge as PageQuery), pageSize: SMALL_PAGE });
+    const small = await fetchPage({ ...(tooLarge as PageQuery), pageSize: SMALL_PAGE });
     if (small) run.knowledge.shrinkPages(small);
     ({ oracle, coarser, waitedMs } = await served());
   }

@@ -31,7 +31,7 @@ export function secondsLeft(token: Token, exchange: Exchange): number {
 /** Notes the age of an accepted token; the report shows the greatest age. */
 export function noteAge(ledger: Ledger, token: Token, exchange: Exchange): void {
   const ageSeconds = (dateMs(exchange) ?? Date.now()) / 1000 - claimed(token, 'iat');
-  if (ageSeconds >= 0) ledger.atLeast(OLDEST_TOKEN, Math.round(ageSeconds));
+  if (ageSeconds >= 0) ledger.raiseTo(OLDEST_TOKEN, Math.round(ageSeconds));
 }
 
 /** A GET of the client's own path with valid parameters (section 4.2). */
@@ -48,7 +48,7 @@ function isValid({ request }: Exchange, token: Token): boolean {
 }
 
 /** Notes a valid request with one of the client's own tokens, and reports its rejection. */
-export function watchToken(run: RunContext, exchange: Exchange): void {
+export function observeToken(run: RunContext, exchange: Exchange): void {
   const { authorization } = exchange.request;
   const token = run.client.tokenOf(exchange);
   if (!token || authorization.kind !== 'client' || !isValid(exchange, token)) return;

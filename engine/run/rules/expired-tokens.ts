@@ -84,14 +84,14 @@ async function waitedFor(kit: Kit, current: Token): Promise<string> {
   // At half of its lifetime, and shortly before its end.
   for (const seconds of [(iat! + exp!) / 2, exp! - leeway]) {
     await until(seconds);
-    await askAged(kit, token);
+    await checkOldToken(kit, token);
   }
   await until(exp! + leeway);
   return token.text;
 }
 
 /** Sends a request with an old token that has not expired. */
-async function askAged(kit: Kit, token: Token): Promise<void> {
+async function checkOldToken(kit: Kit, token: Token): Promise<void> {
   await kit.checkAll('5-valid-token', 'while expiry was waited for', async () => {
     const authorization = tokenHeader(token, 'the first one of the run');
     const query = `?from=${encodeURIComponent(SOME_WINDOW.from)}&to=${encodeURIComponent(SOME_WINDOW.to)}`;

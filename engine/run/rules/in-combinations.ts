@@ -13,16 +13,16 @@ import type { RequirementId } from '../../requirements.ts';
 import {
   FACTORS,
   withParameter,
-  type Asker,
+  type CombinedClient,
   type Baseline,
   type NarrowWindow,
 } from '../combinations/factors.ts';
-import { dialectsOf, PROTOCOL, spoken } from '../combinations/dialects.ts';
-import { pairwise, sparing, streamOf, type Factors, type Row } from '../state/cover.ts';
+import { dialectsOf, PROTOCOL, toDialect } from '../combinations/dialects.ts';
+import { pairwise, avoidExpensiveLevel, seedFor, type Factors, type Combination } from '../state/covering-array.ts';
 import type { Kit } from '../kit.ts';
 import type { Check, Precondition } from '../check.ts';
 import { mapConcurrently } from '../concurrent.ts';
-import { isClientError, isSuspicious, NOBODY, readable } from './raw-request.ts';
+import { isClientError, isSuspicious, UNKNOWN_TENANT, readable } from './raw-request.ts';
 import { densestSliceOf, sampleDataOf, WIDE_WINDOWS, windowOf } from '../walk/survey.ts';
 
 /** The halves of a run in which a rule is tested. */
@@ -30,7 +30,7 @@ export const MOMENTS = ['early in the run', 'late in the run'] as const;
 export type Moment = (typeof MOMENTS)[number];
 
 /** One case of a rule. */
-export interface Way {
+export interface Case {
   /** The requirement of this case, if the rule has several. */
   readonly id?: RequirementId;
   /** Changes a valid request, in its combination, to the one that is judged. */
@@ -44,11 +44,11 @@ export interface Rule {
   readonly alsoIds?: readonly RequirementId[];
   readonly name: string;
   readonly precondition?: Precondition;
-  readonly ways: (kit: Kit) => readonly Way[] | Promise<readonly Way[]>;
+  readonly cases: (kit: Kit) => readonly Case[] | Promise<readonly Case[]>;
   /** The number of first cases that are tested in every combination; each of the others is tested in one. Default 1. */
-  readonly telling?: number;
+  readonly everywhere?: number;
   /** A case that fails if all others do: it is reported instead of another one. */
-  readonly simplest?: (kit: Kit) => Way;
+  readonly simplest?: (kit: Kit) => Case;
   /** First sends the same request with a token: a cached answer must not be served to other clients. */
   readonly servedBefore?: boolean;
   /** Only in the second half of the run, because it may trigger a guard. */
@@ -64,15 +64,15 @@ export interface Rule {
 }
 
 /** The part of a rule that decides in which combinations it is tested. */
-export type Place = Pick<Rule, 'name' | 'telling' | 'inPlaceOf' | 'without' | 'isLate'>;
+export type RuleScope = Pick<Rule, 'name' | 'everywhere' | 'inPlaceOf' | 'without' | 'isLate'>;
 
 /** A combination of the covering array, and the request without the rule's own change. */
-export interface Occasion {
-  readonly row: Row;
+export interface CombinedRequest {
+  readonly combination: Combination;
   readonly plain: RequestOut;
   readonly baseline: Baseline;
   /** Puts any request in the dialect of the combination. */
-  readonly speak: (request: RequestOut) => RequestOut;
+  readonly toDialect: (request: RequestOut) => RequestOut;
 }
 
 const [[WIDE_FROM, WIDE_TO]] = WIDE_WINDOWS;
@@ -115,10 +115,10 @@ const baselineOf = (kit: Kit, moment: Moment): Promise<Baseline> =>
       if (error instanceof Untested) return undefined;
       throw error;
     });
-    const tenants: Partial<Record<Asker, string>> = { primary: await kit.tenantOf() };
+    const tenants: Partial<Record<CombinedClient, string>> = { primary: await kit.tenantOf() };
     if (kit.target.clients.secondTenant) tenants.secondTenant = await kit.tenantOf('secondTenant');
-    const tokens: Partial<Record<Asker, string>> = {};
-    for (const asker of Object.keys(tenants) as Asker[]) {
+    const tokens: Partial<Record<CombinedClient, string>> = {};
+    for (const asker of Object.keys(tenants) as CombinedClient[]) {
       // The first token is older than this one.
       await kit.token(asker);
       const text = readToken(await kit.client.mint(asker))?.text;
@@ -128,7 +128,7 @@ const baselineOf = (kit: Kit, moment: Moment): Promise<Baseline> =>
     const primary = sample ? narrowWindow(sample.densestSlice) : { ...SOME_WINDOW, id: 1n };
     const second = tenants.secondTenant ? await someOfSecond(kit) : [];
     const secondTenant = second.length > 0 ? narrowWindow(second) : primary;
-    const spellings = [...Object.values(tenants), NOBODY, ...(await tenantOfNotOnboarded(kit))];
+    const spellings = [...Object.values(tenants), UNKNOWN_TENANT, ...(await tenantOfNotOnboarded(kit))];
     kit.baseline = {
       baseUrl,
       tenants,
@@ -144,7 +144,7 @@ const levelsOf = (name: string): readonly string[] =>
   Object.keys(FACTORS.find((combination) => combination.name === name)!.levels);
 
 /** All levels that apply to a rule: the full coverage to aim for. */
-async function roomOf(kit: Kit, { inPlaceOf, without = [], isLate = false }: Place): Promise<Factors> {
+async function roomOf(kit: Kit, { inPlaceOf, without = [], isLate = false }: RuleScope): Promise<Factors> {
   const noProtocol = !(await kit.client.offersHttp2());
   return Object.fromEntries(
     FACTORS.filter(
@@ -187,7 +187,7 @@ export const levelOf = (
 /** The valid request of a combination, without the rule's own change. Factors that it does not name stay usual. */
 function plainRequest(
   baseline: Baseline,
-  row: Row,
+  combination: Combination,
   headers: Readonly<Record<string, string>> = {},
 ): RequestOut {
   const blank: RequestOut = {
@@ -198,14 +198,15 @@ function plainRequest(
     authorization: { kind: 'none' },
   };
   return FACTORS.reduce(
-    (request, { name, levels }) => (levels[row[name] ?? ''] ?? Object.values(levels)[0]!)(request, baseline),
+    (request, { name, levels }) =>
+      (levels[combination[name] ?? ''] ?? Object.values(levels)[0]!)(request, baseline),
     blank,
   );
 }
 
 /** Nothing else is in flight during these requests. */
 const ALONE = 'asked alone';
-const BESIDE = 'asked concurrently';
+const CONCURRENT = 'asked concurrently';
 
 /** The combination itself was not answered 200, so it proves nothing about the rule. */
 const NOT_SERVED = Symbol('not served');
@@ -216,37 +217,43 @@ const NOT_SERVED = Symbol('not served');
  */
 export async function inEveryCombination(
   kit: Kit,
-  rule: Place,
+  rule: RuleScope,
   moment: Moment,
-  ways: number,
-  ask: (occasion: Occasion, way: number) => Promise<void | typeof NOT_SERVED>,
+  caseCount: number,
+  ask: (request: CombinedRequest, index: number) => Promise<void | typeof NOT_SERVED>,
 ): Promise<void> {
   const baseline = await baselineOf(kit, moment);
-  const telling = Math.min(ways, rule.telling ?? 1);
-  const names = Array.from({ length: telling }, (_, way) => String(way));
+  const everywhere = Math.min(caseCount, rule.everywhere ?? 1);
+  const names = Array.from({ length: everywhere }, (_, index) => String(index));
   const room = await roomOf(kit, rule);
-  const factors = { ...(await factorsOf(kit, room)), ...(telling > 1 ? { way: names } : {}) };
-  const rows = await kit.once(`cover of ${rule.name}`, async () =>
-    sparing(pairwise(factors, streamOf(kit.options.seed, rule.name)), 'company', ALONE, BESIDE),
+  const factors = { ...(await factorsOf(kit, room)), ...(everywhere > 1 ? { case: names } : {}) };
+  const combinations = await kit.once(`cover of ${rule.name}`, async () =>
+    avoidExpensiveLevel(
+      pairwise(factors, seedFor(kit.options.seed, rule.name)),
+      'company',
+      ALONE,
+      CONCURRENT,
+    ),
   );
-  const others = Array.from({ length: Math.max(0, ways - telling) }, (_, index) => telling + index);
+  const others = Array.from({ length: Math.max(0, caseCount - everywhere) }, (_, i) => everywhere + i);
   const turns = [
-    ...rows.map((row) => ({ row, way: Number(row['way'] ?? 0) })),
-    ...others.map((way) => ({ row: rows[way % rows.length]!, way })),
-  ].filter(({ row }) => (row['moment'] ?? moment) === moment);
+    ...combinations.map((combination) => ({ combination, index: Number(combination['case'] ?? 0) })),
+    ...others.map((index) => ({ combination: combinations[index % combinations.length]!, index })),
+  ].filter(({ combination }) => (combination['moment'] ?? moment) === moment);
   const notServed: RequestOut[] = [];
-  const take = async ({ row, way }: (typeof turns)[number]): Promise<void> => {
-    const plain = plainRequest(baseline, row, kit.target.headers);
-    const isServed = (await ask({ row, baseline, plain, speak: spoken(row) }, way)) !== NOT_SERVED;
-    if (isServed) for (const dialect of dialectsOf(row)) kit.ledger.observe('dialects', dialect);
-    kit.ledger.looked(rule.name, room, isServed ? row : {});
+  const runTurn = async ({ combination, index }: (typeof turns)[number]): Promise<void> => {
+    const plain = plainRequest(baseline, combination, kit.target.headers);
+    const isServed =
+      (await ask({ combination, baseline, plain, toDialect: toDialect(combination) }, index)) !== NOT_SERVED;
+    if (isServed) for (const dialect of dialectsOf(combination)) kit.ledger.observe('dialects', dialect);
+    kit.ledger.noteCombination(rule.name, room, isServed ? combination : {});
     if (!isServed) notServed.push(plain);
   };
-  const alone = turns.filter(({ row }) => row['company'] === ALONE);
-  for (const turn of alone) await take(turn);
+  const alone = turns.filter(({ combination }) => combination['company'] === ALONE);
+  for (const turn of alone) await runTurn(turn);
   await mapConcurrently(
     turns.filter((turn) => !alone.includes(turn)),
-    take,
+    runTurn,
   );
   const [first] = notServed;
   if (first)
@@ -257,41 +264,48 @@ export async function inEveryCombination(
 }
 
 /** Tests a rule in one half of the run. */
-async function askRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
-  const ways = await rule.ways(kit);
-  await inEveryCombination(kit, rule, moment, ways.length, async ({ row, plain, baseline }, way) => {
-    const alone = row['company'] === ALONE;
-    const put = async ({ id = rule.id, alter, judge }: Way): Promise<NewFinding | undefined> => {
-      const request = await altered(rule, row, plain, baseline, alter);
-      const exchange = readable(await kit.send(request, { alone }));
-      if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
-      const mismatch = judge(exchange);
-      const varied = Object.keys(await roomOf(kit, rule));
-      // A wrongly served request and a wrong rejection are different faults.
-      const cause = `${rule.name}, ${exchange.status}`;
-      return mismatch && { id, cause, mismatch, exchange, judge, varied };
-    };
-    if (rule.servedBefore) await kit.send(plain, { alone });
-    const failed = await put(ways[way]!);
-    // A combination that is never served breaks another requirement.
-    if (failed && !rule.unserved && (await kit.send(plain)).status !== 200) return NOT_SERVED;
-    kit.ledger.check(ways[way]!.id ?? rule.id);
-    if (failed) kit.fail((rule.simplest && (await put(rule.simplest(kit)))) ?? failed);
-  });
+async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
+  const cases = await rule.cases(kit);
+  await inEveryCombination(
+    kit,
+    rule,
+    moment,
+    cases.length,
+    async ({ combination, plain, baseline }, index) => {
+      const isExclusive = combination['company'] === ALONE;
+      const testCase = async ({ id = rule.id, alter, judge }: Case): Promise<NewFinding | undefined> => {
+        const request = await altered(rule, combination, plain, baseline, alter);
+        const exchange = readable(await kit.send(request, { isExclusive }));
+        if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
+        const mismatch = judge(exchange);
+        const varied = Object.keys(await roomOf(kit, rule));
+        // A wrongly served request and a wrong rejection are different faults.
+        const cause = `${rule.name}, ${exchange.status}`;
+        return mismatch && { id, cause, mismatch, exchange, judge, varied };
+      };
+      if (rule.servedBefore) await kit.send(plain, { isExclusive });
+      const failed = await testCase(cases[index]!);
+      // A combination that is never served breaks another requirement.
+      if (failed && !rule.unserved && (await kit.send(plain)).status !== 200) return NOT_SERVED;
+      kit.ledger.check(cases[index]!.id ?? rule.id);
+      if (failed) kit.fail((rule.simplest && (await testCase(rule.simplest(kit)))) ?? failed);
+    },
+  );
 }
 
 /** The rule's own change replaces a factor if it has one; later factors are applied to the result. */
 async function altered(
   { inPlaceOf }: Rule,
-  row: Row,
+  combination: Combination,
   plain: RequestOut,
   baseline: Baseline,
-  alter: Way['alter'],
+  alter: Case['alter'],
 ): Promise<RequestOut> {
   const place = FACTORS.findIndex(({ name }) => name === inPlaceOf);
   if (place < 0) return alter(plain, baseline);
   return FACTORS.slice(place + 1).reduce(
-    (request, { name, levels }) => (levels[row[name] ?? ''] ?? Object.values(levels)[0]!)(request, baseline),
+    (request, { name, levels }) =>
+      (levels[combination[name] ?? ''] ?? Object.values(levels)[0]!)(request, baseline),
     await alter(plain, baseline),
   );
 }
@@ -309,14 +323,14 @@ export function checksOf(rule: Rule): readonly Check[] {
     needs: precondition,
     access: moment === MOMENTS[0] ? 'reads' : 'reads late',
     isSupplement: !isLate && moment !== MOMENTS[0],
-    run: (kit) => askRule(kit, rule, moment),
+    run: (kit) => testRule(kit, rule, moment),
   }));
 }
 
 /** A rejection with 400: parameters as on the wire, undefined for a missing one. */
 export const refusal =
   (parameters: Readonly<Record<string, string | undefined>>, ...codes: readonly string[]) =>
-  (kit: Kit): Way => ({
+  (kit: Kit): Case => ({
     alter: (request) => ({
       ...Object.entries(parameters).reduce(
         (changed, [name, value]) => withParameter(changed, name, value),
@@ -333,12 +347,12 @@ export const refusal =
 /** A value that may be rejected with 400 or accepted. */
 export const refusalOr200 =
   (...refused: Parameters<typeof refusal>) =>
-  (kit: Kit): Way => {
+  (kit: Kit): Case => {
     const { alter, judge } = refusal(...refused)(kit);
     return { alter, judge: (exchange) => (exchange.status === 200 ? undefined : judge(exchange)) };
   };
 
 export const refusals =
-  (all: readonly ((kit: Kit) => Way)[]) =>
-  (kit: Kit): readonly Way[] =>
+  (all: readonly ((kit: Kit) => Case)[]) =>
+  (kit: Kit): readonly Case[] =>
     all.map((way) => way(kit));

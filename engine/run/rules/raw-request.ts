@@ -9,7 +9,7 @@ import { mapConcurrently } from '../concurrent.ts';
 import { Untested } from '../../errors.ts';
 
 /** A tenant that does not exist. */
-export const NOBODY = '00000000-0000-4000-8000-00000000dead';
+export const UNKNOWN_TENANT = '00000000-0000-4000-8000-00000000dead';
 
 /** `?name=value&…` with values as on the wire. */
 export const rawQuery = (parameters: Readonly<Record<string, string>>): string =>
@@ -30,7 +30,7 @@ const LONG_OCTETS = 1_000;
 export const isSuspicious = (query: string): boolean => SUSPICIOUS.test(query) || query.length > LONG_OCTETS;
 
 /** A window of no width: the answer needs no data, so a server may send it before it authenticates the client. */
-export const NO_WIDTH = rawQuery(encoded({ from: SOME_WINDOW.from, to: SOME_WINDOW.from }));
+export const EMPTY_WINDOW_QUERY = rawQuery(encoded({ from: SOME_WINDOW.from, to: SOME_WINDOW.from }));
 
 /** Returns the exchange if it can be judged. Throws Untested if no answer was read. */
 export function readable(exchange: Exchange): Exchange {
@@ -39,7 +39,7 @@ export function readable(exchange: Exchange): Exchange {
 }
 
 /** Sends a request of primary for its own path, with the query as given. */
-export async function askRaw(
+export async function sendQuery(
   kit: Kit,
   query: string,
   fields: Pick<RequestOut, 'suspicious'> = {},
@@ -62,7 +62,7 @@ export async function checkRefusals(
   refusals: readonly Refusal[],
 ): Promise<void> {
   await mapConcurrently(refusals, async ({ query, codes }) => {
-    const exchange = await askRaw(kit, query);
+    const exchange = await sendQuery(kit, query);
     kit.check(id, exchange, refusedWith(kit.target.errorCodePointer, ...codes));
   });
 }

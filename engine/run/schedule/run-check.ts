@@ -11,8 +11,8 @@ import { sayRefusal } from '../../checks/errors.ts';
 import type { Outcome } from '../state/ledger.ts';
 import type { Check, Precondition } from '../check.ts';
 import { sampleDataOf } from '../walk/survey.ts';
-import { correctSupplies } from '../attribution/wrong-supplies.ts';
-import { PreconditionFailed, ShareSpent, SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
+import { correctTargetFile } from '../attribution/configuration-mismatches.ts';
+import { PreconditionFailed, BudgetExhausted, SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
 
 /** The reason for each failed precondition; empty if all hold. */
 export type FailedPreconditions = Partial<Record<Precondition, string>>;
@@ -26,7 +26,7 @@ export const preconditionsOf = (kit: Kit): Promise<FailedPreconditions> =>
 async function checkPreconditions(kit: Kit): Promise<FailedPreconditions> {
   const token = await reasonOf(() => tokenPrecondition(kit));
   if (token) return { token, page: token, data: token };
-  await correctSupplies(kit);
+  await correctTargetFile(kit);
   const page = await reasonOf(() => pagePrecondition(kit));
   if (page) return { page, data: page };
   const data = await reasonOf(async () => {
@@ -155,7 +155,7 @@ export async function runCheck(kit: Kit, { ids, title, needs, isSupplement, run 
       reason: `${reason}${where}`,
       ...(error instanceof PreconditionFailed ? { because: error.because } : {}),
       ...(error instanceof SupplyUnusable ? { unusable: true } : {}),
-      ...(error instanceof ShareSpent ? { shareSpent: true } : {}),
+      ...(error instanceof BudgetExhausted ? { isBudgetExhausted: true } : {}),
       ...(error instanceof TargetGone ? { cut: true } : {}),
     });
   }

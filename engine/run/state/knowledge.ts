@@ -24,7 +24,7 @@ import {
 import { VALUES_AT_MOST } from '../../client/json-text.ts';
 import { MAX_ANSWER_BYTES } from '../../client/transport.ts';
 import { differs, type Judge, type Mismatch } from '../../checks/mismatch.ts';
-import { inWindow, sayItem, type OracleOf } from '../../checks/page.ts';
+import { isInWindow, sayItem, type OracleOf } from '../../checks/page.ts';
 import {
   compareInstants,
   formatInstant,
@@ -33,17 +33,12 @@ import {
   YEAR_10000,
   type Instant,
 } from '../../data/instant.ts';
-import { oncePer } from '../../data/recent.ts';
+import { memoizeByObject } from '../../data/memoize.ts';
 import { Oracle } from '../../data/oracle.ts';
 import type { Screening } from '../../data/screening.ts';
-import type { ClientName } from '../../target/target.ts';
+import type { ClientName, Window } from '../../target/target.ts';
 
 const YEAR_1 = instant('0001-01-01T00:00:00Z').seconds;
-
-interface Window {
-  readonly from: Instant;
-  readonly to: Instant;
-}
 
 interface Shown {
   readonly at: Instant;
@@ -116,14 +111,14 @@ export class Knowledge {
   }
 
   /** Updates the size of items. */
-  weigh(page: Exchange): void {
+  noteItemSize(page: Exchange): void {
     const count = isPage(page) ? (pageOf(page).items?.length ?? 0) : 0;
     if (count > 0) this.itemShare = Math.max(this.itemShare, shareOfLargest(page) / count);
   }
 
   /** Reduces the page size after an answer that was too large; `small` shows the size of items. */
   shrinkPages(small: Exchange): void {
-    this.weigh(small);
+    this.noteItemSize(small);
     // Items differ in size: if the first ones are small, the smaller page is a guess.
     this.pageSize = Math.max(1, Math.min(Math.floor(this.pageSize / 8), this.itemsIn(COMFORTABLE_SHARE)));
   }
@@ -151,12 +146,12 @@ export class Knowledge {
   }
 
   /** Notes how many screenings a walk reached. */
-  walked(screenings: number): void {
+  noteWalk(screenings: number): void {
     this.deepestWalk = Math.max(this.deepestWalk, screenings);
   }
 
   /** Notes a served screenings request for the coverage. */
-  served(exchange: Exchange): void {
+  noteServed(exchange: Exchange): void {
     const parsed = isPage(exchange) ? parseQuery(exchange.request.url) : undefined;
     if (!parsed) return;
     const { from, to, pageSize = DEFAULT_PAGE_SIZE } = parsed;
@@ -187,7 +182,7 @@ export class Knowledge {
       if (shown.size >= REMEMBERED) break;
       if (!shown.has(id)) shown.set(id, { at, testTime, url: exchange.request.url });
       if (!oracle || oracle.authoritative) continue;
-      if (owner?.toLowerCase() === tenantId && inWindow(at, parsed, oracle)) {
+      if (owner?.toLowerCase() === tenantId && isInWindow(at, parsed, oracle)) {
         oracle.add({ id, at, testTime }, sent, exchange.request.url);
       }
     }
@@ -200,12 +195,12 @@ export class Knowledge {
    * The first screening of a page that an earlier answer showed with other values (2.3-object-stable), and that
    * answer. New screenings are remembered.
    */
-  seenOtherwise(exchange: Exchange): (Mismatch & { readonly before: Exchange }) | undefined {
+  changedScreening(exchange: Exchange): (Mismatch & { readonly before: Exchange }) | undefined {
     const tenantId = parseQuery(exchange.request.url)?.tenantId.toLowerCase();
     if (tenantId === undefined) return undefined;
     const sightings = this.sightings.get(tenantId) ?? new Map<bigint, Sighting>();
     this.sightings.set(tenantId, sightings);
-    let changed: ReturnType<Knowledge['seenOtherwise']>;
+    let changed: ReturnType<Knowledge['changedScreening']>;
     for (const { id, at, json } of shownItems(exchange)) {
       const before = sightings.get(id);
       if (!before && sightings.size >= REMEMBERED) continue;
@@ -234,7 +229,7 @@ export class Knowledge {
    * A screening on a page of its tenant and window after the last one of the dataset: it arrived later, so the
    * dataset is no longer complete. Returned once.
    */
-  outgrown(exchange: Exchange): (DatasetEnd & { readonly later: OrderedItem }) | undefined {
+  laterThanDataset(exchange: Exchange): (DatasetEnd & { readonly later: OrderedItem }) | undefined {
     const parsed = parseQuery(exchange.request.url);
     const tenantId = parsed?.tenantId.toLowerCase() ?? '';
     const [end, oracle] = [this.ends.get(tenantId), this.oracles.get(tenantId)];
@@ -244,16 +239,16 @@ export class Knowledge {
         compareInstants(at, end.last) > 0 &&
         !end.ids.has(id) &&
         owner?.toLowerCase() === tenantId &&
-        inWindow(at, parsed, oracle),
+        isInWindow(at, parsed, oracle),
     );
     if (!later) return undefined;
     this.ends.delete(tenantId);
-    oracle.outgrown();
+    oracle.markIncomplete();
     return { ...end, later };
   }
 
   /** Expects the additional members of the dataset with its values (2.3-object-stable). */
-  readonly unlikeDataset: Judge = (exchange) => {
+  readonly differsFromDataset: Judge = (exchange) => {
     const recorded = this.recorded.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
     for (const { id, json } of recorded ? shownItems(exchange) : []) {
       const text = recorded!.get(id);
@@ -296,7 +291,7 @@ export class Knowledge {
    * One screening keeps its id, and no two share one (2.3-id-stable). `before`: the earlier answer that showed this
    * id at another instant.
    */
-  idMoved(
+  movedId(
     exchange: Exchange,
   ): (Mismatch & { readonly item: OrderedItem; readonly before?: Shown }) | undefined {
     const earlier = this.shown.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
@@ -338,7 +333,7 @@ const shareOfLargest = ({ text, json }: Exchange): number =>
 
 /** Equal for equal screenings; ignores the case of a UUID. */
 const digestOf = (json: Json): string => (isObject(json) ? digestOfObject(json) : makeDigest(json));
-const digestOfObject = oncePer<JsonObject, string>(makeDigest);
+const digestOfObject = memoizeByObject<JsonObject, string>(makeDigest);
 
 function makeDigest(json: Json): string {
   const tenantId = member(json, 'tenantId');
@@ -364,6 +359,6 @@ function firstDifference(id: bigint, before: Json, here: Json): Mismatch {
 /** The same screening in two answers, with other values. */
 export function differentObjects(first: Exchange, second: Exchange): Mismatch | undefined {
   const knowledge = new Knowledge();
-  knowledge.seenOtherwise(first);
-  return knowledge.seenOtherwise(second);
+  knowledge.changedScreening(first);
+  return knowledge.changedScreening(second);
 }

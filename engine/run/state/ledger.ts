@@ -2,7 +2,7 @@
 import type { RequirementId } from '../../requirements.ts';
 import type { Exchange } from '../../client/exchange.ts';
 import type { Mismatch, Judge } from '../../checks/mismatch.ts';
-import { allPairs, pairsOf, type Factors, type OpenPairs, type Row } from './cover.ts';
+import { allPairs, pairsOf, type Factors, type UncoveredPairs, type Combination } from './covering-array.ts';
 
 /** A failed expectation as data; reports render it. */
 export interface Finding {
@@ -54,7 +54,7 @@ export interface Outcome {
   /** The member of the target file that it needs does not work. */
   readonly unusable?: boolean;
   /** Its share of a small budget was exhausted. */
-  readonly shareSpent?: boolean;
+  readonly isBudgetExhausted?: boolean;
   /** The run ended while it was running. */
   readonly cut?: boolean;
   readonly durationMs?: number;
@@ -74,7 +74,7 @@ export class Ledger {
   /** One-line notes on the whole run. */
   readonly notes = new Set<string>();
   /** By rule, the pairs of levels that it was not tested in yet. */
-  readonly notLookedAt = new Map<string, OpenPairs>();
+  readonly uncovered = new Map<string, UncoveredPairs>();
   private readonly found = new Map<string, Finding>();
 
   check(id: RequirementId, times = 1): void {
@@ -117,10 +117,10 @@ export class Ledger {
   }
 
   /** Notes that a rule was tested in a combination, out of all levels that apply to it. */
-  looked(rule: string, factors: Factors, row: Row): void {
-    const pairs = this.notLookedAt.get(rule) ?? { factors, open: new Set(allPairs(factors).keys()) };
-    for (const pair of pairsOf(row)) pairs.open.delete(pair);
-    this.notLookedAt.set(rule, pairs);
+  noteCombination(rule: string, factors: Factors, combination: Combination): void {
+    const pairs = this.uncovered.get(rule) ?? { factors, open: new Set(allPairs(factors).keys()) };
+    for (const pair of pairsOf(combination)) pairs.open.delete(pair);
+    this.uncovered.set(rule, pairs);
   }
 
   /** Records how a check ended; a later run of it replaces the outcome. */
@@ -139,12 +139,12 @@ export class Ledger {
 
   /** Whether its budget share was exhausted before all its requirements were tested. */
   isCutShort(title: string): boolean {
-    const { shareSpent = false, ids = [] } = this.ended.get(title) ?? {};
-    return shareSpent && ids.some((id) => !this.checks.has(id));
+    const { isBudgetExhausted = false, ids = [] } = this.ended.get(title) ?? {};
+    return isBudgetExhausted && ids.some((id) => !this.checks.has(id));
   }
 
   /** Raises a figure of the evidence to at least this value. */
-  atLeast(name: string, value: number): void {
+  raiseTo(name: string, value: number): void {
     this.seen.set(name, Math.max(this.seen.get(name) ?? 0, value));
   }
 

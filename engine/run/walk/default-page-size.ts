@@ -6,7 +6,7 @@ import type { Kit } from '../kit.ts';
 import type { PageOptions } from '../page-requests.ts';
 
 /** Reports a different default if answers without pageSize are shorter than those with pageSize=100. */
-export async function holdAgainstDefault(
+export async function checkDefaultPageSize(
   kit: Kit,
   query: PageQuery,
   first: Exchange,

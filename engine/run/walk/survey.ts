@@ -58,7 +58,7 @@ async function survey(kit: Kit): Promise<SampleData> {
   const known = await kit.oracle();
   const { items, beyond } = known.authoritative
     ? await datasetItems(kit, known.items)
-    : await lookPatiently(kit);
+    : await pollForItems(kit);
   if (items.length === 0)
     throw new Untested(
       kit.target.window
@@ -66,8 +66,8 @@ async function survey(kit: Kit): Promise<SampleData> {
         : 'no screenings to look at: load some for clients.primary',
     );
   const ties = tiesOf(items);
-  kit.ledger.atLeast('sampleItems', items.length);
-  kit.ledger.atLeast('ties', ties.length);
+  kit.ledger.raiseTo('sampleItems', items.length);
+  kit.ledger.raiseTo('ties', ties.length);
   return { items, window: windowOf(items), beyond, ties, densestSlice: densestSliceOf(kit, items) };
 }
 
@@ -76,10 +76,10 @@ type Found = Pick<SampleData, 'items' | 'beyond'>;
 /** With a dataset the items are known; a few pages show that the target serves, and how long its pages are. */
 async function datasetItems(kit: Kit, all: readonly OracleItem[]): Promise<Found> {
   const { window } = kit.target;
-  const items = all.filter(({ at }) => isMovable(at) && (!window || inside(at, window)));
+  const items = all.filter(({ at }) => isMovable(at) && (!window || isInside(at, window)));
   if (items.length === 0)
     throw new Untested('the dataset (within window) holds no screenings; load some for clients.primary');
-  const walked = await withRoom(kit, windowOf(items), (query) => walk(kit, query, { maxPages: 3 }));
+  const walked = await withReadablePages(kit, windowOf(items), (query) => walk(kit, query, { maxPages: 3 }));
   return sampleOf(items, sampleSize(kit, walked), windowOf(items));
 }
 
@@ -87,7 +87,7 @@ async function datasetItems(kit: Kit, all: readonly OracleItem[]): Promise<Found
 function sampleOf(items: readonly OracleItem[], size: number, beyond: PageQuery | undefined): Found {
   return items.length <= size
     ? { items, beyond: undefined }
-    : { items: wholeTies(items, bestStretch(items, size), size), beyond };
+    : { items: wholeTies(items, mostInformativeStart(items, size), size), beyond };
 }
 
 /** A smaller sample if pages are short, to limit the pages of its walks. */
@@ -98,8 +98,8 @@ function sampleSize({ knowledge }: Kit, { course, exchanges, end }: Walk): numbe
 }
 
 /** Recently loaded data may appear late: an empty tenant is polled for a while. */
-async function lookPatiently(kit: Kit): Promise<Found> {
-  const found = await look(kit);
+async function pollForItems(kit: Kit): Promise<Found> {
+  const found = await findItems(kit);
   const [first] = windowsOf(kit);
   const began = kit.clock.now();
   for (let shown = found.items.length; shown === 0;) {
@@ -112,7 +112,7 @@ async function lookPatiently(kit: Kit): Promise<Found> {
   }
   if (found.items.length > 0) return found;
   kit.ledger.notes.add(`the first screenings showed ${((kit.clock.now() - began) / 1000).toFixed(1)} s late`);
-  return look(kit);
+  return findItems(kit);
 }
 
 /** The window of the target file, otherwise wide ones. */
@@ -120,7 +120,7 @@ const windowsOf = ({ target: { window } }: Kit): readonly (readonly [string, str
   window ? [[formatInstant(window.from), formatInstant(window.to)]] : WIDE_WINDOWS;
 
 /** Without a dataset: the window of the target file, otherwise the first wide window with items. */
-async function look(kit: Kit): Promise<Found> {
+async function findItems(kit: Kit): Promise<Found> {
   const windows = windowsOf(kit);
   for (const [index, [from, to]] of windows.entries()) {
     const walked = await surveyWalk(kit, { from, to });
@@ -148,7 +148,7 @@ async function look(kit: Kit): Promise<Found> {
 
 /** Walks in the largest pages; if they are rejected, reports 4.2-pageSize-bounds and uses smaller ones. */
 const surveyWalk = (kit: Kit, window: PageQuery): Promise<Walk> =>
-  withRoom(kit, window, async (query) => {
+  withReadablePages(kit, window, async (query) => {
     // Enough for the default page size as well.
     const large = Math.max(DEFAULT_PAGE_SIZE + 1, kit.knowledge.itemsIn(2 * SAMPLE_SHARE));
     const enough = Math.min(SAMPLE_ITEMS, large);
@@ -159,7 +159,7 @@ const surveyWalk = (kit: Kit, window: PageQuery): Promise<Walk> =>
   });
 
 /** Reduces the page size until answers can be read. */
-async function withRoom(
+async function withReadablePages(
   kit: Kit,
   window: PageQuery,
   run: (query: PageQuery) => Promise<Walk>,
@@ -168,7 +168,7 @@ async function withRoom(
     const { pageSize } = kit.knowledge;
     try {
       const walked = await run({ ...window, pageSize });
-      kit.knowledge.weigh(walked.exchanges[0]!);
+      kit.knowledge.noteItemSize(walked.exchanges[0]!);
       return walked;
     } catch (error) {
       if (!(error instanceof AnswerTooLarge) || pageSize === 1) throw error;
@@ -177,7 +177,7 @@ async function withRoom(
   }
 }
 
-const inside = (at: Instant, { from, to }: { from: Instant; to: Instant }): boolean =>
+const isInside = (at: Instant, { from, to }: { from: Instant; to: Instant }): boolean =>
   compareInstants(at, from) >= 0 && compareInstants(at, to) < 0;
 
 /** Items with different precision and offset; the first of each tie. */
@@ -230,7 +230,7 @@ function groups(items: readonly OracleItem[]): OracleItem[][] {
 /** The most informative range of about this many items; no tie is cut. */
 export function densestSliceOf({ knowledge }: Kit, items: readonly OracleItem[]): readonly OracleItem[] {
   const size = Math.min(SLICE_ITEMS, Math.max(FEWEST_OF_SLICE, knowledge.itemsIn(SLICE_SHARE)));
-  return wholeTies(items, bestStretch(items, size), size);
+  return wholeTies(items, mostInformativeStart(items, size), size);
 }
 
 /** About `size` items from `start` on; both ends are moved to the start of a tie. */
@@ -241,7 +241,7 @@ function wholeTies(items: readonly OracleItem[], start: number, size: number): r
 }
 
 /** The index at which the most informative range starts. */
-function bestStretch(items: readonly OracleItem[], size: number): number {
+function mostInformativeStart(items: readonly OracleItem[], size: number): number {
   const worth = items.map((item, i) => worthOf(item, items[i - 1]));
   let sum = worth.slice(0, size).reduce((total, value) => total + value, 0);
   let best = { start: 0, sum };

@@ -17,8 +17,8 @@ import type { PageOptions } from '../page-requests.ts';
 import { sayRefusal } from '../../checks/errors.ts';
 import { isTrusted } from '../../checks/next.ts';
 import { pictureOfWalk } from '../../checks/walk-picture.ts';
-import { descent, inWindow, sayItem } from '../../checks/page.ts';
-import { amongThese, returnedAs } from '../../checks/returned-as.ts';
+import { firstDescent, isInWindow, sayItem } from '../../checks/page.ts';
+import { isAmong, returnedAs } from '../../checks/returned-as.ts';
 import { Untested } from '../../errors.ts';
 import { shows } from '../attribution/confirmation.ts';
 
@@ -81,8 +81,8 @@ export async function walkOn(
   course.add(first);
   let empty = 0;
   const ended = (end: WalkEnd, why?: string): Walk => {
-    kit.ledger.atLeast('longestWalkPages', exchanges.length);
-    kit.knowledge.walked(course.count);
+    kit.ledger.raiseTo('longestWalkPages', exchanges.length);
+    kit.knowledge.noteWalk(course.count);
     return {
       query,
       exchanges,
@@ -154,7 +154,7 @@ export class Course {
       if (this.ids.has(item.id)) this.repeated ??= { item, index: this.index };
       else {
         this.ids.add(item.id);
-        this.outOfOrder ??= this.last && descent([this.last, item]);
+        this.outOfOrder ??= this.last && firstDescent([this.last, item]);
         this.last = item;
       }
       if (!this.highest || compareKeys(item, this.highest) > 0) this.highest = item;
@@ -202,7 +202,7 @@ export function walkMismatch(
   );
   const after = exchange && orderedItems(exchange).findLast((item) => compareKeys(item, first) < 0);
   const place = after ? `, which comes after item ${after.id}` : '';
-  const instead = returnedAs(first, walked.items, amongThese(expected));
+  const instead = returnedAs(first, walked.items, isAmong(expected));
   const more = lost.length > 1 ? `, and ${lost.length - 1} more` : '';
   return {
     ...differs(
@@ -245,7 +245,7 @@ export async function expectedItems(
   const parsed = { tenantId: '', from: instant(query.from), to: instant(query.to) };
   return known
     .within({ from: parsed.from, to: parsed.to, afterId: query.fromId })
-    .filter((item) => inWindow(item.at, parsed, known));
+    .filter((item) => isInWindow(item.at, parsed, known));
 }
 
 /** The most pages that are fetched again for missing screenings. */

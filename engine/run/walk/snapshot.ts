@@ -9,7 +9,7 @@ import type { ClientName } from '../../target/target.ts';
 import type { Kit } from '../kit.ts';
 import { walk } from './walk.ts';
 
-export interface Reading {
+export interface Snapshot {
   readonly items: readonly OrderedItem[];
   /** No further items follow in the window. */
   readonly complete: boolean;
@@ -19,7 +19,11 @@ export interface Reading {
 const PAGES = 4;
 
 /** The first thousands of items in a window. */
-export async function read(kit: Kit, query: PageQuery, client: ClientName = 'primary'): Promise<Reading> {
+export async function takeSnapshot(
+  kit: Kit,
+  query: PageQuery,
+  client: ClientName = 'primary',
+): Promise<Snapshot> {
   const walked = await walk(kit, { ...query, pageSize: kit.knowledge.pageSize }, { client, maxPages: PAGES });
   const exchange =
     walked.exchanges.find((page) => pageOf(page).items?.some(isOrdered)) ?? walked.exchanges[0]!;
@@ -28,8 +32,8 @@ export async function read(kit: Kit, query: PageQuery, client: ClientName = 'pri
 
 /** A screening that disappeared, changed, or is new; with `isOurs`, only a new one of the kit's own counts. */
 export function whatChanged(
-  before: Reading,
-  after: Reading,
+  before: Snapshot,
+  after: Snapshot,
   isOurs: (item: OrderedItem) => boolean = () => true,
 ): MismatchWithEvidence | undefined {
   const told = (expected: string, received: string): MismatchWithEvidence => ({
@@ -50,5 +54,5 @@ export function whatChanged(
 }
 
 /** Whether a reading would contain the item if it existed. */
-const reaches = ({ items, complete }: Reading, item: OrderedItem): boolean =>
+const reaches = ({ items, complete }: Snapshot, item: OrderedItem): boolean =>
   complete || items.length === 0 || compareKeys(item, items.at(-1)!) <= 0;

@@ -16,17 +16,17 @@ import { sayInstant } from '../../data/instant.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { RunContext } from '../state/context.ts';
 import { differentObjects, shownItems, type DatasetEnd } from '../state/knowledge.ts';
-import { watchToken } from './valid-token.ts';
+import { observeToken } from './valid-token.ts';
 
 /** Set during confirmation, whose requests are not counted again. Shared, because each AsyncLocalStorage slows every promise. */
-const unwatched = new AsyncLocalStorage<Watch>();
+const unobserved = new AsyncLocalStorage<ExchangeObserver>();
 
-export class Watch {
+export class ExchangeObserver {
   private readonly observers: readonly Observer[];
 
   constructor(private readonly run: RunContext) {
     const { target, client, knowledge } = run;
-    const { oracleOf, notUnfinished, unlikeDataset } = knowledge;
+    const { oracleOf, notUnfinished, differsFromDataset } = knowledge;
     this.observers = [
       ...pageObservers(oracleOf),
       ...nextObservers(target, oracleOf),
@@ -43,31 +43,31 @@ export class Watch {
       {
         id: '2.3-object-stable',
         applies: (exchange) => knowledge.hasRecorded(exchange),
-        judge: unlikeDataset,
+        judge: differsFromDataset,
       },
     ];
   }
 
   observe(exchange: Exchange): void {
-    if (unwatched.getStore() === this) return;
+    if (unobserved.getStore() === this) return;
     const { client, knowledge, ledger } = this.run;
-    const outgrown = knowledge.outgrown(exchange);
-    if (outgrown) this.tellOutgrown(outgrown);
+    const outgrown = knowledge.laterThanDataset(exchange);
+    if (outgrown) this.reportOutgrown(outgrown);
     this.observeBy(this.observers, exchange);
     const items = shownItems(exchange).length;
     if (items > 0) {
       ledger.count('pages');
       ledger.count('screenings', items);
     }
-    this.watchIds(exchange, items);
-    this.watchObjects(exchange, items);
-    watchToken(this.run, exchange);
-    knowledge.served(exchange);
+    this.observeIds(exchange, items);
+    this.observeObjects(exchange, items);
+    observeToken(this.run, exchange);
+    knowledge.noteServed(exchange);
     knowledge.remember(exchange, client.requests);
   }
 
   /** From now on the dataset says which screenings exist, but no longer that there are no others. */
-  private tellOutgrown({ client, last, later }: DatasetEnd & { readonly later: OrderedItem }): void {
+  private reportOutgrown({ client, last, later }: DatasetEnd & { readonly later: OrderedItem }): void {
     const name = client === 'primary' ? 'dataset' : 'secondDataset';
     const reason =
       `the tenant of clients.${client} holds ${sayItem(later)}, after the last screening of its dataset, at ` +
@@ -83,18 +83,18 @@ export class Watch {
       exchange,
     );
     const items = shownItems(exchange).length;
-    if (!except.has('2.3-id-stable')) this.watchIds(exchange, items);
+    if (!except.has('2.3-id-stable')) this.observeIds(exchange, items);
     ledger.count('pages', items > 0 ? 1 : 0);
     knowledge.remember(exchange);
   }
 
   /** Requests sent by `ask` are neither judged nor counted. */
-  without<T>(ask: () => Promise<T>): Promise<T> {
-    return unwatched.run(this, ask);
+  unobserved<T>(ask: () => Promise<T>): Promise<T> {
+    return unobserved.run(this, ask);
   }
 
   /** Judges earlier pages by later answers, such as a page that lacks a screening seen before or since. */
-  async lookBack(): Promise<void> {
+  async judgeEarlierPages(): Promise<void> {
     const { oracleOf, pages, sentBy } = this.run.knowledge;
     const learnt: typeof oracleOf = (tenantId) => {
       const oracle = oracleOf(tenantId);
@@ -123,11 +123,11 @@ export class Watch {
   }
 
   /** A testTime may be corrected: then repeating the earlier request no longer shows the old one, and this one recurs. */
-  private watchIds(exchange: Exchange, items: number): void {
+  private observeIds(exchange: Exchange, items: number): void {
     if (items === 0) return;
     const { client, knowledge, ledger } = this.run;
     ledger.check('2.3-id-stable');
-    const moved = knowledge.idMoved(exchange);
+    const moved = knowledge.movedId(exchange);
     if (!moved) return;
     const { item, before, ...mismatch } = moved;
     const isCorrected = async (): Promise<boolean> =>
@@ -142,16 +142,16 @@ export class Watch {
       exchange,
       ...(before
         ? { needsAgain: true, again: async () => ((await isCorrected()) ? undefined : mismatch) }
-        : { judge: (page) => knowledge.idMoved(page) }),
+        : { judge: (page) => knowledge.movedId(page) }),
     });
   }
 
   /** Confirmation repeats both requests: they still differ, or the screening was changed in between. */
-  private watchObjects(exchange: Exchange, items: number): void {
+  private observeObjects(exchange: Exchange, items: number): void {
     if (items === 0) return;
     const { client, knowledge, ledger } = this.run;
     ledger.check('2.3-object-stable');
-    const changed = knowledge.seenOtherwise(exchange);
+    const changed = knowledge.changedScreening(exchange);
     if (!changed) return;
     const { before, ...mismatch } = changed;
     ledger.add({

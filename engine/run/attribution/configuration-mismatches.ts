@@ -14,17 +14,17 @@ import type { ClientName, Target } from '../../target/target.ts';
 import type { RunContext } from '../state/context.ts';
 
 /** Corrects configuration mismatches that a token of primary shows. */
-export async function correctSupplies(run: RunContext): Promise<void> {
-  await asFarAsAsked(correctIssuer(run));
+export async function correctTargetFile(run: RunContext): Promise<void> {
+  await unlessUntested(correctIssuer(run));
   await correctTenant(run, 'primary');
 }
 
 /** Corrects `tenantId` of a client, once per run. */
 export const correctTenant = (run: RunContext, name: ClientName): Promise<void> =>
-  run.once(`tenant of ${name}`, () => asFarAsAsked(compareTenant(run, name)));
+  run.once(`tenant of ${name}`, () => unlessUntested(compareTenant(run, name)));
 
 /** Without an answer the target file stays unchanged. */
-const asFarAsAsked = (look: Promise<void>): Promise<void> =>
+const unlessUntested = (look: Promise<void>): Promise<void> =>
   look.catch((error: unknown) => {
     if (!(error instanceof Untested)) throw error;
   });
@@ -45,7 +45,7 @@ async function correctIssuer(run: RunContext): Promise<void> {
 
 const MINTING: readonly ClientName[] = ['primary', 'secondTenant', 'notOnboarded', 'scratch'];
 
-const saidTenant = ({ target }: RunContext, name: ClientName): string | undefined =>
+const configuredTenant = ({ target }: RunContext, name: ClientName): string | undefined =>
   target.clients[name]?.tenantId?.toLowerCase();
 
 const claimedTenant = async ({ client }: RunContext, name: ClientName): Promise<string | undefined> =>
@@ -63,11 +63,11 @@ function hasDatasetOf({ target }: RunContext, name: ClientName, tenantId: string
  */
 async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
   const { clients } = run.target;
-  const said = saidTenant(run, name);
+  const said = configuredTenant(run, name);
   if (said === undefined) return;
   const claimed = await claimedTenant(run, name);
   if (claimed === undefined || !isUuid(claimed) || claimed === said) return;
-  const holder = MINTING.find((client) => saidTenant(run, client) === claimed);
+  const holder = MINTING.find((client) => configuredTenant(run, client) === claimed);
   if (hasDatasetOf(run, name, said) || (holder && hasDatasetOf(run, holder, claimed))) return;
   if (holder) {
     if ((await claimedTenant(run, holder)) !== said) return;
