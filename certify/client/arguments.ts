@@ -1,11 +1,5 @@
 /** The command line of `npm run certify-client`. Every mistake is a UsageError of one line. */
-import {
-  command,
-  EXIT_HELP,
-  parseCommand,
-  commaSeparated,
-  wholeNumber,
-} from '../../engine/command-line.ts';
+import { command, EXIT_HELP, parseCommand, commaSeparated, wholeNumber } from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { noSuch } from '../../engine/target/usage.ts';
 import { SITUATIONS } from './situations/all.ts';

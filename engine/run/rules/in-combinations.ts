@@ -18,7 +18,13 @@ import {
   type NarrowWindow,
 } from '../combinations/factors.ts';
 import { dialectsOf, PROTOCOL, toDialect } from '../combinations/dialects.ts';
-import { pairwise, avoidExpensiveLevel, seedFor, type Factors, type Combination } from '../state/covering-array.ts';
+import {
+  pairwise,
+  avoidExpensiveLevel,
+  seedFor,
+  type Factors,
+  type Combination,
+} from '../state/covering-array.ts';
 import type { Kit } from '../kit.ts';
 import type { Check, Precondition } from '../check.ts';
 import { mapConcurrently } from '../concurrent.ts';
