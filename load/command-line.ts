@@ -6,12 +6,21 @@ import { unlessAborted } from '../engine/clock.ts';
 import type { BenchFlags } from './bench/command.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand, type PlanFlags } from './commands/plan.ts';
-import { scenarioCommand, type ScenarioFlags } from './commands/scenario.ts';
+import { scenarioCommand } from './commands/scenario.ts';
 import { writeScripts } from './commands/write-scripts.ts';
 import { EXIT } from './result.ts';
 import { ensureK6, installK6 } from './run/find-k6.ts';
 import { SCENARIOS, type ScenarioName } from './scenarios/all.ts';
-import { above0, COMMON, duration, from0, pageSize, share, whole } from './scenarios/flags.ts';
+import {
+  above0,
+  COMMON,
+  duration,
+  from0,
+  pageSize,
+  share,
+  whole,
+  type ScenarioFlags,
+} from './scenarios/flags.ts';
 
 interface Io {
   /** Prints a line of progress. */

@@ -12,7 +12,7 @@ import type { Session } from './run/session.ts';
 import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';
 import { rateLimit } from './scenarios/rate-limit.ts';
-import type { ScenarioOptions } from './scenarios/scenario.ts';
+import type { ScenarioOptions } from './scenarios/flags.ts';
 import { load, openSession, OPTIONS, setting, test } from './zoo/setting.ts';
 import type { SimulatedSettings } from './zoo/server.ts';
 import { startSimulatedServer } from './zoo/start.ts';
@@ -109,7 +109,7 @@ for (const name of ['smoke', 'poll', 'soak'] as const)
     await using server = await startSimulatedServer({ limiter });
     for (const errorRate of [0.9, 0.1]) {
       const session = await openSession(k6, server.target(), { slo: { p99Ms: 9000, errorRate } });
-      const result = await runScenario(name, session, { ...OPTIONS, requestsPerSecond: 20, seconds: 4 });
+      const result = await runScenario(name, session, { ...OPTIONS, rate: 20, duration: 4 });
       const { held, conformant, thresholds, summary } = result;
       const shown = JSON.stringify({ void: result.void, conformant, thresholds, summary });
       expect(held, shown).toBe(errorRate === 0.9);

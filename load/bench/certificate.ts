@@ -7,7 +7,7 @@ import { PROPERTIES } from '../../properties/all.ts';
 import { certify } from '../../certify/certify.ts';
 import { startReference } from '../../certify/reference.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
-import type { Row } from './pages.ts';
+import { rowOf, type Row } from './pages.ts';
 import { walkRow } from './walk.ts';
 
 /** Seconds on two idle processors, start and database included; and of a target that is so far away. */
@@ -57,8 +57,7 @@ async function row(name: string, goal: number, delayMs: number, tell: (line: str
     const seconds = (performance.now() - began) / 1000;
     tell(`${name}: ${verdict}, ${requests} requests in ${seconds.toFixed(1)} s`);
     for (const part of PHASES) tell(`  ${part.padEnd(8)} ${spent[part].toFixed(1).padStart(5)} s`);
-    const ratio = Number((seconds / goal).toFixed(3));
-    return { name, ratio, goal: 1, reached: ratio <= 1, detail: { seconds, requests, ...spent } };
+    return rowOf(name, seconds / goal, 1, { seconds, requests, ...spent }, (ratio) => ratio <= 1);
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

@@ -8,7 +8,7 @@ import { mint } from '../run/ask.ts';
 import { runK6, type K6Run } from '../run/k6-run.ts';
 import { startReference } from '../run/reference.ts';
 import { openSession } from '../zoo/setting.ts';
-import type { Row } from './pages.ts';
+import { rowOf, type Row } from './pages.ts';
 
 const SCREENINGS = 10_000;
 const PAGE_SIZE = 100;
@@ -47,7 +47,6 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
   for (let round = 0; round < ROUNDS; round += 1)
     for (const kind of ['judging', 'bare'] as const) taken[kind].push(await secondsAPage(kinds[kind]));
   const [judging, bare] = [median(taken.judging), median(taken.bare)];
-  const ratio = Number((bare / judging).toFixed(3));
   const detail = {
     pageSize: PAGE_SIZE,
     rounds: ROUNDS,
@@ -55,13 +54,7 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
     bare: Math.round(1 / bare),
   };
   tell(`one core offers ${detail.pagesPerCoreSecond} pages of ${PAGE_SIZE} a second`);
-  return {
-    name: 'k6 that judges pages of 100 against k6 that does not',
-    ratio,
-    goal: GOAL,
-    reached: ratio >= GOAL,
-    detail,
-  };
+  return rowOf('k6 that judges pages of 100 against k6 that does not', bare / judging, GOAL, detail);
 }
 
 /** Processor seconds. */

@@ -1,41 +1,15 @@
 /** The servers that pages are measured against, and pgbench. */
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { startChild } from '../run/child.ts';
 
-const CONTENDER = fileURLToPath(new URL('contender.ts', import.meta.url));
-
-interface Contender extends AsyncDisposable {
-  readonly port: number;
-}
-
-export async function startContender(
-  kind: string,
-  databaseUrl: string,
-  tenantId: string,
-): Promise<Contender> {
-  const child = spawn(
-    process.execPath,
-    ['--import', import.meta.resolve('tsx'), CONTENDER, kind, databaseUrl, tenantId],
-    // It ends when this process does: its standard input closes.
-    { stdio: ['pipe', 'pipe', 'inherit'] },
-  );
-  const exited = once(child, 'exit');
-  const [line] = (await Promise.race([
-    once(child.stdout, 'data'),
-    exited.then(() => Promise.reject(new Error(`the contender "${kind}" did not start`))),
-  ])) as [Buffer];
-  return {
-    port: Number(line.toString()),
-    async [Symbol.asyncDispose]() {
-      child.stdin.end();
-      await exited;
-    },
-  };
+/** The port of a server that pages are measured against. */
+export async function startContender(...args: [kind: string, databaseUrl: string, tenantId: string]) {
+  const child = await startChild(new URL('contender.ts', import.meta.url), args);
+  return { port: Number(child.line), [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
 }
 
 /** A place in the tenant's screenings: `at` is in seconds, decimal; `offset` is how many lie before it. */
@@ -58,13 +32,8 @@ export async function pgbench(
     const files: string[] = [];
     for (const [n, { at, id }] of places.entries()) {
       // Parameters as the server's: $1 tenant, $2 from, $3 to, $4 how many, $5 after which.
-      const values = [
-        `'${tenantId}'::uuid`,
-        `${at}::numeric`,
-        '1e12::numeric',
-        String(size + 1),
-        `${id}::bigint`,
-      ];
+      const key = [`'${tenantId}'::uuid`, `${at}::numeric`, '1e12::numeric'];
+      const values = [...key, String(size + 1), `${id}::bigint`];
       const file = join(directory, `${n}.sql`);
       await writeFile(
         file,
@@ -74,19 +43,8 @@ export async function pgbench(
     }
     // libpq reads a plus sign as one, and whole seconds only.
     const url = databaseUrl.replaceAll('+', '%20');
-    const args = [
-      '-n',
-      '-M',
-      'prepared',
-      '-c',
-      '8',
-      '-j',
-      '2',
-      '-T',
-      String(Math.ceil(seconds)),
-      ...files,
-      url,
-    ];
+    const flags = `-n -M prepared -c 8 -j 2 -T ${Math.ceil(seconds)}`.split(' ');
+    const args = [...flags, ...files, url];
     const { stdout } = await promisify(execFile)('pgbench', args);
     return Number(/tps = ([\d.]+)/.exec(stdout)?.[1]);
   } catch (error) {

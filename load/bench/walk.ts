@@ -10,7 +10,7 @@ import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { median } from '../estimate/numbers.ts';
 import { mint } from '../run/ask.ts';
 import { startReference } from '../run/reference.ts';
-import type { Row } from './pages.ts';
+import { rowOf, type Row } from './pages.ts';
 
 const SCREENINGS = 100_000;
 const ALL: PageQuery = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z', pageSize: 1000 };
@@ -27,15 +27,9 @@ export async function walkRow(tell: (line: string) => void): Promise<Row> {
     taken.checked.push(await secondsOf(() => checkAll(target)));
   }
   const [checked, read] = [median(taken.checked), median(taken.read)];
-  const ratio = Number((checked / read).toFixed(3));
   const detail = { screenings: SCREENINGS, pageSize: 1000, rounds: ROUNDS, checked, read };
-  return {
-    name: 'a checked walk against one that only reads',
-    ratio,
-    goal: GOAL,
-    reached: ratio <= GOAL,
-    detail,
-  };
+  const name = 'a checked walk against one that only reads';
+  return rowOf(name, checked / read, GOAL, detail, (ratio) => ratio <= GOAL);
 }
 
 async function secondsOf(work: () => Promise<void>): Promise<number> {

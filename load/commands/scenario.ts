@@ -10,46 +10,10 @@ import { prepare } from '../run/prepare.ts';
 import { startReference, type RunningReference } from '../run/reference.ts';
 import { Session } from '../run/session.ts';
 import { SCENARIOS, runScenario, type ScenarioName } from '../scenarios/all.ts';
+import type { ScenarioFlags } from '../scenarios/flags.ts';
 import { LEAST_SECONDS } from '../scenarios/outages.ts';
 import { refuseLoopback, writeKubernetes } from '../kubernetes/write.ts';
 import { UsageError } from '../../engine/errors.ts';
-
-export interface ScenarioFlags {
-  readonly target?: string;
-  readonly baseUrl?: string;
-  readonly authUrl?: string;
-  readonly clientId?: string;
-  readonly reportDir: string;
-  readonly pageSize?: number;
-  readonly rate?: number;
-  readonly duration?: number;
-  readonly spikeFactor?: number;
-  readonly head?: number;
-  readonly chaos?: boolean;
-  readonly out?: readonly string[];
-  readonly startRate?: number;
-  readonly maxRate?: number;
-  readonly at?: number;
-  readonly poll?: number;
-  readonly backfills?: number;
-  readonly tokenRenewal?: number;
-  readonly thoroughness?: number;
-  readonly sloP99?: number;
-  readonly sloErrors?: number;
-  readonly maxRequests?: number;
-  readonly maxSeconds?: number;
-  readonly maxVus?: number;
-  readonly timeout: number;
-  readonly seed: number;
-  readonly screenings: number;
-  readonly tokenLifetime?: number;
-  readonly rateLimit?: string;
-  readonly rateAlgorithm?: string;
-  readonly kubernetes?: string;
-  readonly parallelism?: number;
-}
-
-const MAX_PAGES = 4000;
 
 /**
  * Returns the exit status. Throws UsageError, Unreachable, and the signal's reason if it is aborted before the load
@@ -98,27 +62,11 @@ export async function scenarioCommand(
     tell,
     signal,
   );
-  const options = {
-    startRate: flags.startRate ?? 10,
-    maxRate: flags.maxRate ?? 3000,
-    thoroughness: flags.thoroughness ?? 1,
-    at: flags.at,
-    pollSeconds: flags.poll ?? 60,
-    backfills: flags.backfills ?? 1,
-    renewalSeconds: flags.tokenRenewal ?? 3540,
-    pageSize: session.settings.pageSize,
-    maxPages: MAX_PAGES,
-    tables: true,
-    maxRequests: flags.maxRequests ?? target.rateLimit?.maxRequests ?? 5000,
-    maxSeconds: flags.maxSeconds ?? target.rateLimit?.maxSeconds ?? 360,
-    requestsPerSecond: flags.rate ?? 5,
-    seconds: flags.duration ?? 30,
-    spikeFactor: flags.spikeFactor ?? 5,
-    headSeconds: flags.head ?? 300,
-    chaos: flags.chaos ?? false,
-  };
+  const { maxRequests = target.rateLimit?.maxRequests ?? 5000 } = flags;
+  const { maxSeconds = target.rateLimit?.maxSeconds ?? 360 } = flags;
+  const options = { ...flags, maxRequests, maxSeconds };
   if (flags.kubernetes) {
-    const files = await writeKubernetes(name, session, options, flags.kubernetes, flags.parallelism ?? 3);
+    const files = await writeKubernetes(name, session, options, flags.kubernetes, flags.parallelism);
     console.log(files.join('\n'));
     return 0;
   }
@@ -146,7 +94,7 @@ function checkFlags(flags: ScenarioFlags, isGiven: (flag: keyof ScenarioFlags) =
   if (names.length > 0 && (flags.target || flags.baseUrl))
     throw new UsageError(`${ofReference[names[0]!]} configures the reference server: leave out the target`);
   if (flags.rateAlgorithm && !flags.rateLimit) throw new UsageError('--rate-algorithm requires --rate-limit');
-  if (flags.startRate !== undefined && flags.maxRate !== undefined && flags.startRate > flags.maxRate)
+  if (flags.startRate > flags.maxRate)
     throw new UsageError(`--start-rate ${flags.startRate} exceeds --max-rate ${flags.maxRate}`);
   if (flags.at !== undefined && (isGiven('startRate') || isGiven('maxRate')))
     throw new UsageError('--at uses a single rate: leave out --start-rate and --max-rate');
@@ -154,7 +102,7 @@ function checkFlags(flags: ScenarioFlags, isGiven: (flag: keyof ScenarioFlags) =
     throw new UsageError(
       '--chaos runs the fault commands on this machine: it cannot be combined with --kubernetes',
     );
-  if (flags.chaos && flags.duration! < LEAST_SECONDS)
+  if (flags.chaos && flags.duration < LEAST_SECONDS)
     throw new UsageError(`--chaos needs time for outages: give --duration ${LEAST_SECONDS}s or more`);
   if (isGiven('parallelism') && !flags.kubernetes)
     throw new UsageError('--parallelism requires --kubernetes');

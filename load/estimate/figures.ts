@@ -1,9 +1,53 @@
-/** What steps say in the end: figures with their intervals, and what is told with them. */
+/**
+ * What all steps say together: the highest rate that surely holds and the lowest that surely breaks, figures with their
+ * intervals, and what is told with them. More load is never kinder, so a step speaks for lower rates where it holds, and
+ * for higher ones where it breaks.
+ */
 import { largest, smallest } from './numbers.ts';
-import { bracketOf, pooled, totals } from './bracket.ts';
 import type { Found } from './search.ts';
-import type { Slo, Step } from './step.ts';
-import { binomialAtMost, LEAST_SAMPLES, moreThanChance, shareVerdict } from './verdict.ts';
+import { verdictOf, type Slo, type Step } from './step.ts';
+import { binomialAtMost, LEAST_SAMPLES, moreThanChance, shareVerdict, type Verdict } from './verdict.ts';
+
+export interface Bracket {
+  /** 0 where none surely holds, Infinity where none surely breaks. */
+  readonly low: number;
+  readonly high: number;
+}
+
+/** Steps at rates this close are one. */
+const SAME = 0.005;
+
+/** What was counted in all of them; void ones say nothing. */
+export function totals(steps: readonly Step[]): Pick<Step, 'late' | 'failures' | 'counted'> {
+  const told = steps.filter((step) => !step.void);
+  const sum = (of: (step: Step) => number): number => told.reduce((all, step) => all + of(step), 0);
+  return {
+    late: sum(({ late }) => late),
+    failures: sum(({ failures }) => failures),
+    counted: sum(({ counted }) => counted),
+  };
+}
+
+/** The verdict of all steps at rates from one to another. */
+export function pooled(steps: readonly Step[], from: number, to: number, slo: Slo): Verdict {
+  const between = steps.filter(({ offered }) => offered >= from * (1 - SAME) && offered <= to * (1 + SAME));
+  const { late, failures, counted } = totals(between);
+  return verdictOf(late, failures, counted, slo);
+}
+
+export function bracketOf(steps: readonly Step[], slo: Slo): Bracket {
+  const rates = [...new Set(steps.filter((step) => !step.void).map((step) => step.offered))].sort(
+    (a, b) => a - b,
+  );
+  const steady = steps.filter((step) => !step.growing);
+  const holds = rates.filter((rate, index) =>
+    rates.slice(index).some((above) => pooled(steady, rate, above, slo) === 'holds'),
+  );
+  const breaks = rates.filter((rate, index) =>
+    rates.slice(0, index + 1).some((below) => pooled(steps, below, rate, slo) === 'breaks'),
+  );
+  return { low: holds.at(-1) ?? 0, high: breaks[0] ?? Infinity };
+}
 
 export type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
   Partial<Pick<Found, 'unconfirmed' | 'limitedBy' | 'quota'>>;
@@ -65,10 +109,9 @@ export function atOneRate({ offered, verdict, limitedRate, errorRate, counted, .
   };
 }
 
-/** What three answers of four take, against the lowest rate, where no queue makes them wait. */
-const NO_QUEUE = 1.25;
-/** The part of what a target can answer at which no queue makes one in a hundred late. */
+/** The part of what a target can answer at which no queue makes one in a hundred late, and how far that goes. */
 const SLIGHT = 0.3;
+const ALIKE = 4;
 
 /** The SLO holds at none of the rates. */
 export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
@@ -76,24 +119,25 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
   const lowest = smallest(rates);
   const high = Math.min(bracketOf(evidence, slo).high, largest(rates));
   // Where the load shows, late answers may be its doing, and there may be fewer at a lower rate.
-  const quietMs = smallest(evidence.filter(({ offered }) => offered === lowest).map(({ p75Ms }) => p75Ms));
-  const quiet = evidence.filter(({ p75Ms }) => p75Ms <= quietMs * NO_QUEUE + 2);
-  const limited = evidence.some(({ limitedRate }) => limitedRate > slo.errorRate);
-  const slight = lowest <= SLIGHT * (saturationOf(evidence, slo) ?? Infinity);
-  const sure = [1, 2, 4, 8].some((times) => {
-    const upTo = quiet.filter(({ offered }) => offered <= lowest * times);
-    return pooled(upTo, 0, Infinity, slo) === 'breaks' && totals(upTo).counted >= LEAST_SAMPLES / 2;
-  });
-  return {
-    ...ordered(0, 0, high),
-    basis: 'no-rate',
-    confirmed: sure && slight && !limited,
-    ...(limited
-      ? { unconfirmed: 'it answers 429 at every rate that was tried, and no quota predicts when' }
-      : sure && slight
-        ? {}
-        : { unconfirmed: 'the SLO surely held at no rate, and surely broke at none so low' }),
-  };
+  const quiet = evidence.filter(({ offered }) => offered <= lowest * ALIKE);
+  const confirmed =
+    pooled(quiet, 0, Infinity, slo) === 'breaks' &&
+    totals(quiet).counted >= LEAST_SAMPLES / 2 &&
+    lowest <= SLIGHT * (saturationOf(evidence, slo) ?? Infinity);
+  const figure = { ...ordered(0, 0, high), basis: 'no-rate' } as const;
+  if (evidence.some(({ limitedRate }) => limitedRate > slo.errorRate))
+    return {
+      ...figure,
+      confirmed: false,
+      unconfirmed: 'it answers 429 at every rate that was tried, and no quota predicts when',
+    };
+  return confirmed
+    ? { ...figure, confirmed }
+    : {
+        ...figure,
+        confirmed,
+        unconfirmed: 'the SLO surely held at no rate, and surely broke at none so low',
+      };
 }
 
 /**

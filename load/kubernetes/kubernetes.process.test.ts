@@ -26,7 +26,7 @@ async function freePort(): Promise<number> {
 test('kubernetes: writes a TestRun and a runnable archive, both without secrets', async ({ k6 }) => {
   await using at = await setting({ clients: 2 });
   const session = await openSession(k6, at.server.target());
-  const options = { ...OPTIONS, requestsPerSecond: 10, seconds: 1 };
+  const options = { ...OPTIONS, rate: 10, duration: 1 };
   const files = await writeKubernetes('smoke', session, options, at.directory, 3);
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
   const testRun = JSON.parse(texts[1]!) as ReturnType<typeof testRunOf>;
@@ -71,7 +71,7 @@ test(
     await using at = await setting({
       service: { workers: 64, serviceMs: 21, distribution: 'deterministic' },
     });
-    const options = { ...OPTIONS, requestsPerSecond: 60, seconds: 3 };
+    const options = { ...OPTIONS, rate: 60, duration: 3 };
     // One seed gives the same arrivals for any number of runners.
     const open = () =>
       openSession(k6, at.server.target(), { slo: { p99Ms: 5000, errorRate: 0.001 }, pageSize: 10, seed: 5 });

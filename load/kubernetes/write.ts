@@ -11,7 +11,8 @@ import { K6_VERSION } from '../run/find-k6.ts';
 import { K6_OFFLINE, scriptOfKit } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
 import { SCENARIOS, type ScenarioName } from '../scenarios/all.ts';
-import type { Scenario, ScenarioOptions } from '../scenarios/scenario.ts';
+import type { ScenarioOptions } from '../scenarios/flags.ts';
+import type { Scenario } from '../scenarios/scenario.ts';
 import { UsageError } from '../../engine/errors.ts';
 
 const run = promisify(execFile);
@@ -24,7 +25,7 @@ const ARCHIVE_TIMEOUT_MS = 60_000;
 export async function writeKubernetes(
   scenario: ScenarioName,
   session: Session,
-  options: Pick<ScenarioOptions, 'requestsPerSecond' | 'seconds' | 'spikeFactor' | 'headSeconds'>,
+  options: Pick<ScenarioOptions, 'rate' | 'duration' | 'spikeFactor' | 'head'>,
   directory: string,
   parallelism: number,
 ): Promise<string[]> {
@@ -36,7 +37,7 @@ export async function writeKubernetes(
         .flatMap(([name, one]) => (one.script ? [name] : []))
         .join(', ')} (with --rate)`,
     );
-  const { requestsPerSecond, seconds, spikeFactor, headSeconds } = options;
+  const { rate: requestsPerSecond, duration: seconds, spikeFactor, head: headSeconds } = options;
   const peak = requestsPerSecond * (scenario === 'spike' ? spikeFactor : 1);
   const open = Math.ceil((peak * 2 * session.settings.slo.p99Ms) / 1000) + 20;
   const runId = randomBytes(4).toString('hex');

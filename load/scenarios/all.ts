@@ -3,16 +3,13 @@ import { conformant, gatherFindings, type LoadResult } from '../result.ts';
 import { unlessAborted } from '../../engine/clock.ts';
 import { VoidRun, type Session } from '../run/session.ts';
 import { Unreachable } from '../run/ask.ts';
+import { poll, smoke, soak, spike, token } from './arrivals.ts';
 import { capacity } from './capacity.ts';
 import { paging } from './paging.ts';
-import { poll } from './poll.ts';
 import { rateLimit } from './rate-limit.ts';
-import type { Scenario, ScenarioOptions } from './scenario.ts';
-import { smoke } from './smoke.ts';
-import { soak } from './soak.ts';
-import { spike } from './spike.ts';
+import type { ScenarioOptions } from './flags.ts';
+import type { Scenario } from './scenario.ts';
 import { tenants } from './tenants.ts';
-import { token } from './token.ts';
 
 /** A name on the command line each. */
 export const SCENARIOS = {

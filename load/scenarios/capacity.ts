@@ -6,8 +6,8 @@ import { SEARCH_DEFAULTS, type Found, type RunStep, type SearchSettings } from '
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import type { ArrivalsRun, Session } from '../run/session.ts';
-import { FLAGS } from './flags.ts';
-import type { Scenario, ScenarioOptions } from './scenario.ts';
+import { FLAGS, type ScenarioOptions } from './flags.ts';
+import type { Scenario } from './scenario.ts';
 import { perSecond, quantiles } from './words.ts';
 
 export const capacity: Scenario = {

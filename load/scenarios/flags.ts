@@ -101,3 +101,47 @@ export const COMMON: readonly Option[] = [
   option('--rate-limit <rate>', 'of the reference server, such as 100/10s', rate),
   new Option('--rate-algorithm <kind>', 'of that limit').choices(RATE_ALGORITHMS),
 ];
+
+/** What was given, as commander names it; what a scenario does not take is undefined there, and not read by it. */
+export interface ScenarioFlags {
+  readonly target?: string;
+  readonly baseUrl?: string;
+  readonly authUrl?: string;
+  readonly clientId?: string;
+  readonly reportDir: string;
+  readonly timeout: number;
+  readonly seed: number;
+  readonly screenings: number;
+  readonly tokenLifetime?: number;
+  readonly rateLimit?: string;
+  readonly rateAlgorithm?: string;
+  readonly kubernetes?: string;
+  readonly parallelism: number;
+  readonly sloP99?: number;
+  readonly sloErrors?: number;
+  readonly maxVus?: number;
+  readonly out?: readonly string[];
+  readonly pageSize: number;
+  readonly rate: number;
+  readonly duration: number;
+  readonly spikeFactor: number;
+  readonly head: number;
+  readonly chaos?: boolean;
+  readonly poll: number;
+  readonly backfills: number;
+  readonly tokenRenewal: number;
+  readonly startRate: number;
+  readonly maxRate: number;
+  readonly at?: number;
+  readonly thoroughness: number;
+  readonly maxRequests?: number;
+  readonly maxSeconds?: number;
+}
+
+/** What a scenario runs with: its flags, and the probe's budget of the target file. */
+export type ScenarioOptions = Omit<ScenarioFlags, 'target' | 'baseUrl' | 'authUrl' | 'clientId'> & {
+  readonly maxRequests: number;
+  readonly maxSeconds: number;
+  /** Of walks; tests end them sooner. */
+  readonly maxPages?: number;
+};

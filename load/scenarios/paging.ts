@@ -5,8 +5,8 @@ import { median } from '../estimate/numbers.ts';
 import type { Walk } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
 import { VoidRun, type Session } from '../run/session.ts';
-import { FLAGS } from './flags.ts';
-import type { Scenario, ScenarioOptions } from './scenario.ts';
+import { FLAGS, type ScenarioOptions } from './flags.ts';
+import type { Scenario } from './scenario.ts';
 import { quantiles } from './words.ts';
 
 interface ReadPage {
@@ -29,6 +29,7 @@ const EMPTY_WALKS = 25;
 const PLANNED = { connections: 16, executions: 8 } as const;
 const VUS = 4;
 const WALK_SECONDS = 600;
+const DEEPEST = 4000;
 
 export const paging: Scenario = {
   about: 'what a page costs by depth, page size and window',
@@ -36,7 +37,7 @@ export const paging: Scenario = {
   run: judgeDepth,
 };
 
-type PagingOptions = Pick<ScenarioOptions, 'pageSize' | 'maxPages' | 'tables'>;
+type PagingOptions = Pick<ScenarioOptions, 'pageSize' | 'maxPages'>;
 
 async function judgeDepth(session: Session, options: PagingOptions): Promise<Partial<LoadResult>> {
   let depth = await measure(session, options);
@@ -46,7 +47,7 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
     const again = await measure(session, options);
     if (again.flat) depth = again;
   }
-  const tables = options.tables ? await compareSizes(session, options) : [];
+  const tables = options.maxPages === undefined ? await compareSizes(session) : [];
   const broken = session.findings.some(({ id }) => id === '4.2-r6-next-from');
   return {
     depth,
@@ -69,7 +70,10 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
   };
 }
 
-async function measure(session: Session, { pageSize, maxPages }: PagingOptions): Promise<DepthFinding> {
+async function measure(
+  session: Session,
+  { pageSize, maxPages = DEEPEST }: PagingOptions,
+): Promise<DepthFinding> {
   const { from, to } = session.prepared.base.window;
   // Before any short window: a plan made for short windows must not be there yet.
   const pages = await walk(session, [{ label: 'all', from, to, pageSize, maxPages, paired: true }], 1);
@@ -149,7 +153,7 @@ const LENGTHS = [
 ];
 
 /** Latency and items a second by page size and window length, with several VUs at once. */
-async function compareSizes(session: Session, { maxPages }: PagingOptions) {
+async function compareSizes(session: Session) {
   const { from, to } = session.prepared.base.window;
   const rows = [];
   for (const { name, share } of LENGTHS) {
@@ -157,7 +161,7 @@ async function compareSizes(session: Session, { maxPages }: PagingOptions) {
       const startedAt = Date.now();
       const records = await walk(
         session,
-        slices(from, to, share, VUS * 2, { label: name, pageSize, maxPages: Math.min(maxPages, 10) }),
+        slices(from, to, share, VUS * 2, { label: name, pageSize, maxPages: 10 }),
         VUS,
       );
       const ms = records.map((one) => one.ms);

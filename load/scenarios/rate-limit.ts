@@ -14,8 +14,8 @@ import {
 import type { LoadRecord } from '../k6/lib/record.ts';
 import type { LoadResult } from '../result.ts';
 import { VoidRun, type Session } from '../run/session.ts';
-import { FLAGS } from './flags.ts';
-import type { Scenario, ScenarioOptions } from './scenario.ts';
+import { FLAGS, type ScenarioOptions } from './flags.ts';
+import type { Scenario } from './scenario.ts';
 
 export const rateLimit: Scenario = {
   about: 'which limiter there is, its limit, window and burst',

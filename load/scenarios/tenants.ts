@@ -4,8 +4,8 @@ import type { Found } from '../estimate/search.ts';
 import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
 import type { ArrivalsRun, Session } from '../run/session.ts';
 import { searchRate } from './capacity.ts';
-import { FLAGS } from './flags.ts';
-import type { Scenario, ScenarioOptions } from './scenario.ts';
+import { FLAGS, type ScenarioOptions } from './flags.ts';
+import type { Scenario } from './scenario.ts';
 
 export const tenants: Scenario = {
   about: 'how many tenants are carried: polls, back-fills and token requests together',
@@ -30,7 +30,7 @@ interface Shown {
 }
 
 async function measure(session: Session, options: ScenarioOptions): Promise<Partial<LoadResult>> {
-  const { pollSeconds, backfills } = options;
+  const { poll: pollSeconds, backfills } = options;
   const alone = await carried(session, options, 0);
   const startRate = Math.max(1, alone.tenants / pollSeconds / 4);
   const beside = backfills > 0 && (await carried(session, { ...options, startRate }, backfills));
@@ -44,13 +44,13 @@ async function carried(
   options: ScenarioOptions,
   backfills: number,
 ): Promise<TenantsCarried> {
-  const { pollSeconds, renewalSeconds } = options;
+  const { poll: pollSeconds, tokenRenewal } = options;
   const shown: Shown = { polls: [], backfill: [] };
   const found = await searchRate(
     session,
     options,
     (rate) => ({
-      tenants: { pollSeconds, backfills, tokensPerSecond: (rate * pollSeconds) / renewalSeconds },
+      tenants: { pollSeconds, backfills, tokensPerSecond: (rate * pollSeconds) / tokenRenewal },
     }),
     'tenants',
     (run) => remember(run, shown),

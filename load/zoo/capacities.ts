@@ -1,6 +1,6 @@
 /** Servers of the zoo whose capacity is known: what real ones do under load, and the search for it. */
 import { searchCapacity } from '../estimate/capacity.ts';
-import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
+import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { SEARCH_DEFAULTS, type Found, type SearchSettings } from '../estimate/search.ts';
 import type { Draw } from './zoo-server.ts';
 import type { ServiceSettings } from '../plan/queue.ts';
@@ -82,34 +82,43 @@ function lateShare(workers: number, mu: number, rate: number, t: number): number
 
 type DrawCapacity = (index: number, random: () => number) => Simulated;
 
+/** A server whose truth comes of a simulation of its own. */
+const simulated = (
+  name: string,
+  index: number,
+  create: (seed: number) => VirtualRuns,
+  most: number,
+  seconds?: number,
+): Simulated => ({ name, truth: simulatedCapacity(create, most, SLO, seconds), target: create(index) });
+
+const quotaOf = (
+  limiter: LimiterSettings,
+  more: Partial<Simulated> = {},
+  declares = false,
+): Omit<Simulated, 'name'> => ({
+  truth: (limiter.limit * 1000) / limiter.windowMs,
+  target: inOrder(limited(limiter, declares)),
+  ...more,
+});
+
 const CLASSES = {
   queues: (index, random) => {
     const service = drawService(random);
-    return {
-      name: described(service),
-      truth: trueCapacity(service),
-      target: inOrder(queueing(service, index)),
-    };
+    const target = inOrder(queueing(service, index));
+    return { name: described(service), truth: trueCapacity(service), target };
   },
   sharing: (index, random) => {
     const service = drawService(random);
     const create = (seed: number) => sharing(service, seed);
-    return {
-      name: `${described(service)}, shared`,
-      truth: simulatedCapacity(create, saturationOf(service), SLO),
-      target: create(index),
-    };
+    return simulated(`${described(service)}, shared`, index, create, saturationOf(service));
   },
   overload: (index, random) => {
     const saturation = 60 + 340 * random();
     const service = exponentialService(saturation, 1 + Math.floor(8 * random()));
     const growth = 0.002 + 0.048 * random();
     const create = (seed: number) => inOrder(collapsing({ ...service, growth }, seed));
-    return {
-      name: `${described(service)}, ${percent(growth)} more work for each in the queue`,
-      truth: simulatedCapacity(create, saturation, SLO),
-      target: create(index),
-    };
+    const name = `${described(service)}, ${percent(growth)} more work for each in the queue`;
+    return simulated(name, index, create, saturation);
   },
   quotas: (index, random) => {
     const [limit, windowSeconds] = QUOTAS[index % QUOTAS.length]!;
@@ -117,12 +126,8 @@ const CLASSES = {
       index < QUOTAS.length ? 'fixed-window' : LIMITER_KINDS[index % LIMITER_KINDS.length]!;
     const windowMs = windowSeconds * 1000;
     const declares = windowSeconds > 300;
-    const target = limited({ kind, limit, windowMs, phaseMs: random() * windowMs }, declares);
-    return {
-      name: `${kind}, ${limit} in ${windowSeconds} s${declares ? ', declared' : ''}`,
-      truth: limit / windowSeconds,
-      target: inOrder(target),
-    };
+    const name = `${kind}, ${limit} in ${windowSeconds} s${declares ? ', declared' : ''}`;
+    return { name, ...quotaOf({ kind, limit, windowMs, phaseMs: random() * windowMs }, {}, declares) };
   },
   refusals: (index, random) => REFUSALS[index % REFUSALS.length]!(index, random),
   errors: (index, random) => {
@@ -139,8 +144,10 @@ const CLASSES = {
     const saturation = 100 + 300 * random();
     const service = exponentialService(saturation, 4);
     const create = (seed: number) => inOrder(slowAtTimes({ share, slowMs: 900 }, service, seed));
-    const truth = share > 0.01 ? 0 : simulatedCapacity(create, saturation, SLO);
-    return { name: `${percent(share)} slow at any rate`, truth, target: create(index) };
+    const name = `${percent(share)} slow at any rate`;
+    return share > 0.01
+      ? { name, truth: 0, target: create(index) }
+      : simulated(name, index, create, saturation);
   },
   warming: (index, random) => {
     const before = 60 + 90 * random();
@@ -157,24 +164,19 @@ const CLASSES = {
   },
   /** What a short step at the highest rate does not show. */
   ceilings: (index, random) => {
-    if (index % 2 === 0) {
-      const saturation = 70 + 30 * random();
-      const service = exponentialService(saturation, 2);
-      const maxRate = saturation * (1.08 + 0.3 * random());
-      return {
-        name: `${saturation.toFixed(0)}/s, asked for at most ${maxRate.toFixed(0)}/s`,
-        truth: trueCapacity(service),
-        target: inOrder(queueing(service, index)),
-        settings: { maxRate, startRate: maxRate },
-      };
+    if (index % 2 === 1) {
+      const limit = [9000, 36_000, 24_000][(index >> 1) % 3]!;
+      const limiter = { kind: 'fixed-window', limit, windowMs: 60_000, phaseMs: 60_000 * random() } as const;
+      return { name: `${limit} in 60 s`, ...quotaOf(limiter, { settings: { startRate: 100 } }) };
     }
-    const limit = [9000, 36_000, 24_000][(index >> 1) % 3]!;
-    const target = limited({ kind: 'fixed-window', limit, windowMs: 60_000, phaseMs: 60_000 * random() });
+    const saturation = 70 + 30 * random();
+    const service = exponentialService(saturation, 2);
+    const maxRate = saturation * (1.08 + 0.3 * random());
     return {
-      name: `${limit} in 60 s`,
-      truth: limit / 60,
-      target: inOrder(target),
-      settings: { startRate: 100 },
+      name: `${saturation.toFixed(0)}/s, asked for at most ${maxRate.toFixed(0)}/s`,
+      truth: trueCapacity(service),
+      target: inOrder(queueing(service, index)),
+      settings: { maxRate, startRate: maxRate },
     };
   },
   /** It restarts, and refuses connections for seconds, in the middle of the search. */
@@ -190,19 +192,12 @@ const CLASSES = {
   /** Polls of several pages, token requests and back-fills share the workers: the truth is in polls. */
   tenants: (index, random) => {
     const service = exponentialService(150 + 200 * random(), 2 + Math.floor(4 * random()));
-    const settings = {
-      pages: 1 + 1.5 * random(),
-      tokensPerPoll: 0.02 + 0.1 * random(),
-      backfills: index % 3,
-      backfillWork: 1 + 3 * random(),
-    };
+    const pages = 1 + 1.5 * random();
+    const tokensPerPoll = 0.02 + 0.1 * random();
+    const settings = { pages, tokensPerPoll, backfills: index % 3, backfillWork: 1 + 3 * random() };
+    const name = `${described(service)}, ${pages.toFixed(2)} pages a poll, ${settings.backfills} back-fills`;
     const create = (seed: number) => polled(service, settings, seed);
-    const most = saturationOf(service) / (settings.pages + settings.tokensPerPoll);
-    return {
-      name: `${described(service)}, ${settings.pages.toFixed(2)} pages a poll, ${settings.backfills} back-fills`,
-      truth: simulatedCapacity(create, most, SLO, 120),
-      target: create(index),
-    };
+    return simulated(name, index, create, saturationOf(service) / (pages + tokensPerPoll), 120);
   },
   /** 429 of what has no quota: a limit of requests under way that follows the latency, a ban that a rejection begins. */
   feedback: (index, random) => {
@@ -210,24 +205,13 @@ const CLASSES = {
       const saturation = 80 + 160 * random();
       const service = exponentialService(saturation, 2 + Math.floor(6 * random()));
       const slowMs = 100 + 150 * random();
-      const create = (seed: number) => inOrder(adaptive(service, { slowMs }, seed));
-      return {
-        name: `adaptive concurrency, ${described(service)}, backs off from ${slowMs.toFixed(0)} ms`,
-        truth: simulatedCapacity(create, saturation, SLO, 120),
-        target: create(index),
-      };
+      const name = `adaptive concurrency, ${described(service)}, backs off from ${slowMs.toFixed(0)} ms`;
+      return simulated(name, index, (seed) => inOrder(adaptive(service, { slowMs }, seed)), saturation, 120);
     }
-    const [limit, windowSeconds, outSeconds] = [
-      [100, 10, 30],
-      [200, 10, 30],
-      [60, 5, 20],
-    ][(index >> 1) % 3]! as [number, number, number];
+    const [limit, windowSeconds, outSeconds] = BANS[(index >> 1) % BANS.length]!;
     const settings = { limit, windowMs: windowSeconds * 1000, outMs: outSeconds * 1000 };
-    return {
-      name: `${limit} in ${windowSeconds} s, then out for ${outSeconds} s`,
-      truth: simulatedCapacity(() => inOrder(banning(settings)), limit / windowSeconds, SLO, 300),
-      target: inOrder(banning(settings)),
-    };
+    const name = `${limit} in ${windowSeconds} s, then out for ${outSeconds} s`;
+    return simulated(name, index, () => inOrder(banning(settings)), limit / windowSeconds, 300);
   },
 } satisfies Record<string, DrawCapacity>;
 
@@ -236,12 +220,9 @@ const REFUSALS: readonly DrawCapacity[] = [
   (index, random) => {
     const atOnce = 10 + Math.floor(30 * random());
     const service = { workers: atOnce, serviceMs: 20 + 80 * random(), distribution: 'exponential' } as const;
+    const name = `429 beyond ${atOnce} at the same time, ${service.serviceMs.toFixed(0)} ms`;
     const create = (seed: number) => inOrder(refusing(service, { atOnce, status: 429 }, seed));
-    return {
-      name: `429 beyond ${atOnce} at the same time, ${service.serviceMs.toFixed(0)} ms`,
-      truth: simulatedCapacity(create, saturationOf(service), SLO, 120),
-      target: create(index),
-    };
+    return simulated(name, index, create, saturationOf(service), 120);
   },
   (index, random) => {
     const share = 0.01 + 0.14 * random();
@@ -250,8 +231,8 @@ const REFUSALS: readonly DrawCapacity[] = [
   },
   (_, random) => {
     const [limit, burst] = [10 + 50 * random(), 1 + Math.floor(4 * random())];
-    const target = limited({ kind: 'token-bucket', limit, windowMs: 1000, burst });
-    return { name: `${limit.toFixed(1)}/s, burst ${burst}`, truth: limit, target: inOrder(target) };
+    const limiter = { kind: 'token-bucket', limit, windowMs: 1000, burst } as const;
+    return { name: `${limit.toFixed(1)}/s, burst ${burst}`, ...quotaOf(limiter) };
   },
   (index, random) => {
     const saturation = 80 + 200 * random();
@@ -268,12 +249,9 @@ const REFUSALS: readonly DrawCapacity[] = [
     const saturation = 80 + 200 * random();
     const service = exponentialService(saturation, 1 + Math.floor(6 * random()));
     const atOnce = service.workers + 10 + Math.floor(40 * random());
+    const name = `503 beyond ${atOnce} at the same time, ${saturation.toFixed(0)}/s`;
     const create = (seed: number) => inOrder(refusing(service, { atOnce, status: 503 }, seed));
-    return {
-      name: `503 beyond ${atOnce} at the same time, ${saturation.toFixed(0)}/s`,
-      truth: simulatedCapacity(create, saturation, SLO, 120),
-      target: create(index),
-    };
+    return simulated(name, index, create, saturation, 120);
   },
 ];
 
@@ -287,6 +265,11 @@ const QUOTAS = [
   [300, 30],
   [20, 1],
   [1800, 3600],
+] as const;
+const BANS = [
+  [100, 10, 30],
+  [200, 10, 30],
+  [60, 5, 20],
 ] as const;
 const SLOW_SHARES = [0.015, 0.005, 0.03, 0.002, 0.02, 0.012];
 
@@ -312,23 +295,12 @@ export const CAPACITY_SERVERS = Object.fromEntries(
 ) as Record<keyof typeof CLASSES, Draw>;
 
 function judged(found: Found, truth: number, truthFromSeconds: number) {
-  const {
-    requestsPerSecond,
-    interval,
-    confirmed,
-    unconfirmed,
-    watchedSeconds,
-    limitedBy,
-    collapse,
-    gotFaster,
-  } = found;
+  const { requestsPerSecond, interval, confirmed, unconfirmed, watchedSeconds } = found;
   const error = truth === 0 ? undefined : requestsPerSecond / truth - 1;
   const near = error === undefined ? requestsPerSecond === 0 : Math.abs(error) <= NEAR;
   const undecided = !confirmed || watchedSeconds < truthFromSeconds;
   const noticed = [
-    limitedBy,
-    collapse && 'collapse',
-    gotFaster && 'got faster',
+    ...[found.limitedBy, found.collapse && 'collapse', found.gotFaster && 'got faster'],
     confirmed ? 'confirmed' : unconfirmed,
   ];
   return {

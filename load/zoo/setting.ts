@@ -10,7 +10,8 @@ import type { LoadResult } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/prepare.ts';
 import { Session, type LoadSettings } from '../run/session.ts';
-import type { Scenario, ScenarioOptions } from '../scenarios/scenario.ts';
+import type { ScenarioOptions } from '../scenarios/flags.ts';
+import type { Scenario } from '../scenarios/scenario.ts';
 import type { SimulatedSettings } from './server.ts';
 import { startSimulatedServer, type SimulatedServer } from './start.ts';
 
@@ -86,19 +87,8 @@ export async function openSession(
 
 /** What scenarios run with here, where a test does not say otherwise. */
 export const OPTIONS: ScenarioOptions = {
-  startRate: 20,
-  maxRate: 1000,
-  thoroughness: 0.3,
-  pageSize: 10,
-  maxPages: 10,
-  tables: false,
-  maxRequests: 100,
-  maxSeconds: 10,
-  requestsPerSecond: 100,
-  seconds: 4,
-  spikeFactor: 2,
-  headSeconds: 300,
-  pollSeconds: 60,
-  backfills: 0,
-  renewalSeconds: 3540,
+  ...{ reportDir: '', timeout: 10, seed: 1, screenings: 1, parallelism: 3 },
+  ...{ startRate: 20, maxRate: 1000, thoroughness: 0.3, pageSize: 10, maxPages: 10 },
+  ...{ maxRequests: 100, maxSeconds: 10, rate: 100, duration: 4, spikeFactor: 2, head: 300 },
+  ...{ poll: 60, backfills: 0, tokenRenewal: 3540 },
 };

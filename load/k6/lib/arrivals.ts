@@ -108,9 +108,13 @@ export const drawnArrivals = (
   maxDuration: `${Math.ceil(seconds + timeoutSeconds + 30)}s`,
 });
 
+let scenario: typeof exec.scenario | undefined;
+
 /** Waits until this iteration's due moment; undefined if it has none. */
 export function drawnTurn(config: LoadConfig, begun: Begun, due: readonly number[]): Turn | undefined {
-  const iteration = exec.scenario.iterationInTest;
+  // Each access to `exec.scenario` makes an object whose values are current: one is enough for a VU.
+  scenario ??= exec.scenario;
+  const iteration = scenario.iterationInTest;
   const dueMs = due[iteration];
   if (dueMs === undefined) return undefined;
   const dueAtMs = begun.startAtMs + dueMs;

@@ -1,0 +1,154 @@
+/** Scenarios that are one run of open arrivals: smoke, poll, token, soak and spike; arrivals do not wait for answers. */
+import { median, quantile } from '../estimate/numbers.ts';
+import { failed, judgeStep, type Step } from '../estimate/step.ts';
+import type { LoadConfig } from '../k6/lib/config.ts';
+import type { Arrival, K6Run } from '../run/k6-run.ts';
+import type { LoadSettings, Session } from '../run/session.ts';
+import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
+import { FLAGS, type ScenarioOptions } from './flags.ts';
+import type { Scenario } from './scenario.ts';
+import { brokenThresholds, overTime, perSecond, quantiles, tooFew } from './words.ts';
+
+type Seen = Partial<ChaosRun> & {
+  readonly samples: readonly Arrival[];
+  readonly run: K6Run;
+  readonly step: Step;
+};
+
+interface Kind {
+  readonly about: string;
+  /** Arrivals a second, and seconds, where nothing else is said. */
+  readonly preset: readonly [rate: number, seconds: number];
+  readonly flags?: Scenario['flags'];
+  readonly asked: string;
+  /** The script's configuration beyond what all have. */
+  readonly over?: (flags: ScenarioOptions, settings: LoadSettings) => Partial<LoadConfig>;
+  /** What else is said, and whether that held; without it the SLO and the script's thresholds have to hold. */
+  readonly judge?: (
+    seen: Seen,
+    flags: ScenarioOptions,
+    session: Session,
+  ) => { held: boolean; lines: string[] };
+}
+
+const arrivals = (script: string, { about, preset, flags = [], asked, over, judge }: Kind): Scenario => ({
+  about,
+  flags: [
+    ...[FLAGS.pageSize(100), FLAGS.rate(preset[0]), FLAGS.duration(preset[1]), FLAGS.sloP99()],
+    ...[FLAGS.sloErrors(), FLAGS.maxVUs(), FLAGS.out(), FLAGS.kubernetes(), FLAGS.parallelism(), ...flags],
+  ],
+  script,
+  async run(session, given) {
+    const { rate, duration } = given;
+    const own = over?.(given, session.settings) ?? {};
+    const ran: Pick<Seen, 'samples' | 'run'> & Partial<ChaosRun> = given.chaos
+      ? await session.finishing(arrivalsUnderOutages(session, rate, duration, own.vus!))
+      : await session.arrivals(rate, duration, own, script);
+    const { samples, run } = ran;
+    const step = judgeStep(rate, duration, samples, session.settings.slo);
+    const { held, lines } = judge?.({ ...ran, step }, given, session) ?? {
+      held: step.held && run.status === 0,
+      lines: [],
+    };
+    const share = run.oneIn > 1 ? ` (told by one in ${run.oneIn})` : '';
+    return {
+      held,
+      seconds: duration,
+      ...(script === 'token' ? { requests: samples.length } : {}),
+      summary: [
+        `${samples.length * run.oneIn} ${asked}${share} at ${perSecond(rate)} over ${duration} s: ${quantiles(samples.map((one) => one.latencyMs))}, ${step.late} of ${step.counted} late or failed`,
+        ...lines,
+        ...(ran.lines ?? []),
+        ...brokenThresholds(run.summary?.thresholds),
+      ],
+      tables: { time: overTime(samples) },
+    };
+  },
+});
+
+/** The latencies of a part of the time, in order. */
+const latenciesIn = (samples: readonly Arrival[], seconds: number, from: number, to: number): number[] =>
+  samples
+    .filter(({ dueMs }) => dueMs >= from * seconds * 1000 && dueMs < to * seconds * 1000)
+    .map(({ latencyMs }) => latencyMs)
+    .sort((a, b) => a - b);
+
+export const smoke = arrivals('smoke', {
+  about: 'half a minute of little load, every page judged: for every night',
+  preset: [5, 30],
+  asked: 'pages',
+});
+
+export const token = arrivals('token', {
+  about: 'open arrivals at the token endpoint',
+  preset: [20, 30],
+  asked: 'tokens',
+});
+
+/** What `plan` plans with. Tenants ask for what came since they asked last: short windows, few items or none. */
+export const poll = arrivals('poll', {
+  about: 'polls of many tenants: short windows at the end of the data',
+  preset: [20, 30],
+  flags: [FLAGS.head()],
+  asked: 'polls',
+  over: ({ head }) => ({ headSeconds: head }),
+});
+
+/** A shorter run shows how the server and the machine wake up. */
+const LEAST_SECONDS_TO_DRIFT = 60;
+
+export const soak = arrivals('soak', {
+  about: 'even load for a long time: what drifts, leaks, freezes or expires',
+  preset: [20, 120],
+  flags: [FLAGS.chaos()],
+  asked: 'pages',
+  // As many VUs as a target that answers nothing at all would hold.
+  over: ({ rate }, { maxVUs, timeoutSeconds }) => ({
+    vus: Math.min(maxVUs, Math.ceil(rate * timeoutSeconds) + 20),
+  }),
+  judge({ samples, run, step, flat = true }, { duration }, { findings }) {
+    const [first, last] = [0, 0.75].map((from) => median(latenciesIn(samples, duration, from, from + 0.25)));
+    const seen = !Number.isNaN(first! + last!);
+    // A target that never served again has broken a requirement.
+    if (!seen && findings.length === 0) throw tooFew(samples.length, duration);
+    const drifts = duration >= LEAST_SECONDS_TO_DRIFT && last! > 2 * first! && last! > first! + 5;
+    const { token_calls = 0, unauthenticated = 0 } = run.summary?.counts ?? {};
+    const slowest = samples.reduce((most, one) => Math.max(most, one.latencyMs), 0);
+    return {
+      held: run.status === 0 && step.held && !drifts && flat,
+      lines: [
+        `the slowest took ${(slowest / 1000).toFixed(2)} s${seen ? `; median of the first quarter ${first!.toFixed(1)} ms, of the last ${last!.toFixed(1)} ms` : ''}${drifts ? ': it drifts' : ''}`,
+        `${token_calls} token calls, ${unauthenticated} answers 401`,
+      ],
+    };
+  },
+});
+
+/** As many times the rate for a third of the run; the last part has to be as good as the SLO again. */
+export const spike = arrivals('spike', {
+  about: 'a burst of arrivals, and the recovery from it',
+  preset: [20, 60],
+  flags: [FLAGS.spikeFactor()],
+  asked: 'pages',
+  over: ({ rate, spikeFactor }, { maxVUs }) => ({
+    spikeFactor,
+    vus: Math.min(maxVUs, Math.ceil(rate * spikeFactor) + 20),
+  }),
+  judge({ samples }, { rate, duration, spikeFactor }, { settings: { slo } }) {
+    const p99 = (from: number, to: number) => quantile(latenciesIn(samples, duration, from, to), 0.99);
+    const [before, during, after] = [p99(0, 1 / 3), p99(1 / 3, 2 / 3), p99(5 / 6, 1)];
+    if (Number.isNaN(before + during + after)) throw tooFew(samples.length, duration);
+    const spikeEndMs = (duration * 2000) / 3;
+    const lost = samples.filter(({ status }) => failed(status) && status !== 429).length;
+    const late = samples.filter((one) => one.dueMs >= spikeEndMs && one.latencyMs >= slo.p99Ms);
+    const recoveredMs = late.reduce((last, one) => Math.max(last, one.dueMs + one.latencyMs), spikeEndMs);
+    return {
+      held: after < slo.p99Ms && lost === 0,
+      lines: [
+        `p99 before ${before.toFixed(0)} ms; during, at ${perSecond(rate * spikeFactor)}, ${during.toFixed(0)} ms; at the end ${after.toFixed(0)} ms`,
+        `${samples.filter(({ status }) => status === 429).length} were answered 429, ${lost} failed otherwise`,
+        `recovered ${((recoveredMs - spikeEndMs) / 1000).toFixed(1)} s after the spike`,
+      ],
+    };
+  },
+});
