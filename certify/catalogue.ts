@@ -72,7 +72,7 @@ function explainMistake({ name, what, why, fix, right, breaks }: Mistake, column
     name,
     ...part('what', [what]),
     ...part('why', [why]),
-    ...part('mend', [fix]),
+    ...part('fix', [fix]),
     ...right.split('\n').map((line, index) => `  ${(index ? '' : 'right').padEnd(10)}${line}`),
     ...part('breaks', [breaks]),
     '',

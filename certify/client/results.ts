@@ -3,7 +3,7 @@ import { markup } from '../render/markup.ts';
 import {
   limitedTo,
   messageLines,
-  saying,
+  withoutEmpty,
   words,
   durationText,
   type Item,
@@ -56,6 +56,6 @@ function itemOf(result: SituationResult): Item {
         ...(requests ? [requests] : []),
       ],
       ...others,
-    ].map(saying),
+    ].map(withoutEmpty),
   };
 }

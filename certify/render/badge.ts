@@ -1,4 +1,4 @@
-/** badge.svg: the verdict at a glance, for a README or a dashboard. */
+/** Renders badge.svg, which shows the verdict in a README or a dashboard. */
 import { clip, markup, oneLine } from './markup.ts';
 import { countsText, VERDICT_STATUS, type Results } from './results.ts';
 

@@ -1,9 +1,9 @@
-/** The failures by cause: the root with its evidence, its consequences, and the kinds of mistake that break it. */
+/** Failures grouped by cause: the root with its evidence, its consequences, and mistakes that may break it. */
 import { commandLine } from '../../engine/called-from.ts';
 import type { Diagnosis, Report } from '../report.ts';
-import { messageLines, saying, words, type Cause } from './results.ts';
+import { messageLines, withoutEmpty, words, type Cause } from './results.ts';
 
-/** As many are told in full; the others by their names. */
+/** The number of causes described in full; the others are only named. */
 const IN_FULL = 3;
 
 export const causesOf = (report: Report): readonly Cause[] =>
@@ -18,16 +18,16 @@ function causeOf(
   const failure = result?.failures[index];
   const [likest, ...others] = behavesLike;
   const [fix = '', ...right] = likest?.remedy.split('\n') ?? [];
-  const lines = saying([
+  const lines = withoutEmpty([
     { label: 'sent', texts: [full ? (failure?.request ?? '') : ''], kind: 'exchange' },
     ...(failure && full ? messageLines(failure) : []),
-    words('and so', findings.slice(1).join(' ')),
-    words('most often', likest ? `“${likest.name}”` : ''),
-    words('otherwise', ...(full ? others.map(({ name }) => `“${name}”`) : [])),
+    words('also breaks', findings.slice(1).join(' ')),
+    words('probably', likest ? `“${likest.name}”` : ''),
+    words('or', ...(full ? others.map(({ name }) => `“${name}”`) : [])),
     ...(likest && full
       ? [
           words('why', likest.why),
-          words('mend', fix),
+          words('fix', fix),
           { label: 'right', texts: right, kind: 'exchange' } as const,
           { label: 'explain', texts: [explainCommand(likest.name)], kind: 'command' } as const,
         ]

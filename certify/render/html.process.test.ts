@@ -1,4 +1,4 @@
-/** report.html as a reader meets it, in a browser. */
+/** report.html in a browser. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ test.afterAll(async () => {
   if (directory) await rm(directory, { recursive: true });
 });
 
-/** Opens the report; `mismatches` collects what the console says and every request but the one for the page. */
+/** Opens the report; `mismatches` collects console messages and all requests except that for the page. */
 async function open(
   report: Report,
   { hash = '', ...options }: BrowserContextOptions & { hash?: string } = {},
@@ -51,7 +51,7 @@ async function open(
 
 const rows = (page: Page) => page.locator('details.requirement:visible');
 
-test('says the verdict and lists every requirement in order, without mismatches or requests', async () => {
+test('shows the verdict and every requirement in order, without console messages or requests', async () => {
   const report = sampleReport();
   await using opened = await open(report);
   await expect(opened.page.getByRole('heading', { level: 1 })).toHaveText(report.target.name);
@@ -105,7 +105,7 @@ test('an anchor opens its requirement, also one that a filter hides', byTurns('a
   expect(opened.mismatches).toEqual([]);
 });
 
-test('every anchor has a target, and no id stands twice', byTurns('every anchor', 2), async () => {
+test('every anchor has a target, and every id is unique', byTurns('every anchor', 2), async () => {
   await using opened = await open(sampleReport());
   const ids = await opened.page.locator('[id]').evaluateAll((found) => found.map(({ id }) => id));
   expect(new Set(ids).size).toBe(ids.length);
@@ -125,7 +125,7 @@ test('opens and closes by keyboard', byTurns('opens and', 2), async () => {
   await expect(row).not.toHaveAttribute('open', '');
 });
 
-test('copies a command as it stands', byTurns('copies a', 2), async () => {
+test('copies a command unchanged', byTurns('copies a', 2), async () => {
   const report = sampleReport();
   await using opened = await open(report, { permissions: ['clipboard-read', 'clipboard-write'] });
   const { page } = opened;
@@ -142,7 +142,7 @@ test('copies a command as it stands', byTurns('copies a', 2), async () => {
 });
 
 test(
-  'is usable without scripts: all is listed, failures stand open, no dead controls',
+  'is usable without scripts: lists everything, opens failures, shows no dead controls',
   byTurns('is usable', 2),
   async () => {
     await using opened = await open(sampleReport(), { javaScriptEnabled: false });
@@ -164,7 +164,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
   });
 }
 
-test('hostile text runs nothing, loads nothing and hides nothing', async () => {
+test('hostile text executes, loads and hides nothing', async () => {
   const texts = [
     '</script><script>alert(1)</script><img src=x onerror=alert(1)>',
     '"><svg onload=alert(1)><style>@import "https://evil.example/x.css"</style>',
@@ -179,7 +179,7 @@ test('hostile text runs nothing, loads nothing and hides nothing', async () => {
   }
 });
 
-test('conformant and incomplete reports read as such', byTurns('conformant and', 2), async () => {
+test('shows conformant and incomplete verdicts', byTurns('conformant and', 2), async () => {
   for (const report of [conformantReport(), incompleteReport()]) {
     await using opened = await open(report);
     await expect(opened.page.locator('.badge')).toHaveText(new RegExp(`^${report.verdict}$`, 'i'));

@@ -1,4 +1,4 @@
-/** The report as one page that needs no other file, for reading, sending on and printing. */
+/** Renders the report as a single self-contained page, for reading, sending and printing. */
 import type { Status } from '../report.ts';
 import { command, evidenceRow, ITEM_STYLE, itemHtml, statusChip } from './item-html.ts';
 import { clip, markup, prose, type Markup } from './markup.ts';
@@ -47,7 +47,7 @@ function bar({ items, reach }: Results): Markup {
   )}<li class="muted">${reach}</li></ul>`;
 }
 
-/** A part of the page under its heading; nothing where there is nothing in it. */
+/** A section of the page with a heading; undefined if it is empty. */
 const part = (id: string, title: string, content: Markup | readonly Markup[]): Markup | undefined =>
   Array.isArray(content) && content.length === 0
     ? undefined
@@ -172,7 +172,7 @@ const again = ({ replay, tokenCommands }: Results): Markup | undefined =>
         markup`<p>The same run, with the same random cases:</p>${command(replay, 'the replay command')}`,
         ...(tokenCommands.length > 0
           ? [
-              markup`<p>What fetches the tokens that the curl commands need:</p>${tokenCommands.map((one) => command(one, 'the token command'))}`,
+              markup`<p>These commands fetch the tokens for the curl commands:</p>${tokenCommands.map((one) => command(one, 'the token command'))}`,
             ]
           : []),
       ]);
@@ -213,6 +213,6 @@ ${items(results)}
 ${tables.filter(({ place }) => place !== 'first').map(table)}
 ${again(results)}
 </main>
-<footer><p>The same facts as data: ${files.data}. What is untested is never a pass, and a warning never changes the verdict.</p></footer>`,
+<footer><p>The same facts as data: ${files.data}. An untested requirement never counts as passed, and a warning never changes the verdict.</p></footer>`,
   });
 }

@@ -1,4 +1,4 @@
-/** One item on the report's page: a line that opens into its evidence. */
+/** One item on the report's page: a summary line that opens to its evidence. */
 import type { Status } from '../report.ts';
 import { clip, markup, prose, type Markup } from './markup.ts';
 import { number, STATUS_MARK, type EvidenceLine, type Item, type Results } from './results.ts';
@@ -13,11 +13,11 @@ const OPEN_AT_FIRST: ReadonlySet<Status> = new Set(['fail', 'error', 'warn']);
 export const statusChip = (status: Status): Markup =>
   markup`<span class="chip ${status}"><span aria-hidden="true">${STATUS_MARK[status]}</span> ${status}</span>`;
 
-/** A command with a button that copies it; the button shows itself where it works. */
+/** A command with a copy button, which the script shows if copying works. */
 export const command = (text: string, name: string): Markup =>
   markup`<div class="command"><code tabindex="0">${commandLine(text)}</code><button type="button" class="copy" aria-label="Copy ${name}" hidden>Copy</button></div>`;
 
-/** One labelled piece of evidence in a list of them. */
+/** One labelled piece of evidence. */
 export function evidenceRow({ label, texts, kind, picture }: EvidenceLine): Markup {
   const cut = texts.map((text) => clip(text, LONGEST_TEXT));
   const content =
@@ -45,7 +45,7 @@ ${blocks
   .map(
     (lines, index) =>
       markup`${blocks.length > 1 && markup`<h5>Failure ${index + 1} of ${blocks.length}</h5>`}${lines.length > 0 && markup`<dl class="evidence">${lines.map(evidenceRow)}</dl>`}`,
-  )}${left > 0 && markup`<p class="muted">${number(left)} more failures stand in ${files.data}.</p>`}</div>
+  )}${left > 0 && markup`<p class="muted">${number(left)} more failures are in ${files.data}.</p>`}</div>
 </details>
 `;
 }

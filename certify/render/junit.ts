@@ -1,4 +1,4 @@
-/** The report as JUnit XML: one test case an item, in the shape that CI systems read. */
+/** Renders the report as JUnit XML with one test case per item, in the form that CI systems read. */
 import { clip, markup, oneLine, type Markup } from './markup.ts';
 import { counts, countsText, factsOf, sectionTitle, type Item, type Results } from './results.ts';
 import { commandLine } from './text.ts';
@@ -8,7 +8,7 @@ const LONGEST_PROPERTY = 2_000;
 
 const seconds = (durationMs: number): string => (durationMs / 1000).toFixed(3);
 
-/** The failures of an item as plain text, one under the other; each command whole, on its line. */
+/** The failures of an item as plain text; every command stays complete on its own line. */
 function detail({ tokenCommands }: Results, { level, title, blocks }: Item): string {
   const texts = blocks.map((lines) =>
     lines
@@ -23,7 +23,7 @@ function detail({ tokenCommands }: Results, { level, title, blocks }: Item): str
   return [`${level} ${title}`, ...texts, ...tokens].join('\n\n');
 }
 
-/** A broken SHOULD is told, and is no failure; an error of the kit is an error, and no failure either. */
+/** A broken SHOULD is only printed; an error of the kit is an error instead of a failure. */
 function outcome(results: Results, item: Item): Markup | undefined {
   const message = clip(oneLine(item.message || item.title), 500);
   switch (item.status) {
@@ -40,7 +40,7 @@ function outcome(results: Results, item: Item): Markup | undefined {
   }
 }
 
-/** Viewers take what stands before the last dot of a class name for a package. */
+/** Without dots: viewers read the text before the last dot of a class name as a package. */
 const className = (section: string): string => `${section.replaceAll('.', '-')} ${sectionTitle(section)}`;
 
 function testcase(results: Results, item: Item): Markup {
@@ -49,7 +49,7 @@ function testcase(results: Results, item: Item): Markup {
   return inside ? markup`<testcase ${names}>${inside}</testcase>` : markup`<testcase ${names}/>`;
 }
 
-/** Skipped tests are green in most viewers: a run that proves too little is an error of its own. */
+/** Most viewers show skipped tests as green, so an incomplete run adds an error. */
 const verdictCase = ({ summary }: Results): Markup =>
   markup`<testcase classname="verdict" name="the run is complete" time="0.000"><error type="incomplete" message="${clip(oneLine(summary), 500)}"/></testcase>`;
 

@@ -1,20 +1,20 @@
-/** Text from a target is hostile until escaped: the one place where it becomes HTML, XML or a plain line. */
+/** Text from a target is hostile until escaped; only this module turns it into HTML, XML or a line of text. */
 
-/** Control characters, lone surrogates, separators and direction overrides: they deceive readers or break XML. */
+/** Control characters, lone surrogates, separators and direction overrides, which can deceive readers or break XML. */
 const INVISIBLE =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff]|\p{Cs}/gu;
 
-/** Writes invisible characters as `\u{…}`, so that they can be read and do nothing. Keeps newlines and tabs. */
+/** Replaces invisible characters by `\u{…}`, so that they are readable and harmless. Keeps newlines and tabs. */
 export function visible(text: string): string {
   return text
     .replaceAll('\r\n', '\n')
     .replace(INVISIBLE, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }
 
-/** The text on one line, without invisible characters. */
+/** The text as one line without invisible characters. */
 export const oneLine = (text: string): string => visible(text).replace(/\s+/g, ' ').trim();
 
-/** At most `limit` characters, with the number of those left out; report.json holds the whole text. */
+/** Cuts text to `limit` characters and appends how many were cut; report.json has the whole text. */
 export function clip(text: string, limit: number): string {
   const characters = [...text.slice(0, 2 * limit + 2)];
   if (characters.length <= limit) return text;
@@ -22,7 +22,7 @@ export function clip(text: string, limit: number): string {
   return `${kept}… (${(text.length - kept.length).toLocaleString('en-US')} more characters)`;
 }
 
-/** Markup that is safe as it stands. */
+/** Markup that needs no escaping. */
 export class Markup {
   readonly text: string;
   constructor(text: string) {
@@ -41,7 +41,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Escaped for text and for quoted attributes, of HTML and of XML. */
+/** Escapes text for HTML and XML content and quoted attributes. */
 export const escape = (text: string): string => visible(text).replace(/[&<>"']/g, (c) => ENTITIES[c]!);
 
 type Piece = Markup | string | number | false | undefined | readonly Piece[];
@@ -52,11 +52,11 @@ function render(piece: Piece): string {
   return piece ? piece.map(render).join('') : '';
 }
 
-/** A sentence in which `code` stands between backticks. */
+/** Renders a sentence with `code` between backticks. */
 export const prose = (text: string): Markup =>
   new Markup(escape(text).replace(/`([^`\n]+)`/g, '<code>$1</code>'));
 
-/** Template tag: everything put in is escaped unless it is Markup; `false` and undefined leave nothing. */
+/** Template tag that escapes every value except Markup; `false` and undefined render nothing. */
 export function markup(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Markup {
   return new Markup(String.raw({ raw: strings }, ...pieces.map(render)));
 }

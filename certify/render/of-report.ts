@@ -1,4 +1,4 @@
-/** The report on a service as results. */
+/** Converts the report on a service to results. */
 import type { RequirementClass } from '../../engine/requirements.ts';
 import type { Failure, Report, RequirementResult } from '../report.ts';
 import { causesOf } from './causes.ts';
@@ -7,7 +7,7 @@ import {
   limitedTo,
   messageLines,
   number,
-  saying,
+  withoutEmpty,
   sections,
   several,
   words,
@@ -20,7 +20,7 @@ import {
 } from './results.ts';
 import { walkPictureSvg, walkPictureText } from './walk-picture.ts';
 
-/** The selection: all requirements, or those of `--only`. Requirements outside it are not untested. */
+/** The selected requirements, by default all. Requirements outside the selection do not count as untested. */
 export const selected = ({ requirements, selection }: Report): readonly RequirementResult[] =>
   selection
     ? requirements.filter(({ id, section }) => selection.includes(id) || selection.includes(section))
@@ -102,7 +102,7 @@ function tables(report: Report): readonly Table[] {
     numbers('Seen in the run', ground.seen),
     numbers('Cases by law', ground.laws),
     {
-      title: 'Circumstances, alone or in pairs, in which rules were not asked',
+      title: 'Circumstances, alone or in pairs, in which rules were not tested',
       head: ['Circumstances', 'Rules'],
       rows: ground.notLookedAt.map(({ rules, circumstances }) => [
         circumstances.join('; '),
@@ -119,12 +119,12 @@ function itemOf(report: Report, result: RequirementResult): Item {
     ...{ id, section, level, title, status, class: result.class },
     durationMs: result.durationMs ?? 0,
     message: failures[0]?.message ?? reason,
-    asides: [`class ${result.class}`, `held against ${several(checks, 'answer')}`],
+    asides: [`class ${result.class}`, `checked on ${several(checks, 'answer')}`],
     blocks:
       failures.length > 0
         ? failures.map((failure, index) => evidence(report, result, failure, index))
         : [
-            saying([
+            withoutEmpty([
               words(status === 'error' ? 'kit error' : 'reason', reason),
               { label: 'replay', texts: [replayCommand(report, id)], kind: 'command' },
             ]),
@@ -132,7 +132,7 @@ function itemOf(report: Report, result: RequirementResult): Item {
   };
 }
 
-/** The status of each requirement class, with counts by status. */
+/** The state of each requirement class, with counts by status. */
 function classes(report: Report): readonly {
   readonly name: RequirementClass;
   readonly state: 'exercised' | 'partly' | 'untested';
@@ -145,7 +145,7 @@ function classes(report: Report): readonly {
   }));
 }
 
-/** `exercised: core, isolation; untested: events`. */
+/** Classes by state: `exercised: core, isolation; untested: events`. */
 export function classesText(report: Report): string {
   const texts = (['exercised', 'partly', 'untested'] as const).flatMap((state) => {
     const names = classes(report).filter((entry) => entry.state === state);
@@ -157,7 +157,7 @@ export function classesText(report: Report): string {
   return [...texts, ...declared].join('; ');
 }
 
-/** The selection that limits the verdict (`--only`). A section that is selected as a whole is named by its number. */
+/** What `--only` selected; a completely selected section is named by its number. */
 export function selectionText(report: Report): string | undefined {
   const { selection } = report;
   if (!selection) return undefined;
@@ -168,7 +168,7 @@ export function selectionText(report: Report): string | undefined {
   return limitedTo([...whole.map(({ name }) => name), ...selection.filter((id) => !covered.has(id))]);
 }
 
-/** Changes since the baseline and among the known failures, one line each. */
+/** Changes since the baseline and states of known failures, one line each. */
 export function changesText({ changes, knownFailures = [] }: Report): readonly Entry[] {
   const stands = ['expired', 'passes again', 'failing', 'not exercised'] as const;
   const since: readonly Entry[] = changes
@@ -176,7 +176,7 @@ export function changesText({ changes, knownFailures = [] }: Report): readonly E
         ['newly failing', changes.newlyFailing.join(' ') || 'none'],
         ['newly passing', changes.newlyPassing.join(' ') || 'none'],
         ['no longer exercised', changes.noLongerExercised.join(' ') || 'none'],
-        ['observed otherwise', changes.changedObservations.join('; ') || 'none'],
+        ['observed differently', changes.changedObservations.join('; ') || 'none'],
         ['compared with', `the run of ${changes.since}${changes.sameTarget ? '' : ', of another target'}`],
       ]
     : [];
@@ -189,17 +189,17 @@ export function changesText({ changes, knownFailures = [] }: Report): readonly E
   return [...since, ...known];
 }
 
-/** A name such as `longestWalkPages` in words. */
+/** Splits a name such as `longestWalkPages` into words. */
 const nameInWords = (name: string): string =>
   name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-/** Counts of what the run saw, and of the cases of each property: `pages 971, longest walk pages 350`. */
+/** Counters in words: `pages 971, longest walk pages 350`. */
 const numbersText = (values: Readonly<Record<string, number>>): string =>
   Object.entries(values)
     .map(([name, value]) => `${nameInWords(name)} ${number(value)}`)
     .join(', ');
 
-/** How far the run went, in words. */
+/** The reach of the run in words. */
 function reachText({ coverage: { deepestWalk, widestWindow, largestFullPage } }: Report): string {
   return [
     `deepest walk ${number(deepestWalk)} screenings`,
@@ -208,7 +208,7 @@ function reachText({ coverage: { deepestWalk, widestWindow, largestFullPage } }:
   ].join(', ');
 }
 
-/** The command that repeats the run for one requirement. */
+/** The command that replays the run for one requirement. */
 export function replayCommand(report: Report, id: string): string {
   let command = report.replay.replace(/\s--(?:only|require)[ =]\S+/g, '');
   if (command.startsWith('npm run') && !/\s--(\s|$)/.test(command)) command += ' --';
@@ -222,7 +222,7 @@ const scalar = (value: unknown): string =>
     : (JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? `${inner}` : inner)) ??
       String(value));
 
-/** A counterexample as lines to read: a `script` first and as it stands, then whatever else it names but the command. */
+/** A counterexample as lines: first its script, then all other members except the command. */
 export function scriptLines(counterexample: Readonly<Record<string, unknown>>): readonly string[] {
   const { script, walk: _, ...rest } = counterexample;
   const steps = script === undefined ? [] : Array.isArray(script) ? script.map(scalar) : [scalar(script)];
@@ -232,7 +232,7 @@ export function scriptLines(counterexample: Readonly<Record<string, unknown>>): 
   ];
 }
 
-/** A failure as labelled lines, in a reader's order. The hints and the replay command stand with the first alone. */
+/** A failure as labelled lines, in reading order. Only the first failure has hints and the replay command. */
 export function evidence(
   report: Report,
   { id, lookAt }: RequirementResult,
@@ -241,7 +241,7 @@ export function evidence(
 ): readonly EvidenceLine[] {
   const { request, response, picture, counterexample, count = 1 } = failure;
   const seen = [failure.confirmed, count > 1 ? `${number(count)} alike` : ''];
-  return saying([
+  return withoutEmpty([
     { label: 'sent', texts: [request], kind: 'exchange' },
     ...messageLines(failure),
     { label: 'answer', texts: [response], kind: 'exchange' },

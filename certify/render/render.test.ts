@@ -1,4 +1,4 @@
-/** All renderings say the same, and survive hostile text from a target. */
+/** All renderings agree, and hostile text from a target stays text. */
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ interface Element {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** The elements of a document in their order. Throws where it is not well-formed. */
+/** The elements of an XML document, in order. Throws if it is not well-formed. */
 function elements(xml: string): readonly Element[] {
   const found: Element[] = [];
   const parser = new SaxesParser();
@@ -97,11 +97,11 @@ for (const [name, report] of Object.entries(REPORTS)) {
     for (const rendering of [text, page, markdown]) {
       expect(rendering).toContain(report.summary);
       expect(rendering).toContain(durationText(report.durationMs));
-      if (report.selection) expect(rendering).toContain('the verdict speaks of this selection alone');
+      if (report.selection) expect(rendering).toContain('the verdict covers only this selection');
     }
   });
 
-  test(`junit.xml has one test case a requirement, and its totals add up: ${name}`, () => {
+  test(`junit.xml has one test case per requirement, and correct totals: ${name}`, () => {
     const found = elements(renderingsOf(resultsOf(report)).junit);
     const cases = found.filter((element) => element.name === 'testcase').map(({ attributes }) => attributes);
     const named = cases.map(({ name, classname }) => `${classname}: ${name}`);
@@ -111,7 +111,7 @@ for (const [name, report] of Object.entries(REPORTS)) {
         ({ id, section }) => `${section.replace('.', '-')} ${sectionTitle(section)}: ${id}`,
       ),
     ]);
-    // Viewers cut a class name at its last dot, and want a time.
+    // Viewers split a class name at its last dot, and need a duration.
     for (const { classname, time } of cases) {
       expect(classname).not.toContain('.');
       expect(time).toMatch(/^\d+\.\d{3}$/);
@@ -207,7 +207,7 @@ test('XML stays well-formed for any text', () => {
   );
 });
 
-test('report.html refers to nothing outside itself', () => {
+test('report.html has no external references', () => {
   for (const results of [...Object.values(REPORTS).map(resultsOf), clientResults()]) {
     const page = renderingsOf(results).html;
     const references = [...page.matchAll(/\s(?:src|href|action|data|poster)="([^"]*)"/g)].map(
@@ -219,7 +219,7 @@ test('report.html refers to nothing outside itself', () => {
   }
 });
 
-test('the terminal text keeps to its width, but for what is copied and cannot be broken', () => {
+test('terminal lines fit the width, except commands and long words', () => {
   for (const columns of [undefined, 40, 60, 80, 100]) {
     const width = columns ?? 80;
     const texts = [resultsOf(sampleReport()), clientResults()].map((results) =>
@@ -233,7 +233,7 @@ test('the terminal text keeps to its width, but for what is copied and cannot be
   }
 });
 
-test('a failure reads as sent, expected, received, look at, replay, curl', () => {
+test('prints a failure as sent, expected, received, look at, replay, curl', () => {
   const text = terminal(resultsOf(sampleReport()), { color: false });
   const block = text.split('\n\n')[0]!;
   expect(block).toMatch(/^4\.2-to-exclusive {2}MUST {2}An item .* §4\.2\n/);
@@ -251,7 +251,7 @@ test('a failure reads as sent, expected, received, look at, replay, curl', () =>
   expect(block).toContain('  received    item 4711 at 2026-03-29T01:30:00+01:00 (the same instant)\n');
 });
 
-test('colour is used where asked for, and never with NO_COLOR', () => {
+test('uses colour on request, and never with NO_COLOR', () => {
   const { NO_COLOR, FORCE_COLOR } = process.env;
   const text = (env: Readonly<Record<string, string>>): string => {
     delete process.env['NO_COLOR'];
@@ -284,7 +284,7 @@ test('a report on a client: counts, what was expected, where to look, and each p
   expect(html.match(/<rect class="(pass|warn|fail)" x="\d+\.\d"/g)).toHaveLength(3);
 });
 
-test('the replay command aims at one requirement and keeps the seed', () => {
+test('the replay command selects one requirement and keeps the seed', () => {
   const report = (replay: string) => ({ ...sampleReport(), replay });
   for (const [replay, command] of [
     ['npm run certify -- --seed 7', 'npm run certify -- --seed 7 --only 5-missing'],
@@ -295,7 +295,7 @@ test('the replay command aims at one requirement and keeps the seed', () => {
   }
 });
 
-test('a run of a selection names whole sections by number, and asks for nothing outside it', () => {
+test('a selection names whole sections by number, and ignores requirements outside it', () => {
   const section = REQUIREMENTS.filter((row) => row.section === '7.2').map(({ id }) => id);
   const report = { ...sampleReport(), selection: [...section, '5-expired'] };
   expect(selectionText(report)).toContain('limited to 7.2, 5-expired:');
@@ -305,7 +305,7 @@ test('a run of a selection names whole sections by number, and asks for nothing 
   ]);
 });
 
-test('expected and received stand apart; what compares nothing is told whole', () => {
+test('prints expected and received separately, and a message without them whole', () => {
   const report = sampleReport();
   const result = report.requirements[0]!;
   const lines = (failure: Partial<Failure>) =>
@@ -316,7 +316,7 @@ test('expected and received stand apart; what compares nothing is told whole', (
   expect(lines({})[0]).toBe('found: as it is');
 });
 
-test('a counterexample reads as a script', () => {
+test('prints a counterexample as a script', () => {
   expect(scriptLines({ seed: 1, script: ['window a', 'page 2'], ids: [1, { a: 2n }] })).toEqual([
     'window a',
     'page 2',
@@ -325,7 +325,7 @@ test('a counterexample reads as a script', () => {
   ]);
 });
 
-test('durations and cut texts', () => {
+test('formats durations and cuts long texts', () => {
   expect([0, 999, 1000, 59_940, 59_990, 125_400, 3_599_900, 3_840_000].map(durationText)).toEqual([
     '0 ms',
     '999 ms',
@@ -341,7 +341,7 @@ test('durations and cut texts', () => {
   expect(visible('a\r\nb\tc\u001b')).toBe('a\nb\tc\\u{1b}');
 });
 
-test('the files are written whole, report.json first, and nothing else is left', async () => {
+test('writes all files completely, report.json first, and leaves no other file', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'report-'));
   try {
     const files = ['report.json', 'report.html', 'junit.xml', 'summary.md', 'badge.svg'];
@@ -356,7 +356,7 @@ test('the files are written whole, report.json first, and nothing else is left',
   }
 });
 
-test('one rendering that fails does not cost the others', async () => {
+test('writes the other files if one rendering fails', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'report-'));
   try {
     await mkdir(join(directory, 'report.html'));
@@ -368,7 +368,7 @@ test('one rendering that fails does not cost the others', async () => {
   }
 });
 
-/** Contrast of two colours (WCAG 2.2, relative luminance). */
+/** The contrast ratio of two colours (WCAG 2.2, relative luminance). */
 function contrast(one: string, other: string): number {
   const luminance = (colour: string) => {
     const [red, green, blue] = [1, 3, 5].map((at) => {
@@ -381,12 +381,12 @@ function contrast(one: string, other: string): number {
   return (lighter + 0.05) / (darker + 0.05);
 }
 
-test('a folder that can not be made is told before anything is sent, and ends', async () => {
+test('rejects a folder that cannot be created', async () => {
   for (const folder of ['/proc/no/such/folder', join(import.meta.filename, 'reports')])
     await expect(prepareDirectory(folder, '--history')).rejects.toThrow(/can't be written.* with --history$/);
 });
 
-test('every text colour keeps its contrast on every ground', () => {
+test('every text colour has enough contrast on every background', () => {
   for (const [scheme, palette] of Object.entries(PALETTES)) {
     const { page, surface, code, border, ...texts } = palette;
     for (const [name, colour] of Object.entries(texts)) {

@@ -1,14 +1,14 @@
-/** The results of certifying a service or a client: counts, words and order that all report formats share. */
+/** The results of certifying a service or a client, with counts, words and order shared by all report formats. */
 import type { Level } from '../../engine/requirements.ts';
 import type { Status, Verdict } from '../report.ts';
 import type { Markup } from './markup.ts';
 
-/** One labelled piece of evidence. A command is copied, so it is neither cut nor wrapped; a line is cut at the width. */
+/** One labelled piece of evidence. A command is never cut or wrapped, so that it can be copied; a line is cut at the width. */
 export interface EvidenceLine {
   readonly label: string;
   readonly texts: readonly string[];
   readonly kind: 'words' | 'exchange' | 'command' | 'line';
-  /** Shown instead of the texts where pictures can be. */
+  /** Shown instead of the texts in formats with pictures. */
   readonly picture?: Markup;
 }
 
@@ -21,15 +21,15 @@ export interface Item {
   readonly title: string;
   readonly status: Status;
   readonly durationMs: number;
-  /** The first failure, or why it is untested or an error; empty where it passed. */
+  /** The first failure, or the reason if untested or an error; empty if passed. */
   readonly message: string;
-  /** What else is to be known of it, in a few words each. */
+  /** Further facts, a few words each. */
   readonly asides: readonly string[];
-  /** A block a failure, the smallest first; one block where there is none. */
+  /** One block per failure, the smallest first; one block if there is no failure. */
   readonly blocks: readonly (readonly EvidenceLine[])[];
 }
 
-/** What failed because of one root. */
+/** The failures with one root. */
 export interface Cause {
   readonly root: string;
   readonly title: string;
@@ -41,7 +41,7 @@ export type Entry = readonly [label: string, text: string];
 export interface Fact {
   readonly label: string;
   readonly text: string;
-  /** The formats that show it; absent: all. */
+  /** The formats that show it; all if absent. */
   readonly only?: readonly ('terminal' | 'html' | 'markdown' | 'junit')[];
 }
 
@@ -49,22 +49,22 @@ export interface Table {
   readonly title: string;
   readonly about?: string;
   readonly head: readonly string[];
-  /** A cell of a pair is shown in the status's colour. */
+  /** A pair is shown in the colour of the status. */
   readonly rows: readonly (readonly (string | readonly [text: string, status: Status])[])[];
-  /** first: before the items, and in Markdown too; folded: opened by the reader. */
+  /** first: before the items, and in Markdown too; folded: closed until the reader opens it. */
   readonly place?: 'first' | 'folded';
 }
 
 export interface Results {
-  /** What this is: `conformance report`. */
+  /** The kind of report: `conformance report`. */
   readonly kind: string;
-  /** What one item is called: `requirement`. */
+  /** The noun for one item: `requirement`. */
   readonly noun: string;
-  /** The target, or the client. */
+  /** The name of the target or the client. */
   readonly title: string;
   readonly verdict: Verdict;
   readonly summary: string;
-  /** What limits the verdict, or what it rests on. */
+  /** What limits the verdict, or what broke first. */
   readonly remarks: readonly Entry[];
   /** `of 96 requirements`. */
   readonly reach: string;
@@ -76,10 +76,10 @@ export interface Results {
   readonly causes: readonly Cause[];
   readonly changes: readonly Entry[];
   readonly tables: readonly Table[];
-  /** The command that repeats the run, and those that fetch the tokens of the evidence. */
+  /** The command that replays the run, and those that fetch the tokens in the evidence. */
   readonly replay?: string;
   readonly tokenCommands: readonly string[];
-  /** How the pictures are read. */
+  /** Explains the pictures. */
   readonly legend?: Markup;
   readonly files: Files;
 }
@@ -93,10 +93,10 @@ export interface Files {
   readonly badge?: string;
 }
 
-/** In the order in which a reader wants them. */
+/** In reading order. */
 export const STATUSES = ['fail', 'error', 'warn', 'untested', 'pass'] as const satisfies readonly Status[];
 
-/** A status as a word after a number: `3 failed`. */
+/** The word after a count: `3 failed`. */
 const STATUS_WORD: Readonly<Record<Status, string>> = {
   pass: 'passed',
   fail: 'failed',
@@ -109,7 +109,7 @@ const STATUS_WORD: Readonly<Record<Status, string>> = {
 export const countWord = (status: Status, count: number): string =>
   status === 'error' && count === 1 ? 'kit error' : STATUS_WORD[status];
 
-/** A mark that tells statuses apart without colour. */
+/** A symbol that distinguishes the statuses without colour. */
 export const STATUS_MARK: Readonly<Record<Status, string>> = {
   pass: '✓',
   fail: '✗',
@@ -124,7 +124,7 @@ export const VERDICT_WORD: Readonly<Record<Verdict, string>> = {
   incomplete: 'Incomplete',
 };
 
-/** The status whose colour a verdict is shown in. */
+/** The status in whose colour a verdict is shown. */
 export const VERDICT_STATUS: Readonly<Record<Verdict, Status>> = {
   conformant: 'pass',
   'non-conformant': 'fail',
@@ -146,7 +146,7 @@ const SECTION_TITLE: Readonly<Record<string, string>> = {
   '9': 'Versioning',
 };
 
-/** The title of a section, or of the one that a rule of it (`5.6`) stands in. */
+/** The title of a section, also given one of its rules (`5.6`). */
 export const sectionTitle = (name: string): string =>
   SECTION_TITLE[name] ?? SECTION_TITLE[name.split('.')[0]!] ?? 'Further requirements';
 
@@ -156,7 +156,7 @@ export function counts(results: readonly { readonly status: Status }[]): Readonl
   return counted;
 }
 
-/** `3 failed, 1 warned, 9 untested, 83 passed`: what is there, in the reader's order. */
+/** The counts that are not zero, in reading order: `3 failed, 1 warned, 9 untested, 83 passed`. */
 export function countsText(results: readonly { readonly status: Status }[]): string {
   const counted = counts(results);
   const words = STATUSES.filter((status) => counted[status] > 0);
@@ -171,7 +171,7 @@ export const ofStatus = (
   ...statuses: readonly Status[]
 ): readonly Item[] => items.filter(({ status }) => statuses.includes(status));
 
-/** The items by section, in the order of the report. */
+/** The items grouped by section, in report order. */
 export function sections<T extends { readonly section: string }>(
   all: readonly T[],
 ): readonly { readonly name: string; readonly title: string; readonly items: readonly T[] }[] {
@@ -183,7 +183,7 @@ export function sections<T extends { readonly section: string }>(
   }));
 }
 
-/** The untested items by what would make them testable; those that were not asked for are left out. */
+/** The untested items grouped by reason. */
 export function untestedByReason(
   results: Pick<Results, 'items'>,
 ): readonly { readonly reason: string; readonly ids: readonly string[] }[] {
@@ -195,14 +195,14 @@ export function untestedByReason(
   return [...idsByReason].map(([reason, ids]) => ({ reason, ids }));
 }
 
-/** What a format shows: the run's counts and times, and the facts that are not for other formats alone. */
+/** The facts that a format shows. */
 export const factsOf = ({ facts }: Results, format: NonNullable<Fact['only']>[number]): readonly Entry[] =>
   facts.flatMap(({ label, text, only }) =>
     text !== '' && (only?.includes(format) ?? true) ? [[label, text] as const] : [],
   );
 
-/** Lines that say something. */
-export const saying = (lines: readonly EvidenceLine[]): readonly EvidenceLine[] =>
+/** Removes empty texts, and lines without text. */
+export const withoutEmpty = (lines: readonly EvidenceLine[]): readonly EvidenceLine[] =>
   lines
     .map((line) => ({ ...line, texts: line.texts.filter((text) => text !== '') }))
     .filter(({ texts }) => texts.length > 0);
@@ -213,7 +213,7 @@ export const words = (label: string, ...texts: readonly string[]): EvidenceLine 
   kind: 'words',
 });
 
-/** The two halves that a reader compares; the whole as `found` where nothing was compared. */
+/** Expected and received as separate lines; the whole message as `found` if it compares nothing. */
 export const messageLines = ({
   message,
   expected,
@@ -244,6 +244,6 @@ export function durationText(durationMs: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** What limits the verdict, where `--only` was given. */
+/** The remark on a run limited by `--only`. */
 export const limitedTo = (names: readonly string[]): string =>
-  `This run was limited to ${names.join(', ')}: the verdict speaks of this selection alone.`;
+  `This run was limited to ${names.join(', ')}: the verdict covers only this selection.`;

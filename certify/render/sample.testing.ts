@@ -1,4 +1,4 @@
-/** Reports to try the renderings on: realistic ones, and one whose every text is hostile. */
+/** Reports for tests of renderings: realistic ones, and one with only hostile text. */
 import { CLASSES, REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import { resultsOf as resultsOfClient } from '../client/results.ts';
 import type { Failure, Report, RequirementResult } from '../report.ts';
@@ -109,7 +109,7 @@ const BROKEN: Outcomes = {
   '9-prefix': { status: 'error', checks: 3, reason: 'TypeError: url is undefined (specs/9.spec.ts:12)' },
 };
 
-/** A report with every requirement passed but the `outcomes` given and the classes untested by default. */
+/** A report in which everything has passed, except `outcomes` and classes that are untested by default. */
 export function sampleReport(outcomes: Outcomes = BROKEN, changes: Partial<Report> = {}): Report {
   const requirements = REQUIREMENTS.map((row, index): RequirementResult => {
     const reason = UNTESTED[row.class];
@@ -189,7 +189,7 @@ export const conformantReport = (): Report =>
     { verdict: 'conformant', summary: 'Every core requirement passed, and no other MUST failed.' },
   );
 
-/** Nothing could be reached: one basis, everything untested because of it. */
+/** An unreachable target: one basis, and everything untested because of it. */
 export function incompleteReport(): Report {
   const basis = 'no connection to https://auth.acme.example (ECONNREFUSED)';
   const untested: Outcome = { status: 'untested', checks: 0, reason: basis };
@@ -206,7 +206,7 @@ export function incompleteReport(): Report {
   });
 }
 
-/** Every text that a target can influence is `text`. */
+/** A report with `text` in place of every text that a target can influence. */
 export function hostileReport(text: string): Report {
   const evidence = {
     message: text,
@@ -247,7 +247,7 @@ export function hostileReport(text: string): Report {
   );
 }
 
-/** What every format makes of the results. */
+/** The results in every format. */
 export const renderingsOf = (results: Results) => ({
   terminal: terminal(results, { color: false, columns: 140 }),
   ...{ html: html(results), junit: junit(results), summary: summary(results), badge: badge(results) },
@@ -256,7 +256,7 @@ export const renderingsOf = (results: Results) => ({
 const PAGE =
   '/v1/tenants/5f0c9a52-7c1e-4e0b-9d3a-2b6d8e4f1a07/screenings?from=2026-03-02T08%3A09%3A00Z&from_id=2';
 
-/** A report on a client; every text that it can influence is `text`. */
+/** A report on a client, with `text` in place of every text that it can influence. */
 export const clientResults = (text = 'my-client'): Results =>
   resultsOfClient({
     verdict: 'non-conformant',

@@ -1,6 +1,6 @@
 /**
- * The report page's script, as text: filters, copy buttons, opening what an anchor points to.
- * Without it everything is listed, opens and closes, and can be selected by hand.
+ * The script of the report page, as text: filters, copy buttons, and opening the target of an anchor. Without it,
+ * everything is listed, can be opened and closed, and selected by hand.
  */
 export const SCRIPT = `
 (() => {

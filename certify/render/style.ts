@@ -1,4 +1,4 @@
-/** The looks of every page that the kit writes: one palette, one sheet, one skeleton. */
+/** The style of all HTML pages: one palette, one style sheet, one skeleton. */
 import { createHash } from 'node:crypto';
 import type { Status } from '../report.ts';
 import { Markup, markup, oneLine } from './markup.ts';
@@ -7,7 +7,7 @@ type ColourName =
   'page' | 'surface' | 'border' | 'text' | 'muted' | 'link' | 'code' | Status | `series${1 | 2 | 3}`;
 type Palette = Readonly<Record<ColourName, string>>;
 
-/** Text colours keep a contrast of 4.5:1 and more on `page`, `surface` and `code` (WCAG 2.2, 1.4.3). */
+/** Text colours have a contrast of at least 4.5:1 on `page`, `surface` and `code` (WCAG 2.2, 1.4.3). */
 export const PALETTES: Readonly<Record<'light' | 'dark', Palette>> = {
   light: {
     page: '#ffffff',
@@ -50,7 +50,7 @@ const variables = (palette: Palette): string =>
     .map(([name, colour]) => `--${name}:${colour};`)
     .join('');
 
-/** Custom properties `--page`, `--text`, `--pass` … hold the palette; plots use `--series1` and on. */
+/** The palette as custom properties `--page`, `--text`, `--pass` …; plots use `--series1` onwards. */
 export const STYLE = `
 :root{color-scheme:light dark;${variables(PALETTES.light)}}
 @media screen and (prefers-color-scheme:dark){:root{${variables(PALETTES.dark)}}}
@@ -118,17 +118,17 @@ export interface Page {
   readonly title: string;
   /** The content of `<body>`. */
   readonly body: Markup;
-  /** CSS after the shared sheet. */
+  /** CSS appended to the shared style sheet. */
   readonly style?: string;
-  /** Inline JavaScript, run when the body is there. The page has to be usable without it. */
+  /** Inline JavaScript at the end of the body. The page must be usable without it. */
   readonly script?: string;
-  /** The colour of the tab's icon. */
+  /** Determines the colour of the tab icon. */
   readonly status?: Status;
 }
 
 /**
- * A whole HTML document that needs no other file. Its content security policy lets nothing be loaded and
- * nothing run but the style and the script given here, should any escaping ever go wrong.
+ * A complete, self-contained HTML document. Its content security policy blocks all loading and all scripts except the
+ * given one, in case escaping ever fails.
  */
 export function page({ title, body, style = '', script = '', status = 'untested' }: Page): string {
   const sheet = STYLE + style;

@@ -1,4 +1,4 @@
-/** The report in Markdown, for the summary page of a CI job. */
+/** Renders the report in Markdown, for the summary page of a CI job. */
 import { clip, escape, oneLine } from './markup.ts';
 import {
   countsText,
@@ -20,7 +20,7 @@ import { labelled } from './text.ts';
 const MOST_FAILURES = 30;
 const WIDTH = 100;
 
-/** Text within a line of Markdown: nothing in it is markup, a link, a mention or the end of a table cell. */
+/** Escapes text inside a line of Markdown: no markup, links, mentions or table separators. */
 const inline = (text: string, limit: number): string =>
   clip(oneLine(text), limit).replace(/:\/\/|www\.|[\\`*_[\]|~$<>&"'@]/gi, (found) => {
     if (found === '://') return '&#58;//';
@@ -29,24 +29,24 @@ const inline = (text: string, limit: number): string =>
     return '<>&"\''.includes(found) ? escape(found) : `\\${found}`;
   });
 
-/** The same where a line may begin with it: no heading, no list. */
+/** The same for text at the start of a line: no headings or lists. */
 const words = (text: string, limit = 500): string =>
   inline(text, limit).replace(/^(?:\d+(?=[.)])|(?=[#+=-]))/, '$&\\');
 
-/** Code in running Markdown. HTML rather than backticks, which a table cell or the text itself could end. */
+/** Inline code as HTML, because a table cell or the text itself could end backticks. */
 const code = (text: string, limit = 500): string => `<code>${inline(text, limit)}</code>`;
 
-/** A sentence in which `code` stands between backticks. */
+/** Renders a sentence with `code` between backticks. */
 const prose = (text: string): string =>
   clip(oneLine(text), 500)
     .split(/`([^`]+)`/)
     .map((piece, index) => (index % 2 ? code(piece) : spaced(piece)))
     .join('');
 
-/** `words` that keep the space at either end. */
+/** Emphasizes words and keeps the space around them. */
 const spaced = (piece: string): string => piece.replace(/\S(?:[^]*\S)?/, (inner) => words(inner));
 
-/** A block of code whose fence is longer than any within. */
+/** A code block with a fence longer than any in the text. */
 function block(lines: readonly string[]): string {
   const text = lines.join('\n');
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
@@ -80,7 +80,7 @@ function brokenSection(results: Results, title: string, items: readonly Item[]):
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** A heading and a line each; nothing where there are none. */
+/** A heading with one line per entry; empty if there are no entries. */
 const listed = (title: string, entries: readonly Entry[]): string | false =>
   entries.length > 0 &&
   [`## ${title}`, entries.map(([label, text]) => `- **${words(label)}**: ${words(text)}`).join('\n')].join(

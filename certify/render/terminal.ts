@@ -1,4 +1,4 @@
-/** The terminal's summary of a run: failures, untested requirements, verdict. */
+/** Renders the summary of a run for a terminal: failures, untested requirements, verdict. */
 import pc from 'picocolors';
 import type { Status } from '../report.ts';
 import { clip, oneLine } from './markup.ts';
@@ -19,11 +19,11 @@ import {
 import { labelled, wrap } from './text.ts';
 
 interface TerminalOptions {
-  /** Width of the terminal in columns; 80 where unknown, and never taken for less than 40. */
+  /** Width of the terminal in columns: 80 if unknown, and at least 40. */
   readonly columns?: number | undefined;
-  /** Whether to colour. By default on a terminal, unless NO_COLOR is set, and wherever FORCE_COLOR is. */
+  /** Default: on a terminal without NO_COLOR, or with FORCE_COLOR. */
   readonly color?: boolean;
-  /** Where the report was written, to be named in the end. */
+  /** The path of the report, printed at the end. */
   readonly reportPath?: string;
 }
 
@@ -31,7 +31,7 @@ const NARROWEST = 40;
 const USUAL = 80;
 const WIDEST = 140;
 
-/** A file stays free of colour codes on CI too, where picocolors alone would write them. */
+/** No colour codes in files in CI either, where picocolors alone would write them. */
 const wantsColor = (out: { readonly isTTY?: boolean }): boolean => {
   const { NO_COLOR, FORCE_COLOR } = process.env;
   if (FORCE_COLOR && FORCE_COLOR !== '0') return true;
@@ -53,7 +53,7 @@ function paintStatus({ colors }: Pen, status: Status): (text: string) => string 
   }[status];
 }
 
-/** `id  LEVEL  title  §section`, with the title wrapped under itself. */
+/** `id  LEVEL  title  §section`, with the title wrapped in its column. */
 function heading(pen: Pen, item: Item): readonly string[] {
   const start = `${item.id}  ${item.level}  `;
   const section = `  §${item.section}`;
@@ -74,7 +74,7 @@ function heading(pen: Pen, item: Item): readonly string[] {
   ];
 }
 
-/** The smallest failure in full; the others are in the report. */
+/** The smallest failure in full; the report contains the others. */
 function broken(pen: Pen, item: Item): readonly string[] {
   const [smallest = [], ...others] = item.blocks;
   return [
@@ -85,7 +85,7 @@ function broken(pen: Pen, item: Item): readonly string[] {
   ];
 }
 
-/** The report has them all. */
+/** The report lists all of them. */
 const IDS_SHOWN = 12;
 const idsText = (ids: readonly string[]): string =>
   ids.length > IDS_SHOWN + 3
@@ -102,7 +102,7 @@ function untested(pen: Pen, results: Results): readonly string[] {
   return [pen.colors.bold('untested'), ...lines, ''];
 }
 
-/** Labelled lines under a heading; nothing where there are none. */
+/** Entries under a heading; empty if there are none. */
 function listed(pen: Pen, title: string, entries: readonly Entry[]): readonly string[] {
   if (entries.length === 0) return [];
   const lines = entries.flatMap(([label, text]) => {

@@ -2,7 +2,7 @@
 import { clip, oneLine, visible } from './markup.ts';
 import type { EvidenceLine } from './results.ts';
 
-/** Breaks lines between words at `width` columns. A word that fits on no line (a URL) stays whole, where it is. */
+/** Wraps text at `width` columns. A word longer than that (a URL) stays whole. */
 export function wrap(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   let line = '';
@@ -17,13 +17,13 @@ export function wrap(text: string, width: number): readonly string[] {
   return line ? [...lines, line] : lines;
 }
 
-/** The shell takes no longer line at a prompt. */
+/** Longer lines are cut by the terminal's line editor. */
 const LONGEST_COMMAND = 4_000;
 
-/** A command is whole on its line, or is not there: half of one is another command. */
+/** Replaces a command that cannot be pasted as one line, because half a command is another command. */
 export const commandLine = (text: string): string =>
   text.length > LONGEST_COMMAND || text !== visible(text).replace(/[\r\n]/g, ' ')
-    ? '# too long for a line to paste: it stands in report.json'
+    ? '# too long to paste as one line: see report.json'
     : text;
 
 const cut = (text: string, length: number): string =>
@@ -34,7 +34,7 @@ const LABEL_WIDTH = 12;
 const LONGEST_EXCHANGE = 600;
 const MOST_SCRIPT_LINES = 20;
 
-/** A label in its column, then the texts. Commands stay on one line, so that they can be copied. */
+/** A label followed by its texts. Commands stay on one line, so that they can be copied. */
 export function labelled(
   { label, texts, kind }: EvidenceLine,
   width: number,

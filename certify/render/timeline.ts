@@ -1,4 +1,4 @@
-/** The client's requests as a picture: where a storm, or a wait that is missing, is seen at once. */
+/** Draws the requests of a client over time, which shows request storms and missing waits. */
 import { clip, markup, type Markup } from './markup.ts';
 import { durationText, several } from './results.ts';
 import type { TimelineEntry } from '../client/report.ts';
@@ -17,13 +17,13 @@ const LANES = [
 
 type Kind = 'pass' | 'warn' | 'fail';
 
-/** Answered well, told to come back, refused or broken. */
+/** pass: success; warn: to be repeated (401, 429); fail: any other error. */
 const kindOf = ({ status }: TimelineEntry): Kind =>
   status >= 200 && status < 300 ? 'pass' : status === 401 || status === 429 ? 'warn' : 'fail';
 
 const endOf = ({ atMs, tookMs = 0 }: TimelineEntry): number => atMs + tookMs;
 
-/** What an entry was answered; 0 stands for no answer, or one that broke off. */
+/** The answer in words; status 0 is an aborted or missing answer. */
 export const answerText = (status: number): string => (status === 0 ? 'broke off' : String(status));
 
 /** `12 requests in 3.1 s: 1 for token answered 200, 9 for pages answered 200, 2 for pages answered 503`. */
@@ -39,7 +39,7 @@ export function inWords(entries: readonly TimelineEntry[]): string {
   return `${several(entries.length, 'request')} in ${durationText(until)}: ${words}`;
 }
 
-/** A round step of time, about eight of them in all. */
+/** A round time step that gives about eight ticks. */
 function stepOf(untilMs: number): number {
   const rough = untilMs / 8;
   const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)));
@@ -72,7 +72,7 @@ function bar(entry: TimelineEntry, lane: number, x: (ms: number) => string): Mar
   const from = Number(x(entry.atMs));
   const width = Math.max(LEAST_BAR, Number(x(endOf(entry))) - from);
   const kind = kindOf(entry);
-  // Told apart without colour, too: what went well is low, what did not is tall.
+  // The height distinguishes the kinds without colour: success is low, failure is tall.
   const height = kind === 'pass' ? 10 : kind === 'warn' ? 16 : 20;
   const top = lane * LANE + (LANE - height) / 2;
   return markup`<rect class="${kind}" x="${from.toFixed(1)}" y="${top}" width="${width.toFixed(1)}" height="${height}"><title>${said(entry)}</title></rect>`;
@@ -87,7 +87,7 @@ const table = (entries: readonly TimelineEntry[]): Markup =>
     .map(
       (entry) =>
         markup`<tr><td class="number">${(entry.atMs / 1000).toFixed(3)} s</td><td class="id">${clip(entry.request, 600)}</td><td>${entry.token ?? ''}</td><td class="number ${kindOf(entry)}">${answerText(entry.status)}</td><td class="number">${entry.tookMs === undefined ? '' : `${entry.tookMs} ms`}</td></tr>`,
-    )}</tbody></table></div>${entries.length > MOST_ROWS && markup`<p class="muted">${entries.length - MOST_ROWS} more stand in client.json.</p>`}</details>`;
+    )}</tbody></table></div>${entries.length > MOST_ROWS && markup`<p class="muted">${entries.length - MOST_ROWS} more are in client.json.</p>`}</details>`;
 
 export const TIMELINE_STYLE = `
 .timeline{display:block;width:100%;min-width:34rem;height:auto;margin:.6rem 0}

@@ -1,4 +1,4 @@
-/** The picture of a break: what is marked, and what it says to those who do not see it. */
+/** The picture of a broken walk: its marks, and its text alternative. */
 import { expect, test } from '@playwright/test';
 import { exchangeOf, type Exchange } from '../../engine/client/exchange.ts';
 import { instant } from '../../engine/data/instant.ts';
@@ -8,7 +8,7 @@ import { walkPictureSvg, walkPictureText } from './walk-picture.ts';
 const BASE = 'http://127.0.0.1/v1/tenants/7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01/screenings';
 const at = (id: number): string => `2026-03-01T00:00:${String(Math.floor(id / 10)).padStart(2, '0')}Z`;
 
-/** Pages of these ids; ids of one decade tie. */
+/** Pages with these ids; ids of the same decade tie. */
 const walked = (...pages: readonly (readonly number[])[]): Exchange[] =>
   pages.map((ids, index) => {
     const last = ids.at(-1) ?? 0;
@@ -32,7 +32,7 @@ test('a walk without a break has no picture', () => {
   expect(pictureOfWalk(walked([10, 11], [12, 20]), known(10, 11, 12, 20))).toBeUndefined();
 });
 
-test('an item that comes again is marked on both pages', () => {
+test('marks a repeated item on both pages', () => {
   const picture = pictureOfWalk(walked([1, 2, 3, 4, 5, 10, 11], [11, 12], [13]))!;
   expect(picture.pages.map(({ page, before }) => [page, before])).toEqual([
     [1, 3],
@@ -46,7 +46,7 @@ test('an item that comes again is marked on both pages', () => {
   expect(walkPictureText(picture).join(' ')).toContain(`Page 2: 11 at ${at(11)}, which comes again; 12`);
 });
 
-test('a lost item stands between the pages, or within its page', () => {
+test('draws a lost item between the pages or within its page', () => {
   const between = pictureOfWalk(walked([10, 11], [20, 21]), known(10, 11, 12, 20, 21))!;
   expect(between.between).toEqual([{ id: '12', testTime: at(12), mark: 'missing' }]);
   expect(between.pages.map(({ page }) => page)).toEqual([1, 2]);
@@ -60,12 +60,12 @@ test('a lost item stands between the pages, or within its page', () => {
   expect(pictureOfWalk(walked([]), known(1))!.pages[0]!.items).toHaveLength(1);
 });
 
-test('an item out of order is marked', () => {
+test('marks an item out of order', () => {
   const picture = pictureOfWalk(walked([10, 20], [15, 30]))!;
   expect(picture.pages[1]!.items[0]).toMatchObject({ id: '15', mark: 'misplaced' });
 });
 
-test('the SVG says the same, and hostile text stays text', () => {
+test('the SVG has the same text, and hostile text stays text', () => {
   const picture = pictureOfWalk(walked([10, 11], [20, 21]), known(10, 11, 12, 20, 21))!;
   const svg = walkPictureSvg(picture, 'x').text;
   expect(svg).toContain('role="img"');

@@ -1,4 +1,4 @@
-/** The break of a walk as a small picture: items as marks, the cursor between two pages. */
+/** Draws where a walk breaks: items as marks, and the cursor between two pages. */
 import type { PictureItem, PicturePage, WalkPicture } from '../../engine/checks/walk-picture.ts';
 import { clip, markup, oneLine, visible, type Markup } from './markup.ts';
 
@@ -16,7 +16,7 @@ function saidPage({ page, items, before, behind: after }: PicturePage): string {
   return `Page ${page}: ${[...more(before), ...items.map(said), ...more(after)].join('; ') || 'no items'}.`;
 }
 
-/** The same in words: for those who do not see it, and for formats without pictures. */
+/** The picture in words, as its text alternative and for formats without pictures. */
 export function walkPictureText({ pages, between, cursor }: WalkPicture): readonly string[] {
   const [first, ...rest] = pages.map(saidPage);
   return [
@@ -27,7 +27,7 @@ export function walkPictureText({ pages, between, cursor }: WalkPicture): readon
   ].map(oneLine);
 }
 
-/** An SVG that scales down to a phone, with its text alternative. `id` is unique on the page. */
+/** A responsive SVG with a text alternative. `id` must be unique on the page. */
 export function walkPictureSvg(picture: WalkPicture, id: string): Markup {
   const parts: Markup[] = [];
   let y = 0;

@@ -1,4 +1,4 @@
-/** The files of a report: written whole or not at all, the data first. */
+/** Writes the files of a report atomically, the data first. */
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { UsageError } from '../../engine/errors.ts';
@@ -25,7 +25,7 @@ const RENDERINGS: Readonly<Record<Exclude<keyof Files, 'data'>, (results: Result
 
 const CERTIFICATE = 'certificate.jws';
 
-/** A reader sees the old file or the new one, never half of it. What is no file (/dev/stdout) stays what it is. */
+/** Replaces the file atomically, so that a reader never sees half of it. Writes to devices such as /dev/stdout directly. */
 export async function writeAtomically(path: string, text: string): Promise<void> {
   const there = await stat(path).catch(() => undefined);
   if (there && !there.isFile()) return writeFile(path, text);
@@ -39,7 +39,7 @@ export async function writeAtomically(path: string, text: string): Promise<void>
   }
 }
 
-/** As mkdir with `recursive`, which never ends where a folder refuses new ones with ENOENT, as /proc does. */
+/** Like recursive mkdir, which loops forever in folders that reject new ones with ENOENT, such as /proc. */
 export async function makeFolder(path: string): Promise<void> {
   const make = (): Promise<void> =>
     mkdir(path).catch((error: NodeJS.ErrnoException) => {
@@ -52,7 +52,7 @@ export async function makeFolder(path: string): Promise<void> {
   });
 }
 
-/** Makes the folder that a flag names, and sees that it can be written: before anything is sent. Throws a UsageError. */
+/** Creates the folder of a flag and checks that it is writable, before anything is sent. Throws a UsageError. */
 export async function prepareDirectory(directory: string, flag = '--report-dir'): Promise<void> {
   try {
     await makeFolder(directory);
@@ -67,7 +67,7 @@ export async function prepareDirectory(directory: string, flag = '--report-dir')
   }
 }
 
-/** The same for a file. */
+/** Checks that a file can be written. Throws a UsageError. */
 export async function prepareFile(path: string, flag: string): Promise<void> {
   const there = await stat(path).catch(() => undefined);
   if (there?.isDirectory()) throw new UsageError(`${flag}: ${path} is a folder; name a file`);
@@ -75,12 +75,12 @@ export async function prepareFile(path: string, flag: string): Promise<void> {
 }
 
 /**
- * Writes a report's files into `directory`, which is made where it is missing; signed with `key`, a certificate next to
- * them. Resolves to the paths written, the data first. A file that cannot be rendered or written does not keep the
- * others from being written; rejects in the end with an error that names them.
+ * Writes the files of a report into `directory`, which is created if missing, and a certificate if `key` is given.
+ * Returns the paths written, the data first. If a file fails, the others are still written; rejects at the end with
+ * an error that names the failed ones.
  */
 export async function writeReport(report: Report, directory: string, key?: JWK): Promise<string[]> {
-  // A certificate of an earlier run would speak of a report that is gone.
+  // A certificate of an earlier run would not match the new report.
   const certificate = join(directory, CERTIFICATE);
   await rm(certificate, { force: true });
   const written = await writeFiles(report, resultsOf(report), directory);
@@ -89,7 +89,7 @@ export async function writeReport(report: Report, directory: string, key?: JWK):
   return [...written, certificate];
 }
 
-/** The same of any results, with the data that they were made of. */
+/** Writes the files of any results, and the data that they derive from. */
 export async function writeFiles(data: unknown, results: Results, directory: string): Promise<string[]> {
   await makeFolder(directory);
   const written: string[] = [];
@@ -111,6 +111,6 @@ export async function writeFiles(data: unknown, results: Results, directory: str
   return written;
 }
 
-/** Node's message for a failed system call, without the call's name. */
+/** Node's message for a failed system call, without the name of the call. */
 export const reasonOf = ({ message }: Error): string =>
   message.replace(/, (write|open|rename|mkdir)\b.*$/, '');
