@@ -1,7 +1,7 @@
 /** Non-implementations: none of them may ever be reported as conformant. */
 import { formatInstant, shift } from '../../engine/data/instant.ts';
 import { isScreenings, middleware, storedPages } from '../run/alter.ts';
-import { dying } from '../faults/rest-errors.ts';
+import { brokenBody } from '../faults/rest-errors.ts';
 import { type Handler, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { BODIES } from './bodies.ts';
@@ -69,7 +69,7 @@ export const DEGENERATE: readonly Degenerate[] = [
   http('half an answer to everything', async () => ({
     status: 200,
     headers: [['content-type', 'application/json']],
-    body: dying(),
+    body: brokenBody(),
   })),
   { name: 'accepts the connection and never answers', start: () => sockets(() => undefined) },
   { name: 'resets every connection', start: () => sockets((socket) => socket.resetAndDestroy()) },
@@ -97,7 +97,7 @@ export const dyingAfter = (requests: number, how: 'resets' | 'hangs' | '503'): S
       if ((asked += 1) <= requests) return next(request);
       if (how === '503') return json(503, { code: 'service_unavailable' });
       if (how === 'hangs') return new Promise(() => undefined);
-      return { status: 200, headers: [], body: dying() };
+      return { status: 200, headers: [], body: brokenBody() };
     };
   });
 

@@ -13,10 +13,10 @@ import {
   tokenAnswer,
 } from './tools.ts';
 
-const here = ({ headers, path }: ServiceRequest): string => `http://${headers['host']}${path}`;
+const urlOf = ({ headers, path }: ServiceRequest): string => `http://${headers['host']}${path}`;
 
 /** Returns pages whose `next` is computed from the request. */
-const leading = (
+const withNext = (
   name: string,
   next: (request: ServiceRequest) => string,
   items: readonly unknown[] = ITEMS,
@@ -27,7 +27,7 @@ const leading = (
   );
 
 /** Leads clients to another server, which records every request that reaches it. */
-const elsewhere = (
+const leadingElsewhere = (
   name: string,
   lead: (origin: string, request: ServiceRequest) => ServiceAnswer,
 ): Degenerate => ({
@@ -59,7 +59,7 @@ const redirect = (location: string, status = 302): ServiceAnswer => ({
   body: '',
 });
 
-const refusing = (name: string, retryAfter: string | undefined, more: { slow?: boolean } = {}): Degenerate =>
+const rejecting = (name: string, retryAfter: string | undefined, more: { slow?: boolean } = {}): Degenerate =>
   http(
     name,
     withTokenEndpoint(
@@ -82,37 +82,39 @@ function another(): object {
 }
 
 export const WAYS: readonly Degenerate[] = [
-  leading('next leads to itself', here, []),
-  leading('next leads in a circle', (request) =>
-    here(request).includes('&b') ? here(request).replace('&b', '&a') : `${here(request).replace('&a', '')}&b`,
+  withNext('next leads to itself', urlOf, []),
+  withNext('next leads in a circle', (request) =>
+    urlOf(request).includes('&b')
+      ? urlOf(request).replace('&b', '&a')
+      : `${urlOf(request).replace('&a', '')}&b`,
   ),
-  leading('next leads ever forward, without items', (request) => `${here(request)}0`, []),
+  withNext('next leads ever forward, without items', (request) => `${urlOf(request)}0`, []),
   http(
     'next leads ever forward, an item a page',
-    withTokenEndpoint((request) => page([another()], `${here(request).replace(/&n=.*/, '')}&n=${counter}`)),
+    withTokenEndpoint((request) => page([another()], `${urlOf(request).replace(/&n=.*/, '')}&n=${counter}`)),
   ),
-  leading('next is file:', () => 'file:///etc/passwd'),
-  leading('next leads to a private address', () => 'http://169.254.169.254/latest/meta-data/'),
-  leading('next carries credentials', () => 'http://user:pass@127.0.0.1:1/x'),
-  leading('next of 100 kB', (request) => `${here(request)}&x=${'x'.repeat(100_000)}`),
-  leading('next is no URL', () => 'http://[::1'),
-  elsewhere('next leads to another origin', (origin, request) =>
+  withNext('next is file:', () => 'file:///etc/passwd'),
+  withNext('next leads to a private address', () => 'http://169.254.169.254/latest/meta-data/'),
+  withNext('next carries credentials', () => 'http://user:pass@127.0.0.1:1/x'),
+  withNext('next of 100 kB', (request) => `${urlOf(request)}&x=${'x'.repeat(100_000)}`),
+  withNext('next is no URL', () => 'http://[::1'),
+  leadingElsewhere('next leads to another origin', (origin, request) =>
     isTokenPath(request) ? tokenAnswer() : page(ITEMS, `${origin}${request.path}`),
   ),
-  elsewhere('every page redirects to another origin', (origin, request) =>
+  leadingElsewhere('every page redirects to another origin', (origin, request) =>
     isTokenPath(request) ? tokenAnswer() : redirect(`${origin}${request.path}`, 307),
   ),
-  elsewhere('the token endpoint redirects to another origin', (origin, { path }) =>
+  leadingElsewhere('the token endpoint redirects to another origin', (origin, { path }) =>
     redirect(`${origin}${path}`, 307),
   ),
   http(
     'redirects in a loop',
     withTokenEndpoint(({ path }) => redirect(path.endsWith('&again') ? path.slice(0, -6) : `${path}&again`)),
   ),
-  refusing('429, with Retry-After of a year', '31536000'),
-  refusing('429, with Retry-After of 300 digits', '9'.repeat(300)),
-  refusing('429, with a negative Retry-After', '-5', { slow: true }),
-  refusing('429, with a Retry-After of garbage', 'soon <script>', { slow: true }),
-  refusing('429, with a Retry-After in the past', 'Thu, 01 Jan 1970 00:00:00 GMT', { slow: true }),
-  refusing('429 for ever, without Retry-After', undefined, { slow: true }),
+  rejecting('429, with Retry-After of a year', '31536000'),
+  rejecting('429, with Retry-After of 300 digits', '9'.repeat(300)),
+  rejecting('429, with a negative Retry-After', '-5', { slow: true }),
+  rejecting('429, with a Retry-After of garbage', 'soon <script>', { slow: true }),
+  rejecting('429, with a Retry-After in the past', 'Thu, 01 Jan 1970 00:00:00 GMT', { slow: true }),
+  rejecting('429 for ever, without Retry-After', undefined, { slow: true }),
 ];

@@ -5,11 +5,11 @@ import {
   answers,
   isTokenRequest,
   jsonBody,
-  knowing,
+  withRequestValue,
   nextOf,
   pages,
   refusals,
-  served,
+  onPages,
   tokenClaims,
   withHeader,
 } from '../run/alter.ts';
@@ -20,8 +20,8 @@ import { PAGES } from './may-trip.ts';
 import { formOf } from './token-errors.ts';
 
 /** Alters the bytes of every page. */
-const octets = (alter: (text: string) => Buffer): ServerOptions =>
-  served((page) => ({ ...page, body: alter(String(page.body)) }));
+const pageBytes = (alter: (text: string) => Buffer): ServerOptions =>
+  onPages((page) => ({ ...page, body: alter(String(page.body)) }));
 
 /** Alters every item of the selected pages. */
 const items = (
@@ -59,15 +59,15 @@ export const answered: readonly Fault[] = [
     { '2.4-utf8': /JSON in UTF-8.*no UTF-8/ },
     { mayTrip: ['2.4-links'] },
   )({
-    'pages in Latin-1': octets((text) =>
+    'pages in Latin-1': pageBytes((text) =>
       Buffer.from(withStation(text).replace(/[^\0-\xff]/g, '?'), 'latin1'),
     ),
   }),
   ...tripping({ '2.4-utf8': /byte order mark/ })({
-    'a byte order mark before every page': octets((text) => Buffer.from(`\uFEFF${text}`)),
+    'a byte order mark before every page': pageBytes((text) => Buffer.from(`\uFEFF${text}`)),
   }),
   ...tripping({ '2.4-utf8': /no UTF-8/ })({
-    'a name cut in the middle of a character': octets((text) => {
+    'a name cut in the middle of a character': pageBytes((text) => {
       const whole = Buffer.from(withStation(text));
       const at = whole.indexOf('ü');
       return Buffer.concat([whole.subarray(0, at + 1), whole.subarray(at + 2)]);
@@ -93,7 +93,7 @@ export const answered: readonly Fault[] = [
     { '4.2-repeatable': /the same page for Accept-Encoding: gzip/ },
     { mayTrip: PAGES },
   )({
-    'compressed pages are cut short': served((page, _, { headers }) =>
+    'compressed pages are cut short': onPages((page, _, { headers }) =>
       headers['accept-encoding']?.includes('gzip')
         ? withHeader(
             { ...page, body: gzipSync(String(page.body)).subarray(0, -20) },
@@ -119,23 +119,23 @@ export const answered: readonly Fault[] = [
     })),
   }),
   ...tripping({ '5-no-echo': /no answer with the client_secret.*claims/ })({
-    'the client_secret is a claim of the token': knowing(
+    'the client_secret is a claim of the token': withRequestValue(
       (request) => formOf(request).get('client_secret')?.[0],
       (current) => tokenClaims(() => ({ client_secret: current() })),
     ),
   }),
   ...tripping({ '5-no-echo': /no token outside of the token response.*set-cookie/ })({
-    'the token comes back in a cookie': served((page, _, request) =>
+    'the token comes back in a cookie': onPages((page, _, request) =>
       withHeader(page, 'set-cookie', `session=${authorizationOf(request).slice('Bearer '.length)}; Path=/`),
     ),
   }),
   ...tripping({ '5-not-shared-cache': /public, max-age=60/ })({
-    'pages are public for a minute': served((page) =>
+    'pages are public for a minute': onPages((page) =>
       withHeader(page, 'cache-control', 'public, max-age=60'),
     ),
   }),
   ...tripping({ '5-not-shared-cache': /s-maxage=30/ })({
-    'later pages are kept by shared caches': served((page, query) =>
+    'later pages are kept by shared caches': onPages((page, query) =>
       query.has('from_id') ? withHeader(page, 'cache-control', 'max-age=0, s-maxage=30') : page,
     ),
   }),

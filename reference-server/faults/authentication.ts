@@ -10,10 +10,10 @@ import {
   refusal,
   refusals,
   requests,
-  unnoticed,
+  accepting,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, believing, keptBy, payloadOf, verifying } from './bearer.ts';
+import { authorizationOf, trusted, cachedBy, payloadOf, verifying } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
 import { REFUSALS } from './may-trip.ts';
 
@@ -21,7 +21,7 @@ const MAY = { mayTrip: REFUSALS };
 const ALONE = { bare: false } as const;
 
 /** Also accepts a token from another place when the Authorization header is missing. */
-export const elsewhere = (tokenOf: (request: ServiceRequest) => string | null | undefined): ServerOptions =>
+export const tokenFrom = (tokenOf: (request: ServiceRequest) => string | null | undefined): ServerOptions =>
   requests((request) => {
     const token = authorizationOf(request) === '' && isScreenings(request) ? tokenOf(request) : undefined;
     return token === undefined || token === null
@@ -30,21 +30,21 @@ export const elsewhere = (tokenOf: (request: ServiceRequest) => string | null | 
   });
 
 /** Answers every request whose Authorization header ('' if absent) matches, without further checks. */
-const shown = (authorization: RegExp, answer: Parameters<typeof answering>[0]): ServerOptions =>
+const onHeader = (authorization: RegExp, answer: Parameters<typeof answering>[0]): ServerOptions =>
   answering(answer, (_, request) => authorization.test(authorizationOf(request)));
 
 export const authentication: readonly Fault[] = [
   ...tripping({ '5-missing': /401 unauthenticated.*200/ })({
-    'a token in a cookie is accepted': elsewhere(
+    'a token in a cookie is accepted': tokenFrom(
       ({ headers }) => /\btoken=([^;]+)/.exec(headers['cookie'] ?? '')?.[1],
     ),
-    'a token in X-Access-Token is accepted': elsewhere(({ headers }) => headers['x-access-token']),
+    'a token in X-Access-Token is accepted': tokenFrom(({ headers }) => headers['x-access-token']),
   }),
   ...tripping(
     { '5-missing': /401 unauthenticated.*200/ },
     MAY,
   )({
-    'no Authorization header is served an empty page': shown(/^$/, emptyPage),
+    'no Authorization header is served an empty page': onHeader(/^$/, emptyPage),
     'later pages ask for no token': answering(
       emptyPage,
       (query, request) => query.has('from_id') && authorizationOf(request) === '',
@@ -54,13 +54,13 @@ export const authentication: readonly Fault[] = [
     { '5-missing': /401 unauthenticated.*403/ },
     MAY,
   )({
-    'no Authorization header is 403': shown(/^$/, '403 forbidden'),
+    'no Authorization header is 403': onHeader(/^$/, '403 forbidden'),
   }),
   ...tripping(
     { '5-missing': /401 unauthenticated.*400/ },
     MAY,
   )({
-    'no Authorization header is 400': shown(/^$/, '400 invalid_request'),
+    'no Authorization header is 400': onHeader(/^$/, '400 invalid_request'),
   }),
   ...tripping({ '5-scheme': /401 unauthenticated.*200/ })({
     'a token without a scheme is accepted': authorized((value) =>
@@ -76,19 +76,19 @@ export const authentication: readonly Fault[] = [
     }),
   }),
   ...tripping({ '5-scheme': /401 unauthenticated.*400/ })({
-    'an empty bearer is 400': shown(/^Bearer ?$/, '400 invalid_request'),
+    'an empty bearer is 400': onHeader(/^Bearer ?$/, '400 invalid_request'),
   }),
   ...tripping(
     { '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ },
     MAY,
   )({
-    'a string that is no token is a crash: 500': shown(/^Bearer [^.]+$/, '500 internal_error'),
+    'a string that is no token is a crash: 500': onHeader(/^Bearer [^.]+$/, '500 internal_error'),
   }),
   ...tripping(
     { '5-garbage': /401 unauthenticated.*403/ },
     MAY,
   )({
-    'a string that is no token is 403': shown(/^Bearer [\w-]*(\.[\w-]?\.[\w-]?)?$/, '403 forbidden'),
+    'a string that is no token is 403': onHeader(/^Bearer [\w-]*(\.[\w-]?\.[\w-]?)?$/, '403 forbidden'),
   }),
   ...tripping(
     { '5-tampered': /401 unauthenticated.*200/ },
@@ -98,34 +98,34 @@ export const authentication: readonly Fault[] = [
       const claims = payloadOf(token);
       return claims && claims.exp > nowSeconds ? claims : undefined;
     }),
-    'verified tokens are kept by their header and payload': keptBy((token) =>
+    'verified tokens are kept by their header and payload': cachedBy((token) =>
       token.split('.').slice(0, 2).join('.'),
     ),
   }),
   ...tripping({ '5-tampered': /401 unauthenticated.*200/ })({
-    'alg none is accepted': believing((_, { alg }) => alg === 'none'),
-    'alg none is accepted where it is spelt None': believing((_, { alg }) => alg === 'None'),
-    'an alg that is not known is not verified': believing(
+    'alg none is accepted': trusted((_, { alg }) => alg === 'none'),
+    'alg none is accepted where it is spelt None': trusted((_, { alg }) => alg === 'None'),
+    'an alg that is not known is not verified': trusted(
       (_, { alg = 'none' }) => !/^(none|(RS|ES|HS|PS)\d+|EdDSA)$/i.test(alg),
     ),
-    'a token without signature is accepted': believing(
+    'a token without signature is accepted': trusted(
       (token, { alg }) => token.endsWith('.') && alg !== 'none',
     ),
-    'verified tokens are kept by their signature alone': keptBy((token) => token.split('.')[2] ?? ''),
-    'verified tokens are kept by their payload and signature': keptBy((token) =>
+    'verified tokens are kept by their signature alone': cachedBy((token) => token.split('.')[2] ?? ''),
+    'verified tokens are kept by their payload and signature': cachedBy((token) =>
       token.split('.').slice(1).join('.'),
     ),
-    'the signature covers who may see what until when, and nothing else': keptBy((token) => {
+    'the signature covers who may see what until when, and nothing else': cachedBy((token) => {
       const { tenant_id, sub, exp } = payloadOf(token) ?? {};
       return JSON.stringify([token.split('.')[2], tenant_id, sub, exp]);
     }),
-    'signatures compared without regard to case': keptBy((token) =>
+    'signatures compared without regard to case': cachedBy((token) =>
       token.replace(/[^.]*$/, (signature) => signature.toLowerCase()),
     ),
-    'what stands after a signature is not read': keptBy((token) =>
+    'what stands after a signature is not read': cachedBy((token) =>
       token.replace(/^([^.]*\.[^.]*\.[^.]{86})[^.]*$/, '$1'),
     ),
-    'signatures are compared as far as they are given': keptBy((token) =>
+    'signatures are compared as far as they are given': cachedBy((token) =>
       token.replace(/^([^.]*\.[^.]*\.[^.]{20})[^.]*$/, '$1'),
     ),
   }),
@@ -136,13 +136,13 @@ export const authentication: readonly Fault[] = [
       bare: false,
     },
   )({
-    'verified tokens are kept by the path that they were shown at': keptByPath(),
+    'verified tokens are kept by the path that they were shown at': cachingTokensByPath(),
   }),
   ...tripping(
     { '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ },
     ALONE,
   )({
-    'later pages are served to any tenant': unnoticed('forbidden', (query) => query.has('from_id')),
+    'later pages are served to any tenant': accepting('forbidden', (query) => query.has('from_id')),
   }),
   ...tripping(
     { '5-expired': /401 unauthenticated.*200/ },
@@ -167,12 +167,12 @@ export const authentication: readonly Fault[] = [
     }),
   }),
   ...tripping({ '5-query-token': /401 unauthenticated.*200/ })({
-    'access_token in the query is accepted': elsewhere((request) => queryOf(request).get('access_token')),
-    'token in the query is accepted': elsewhere((request) => queryOf(request).get('token')),
+    'access_token in the query is accepted': tokenFrom((request) => queryOf(request).get('access_token')),
+    'token in the query is accepted': tokenFrom((request) => queryOf(request).get('token')),
   }),
 ];
 
-function keptByPath(): ServerOptions {
+function cachingTokensByPath(): ServerOptions {
   return middleware(() => {
     const kept = new Map<string, string>();
     return async (request, next) => {

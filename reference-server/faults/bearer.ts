@@ -44,17 +44,17 @@ export const verifying = (
 });
 
 /** Accepts the claims of the selected tokens without verifying the signature. */
-export const believing = (isBelieved: (token: string, header: TokenHeader) => boolean): ServerOptions =>
+export const trusted = (isBelieved: (token: string, header: TokenHeader) => boolean): ServerOptions =>
   verifying(
     () => async (token, nowSeconds, real) =>
       isBelieved(token, headerOf(token)) ? payloadOf(token) : real(token, nowSeconds),
   );
 
 /** Also accepts tokens signed with HMAC-SHA256 and the given secret, even an empty one. */
-export const sharing = (
+export const hmacKey = (
   secretOf: (header: TokenHeader, claims: TokenClaims) => string | Buffer | undefined,
 ): ServerOptions =>
-  believing((token, header) => {
+  trusted((token, header) => {
     const [head, body, signature] = token.split('.');
     const claims = payloadOf(token);
     const secret = claims && secretOf(header, claims);
@@ -63,7 +63,7 @@ export const sharing = (
   });
 
 /** Caches verified claims under a key that covers only a part of the token. */
-export const keptBy = (keyOf: (token: string) => string): ServerOptions =>
+export const cachedBy = (keyOf: (token: string) => string): ServerOptions =>
   verifying(() => {
     const kept = new Map<string, TokenClaims>();
     return async (token, nowSeconds, real) => {

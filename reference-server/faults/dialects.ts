@@ -5,9 +5,9 @@ import {
   answering,
   oauthError,
   refusals,
-  served,
+  onPages,
   tokenAnswers,
-  unnoticed,
+  accepting,
   withHeader,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -55,7 +55,7 @@ export const dialects: readonly Fault[] = [
     { '2.4-items': /items/ },
     { mayTrip: [...PAGES, '2.4-utf8'] },
   )({
-    'br is announced where gzip is sent': served((page, _, request) =>
+    'br is announced where gzip is sent': onPages((page, _, request) =>
       wants(request, 'br')
         ? withHeader({ ...page, body: gzipSync(String(page.body)) }, 'content-encoding', 'br')
         : page,
@@ -79,7 +79,7 @@ export const dialects: readonly Fault[] = [
   }),
   ...tripping({ '5-missing': /401.*200/ })({
     'over HTTP/2 no token is asked for': overHttp2(
-      unnoticed('unauthenticated', (_, { isHttp2 }) => isHttp2 === true),
+      accepting('unauthenticated', (_, { isHttp2 }) => isHttp2 === true),
     ),
   }),
   ...tripping(
@@ -87,7 +87,7 @@ export const dialects: readonly Fault[] = [
     { mayTrip: PAGES },
   )({
     'next names the Host header, which HTTP/2 has not': overHttp2(
-      served((page, _, { headers }) => ({
+      onPages((page, _, { headers }) => ({
         ...page,
         headers: page.headers.map(([name, value]) => [name, atHost(value, headers['host'])]),
         body: atHost(String(page.body), headers['host']),

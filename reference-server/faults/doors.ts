@@ -7,16 +7,16 @@ import {
   emptyPage,
   isScreenings,
   middleware,
-  served,
-  unnoticed,
+  onPages,
+  accepting,
   withHeader,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, payloadOf, sharing } from './bearer.ts';
+import { authorizationOf, payloadOf, hmacKey } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
 
 /** Accepts another spelling of the path, and answers an empty page where the usual path answers `status`. */
-const door = (spelling: RegExp, status: number): ServerOptions =>
+const bypass = (spelling: RegExp, status: number): ServerOptions =>
   middleware(() => async (request, next) => {
     const usual = request.path.replace(spelling, '/v1/tenants/$1/screenings');
     const answer = await next({ ...request, path: usual });
@@ -30,7 +30,7 @@ const SUFFIX = /\/v1\/tenants\/([^/?]+)\/screenings\.json(?=\?|$)/;
 const BRACES = /\/v1\/tenants\/%7B([^/?]+)%7D\/screenings(?=\?|$)/i;
 
 const anonymous = (isServed: (request: ServiceRequest) => boolean): ServerOptions =>
-  unnoticed('unauthenticated', (_, request) => isServed(request));
+  accepting('unauthenticated', (_, request) => isServed(request));
 
 export const doors: readonly Fault[] = [
   ...tripping(
@@ -38,12 +38,12 @@ export const doors: readonly Fault[] = [
     { mayTrip: ['5-tampered'] },
   )({
     'HEAD asks for no token': anonymous(({ method }) => method === 'HEAD'),
-    'a slash after the path asks for no token': door(TRAILING_SLASH, 401),
-    'a doubled slash asks for no token': door(DOUBLED_SLASH, 401),
-    'a tenant in braces asks for no token': door(BRACES, 401),
-    'a path that ends in .json asks for no token': door(SUFFIX, 401),
+    'a slash after the path asks for no token': bypass(TRAILING_SLASH, 401),
+    'a doubled slash asks for no token': bypass(DOUBLED_SLASH, 401),
+    'a tenant in braces asks for no token': bypass(BRACES, 401),
+    'a path that ends in .json asks for no token': bypass(SUFFIX, 401),
     'a cookie that a page has set stands in for the token': both(
-      served((page) => withHeader(page, 'set-cookie', 'session=known; Path=/; HttpOnly')),
+      onPages((page) => withHeader(page, 'set-cookie', 'session=known; Path=/; HttpOnly')),
       anonymous(({ headers }) => /session=known/.test(headers['cookie'] ?? '')),
     ),
     'requests from this machine need no token, as X-Forwarded-For has it': anonymous(
@@ -52,7 +52,7 @@ export const doors: readonly Fault[] = [
   }),
   ...tripping({ '5-missing': /401.*304/ })({
     'a page that has not changed is told so without a token': both(
-      served((page) => withHeader(page, 'etag', '"page"')),
+      onPages((page) => withHeader(page, 'etag', '"page"')),
       answering(
         () => ({ status: 304, headers: [['etag', '"page"']], body: '' }),
         (_, { headers }) => headers['if-none-match'] !== undefined,
@@ -63,7 +63,7 @@ export const doors: readonly Fault[] = [
     { '5-forbidden': /403.*200/ },
     { bare: false },
   )({
-    'a slash after the path opens every tenant': door(TRAILING_SLASH, 403),
+    'a slash after the path opens every tenant': bypass(TRAILING_SLASH, 403),
     'a token of a tenant that is not onboarded opens every path': middleware(() => async (request, next) => {
       const answer = await next(request);
       const { tenant_id } = payloadOf(authorizationOf(request).replace(/^Bearer /, '')) ?? {};
@@ -92,8 +92,8 @@ export const doors: readonly Fault[] = [
     }),
   }),
   ...tripping({ '5-forged': /401 unauthenticated.*200/ })({
-    'tokens signed with the key "password" are believed': sharing(() => 'password'),
-    'a symmetric key in the header of the token is believed': sharing(({ jwk }) =>
+    'tokens signed with the key "password" are believed': hmacKey(() => 'password'),
+    'a symmetric key in the header of the token is believed': hmacKey(({ jwk }) =>
       jwk?.k === undefined ? undefined : Buffer.from(jwk.k, 'base64url'),
     ),
   }),

@@ -21,7 +21,7 @@ const altering =
     }));
 
 /** Like `altering`, for a target file without a window and a dataset. */
-const unwindowed =
+const alteringWithoutWindow =
   (...args: Parameters<typeof altering>) =>
   (changes: Readonly<Record<string, Change>>): Fault[] =>
     altering(...args)(changes).map(({ target, ...fault }) => ({
@@ -44,13 +44,13 @@ const inData =
   };
 
 /** Changes one line of every ten. */
-const tenth =
+const everyTenth =
   (change: (line: string) => string | readonly string[]): Change =>
   (line, index) =>
     index % 10 === 3 ? change(line) : line;
 
 /** Adds one event of a screening that the REST API does not return. */
-const stranger: Change = (line, index) =>
+const unknownEvent: Change = (line, index) =>
   index === 5 ? [line, inData(/"id":\d+/, '"id":424242424242')(line)] : line;
 
 const TENANT = '"tenantId":"00000000-0000-4000-8000-000000000001"';
@@ -63,7 +63,7 @@ export const events: readonly Fault[] = [
     'events without source': without('source'),
   }),
   ...altering({ '6-envelope': /type: a non-empty string/ })({
-    'one event of ten without type': tenth(without('type')),
+    'one event of ten without type': everyTenth(without('type')),
   }),
   ...altering({ '6-envelope': /a CloudEvent|specversion|data/ }, ['6-complete', '6-same-object'])({
     'the bare screening is published, without an envelope': (line) =>
@@ -92,7 +92,7 @@ export const events: readonly Fault[] = [
   }),
   ...altering({ '6-envelope': /time: an RFC 3339/ })({
     'time as a number of seconds': replaced(/"time":"[^"]*"/, '"time":1718445600'),
-    'one event of ten with a time without offset': tenth(
+    'one event of ten with a time without offset': everyTenth(
       replaced(/"time":"[^"]*"/, '"time":"2024-06-15T12:00:00"'),
     ),
   }),
@@ -107,7 +107,7 @@ export const events: readonly Fault[] = [
       line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${new Date(at).toISOString()}"`),
   }),
   ...altering({ '6-same-object': /result/ })({
-    'one event of ten with another result': tenth(inData(/"result":[^,}]*/, '"result":"changed"')),
+    'one event of ten with another result': everyTenth(inData(/"result":[^,}]*/, '"result":"changed"')),
   }),
   ...altering({ '6-same-object': /device/ })({
     'events without a field that REST returns': inData(/"device":\{[^}]*\},/, ''),
@@ -117,28 +117,28 @@ export const events: readonly Fault[] = [
   }),
   ...altering({ '6-same-object': /data.id: a JSON integer/ }, ['6-complete'])({
     'ids of events as text': inData(/"id":(\d+)/, '"id":"$1"'),
-    'one event of ten with its id as a float': tenth(inData(/"id":(\d+)/, '"id":$1.0')),
-    'one event of ten without id': tenth(inData(/"id":\d+,/, '')),
+    'one event of ten with its id as a float': everyTenth(inData(/"id":(\d+)/, '"id":$1.0')),
+    'one event of ten without id': everyTenth(inData(/"id":\d+,/, '')),
   }),
   ...altering({ '6-same-object': /data.tenantId/ })({
-    "one event of ten is another tenant's": tenth(inData(/"tenantId":"[^"]*"/, TENANT)),
+    "one event of ten is another tenant's": everyTenth(inData(/"tenantId":"[^"]*"/, TENANT)),
   }),
   ...altering({ '6-complete': /an event of screening \d+/ })({
-    'one event of ten is lost': tenth(() => []),
+    'one event of ten is lost': everyTenth(() => []),
   }),
   ...altering({ '6-complete': /only events of screenings that REST returns/ }, [
     '6-same-object',
     '6-envelope',
   ])({
-    'an event of a screening that REST does not return': stranger,
+    'an event of a screening that REST does not return': unknownEvent,
   }),
-  ...unwindowed({ '6-complete': /only events of screenings that REST returns.*424242424242/ }, [
+  ...alteringWithoutWindow({ '6-complete': /only events of screenings that REST returns.*424242424242/ }, [
     '6-same-object',
     '6-envelope',
   ])({
-    'no window is known, and an event is of a screening that REST does not return': stranger,
+    'no window is known, and an event is of a screening that REST does not return': unknownEvent,
   }),
-  ...unwindowed({ '6-same-object': /id: \d+, as REST returns it.*what a double makes of it/ }, [
+  ...alteringWithoutWindow({ '6-same-object': /id: \d+, as REST returns it.*what a double makes of it/ }, [
     '6-complete',
   ])({
     'no window is known, and the ids of events went through doubles': (line) =>
@@ -152,7 +152,7 @@ export const events: readonly Fault[] = [
     trips: { '6-same-object': /data.testTime/ },
     bare: false,
     target: (target) => ({
-      ...captured(tenth(inData(/"testTime":"[^"]*",/, '')))(target),
+      ...captured(everyTenth(inData(/"testTime":"[^"]*",/, '')))(target),
       window: undefined,
     }),
   },

@@ -4,7 +4,7 @@ import { importJWK, jwtVerify, type CryptoKey, type JWK } from 'jose';
 import type { TokenClaims } from '../parts.ts';
 import { answering, isScreenings, middleware, refusal } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, believing, headerOf, sharing, verifying, type TokenHeader } from './bearer.ts';
+import { authorizationOf, trusted, headerOf, hmacKey, verifying, type TokenHeader } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
 
 type Key = CryptoKey | KeyObject | Uint8Array | undefined;
@@ -35,19 +35,19 @@ export const forged: readonly Fault[] = [
     'a certificate in the header of the token is believed': trusting(({ x5c }) =>
       x5c ? new X509Certificate(Buffer.from(x5c[0]!, 'base64')).publicKey : undefined,
     ),
-    'tokens signed with an empty secret are believed where kid names no key': sharing(({ kid }) =>
+    'tokens signed with an empty secret are believed where kid names no key': hmacKey(({ kid }) =>
       kid === undefined ? undefined : '',
     ),
-    'tokens signed with the client_id are believed': sharing((_, { sub }) => sub),
-    'kid stands as it is in the query for the secret': sharing(
+    'tokens signed with the client_id are believed': hmacKey((_, { sub }) => sub),
+    'kid stands as it is in the query for the secret': hmacKey(
       ({ kid = '' }) => /' UNION SELECT '(.*)$/i.exec(kid)?.[1],
     ),
-    'an RSA signature is not looked at where the keys are elliptic': believing(
+    'an RSA signature is not looked at where the keys are elliptic': trusted(
       (_, { alg }) => alg?.startsWith('RS') === true,
     ),
   }),
   ...tripping({ '5-tampered': /401 unauthenticated.*200/ })({
-    'a signature of zeros is right for any elliptic key': believing(
+    'a signature of zeros is right for any elliptic key': trusted(
       (token, { alg }) => alg === 'ES256' && /^A{86}$/.test(token.split('.')[2] ?? ''),
     ),
   }),

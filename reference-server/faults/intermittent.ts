@@ -4,12 +4,12 @@ import { isScreenings, middleware, nextOf, pages, refusal, withoutLink } from '.
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
 import { PAGES } from './may-trip.ts';
-import { dying } from './rest-errors.ts';
+import { brokenBody } from './rest-errors.ts';
 
 const MAY = { mayTrip: [...PAGES, '7.2-body', '7.2-server-error'] } as const;
 
 /** Replaces every 25th answer of the screenings path. */
-const seldom = (answer: () => ServiceAnswer): ServerOptions =>
+const everyTwentyFifth = (answer: () => ServiceAnswer): ServerOptions =>
   middleware(() => {
     let asked = 0;
     return (request, next) => (isScreenings(request) && (asked += 1) % 25 === 15 ? answer() : next(request));
@@ -40,16 +40,16 @@ export const intermittent: readonly Fault[] = [
     { '7.2-no-unprovoked-5xx': /no 5xx.*503/ },
     { ...MAY, needsNeighbours: true },
   )({
-    'one answer in twenty-five is 503': seldom(() => refusal('503 service_unavailable')),
+    'one answer in twenty-five is 503': everyTwentyFifth(() => refusal('503 service_unavailable')),
   }),
   ...tripping(
     { '7.2-no-unprovoked-5xx': /broken connection/ },
     { ...MAY, needsNeighbours: true },
   )({
-    'one answer in twenty-five breaks off in its middle': seldom(() => ({
+    'one answer in twenty-five breaks off in its middle': everyTwentyFifth(() => ({
       status: 200,
       headers: [['content-type', 'application/json']],
-      body: dying(),
+      body: brokenBody(),
     })),
   }),
 ];

@@ -22,7 +22,7 @@ const limited = (alter: Parameters<typeof refusals>[1], rateLimit = BUCKET): Ser
   rateLimit,
   ...refusals([429], alter),
 });
-const waits = (value: () => string | undefined): ServerOptions =>
+const after = (value: () => string | undefined): ServerOptions =>
   limited((answer) => withHeader(answer, 'retry-after', value()));
 
 export const limits: readonly Fault[] = [
@@ -36,29 +36,29 @@ export const limits: readonly Fault[] = [
     { '7.2-retry-after': /Retry-After: none/ },
     PROBED,
   )({
-    'a 429 without Retry-After': waits(() => undefined),
+    'a 429 without Retry-After': after(() => undefined),
   }),
   ...tripping(
     { '7.2-retry-after': /Retry-After: 1 seconds/ },
     PROBED,
   )({
-    'Retry-After with a unit': waits(() => '1 seconds'),
+    'Retry-After with a unit': after(() => '1 seconds'),
   }),
   ...tripping(
     { '7.2-retry-after': /Retry-After: 0\.5/ },
     PROBED,
   )({
-    'Retry-After of a fraction of a second': waits(() => '0.5'),
+    'Retry-After of a fraction of a second': after(() => '0.5'),
   }),
   ...tripping(
     { '7.2-retry-after': /of at most a month/ },
     { ...PROBED, ...MAY },
   )({
-    'Retry-After is an epoch in place of the seconds': waits(() => String(Math.floor(Date.now() / 1000) + 1)),
-    'Retry-After is a wait of a year': waits(() => '31536000'),
-    'Retry-After is a date of a year ahead': waits(() => new Date(Date.now() + 31_536_000_000).toUTCString()),
-    'Retry-After is a negative wait': waits(() => '-1'),
-    'Retry-After is an RFC 3339 date': waits(() => new Date().toISOString()),
+    'Retry-After is an epoch in place of the seconds': after(() => String(Math.floor(Date.now() / 1000) + 1)),
+    'Retry-After is a wait of a year': after(() => '31536000'),
+    'Retry-After is a date of a year ahead': after(() => new Date(Date.now() + 31_536_000_000).toUTCString()),
+    'Retry-After is a negative wait': after(() => '-1'),
+    'Retry-After is an RFC 3339 date': after(() => new Date().toISOString()),
   }),
   ...tripping(
     { '7.2-no-unprovoked-5xx': /no 5xx.*503/, '7.2-rate_limited': /limit_req of nginx/ },

@@ -28,7 +28,7 @@ const parameter = (name: string, change: (value: string) => string | undefined):
   });
 
 /** Replaces text in next. */
-const url = (pattern: RegExp | string, to: string): ServerOptions =>
+const nextText = (pattern: RegExp | string, to: string): ServerOptions =>
   nextUrls((next) => next.href.replaceAll(pattern, to));
 
 /** Changes the Link header of pages with a next; undefined removes it. `own` is the URL of the page itself. */
@@ -63,7 +63,7 @@ export const next: readonly Fault[] = [
     { '4.2-r6-next-from': /raw \+/ },
     MAY,
   )({
-    'the + of an offset stands raw in next': url('%2B', '+'),
+    'the + of an offset stands raw in next': nextText('%2B', '+'),
   }),
   ...tripping(
     { '4.2-r6-next-from': /next with from=/ },
@@ -135,7 +135,7 @@ export const next: readonly Fault[] = [
       requests((request) =>
         isScreenings(request) ? { ...request, path: request.path.replace('cursor=', 'from_id=') } : request,
       ),
-      url('from_id=', 'cursor='),
+      nextText('from_id=', 'cursor='),
     ),
   }),
   ...tripping(
@@ -150,23 +150,23 @@ export const next: readonly Fault[] = [
     { '4.2-r6-next-target': /next at https:/ },
     MAY,
   )({
-    'next is https, and the proxy is not': url('http:', 'https:'),
+    'next is https, and the proxy is not': nextText('http:', 'https:'),
   }),
   ...tripping(
     { '4.2-r6-next-target': /next at / },
     MAY,
   )({
-    "next leads to another tenant's path": url(
+    "next leads to another tenant's path": nextText(
       /tenants\/[^/]+/g,
       'tenants/ffffffff-ffff-4fff-8fff-ffffffffffff',
     ),
-    'next without the path prefix of the API': { pathPrefix: '/api', ...url('/api/', '/') },
+    'next without the path prefix of the API': { pathPrefix: '/api', ...nextText('/api/', '/') },
   }),
   ...tripping(
     { '9-prefix': /next under \/v1/ },
     MAY,
   )({
-    'next leads under /v2': url('/v1/', '/v2/'),
+    'next leads under /v2': nextText('/v1/', '/v2/'),
   }),
   ...tripping(
     { '9-prefix': /the API under \/v1/ },

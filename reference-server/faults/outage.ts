@@ -63,7 +63,7 @@ const failing = (
 });
 
 /** Replaces answers of one status, except to requests that match `isLeft`; pages become 503. */
-const insteadOf =
+const replacing =
   (status: number, isLeft: (request: ServiceRequest) => boolean, odd: () => ServiceAnswer) =>
   async (request: ServiceRequest, next: Handler): Promise<ServiceAnswer> => {
     const answer = await next(request);
@@ -127,7 +127,7 @@ export const outages: readonly Fault[] = [
     { '5-tampered': /altered token: 401.*200/ },
     ['on'],
     isScreenings,
-    insteadOf(401, isAnonymous, emptyPage),
+    replacing(401, isAnonymous, emptyPage),
     ['7.2-server-error'],
   ),
   failing(
@@ -135,7 +135,7 @@ export const outages: readonly Fault[] = [
     { '5-forbidden-unknown': /unknown tenant: 403.*200/ },
     ['on'],
     isScreenings,
-    insteadOf(403, () => false, emptyPage),
+    replacing(403, () => false, emptyPage),
     ['7.2-server-error'],
   ),
   failing(
@@ -143,7 +143,7 @@ export const outages: readonly Fault[] = [
     { '7.1-invalid_client-secret': /wrong client_secret: 401.*200/ },
     ['on'],
     isTokenRequest,
-    insteadOf(
+    replacing(
       401,
       () => false,
       () => jsonAnswer(200, { access_token: 'e30.e30.e30' }),

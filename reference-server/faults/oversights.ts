@@ -1,7 +1,7 @@
 /** Faults that only one kind of client meets: a token in another place, another language, an accented letter. */
-import { answering, emptyPage, middleware, queryOf, reading, served, withHeader } from '../run/alter.ts';
+import { answering, emptyPage, middleware, queryOf, reading, onPages, withHeader } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { elsewhere } from './authentication.ts';
+import { tokenFrom } from './authentication.ts';
 import { authorizationOf, verifying } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
 import { learning } from './near-misses.ts';
@@ -19,7 +19,7 @@ const withoutAccents = (name: 'client_id' | 'client_secret'): ServerOptions =>
 
 /** Changes pages for the languages that match. */
 const inLanguage = (language: RegExp, change: (body: string) => string): ServerOptions =>
-  served((answer, _, { headers }) =>
+  onPages((answer, _, { headers }) =>
     language.test(headers['accept-language'] ?? '')
       ? { ...answer, body: change(String(answer.body)) }
       : answer,
@@ -32,8 +32,8 @@ const TRAILING_SLASH = /\/screenings\/(?=\?|$)/;
 
 export const oversights: readonly Fault[] = [
   ...tripping({ '5-missing': /401 unauthenticated.*200/ })({
-    'a token in X-Auth-Token is accepted': elsewhere(({ headers }) => headers['x-auth-token']),
-    'a token in a cookie called jwt is accepted': elsewhere(
+    'a token in X-Auth-Token is accepted': tokenFrom(({ headers }) => headers['x-auth-token']),
+    'a token in a cookie called jwt is accepted': tokenFrom(
       ({ headers }) => /\bjwt=([^;]+)/.exec(headers['cookie'] ?? '')?.[1],
     ),
     'requests with X-Client-Id have been through the gateway': answering(
@@ -42,8 +42,8 @@ export const oversights: readonly Fault[] = [
     ),
   }),
   ...tripping({ '5-query-token': /401 unauthenticated.*200/ })({
-    'a token in the query called jwt is accepted': elsewhere((request) => queryOf(request).get('jwt')),
-    'access_token in the query is accepted after a cursor': elsewhere((request) =>
+    'a token in the query called jwt is accepted': tokenFrom((request) => queryOf(request).get('jwt')),
+    'access_token in the query is accepted after a cursor': tokenFrom((request) =>
       queryOf(request).has('from_id') ? queryOf(request).get('access_token') : undefined,
     ),
   }),
@@ -97,7 +97,7 @@ export const oversights: readonly Fault[] = [
     ),
   }),
   ...tripping({ '2.4-utf8': /charset=iso-8859-1/ })({
-    'pages say that they are in Latin-1': served((answer) =>
+    'pages say that they are in Latin-1': onPages((answer) =>
       withHeader(answer, 'content-type', 'application/json;charset=iso-8859-1'),
     ),
   }),

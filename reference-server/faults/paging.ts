@@ -3,7 +3,7 @@ import { compareInstants, cutInstant } from '../../engine/data/instant.ts';
 import {
   answering,
   defaulting,
-  fresh,
+  perServer,
   isScreenings,
   middleware,
   nextOf,
@@ -17,13 +17,13 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
 import { PAGES } from './may-trip.ts';
-import { byId, byInstant, onTheirWay, RULES, rows, type Asked, type Row, type Rules } from './rows.ts';
+import { byId, byInstant, alterStored, RULES, rows, type Asked, type Row, type Rules } from './rows.ts';
 
 const MAY = { mayTrip: PAGES };
 
 const byIdText = (a: Row, b: Row): number => (String(a.id) < String(b.id) ? -1 : 1);
 /** A pseudo-random number that is the same on every start. */
-const mixed = (id: bigint, salt: number): number =>
+const pseudoRandom = (id: bigint, salt: number): number =>
   Number((id * 2654435761n + BigInt(salt) * 40503n) % 65_521n);
 
 const ordered = (order: Rules['order']): ServerOptions => rows({ order });
@@ -31,11 +31,11 @@ const ordered = (order: Rules['order']): ServerOptions => rows({ order });
 /** Sorts ties in another order. */
 const tied = (order: Rules['order']): ServerOptions => ordered((a, b) => byInstant(a, b) || order(a, b));
 
-const begins = (rule: (row: Row, asked: Asked, side: number) => boolean): ServerOptions =>
+const starts = (rule: (row: Row, asked: Asked, side: number) => boolean): ServerOptions =>
   rows({ begins: (row, asked) => rule(row, asked, compareInstants(row.at, asked.from)) });
 
-const counted = (most: number): ServerOptions =>
-  fresh(() => {
+const endingAfter = (most: number): ServerOptions =>
+  perServer(() => {
     const depths = new Map<string, number>();
     return pages((page, query) => {
       const next = nextOf(page);
@@ -55,7 +55,7 @@ export const paging: readonly Fault[] = [
     MAY,
   )({
     'ties in descending order of id': tied((a, b) => byId(b, a)),
-    'ties in the order of storage': tied((a, b) => mixed(a.id, 1) - mixed(b.id, 1)),
+    'ties in the order of storage': tied((a, b) => pseudoRandom(a.id, 1) - pseudoRandom(b.id, 1)),
     'ids of a tie sorted as text': tied(byIdText),
   }),
   ...tripping(
@@ -96,7 +96,7 @@ export const paging: readonly Fault[] = [
     MAY,
   )({
     'the page after the sixth at page size 3 loses its first item': deep(3, 6, (items) => items.slice(1)),
-    'where three screenings tie across a boundary the second is lost': onTheirWay((page, query) => {
+    'where three screenings tie across a boundary the second is lost': alterStored((page, query) => {
       if (query.fromId === undefined) return page;
       const ties = page.items.filter(({ testTime }) => compareInstants(RULES.at(testTime), query.from) === 0);
       return ties.length === 2 ? { ...page, items: page.items.slice(1) } : page;
@@ -111,7 +111,7 @@ export const paging: readonly Fault[] = [
     { '4.2-r5-exactly-once': /is missing/, '4.2-from_id': /items|item \d+/ },
     MAY,
   )({
-    'the cursor is the testTime alone, compared with >: ties are lost': begins((_, { fromId }, side) =>
+    'the cursor is the testTime alone, compared with >: ties are lost': starts((_, { fromId }, side) =>
       fromId === undefined ? side >= 0 : side > 0,
     ),
   }),
@@ -122,13 +122,13 @@ export const paging: readonly Fault[] = [
     },
     MAY,
   )({
-    'from_id is ignored: ties are repeated': begins((_, __, side) => side >= 0),
+    'from_id is ignored: ties are repeated': starts((_, __, side) => side >= 0),
   }),
   ...tripping(
     { '4.2-from_id': /strictly after/, '4.2-r5-exactly-once': /each screening once|leads back|repeats/ },
     MAY,
   )({
-    'the cursor compares the id with >=: its item comes twice': begins(
+    'the cursor compares the id with >=: its item comes twice': starts(
       (row, { fromId }, side) => side > 0 || (side === 0 && row.id >= (fromId ?? row.id)),
     ),
   }),
@@ -136,7 +136,7 @@ export const paging: readonly Fault[] = [
     { '4.2-from_id': /items/ },
     MAY,
   )({
-    'the pair compared as two conditions: later instants with smaller ids are lost': begins(
+    'the pair compared as two conditions: later instants with smaller ids are lost': starts(
       (row, { fromId }, side) => side >= 0 && (fromId === undefined || row.id > fromId),
     ),
   }),
@@ -144,7 +144,7 @@ export const paging: readonly Fault[] = [
     { '4.2-from_id': /strictly after|items/ },
     MAY,
   )({
-    'the cursor looks its item up and restarts where there is none': lookedUp(),
+    'the cursor looks its item up and restarts where there is none': cursorLookup(),
   }),
   ...tripping(
     { '4.2-from_id': /200.*400/ },
@@ -156,7 +156,7 @@ export const paging: readonly Fault[] = [
     { '2.4-next': /on the page.*no next/ },
     MAY,
   )({
-    'the walk ends after ten pages': counted(10),
+    'the walk ends after ten pages': endingAfter(10),
   }),
   ...tripping(
     { '4.2-pageSize-default': /at most 100 items/ },
@@ -225,7 +225,7 @@ function deep(
   });
 }
 
-function lookedUp(): ServerOptions {
+function cursorLookup(): ServerOptions {
   const known = new Set<string>();
   return rows({
     exists: (row) => known.add(`${row.id}`) !== undefined,
@@ -256,11 +256,13 @@ function unknownIdRefused(): ServerOptions {
 
 function shuffledTies(): ServerOptions {
   let asked = 0;
-  return onTheirWay((page) => {
+  return alterStored((page) => {
     asked += 1;
     const salt = asked;
     const items = page.items.map((item) => ({ item, at: RULES.at(item.testTime) }));
-    items.sort((a, b) => compareInstants(a.at, b.at) || mixed(a.item.id, salt) - mixed(b.item.id, salt));
+    items.sort(
+      (a, b) => compareInstants(a.at, b.at) || pseudoRandom(a.item.id, salt) - pseudoRandom(b.item.id, salt),
+    );
     return { ...page, items: items.map(({ item }) => item) };
   });
 }

@@ -5,7 +5,7 @@ import { authorizationOf, payloadOf } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
 
 /** Replaces a tenant in the path that is like the token's tenant by the token's tenant. */
-const taken = (isLike: (shown: string, own: string) => boolean): ServerOptions =>
+const replacingTenant = (isLike: (shown: string, own: string) => boolean): ServerOptions =>
   requests((request) => {
     const own = payloadOf(authorizationOf(request).replace(/^Bearer /, ''))?.tenant_id;
     const path = request.path.replace(
@@ -17,10 +17,10 @@ const taken = (isLike: (shown: string, own: string) => boolean): ServerOptions =
   });
 
 export const paths: readonly Fault[] = tripping({ '5-forbidden-unknown': /no page at \/tenants\/.*200/ })({
-  'me is the tenant of the token': taken((shown) => shown === 'me'),
-  'a star stands for the own tenant': taken((shown) => shown === '*'),
-  'the UUID is compared by its last group': taken(
+  'me is the tenant of the token': replacingTenant((shown) => shown === 'me'),
+  'a star stands for the own tenant': replacingTenant((shown) => shown === '*'),
+  'the UUID is compared by its last group': replacingTenant(
     (shown, own) => shown.endsWith(own.slice(-12)) && shown.length === own.length,
   ),
-  'the UUID is searched for in the path': taken((shown, own) => shown.includes(own)),
+  'the UUID is searched for in the path': replacingTenant((shown, own) => shown.includes(own)),
 });

@@ -11,8 +11,8 @@ import {
   pages,
   queryOf,
   refusal,
-  served,
-  unnoticed,
+  onPages,
+  accepting,
   windowOf,
   withHeader,
   withoutLink,
@@ -37,7 +37,7 @@ const hasNineDigits = (query: URLSearchParams, name: string): boolean =>
   /\.\d{9}/.test(query.get(name) ?? '');
 
 /** Becomes faulty after this number of requests. */
-function later(requests: number, broken: ServerOptions): ServerOptions {
+function afterRequests(requests: number, broken: ServerOptions): ServerOptions {
   let asked = 0;
   return {
     wrapHandler: (handler) => {
@@ -49,20 +49,20 @@ function later(requests: number, broken: ServerOptions): ServerOptions {
 
 export const rarePlaces: readonly Fault[] = [
   ...tripping({ '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ })({
-    'pageSize is not looked at after a cursor': unnoticed('page_size_out_of_range', (query) =>
+    'pageSize is not looked at after a cursor': accepting('page_size_out_of_range', (query) =>
       query.has('from_id'),
     ),
-    'pageSize is ignored once the server is warm': later(15, unnoticed('page_size_out_of_range')),
+    'pageSize is ignored once the server is warm': afterRequests(15, accepting('page_size_out_of_range')),
   }),
   ...tripping(
     { '7.2-invalid_request': /invalid_request.*200/ },
     MAY,
   )({
-    'a pageSize that is no integer is the default in windows of years': unnoticed(
+    'a pageSize that is no integer is the default in windows of years': accepting(
       'invalid_request',
       (query, request) => isOfYears(query, request) && query.has('pageSize'),
     ),
-    'a from_id that is no integer is ignored where pageSize is 1000': unnoticed(
+    'a from_id that is no integer is ignored where pageSize is 1000': accepting(
       'invalid_request',
       (query, request) => isLarge(query, request) && query.has('from_id'),
     ),
@@ -71,7 +71,7 @@ export const rarePlaces: readonly Fault[] = [
     { '7.2-invalid_time_range': /invalid_time_range.*200/ },
     MAY,
   )({
-    'what is no RFC 3339 is an empty page after a cursor, without pageSize': unnoticed(
+    'what is no RFC 3339 is an empty page after a cursor, without pageSize': accepting(
       'invalid_time_range',
       isFollowed,
     ),
@@ -90,37 +90,37 @@ export const rarePlaces: readonly Fault[] = [
     { '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ },
     { ...MAY, bare: false },
   )({
-    "another tenant's path is an empty page in upper case": unnoticed('forbidden', isUpperCase),
-    "another tenant's path is an empty page in a window of years": unnoticed('forbidden', isOfYears),
+    "another tenant's path is an empty page in upper case": accepting('forbidden', isUpperCase),
+    "another tenant's path is an empty page in a window of years": accepting('forbidden', isOfYears),
   }),
   ...tripping(
     { '5-forbidden-unknown': /403 forbidden.*200/ },
     MAY,
   )({
-    'an unknown tenant is an empty page without pageSize after a cursor': unnoticed('forbidden', isFollowed),
+    'an unknown tenant is an empty page without pageSize after a cursor': accepting('forbidden', isFollowed),
   }),
   ...tripping(
     { '4.2-r2-inverted': /invalid_time_range.*200/ },
     MAY,
   )({
-    'to earlier than from is an empty page where the window lies in the future': unnoticed(
+    'to earlier than from is an empty page where the window lies in the future': accepting(
       'invalid_time_range',
       (query, request) => isFuture(query, request) && windowOf(query)[0] !== undefined,
     ),
-    'to earlier than from is an empty page where both have nine digits and pageSize is 1000': unnoticed(
+    'to earlier than from is an empty page where both have nine digits and pageSize is 1000': accepting(
       'invalid_time_range',
       (query, request) =>
         isLarge(query, request) && hasNineDigits(query, 'from') && hasNineDigits(query, 'to'),
     ),
   }),
   ...tripping({ '4.2-from-required': /400.*200/ })({
-    'from defaults to the epoch after a cursor': unnoticed(
+    'from defaults to the epoch after a cursor': accepting(
       'invalid_request',
       (query) => !query.has('from') && query.has('from_id'),
     ),
   }),
   ...tripping({ '4.2-to-required': /400.*200/ })({
-    'to defaults to now where from has an offset': unnoticed(
+    'to defaults to now where from has an offset': accepting(
       'invalid_request',
       (query) => !query.has('to') && !/Z$/.test(query.get('from') ?? ''),
     ),
@@ -138,7 +138,7 @@ export const rarePlaces: readonly Fault[] = [
     { '5-missing': /401 unauthenticated.*200/ },
     MAY,
   )({
-    'no token is asked for in a path in upper case': unnoticed('unauthenticated', isUpperCase),
+    'no token is asked for in a path in upper case': accepting('unauthenticated', isUpperCase),
   }),
   ...tripping(
     { '5-garbage': /401 unauthenticated.*200/ },
@@ -164,7 +164,7 @@ export const rarePlaces: readonly Fault[] = [
     { '5-tampered': /401 unauthenticated.*200/ },
     MAY,
   )({
-    'the signature is not looked at where pageSize is 1000': unnoticed(
+    'the signature is not looked at where pageSize is 1000': accepting(
       'unauthenticated',
       (query, request) =>
         isLarge(query, request) && /^Bearer [\w-]+\.[\w-]+\.[\w-]*$/.test(authorizationOf(request)),
@@ -181,7 +181,7 @@ export const rarePlaces: readonly Fault[] = [
     }),
   }),
   ...tripping({ '4.2-content-type': /application\/json.*text\/plain/ })({
-    'a page in the future is text/plain': served((page, query, request) =>
+    'a page in the future is text/plain': onPages((page, query, request) =>
       isFuture(query, request) ? withHeader(page, 'content-type', 'text/plain') : page,
     ),
   }),

@@ -78,7 +78,7 @@ export const readOnly: readonly Fault[] = [
     }),
   }),
   ...tripping({ '1-read-only': /with other values/ })({
-    "PATCH of any id touches every screening of the token's tenant": touched(),
+    "PATCH of any id touches every screening of the token's tenant": patchingAll(),
   }),
   ...tripping({ '1-read-only-refused': /a 4xx or 501.*204/ })({
     'PUT and PATCH are 204, and do nothing': middleware(
@@ -98,7 +98,7 @@ export const readOnly: readonly Fault[] = [
   }),
 ];
 
-function touched(): ServerOptions {
+function patchingAll(): ServerOptions {
   let times = 0;
   const counting = middleware(() => (request, next) => {
     if (isWriting(request, 'PATCH')) times += 1;

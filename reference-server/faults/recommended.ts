@@ -18,7 +18,7 @@ import {
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
-import { onTheirWay, rows } from './rows.ts';
+import { alterStored, rows } from './rows.ts';
 
 export const recommended: readonly Fault[] = [
   ...tripping({ '2.1-expires_in-3600': /3600 for a new token/ })({
@@ -37,7 +37,7 @@ export const recommended: readonly Fault[] = [
     'next is a relative reference': nextUrls((url) => `${url.pathname}${url.search}`),
   }),
   ...tripping({ '2.4-next-no-empty-page': /an empty page/ })({
-    'a full page has next, even if nothing follows': onTheirWay((page, query) => ({
+    'a full page has next, even if nothing follows': alterStored((page, query) => ({
       ...page,
       more: page.items.length === query.pageSize,
     })),

@@ -23,7 +23,7 @@ const ALL = [400, 401, 403, 404];
 const CRASH = '500 internal_error';
 
 /** Alters 400 answers with this code. */
-const of = (code: string, alter: (answer: ServiceAnswer) => ServiceAnswer): ServerOptions =>
+const errors = (code: string, alter: (answer: ServiceAnswer) => ServiceAnswer): ServerOptions =>
   refusals([400], (answer) => (String(answer.body).includes(`"${code}"`) ? alter(answer) : answer));
 
 const body = (text: string) => (answer: ServiceAnswer) => ({ ...answer, body: text });
@@ -100,7 +100,7 @@ export const restErrors: readonly Fault[] = [
     { '7.2-invalid_request': /400 invalid_request.*422/ },
     MAY,
   )({
-    'a malformed parameter is 422': of('invalid_request', (answer) => ({ ...answer, status: 422 })),
+    'a malformed parameter is 422': errors('invalid_request', (answer) => ({ ...answer, status: 422 })),
   }),
   ...tripping({ '7.2-invalid_request': /400 invalid_request.*page_size_out_of_range/ })({
     'a malformed pageSize is out of range': answering(
@@ -112,7 +112,7 @@ export const restErrors: readonly Fault[] = [
     { '7.2-invalid_time_range': /400 invalid_time_range.*invalid_request/ },
     MAY,
   )({
-    'a malformed time is invalid_request': of('invalid_time_range', () => refusal('400 invalid_request')),
+    'a malformed time is invalid_request': errors('invalid_time_range', () => refusal('400 invalid_request')),
   }),
   ...tripping({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({
     'a time without offset is taken for UTC': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)$/, '$1Z'),
@@ -149,7 +149,7 @@ export const restErrors: readonly Fault[] = [
   }),
   ...tripping({ '7.2-page_size_out_of_range': /400 page_size_out_of_range.*invalid_request/ })({
     'a negative pageSize is invalid_request': answering('400 invalid_request', matching('pageSize', /^-/)),
-    'page sizes out of range are invalid_request': of('page_size_out_of_range', () =>
+    'page sizes out of range are invalid_request': errors('page_size_out_of_range', () =>
       refusal('400 invalid_request'),
     ),
   }),
@@ -194,14 +194,14 @@ export const restErrors: readonly Fault[] = [
     MAY,
   )({
     'broken percent-encoding resets the connection': answering(
-      () => ({ status: 200, headers: [], body: dying() }),
+      () => ({ status: 200, headers: [], body: brokenBody() }),
       (_, { path }) => /%(?![0-9a-f]{2})/i.test(path),
     ),
   }),
 ];
 
 /** A body that breaks off. */
-export async function* dying(): AsyncGenerator<Buffer> {
+export async function* brokenBody(): AsyncGenerator<Buffer> {
   yield Buffer.from('{"items":[');
   // After the first bytes were sent: a connection that closes earlier looks like an idle one that was closed.
   await setTimeout(20);

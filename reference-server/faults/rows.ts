@@ -96,13 +96,13 @@ export function rows(broken: Partial<Rules>): ServerOptions {
 }
 
 /** Alters every page of the store; next is built from the altered page. */
-export const onTheirWay = (
+export const alterStored = (
   alter: (page: StoredPage, query: PageQuery) => StoredPage | Promise<StoredPage>,
 ): ServerOptions => storedPages(() => async (query, ask) => alter(await ask(query), query));
 
 /** Alters single screenings. */
 export const eachItem = (alter: (item: StoredScreening, index: number) => StoredScreening): ServerOptions =>
-  onTheirWay((page) => ({ ...page, items: page.items.map(alter) }));
+  alterStored((page) => ({ ...page, items: page.items.map(alter) }));
 
 /** Replaces the first match of `from` in the text of single screenings. */
 export const itemText = (
@@ -120,7 +120,7 @@ export const retimed = (item: StoredScreening, testTime: string): StoredScreenin
 });
 
 /** Merges further screenings into the store's pages. `make` runs once per server. */
-export const withFurther = (
+export const withAdded = (
   make: () => (query: PageQuery) => readonly StoredScreening[],
   isHidden: (item: StoredScreening) => boolean = () => false,
 ): ServerOptions =>

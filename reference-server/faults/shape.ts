@@ -1,6 +1,6 @@
 /** Sections 2.3 and 2.4: faults in the shape of screenings and pages. */
 import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
-import { nextOf, nextUrls, pages, pageText, served, storedPages } from '../run/alter.ts';
+import { nextOf, nextUrls, pages, pageText, onPages, storedPages } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
 import { PAGES } from './may-trip.ts';
@@ -52,7 +52,7 @@ export const shape: readonly Fault[] = [
     { '2.3-id-stable': /with the same id again/ },
     MAY,
   )({
-    'pages of a thousand are read from an archive with ids of its own': served((page, query) =>
+    'pages of a thousand are read from an archive with ids of its own': onPages((page, query) =>
       query.get('pageSize') === '1000'
         ? {
             ...page,
@@ -111,7 +111,7 @@ export const shape: readonly Fault[] = [
     { '2.4-items': /items: an array/ },
     MAY,
   )({
-    'one item in place of an array of one': served((page) => {
+    'one item in place of an array of one': onPages((page) => {
       const body = String(page.body);
       const items = body.slice('{"items":['.length, body.lastIndexOf('],"links":'));
       const one = items !== '' && !/(?<=\}),(?=\{"id":)/.test(items);

@@ -6,7 +6,7 @@ import { TENANTS } from '../run/tenants.ts';
 import {
   emptyPage,
   isTokenRequest,
-  knowing,
+  withRequestValue,
   middleware,
   minting,
   queryOf,
@@ -55,19 +55,19 @@ export const tenants: readonly Fault[] = [
     },
   )({
     'a token cache shared between tenants': sharedTokens(),
-    'of two mints at the same time both are the later one': mintedAtOnce(),
+    'of two mints at the same time both are the later one': concurrentMints(),
   }),
   ...tripping(
     { '4.2-r3-one-tenant': /only screenings of/, '2.3-tenantId': /as in the path/ },
     { mayTrip: PAGES, bare: false },
   )({
-    "the other tenant's screening in the middle of a page": strangerInside(false),
+    "the other tenant's screening in the middle of a page": foreignScreening(false),
   }),
   ...tripping(
     { '4.2-r3-one-tenant': /holds|both tenants/ },
     { mayTrip: PAGES, bare: false },
   )({
-    "the other tenant's screening in the middle of a page, its tenantId rewritten": strangerInside(true),
+    "the other tenant's screening in the middle of a page, its tenantId rewritten": foreignScreening(true),
   }),
   ...tripping(
     { '4.2-r3-one-tenant': /only screenings of/ },
@@ -85,12 +85,12 @@ export const tenants: readonly Fault[] = [
 
 /** Serves the screenings of the named tenant, whatever the path and the token say. */
 function namedElsewhere(tenantOf: (request: ServiceRequest) => string | undefined): ServerOptions {
-  return knowing(tenantOf, (current) =>
+  return withRequestValue(tenantOf, (current) =>
     storedPages(() => (query, ask) => ask({ ...query, tenantId: current() ?? query.tenantId })),
   );
 }
 
-function mintedAtOnce(): ServerOptions {
+function concurrentMints(): ServerOptions {
   return minting(() => {
     let latest: TokenClaims;
     return async (claims, real) => {
@@ -105,7 +105,7 @@ function mintedAtOnce(): ServerOptions {
 /** Ignores the tenant_id claim and takes the tenant from the path. */
 function pathTenant(): ServerOptions {
   const tenantOf = ({ path }: ServiceRequest): string => /\/tenants\/([^/?]+)/.exec(path)?.[1] ?? '';
-  return knowing(tenantOf, (current) =>
+  return withRequestValue(tenantOf, (current) =>
     verifying(() => async (token, nowSeconds, real) => {
       const claims = await real(token, nowSeconds);
       return claims && { ...claims, tenant_id: current() };
@@ -125,7 +125,7 @@ function sharedTokens(): ServerOptions {
   });
 }
 
-function strangerInside(rewritten: boolean): ServerOptions {
+function foreignScreening(rewritten: boolean): ServerOptions {
   return storedPages(() => async (query, ask) => {
     const page = await ask(query);
     const middle = page.items[page.items.length >> 1];

@@ -2,7 +2,7 @@
 import type { ServiceRequest } from '../http/http.ts';
 import {
   isTokenRequest,
-  knowing,
+  withRequestValue,
   middleware,
   minting,
   oauthError,
@@ -110,7 +110,7 @@ export const tokenRequests: readonly Fault[] = [
 
 function tenantByParameter(): ServerOptions {
   const asked = (request: ServiceRequest) => formOf(request).get('tenant_id')?.[0];
-  return knowing(asked, (current) =>
+  return withRequestValue(asked, (current) =>
     minting(() => (claims, real) => real({ ...claims, tenant_id: current() ?? claims.tenant_id })),
   );
 }

@@ -17,7 +17,7 @@ import { TOKEN_CLAIMS, TOKEN_REFUSALS } from './may-trip.ts';
 
 const MAY = { mayTrip: TOKEN_CLAIMS };
 
-const moved = (seconds: number) =>
+const shifted = (seconds: number) =>
   tokenClaims(({ iat, exp }) => ({ iat: Number(iat) + seconds, exp: Number(exp) + seconds }));
 
 const header = (name: string, value: string | undefined) =>
@@ -67,7 +67,7 @@ export const tokens: readonly Fault[] = [
     'expires_in in milliseconds': tokenMembers(() => ({ expires_in: 3_600_000 })),
   }),
   ...tripping({ '2.1-expires_in': /the seconds until exp/ })({
-    'a kept token handed out with its whole lifetime although half of it is over': moved(-1_800),
+    'a kept token handed out with its whole lifetime although half of it is over': shifted(-1_800),
   }),
   ...tripping(
     { '2.1-expires_in': /the seconds until exp/ },
@@ -124,7 +124,7 @@ export const tokens: readonly Fault[] = [
     { '2.2-iat': /of the last hour/ },
     MAY,
   )({
-    'iat in local time': moved(7_200),
+    'iat in local time': shifted(7_200),
   }),
   ...tripping(
     { '2.2-exp': /exp: iat \+ 3600, got exp: iat \+ 86400/ },

@@ -8,8 +8,8 @@ import {
   defaulting,
   emptyPage,
   isScreenings,
-  served,
-  unnoticed,
+  onPages,
+  accepting,
   windowOf,
   withHeader,
 } from '../run/alter.ts';
@@ -17,16 +17,16 @@ import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/tenants.ts';
 import { tripping, type Fault } from './fault.ts';
 import { PAGES } from './may-trip.ts';
-import { onTheirWay, RULES, rows, screening, withFurther, type Asked, type Row, type Rules } from './rows.ts';
+import { alterStored, RULES, rows, screening, withAdded, type Asked, type Row, type Rules } from './rows.ts';
 
 const MAY = { mayTrip: PAGES };
 
 /** Replaces a part of from and to before they are parsed. */
-const respelt = (pattern: RegExp, to: string | ((sign: string) => string)): ServerOptions =>
+const respell = (pattern: RegExp, to: string | ((sign: string) => string)): ServerOptions =>
   rows({ read: (text) => instant(text.replace(pattern, to as string)) });
 
 /** Parses from and to differently. */
-const read = (change: Rules['read']): ServerOptions => rows({ read: change });
+const parse = (change: Rules['read']): ServerOptions => rows({ read: change });
 
 /** Changes where the first page starts. */
 const firstBegins = (begins: (row: Row, asked: Asked) => boolean): Pick<Rules, 'begins'> => ({
@@ -49,7 +49,7 @@ export const window: readonly Fault[] = [
     trips: { '4.2-window': /completed screenings only.*unfinished/ },
     mayTrip: PAGES,
     bare: false,
-    server: withFurther(
+    server: withAdded(
       () =>
         ({ tenantId }) =>
           tenantId === TENANTS.primary ? [UNFINISHED] : [],
@@ -77,10 +77,10 @@ export const window: readonly Fault[] = [
     ),
   }),
   ...tripping({ '4.2-content-type': /application\/json.*text\/plain/ })({
-    'pages are text/plain': served((page) => withHeader(page, 'content-type', 'text/plain; charset=utf-8')),
+    'pages are text/plain': onPages((page) => withHeader(page, 'content-type', 'text/plain; charset=utf-8')),
   }),
   ...tripping({ '4.2-content-type': /application\/json.*no Content-Type/ })({
-    'pages without a Content-Type': served((page) => withHeader(page, 'content-type', undefined)),
+    'pages without a Content-Type': onPages((page) => withHeader(page, 'content-type', undefined)),
   }),
   ...tripping({ '4.2-from-required': /400/ })({
     'from defaults to the epoch': defaulting('from', () => '1970-01-01T00:00:00Z'),
@@ -104,7 +104,7 @@ export const window: readonly Fault[] = [
     MAY,
   )({
     'stored instants cut to milliseconds': rows({ at: (text) => cutInstant(instant(text), 3) }),
-    'a window that begins on a fraction of a millisecond begins a millisecond late': read((text, name) => {
+    'a window that begins on a fraction of a millisecond begins a millisecond late': parse((text, name) => {
       const at = instant(text);
       return name === 'from' && at.fraction.length > 3 ? shift(cutInstant(at, 3), 1n, 3) : at;
     }),
@@ -141,7 +141,7 @@ export const window: readonly Fault[] = [
     { '4.2-window': /only items in \[|on the page/ },
     MAY,
   )({
-    'only the date of from counts': read((text, name) =>
+    'only the date of from counts': parse((text, name) =>
       instant(name === 'from' ? `${text.slice(0, 10)}T00:00:00Z` : text),
     ),
   }),
@@ -149,7 +149,7 @@ export const window: readonly Fault[] = [
     { '4.2-window': /on the page|invented/ },
     MAY,
   )({
-    'the screening in the middle of a page of more than ten is left out': onTheirWay((page) => ({
+    'the screening in the middle of a page of more than ten is left out': alterStored((page) => ({
       ...page,
       items: page.items.filter((_, i) => i === 0 || page.items.length < 11 || i !== page.items.length >> 1),
     })),
@@ -158,7 +158,7 @@ export const window: readonly Fault[] = [
     { '4.2-window': /only items that the dataset holds/ },
     { mayTrip: [...PAGES, '6-same-object'], bare: false },
   )({
-    'screenings that were never recorded': onTheirWay((page, { pageSize }) => {
+    'screenings that were never recorded': alterStored((page, { pageSize }) => {
       const last = page.items.at(-1);
       // Far from every id in the dataset.
       const id = (last?.id ?? 0n) + 3_000_000_000_000n;
@@ -186,22 +186,22 @@ export const window: readonly Fault[] = [
     { '4.2-offsets': /item/ },
     MAY,
   )({
-    'the sign of hour 00 is lost': respelt(/-(00:\d\d)$/, '+$1'),
+    'the sign of hour 00 is lost': respell(/-(00:\d\d)$/, '+$1'),
   }),
   ...tripping(
     { '4.2-offsets': /items|item \d+/ },
     MAY,
   )({
-    'the offset of from and to is ignored': respelt(/[+-]\d\d:\d\d$/, 'Z'),
-    'the sign of an offset is turned round': respelt(/[+-](?=\d\d:\d\d$)/, (sign) =>
+    'the offset of from and to is ignored': respell(/[+-]\d\d:\d\d$/, 'Z'),
+    'the sign of an offset is turned round': respell(/[+-](?=\d\d:\d\d$)/, (sign) =>
       sign === '+' ? '-' : '+',
     ),
-    'the minutes of an offset are ignored': respelt(/([+-]\d\d):\d\d$/, '$1:00'),
-    'the minutes of a negative offset are added instead of taken away': read((text) => {
+    'the minutes of an offset are ignored': respell(/([+-]\d\d):\d\d$/, '$1:00'),
+    'the minutes of a negative offset are added instead of taken away': parse((text) => {
       const minutes = /-\d\d:(\d\d)$/.exec(text)?.[1] ?? 0;
       return shift(instant(text), BigInt(-2 * 60 * Number(minutes)), 0);
     }),
-    'an offset of five hours is taken for four': respelt(/\+05:(\d\d)$/, '+04:$1'),
+    'an offset of five hours is taken for four': respell(/\+05:(\d\d)$/, '+04:$1'),
   }),
   ...tripping(
     { '4.2-offsets': /200.*400/ },
@@ -215,15 +215,17 @@ export const window: readonly Fault[] = [
     { '4.2-fractions': /not item|item \d+/ },
     MAY,
   )({
-    'from and to cut to milliseconds': read((text) => cutInstant(instant(text), 3)),
-    'from and to cut to seconds': read((text) => cutInstant(instant(text), 0)),
+    'from and to cut to milliseconds': parse((text) => cutInstant(instant(text), 3)),
+    'from and to cut to seconds': parse((text) => cutInstant(instant(text), 0)),
   }),
   ...tripping(
     { '4.2-fractions': /item \d+/ },
     MAY,
   )({
-    'only to is cut to milliseconds': read((text, name) => cutInstant(instant(text), name === 'to' ? 3 : 99)),
-    'from and to rounded to milliseconds': read((text) => {
+    'only to is cut to milliseconds': parse((text, name) =>
+      cutInstant(instant(text), name === 'to' ? 3 : 99),
+    ),
+    'from and to rounded to milliseconds': parse((text) => {
       const at = instant(text);
       return at.fraction.length > 3 ? cutInstant(shift(at, 500n), 3) : at;
     }),
@@ -251,7 +253,7 @@ export const window: readonly Fault[] = [
     }),
   }),
   ...tripping({ '4.2-r2-inverted': /400 invalid_time_range.*200/ })({
-    'to earlier than from is an empty page after a cursor': unnoticed('invalid_time_range', (query) =>
+    'to earlier than from is an empty page after a cursor': accepting('invalid_time_range', (query) =>
       query.has('from_id'),
     ),
   }),

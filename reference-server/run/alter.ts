@@ -44,7 +44,7 @@ export function middleware(make: () => Middleware): ServerOptions {
 }
 
 /** Makes the options once per server, so that each server has its own state. */
-export const fresh = (make: () => ServerOptions): ServerOptions => ({
+export const perServer = (make: () => ServerOptions): ServerOptions => ({
   wrapHandler: (handler) => make().wrapHandler!(handler),
 });
 
@@ -108,7 +108,7 @@ export const answering = (answer: string | (() => ServiceAnswer), where: Where):
   );
 
 /** Replaces errors with this code by an empty page. */
-export const unnoticed = (code: string, where: Where = () => true): ServerOptions =>
+export const accepting = (code: string, where: Where = () => true): ServerOptions =>
   answers((answer, request) =>
     isScreenings(request) && String(answer.body).includes(`"${code}"`) && where(queryOf(request), request)
       ? emptyPage()
@@ -116,7 +116,7 @@ export const unnoticed = (code: string, where: Where = () => true): ServerOption
   );
 
 /** Alters the answers with pages. */
-export const served = (
+export const onPages = (
   alter: (answer: ServiceAnswer, query: URLSearchParams, request: ServiceRequest) => ServiceAnswer,
 ): ServerOptions =>
   answers((answer, request) =>
@@ -125,7 +125,7 @@ export const served = (
 
 /** Replaces the first match of `from` in the text of every page. */
 export const pageText = (from: string | RegExp, to: string): ServerOptions =>
-  served((answer) => ({ ...answer, body: String(answer.body).replace(from, to) }));
+  onPages((answer) => ({ ...answer, body: String(answer.body).replace(from, to) }));
 
 /** Reads query parameters like another parser; undefined treats a parameter as absent. */
 export const reading = (
@@ -279,7 +279,7 @@ export const minting = (
 });
 
 /** Passes a value of the current request to the parts of the service. */
-export function knowing<Value>(
+export function withRequestValue<Value>(
   valueOf: (request: ServiceRequest) => Value,
   inside: (current: () => Value) => ServerOptions,
 ): ServerOptions {
@@ -331,7 +331,7 @@ export const pages = (
       const answer = await next(request);
       if (!isScreenings(request) || answer.status !== 200 || typeof answer.body !== 'string') return answer;
       number += 1;
-      const page = takeApart(answer, answer.body);
+      const page = parsePage(answer, answer.body);
       alter(page, queryOf(request), number, request);
       const { status, headers, items, links, further } = page;
       const body = `{"items":[${items.join(',')}]${links === undefined ? '' : `,"links":${JSON.stringify(links)}`}${further}}`;
@@ -339,7 +339,7 @@ export const pages = (
     };
   });
 
-function takeApart({ status, headers }: ServiceAnswer, body: string): PageText {
+function parsePage({ status, headers }: ServiceAnswer, body: string): PageText {
   const end = body.lastIndexOf('],"links":');
   const inner = body.slice('{"items":['.length, end);
   return {

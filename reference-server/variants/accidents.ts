@@ -10,7 +10,7 @@ import {
   refusal,
   withHeader,
 } from '../run/alter.ts';
-import { dying } from '../faults/rest-errors.ts';
+import { brokenBody } from '../faults/rest-errors.ts';
 import { formOf } from '../faults/token-errors.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -18,7 +18,7 @@ import { readAs } from './stacks.ts';
 import { variants, type Variant } from './variant.ts';
 
 /** Answers one matching request with `answer`; its repetition is served. */
-const once = (
+const oneAnswer = (
   number: number,
   matches: (request: ServiceRequest) => boolean,
   answer: () => ServiceAnswer,
@@ -29,14 +29,14 @@ const once = (
   });
 
 export const failures = variants({
-  'one 503 in the whole run': once(90, isScreenings, () => refusal('503 service_unavailable')),
-  'one 503 of the token endpoint, with a page of HTML': once(3, isTokenRequest, () =>
+  'one 503 in the whole run': oneAnswer(90, isScreenings, () => refusal('503 service_unavailable')),
+  'one 503 of the token endpoint, with a page of HTML': oneAnswer(3, isTokenRequest, () =>
     withHeader(html(503, 'Service Unavailable'), 'retry-after', '1'),
   ),
 });
 
 /** Answers every request, or every `eachOf`-th, within `forMs` with `answer`; repetitions after that are served. */
-const awhile = (number: number, forMs: number, answer: () => ServiceAnswer, eachOf = 1): ServerOptions =>
+const answersFor = (number: number, forMs: number, answer: () => ServiceAnswer, eachOf = 1): ServerOptions =>
   middleware(() => {
     let asked = 0;
     let untilMs = 0;
@@ -48,13 +48,13 @@ const awhile = (number: number, forMs: number, answer: () => ServiceAnswer, each
   });
 
 export const redeployed = variants({
-  'a deployment: a second and a half of a gateway’s 502, with HTML': awhile(130, 1_500, () =>
+  'a deployment: a second and a half of a gateway’s 502, with HTML': answersFor(130, 1_500, () =>
     html(502, 'Bad Gateway'),
   ),
 });
 
 export const halfDown = variants({
-  'one of two instances is down for two seconds: half of the answers are a gateway’s 502': awhile(
+  'one of two instances is down for two seconds: half of the answers are a gateway’s 502': answersFor(
     300,
     2_000,
     () => html(502, 'Bad Gateway'),
@@ -63,10 +63,10 @@ export const halfDown = variants({
 });
 
 export const brokenOnce = variants({
-  'one answer that breaks off': once(140, isScreenings, () => ({
+  'one answer that breaks off': oneAnswer(140, isScreenings, () => ({
     status: 200,
     headers: [['content-type', 'application/json']],
-    body: dying(),
+    body: brokenBody(),
   })),
 });
 

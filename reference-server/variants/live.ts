@@ -4,7 +4,7 @@ import { GENERATED_WINDOW } from '../../fixtures/dataset/generator.ts';
 import { formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { nextUrls, queryOf, storedPages } from '../run/alter.ts';
-import { merged, retimed, screening, withFurther } from '../faults/rows.ts';
+import { merged, retimed, screening, withAdded } from '../faults/rows.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { PageQuery, StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -112,7 +112,7 @@ const DAYS = 84_000n;
 const KEPT_SINCE = instant('1971-01-01T00:00:00Z');
 
 /** Screenings of earlier runs in every second interval of three days. */
-const keptScratch = withFurther(() => ({ tenantId, from, to, pageSize }) => {
+const keptScratch = withAdded(() => ({ tenantId, from, to, pageSize }) => {
   if (tenantId !== TENANTS.scratch) return [];
   const dayOf = (at: Instant): bigint => (at.seconds - KEPT_SINCE.seconds) / DAY;
   const old: StoredScreening[] = [];
@@ -125,12 +125,12 @@ const keptScratch = withFurther(() => ({ tenantId, from, to, pageSize }) => {
 });
 
 export const LIVE: readonly Variant[] = [
-  live('a screening of the present moment arrives every 150 ms', withFurther(arrivals(150, justNow))),
+  live('a screening of the present moment arrives every 150 ms', withAdded(arrivals(150, justNow))),
   ...[1, 4, 30].map((s) =>
-    live(`a screening of the present moment arrives every ${s} s`, withFurther(arrivals(s * 1_000, justNow))),
+    live(`a screening of the present moment arrives every ${s} s`, withAdded(arrivals(s * 1_000, justNow))),
   ),
-  live('a screening arrives late every 50 ms', withFurther(arrivals(50, longAgo))),
-  live('a screening arrives late every 2 s', withFurther(arrivals(2_000, longAgo))),
+  live('a screening arrives late every 50 ms', withAdded(arrivals(50, longAgo))),
+  live('a screening arrives late every 2 s', withAdded(arrivals(2_000, longAgo))),
   live('a traversal shows what was there when it began, while screenings arrive late', snapshots(50)),
   live('the testTime of a screening is corrected once', correcting()),
   live('screenings are erased all the while', erasing()),

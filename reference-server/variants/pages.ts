@@ -15,7 +15,7 @@ import {
   withoutLink,
   withQuery,
 } from '../run/alter.ts';
-import { eachItem, onTheirWay, retimed } from '../faults/rows.ts';
+import { eachItem, alterStored, retimed } from '../faults/rows.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { variants, type Variant } from './variant.ts';
 
@@ -110,7 +110,7 @@ export const defaults: readonly Variant[] = [
 export const shortPages = variants({
   'pages cut short, each time elsewhere': (() => {
     let asked = 0;
-    return onTheirWay((page) => {
+    return alterStored((page) => {
       asked += 1;
       const keep = Math.max(1, page.items.length - (asked % 4));
       return page.items.length > 3 && keep < page.items.length
@@ -121,7 +121,7 @@ export const shortPages = variants({
   'a page of at most 200 items': storedPages(
     () => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 200) }),
   ),
-  'next before an empty last page': onTheirWay((page, query) => ({
+  'next before an empty last page': alterStored((page, query) => ({
     ...page,
     more: page.more || page.items.length === query.pageSize,
   })),

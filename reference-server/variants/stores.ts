@@ -14,7 +14,7 @@ import { variants, type Variant } from './variant.ts';
 import { TENANTS } from '../run/tenants.ts';
 
 /** A store that cuts the dataset's testTimes; its events show what it stores. */
-const coarse = (name: string, digits: number): Variant => {
+const truncating = (name: string, digits: number): Variant => {
   const store = rows({ at: (testTime) => cutInstant(instant(testTime), digits) });
   const shown = eachItem((item) => retimed(item, cutText(item.testTime, digits)));
   return {
@@ -32,8 +32,8 @@ const coarse = (name: string, digits: number): Variant => {
   };
 };
 
-export const microseconds = [coarse('a store of microseconds, loaded with a finer dataset', 6)];
-export const milliseconds = [coarse('a store of milliseconds, loaded with a finer dataset', 3)];
+export const microseconds = [truncating('a store of microseconds, loaded with a finer dataset', 6)];
+export const milliseconds = [truncating('a store of milliseconds, loaded with a finer dataset', 3)];
 
 const ofTenant = (json: string, tenantId: string): string =>
   json.replace(/"tenantId":"[^"]*"/, `"tenantId":"${tenantId}"`);
