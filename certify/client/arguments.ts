@@ -1,11 +1,11 @@
-/** The command line of `npm run certify-client`. Every mistake is a UsageError of one line. */
+/** Parses the command line of `npm run certify-client`. Every mistake throws a UsageError of one line. */
 import { command, EXIT_HELP, parseCommand, commaSeparated, wholeNumber } from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { noSuch } from '../../engine/target/usage.ts';
 import { SITUATIONS } from './situations/all.ts';
 
 export interface Arguments {
-  /** One of the two is there. */
+  /** Exactly one of `command` and `listen` is set. */
   readonly command?: string;
   readonly listen?: number;
   readonly name?: string;
@@ -21,31 +21,31 @@ The client finds in its environment: SCREENINGS_BASE_URL, SCREENINGS_AUTH_URL, S
 SCREENINGS_CLIENT_SECRET, SCREENINGS_TENANT_ID, SCREENINGS_FROM, SCREENINGS_TO, and at times
 SCREENINGS_PAGE_SIZE and SCREENINGS_EVENTS (a file of events). The command may also hold {base_url},
 {auth_url}, {client_id}, {client_secret}, {tenant_id}, {from}, {to}, {page_size} and {events}.
-It prints each screening that it collected, one JSON object a line, and exits with 0 where it collected
-the window whole, with anything else where it gave up.
+It prints each screening that it collected, one JSON object per line, and exits with 0 if it collected
+the whole window, with any other status if it gave up.
 ${EXIT_HELP}`;
 
 const parserOf = () =>
   command(
     'certify-client',
-    'Judges a client of the Screenings Retrieval Service by what it does in one situation after another.',
+    'Certifies a client of the Screenings Retrieval Service by its behaviour in a series of situations.',
   )
     .option('--command <command>', 'shell command that runs the client once')
     .option(
       '--listen <port>',
-      'prints the values, and waits for a client that is started by hand',
+      'prints the values and waits for a client that you start by hand',
       wholeNumber(1, 65_535),
     )
-    .option('--name <text>', 'how the report calls the client (default: the command)')
-    .option('--report-dir <dir>', 'where the report goes', 'reports')
+    .option('--name <text>', 'name of the client in the report (default: the command)')
+    .option('--report-dir <dir>', 'folder of the report', 'reports')
     .option('--only <situations>', 'names of situations, separated by commas')
     .option('--concurrency <number>', 'concurrency limit of situations', wholeNumber(1, 16), 4)
-    .option('--timeout <seconds>', 'how long a client may make no headway', wholeNumber(1, 3600), 90)
+    .option('--timeout <seconds>', 'how long a client may make no progress', wholeNumber(1, 3600), 90)
     .option('--list', 'prints the situations')
     .allowExcessArguments(false)
     .addHelpText('after', ENVIRONMENT);
 
-/** Undefined where what was asked for (help, the list) has been given. */
+/** Returns undefined if help or the list was requested and printed. Throws a UsageError. */
 export function parseArguments(
   argv: readonly string[],
   tell: (text: string) => void = console.log,

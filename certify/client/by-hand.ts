@@ -1,4 +1,4 @@
-/** A client that is started by hand: the values are printed, and its end is waited for. */
+/** A client that the user starts by hand: prints the values and waits for its end. */
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,12 +9,12 @@ import { environmentOf, type Client } from './client.ts';
 const LOOK_EVERY_MS = 200;
 
 /**
- * The client's output is expected in `directory`, its exit status in a file next to it, as the printed line puts them;
- * a line on standard input (the status, 0 where it is empty) ends a situation too.
+ * Reads the client's output and exit status from files in `directory`, as named in the printed command. A line on
+ * standard input (the status; empty means 0) also ends a situation.
  */
 export function clientByHand(directory: string, tell: (text: string) => void): Client {
   const typed: string[] = [];
-  /** What the situation before has left in the environment. */
+  /** The variables that the previous situation set. */
   let told: string[] = [];
   createInterface({ input: process.stdin }).on('line', (line) => typed.push(line));
 
@@ -35,7 +35,7 @@ export function clientByHand(directory: string, tell: (text: string) => void): C
     tell('# or press Enter here when it is through (its exit status first, if not 0)');
     for (;;) {
       const entered = /^\s*(\d*)\s*$/.exec(typed.shift() ?? 'nothing')?.[1];
-      // A file that is there may not be written yet.
+      // The file may exist before it is complete.
       const written = /^(\d+)\s/.exec(await readFile(status, 'utf8').catch(() => ''))?.[1];
       const said = entered ?? written;
       if (said !== undefined) {

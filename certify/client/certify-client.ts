@@ -1,4 +1,4 @@
-/** Plays the situations to a client, and makes the report. */
+/** Plays the situations against a client, and builds the report. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,19 +22,19 @@ import { openStage, type Given } from './stage.ts';
 import { realWorld, type World } from './world.ts';
 
 export interface Options {
-  /** As it stands in the report. */
+  /** The name of the client in the report. */
   readonly name: string;
   readonly kit: ClientReport['kit'];
-  /** Names of situations; all where absent. */
+  /** Names of situations; all if absent. */
   readonly only?: readonly string[];
-  /** How many situations are played at once. */
+  /** The concurrency limit of situations. */
   readonly concurrency: number;
-  /** How long a client may make no headway, in milliseconds; 0: for ever. */
+  /** Stops a client that makes no progress for this long; 0: never. */
   readonly pollingMs: number;
-  /** The port of the servers; 0: any free one. */
+  /** The port of the servers; 0 or absent: any free port. */
   readonly port?: number;
   readonly signal?: AbortSignal;
-  /** Makes what each situation is played in. Default: sockets, and the machine's clock. */
+  /** Creates the clock and network of a situation. Default: the system clock and sockets. */
   readonly world?: () => World;
   /** Called before and after each situation. */
   readonly tell?: (name: string, result?: SituationResult) => void;
@@ -42,7 +42,7 @@ export interface Options {
 
 type Row = { readonly result: SituationResult; readonly played?: Played };
 
-/** Throws a UsageError where the client can't be started. */
+/** Throws a UsageError if the client cannot be started. */
 export async function certifyClient(client: Client, options: Options): Promise<ClientReport> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-client-'));
   const startedAt = new Date();
@@ -56,20 +56,20 @@ export async function certifyClient(client: Client, options: Options): Promise<C
     const put = async (situation: Situation): Promise<void> => {
       rows.set(situation.name, await play(situation, context));
     };
-    // Whoever can't walk, can show nothing else.
+    // A client that fails the plain walk cannot pass any other situation.
     const first = chosen.find(({ name }) => name === plainWalk.name);
     if (first) await put(first);
     const basis = first && rows.get(first.name)!.played?.play.ended.status !== 0 && options.pollingMs > 0;
     const others = chosen.filter((situation) => situation !== first);
     if (basis) {
-      const reason = `${first.name} has to be walked to its end first`;
+      const reason = `${first.name} must end with exit status 0 first`;
       for (const situation of others) rows.set(situation.name, { result: untestedRow(situation, reason) });
     } else {
       await mapConcurrently(slowestFirst(others), put, options.concurrency);
     }
     const all = chosen.map(({ name }) => rows.get(name)!);
     const played = all.flatMap((row) => row.played ?? []);
-    const situations = [...needing(chosen, all), ...(options.only ? [] : throughout(played, redactor))];
+    const situations = [...withNeeds(chosen, all), ...(options.only ? [] : throughout(played, redactor))];
     return {
       ...verdictOf(situations),
       kit: options.kit,
@@ -89,7 +89,7 @@ interface Context {
   readonly options: Options;
   readonly directory: string;
   readonly clientSecret: string;
-  /** Knows every secret and token of the run by now. JWTs are known by their looks. */
+  /** Receives every secret and token of the run; recognizes JWTs by their form. */
   readonly redactor: Redactor;
 }
 
@@ -190,13 +190,13 @@ async function perform(
   };
 }
 
-/** Those that wait begin first, so that all together take no longer than they must. */
+/** Starts situations with long waits first, which shortens the whole run. */
 const SLOW = /for-ever|three-times|margin|expires|429|slow|long/;
 const slowestFirst = (situations: readonly Situation[]): Situation[] =>
   [...situations].sort((a, b) => Number(SLOW.test(b.name)) - Number(SLOW.test(a.name)));
 
-/** A pass that rests on another situation which showed nothing, is none. */
-function needing(chosen: readonly Situation[], rows: readonly Row[]): SituationResult[] {
+/** Makes a passed situation untested if the one that it needs was untested. */
+function withNeeds(chosen: readonly Situation[], rows: readonly Row[]): SituationResult[] {
   return chosen.map((situation, index) => {
     const { result } = rows[index]!;
     const ground = situation.needs && rows[chosen.findIndex(({ name }) => name === situation.needs)]?.result;

@@ -1,19 +1,19 @@
-/** A client under test, however it is started: given its values, it ends with a status and what it printed. */
+/** A client under test: given its values, it ends with an exit status and output. */
 import type { Given } from './stage.ts';
 import type { World } from './world.ts';
 
 export interface Ended {
-  /** Undefined where it was stopped, or nobody said. */
+  /** Undefined if it was stopped or the status is unknown. */
   readonly status: number | undefined;
-  /** Undefined where nobody handed it over. */
+  /** Undefined if its output is unknown. */
   readonly stdout: string | undefined;
   readonly stderr: string;
 }
 
-/** Runs the client once. `signal` stops it. Rejects with a UsageError where it can't be started. */
+/** Runs the client once; `signal` stops it. Rejects with a UsageError if it cannot be started. */
 export type Client = (given: Given, signal: AbortSignal, situation: string, world: World) => Promise<Ended>;
 
-/** The values that a client is given, by name: `base_url` is SCREENINGS_BASE_URL in its environment. */
+/** The values for a client by name: `base_url` is SCREENINGS_BASE_URL in its environment. */
 export const valuesOf = (given: Given): Readonly<Record<string, string | number | undefined>> => ({
   base_url: given.baseUrl,
   auth_url: given.authUrl,
@@ -26,14 +26,14 @@ export const valuesOf = (given: Given): Readonly<Record<string, string | number 
   events: given.events,
 });
 
-/** Where Node, OpenSSL (Python, Ruby, PHP, Go …), curl and requests look for the certificates to trust. */
-const TRUST = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE'];
+/** Variables from which Node, OpenSSL (Python, Ruby, PHP, Go …), curl and requests read the certificates to trust. */
+const TRUST_VARIABLES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE'];
 
 export function environmentOf(given: Given): Record<string, string> {
   const named = Object.entries(valuesOf(given)).map(
     ([name, value]) => [`SCREENINGS_${name.toUpperCase()}`, value] as const,
   );
-  const all = [...named, ...TRUST.map((name) => [name, given.trusted] as const)];
+  const all = [...named, ...TRUST_VARIABLES.map((name) => [name, given.trusted] as const)];
   return Object.fromEntries(
     all.flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
   );

@@ -1,4 +1,4 @@
-/** A client that is a shell command, started once a situation. */
+/** A client that is a shell command, started once per situation. */
 import { UsageError } from '../../engine/errors.ts';
 import { quote } from '../../engine/run/evidence/shell.ts';
 import { spawnGuarded } from '../../engine/guarded.ts';
@@ -6,13 +6,13 @@ import { environmentOf, valuesOf, type Client, type Ended } from './client.ts';
 import type { Given } from './stage.ts';
 
 const MOST_OUTPUT = 64 * 1024 * 1024;
-/** Between being asked to end and being made to. */
+/** The time between SIGTERM and SIGKILL. */
 const GRACE_MS = 1_500;
 
-/** `directory`: where the command runs. */
+/** @param directory the working directory of the command */
 export function commandClient(command: string, directory: string): Client {
   return async (given, signal) => {
-    const child = spawnGuarded('/bin/sh', ['-c', filled(command, given)], {
+    const child = spawnGuarded('/bin/sh', ['-c', fillIn(command, given)], {
       cwd: directory,
       env: { ...ownEnvironment(), ...environmentOf(given) },
     });
@@ -20,7 +20,7 @@ export function commandClient(command: string, directory: string): Client {
       try {
         process.kill(-child.pid!, name);
       } catch {
-        // It has ended.
+        // The process has already ended.
       }
     };
     const stop = (): void => {
@@ -36,7 +36,7 @@ export function commandClient(command: string, directory: string): Client {
     }
     const ended = await new Promise<Ended>((resolve, reject) => {
       child.once('error', reject);
-      // What the client leaves running must not keep its output open.
+      // Kills processes that the client left running, because they keep its output open.
       child.once('exit', () => setTimeout(() => kill('SIGKILL'), GRACE_MS).unref());
       child.once('close', (code) => resolve({ status: code ?? 128, ...texts }));
     });
@@ -50,7 +50,7 @@ export function commandClient(command: string, directory: string): Client {
   };
 }
 
-/** What the caller has set for another client stays away, and no proxy comes between. */
+/** The environment without variables for another client, and without a proxy to the local servers. */
 function ownEnvironment(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('SCREENINGS_'));
   const around = [process.env['NO_PROXY'], process.env['no_proxy'], '127.0.0.1', 'localhost'];
@@ -58,8 +58,8 @@ function ownEnvironment(): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(kept), NO_PROXY: list, no_proxy: list };
 }
 
-/** `{base_url}` and the like, as words of the shell. A value that the situation lacks is an empty word. */
-export function filled(command: string, given: Given): string {
+/** Replaces `{base_url}` and similar by quoted shell words; a missing value becomes an empty word. */
+export function fillIn(command: string, given: Given): string {
   const values = valuesOf(given);
   return command.replace(/\{(\w+)\}/g, (whole, name: string) =>
     Object.hasOwn(values, name) ? quote(String(values[name] ?? '')) : whole,

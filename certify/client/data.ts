@@ -1,4 +1,4 @@
-/** The screenings of the situations: each set shows one thing, and nothing else that could go wrong. */
+/** The screenings of the situations: each set tests one property and is ordinary otherwise. */
 import { compareInstants, instant, formatInstant, shift } from '../../engine/data/instant.ts';
 import type { Screening } from '../../engine/data/screening.ts';
 
@@ -13,7 +13,7 @@ export const WINDOW: Window = { from: '2026-03-01T00:00:00Z', to: '2026-04-01T00
 
 const PEOPLE = ['Zoë Ångström', '山田 太郎', 'أمينة', 'O\'Brien "Bo" \\ Co', ''];
 
-/** A screening whose text has further members, as real ones have. */
+/** A screening with further members, as real ones have. */
 export function screening(id: bigint, testTime: string, tenantId = TENANT): Screening {
   const person = JSON.stringify(PEOPLE[Number(id % 5n)]);
   const further = `"device":{"serial":"SN-${id % 97n}"},"person":${person},"temperature":36.${id % 10n}0`;
@@ -31,10 +31,10 @@ const SECOND = 1n;
 const at = (seconds: number, digits = 0, units = 0): string =>
   formatInstant(shift(shift(START, BigInt(seconds) * SECOND, 0), BigInt(units), digits));
 
-/** Screenings next to the window: at its very end, and before its beginning. */
+/** Screenings just outside the window: at its end, and before its beginning. */
 const BESIDE = [screening(900_001n, WINDOW.to), screening(900_002n, '2026-02-28T23:59:59Z')];
 
-/** One a minute, ids in another order than the times. */
+/** One screening per minute, with ids in another order than the times. */
 export const plain = (count: number): Screening[] => [
   ...Array.from({ length: count }, (_, index) =>
     screening(BigInt(1000 + ((index * 7919) % 10_007)), at(60 * index)),
@@ -42,7 +42,7 @@ export const plain = (count: number): Screening[] => [
   ...BESIDE,
 ];
 
-/** Ties of every length, one of them longer than three pages of 10. */
+/** Ties of several sizes, one of them longer than three pages of 10. */
 export function tied(): Screening[] {
   const sizes = [1, 2, 3, 36, 1, 12, 2];
   return sizes.flatMap((size, tie) =>
@@ -52,7 +52,7 @@ export function tied(): Screening[] {
   );
 }
 
-/** Neighbours that a double can't tell apart, in one tie. */
+/** Consecutive ids that are equal as doubles, in ties. */
 export const large = (): Screening[] =>
   Array.from({ length: 24 }, (_, index) =>
     screening(9_007_199_254_740_991n + BigInt(index), at(60 * Math.floor(index / 8))),
@@ -60,7 +60,7 @@ export const large = (): Screening[] =>
 
 const OFFSETS = ['+02:00', '-07:00', '+05:30', 'Z', '+12:45'];
 
-/** Neighbours one nanosecond and one microsecond apart, each in an offset of its own. */
+/** Neighbours one nanosecond or one microsecond apart, with different offsets. */
 export function fractional(): Screening[] {
   return Array.from({ length: 30 }, (_, index) => {
     const time = instant(at(600 * Math.floor(index / 10), index % 2 ? 9 : 6, 1 + (index % 10)));
@@ -68,7 +68,7 @@ export function fractional(): Screening[] {
   });
 }
 
-/** Before and after the end of summer time: the minutes that a clock shows twice, some of them in UTC. */
+/** Before and after the end of summer time: local times that occur twice, some of them written in UTC. */
 export const twiceShown = (): Screening[] =>
   ['+02:00', '+01:00'].flatMap((offset, hour) =>
     Array.from({ length: 20 }, (_, minute) => {
@@ -87,7 +87,7 @@ function spelt(time: ReturnType<typeof instant>, offset: string): string {
   return formatInstant(time, { offsetMinutes: east });
 }
 
-/** In the order of section 4.2 rule 4. */
+/** Sorts by testTime and id (section 4.2, rule 4). */
 export const inOrder = (screenings: readonly Screening[]): Screening[] =>
   [...screenings].sort(
     (a, b) =>

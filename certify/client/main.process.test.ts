@@ -1,4 +1,4 @@
-/** The command as a consumer team runs it, with clients in three languages and the kit's own. */
+/** The command with clients in three languages, including the kit's own client. */
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import type { ClientReport } from './report.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CLIENTS = 'certify/client/testing/clients';
-/** Where the ways of clients part. */
+/** Situations in which these clients differ. */
 const TELLING = [
   ...['plain-walk', 'ties-across-pages', 'large-ids', 'offsets-and-fractions', 'next-relative', '401-once'],
   ...[
@@ -67,7 +67,7 @@ for (const [name, command] of [
   });
 }
 
-test('a client in shell shows what it lacks', async () => {
+test('reports what a client in shell lacks', async () => {
   const { status, of, output } = await certified(`sh ${CLIENTS}/client.sh`);
   expect(of('fail')).toEqual(['500-once']);
   expect(of('warn').sort()).toEqual(['401-once', '429-with-seconds', 'next-relative']);
@@ -76,7 +76,7 @@ test('a client in shell shows what it lacks', async () => {
   expect(status).toBe(1);
 });
 
-test('a client that trusts anybody gives its secret away', FULL, async () => {
+test('reports a client that verifies no certificate', FULL, async () => {
   const trusting = join(directory, 'trusting.sh');
   await writeFile(trusting, `curl() { command curl -k "$@"; }\n. ${join(ROOT, CLIENTS, 'client.sh')}\n`);
   const { of, output } = await certified(`sh ${trusting}`, ['tls-trusted', 'tls-another-name']);
@@ -84,25 +84,18 @@ test('a client that trusts anybody gives its secret away', FULL, async () => {
   expect(output).toMatch(/no request to a server whose certificate is in another name/);
 });
 
-test(
-  'a command that can’t be started is wrong usage; one that asks nothing has shown nothing',
-  FULL,
-  async () => {
-    const missing = await run('--command', 'no-such-client', '--report-dir', directory);
-    expect(missing.status).toBe(2);
-    expect(missing.output).toContain('certify-client: --command: ');
-    const { status, report } = await certified('echo no configuration >&2; exit 3', [
-      'plain-walk',
-      '500-once',
-    ]);
-    expect(status).toBe(3);
-    expect(report.summary).toContain(
-      'the client sent no request, and ended with exit status 3: no configuration',
-    );
-  },
-);
+test('a command that cannot be started is wrong usage; one without requests is untested', FULL, async () => {
+  const missing = await run('--command', 'no-such-client', '--report-dir', directory);
+  expect(missing.status).toBe(2);
+  expect(missing.output).toContain('certify-client: --command: ');
+  const { status, report } = await certified('echo no configuration >&2; exit 3', ['plain-walk', '500-once']);
+  expect(status).toBe(3);
+  expect(report.summary).toContain(
+    'the client sent no request, and ended with exit status 3: no configuration',
+  );
+});
 
-test('a client that hangs is stopped, and told so', FULL, async () => {
+test('stops a client that hangs, and reports it', FULL, async () => {
   const walk = `${CLIENTS}/client.py && sleep 1000`;
   const ended = await run(
     ...['--command', `python3 ${walk}`, '--only', 'plain-walk', '--timeout', '5', '--report-dir', directory],
@@ -119,7 +112,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test('--listen: a client that is started by hand with what is printed', FULL, async () => {
+test('--listen waits for a client that is started with the printed values', FULL, async () => {
   const child = spawn(
     process.execPath,
     [

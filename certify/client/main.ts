@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `npm run certify-client`: judges a client, and leaves a report. */
+/** `npm run certify-client`: certifies a client and writes a report. */
 import { join } from 'node:path';
 import { EXIT, interruption, runCommand } from '../../engine/command-line.ts';
 import { KIT_NAME, KIT_VERSION } from '../../engine/package.ts';
@@ -28,7 +28,7 @@ async function main(): Promise<number> {
     name: args.name ?? args.command ?? `a client started by hand, port ${args.listen}`,
     kit: { name: KIT_NAME, version: KIT_VERSION },
     ...(args.only ? { only: args.only } : {}),
-    // One port is one situation at a time, and people take their time.
+    // One port serves one situation at a time, and a user may take any time.
     concurrency: args.listen === undefined ? args.concurrency : 1,
     pollingMs: args.listen === undefined ? 1000 * args.timeout : 0,
     ...(args.listen === undefined ? {} : { port: args.listen }),

@@ -1,4 +1,4 @@
-/** Every mistake shows in its situation, with the right words, and blames no other. */
+/** Every mistake of a client is reported by its situation with the expected words, and by no other. */
 import { expect, test } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { SITUATIONS } from './situations/all.ts';
@@ -22,11 +22,11 @@ for (const [name, mistake] of Object.entries(MISTAKES)) {
   });
 }
 
-test('every situation has been seen to find something', () => {
+test('every situation finds a mistake', () => {
   const found = new Set(
     Object.values(MISTAKES).flatMap(({ shows, also = [] }) => [...Object.keys(shows), ...also]),
   );
-  // Shown by the clients that run in a process of their own, or no client can break it.
+  // Tested with real clients in main.process.test.ts, or impossible to break.
   const elsewhere = ['tls-trusted', 'tls-another-name'];
   const names = SITUATIONS.map(({ name }) => name).filter((name) => !found.has(name));
   expect(names.filter((name) => !elsewhere.includes(name))).toEqual([]);

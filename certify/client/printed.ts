@@ -1,4 +1,4 @@
-/** What a client printed, read as the screenings that it collected. */
+/** Parses the output of a client into the screenings that it collected. */
 import { integerOf, isObject, member, parseJson, type Json } from '../../engine/client/json.ts';
 
 interface Collected {
@@ -9,11 +9,11 @@ interface Collected {
 export interface Printed {
   /** In the order printed. */
   readonly screenings: readonly Collected[];
-  /** Lines that begin like a JSON object and are none. */
+  /** Lines that start like a JSON object but are not one. */
   readonly malformed: readonly string[];
 }
 
-/** Lines that are no JSON objects, or that name no id, are the client's own talk. */
+/** Ignores lines that are not JSON objects, or that have no id, as messages of the client. */
 export function readPrinted(stdout: string): Printed {
   const screenings: Collected[] = [];
   const malformed: string[] = [];
@@ -30,6 +30,6 @@ export function readPrinted(stdout: string): Printed {
   return { screenings, malformed };
 }
 
-/** Languages without 64-bit integers may carry an id as text. */
+/** Accepts ids as text, for languages without 64-bit integers. */
 const idOf = (value: Json | undefined): bigint | undefined =>
   typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? BigInt(value) : integerOf(value);

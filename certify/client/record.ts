@@ -1,4 +1,4 @@
-/** What a client asked in one situation, as it was seen by the server. */
+/** Records the requests of a client in one situation, as the server sees them. */
 import type { Clock } from '../../engine/clock.ts';
 import type { Handler, ServiceAnswer, ServiceRequest } from '../../reference-server/http/http.ts';
 import { isScreenings, isTokenRequest, queryOf } from '../../reference-server/run/alter.ts';
@@ -8,7 +8,7 @@ import { parseForm } from '../../reference-server/http/form.ts';
 import { answerText } from '../render/timeline.ts';
 import type { TimelineEntry } from './report.ts';
 
-/** A page that was handed out. */
+/** A page that was served. */
 interface ServedPage {
   /** Absolute; absent on the last page. */
   readonly next?: string;
@@ -17,33 +17,33 @@ interface ServedPage {
 }
 
 export interface Recorded {
-  /** Counted from 1, in the order of arrival. */
+  /** Counted from 1 in order of arrival. */
   readonly number: number;
   /** Milliseconds since the client was started. */
   readonly atMs: number;
-  /** When the answer was ready, on the same clock; undefined while there is none. */
+  /** When the answer was ready, on the same clock; undefined until then. */
   endMs?: number;
   readonly channel: TimelineEntry['channel'];
   readonly request: ServiceRequest;
-  /** Which of the tokens issued it carried, counted from 1; undefined for none and for an unknown one. */
+  /** The number of the issued token that it carried, counted from 1; undefined for none or an unknown one. */
   readonly token: number | undefined;
-  /** 0: no answer, or one that broke off. */
+  /** 0: no answer, or an aborted one. */
   status: number;
   page?: ServedPage;
-  /** The moment that Retry-After named, on the same clock. */
+  /** The time named by Retry-After, on the same clock. */
   waitUntilMs?: number;
 }
 
-/** How often one URL may be asked before it is a storm and the client is stopped. */
+/** The number of requests for one URL above which the client is stopped. */
 const STORM = 60;
 
 export class Recorder {
   readonly requests: Recorded[] = [];
-  /** Every token handed out, in order. */
+  /** All tokens issued, in order. */
   readonly tokens: string[] = [];
-  /** When the client last got something new. */
+  /** When the client last received something new. */
   progressMs = 0;
-  /** Called when one URL is asked again and again. */
+  /** Called when one URL is requested too often. */
   onStorm = (): void => {};
   private startedMs = 0;
   private readonly asked = new Map<string, number>();
@@ -59,12 +59,12 @@ export class Recorder {
     return this.clock.now() - this.startedMs;
   }
 
-  /** Stands before the whole service. `origin` makes relative links absolute. */
+  /** Wraps the whole service. `origin` resolves relative links. */
   watch(handler: Handler, origin: string): Handler {
     return async (request) => {
       const record = this.note(request);
       const answer = await handler(request);
-      // What is sent in pieces breaks off in the middle.
+      // Bodies sent in pieces are the ones that a situation aborts.
       const whole = typeof answer.body === 'string';
       record.status = whole ? answer.status : 0;
       if (whole && record.channel === 'token') this.noteToken(answer);
@@ -80,7 +80,7 @@ export class Recorder {
     };
   }
 
-  /** The client's clock begins. */
+  /** Starts the client's clock. */
   start(): void {
     this.startedMs = this.clock.now();
     this.progressMs = 0;
@@ -131,18 +131,15 @@ export class Recorder {
   }
 }
 
-/** The GETs of the screenings path, in the order of arrival. */
+/** The GET requests for screenings, in order of arrival. */
 export const pageRequests = (requests: readonly Recorded[]): Recorded[] =>
   requests.filter(({ channel, request }) => channel === 'pages' && request.method === 'GET');
 
 export const mints = (requests: readonly Recorded[]): Recorded[] =>
   requests.filter(({ channel, request }) => channel === 'token' && request.method === 'POST');
 
-/**
- * A URL or path as what it asks for: percent-encoding undone, parameters in an order of their own, instants in one
- * spelling.
- */
-export function sameAs(url: string): string {
+/** Normalizes a URL or path for comparison: percent-decoded, parameters sorted, instants in one spelling. */
+export function normalized(url: string): string {
   const { pathname, search } = new URL(url, 'http://server.invalid');
   const pairs = [...(parseForm(search.slice(1)) ?? new Map([[search, ['']]]))];
   const query = pairs.map(([name, values]) => `${name}=${values.map(instantOr).join(',')}`).sort();
@@ -162,10 +159,10 @@ const decodeSafely = (text: string): string => {
   }
 };
 
-/** Whether a request begins a walk: it names no place after a screening. */
+/** Whether a request starts a walk, that is, has no from_id. */
 export const isStart = ({ request }: Recorded): boolean => !queryOf(request).has('from_id');
 
-/** `at 1.204 s  429 (token 1)  GET …/screenings?…`: a request as a line of evidence, its path cut short. */
+/** A request as a line of evidence with a shortened path: `at 1.204 s  429 (token 1)  GET …/screenings?…`. */
 export function line({ atMs, status, request, token }: Recorded): string {
   const carried = token === undefined ? '' : ` (token ${token})`;
   return `at ${(atMs / 1000).toFixed(3)} s  ${answerText(status)}${carried}  ${request.method} ${request.path.replace(/^\/\S*\/tenants\/[^/\s]+\//, '…/')}`;

@@ -1,19 +1,19 @@
-/** The shape of client.json: what a client under test did in each situation, and what is to be said of it. */
+/** The schema of client.json: what a client did in each situation, and the findings. */
 import type { Level } from '../../engine/requirements.ts';
 import type { Status, Verdict } from '../report.ts';
 
-/** One request of the client, for people and for the picture. Text only, secrets and tokens redacted. */
+/** One request of the client. Text only, with secrets and tokens redacted. */
 export interface TimelineEntry {
   /** Milliseconds since the client was started. */
   readonly atMs: number;
-  /** How long the answer took; absent where none was given. */
+  /** The duration of the answer; absent if there was none. */
   readonly tookMs?: number;
   readonly channel: 'token' | 'pages' | 'other';
-  /** `GET /v1/…`, in the client's spelling. */
+  /** `GET /v1/…`, as the client spelled it. */
   readonly request: string;
-  /** 0: no answer, or one that broke off. */
+  /** 0: no answer, or an aborted one. */
   readonly status: number;
-  /** Which of the tokens issued it carried, counted from 1. */
+  /** The number of the issued token that it carried, counted from 1. */
   readonly token?: number;
 }
 
@@ -22,9 +22,9 @@ export interface ClientFailure {
   readonly message: string;
   readonly expected: string;
   readonly received: string;
-  /** The requests that show it, as lines: when, what, and how it was answered. */
+  /** The requests that show the failure, one line each. */
   readonly requests: readonly string[];
-  /** Absent: the situation's own. A lesser finding of a MUST is a warning. */
+  /** Absent: the level of the situation. A SHOULD in a MUST situation is a warning. */
   readonly level?: Level;
 }
 
@@ -32,28 +32,28 @@ export interface SituationResult {
   readonly name: string;
   readonly section: string;
   readonly level: Level;
-  /** The sentence that is judged. */
+  /** The rule that is judged. */
   readonly title: string;
   readonly status: Status;
-  /** Why untested; what the kit tripped over; what could not be seen although it passed. */
+  /** Why it is untested, the error of the kit, or what could not be checked although it passed. */
   readonly reason?: string;
   readonly lookAt: readonly string[];
   readonly failures: readonly ClientFailure[];
   readonly durationMs: number;
-  /** Absent for sentences that are judged over all situations. */
+  /** Absent for rules that are judged over all situations. */
   readonly timeline?: readonly TimelineEntry[];
 }
 
 export interface ClientReport {
   readonly verdict: Verdict;
-  /** One sentence: what the verdict rests on. */
+  /** One sentence on what the verdict is based on. */
   readonly summary: string;
   readonly kit: { readonly name: string; readonly version: string };
-  /** The command, or how it was started. */
+  /** The command, or how the client was started. */
   readonly client: string;
   readonly startedAt: string;
   readonly durationMs: number;
-  /** The situations that the run was limited to (`--only`); absent for a whole run. */
+  /** The situations selected by `--only`; absent for a whole run. */
   readonly selection?: readonly string[];
   readonly situations: readonly SituationResult[];
 }

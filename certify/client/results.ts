@@ -1,4 +1,4 @@
-/** The report on a client as results. */
+/** Converts the report on a client to results. */
 import { markup } from '../render/markup.ts';
 import {
   limitedTo,
@@ -29,7 +29,7 @@ export const resultsOf = (report: ClientReport): Results => ({
   changes: [],
   tables: [],
   tokenCommands: [],
-  legend: markup`<p class="muted">In each picture a bar is a request of the client, as long as its answer took: a gap is a wait.</p>
+  legend: markup`<p class="muted">In each picture a bar is a request of the client, with the duration of its answer as its length: a gap is a wait.</p>
 <ul class="tally"><li class="pass">low bar: answered well</li><li class="warn">middle: 401 or 429</li><li class="fail">tall: refused, failed or broken off</li></ul>`,
   files: { data: 'client.json', page: 'client.html', junit: 'client-junit.xml' },
 });

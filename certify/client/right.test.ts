@@ -1,4 +1,4 @@
-/** Right clients of different making: conformant, and nothing is held against them. */
+/** Correct clients of different kinds are conformant, without any finding. */
 import { expect, test } from '@playwright/test';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import type { ClientReport } from './report.ts';
@@ -20,6 +20,6 @@ for (const [name, { habits, without = [] }] of Object.entries(RIGHT)) {
   });
 }
 
-test('a right client: a connection for each request, over sockets and in real time', FULL, async () => {
+test('a right client: one connection per request, over sockets and in real time', FULL, async () => {
   expectRight(await played({ keepAlive: false }, { world: realWorld, concurrency: 12 }));
 });

@@ -1,4 +1,4 @@
-/** A situation: a server that behaves in one way, and what is to be said of a client that met it. */
+/** A situation: a server with one behaviour, and the rules for a client that meets it. */
 import type { Clock } from '../../engine/clock.ts';
 import type { Level } from '../../engine/requirements.ts';
 import type { Screening } from '../../engine/data/screening.ts';
@@ -12,11 +12,11 @@ import type { Given, StageOptions } from './stage.ts';
 export interface Play {
   readonly given: Given;
   readonly requests: readonly Recorded[];
-  /** The tokens that were handed out. */
+  /** The tokens issued. */
   readonly tokens: readonly string[];
   readonly ended: Ended;
   readonly printed: Printed;
-  /** Why the client was stopped before it ended by itself. */
+  /** Why the client was stopped before it ended. */
   readonly stopped?: 'silent' | 'storm' | 'interrupted';
   /** The screenings of the window, in order. */
   readonly expected: readonly Screening[];
@@ -24,41 +24,41 @@ export interface Play {
   readonly all: readonly Screening[];
 }
 
-/** As it is written: where no level stands, it is a MUST. */
+/** A situation as written in the tables; the level defaults to MUST. */
 export type SituationRow = Omit<Situation, 'level'> & Partial<Pick<Situation, 'level'>>;
 
 export interface Situation {
   readonly name: string;
-  /** Where the sentence stands. */
+  /** The section of the specification. */
   readonly section: string;
   readonly level: Level;
-  /** One sentence that says what holds. */
+  /** The rule, as one sentence. */
   readonly title: string;
-  /** Where an implementer should look when it does not, most likely cause first. */
+  /** Where to look for the mistake, the most likely cause first. */
   readonly lookAt: readonly string[];
-  /** A client is whole without showing it: untested, it does not make a verdict incomplete. */
+  /** If untested, it does not make the verdict incomplete. */
   readonly optional?: true;
-  /** A fresh server, which waits on this clock. */
+  /** Creates a server, which waits on this clock. */
   readonly stage: (clock: Clock) => StageOptions;
-  /** Lines of the event file that the client is given. */
+  /** The lines of the event file for the client. */
   readonly events?: readonly string[];
-  /** Screenings that only the events hold. */
+  /** Screenings that only occur as events. */
   readonly onlyEvents?: readonly Screening[];
   /** Why a client may have sent no request at all. */
   readonly unspoken?: string;
-  /** Whether the client came to the place that the situation is about; text: why it did not. */
+  /** True if the client reached the critical point of the situation, otherwise why not. */
   readonly met?: (play: Play) => true | string;
-  /** Passing means something only where that one was met. */
+  /** The situation that must be tested for a pass to mean something. */
   readonly needs?: string;
-  /** The window can't be had: an exit status of 0 is a lie. */
+  /** The window cannot be retrieved, so that exit status 0 is wrong. */
   readonly impossible?: true;
-  /** Giving up, and saying so, breaks the sentence (the default), is a warning, or is as good as going on. */
+  /** Whether giving up with an error breaks the rule (default), is a warning, or is allowed. */
   readonly givingUp?: 'breaks' | 'warns' | 'allowed';
-  /** What is to be said of it in addition to the collection. */
+  /** Findings in addition to those on the collection. */
   readonly judge?: (play: Play) => readonly ClientFailure[];
 }
 
-/** A finding in the words of the other report. */
+/** A finding with the wording of other reports. */
 export const finding = (
   expected: string,
   received: string,
@@ -72,7 +72,7 @@ export const finding = (
   ...(level === undefined ? {} : { level }),
 });
 
-/** The client was answered so at least once on the screenings path. */
+/** Whether the client received this status for a page at least once. */
 export const answered =
   (status: number) =>
   ({ requests }: Play): true | string =>

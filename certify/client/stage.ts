@@ -1,4 +1,4 @@
-/** The server of one situation: the reference server's request handling over a few screenings in memory. */
+/** The server of one situation: the reference server's request handler over a few screenings in memory. */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../engine/clock.ts';
 import { OFFERED_SCOPE } from '../../engine/client/client.ts';
@@ -15,7 +15,7 @@ import { TENANT, type Window } from './data.ts';
 import { Recorder } from './record.ts';
 import type { World } from './world.ts';
 
-/** What a client is given, section by section of its environment. */
+/** The values for a client. */
 export interface Given {
   readonly baseUrl: string;
   readonly authUrl: string;
@@ -25,9 +25,9 @@ export interface Given {
   readonly from: string;
   readonly to: string;
   readonly pageSize?: number;
-  /** A file of events. */
+  /** The path of a file of events. */
   readonly events?: string;
-  /** A file of certificates that the client is to trust. */
+  /** The path of a file of certificates that the client must trust. */
   readonly trusted?: string;
 }
 
@@ -35,16 +35,16 @@ export interface StageOptions {
   readonly screenings: readonly Screening[];
   readonly window: Window;
   readonly pageSize?: number;
-  /** The server returns at most this many items, whatever is asked (2.4: up to pageSize). */
+  /** The maximum number of items per page, whatever pageSize is requested (section 2.4). */
   readonly mostItems: number;
   readonly clientSecret?: string;
-  /** Grants screenings.read alone; else whatever is asked for, so that one situation alone is about it. */
+  /** Grants only screenings.read; otherwise every requested scope is granted, so that only one situation is about scopes. */
   readonly grantsOneScope?: true;
   readonly server?: Pick<
     ServerOptions,
     'pathPrefix' | 'separateOrigins' | 'tokenLifetimeSeconds' | 'wrapHandler' | 'wrapParts'
   >;
-  /** The server speaks TLS, at this host; its certificate names localhost. */
+  /** Serves TLS at this host; the certificate names localhost. */
   readonly tlsHost?: 'localhost' | '127.0.0.1';
 }
 
@@ -53,7 +53,7 @@ export interface Stage extends AsyncDisposable {
   readonly recorder: Recorder;
 }
 
-/** Starts the server of a situation. `port` 0: any free one. */
+/** Starts the server of a situation. `port` 0: any free port. */
 export async function openStage(
   options: StageOptions,
   world: World,
@@ -89,7 +89,7 @@ export async function openStage(
     return inner(request);
   };
   const played = server.wrapHandler?.(service) ?? service;
-  const watched = recorder.watch(headAside(played, service), api.origin);
+  const watched = recorder.watch(bypassHead(played, service), api.origin);
   api.handle(server.separateOrigins ? onlyWhere((path) => !isTokenPath(path), watched) : watched);
   if (auth !== api) auth.handle(onlyWhere(isTokenPath, watched));
   return {
@@ -103,13 +103,13 @@ export async function openStage(
 
 const isTokenPath = (path: string): boolean => path.includes('/oauth/');
 
-/** A client may ask HEAD first: that is no step of the situation. */
-const headAside =
+/** HEAD requests bypass the situation, because a client may send them first. */
+const bypassHead =
   (played: Handler, service: Handler): Handler =>
   async (request) =>
     request.method === 'HEAD' ? service(request) : played(request);
 
-/** What a token request asks for; what holds no offered scope, is refused as ever. */
+/** The scopes of a token request; a request without an offered scope is rejected as usual. */
 export function scopesOf(body: Buffer): readonly string[] {
   const asked = parseForm(body.toString())?.get('scope')?.[0]?.split(' ').filter(Boolean) ?? [];
   return asked.includes(OFFERED_SCOPE) ? asked : [OFFERED_SCOPE];

@@ -1,4 +1,4 @@
-/** What a situation is played in: a clock, and a network between the client and the server. */
+/** The environment of a situation: a clock, and a network between the client and the server. */
 import { systemClock, type Clock } from '../../engine/clock.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { secured } from '../../reference-server/degenerate/secured.ts';
@@ -6,14 +6,14 @@ import { listen, type Listener } from '../../reference-server/http/http.ts';
 
 export interface World {
   readonly clock: Clock;
-  /** The same clock, for the server's waits. */
+  /** The same clock, used for waits of the server. */
   readonly serverClock: Clock;
   readonly fetch: typeof fetch;
-  /** `port` 0: any free one. `tlsHost`: speaks TLS, and is found at that host; its certificate names localhost. */
+  /** `port` 0: any free port. `tlsHost`: serves TLS at that host; the certificate names localhost. */
   listen(port: number, tlsHost?: string): Promise<Listener>;
 }
 
-/** Sockets, and the machine's clock: finer than milliseconds, and never set back within a play. */
+/** Sockets and the system clock, monotonic and finer than milliseconds. */
 export function realWorld(): World {
   const beganMs = Date.now() - performance.now();
   const clock: Clock = { ...systemClock, now: () => beganMs + performance.now() };

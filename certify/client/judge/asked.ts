@@ -1,22 +1,22 @@
-/** Whether a walk followed the URLs that it was given (4.2 rule 5). */
+/** Whether a walk followed the URLs that it was given (section 4.2, rule 5). */
 import { queryOf } from '../../../reference-server/run/alter.ts';
 import { compareInstants, parseInstant } from '../../../engine/data/instant.ts';
-import { isStart, line, pageRequests, sameAs, type Recorded } from '../record.ts';
+import { isStart, line, pageRequests, normalized, type Recorded } from '../record.ts';
 import type { ClientFailure } from '../report.ts';
 import { finding, type Play } from '../situation.ts';
 
-/** Retries, several walks side by side, and equal spellings of a URL are all the client's own choice. */
+/** Allows retries, concurrent walks, and equivalent spellings of a URL. */
 export function followFindings({ requests }: Play): ClientFailure[] {
   const given = new Map<string, string>();
   let before: Recorded | undefined;
   for (const request of pageRequests(requests)) {
-    const asked = sameAs(request.request.path);
+    const asked = normalized(request.request.path);
     if (!given.has(asked)) {
       const wrong = isStart(request) ? restart(request, before) : rebuilt(request, before);
       if (wrong) return [wrong];
     }
     if (request.page?.next !== undefined) {
-      given.set(sameAs(request.page.next), request.page.next);
+      given.set(normalized(request.page.next), request.page.next);
       before = request;
     }
   }
@@ -36,7 +36,7 @@ function rebuilt(request: Recorded, before: Recorded | undefined): ClientFailure
       );
 }
 
-/** What a client's URL does differently, in words. */
+/** How the client's URL differs from `next`, in words. */
 function differences(next: string, asked: string): string {
   const [given, own] = [next, asked].map((url) => queryOf({ path: pathOf(url) } as never)) as [
     URLSearchParams,
@@ -51,13 +51,13 @@ function differences(next: string, asked: string): string {
   return words.join(', ') || pathOf(asked);
 }
 
-/** A traversal that restarts where a page ended. */
+/** A new query from where a page ended, instead of following `next`. */
 function restart(request: Recorded, before: Recorded | undefined): ClientFailure | undefined {
   const from = parseInstant(queryOf(request.request).get('from') ?? '');
   const last = parseInstant(before?.page?.lastTestTime ?? '');
   if (!from || !last || !before?.page?.next) return undefined;
   const after = compareInstants(from, last) >= 0;
-  // A window of its own that happens to begin further on, is another walk.
+  // A window that happens to start later is another walk.
   const near = Number(from.seconds - last.seconds) <= 1;
   if (!after || !near) return undefined;
   return finding(

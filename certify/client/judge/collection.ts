@@ -1,4 +1,4 @@
-/** What is wrong with the screenings that a client collected. */
+/** Compares the screenings that a client collected with those of the window. */
 import { member } from '../../../engine/client/json.ts';
 import { parseInstant, sameInstant } from '../../../engine/data/instant.ts';
 import type { Screening } from '../../../engine/data/screening.ts';
@@ -9,7 +9,7 @@ import { several } from '../../render/results.ts';
 const shown = (ids: readonly bigint[]): string =>
   `${ids.slice(0, 3).join(', ')}${ids.length > 3 ? ` and ${ids.length - 3} more` : ''}`;
 
-/** What is wrong with a collection that was handed over as whole. */
+/** The findings on a collection that the client declared complete. */
 export function collectionFindings(play: Play): ClientFailure[] {
   const { printed, expected, all } = play;
   const wanted = new Map(expected.map((screening) => [screening.id, screening]));
@@ -77,7 +77,7 @@ function lost({ requests, expected, printed }: Play, missing: readonly Screening
   );
 }
 
-/** A value that the client changed on its way. Members that it leaves out are its own affair. */
+/** A testTime that the client changed. Members that it leaves out do not matter. */
 function altered({ printed }: Play, known: ReadonlyMap<bigint, Screening>): ClientFailure[] {
   for (const { id, json } of printed.screenings) {
     const original = known.get(id);

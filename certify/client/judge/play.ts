@@ -1,4 +1,4 @@
-/** One play held against its situation. */
+/** Judges one play of a situation. */
 import type { Status } from '../../report.ts';
 import { line, pageRequests } from '../record.ts';
 import type { ClientFailure } from '../report.ts';
@@ -10,7 +10,7 @@ export interface Judged {
   readonly status: Status;
   readonly reason?: string;
   readonly failures: readonly ClientFailure[];
-  /** What breaks a MUST although the situation's own sentence is a SHOULD. */
+  /** Findings that break a MUST although the situation itself is a SHOULD. */
   readonly graver: { readonly soldAsWhole?: ClientFailure; readonly endless?: ClientFailure };
 }
 
@@ -20,8 +20,8 @@ export function judgePlay(situation: Situation, play: Play): Judged {
   const met = situation.met?.(play) ?? true;
   if (met !== true && play.stopped === undefined) return untested(met);
 
-  const soldAsWhole = sold(situation, play);
-  const endless = play.stopped && without(play, play.stopped);
+  const soldAsWhole = soldFindings(situation, play);
+  const endless = play.stopped && stoppedFinding(play, play.stopped);
   const own = situation.judge?.(play) ?? [];
   const gaveUp = play.stopped ? undefined : givenUp(situation, play, own);
   const failures = [
@@ -47,10 +47,10 @@ export function judgePlay(situation: Situation, play: Play): Judged {
   };
 }
 
-const UNSEEN = 'what the client collected was not handed over: put its output into the file that was named';
+const UNSEEN = 'the collected screenings are unknown: redirect the output of the client to the printed file';
 export const INTERRUPTED = 'the run was interrupted';
 
-/** A client that never spoke has shown nothing: how it is started is looked at first. */
+/** A client without requests is untested; the reason contains how it ended. */
 function silent({ ended, stopped }: Play): string {
   const said = ended.stderr.trim().split('\n').at(-1)?.slice(0, 300);
   const end = stopped ? 'had to be stopped' : `ended with exit status ${ended.status ?? 'unknown'}`;
@@ -59,8 +59,8 @@ function silent({ ended, stopped }: Play): string {
 
 const untested = (reason: string): Judged => ({ status: 'untested', reason, failures: [], graver: {} });
 
-/** What an exit status of 0 promises. */
-function sold({ impossible }: Situation, play: Play): readonly ClientFailure[] {
+/** Findings on a client that exited with 0 and thereby declared the window complete. */
+function soldFindings({ impossible }: Situation, play: Play): readonly ClientFailure[] {
   const { ended, printed, requests, stopped } = play;
   if (stopped !== undefined || ended.stdout === undefined) return [];
   if (ended.status !== undefined && ended.status !== 0) return [];
@@ -75,8 +75,8 @@ function sold({ impossible }: Situation, play: Play): readonly ClientFailure[] {
   ];
 }
 
-/** A client that had to be stopped. One whose waits for a failing server grow, may have meant to go on. */
-function without({ requests, ended: _ }: Play, why: 'silent' | 'storm'): ClientFailure {
+/** The finding for a client that had to be stopped; a warning if the server failed, since it may have been backing off. */
+function stoppedFinding({ requests, ended: _ }: Play, why: 'silent' | 'storm'): ClientFailure {
   const asked = pageRequests(requests);
   const last = asked.slice(-5).map(line);
   if (why === 'storm') {
@@ -89,13 +89,13 @@ function without({ requests, ended: _ }: Play, why: 'silent' | 'storm'): ClientF
   const failing = asked.at(-1) !== undefined && asked.at(-1)!.status >= 500;
   return finding(
     'an end in bounded time',
-    'none: the client made no headway for as long as the kit waits (--timeout), and was stopped',
+    'none: the client made no progress within the timeout (--timeout), and was stopped',
     last,
     failing ? 'SHOULD' : undefined,
   );
 }
 
-/** What is said of a client that ended without the window, where it could be had. */
+/** The finding for a client that gave up although it could have collected the window. */
 function givenUp(
   { impossible, givingUp = 'breaks' }: Situation,
   { ended, requests }: Play,
@@ -111,6 +111,6 @@ function givenUp(
     requests.slice(-4).map(line),
     givingUp === 'warns' ? 'SHOULD' : undefined,
   );
-  // What led to it has been told.
+  // The cause has already been reported.
   return own.length > 0 ? undefined : { failure };
 }

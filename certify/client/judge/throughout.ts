@@ -1,4 +1,4 @@
-/** Sentences that hold in every situation. */
+/** Rules that are judged over all situations. */
 import { createRedactor, REDACTED, type Redactor } from '../../../engine/run/evidence/redact.ts';
 import { line } from '../record.ts';
 import type { ClientFailure, SituationResult } from '../report.ts';
@@ -15,7 +15,7 @@ type Sentence = Pick<SituationResult, 'name' | 'section' | 'level' | 'title' | '
   readonly judge: (played: readonly Played[]) => readonly ClientFailure[];
 };
 
-/** The secret, and the tokens that do not look like one. */
+/** The secret, and opaque tokens, which the redactor does not recognize by itself. */
 export const secretsOf = ({ given, tokens }: Play): readonly string[] => [
   given.clientSecret,
   ...tokens.filter((token) => !token.includes('.')).slice(0, 20),
@@ -93,7 +93,7 @@ function leaks({ requests, ended, tokens }: Play, holds: (text: string) => boole
   return found;
 }
 
-/** The sentences' results; without any request there is nothing to say. */
+/** The results of these rules; untested if there was no request at all. */
 export function throughout(played: readonly Played[], { redactDeep }: Redactor): SituationResult[] {
   return SENTENCES.map(({ judge, ...sentence }) => {
     const failures = redactDeep(unique(judge(played)), 'fixed');
@@ -105,7 +105,7 @@ export function throughout(played: readonly Played[], { redactDeep }: Redactor):
   });
 }
 
-/** The same leak in thirty situations is one. */
+/** Reports the same leak only once. */
 function unique(failures: readonly ClientFailure[]): ClientFailure[] {
   const seen = new Set<string>();
   return failures.filter(({ message }) => {

@@ -1,4 +1,4 @@
-/** Waits without a clock: what is told of them, and that no right way to wait is blamed. */
+/** Judging waits: constant ones are reported, and every correct backoff is accepted. */
 import { expect, test } from '@playwright/test';
 import { fc } from '../../../fixtures/own-tests/seeded.ts';
 import type { Recorded } from '../record.ts';
@@ -19,7 +19,7 @@ const request = (number: number, atMs: number, status: number, page = 1): Record
   status,
 });
 
-/** A page that fails once more than it is waited for, then is served; two pages alike. */
+/** Each page fails once before every wait and is then served; two pages alike. */
 function failing(waits: readonly (readonly number[])[]): { requests: Recorded[] } {
   const requests: Recorded[] = [request(1, 0, 200, -1)];
   let atMs = 6;
@@ -39,7 +39,7 @@ const words = (waits: readonly (readonly number[])[]): string =>
     .map(({ message }) => message)
     .join();
 
-test('equal waits, and none at all, are told', () => {
+test('reports constant waits, and retries without a wait', () => {
   expect(
     words([
       [1000, 1010, 990],
@@ -55,7 +55,7 @@ test('equal waits, and none at all, are told', () => {
   ).toContain('asked again at once each time: 0.00 s');
 });
 
-test('waits that a busy machine’s own pauses hide, are not judged', () => {
+test('does not judge waits that are not longer than the pauses of a busy machine', () => {
   const { requests } = failing([
     [250, 210, 260],
     [230, 240, 220],
@@ -65,10 +65,10 @@ test('waits that a busy machine’s own pauses hide, are not judged', () => {
   expect(backoffFindings({ requests: busy })).toEqual([]);
 });
 
-test('three equal waits may be chance', () => expect(words([[1000, 1010, 990]])).toBe(''));
+test('accepts three equal waits as chance', () => expect(words([[1000, 1010, 990]])).toBe(''));
 
-test('exponential backoff is not blamed, with any base, factor, cap, and first retry at once', () => {
-  // Shorter ones cannot be told from a retry without backoff (AT_ONCE_MS).
+test('accepts exponential backoff with any base, factor and cap, and an immediate first retry', () => {
+  // Shorter waits look like a retry without backoff (AT_ONCE_MS).
   const base = fc.integer({ min: 30, max: 5_000 });
   const factor = fc.double({ min: 1.5, max: 4, noNaN: true });
   fc.assert(
@@ -80,7 +80,7 @@ test('exponential backoff is not blamed, with any base, factor, cap, and first r
   );
 });
 
-test('half jitter is never blamed, full jitter as good as never', () => {
+test('accepts half jitter always, and full jitter nearly always', () => {
   const dice = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 6, maxLength: 6 });
   const half = (rolls: readonly number[], from: number): number[] =>
     [0, 1, 2].map((retry) => 200 * 2 ** retry * (0.5 + rolls[from + retry]! / 2));
@@ -101,7 +101,7 @@ test('half jitter is never blamed, full jitter as good as never', () => {
   expect(blamed).toBeLessThan(5);
 });
 
-test('a request before the time that Retry-After named is told; one that was under way is not', () => {
+test('reports a request before the time of Retry-After, but not one already in flight', () => {
   const limited = { ...request(1, 100, 429), waitUntilMs: 2_101 };
   const at = (atMs: number) => tooEarly({ requests: [limited, request(2, atMs, 200)] });
   expect(at(600)[0]!.message).toBe(

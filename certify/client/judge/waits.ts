@@ -1,19 +1,19 @@
-/** Whether a client waits before it asks again: as long as it was told (429), longer each time (5xx). */
-import { line, pageRequests, sameAs, type Recorded } from '../record.ts';
+/** Judges waits before retries: as long as Retry-After says (429), or growing (5xx). */
+import { line, pageRequests, normalized, type Recorded } from '../record.ts';
 import type { ClientFailure } from '../report.ts';
 import { finding, type Play } from '../situation.ts';
 
-/** A page that failed again and again, and the waits of the client in between, in milliseconds. */
+/** The requests for a page that failed repeatedly, and the client's waits between them, in milliseconds. */
 export interface Series {
   readonly requests: readonly Recorded[];
   readonly waitsMs: readonly number[];
 }
 
-/** The failures of each page that was answered so. */
+/** One series per page that failed. */
 export function seriesOf(requests: readonly Recorded[], failed: (request: Recorded) => boolean): Series[] {
   const byPage = new Map<string, Recorded[]>();
   for (const request of pageRequests(requests)) {
-    const key = sameAs(request.request.path);
+    const key = normalized(request.request.path);
     byPage.set(key, [...(byPage.get(key) ?? []), request]);
   }
   return [...byPage.values()].flatMap((asked) => {
@@ -29,23 +29,23 @@ export function seriesOf(requests: readonly Recorded[], failed: (request: Record
 }
 
 const LEAST_WAITS = 3;
-/** Within this equal waits may differ by a machine's unrest. */
-const UNREST = 1.35;
-/** No backoff at all: what asking again at once takes. */
+/** Equal waits may differ by this factor because of the machine. */
+const TOLERANCE = 1.35;
+/** Below this, a retry counts as immediate. */
 const AT_ONCE_MS = 30;
-/** So many times longer than the client's own pauses a wait has to be, for its length to be meant. */
-const MEANT = 4;
+/** A wait is judged only if it is this many times longer than the client's own pauses. */
+const LEAST_RATIO = 4;
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
 const listed = (waitsMs: readonly number[]): string =>
   `${waitsMs.slice(0, 6).map(seconds).join(', ')}${waitsMs.length > 6 ? ' …' : ''}`;
 
-/** Neither longer each time nor spread as by jitter. */
+/** Neither growing nor spread by jitter. */
 const isEven = ({ waitsMs }: Series): boolean =>
-  Math.max(...waitsMs) < UNREST * Math.min(...waitsMs) &&
+  Math.max(...waitsMs) < TOLERANCE * Math.min(...waitsMs) &&
   waitsMs.some((wait, index) => index > 0 && wait < 1.05 * waitsMs[index - 1]!);
 
-/** The longest pause between a page and the next request: the client's own work, and the machine's unrest. */
+/** The longest pause between a page and the next request: the client's own work and delays of the machine. */
 function longestPauseMs(requests: readonly Recorded[]): number {
   const asked = pageRequests(requests);
   const pauses = asked.flatMap(({ atMs }, index) => {
@@ -56,9 +56,9 @@ function longestPauseMs(requests: readonly Recorded[]): number {
 }
 
 /**
- * Equal waits are no exponential backoff. A few of them may be jitter's chance, so it takes every series, and five
- * waits in all; a cap that a growing wait has reached, is allowed. Where a machine is so busy that its own pauses
- * hide the waits, nothing is said.
+ * Reports constant waits, which are not exponential backoff. Jitter may produce a few by chance, so all series must
+ * be constant, with at least five waits; growing up to a cap is allowed. On a machine so busy that its pauses hide
+ * the waits, nothing is reported.
  */
 export function backoffFindings({ requests }: Pick<Play, 'requests'>): ClientFailure[] {
   const long = seriesOf(requests, ({ status }) => status >= 500).filter(
@@ -67,7 +67,7 @@ export function backoffFindings({ requests }: Pick<Play, 'requests'>): ClientFai
   const waits = long.flatMap(({ waitsMs }) => waitsMs);
   if (waits.length < 5) return [];
   if (Math.max(...waits) < AT_ONCE_MS) return [equal(long[0]!, 'asked again at once each time')];
-  const meant = Math.min(...waits) > MEANT * longestPauseMs(requests);
+  const meant = Math.min(...waits) > LEAST_RATIO * longestPauseMs(requests);
   return meant && long.every(isEven) ? [equal(long[0]!, 'waits that do not grow')] : [];
 }
 
@@ -78,20 +78,21 @@ const equal = ({ requests, waitsMs }: Series, what: string): ClientFailure =>
     requests.slice(0, 8).map(line),
   );
 
-/** Clocks and timers may be so far ahead. */
+/** Tolerance for inaccurate clocks and timers. */
 const EARLY_MS = 100;
 
 /**
- * A page asked for again before the time that a 429 named. Those that were under way when it was answered, did not
- * know, and walkers side by side need not know of one another.
+ * A page requested again before the time that a 429 named. Requests in flight at that moment, and those of concurrent
+ * walks for other pages, are allowed.
  */
 export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] {
   const asked = pageRequests(requests);
   for (const limited of asked.filter(({ status }) => status === 429)) {
     const { endMs = 0, waitUntilMs = 0 } = limited;
-    const page = sameAs(limited.request.path);
+    const page = normalized(limited.request.path);
     const early = asked.find(
-      ({ atMs, request }) => atMs > endMs && atMs < waitUntilMs - EARLY_MS && sameAs(request.path) === page,
+      ({ atMs, request }) =>
+        atMs > endMs && atMs < waitUntilMs - EARLY_MS && normalized(request.path) === page,
     );
     if (!early) continue;
     return [
@@ -105,7 +106,7 @@ export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] 
   return [];
 }
 
-/** Requests that repeat one which was refused for good. */
+/** The longest series of requests that repeat a final rejection. */
 export function repeatedRefusals(requests: readonly Recorded[], status: number): Recorded[] {
   return seriesOf(requests, (request) => request.status === status)
     .map((series) => series.requests)

@@ -8,12 +8,12 @@ import { usual } from './steps.ts';
 const eventOf = ({ id, tenantId, testTime, json }: Screening): string =>
   envelope({ id: String(id), tenantId, testTime, json });
 
-/** One that arrived after the walk, and one of another month. */
+/** One arrives after the walk, one lies outside the window. */
 const late = screening(700_001n, '2026-03-30T12:00:00Z');
 const outside = screening(700_002n, '2026-05-02T12:00:00Z');
 const rest = within(plain(46), WINDOW);
 
-/** Every third event twice (at least once is what queues promise), the first ten again at the end. */
+/** Every third event twice (queues deliver at least once), and the first ten again at the end. */
 const events = [
   ...rest.flatMap((one, index) => (index % 3 === 0 ? [one, one] : [one])),
   late,

@@ -1,4 +1,4 @@
-/** Limits and failures: section 7.2. */
+/** Rate limits and failures: section 7.2. */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../engine/clock.ts';
 import type { ServiceAnswer } from '../../../reference-server/http/http.ts';
@@ -17,7 +17,7 @@ const LOOK_AT_5XX = [
   'the retry library: which statuses it retries, and whether its waits grow',
 ];
 
-/** Clocks and timers may be so far ahead. */
+/** Tolerance for inaccurate clocks and timers. */
 const EARLY_MS = 100;
 
 export const failureSituations: readonly SituationRow[] = [
@@ -125,7 +125,7 @@ const inSeconds =
   (seconds: number): Until =>
   (nowMs) => ({ untilMs: nowMs + 1000 * seconds, header: String(seconds) });
 
-/** A whole second, at least this many milliseconds ahead. */
+/** The next whole second at least this many milliseconds ahead. */
 const atDate =
   (aheadMs: number): Until =>
   (nowMs) => {
@@ -133,7 +133,7 @@ const atDate =
     return { untilMs, header: new Date(untilMs).toUTCString() };
   };
 
-/** A limit for all pages, met at each of these pages in turn, and held until it is over. */
+/** A rate limit for all pages, triggered at each of these pages in turn and kept until it expires. */
 const limitedAt = (pages: readonly number[], until: Until, clock: Clock): ServerOptions =>
   pageStep(() => {
     const left = [...pages];
@@ -158,12 +158,12 @@ const droppedAt = (wanted: number): ServerOptions =>
     return page === wanted && attempt === 1 && typeof answer.body === 'string' ? halved(answer) : answer;
   });
 
-/** Promises the whole and breaks off in the middle. */
+/** Announces the whole body but aborts in the middle. */
 function halved(answer: ServiceAnswer): ServiceAnswer {
   const octets = Buffer.from(String(answer.body));
   async function* half(): AsyncGenerator<Buffer> {
     yield octets.subarray(0, octets.length / 2);
-    // The part that was written is flushed first.
+    // Lets the first half be flushed.
     await setImmediate();
     throw new Error('a situation of the kit');
   }

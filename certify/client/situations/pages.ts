@@ -13,7 +13,7 @@ const LOOK_AT_NEXT = [
   'a URL library that decodes and encodes anew: a + in an offset arrives as a space',
 ];
 
-/** The first one: without it, no other can be judged. */
+/** Played first: without it, no other situation can be judged. */
 export const plainWalk: SituationRow = {
   name: 'plain-walk',
   section: '4.2',
@@ -48,7 +48,7 @@ export const pagesSituations: readonly SituationRow[] = [
     judge: ({ requests }) => {
       const pagesAsked = pageRequests(requests).length;
       const minted = mints(requests);
-      // Several walkers may begin at once, each without a token.
+      // Concurrent walkers may each start without a token.
       const later = minted.filter(({ atMs }) => atMs > (minted[0]!.endMs ?? Infinity));
       return CALLS_A_TOKEN * later.length < pagesAsked
         ? []
@@ -164,7 +164,7 @@ export const pagesSituations: readonly SituationRow[] = [
   },
 ];
 
-/** Before each further page an empty one, which leads on to it from the same place. */
+/** Inserts an empty page with a `next` before each further page. */
 const emptyPages = pages((page, query, _number, request) => {
   const { next } = page.links as { next?: string };
   if (next === undefined || !query.has('from_id') || query.has('scan')) return;
@@ -177,7 +177,7 @@ const emptyPages = pages((page, query, _number, request) => {
 
 const withUnknownFields = both(
   pages((page, query) => {
-    // A service that is brought up to date in the middle of a walk.
+    // As if the service were updated during the walk.
     const later = query.has('from_id') ? ',"room":{"floor":2}' : '';
     const further = `,"site":{"name":"Nord","tags":["a",{"b":null}]},"score":1.5e3,"reviewed":null${later}`;
     page.items = page.items.map((item) => `${item.slice(0, -1)}${further}}`);

@@ -1,4 +1,4 @@
-/** Refusals that are final (7.2), and a server that is not the one it claims to be. */
+/** Final rejections (section 7.2), and a server with the wrong certificate. */
 import { pageRequests, line } from '../record.ts';
 import { repeatedRefusals } from '../judge/waits.ts';
 import { answered, finding, type SituationRow } from '../situation.ts';

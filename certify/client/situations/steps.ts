@@ -1,4 +1,4 @@
-/** Steps before the service, as situations put them together. */
+/** Building blocks for the servers of situations. */
 import type { Clock } from '../../../engine/clock.ts';
 import {
   errorAnswer,
@@ -11,10 +11,10 @@ import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { plain, WINDOW } from '../data.ts';
 import type { StageOptions } from '../stage.ts';
 
-/** Screenings on pages of ten, whatever a client asks for. */
+/** The page size, whatever a client requests. */
 export const PAGE_SIZE = 10;
 
-/** Pages of plain screenings: nothing about them is unusual. */
+/** An ordinary server with plain screenings. */
 export const usual = (server: StageOptions['server'] = {}, pages = 5): StageOptions => ({
   screenings: plain(pages * PAGE_SIZE - 4),
   window: WINDOW,
@@ -23,14 +23,14 @@ export const usual = (server: StageOptions['server'] = {}, pages = 5): StageOpti
   server,
 });
 
-/** `page`: which one of the walk is asked, `attempt`: for which time; both counted from 1. */
+/** `page`: the number of the page in the walk; `attempt`: the number of requests for it. Both start at 1. */
 type PageStep = (
   place: { readonly page: number; readonly attempt: number },
   request: ServiceRequest,
   next: Handler,
 ) => Promise<ServiceAnswer> | ServiceAnswer;
 
-/** Puts a step before every GET of a page. `make` is called once a server. */
+/** Calls a step for every GET of a page. `make` is called once per server. */
 export const pageStep = (make: () => PageStep): ServerOptions =>
   middleware(() => {
     const step = make();
@@ -45,7 +45,7 @@ export const pageStep = (make: () => PageStep): ServerOptions =>
     };
   });
 
-/** Every page takes its time. */
+/** Delays every page. */
 export const paced = (ms: number, clock: Clock): ServerOptions =>
   pageStep(() => async (_place, request, next) => {
     await clock.sleep(ms);
@@ -62,7 +62,7 @@ const CODES: Readonly<Record<number, string>> = {
   503: 'service_unavailable',
 };
 
-/** A refusal as section 7.2 has it. */
+/** An error as section 7.2 documents it. */
 export const refusal = (status: number, headers: ServiceAnswer['headers'] = []): ServiceAnswer =>
   errorAnswer(status, CODES[status]!, 'a situation of the kit', headers);
 
@@ -70,7 +70,7 @@ export const UNAUTHENTICATED = refusal(401, [
   ['www-authenticate', 'Bearer realm="screenings", error="invalid_token"'],
 ]);
 
-/** Both of two, the outer one first to see a request. */
+/** Combines two; the outer one sees a request first. */
 export const both = (outer: ServerOptions, inner: ServerOptions): ServerOptions => ({
   wrapHandler: (handler) => {
     const within = inner.wrapHandler?.(handler) ?? handler;

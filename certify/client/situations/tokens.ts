@@ -4,7 +4,7 @@ import { isTokenRequest, middleware, tokenBody } from '../../../reference-server
 import { jsonAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { repeatedRefusals } from '../judge/waits.ts';
-import { line, mints, pageRequests, sameAs, type Recorded } from '../record.ts';
+import { line, mints, pageRequests, normalized, type Recorded } from '../record.ts';
 import { answered, finding, type Play, type SituationRow } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { scopesOf } from '../stage.ts';
@@ -17,7 +17,7 @@ const LOOK_AT_401 = [
 
 const LIFETIME_S = 62;
 const MARGIN_S = 60;
-/** Between a client's look at its clock and the arrival of its request, and for whole seconds. */
+/** Time between checking the clock and the arrival of a request, and rounding to whole seconds. */
 const LATE_S = 1.5;
 
 export const tokenSituations: readonly SituationRow[] = [
@@ -74,9 +74,9 @@ export const tokenSituations: readonly SituationRow[] = [
     met: answered(401),
     judge: ({ requests }) => {
       const refused = pageRequests(requests).filter(({ status }) => status === 401);
-      // Another walk may be under way with the same token.
+      // A concurrent walk may still use the old token.
       const isRetry = (again: Recorded, first: Recorded): boolean =>
-        sameAs(again.request.path) === sameAs(first.request.path) && again.atMs > first.endMs!;
+        normalized(again.request.path) === normalized(first.request.path) && again.atMs > first.endMs!;
       for (const first of refused) {
         const again = refused.find((one) => isRetry(one, first) && one.token === first.token);
         if (again) {
@@ -164,11 +164,11 @@ const INVALID_CLIENT = jsonAnswer(
   ],
 );
 
-/** When the first token is to be renewed. */
+/** When the first token must be renewed. */
 const oldAfterMs = (requests: Play['requests']): number =>
   (mints(requests)[0]?.endMs ?? Infinity) + 1000 * (LIFETIME_S - MARGIN_S);
 
-/** The first token's life, in seconds; the others live as long as ever. One is made after the other. */
+/** Gives the first token this lifetime in seconds, and all later ones the usual one. Tokens are issued one at a time. */
 function firstTokenLives(seconds: number): ServerOptions {
   let lifetime = seconds;
   return {
@@ -188,7 +188,7 @@ function firstTokenLives(seconds: number): ServerOptions {
   };
 }
 
-/** From that page on the token that is used there is refused. */
+/** Rejects, from that page on, the token that was used there. */
 const revokedAtPage = (wanted: number): ServerOptions =>
   pageStep(() => {
     let revoked: string | undefined;
@@ -199,7 +199,7 @@ const revokedAtPage = (wanted: number): ServerOptions =>
     };
   });
 
-/** The client sees random letters; the service its own token. */
+/** Shows the client a random token and passes the real one to the service. */
 const opaque: ServerOptions = (() => {
   const own = new Map<string, string>();
   return both(

@@ -1,19 +1,19 @@
-/** A world without sockets and without waiting: its clock moves when client and server have nothing left to do but wait. */
+/** A world without sockets and real waiting: its clock advances when client and server only wait. */
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { InProcess } from '../../../reference-server/http/in-process.ts';
 import type { World } from '../world.ts';
 
-/** A client goes from an answer to its next request in fewer turns of the event loop. */
+/** A client needs fewer turns of the event loop between an answer and its next request. */
 const QUIET_TURNS = 20;
-/** Of a request on its way, and of its answer. */
+/** The simulated duration of a request's way, and of an answer's. */
 const TRAVEL_MS = 0.5;
 
 export function fakeWorld(): World {
   const inProcess = new InProcess();
   const sleepers = new Set<{ readonly untilMs: number; readonly wake: () => void }>();
   let nowMs = Date.now();
-  /** Requests in the server that do not sleep: signing a token takes a thread's time. */
+  /** Requests in progress that do not sleep: signing a token runs in a thread. */
   let working = 0;
   let changes = 0;
   let onIdle = (): void => {};
@@ -66,7 +66,7 @@ export function fakeWorld(): World {
         count(1);
       },
     },
-    // Nothing listens at an https origin: no client in this process trusts the certificate.
+    // TLS is not simulated, because no client in this process trusts the certificate.
     async listen(_port, tlsHost) {
       const listener = inProcess.listen();
       const handle: typeof listener.handle = (handler) =>

@@ -1,4 +1,4 @@
-/** Clients with one mistake each, the situation that shows it, and what has to be said there; a name says what the client does. */
+/** Clients with one mistake each, the situation that finds it, and the expected words. The name says what the client does. */
 import { member } from '../../../engine/client/json.ts';
 import type { Given } from '../stage.ts';
 import { linked } from './right.ts';
@@ -6,15 +6,15 @@ import type { Habits, PageSeen } from './small-client.ts';
 
 interface Mistake {
   readonly habits: Habits;
-  /** Absent: fail. */
+  /** The expected status; default: fail. */
   readonly status?: 'warn';
-  /** Where it shows, with what is said there. */
+  /** The expected words by situation. */
   readonly shows: Readonly<Record<string, RegExp>>;
-  /** Where it shows as well, because the same mistake meets it. */
+  /** Further situations in which the same mistake appears; '*' for any. */
   readonly also?: readonly string[];
 }
 
-/** next with one of its parameters changed. */
+/** Changes one parameter of next. */
 const changed =
   (name: string, change: (value: string) => string) =>
   (next: URL): URL =>
@@ -26,7 +26,7 @@ function withParameter(url: URL, name: string, value: string): URL {
   return changed;
 }
 
-/** The page's own URL, beginning at another time; undefined after a page without items. */
+/** The page's own URL starting at another time; undefined after a page without items. */
 const from =
   (change: (testTime: string) => string) =>
   (_next: URL, { url, items }: PageSeen): URL | undefined => {
@@ -43,7 +43,7 @@ const NEXT = [
   'next-relative',
   'summer-time-ends',
 ];
-/** Pages are walked wrongly; screenings are lost, repeated or altered. */
+/** Mistakes in walking pages: screenings are lost, repeated or altered. */
 const PAGES: Readonly<Record<string, Mistake>> = {
   'mints a token for each call': {
     habits: { mintsPerCall: true },
@@ -234,7 +234,7 @@ const raw = (fields: Readonly<Record<string, string>>): string =>
 const RETRIED = { '500-once': /expected the window to be collected whole, got exit status 1/ };
 const THRICE = ['503-three-times', '500-three-times', '503-for-ever'];
 
-/** Secrets, tokens, limits, failures and events. */
+/** Mistakes with secrets, tokens, limits, failures and events. */
 const CALLS: Readonly<Record<string, Mistake>> = {
   'does not form-encode its secret': {
     habits: { form: raw },

@@ -1,4 +1,4 @@
-/** Plays every situation to a small client, in no time. */
+/** Plays every situation with a small client, without real waiting. */
 import { certifyClient, type Options } from '../certify-client.ts';
 import type { ClientReport } from '../report.ts';
 import { fakeWorld } from './fake-world.ts';

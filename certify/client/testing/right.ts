@@ -1,14 +1,14 @@
-/** Clients of different making, all of them right: none may be blamed. */
+/** Correct clients of different kinds, which must have no finding. */
 import { formatInstant, instant } from '../../../engine/data/instant.ts';
 import type { Habits, PageSeen } from './small-client.ts';
 
-/** A Link header's rel="next", read as RFC 8288 has it. */
+/** The target of rel="next" in a Link header (RFC 8288). */
 const linkNext = (link: string): string | undefined =>
   [...link.matchAll(/<([^>]*)>((?:\s*;\s*[\w*]+\s*=\s*(?:"[^"]*"|[^\s;,"]*))*)/g)].find(([, , rest]) =>
     /;\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)/i.test(rest ?? ''),
   )?.[1];
 
-/** Follows the URL that is found in the Link header. */
+/** Follows the URL from the Link header instead of links.next. */
 export const linked =
   (find: (link: string) => string | undefined) =>
   (_next: URL, { link, url }: PageSeen): URL | undefined => {
@@ -18,7 +18,7 @@ export const linked =
 
 interface Right {
   readonly habits: Habits;
-  /** Situations that it is not meant for. */
+  /** Situations that do not apply to it. */
   readonly without?: readonly string[];
 }
 
@@ -52,7 +52,7 @@ export const RIGHT: Readonly<Record<string, Right>> = {
   'writes next in a spelling of its own, without a loss': {
     habits: { onward: (next) => next.href.replace(/%3A/gi, ':') },
   },
-  // Not of windows that do not hold the instant.
+  // These windows do not contain the instant.
   'two halves of the window, side by side': {
     habits: { splitAt: '2026-03-02T08:20:00Z' },
     without: ['empty-window', 'summer-time-ends'],

@@ -1,11 +1,11 @@
-/** A small client of the API that is right, and can be given mistakes. It runs within the test's own process. */
+/** A small correct client that can be given mistakes. It runs in the test's process. */
 import { readFileSync } from 'node:fs';
 import { integerOf, member, parseJson, type Json } from '../../../engine/client/json.ts';
 import type { Client } from '../client.ts';
 import type { Given } from '../stage.ts';
 import type { World } from '../world.ts';
 
-/** What can be done otherwise; everything absent is as it should be. */
+/** Deviations from the correct behaviour. */
 export interface Habits {
   readonly mintsPerCall?: boolean;
   /** Seconds before exp at which a token is renewed. */
@@ -15,23 +15,23 @@ export interface Habits {
   readonly waitsFor429?: 'Retry-After' | 'seconds only' | 'backoff';
   readonly retries429?: number;
   readonly retries5xx?: number;
-  /** Milliseconds before the n-th retry, counted from 0. */
+  /** The wait before the n-th retry in milliseconds, counted from 0. */
   readonly backoffMs?: (retry: number) => number;
   readonly retriedStatuses?: readonly number[];
   readonly retriesRefused?: number;
   readonly retriesInvalidClient?: number;
-  /** What is requested instead of a page's next; not called on a page without one. */
+  /** Returns the URL to request instead of `next`; called only on pages with one. */
   readonly onward?: (next: URL, page: PageSeen) => URL | string | undefined;
-  /** What is requested instead of the first URL. */
+  /** Returns the URL to request first. */
   readonly first?: (url: URL, given: Given) => URL | string;
-  /** The end of the loop, beside an absent next. */
+  /** Ends the loop early. */
   readonly endsAt?: (page: PageSeen, given: Given) => boolean;
   readonly strictFields?: boolean;
   readonly strictTokenFields?: boolean;
   readonly idOf?: (id: bigint) => string;
-  /** By what screenings are told apart, from their testTime; by their ids where absent. */
+  /** The key for deduplication, computed from testTime; the id if absent. */
   readonly dedupes?: 'never' | ((testTime: string) => string);
-  /** Which screenings are collected; all where absent. */
+  /** Filters the screenings; default: all. */
   readonly keeps?: (testTime: string, given: Given) => boolean;
   readonly asks?: { readonly scope?: string; readonly strict?: boolean };
   readonly exitOf?: (status: number) => number;
@@ -48,7 +48,7 @@ export interface Habits {
   readonly headFirst?: boolean;
   readonly keepAlive?: boolean;
   readonly pageSize?: number;
-  /** Two windows that meet at this instant, walked side by side. */
+  /** Walks two windows that meet at this instant, concurrently. */
   readonly splitAt?: string;
 }
 
@@ -206,7 +206,7 @@ class Session {
     try {
       for await (const piece of answer.body!) pieces.push(piece as Uint8Array);
     } catch {
-      // It will do.
+      // Uses the part that was received.
     }
     return { answer, text: Buffer.concat(pieces).toString() };
   }

@@ -1,4 +1,4 @@
-/** The kit's own client as a command: its token, 401 and 429 are `Client`'s, the walk and the retries of a 5xx are here. */
+/** The kit's own client as a command: `Client` handles tokens, 401 and 429; the walk and the retries of 5xx are here. */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'lossless-json';
@@ -35,7 +35,7 @@ async function page(url: string): Promise<Exchange> {
         headers: { accept: 'application/json' },
         authorization: { kind: 'client', client: 'primary' },
       },
-      // What fails by itself is evidence to the kit, which looks into it; here it is only tried again.
+      // Returns a 5xx instead of examining it, so that this client can retry it.
       { keep5xx: true },
     );
     if (exchange.status === 200) return exchange;
