@@ -96,7 +96,7 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
     'a dataset of another tenant',
     '4.2-window',
     () => ({ dataset: 'foreign.ndjson' }),
-    /of tenant 00000000-.* is of tenant/,
+    /of tenant 00000000-.* belongs to tenant/,
   ],
   [
     'a command to store that stores nothing',
@@ -109,13 +109,13 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
     'an issuer that no token names',
     '2.2-iss',
     () => ({ issuer: 'https://elsewhere.example' }),
-    /issuer is https:\/\/elsewhere\.example, and tokens name authUrl/,
+    /issuer is https:\/\/elsewhere\.example, but tokens name authUrl/,
   ],
   [
     'a tenantId of nobody',
     '9-prefix,2.2-tenant_id',
     client('primary', { tenantId: NOBODY }),
-    /clients\.primary\.tenantId is 0.* of tenant 7d0c5a52/,
+    /clients\.primary\.tenantId is 0.* for tenant 7d0c5a52/,
   ],
   [
     'a tenantId of nobody for the second tenant',
@@ -132,13 +132,13 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
         secondTenant: { ...secondTenant, tenantId: primary.tenantId },
       },
     }),
-    /either the target file has the two in each other's place, or the target mints each other's tokens/,
+    /either the target file or the target has exchanged the two/,
   ],
   [
     'a dataset that the tenant has grown beyond',
     '2.3,4.2',
     () => ({ dataset: 'outdated.ndjson' }),
-    /of clients\.primary holds item \d+ at .*, after the last screening of its dataset, .*export dataset again/,
+    /of clients\.primary has item \d+ at .*, after the last screening of its dataset, .*export dataset again/,
   ],
   [
     'a window without screenings',
@@ -209,7 +209,7 @@ const EITHER: readonly (readonly [what: string, id: string, supply: Supply, word
     'another place of the code',
     '7.2-unauthenticated',
     () => ({ errorCodePointer: '/error/code' }),
-    /unless the target file is wrong: errorCodePointer, since a code stands at \/code$/,
+    /unless the target file is wrong: errorCodePointer, since a code is at \/code$/,
   ],
 ];
 

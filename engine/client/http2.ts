@@ -96,7 +96,7 @@ export class Http2 implements Disposable {
       });
       const fail = (why: string): void => void socket.destroy(new Error(why));
       socket.on('error', reject).on('close', () => reject(new Error('the connection was closed')));
-      socket.on('timeout', () => fail('no TLS connection came about in time'));
+      socket.on('timeout', () => fail('no TLS connection was established in time'));
       socket.once('secureConnect', () => {
         if (socket.alpnProtocol !== 'h2') return fail('HTTP/2 is not offered');
         socket.setTimeout(0);

@@ -38,7 +38,7 @@ async function correctIssuer(run: RunContext): Promise<void> {
   correct(
     run,
     ['2.2-iss'],
-    `issuer is ${issuer}, and tokens name authUrl, ${iss}, as section 2.2 has it: correct issuer, or leave it out`,
+    `issuer is ${issuer}, but tokens name authUrl, ${iss}, as section 2.2 requires: correct issuer, or remove it`,
     { issuer: undefined },
   );
 }
@@ -75,7 +75,7 @@ async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
     correct(
       run,
       ['2.2-tenant_id'],
-      `the tokens of clients.${name} are of tenant ${claimed}, as clients.${holder}.tenantId says, and those of clients.${holder} of tenant ${said}, as clients.${name}.tenantId says: either the target file has the two in each other's place, or the target mints each other's tokens; a dataset decides`,
+      `the tokens of clients.${name} are for tenant ${claimed}, which is clients.${holder}.tenantId, and those of clients.${holder} are for tenant ${said}, which is clients.${name}.tenantId: either the target file or the target has exchanged the two; supply a dataset to decide`,
       { clients: { ...clients, ...(Object.fromEntries(unsaid) as Partial<Target['clients']>) } },
     );
     return;
@@ -99,7 +99,7 @@ async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
   correct(
     run,
     ['2.2-tenant_id'],
-    `clients.${name}.tenantId is ${said}, and its tokens are of tenant ${claimed}, whose path they open: correct tenantId, or leave it out (if it is right, the target mints another tenant’s tokens)`,
+    `clients.${name}.tenantId is ${said}, but its tokens are for tenant ${claimed} and are accepted there: correct tenantId, or remove it (if it is right, the target mints another tenant’s tokens)`,
     { clients: { ...clients, [name]: { ...clients[name]!, tenantId: undefined } } },
   );
 }

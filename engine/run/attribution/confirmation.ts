@@ -73,11 +73,11 @@ export async function confirm(finding: Finding, context: ConfirmContext): Promis
     if (exchange && mayHaveMoved(finding.id) && (await dataMoved(exchange, seen, context))) return undefined;
   } catch (error) {
     if (!(error instanceof Untested)) {
-      return { ...finding, confirmed: `not asked again: ${wentWrong(error)}` };
+      return { ...finding, confirmed: `not sent again: ${wentWrong(error)}` };
     }
     // A connection that broke when the target went away is no finding.
     if (error instanceof TargetGone && exchange?.transportError) return undefined;
-    if (asked === 1) return { ...finding, confirmed: `not asked again: ${error.message}` };
+    if (asked === 1) return { ...finding, confirmed: `not sent again: ${error.message}` };
   }
   return { ...finding, confirmed: seen === asked ? `${seen} of ${asked}` : `flaky, ${seen} of ${asked}` };
 }

@@ -12,8 +12,7 @@ export function environmentNotes(
   const open = origins
     .filter(isOpen)
     .map(
-      (origin) =>
-        `${origin} is spoken to without TLS: tokens and secrets can be read on the way (RFC 6750, 5.3)`,
+      (origin) => `${origin} is used without TLS: tokens and secrets can be read in transit (RFC 6750, 5.3)`,
     );
   const side = skewMs > 0 ? 'behind' : 'ahead of';
   const skewed =
@@ -26,7 +25,7 @@ export function environmentNotes(
     wrongDateMs === undefined
       ? []
       : [
-          `Date is ${Math.round(wrongDateMs / 1000)} s off, while iat and exp of tokens are right by the clock of this machine, which decides: the log of the service tells whether it sends that Date or a proxy sets it`,
+          `Date is ${Math.round(wrongDateMs / 1000)} s off, but iat and exp of tokens agree with the clock of this machine, which is used instead: check in the log of the service whether it or a proxy sets Date`,
         ];
   return [...open, ...skewed, ...dated];
 }

@@ -37,10 +37,10 @@ function likelyCause(failures: readonly Incident[], alone: readonly Incident[], 
   const statuses = new Set(failures.map(({ failed }) => failed.status));
   if (alone.length === 0) {
     const least = Math.min(...failures.map(({ inFlight }) => inFlight));
-    return ` alone: it came only while ${least} or more requests were in flight, so the target takes fewer concurrently`;
+    return ` alone: it failed only with ${least} or more requests in flight, so the concurrency limit of the target is lower`;
   }
   if (often && statuses.has(503))
-    return '. A rate limiter answers 429 with Retry-After (limit_req of nginx answers 503 unless limit_req_status is 429); its log tells whether it was one, one instance of several that fails, or a deployment';
+    return '. A rate limiter answers 429 with Retry-After (limit_req of nginx answers 503 unless limit_req_status is 429); its log shows whether the cause was a rate limiter, one failing instance of several, or a deployment';
   return often
     ? '. One instance of several that fails looks like this, and so does a deployment: the log of these moments decides'
     : '. A restart or deployment of an instance looks like this: the log of that moment decides';

@@ -70,8 +70,8 @@ export class ExchangeObserver {
   private reportOutgrown({ client, last, later }: DatasetEnd & { readonly later: OrderedItem }): void {
     const name = client === 'primary' ? 'dataset' : 'secondDataset';
     const reason =
-      `the tenant of clients.${client} holds ${sayItem(later)}, after the last screening of its dataset, at ` +
-      `${sayInstant(last)}: it has grown since; export ${name} again`;
+      `the tenant of clients.${client} has ${sayItem(later)}, after the last screening of its dataset, at ` +
+      `${sayInstant(last)}: screenings were added; export ${name} again`;
     this.run.ledger.supplyUnusable(['4.2-window'], reason);
   }
 

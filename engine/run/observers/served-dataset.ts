@@ -197,11 +197,11 @@ export async function oracleOfDataset(
   const tenantId = await run.tenantOf(client);
   const name = client === 'primary' ? 'dataset' : 'secondDataset';
   if (client === 'primary' && dataset.length === 0)
-    throw new SupplyUnusable(`${name} is empty: supply what the tenant holds, or leave it out`);
+    throw new SupplyUnusable(`${name} is empty: supply the screenings of the tenant, or remove the member`);
   const foreign = dataset.find((one) => one.tenantId.toLowerCase() !== tenantId.toLowerCase());
   if (foreign)
     throw new SupplyUnusable(
-      `${name} holds screenings of tenant ${foreign.tenantId}, and clients.${client} is of tenant ${tenantId}`,
+      `${name} holds screenings of tenant ${foreign.tenantId}, but clients.${client} belongs to tenant ${tenantId}`,
     );
   const items = dataset.map(({ id, testTime }) => ({ id, testTime, at: instant(testTime), firstSeen: 0 }));
   let tooLarge: PageQuery | undefined;

@@ -264,7 +264,7 @@ export async function inEveryCombination(
   const [first] = notServed;
   if (first)
     throw new PreconditionFailed(
-      `${notServed.length} of its ${turns.length} combinations were not served without the rule's own part either: ${sayRequest(first)}`,
+      `${notServed.length} of its ${turns.length} combinations were not answered 200 even without the rule's own change: ${sayRequest(first)}`,
       '4.2-success',
     );
 }

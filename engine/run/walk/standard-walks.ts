@@ -123,7 +123,7 @@ export async function walksAcrossTies(kit: Kit): Promise<readonly Walk[]> {
   if ((kit.ledger.seen.get('boundariesInsideTies') ?? 0) === 0) {
     const { ties } = await sampleDataOf(kit);
     if (ties.length > 0) {
-      const why = `no page went on within a tie, although the data holds ${ties.length} ties`;
+      const why = `no page ended inside a tie, although the data has ${ties.length} ties`;
       throw new PreconditionFailed(why, '4.2-r5-exactly-once');
     }
     throw new Untested(

@@ -63,7 +63,7 @@ async function survey(kit: Kit): Promise<SampleData> {
     throw new Untested(
       kit.target.window
         ? 'window holds no screenings of clients.primary: name another, or load some there'
-        : 'no screenings to look at: load some for clients.primary',
+        : 'no screenings found: load some for clients.primary',
     );
   const ties = tiesOf(items);
   kit.ledger.raiseTo('sampleItems', items.length);
