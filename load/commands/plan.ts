@@ -118,11 +118,11 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
 /** Why the measured figure is unreliable. */
 function objections(result: LoadResult, figure: { confirmed: boolean; unconfirmed?: string }): string[] {
   return [
-    ...(figure.confirmed ? [] : [`the capacity was not confirmed (${figure.unconfirmed}): so is the plan`]),
+    ...(figure.confirmed ? [] : [`the capacity was not confirmed (${figure.unconfirmed}), nor is the plan`]),
     ...(result.conformant
       ? []
       : [
-          `the answers were wrong under load (${result.findings.map(({ id }) => id).join(', ')}): so is the plan`,
+          `the answers were wrong under load (${result.findings.map(({ id }) => id).join(', ')}), so the plan is unreliable`,
         ]),
   ];
 }

@@ -52,10 +52,10 @@ export function demandOf(habits: Habits) {
     offPeak,
     steps: [
       `polls: ${tenants} tenants / ${pollSeconds} s = ${show(polls)}/s, at any hour`,
-      `screenings a poll: ${screeningsPerDay} a day × ${pollSeconds} s / 86400 s = ${show(screenings)}; at the peak × ${peakFactor} = ${show(screeningsAtPeak)}`,
-      `pages a poll: mean of max(1, ⌈N / ${pageSize}⌉) for Poisson N = ${show(mean)}; at the peak ${show(atPeak)}`,
-      `tokens: one a tenant every ${show(renewal)} s, worth ${show(tokenPrice)} pages each = ${show(tokensAPoll)} a poll`,
-      `requests: ${show(polls)}/s × (${show(mean)} + ${show(tokensAPoll)}) / (1 − ${retries} asked again) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
+      `screenings per poll: ${screeningsPerDay} per day × ${pollSeconds} s / 86400 s = ${show(screenings)}; at the peak × ${peakFactor} = ${show(screeningsAtPeak)}`,
+      `pages per poll: mean of max(1, ⌈N / ${pageSize}⌉) for Poisson N = ${show(mean)}; at the peak ${show(atPeak)}`,
+      `tokens: one per tenant every ${show(renewal)} s, each costing ${show(tokenPrice)} pages = ${show(tokensAPoll)} per poll`,
+      `requests: ${show(polls)}/s × (${show(mean)} + ${show(tokensAPoll)}) / (1 − ${retries} repeated) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
     ],
   };
 }

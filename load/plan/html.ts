@@ -12,18 +12,18 @@ export function planHtml(planned: Plan, { target }: LoadResult): string {
   const body = markup`<p>First limit: ${planned.limitedFirstBy}</p>
 ${warnings.map((warning) => markup`<p class="note">${warning}</p>`)}
 ${plot({
-  title: 'Load over the day, against what was measured',
-  x: 'hour; the busiest one stands at 12',
-  y: 'requests a second',
-  level: { at: carries, name: `${rate}: here it breaks` },
+  title: 'Load over the day compared with the capacity',
+  x: 'hour (12 is the busiest)',
+  y: 'requests per second',
+  level: { at: carries, name: `capacity ${rate}` },
   series: [
     { name: 'load', points: day.flatMap((load, hour) => [hour, hour + 1].map((at) => [at, load] as const)) },
   ],
 })}
 ${plot({
-  title: 'Load at the peak by the year',
+  title: 'Load at the peak by year',
   x: 'years from now',
-  y: 'requests a second',
+  y: 'requests per second',
   level: { at: carries, name: rate },
   series: [
     {

@@ -69,7 +69,9 @@ test('computes data, egress, costs and levers', () => {
   expect(found.years.at(-1)!.databaseGb).toBeCloseTo((338 * 5000 * 2920 * 300) / 1e9, 0);
   expect(found.egressGbPerMonth).toBeCloseTo((30 * 100 * (5000 * 250 + 1440 * 400)) / 1e9, 3);
   expect(found.levers['polls every 120 s']).toBeLessThan(0.55);
-  expect(found.steps.join()).toMatch(/a month: 2 replicas × 300 = 600, 40 a million screenings, 6 a tenant/);
+  expect(found.steps.join()).toMatch(
+    /cost per month: 2 replicas × 300 = 600, 40 per million screenings, 6 per tenant/,
+  );
   expect(found.backfillSeconds!).toBeGreaterThan(500);
 });
 
@@ -78,7 +80,7 @@ test('reports simultaneous polls that break the SLO at low utilisation, and the 
   expect(together.utilisation).toBeLessThan(0.04);
   expect(together.carried).toBe(false);
   expect(together.warnings.join()).toContain('spread over');
-  expect(together.limitedFirstBy).toContain('come together');
+  expect(together.limitedFirstBy).toContain('simultaneous polls');
   const needed = together.spreadNeededSeconds!;
   expect(planned({ spreadSeconds: needed }).carried).toBe(true);
   expect(planned({ spreadSeconds: needed * 0.9 }).carried).toBe(false);

@@ -42,7 +42,7 @@ export type Plan = ReturnType<typeof plan>;
 const SERVER_WORDS = {
   capacity: 'one replica',
   quota: 'the quota for all',
-  'at-least': 'what the servers were seen to carry at least',
+  'at-least': "the lower bound of the servers' capacity",
 } as const;
 
 const MAX_REPLICAS = 10_000;
@@ -137,32 +137,32 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
   const levers: Readonly<Record<string, number>> = {
     [`polls every ${show(2 * pollSeconds)} s`]: lever({ pollSeconds: 2 * pollSeconds }),
     ...(pageSize < 1000 ? { 'pages of 1,000': lever({ pageSize: 1000 }) } : {}),
-    'tokens that live a day': lever({ tokenLifetimeSeconds: SECONDS_A_DAY }),
+    'tokens that last a day': lever({ tokenLifetimeSeconds: SECONDS_A_DAY }),
   };
   const warnings = [
     ...(scales && replicas > measured.replicas && measured.replicas < 2
-      ? ['that more replicas carry more was not measured: measure two, and give --measured-replicas 2']
+      ? ['the capacity of several replicas was not measured: measure two and give --measured-replicas 2']
       : []),
     ...(measured.pageSize === pageSize
       ? []
       : [`the capacity was measured with pages of ${measured.pageSize}, not of ${pageSize}`]),
     ...(scales && one >= slo && spreadNeededSeconds !== undefined
       ? [
-          `polls that come within ${show(habits.spreadSeconds)} s of one another break the SLO on one replica although ${percent(1 - Math.min(1, utilisation))} of it is free: spread over ${show(spreadNeededSeconds)} s they keep it`,
+          `polls within ${show(habits.spreadSeconds)} s of one another break the SLO on one replica although ${percent(1 - Math.min(1, utilisation))} of it is free; spread over ${show(spreadNeededSeconds)} s they keep the SLO`,
         ]
       : []),
   ];
   const limit =
     measured.server === 'quota'
-      ? 'the quota of all clients together: more replicas do not widen it'
+      ? 'the shared quota of all clients, which more replicas do not raise'
       : measured.server === 'at-least'
-        ? 'the quota of one client: more replicas do not widen it, and the servers were not measured beyond it'
+        ? 'the quota of one client, which more replicas do not raise; the servers were not measured beyond it'
         : (clientUtilisation ?? 0) > utilisation
-          ? 'the quota of one client: more replicas do not widen it'
+          ? 'the quota of one client, which more replicas do not raise'
           : one >= slo && utilisation <= 1
-            ? 'polls that come together: spread them, or add replicas'
+            ? 'simultaneous polls: spread them or add replicas'
             : measured.limitedBy === 'none-found'
-              ? 'nothing that was found: the capacity is the highest rate that was tried, so replicas are an upper bound'
+              ? 'none found: the capacity is the highest rate tried, so the number of replicas is an upper bound'
               : 'the hardware: add replicas';
   return {
     pagesPerPoll: load.mean,
@@ -208,30 +208,30 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
       ...(!scales
         ? []
         : [
-            `p99 on one replica (${measured.workers / measured.replicas} at once, ${show(servers(1).perSecond)}/s when all are busy), polls within ${show(habits.spreadSeconds)} s: ${seconds(one)}, SLO ${show(slo)} s`,
+            `p99 on one replica (concurrency ${measured.workers / measured.replicas}, ${show(servers(1).perSecond)}/s at saturation), polls within ${show(habits.spreadSeconds)} s: ${seconds(one)}, SLO ${show(slo)} s`,
             spreadNeededSeconds === undefined
-              ? 'no spread of the polls makes one replica keep the SLO'
+              ? 'one replica does not keep the SLO with any spread of the polls'
               : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on one replica`,
           ]),
       ...(scales
         ? [
-            `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(policy.utilisation)})⌉ = ${Math.max(1, Math.ceil(load.peak / (each * policy.utilisation) - 1e-9))}, ${replicas} for the p99 (${seconds(p99(replicas))} then), + ${policy.spare} spare = ${replicas + policy.spare}`,
+            `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(policy.utilisation)})⌉ = ${Math.max(1, Math.ceil(load.peak / (each * policy.utilisation) - 1e-9))}, ${replicas} for the p99 (then ${seconds(p99(replicas))}), + ${policy.spare} spare = ${replicas + policy.spare}`,
           ]
         : []),
-      `one replica breaks beyond ${tenantsAtMost} such tenants`,
+      `one replica carries at most ${tenantsAtMost} such tenants`,
       `after an outage of ${show(policy.outageSeconds)} s: ${tenants} × (${show(backlog)} pages + ${show(habits.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(carrying)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
       ...(scales
         ? [
-            `pages on one replica: ${spelt(alone)}; while one tenant reads everything ${spelt(beside)}`,
-            `a back-fill of ${show(habits.historyDays)} days: ${show(history)} screenings in pages of 1,000, each worth ${show(backfillWork)} of these, take ${seconds(backfillSeconds)}`,
+            `latency of pages on one replica: ${spelt(alone)}; during a back-fill ${spelt(beside)}`,
+            `a back-fill of ${show(habits.historyDays)} days: ${show(history)} screenings in pages of 1,000, each costing ${show(backfillWork)} such pages, take ${seconds(backfillSeconds)}`,
           ]
         : []),
       ...[years[0]!, years.at(-1)!].map(
         ({ year, rows, databaseGb }) =>
-          `${year === 0 ? 'today' : `in ${year} years`}: ${show(rows)} rows, ${show(databaseGb)} GB at ${habits.rowBytes} octets each with indexes`,
+          `${year === 0 ? 'today' : `in ${year} years`}: ${show(rows)} rows, ${show(databaseGb)} GB at ${habits.rowBytes} bytes each with indexes`,
       ),
-      `egress: ${show(egressGbPerMonth)} GB a month at ${habits.itemBytes} octets a screening, ${show((egressGbPerMonth * 1e9) / months)} a screening with the polls that find none`,
-      `levers, of the load at the peak: ${Object.entries(levers)
+      `egress: ${show(egressGbPerMonth)} GB per month at ${habits.itemBytes} bytes per screening; ${show((egressGbPerMonth * 1e9) / months)} per screening including empty polls`,
+      `levers, as shares of the load at the peak: ${Object.entries(levers)
         .map(([name, share]) => `${name} ${percent(share)}`)
         .join(', ')}`,
       ...years
@@ -243,7 +243,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
       ...(years[0]?.cost === undefined
         ? []
         : [
-            `cost a month: ${years[0].replicas} replicas × ${policy.costPerReplica} = ${show(years[0].cost)}, ${show((years[0].cost * 1e6) / months)} a million screenings, ${show(years[0].cost / tenants)} a tenant`,
+            `cost per month: ${years[0].replicas} replicas × ${policy.costPerReplica} = ${show(years[0].cost)}, ${show((years[0].cost * 1e6) / months)} per million screenings, ${show(years[0].cost / tenants)} per tenant`,
           ]),
     ],
   };

@@ -33,29 +33,31 @@ export function resultHtml(result: LoadResult): string {
   const [time = [], answers = [], sizes = []] = [rows['time'], rows['answers'], rows['sizes']];
   const overTime = (name: string) => time.map((row) => [Number(row['seconds']), Number(row[name])] as const);
   let admitted = 0;
-  const body = markup`${result.void !== false && markup`<p class="note">This run says nothing about the target: ${result.void}</p>`}
+  const body = markup`${result.void !== false && markup`<p class="note">The result is void: ${result.void}</p>`}
 ${result.summary.map((line) => markup`<p>${line}</p>`)}
 ${facts([
   ['target', target],
   ['started', result.startedAt],
   ['duration', durationText(result.durationMs)],
-  ['pages asked', String(result.requests)],
+  ['pages requested', String(result.requests)],
   ['token calls', String(result.tokenCalls)],
   ['page size', String(result.pageSize)],
-  ...(share === undefined ? [] : [['generator, share of CPU', `${(share * 100).toFixed(0)} %`] as const]),
+  ...(share === undefined
+    ? []
+    : [["generator's share of the CPU", `${(share * 100).toFixed(0)} %`] as const]),
 ])}
 ${findings(result)}
 ${result.capacity && capacity(result.capacity)}
 ${plot({
   title: 'Latency by depth',
-  x: 'pages into the walk',
+  x: 'pages into the traversal',
   y: 'p50, ms',
   series: [{ name: 'page', points: (result.depth?.points ?? []).map((one) => [one.depth, one.p50Ms]) }],
 })}
 ${plot({
   title: 'Requests admitted',
   x: 'seconds',
-  y: 'answered 200, in all',
+  y: 'answered 200, cumulative',
   series: [
     {
       name: 'admitted',
@@ -76,9 +78,9 @@ ${plot({
 ${plot({
   title: 'Latency by share of requests, over the whole run',
   x: 'share of requests',
-  y: 'ms at most',
+  y: 'ms, upper bound',
   logY: true,
-  series: [{ name: 'from the moment a request was due', points: shares(histogram) }],
+  series: [{ name: 'from the due moment', points: shares(histogram) }],
 })}
 ${table(tableOf('By window and page size', ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'], sizes))}`;
   return loadPage('load result', scenario, verdictOf(result), body);
