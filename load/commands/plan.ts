@@ -5,31 +5,23 @@ import { readFile, writeFile, mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { median } from '../estimate/numbers.ts';
 import { planHtml } from '../plan/html.ts';
-import { plan, type Measured } from '../plan/plan.ts';
+import type { Habits } from '../plan/demand.ts';
+import { plan, type Measured, type Policy } from '../plan/plan.ts';
 import { EXIT, type CapacityFigure, type LoadResult, type TenantsFigure } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
 
-export interface PlanFlags {
+type Same = 'tenants' | 'screeningsPerDay' | 'pageSize' | 'peakFactor' | 'retries' | 'itemBytes' | 'rowBytes';
+
+export interface PlanFlags extends Pick<Habits, Same>, Omit<Policy, 'outageSeconds'> {
   readonly from: string;
   readonly tokenFrom?: string;
   readonly pollFrom?: string;
   readonly history: number;
-  readonly itemBytes: number;
-  readonly rowBytes: number;
   readonly measuredReplicas: number;
-  readonly tenants: number;
   readonly poll: number;
   readonly pollSpread?: number;
-  readonly screeningsPerDay: number;
-  readonly pageSize: number;
   readonly tokenLifetime: number;
-  readonly utilisation: number;
-  readonly peakFactor: number;
-  readonly retries: number;
-  readonly spare: number;
   readonly outage: number;
-  readonly growth: number;
-  readonly costPerReplica?: number;
   readonly html: string;
   readonly json?: boolean;
 }
@@ -60,8 +52,6 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
   const pageMs = result.capacity ? idleMs(result.capacity) : result.tenants!.alone.pollMs;
   const tokenPrice =
     flags.tokenFrom === undefined ? 1 : (await medianOf(flags.tokenFrom, 'token')) / (pollMs ?? pageMs);
-  const { tenants, screeningsPerDay, pageSize, peakFactor, retries, itemBytes, rowBytes } = flags;
-  const habits = { tenants, screeningsPerDay, pageSize, peakFactor, retries, itemBytes, rowBytes };
   // Polls find few screenings and cost less than full pages, so the capacity in polls is higher by that factor.
   const cheaper = pollMs === undefined ? 1 : pageMs / pollMs;
   const planned = plan(
@@ -72,20 +62,14 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
       ...(pollMs === undefined ? {} : { backfillWork: ((1000 / measured.pageSize) * pageMs) / pollMs }),
     },
     {
-      ...habits,
+      ...flags,
       tokenPrice,
       spreadSeconds,
       pollSeconds: flags.poll,
       tokenLifetimeSeconds: flags.tokenLifetime,
       historyDays: flags.history * 365,
     },
-    {
-      utilisation: flags.utilisation,
-      spare: flags.spare,
-      outageSeconds: flags.outage,
-      growth: flags.growth,
-      ...(flags.costPerReplica === undefined ? {} : { costPerReplica: flags.costPerReplica }),
-    },
+    { ...flags, outageSeconds: flags.outage },
   );
   const warnings = [
     ...objections(result, figure),

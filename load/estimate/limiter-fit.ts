@@ -149,8 +149,8 @@ function longRun(pressed: readonly Observation[]): Pick<LimiterFinding, 'longRun
   }));
   const admitted = pressed.filter(({ ok }) => ok).length;
   if (admitted < LEAST_ADMITTED || admitted === pressed.length) return {};
-  const { perSecond } = quotaOf(samples, samples.at(-1)!.dueMs / 1000);
-  return { longRunPerSecond: round(perSecond) };
+  const { perSecond, settled } = quotaOf(samples, samples.at(-1)!.dueMs / 1000);
+  return settled ? { longRunPerSecond: round(perSecond) } : {};
 }
 
 /** So many waits have to be too short, before that is no neighbour's doing who shares the quota. */

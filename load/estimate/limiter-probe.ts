@@ -261,7 +261,9 @@ function* plan(
   // A log lets through again one by one, as they came: no faster than the first burst was. Nothing else follows at
   // once in a bucket of few.
   const pollingMs = Math.max(burstMs * 1.1, (one.atMs - startMs - burstMs) * (first < 10 ? 0.3 : 0));
+  const mark = replies.length;
   const second = one.passed + (yield* burst(half - one.passed, now() + pollingMs));
+  const isRefusedBetween = replies.slice(mark).some(({ ok }) => !ok);
   if (first > 1 && second < Math.max(2, half * 0.6)) {
     const paceMs = yield* evenly(first);
     yield* sitOut();
@@ -280,6 +282,11 @@ function* plan(
   if (refused) yield* release([two.atMs + 0.5 * spanMs, spanMs * 0.5], again);
   yield* burst(Math.ceil(first * 0.75));
   if (refused) yield* release(again);
+  // From afar a fast bucket gives back as much meanwhile as a log does.
+  if (isRefusedBetween) {
+    yield* burst();
+    yield* evenly(first);
+  }
   yield* sitOut();
   yield* press((first * 1000) / spanMs, Math.max(PRESSED_SECONDS, (2.2 * spanMs) / 1000));
 
