@@ -84,9 +84,9 @@ function tellLimiter(replies: readonly Reply[], cutBy: Probed['cutBy']): void {
   console.log(JSON.stringify({ ...found, cutBy }));
   check(replies, {
     'requests are served': (all) => all.some(({ ok }) => ok),
-    'the answers name a limiter, or show none': () =>
+    'the limiter is identified or absent': () =>
       kind !== 'cannot-tell' || shaper !== undefined || atOnce !== undefined,
-    'Retry-After is long enough wherever it was waited for': () => retryAfterHonest !== false,
+    'Retry-After is long enough': () => retryAfterHonest !== false,
   });
 }
 

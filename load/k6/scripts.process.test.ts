@@ -102,10 +102,10 @@ async function simulated(settings: SimulatedSettings = {}) {
 const HANDS: Readonly<
   Record<string, readonly [script: string, says: RegExp, values?: Record<string, string>]>
 > = {
-  smoke: ['pages', /✓ 'p\(99\)<9000'.*TOTAL RESULTS.*✓ a page holds what was asked for/s],
+  smoke: ['pages', /✓ 'p\(99\)<9000'.*TOTAL RESULTS.*✓ a page has the requested items in order/s],
   token: ['token', /✓ 'rate<=0.001'/],
-  walks: ['walks', /✓ a page deep in a walk costs what a first page costs there/],
-  'rate-limit': ['rate-limit', /none-found.*✓ the answers name a limiter, or show none/s],
+  walks: ['walks', /✓ deep pages cost as much as first pages at their position/],
+  'rate-limit': ['rate-limit', /none-found.*✓ the limiter is identified or absent/s],
   poll: ['pages', /✓ 'rate<=0.001'/, { SCENARIO: 'poll', HEAD: '5m' }],
   soak: ['pages', /✓ 'rate<=0.001'/, { SCENARIO: 'soak', DURATION: '0m2s' }],
   spike: ['pages', /page_ms{phase:after}/, { SCENARIO: 'spike', DURATION: '6s' }],

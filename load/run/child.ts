@@ -1,4 +1,4 @@
-/** Servers of the kit's own in processes of their own, so that they share no event loop with what measures them. */
+/** Starts servers of the kit in child processes, so that they do not share an event loop with the measurement. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -6,11 +6,11 @@ import { fileURLToPath } from 'node:url';
 
 export interface Child extends AsyncDisposable {
   readonly pid: number;
-  /** The first line that it printed: where it listens. */
+  /** The first line of its output: the listening address. */
   readonly line: string;
 }
 
-/** Runs a module; it has to end when its standard input closes, which this process's end does. */
+/** Runs a module that exits when its standard input closes, which also happens when this process ends. */
 export async function startChild(module: URL, args: readonly string[]): Promise<Child> {
   const main = fileURLToPath(module);
   const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), main, ...args], {

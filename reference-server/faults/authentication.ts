@@ -18,7 +18,7 @@ import { tripping, type Fault } from './fault.ts';
 import { REFUSALS } from './may-trip.ts';
 
 const MAY = { mayTrip: REFUSALS };
-const ALONE = { bare: false } as const;
+const NOT_BARE = { bare: false } as const;
 
 /** Also accepts a token from another place when the Authorization header is missing. */
 export const tokenFrom = (tokenOf: (request: ServiceRequest) => string | null | undefined): ServerOptions =>
@@ -140,13 +140,13 @@ export const authentication: readonly Fault[] = [
   }),
   ...tripping(
     { '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ },
-    ALONE,
+    NOT_BARE,
   )({
     'later pages are served to any tenant': accepting('forbidden', (query) => query.has('from_id')),
   }),
   ...tripping(
     { '5-expired': /401 unauthenticated.*200/ },
-    ALONE,
+    NOT_BARE,
   )({
     'exp is not looked at': verifying(
       () => async (token, nowSeconds, real) =>
@@ -159,7 +159,7 @@ export const authentication: readonly Fault[] = [
   }),
   ...tripping(
     { '5-expired': /401 unauthenticated.*403/ },
-    ALONE,
+    NOT_BARE,
   )({
     'an expired token is 403': refusals([401], (answer, request) => {
       const exp = payloadOf(authorizationOf(request))?.exp ?? Infinity;

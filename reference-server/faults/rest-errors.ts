@@ -18,7 +18,7 @@ import { tripping, type Fault } from './fault.ts';
 import { REFUSALS } from './may-trip.ts';
 
 const MAY = { mayTrip: REFUSALS };
-const ALONE = { bare: false } as const;
+const NOT_BARE = { bare: false } as const;
 const ALL = [400, 401, 403, 404];
 const CRASH = '500 internal_error';
 
@@ -160,13 +160,13 @@ export const restErrors: readonly Fault[] = [
   }),
   ...tripping(
     { '7.2-not_found': /404 not_found.*200/ },
-    ALONE,
+    NOT_BARE,
   )({
     'a tenant that is not onboarded is served an empty page': refusals([404], emptyPage),
   }),
   ...tripping(
     { '7.2-not_found': /404 not_found.*403/ },
-    ALONE,
+    NOT_BARE,
   )({
     'a tenant that is not onboarded is 403': refusals([404], () => refusal('403 forbidden')),
   }),

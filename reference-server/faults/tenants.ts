@@ -20,7 +20,7 @@ import { tripping, type Fault } from './fault.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS } from './may-trip.ts';
 import { formOf } from './token-errors.ts';
 
-const ALONE = { bare: false } as const;
+const NOT_BARE = { bare: false } as const;
 
 export const tenants: readonly Fault[] = [
   ...tripping(
@@ -31,7 +31,7 @@ export const tenants: readonly Fault[] = [
   }),
   ...tripping(
     { '5-forbidden': /403 forbidden.*404/ },
-    ALONE,
+    NOT_BARE,
   )({
     "an onboarded tenant's path is 404 for another": refusals([403], () => refusal('404 not_found')),
   }),

@@ -82,7 +82,7 @@ const ALL = [
 ];
 const SHAPE = { '7.1-body': /JSON with error and error_description/ };
 const MAY = { mayTrip: TOKEN_REFUSALS };
-const ALONE = { bare: false } as const;
+const NOT_BARE = { bare: false } as const;
 
 export const tokenErrorFaults: readonly Fault[] = [
   ...tripping(
@@ -258,13 +258,13 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...tripping(
     { '7.1-unauthorized_client': /400 unauthorized_client.*200/ },
-    ALONE,
+    NOT_BARE,
   )({
     'a client that may not use the grant gets a token': everyClient({ grantTypes: ['client_credentials'] }),
   }),
   ...tripping(
     { '7.1-unauthorized_client': /400 unauthorized_client.*403/ },
-    ALONE,
+    NOT_BARE,
   )({
     'a client that may not use the grant is 403': tokenErrors(['unauthorized_client'], (answer) => ({
       ...answer,
@@ -273,7 +273,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...tripping(
     { '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ },
-    ALONE,
+    NOT_BARE,
   )({
     // The empty secret gets the first 401, so later refusals look like the lockout of a client.
     'a client without the grant is invalid_client, and so is an empty secret': middleware(
@@ -289,13 +289,13 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...tripping(
     { '7.1-invalid_grant': /400 invalid_grant.*invalid_client/ },
-    ALONE,
+    NOT_BARE,
   )({
     'a suspended grant is invalid_client': tokenErrors(['invalid_grant'], invalidClient),
   }),
   ...tripping(
     { '7.1-invalid_grant': /400 invalid_grant.*200/ },
-    ALONE,
+    NOT_BARE,
   )({
     'a suspended grant gets a token': everyClient({ suspended: false }),
   }),

@@ -112,7 +112,7 @@ let scenario: typeof exec.scenario | undefined;
 
 /** Waits until this iteration's due moment; undefined if it has none. */
 export function drawnTurn(config: LoadConfig, begun: Begun, due: readonly number[]): Turn | undefined {
-  // Each access to `exec.scenario` makes an object whose values are current: one is enough for a VU.
+  // `exec.scenario` creates an object on each access; one per VU suffices, as its values stay current.
   scenario ??= exec.scenario;
   const iteration = scenario.iterationInTest;
   const dueMs = due[iteration];

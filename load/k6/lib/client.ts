@@ -221,7 +221,8 @@ export class Client {
     const { records, metricsRead, judgedShare = 1 } = this.#config;
     const status = response?.status ?? 0;
     if (this.#counts) failures.add(status !== 200);
-    if (!records) check(status, { 'a page is answered 200, or 429': () => status === 200 || status === 429 });
+    if (!records)
+      check(status, { 'a page request returns 200 or 429': () => status === 200 || status === 429 });
     if (status !== 200) (status === 429 ? limited : errors).add(1);
     if (!response) return { ...times, status, errorCode: 0 };
     const sent = { ...times, status, response, errorCode: response.error_code };
@@ -236,7 +237,7 @@ export class Client {
     if (status !== 200) return sent;
     if (judged && (!records || metricsRead)) {
       const found = judgePage(place.url, response);
-      check(found, { 'a page holds what was asked for, in order': ({ length }) => length === 0 });
+      check(found, { 'a page has the requested items in order': ({ length }) => length === 0 });
       this.#tell(found, place.url, 200);
     }
     const next = linkedNext(headers['Link']) ?? nextAtEnd(response.body ?? '');
