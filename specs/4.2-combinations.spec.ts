@@ -2,7 +2,7 @@
 import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { queryValue, tenantOfPath, type PageQuery } from '../engine/client/page.ts';
-import { askerOf, type Baseline } from '../engine/run/combinations/factors.ts';
+import { combinedClientOf, type Baseline } from '../engine/run/combinations/factors.ts';
 import {
   inEveryCombination,
   levelOf,
@@ -43,7 +43,7 @@ const optionsOf = (
   toDialect: CombinedRequest['toDialect'],
 ): PageOptions => ({
   toDialect,
-  client: askerOf(request, baseline)!,
+  client: combinedClientOf(request, baseline)!,
   tenantId: tenantOfPath(request.url)!,
   ...(request.authorization.kind === 'header' ? { authorization: request.authorization } : {}),
 });

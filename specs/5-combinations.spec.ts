@@ -14,7 +14,7 @@ import { screeningsUrl } from '../engine/client/page.ts';
 import type { Token } from '../engine/client/token.ts';
 import { UNLESS, type Judge } from '../engine/checks/mismatch.ts';
 import { refused, type Refusal } from '../engine/checks/refusal.ts';
-import { askerOf, pathOf, type Baseline } from '../engine/run/combinations/factors.ts';
+import { combinedClientOf, pathOf, type Baseline } from '../engine/run/combinations/factors.ts';
 import { levelOf, checksOf, type Rule, type Case } from '../engine/run/rules/in-combinations.ts';
 import type { Check } from '../engine/run/check.ts';
 import type { RequirementId } from '../engine/requirements.ts';
@@ -31,7 +31,7 @@ const withAuthorization =
     id,
     alter: async (request, baseline) => ({
       ...request,
-      authorization: authorization(await kit.token(askerOf(request, baseline))),
+      authorization: authorization(await kit.token(combinedClientOf(request, baseline))),
     }),
     judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
   });
@@ -48,7 +48,7 @@ const altered = (
 const forged = (kit: Kit): Case => ({
   id: '5-forged',
   alter: async (request, baseline) => {
-    const token = await forge((await kit.token(askerOf(request, baseline))).text);
+    const token = await forge((await kit.token(combinedClientOf(request, baseline))).text);
     const label = 'Bearer (token signed with another key, ES256, named by jwk)';
     return { ...request, authorization: forgedBearer(token, label) };
   },
@@ -59,7 +59,7 @@ const inQuery = (kit: Kit): Case => ({
   id: '5-query-token',
   alter: async (request, baseline) => ({
     ...request,
-    url: `${request.url}&access_token=${(await kit.token(askerOf(request, baseline))).text}`,
+    url: `${request.url}&access_token=${(await kit.token(combinedClientOf(request, baseline))).text}`,
     authorization: { kind: 'none' },
   }),
   judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated'], [400, 'invalid_request']),
@@ -171,7 +171,9 @@ const RULES: readonly Rule[] = [
             onPathOf(
               request,
               baseline,
-              baseline.tenants[askerOf(request, baseline) === 'primary' ? 'secondTenant' : 'primary']!,
+              baseline.tenants[
+                combinedClientOf(request, baseline) === 'primary' ? 'secondTenant' : 'primary'
+              ]!,
             ),
           judge: refusedOnPath(kit, FORBIDDEN, NOT_FOUND),
         },

@@ -8,14 +8,14 @@ const SHARE_OF_TIMEOUT = 0.5;
 const ANSWERS_AVERAGED = 20;
 
 export class ConcurrencyLimit {
-  private open = 0;
+  private inFlight = 0;
   private limit: number;
   private step = SERVED_PER_STEP;
   private servedSince = 0;
   private averageMs = 0;
   private readonly waiting: (() => void)[] = [];
   /** Whether exclusive access is held, and which requests are queued for it. */
-  private held = false;
+  private isHeld = false;
   private readonly exclusive: (() => void)[] = [];
 
   /** `timeoutMs`: the longest time that an answer may take. */
@@ -31,16 +31,17 @@ export class ConcurrencyLimit {
     if (access === 'unlimited') return task();
     const alone = access === 'exclusive';
     const isBlocked = (): boolean =>
-      this.held || (alone ? this.open > 0 : this.exclusive.length > 0 || this.open >= this.room);
+      this.isHeld ||
+      (alone ? this.inFlight > 0 : this.exclusive.length > 0 || this.inFlight >= this.currentLimit);
     const queue = alone ? this.exclusive : this.waiting;
     while (isBlocked()) await new Promise<void>((resolve) => queue.push(resolve));
-    this.held = alone;
-    this.open++;
+    this.isHeld = alone;
+    this.inFlight++;
     try {
       return await task();
     } finally {
-      this.open--;
-      if (alone) this.held = false;
+      this.inFlight--;
+      if (alone) this.isHeld = false;
       this.wake();
     }
   }
@@ -48,7 +49,7 @@ export class ConcurrencyLimit {
   /** Halves the limit: some targets limit the requests in flight. */
   reduce(): void {
     const before = this.limit;
-    this.limit = Math.max(1, Math.ceil(Math.min(this.limit, this.open + 1) / 2));
+    this.limit = Math.max(1, Math.ceil(Math.min(this.limit, this.inFlight + 1) / 2));
     this.servedSince = 0;
     if (before < this.most) this.step = Math.min(2 * this.step, LONGEST_STEP);
   }
@@ -62,18 +63,18 @@ export class ConcurrencyLimit {
   }
 
   /** Some targets serve requests one by one: the queue that the kit causes must stay far below the timeout. */
-  private get room(): number {
+  private get currentLimit(): number {
     const inTime = Math.floor((SHARE_OF_TIMEOUT * this.timeoutMs) / this.averageMs);
     return Math.max(1, Math.min(this.limit, inTime));
   }
 
   /** A task that finds no room queues again. Exclusive tasks come first. */
   private wake(): void {
-    if (this.held) return;
+    if (this.isHeld) return;
     if (this.exclusive.length > 0) {
-      if (this.open === 0) this.exclusive.shift()!();
+      if (this.inFlight === 0) this.exclusive.shift()!();
       return;
     }
-    for (const next of this.waiting.splice(0, Math.max(0, this.room - this.open))) next();
+    for (const next of this.waiting.splice(0, Math.max(0, this.currentLimit - this.inFlight))) next();
   }
 }

@@ -37,14 +37,14 @@ export class Guards {
   /** By path and by client: the first and the latest request that were served. */
   private readonly served = new Map<string, readonly [RequestOut, RequestOut]>();
   /** By path: whether its guard ends while it is probed. */
-  private readonly running = new Map<string, Promise<boolean>>();
+  private readonly waits = new Map<string, Promise<boolean>>();
   private refusedTokens = 0;
   private wereActive = false;
 
   constructor(private readonly options: GuardOptions) {}
 
   get areActive(): boolean {
-    return this.running.size > 0;
+    return this.waits.size > 0;
   }
 
   note({ request, status }: Exchange): void {
@@ -79,8 +79,8 @@ export class Guards {
   /** All requests that meet the same guard share one wait; a guard that did not end is not waited for again. */
   private hasEnded(served: RequestOut): Promise<boolean> {
     const path = pathOf(served);
-    const running = this.running.get(path) ?? this.wait(served);
-    this.running.set(path, running);
+    const running = this.waits.get(path) ?? this.wait(served);
+    this.waits.set(path, running);
     return running;
   }
 
@@ -89,7 +89,7 @@ export class Guards {
     for (let probes = 0; probes < PROBES; probes++) {
       await clock.sleep(Math.min(500 * 2 ** probes, LONGEST_PAUSE_MS), signal);
       if (isGuardRefusal(await probe(served))) continue;
-      this.running.delete(pathOf(served));
+      this.waits.delete(pathOf(served));
       return true;
     }
     return false;

@@ -159,13 +159,13 @@ export class TargetHealth {
     if (status >= 200 && status < 300) {
       this.limit.served(durationMs);
       if (!request.offPath) this.served.set(channel, { request, sentAtMs: startedAtMs });
-      if (readToken(exchange) && this.isRight(request)) this.earned.add(this.ownerOf(request));
+      if (readToken(exchange) && this.hasRightCredentials(request)) this.earned.add(this.ownerOf(request));
     }
     this.guards.note(exchange);
     if (status > 0 && status !== 429) this.rejectedInARow.delete(channel);
     if (request.provoked) return;
     const { origin } = new URL(request.url);
-    if (transportError?.kind === 'tls') this.leave(`${origin}: ${transportError.message}`);
+    if (transportError?.kind === 'tls') this.giveUp(`${origin}: ${transportError.message}`);
     this.noteUnread(exchange, origin);
   }
 
@@ -180,7 +180,7 @@ export class TargetHealth {
       if (this.served.size > 0 && ++unread.inARow < UNREAD_IN_A_ROW && unread.total < MOST_UNREAD) return;
       const times = `${unread.total} ${unread.total === 1 ? 'request' : 'requests'}`;
       const { kind, message } = exchange.transportError!;
-      this.leave(
+      this.giveUp(
         kind === 'timeout'
           ? `${origin} does not answer within ${this.options.timeoutMs / 1000} s (${times}; --timeout gives it longer)`
           : `${origin}: ${message} (${times})`,
@@ -262,9 +262,9 @@ export class TargetHealth {
     const { request, status, transportError } = last;
     const { origin } = new URL(request.url);
     if (transportError?.kind === 'refused')
-      this.leave(`no connection to ${origin} (${transportError.message})`);
-    if (transportError) this.leave(`every connection to ${origin} breaks (${transportError.message})`);
-    if (isGatewayStatus(status)) this.leave(`${origin} answers ${status} to everything`);
+      this.giveUp(`no connection to ${origin} (${transportError.message})`);
+    if (transportError) this.giveUp(`every connection to ${origin} breaks (${transportError.message})`);
+    if (isGatewayStatus(status)) this.giveUp(`${origin} answers ${status} to everything`);
     return false;
   }
 
@@ -326,7 +326,7 @@ export class TargetHealth {
   async isUnlocked(refused: Exchange, attempt: Attempt): Promise<boolean> {
     const { request, status } = refused;
     if (request.channel !== 'token' || request.provoked || ![401, 403].includes(status)) return false;
-    const isRight = this.isRight(request);
+    const isRight = this.hasRightCredentials(request);
     const owner = this.ownerOf(request);
     const guessed = this.wrongSecrets > 0;
     if (status === 401 && !isRight) this.wrongSecrets++;
@@ -355,7 +355,7 @@ export class TargetHealth {
     return names.find((name) => clients[name]?.clientId === id) ?? 'primary';
   }
 
-  private isRight(request: RequestOut): boolean {
+  private hasRightCredentials(request: RequestOut): boolean {
     return Object.values(this.options.target.clients).some(
       ({ clientId, clientSecret }) =>
         clientId === formValue(request, 'client_id') && clientSecret === formValue(request, 'client_secret'),
@@ -364,7 +364,7 @@ export class TargetHealth {
 
   // -- gone ------------------------------------------------------------------------------------
 
-  private leave(why: string): never {
+  private giveUp(why: string): never {
     this.gone = `${this.served.size > 0 ? 'the target stopped answering: ' : ''}${why}${this.options.because ?? ''}`;
     throw new TargetGone(this.gone);
   }

@@ -32,7 +32,7 @@ export class Kit implements AsyncDisposable, RunContext {
   baseline: Baseline | undefined;
   /** Called for each explicit check with its requirement, and the mismatch in words. */
   onCheck: ((id: RequirementId, label: string, mismatch: string | undefined) => void) | undefined;
-  private readonly watch: ExchangeObserver;
+  private readonly observer: ExchangeObserver;
   private readonly memory = new Map<string, Promise<unknown>>();
   private readonly requests = new PageRequests(this);
 
@@ -55,7 +55,7 @@ export class Kit implements AsyncDisposable, RunContext {
       signal,
       clock,
       dispatcher: options.dispatcher,
-      onExchange: (exchange) => this.watch.observe(exchange),
+      onExchange: (exchange) => this.observer.observe(exchange),
       onAnswer: (exchange) => {
         if (exchange.http2Failure) this.ledger.observe('http2', exchange.http2Failure);
         options.onExchange?.(exchange);
@@ -63,7 +63,7 @@ export class Kit implements AsyncDisposable, RunContext {
       onIncident: (failed, inFlight) =>
         this.ledger.incidents.push({ failed, inFlight, servedAtMs: Date.now() }),
     });
-    this.watch = new ExchangeObserver(this);
+    this.observer = new ExchangeObserver(this);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -176,19 +176,19 @@ export class Kit implements AsyncDisposable, RunContext {
 
   /** Judges a recorded exchange by all observers except those in `except`. */
   judgeRecorded(exchange: Exchange, except: ReadonlySet<RequirementId>): void {
-    this.watch.judgeRecorded(exchange, except);
+    this.observer.judgeRecorded(exchange, except);
   }
 
   // -- asking again ----------------------------------------------------------------------------
 
   /** Confirms every finding that was not confirmed yet; returns those that remain. */
   confirmFindings(): Promise<readonly Finding[]> {
-    return this.watch.unobserved(() => confirmFindings(this, this.baseline));
+    return this.observer.unobserved(() => confirmFindings(this, this.baseline));
   }
 
   /** Ends a run: judges earlier answers by later ones, such as a page that lacks a screening of its range. */
   async conclude(): Promise<readonly Finding[]> {
-    await this.watch.judgeEarlierPages();
+    await this.observer.judgeEarlierPages();
     for (const note of environmentNotes(this.target, this.client.clock)) this.ledger.notes.add(note);
     const incidents = incidentsFinding(this.ledger.incidents, this.client.requests);
     if (incidents) this.ledger.add(incidents);

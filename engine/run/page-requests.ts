@@ -80,7 +80,7 @@ export class PageRequests {
       ...this.request(tenant, '', authorization),
       url: pageUrl(this.run.target.baseUrl, tenant, asked),
     });
-    const exchange = await this.deliver((toDialect ?? same)(requestFor(query)));
+    const exchange = await this.sendReadable((toDialect ?? same)(requestFor(query)));
     if (exchange.status === 404 && client !== 'primary' && !this.onboarded.has(client))
       throw new SupplyUnusable(
         `the tenant of clients.${client} is not onboarded: its own path was answered ${sayRefusal(exchange)}`,
@@ -88,11 +88,11 @@ export class PageRequests {
     this.onboarded.add(client);
     const refused = exchange.status >= 400 && exchange.status < 500;
     const isDialect = refused && toDialect && (await this.run.client.send(requestFor(query))).status === 200;
-    const blamed =
+    const attributed =
       id ?? (refused && !isDialect ? await this.isolateRejectedParameter(query, requestFor) : '4.2-success');
     const varied = isDialect ? DIALECTS.map(({ name }) => name) : undefined;
-    if (!this.run.check(blamed, exchange, answered200, varied ? 'dialect' : 'probe', varied))
-      this.attributedTo.set(exchange, blamed);
+    if (!this.run.check(attributed, exchange, answered200, varied ? 'dialect' : 'probe', varied))
+      this.attributedTo.set(exchange, attributed);
     return exchange;
   }
 
@@ -119,7 +119,7 @@ export class PageRequests {
     client: ClientName = 'primary',
     authorization: Authorization = { kind: 'client', client },
   ): Promise<Exchange> {
-    const exchange = await this.deliver({
+    const exchange = await this.sendReadable({
       ...this.request('', '', authorization),
       url,
       followed: true,
@@ -131,7 +131,7 @@ export class PageRequests {
   }
 
   /** The answer to a valid request. Throws Untested if none can be read in time. */
-  private async deliver(request: RequestOut): Promise<Exchange> {
+  private async sendReadable(request: RequestOut): Promise<Exchange> {
     const exchange = await this.run.client.send(request);
     if (isUnread(exchange)) {
       const Reason = exchange.transportError?.kind === 'too-large' ? AnswerTooLarge : Untested;

@@ -75,7 +75,7 @@ export async function confirm(finding: Finding, context: ConfirmContext): Promis
     if (!(error instanceof Untested)) {
       return { ...finding, confirmed: `not sent again: ${wentWrong(error)}` };
     }
-    // A connection that broke when the target went away is no finding.
+    // A connection that broke when the target went away is not a finding.
     if (error instanceof TargetGone && exchange?.transportError) return undefined;
     if (asked === 1) return { ...finding, confirmed: `not sent again: ${error.message}` };
   }

@@ -16,7 +16,7 @@ export function incidentsFinding(incidents: readonly Incident[], requests: numbe
   if (!first) return undefined;
   // Section 7.2 expects 503 above the target's concurrency limit.
   const alone = failures.filter(({ failed, inFlight }) => failed.status !== 503 || inFlight === 1);
-  const often = accidents(alone, requests) > ACCIDENTS && episodes(alone) * ONE_IN > requests;
+  const isTooOften = accidents(alone, requests) > ACCIDENTS && episodes(alone) * ONE_IN > requests;
   const at = new Date(first.startedAtMs).toISOString();
   const more = failures.length > 1 ? `, and ${failures.length - 1} more like it in ${requests} requests` : '';
   return {
@@ -24,10 +24,10 @@ export function incidentsFinding(incidents: readonly Incident[], requests: numbe
     cause: 'served when tried again',
     mismatch: {
       expected: 'no 5xx and no broken connection',
-      received: `${sayRefusal(first)} at ${at}${more}; served when tried again${likelyCause(failures, alone, often)}`,
+      received: `${sayRefusal(first)} at ${at}${more}; served when tried again${likelyCause(failures, alone, isTooOften)}`,
     },
     exchange: first,
-    warning: !often,
+    warning: !isTooOften,
     confirmed: `${failures.length} in ${requests} requests`,
   };
 }

@@ -1,7 +1,7 @@
 /** Reduces a finding to its minimal failing combination: resets factors one by one while it still fails. */
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
 import { Untested } from '../../errors.ts';
-import { askerOf, FACTORS, type Baseline } from '../combinations/factors.ts';
+import { combinedClientOf, FACTORS, type Baseline } from '../combinations/factors.ts';
 import { wentWrong } from './confirmation.ts';
 import type { Finding } from '../state/ledger.ts';
 
@@ -17,7 +17,7 @@ function isOwn(request: RequestOut, baseline: Baseline): boolean {
       : authorization.kind === 'header'
         ? authorization.of
         : undefined;
-  return of !== undefined && of === askerOf(request, baseline);
+  return of !== undefined && of === combinedClientOf(request, baseline);
 }
 
 /** The finding with its minimal failing combination and the reduced request, if one request shows it and it recurs each time. */

@@ -124,7 +124,7 @@ const shifted = (offsetMinutes?: number) => (request: RequestOut) =>
 const sized = (size: string | undefined) => (request: RequestOut) => withParameter(request, 'pageSize', size);
 
 /** Makes the request one of this client for its own path. */
-function askedBy(asker: CombinedClient): (request: RequestOut, baseline: Baseline) => RequestOut {
+function asClient(asker: CombinedClient): (request: RequestOut, baseline: Baseline) => RequestOut {
   return (request, { baseUrl, tenants }) => ({
     ...request,
     url: `${screeningsUrl(baseUrl, tenants[asker]!)}${request.url.slice(request.url.split('?')[0]!.length)}`,
@@ -132,7 +132,7 @@ function askedBy(asker: CombinedClient): (request: RequestOut, baseline: Baselin
   });
 }
 
-export function askerOf(
+export function combinedClientOf(
   { url, authorization }: RequestOut,
   { tenants }: Baseline,
 ): CombinedClient | undefined {
@@ -145,7 +145,7 @@ export function askerOf(
 }
 
 export const narrowOf = (request: RequestOut, baseline: Baseline): NarrowWindow =>
-  baseline.narrow[askerOf(request, baseline) ?? 'primary']!;
+  baseline.narrow[combinedClientOf(request, baseline) ?? 'primary']!;
 
 const TENANT = /(?<=\/tenants\/)[0-9a-f-]{36}(?=\/)/i;
 
@@ -165,7 +165,7 @@ export const pathOf = (request: RequestOut, baseline: Baseline): string =>
   asGiven(request, baseline).url === request.url ? 'a path as given' : 'a path in another case';
 
 function withNewToken(request: RequestOut, baseline: Baseline): RequestOut {
-  const asker = askerOf(request, baseline);
+  const asker = combinedClientOf(request, baseline);
   const text = asker && baseline.tokens[asker];
   if (!text) return request;
   const shell = `Bearer $${tokenVariable(asker)}`;
@@ -183,7 +183,7 @@ function withNewToken(request: RequestOut, baseline: Baseline): RequestOut {
 
 function withFirstToken(request: RequestOut, baseline: Baseline): RequestOut {
   const { authorization } = request;
-  const asker = askerOf(request, baseline);
+  const asker = combinedClientOf(request, baseline);
   const held = authorization.kind === 'header' && authorization.of !== undefined;
   return held && asker ? { ...request, authorization: { kind: 'client', client: asker } } : request;
 }
@@ -192,9 +192,9 @@ function withFirstToken(request: RequestOut, baseline: Baseline): RequestOut {
 export const FACTORS: readonly Factor[] = [
   {
     name: 'tenant',
-    levels: { 'as primary': askedBy('primary'), 'as the second tenant': askedBy('secondTenant') },
+    levels: { 'as primary': asClient('primary'), 'as the second tenant': asClient('secondTenant') },
     of: (request, baseline) => {
-      const asker = askerOf(request, baseline);
+      const asker = combinedClientOf(request, baseline);
       return asker === 'secondTenant' ? 'as the second tenant' : asker && 'as primary';
     },
   },

@@ -18,19 +18,19 @@ const ROUNDING_SECONDS = 5;
 /** The shared cause of all such findings. */
 export const LATER_MINT = 'a later mint ends earlier tokens';
 
-const claimed = (token: Token, name: string): number => secondsOf(member(token.claims, name));
+const claimSeconds = (token: Token, name: string): number => secondsOf(member(token.claims, name));
 
 /** Seconds until a token's `exp` at the time of an answer, by the target's clock if it sends `Date`; NaN if unknown. */
 export function secondsLeft(token: Token, exchange: Exchange): number {
   const date = dateMs(exchange);
   return date === undefined
-    ? claimed(token, 'exp') - Date.now() / 1000 - SKEW_SECONDS
-    : claimed(token, 'exp') - date / 1000 - ROUNDING_SECONDS;
+    ? claimSeconds(token, 'exp') - Date.now() / 1000 - SKEW_SECONDS
+    : claimSeconds(token, 'exp') - date / 1000 - ROUNDING_SECONDS;
 }
 
 /** Notes the age of an accepted token; the report shows the greatest age. */
 export function noteAge(ledger: Ledger, token: Token, exchange: Exchange): void {
-  const ageSeconds = (dateMs(exchange) ?? Date.now()) / 1000 - claimed(token, 'iat');
+  const ageSeconds = (dateMs(exchange) ?? Date.now()) / 1000 - claimSeconds(token, 'iat');
   if (ageSeconds >= 0) ledger.raiseTo(OLDEST_TOKEN, Math.round(ageSeconds));
 }
 

@@ -22,10 +22,12 @@ const awaited = new WeakMap<Kit, string>();
  */
 export const expiredTokenOf = (kit: Kit): Promise<string> => {
   const waited = awaited.get(kit);
-  return waited === undefined ? kit.once('expired token', () => find(kit)) : Promise.resolve(waited);
+  return waited === undefined
+    ? kit.once('expired token', () => findExpiredToken(kit))
+    : Promise.resolve(waited);
 };
 
-async function find(kit: Kit): Promise<string> {
+async function findExpiredToken(kit: Kit): Promise<string> {
   const { expiredToken, keepToken } = kit.target;
   const current = await kit.token();
   const unusable = (text: string): string | undefined =>

@@ -96,7 +96,7 @@ function narrowWindow(items: readonly OracleItem[]): NarrowWindow {
 }
 
 /** Neighbours among the second tenant's screenings: the first ones if there is no dataset. */
-async function someOfSecond(kit: Kit): Promise<readonly OracleItem[]> {
+async function itemsOfSecondTenant(kit: Kit): Promise<readonly OracleItem[]> {
   const client = 'secondTenant';
   const known = await kit.oracle(client);
   if (!known.authoritative) await kit.ask({ from: WIDE_FROM, to: WIDE_TO, pageSize: 50 }, { client });
@@ -132,7 +132,7 @@ const baselineOf = (kit: Kit, moment: Moment): Promise<Baseline> =>
     }
     const { baseUrl } = kit.target;
     const primary = sample ? narrowWindow(sample.densestSlice) : { ...SOME_WINDOW, id: 1n };
-    const second = tenants.secondTenant ? await someOfSecond(kit) : [];
+    const second = tenants.secondTenant ? await itemsOfSecondTenant(kit) : [];
     const secondTenant = second.length > 0 ? narrowWindow(second) : primary;
     const spellings = [...Object.values(tenants), UNKNOWN_TENANT, ...(await tenantOfNotOnboarded(kit))];
     kit.baseline = {
@@ -280,7 +280,7 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
     async ({ combination, plain, baseline }, index) => {
       const isExclusive = combination['company'] === ALONE;
       const testCase = async ({ id = rule.id, alter, judge }: Case): Promise<NewFinding | undefined> => {
-        const request = await altered(rule, combination, plain, baseline, alter);
+        const request = await applyCase(rule, combination, plain, baseline, alter);
         const exchange = readable(await kit.send(request, { isExclusive }));
         if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
         const mismatch = judge(exchange);
@@ -300,7 +300,7 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
 }
 
 /** The rule's own change replaces a factor if it has one; later factors are applied to the result. */
-async function altered(
+async function applyCase(
   { inPlaceOf }: Rule,
   combination: Combination,
   plain: RequestOut,

@@ -50,7 +50,7 @@ interface Shown {
 /** More corrected testTimes than this in a run are unstable ids. */
 const CORRECTED_AT_MOST = 10;
 
-/** The items of a page that can be ordered; none if the answer is no page. */
+/** The items of a page that can be ordered; none if the answer is not a page. */
 export const shownItems = (exchange: Exchange): OrderedItem[] =>
   isPage(exchange) ? orderedItems(exchange) : [];
 

@@ -242,7 +242,7 @@ function wholeTies(items: readonly OracleItem[], start: number, size: number): r
 
 /** The index at which the most informative range starts. */
 function mostInformativeStart(items: readonly OracleItem[], size: number): number {
-  const worth = items.map((item, i) => worthOf(item, items[i - 1]));
+  const worth = items.map((item, i) => informationOf(item, items[i - 1]));
   let sum = worth.slice(0, size).reduce((total, value) => total + value, 0);
   let best = { start: 0, sum };
   for (let start = 1; start + size <= items.length; start++) {
@@ -254,7 +254,7 @@ function mostInformativeStart(items: readonly OracleItem[], size: number): numbe
 }
 
 /** How informative an item is after the previous one: ties most, with a limit, since a single tie shows little. */
-function worthOf(item: OracleItem, before: OracleItem | undefined): number {
+function informationOf(item: OracleItem, before: OracleItem | undefined): number {
   if (!before) return 0;
   let worth = 0;
   if (sameInstant(item.at, before.at)) {

@@ -105,12 +105,14 @@ export async function walkOn(
     empty = page.items?.length ? 0 : empty + 1;
     if (empty >= EMPTY_IN_A_ROW) return ended('stuck', `${empty} empty pages in a row, each with next`);
     // A walk with its own limit may be long without being endless.
-    const gone = maxPages === Infinity ? exchanges.length : 0;
+    const unlimitedPages = maxPages === Infinity ? exchanges.length : 0;
     if (course.count > unendingFrom(known)) {
       kit.knowledge.unending = true;
       return ended('stuck', `${course.count} items and next, where ${known} screenings are known`);
     }
-    const most = isAgain ? maxPages : Math.min(maxPages, pagesAtMost(kit, gone, gone > 0 ? course.count : 0));
+    const most = isAgain
+      ? maxPages
+      : Math.min(maxPages, pagesAtMost(kit, unlimitedPages, unlimitedPages > 0 ? course.count : 0));
     if (exchanges.length >= most || course.ids.size >= enough) return ended('cut');
     urls.add(page.nextUrl);
     const exchange = await kit.follow(page.nextUrl, client);
