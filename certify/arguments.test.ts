@@ -24,7 +24,7 @@ const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
     /'--from-har <file>' cannot be used with option '--max-requests <number>'/,
   ],
   ['--from-har a.har --watch', /cannot be used with option '--watch \[dir\]'/],
-  ['surplus', /"surplus" belongs to no flag; flags are written so: npm run certify -- --target target.json/],
+  ['surplus', /"surplus" belongs to no flag; write flags like this: npm run certify -- --target target.json/],
 ];
 
 for (const [argv, words] of mistakes) {
@@ -37,7 +37,7 @@ for (const [argv, words] of mistakes) {
 
 test('rejects flags that npm kept because no -- precedes them', () => {
   const npm = { ...env, npm_lifecycle_event: 'certify', npm_config_target: 'acme.json' };
-  expect(() => parseArguments([], npm)).toThrow(/npm kept the flags for itself; .* -- --target/);
+  expect(() => parseArguments([], npm)).toThrow(/npm consumed the flags; .* -- --target/);
   expect(parseArguments(['--target', 'acme.json'], npm)).toMatchObject({ target: 'acme.json' });
 });
 

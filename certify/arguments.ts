@@ -203,8 +203,8 @@ function rejectLostFlags(words: readonly string[], flags: Flags, env: NodeJS.Pro
   const { npm_config_target: target, npm_config_base_url: baseUrl } = env;
   const kept = env['npm_lifecycle_event'] === 'certify' && (target?.endsWith('.json') || baseUrl);
   if (words.length === 0 && (!kept || flags.target || flags.baseUrl)) return;
-  const what = words.length > 0 ? `"${words[0]}" belongs to no flag` : 'npm kept the flags for itself';
-  throw new UsageError(`${what}; flags are written so: ${CALLED} --target target.json`);
+  const what = words.length > 0 ? `"${words[0]}" belongs to no flag` : 'npm consumed the flags';
+  throw new UsageError(`${what}; write flags like this: ${CALLED} --target target.json`);
 }
 
 const DIRECT = { baseUrl: '--base-url', authUrl: '--auth-url', clientId: '--client-id' } as const;

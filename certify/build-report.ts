@@ -158,7 +158,7 @@ function resultOf(
     return {
       ...common,
       status: 'error',
-      reason: `the kit went wrong in "${error.title}": ${error.reason}`,
+      reason: `the kit failed in "${error.title}": ${error.reason}`,
       failures: [],
     };
   const reason = untestedReason(outcomes, checks, facts);
@@ -183,7 +183,7 @@ function untestedReason(outcomes: Ledger['outcomes'], checks: number, facts: Run
   );
   if (untested) return untested.cut && facts.interrupted ? facts.interrupted : untested.reason;
   if (required.length === 0) return facts.interrupted ?? 'no probe was executed for it';
-  return checks === 0 ? 'no answer was seen that it could be held against' : undefined;
+  return checks === 0 ? 'no answer was received to which it applies' : undefined;
 }
 
 function classOf(results: readonly RequirementResult[]): 'exercised' | 'partly' | 'untested' {
@@ -261,7 +261,7 @@ function summaryOf(
     const warned = count('warn') > 0 ? ` ${count('warn')} recommendations are not followed.` : '';
     return `Every ${facts.selection ? '' : 'core '}MUST${of} holds, and no other is broken.${warned}`;
   }
-  if (count('error') > 0) return 'The kit itself went wrong: see the requirements with status error.';
+  if (count('error') > 0) return 'The kit itself failed: see the requirements with status error.';
   const { basis } = basisText(facts);
   const first = selected.find(
     ({ status, level, class: needs }) =>

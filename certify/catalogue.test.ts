@@ -58,7 +58,7 @@ test('--init without a terminal writes a valid example, and overwrites no file',
     const target = await loadTarget(file, env);
     expect(target.clients.secondTenant?.clientSecret).toBe('b');
     expect(target.variables).toMatchObject({ 'clients.primary.clientSecret': 'SCREENINGS_CLIENT_SECRET' });
-    await expect(init(file, 'target.json', terminal)).rejects.toThrow('is there already');
+    await expect(init(file, 'target.json', terminal)).rejects.toThrow('already exists');
   } finally {
     await rm(directory, { recursive: true });
   }

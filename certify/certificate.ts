@@ -149,12 +149,12 @@ export async function verify(certificate: string, key: JWK, reportJson?: Uint8Ar
     if (error instanceof NotVerified) throw error;
     throw new NotVerified(
       error instanceof errors.JWSSignatureVerificationFailed
-        ? 'the signature does not fit: the certificate was altered, or signed with another key'
-        : `this is no signed certificate (${(error as Error).message})`,
+        ? 'the signature does not match: the certificate was altered, or signed with another key'
+        : `this is not a signed certificate (${(error as Error).message})`,
     );
   }
   const parsed = statementSchema.safeParse(parse(payload));
-  if (!parsed.success) throw new NotVerified('what is signed is no certificate of this kit');
+  if (!parsed.success) throw new NotVerified('the signed content is not a certificate of this kit');
   const statement = parsed.data;
   if (reportJson && sha256(reportJson) !== statement.subject[0].digest.sha256)
     throw new NotVerified('the report is not the one that was certified: its digest differs');

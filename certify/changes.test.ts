@@ -81,7 +81,7 @@ test('rejects an unusable file with one line', async () => {
       await writeFile(file, content);
       await expect(readKnownFailures(file)).rejects.toThrow(words);
     }
-    await expect(readBaseline(file)).rejects.toThrow(/is no report.json/);
+    await expect(readBaseline(file)).rejects.toThrow(/is not a report.json/);
     await expect(readBaseline(join(directory, 'none'))).rejects.toThrow(/--baseline: can't read .*ENOENT/);
   } finally {
     await rm(directory, { recursive: true });

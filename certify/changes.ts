@@ -42,7 +42,7 @@ async function readJson<T>(path: string, flag: string, what: string, schema: z.Z
   if (parsed.success) return parsed.data;
   const [first] = parsed.error.issues;
   throw new UsageError(
-    `${flag}: ${path} is no ${what}: ${first!.path.join('.') || 'the whole'}: ${first!.message}`,
+    `${flag}: ${path} is not a ${what}: ${first!.path.join('.') || 'the whole'}: ${first!.message}`,
   );
 }
 

@@ -117,7 +117,7 @@ export async function readHar(
   const text = await readText(path, '--from-har');
   const parsed = harSchema.safeParse(json(text));
   if (!parsed.success)
-    throw new UsageError(`--from-har: ${path} is no HAR file (${parsed.error.issues[0]!.message})`);
+    throw new UsageError(`--from-har: ${path} is not a HAR file (${parsed.error.issues[0]!.message})`);
   const { entries } = parsed.data.log;
   const prefixOf = (form: RegExp): string | undefined => {
     const found = entries
@@ -128,7 +128,7 @@ export async function readHar(
   const baseUrl = addresses.baseUrl ?? prefixOf(REST_PATH);
   const authUrl = addresses.authUrl ?? prefixOf(TOKEN_PATH);
   const known = baseUrl ?? authUrl;
-  if (known === undefined) throw new UsageError(`--from-har: ${path} holds no request of the service`);
+  if (known === undefined) throw new UsageError(`--from-har: ${path} contains no request to the service`);
   const ours = entries.flatMap((entry, index) => exchangeFrom(entry, index, baseUrl, authUrl) ?? []);
   return { baseUrl: baseUrl ?? known, authUrl: authUrl ?? known, exchanges: ours };
 }

@@ -38,7 +38,7 @@ export async function init(
   await writeFile(path, content, { flag: 'wx', mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(
       error.code === 'EEXIST'
-        ? `--init: ${shown} is there already; it is left as it is`
+        ? `--init: ${shown} already exists and was not changed`
         : `--init: can't write ${shown} (${error.code ?? error.message})`,
     );
   });

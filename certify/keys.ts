@@ -28,6 +28,6 @@ try {
   }
 } catch (error) {
   const { code, path, message } = error as NodeJS.ErrnoException;
-  console.error(`keys: ${code === 'EEXIST' ? `${path} is there already; it is left as it is` : message}`);
+  console.error(`keys: ${code === 'EEXIST' ? `${path} already exists and was not changed` : message}`);
   process.exitCode = 2;
 }

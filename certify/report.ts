@@ -13,7 +13,7 @@ const requirementClass = z.enum(CLASSES);
 
 const statusSchema = z
   .enum(['pass', 'fail', 'warn', 'untested', 'error'])
-  .describe('fail: a MUST is broken; warn: a SHOULD is; untested: see reason; error: the kit went wrong');
+  .describe('fail: a MUST is broken; warn: a SHOULD is; untested: see reason; error: the kit itself failed');
 const verdictSchema = z.enum(['conformant', 'non-conformant', 'incomplete']);
 
 const requirementSchema = z.object({
@@ -24,10 +24,10 @@ const requirementSchema = z.object({
   class: requirementClass,
   title: text,
   status: statusSchema,
-  reason: text.optional().describe('why untested, and what to supply; what the kit tripped over'),
+  reason: text.optional().describe('why it is untested and what to supply, or the error of the kit'),
   lookAt: z.array(text).describe('where an implementer should look, most likely cause first'),
-  durationMs: z.number().optional().describe('what its probes took'),
-  checks: count.describe('how many times it was held against an answer'),
+  durationMs: z.number().optional().describe('duration of its checks in milliseconds'),
+  checks: count.describe('how many answers it was checked on'),
   failures: z.array(failureSchema).describe('smallest first'),
 });
 
@@ -47,12 +47,14 @@ const diagnosisSchema = z
   .object({
     root: text.describe('the requirement that is broken most directly'),
     findings: z.array(text).describe('every requirement of the group, the root first'),
-    failure: count.optional().describe('which failure of the root shows it, where that is not the first'),
+    failure: count
+      .optional()
+      .describe('index of the failure of the root that shows it, if it is not the first'),
     behavesLike: z
       .array(likenessSchema)
       .describe('kinds of mistake that break the root, the most frequent first'),
   })
-  .describe('findings of one cause');
+  .describe('findings with a common cause');
 
 const changesSchema = z.object({
   since: text.describe('when the earlier run began'),
@@ -62,7 +64,7 @@ const changesSchema = z.object({
   noLongerExercised: z.array(text),
   changedObservations: z
     .array(text)
-    .describe('what was seen before and now, where the specification is silent and nothing is alike'),
+    .describe('observations, before and now, that have nothing in common with the earlier run'),
 });
 
 const knownFailureSchema = z.object({
@@ -80,8 +82,10 @@ export const reportSchema = z.object({
   requests: count,
   seed: z.number().int(),
   verdict: verdictSchema,
-  summary: text.describe('one sentence: what the verdict rests on, or what would complete it'),
-  basis: text.optional().describe('what broke first, where what depends on it could not be tested'),
+  summary: text.describe('one sentence: what the verdict is based on, or what would complete it'),
+  basis: text
+    .optional()
+    .describe('the first failure, if other requirements could not be tested because of it'),
   required: z
     .array(requirementClass)
     .optional()
@@ -90,8 +94,8 @@ export const reportSchema = z.object({
   coverage: z
     .object({
       deepestWalk: count.describe('screenings on the longest walk'),
-      widestWindow: text.describe('the widest window that was served, from/to in UTC; empty where none was'),
-      largestFullPage: count.describe('the largest page size of which a page was full; 0 where none was'),
+      widestWindow: text.describe('the widest window that was served, from/to in UTC; empty if none was'),
+      largestFullPage: count.describe('the largest page size with a full page; 0 if there was none'),
       oldestTokenSeconds: count.optional().describe('how long ago the oldest accepted token had been issued'),
     })
     .describe('how far the run went'),
@@ -101,24 +105,21 @@ export const reportSchema = z.object({
       planned: count,
       executed: count,
       seen: numbers,
-      laws: numbers.describe('how many cases each law saw'),
+      laws: numbers.describe('number of cases of each law'),
       notLookedAt: z
         .array(z.object({ rules: z.array(text), circumstances: z.array(text) }))
-        .describe('circumstances, alone or in pairs, that rules were not asked in'),
+        .describe('circumstances, alone or in pairs, in which rules were not tested'),
     })
-    .describe('probes and laws planned and executed, and what the run saw, by name'),
-  diagnosis: z.array(diagnosisSchema).describe('what failed, by cause; empty where nothing did'),
+    .describe('checks planned and executed, and counters of the run by name'),
+  diagnosis: z.array(diagnosisSchema).describe('failures by cause; empty if nothing failed'),
   declared: z
     .array(z.object({ id: text, reason: text }))
     .optional()
-    .describe('requirements that the target file declares impossible to exercise, which no class counts'),
-  notes: z
-    .array(text)
-    .optional()
-    .describe('what a reader must know of the run as a whole; none of it changes the verdict'),
+    .describe('requirements that the target file declares not applicable, which no class counts'),
+  notes: z.array(text).optional().describe('remarks on the whole run, which do not change the verdict'),
   observations: z.array(observationSchema).describe('what was seen where the specification is silent'),
-  replay: text.describe('the command that repeats this run'),
-  tokenCommands: z.array(text).describe('fetch the tokens that the curl lines name'),
+  replay: text.describe('the command that replays this run'),
+  tokenCommands: z.array(text).describe('commands that fetch the tokens for the curl commands'),
   requirements: z.array(requirementSchema).describe('all of them, in the order of the catalogue'),
   changes: changesSchema.optional().describe('with --baseline'),
   knownFailures: z.array(knownFailureSchema).optional().describe('with --known-failures'),

@@ -199,9 +199,9 @@ const slowestFirst = (situations: readonly Situation[]): Situation[] =>
 function withNeeds(chosen: readonly Situation[], rows: readonly Row[]): SituationResult[] {
   return chosen.map((situation, index) => {
     const { result } = rows[index]!;
-    const ground = situation.needs && rows[chosen.findIndex(({ name }) => name === situation.needs)]?.result;
-    return result.status === 'pass' && ground && ground.status === 'untested'
-      ? { ...result, status: 'untested', reason: ground.reason ?? '' }
+    const needed = situation.needs && rows[chosen.findIndex(({ name }) => name === situation.needs)]?.result;
+    return result.status === 'pass' && needed && needed.status === 'untested'
+      ? { ...result, status: 'untested', reason: needed.reason ?? '' }
       : result;
   });
 }

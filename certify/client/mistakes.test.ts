@@ -1,4 +1,4 @@
-/** Every mistake of a client is reported by its situation with the expected words, and by no other. */
+/** Every mistake of a client is found by its situation with the expected words, and by no other. */
 import { expect, test } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { SITUATIONS } from './situations/all.ts';
@@ -17,8 +17,8 @@ for (const [name, mistake] of Object.entries(MISTAKES)) {
     const told = Object.keys(shows).map((one) => situations.find((result) => result.name === one)!.status);
     expect(told).toContain(status);
     expect(verdict).toBe(status === 'fail' ? 'non-conformant' : 'conformant');
-    const blamed = situations.filter((one) => /fail|warn|error/.test(one.status)).map((one) => one.name);
-    if (!also.includes('*')) expect([...Object.keys(shows), ...also]).toEqual(expect.arrayContaining(blamed));
+    const found = situations.filter((one) => /fail|warn|error/.test(one.status)).map((one) => one.name);
+    if (!also.includes('*')) expect([...Object.keys(shows), ...also]).toEqual(expect.arrayContaining(found));
   });
 }
 

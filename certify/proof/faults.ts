@@ -116,7 +116,7 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
       : [`${id} does not say ${words}: ${failures.map(({ message }) => message).join(' | ')}`];
   });
   const allowed = new Set<string>([...own, ...(fault.mayTrip ?? [])]);
-  const blamed = report.requirements.flatMap(({ id, status, failures, reason }) => {
+  const unexpected = report.requirements.flatMap(({ id, status, failures, reason }) => {
     if (status === 'error') return [`${id} is error: ${reason}`];
     const stumbled = failures.find(({ confirmed }) => confirmed?.includes(WENT_WRONG));
     if (stumbled) return [`${id}: ${stumbled.confirmed}`];
@@ -124,8 +124,8 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
   });
   const should = own.every((id) => requirement(id).level === 'SHOULD');
   const verdict =
-    should !== (report.verdict !== 'non-conformant') && blamed.length === 0 && missed.length === 0
+    should !== (report.verdict !== 'non-conformant') && unexpected.length === 0 && missed.length === 0
       ? [`the verdict is ${report.verdict}`]
       : [];
-  return [...missed, ...blamed, ...verdict];
+  return [...missed, ...unexpected, ...verdict];
 }

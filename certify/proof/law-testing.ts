@@ -41,7 +41,7 @@ export function counterexampleOf(report: Report, law: string): Counterexample | 
 }
 
 /** Every failure, warning and error of a report, in words. */
-export const blamed = (report: Report): string[] =>
+export const problemsOf = (report: Report): string[] =>
   report.requirements
     .filter(({ status }) => ['fail', 'warn', 'error'].includes(status))
     .map(({ id, failures, reason }) => `${id}: ${failures[0]?.message ?? reason} ${failures[0]?.curl ?? ''}`);

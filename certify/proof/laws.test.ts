@@ -18,7 +18,7 @@ import type { Stack } from './faults.ts';
 import { LAW_FAULTS } from './law-faults.ts';
 import { PROPERTIES, propertyTitled } from '../../properties/all.ts';
 import {
-  blamed,
+  problemsOf,
   counterexampleOf,
   resolvedTarget,
   lawTargetOf,
@@ -247,20 +247,20 @@ test.describe('the reference server holds every law', () => {
   test(`on its own data, in at most ${REQUESTS_AT_MOST} requests`, FULL, async ({ serve }) => {
     const { target } = await serve('filled');
     const report = await certify(target, { checks: PROPERTIES, seed: SEED });
-    expect(blamed(report), `seed ${SEED}`).toEqual([]);
+    expect(problemsOf(report), `seed ${SEED}`).toEqual([]);
     expect(PROPERTIES.map(({ title }) => title).filter((title) => !report.evidence.laws[title])).toEqual([]);
     expect(report.requests).toBeLessThanOrEqual(REQUESTS_AT_MOST);
   });
 
   test('with only its address and one pair of credentials', FULL, async ({ serve }) => {
     const { target } = await serve('bare');
-    expect(blamed(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
+    expect(problemsOf(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
   });
 
   test('with a rate limit of 200 requests per second', FULL, async ({ serve }) => {
     const rateLimit = { limit: 200, windowMs: 1_000, algorithm: 'fixed-window' } as const;
     const { target } = await serve('bare', { rateLimit });
-    expect(blamed(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
+    expect(problemsOf(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
   });
 
   const DATASETS = 100;
@@ -283,7 +283,7 @@ test.describe('the reference server holds every law', () => {
         window: { from: shift(start.at, -1n, 0), to: shift(start.at, 1_000_000n, 0) },
       };
       const report = await certify(own, { checks: PAGING, seed: SEED + number, runs: 1 });
-      expect(blamed(report), `seed ${SEED}, dataset ${number}: ${JSON.stringify(dataset)}`).toEqual([]);
+      expect(problemsOf(report), `seed ${SEED}, dataset ${number}: ${JSON.stringify(dataset)}`).toEqual([]);
       expect(report.evidence.executed).toBe(PAGING.length);
     }
     await server.clear(scratch.tenantId!);
@@ -295,7 +295,7 @@ test.describe('the reference server holds every law', () => {
     const runs = Math.ceil(DATASETS / 0.3);
     const filling = PROPERTIES.filter(({ title }) => title === ARRIVING || title.includes('generated'));
     const report = await certify(target, { checks: filling, seed: SEED, runs, maxRequests: 50_000 });
-    expect(blamed(report), `seed ${SEED}`).toEqual([]);
+    expect(problemsOf(report), `seed ${SEED}`).toEqual([]);
     for (const { title } of filling) expect(report.evidence.laws[title]).toBeGreaterThanOrEqual(DATASETS);
   });
 });

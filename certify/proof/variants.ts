@@ -54,6 +54,6 @@ export function obstaclesOf({ requirements, verdict, summary, basis, diagnosis }
     const open = status === 'untested' && level === 'MUST' && needs === 'core' && reason !== basis;
     return open ? [`${id} is untested: ${reason}`] : [];
   });
-  const blamed = [...odd, ...diagnosed];
-  return verdict === 'conformant' ? blamed : [`the verdict is ${verdict}: ${summary}`, ...blamed];
+  const obstacles = [...odd, ...diagnosed];
+  return verdict === 'conformant' ? obstacles : [`the verdict is ${verdict}: ${summary}`, ...obstacles];
 }

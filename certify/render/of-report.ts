@@ -58,17 +58,20 @@ export function resultsOf(report: Report): Results {
 }
 
 function facts(report: Report): readonly Fact[] {
-  const { target, evidence: ground } = report;
+  const { target, evidence: ran } = report;
   return [
     { label: 'classes', text: classesText(report), only: ['terminal', 'junit'] },
     { label: 'API', text: target.baseUrl, only: ['html', 'markdown', 'junit'] },
     { label: 'token endpoint', text: target.authUrl, only: ['html', 'markdown', 'junit'] },
     { label: 'requests', text: number(report.requests) },
     { label: 'seed', text: String(report.seed) },
-    { label: 'checks', text: `${number(ground.executed)} of ${number(ground.planned)} planned executed` },
+    {
+      label: 'checks',
+      text: `${number(ran.executed)} of ${number(ran.planned)} planned executed`,
+    },
     { label: 'reach', text: reachText(report) },
-    { label: 'seen', text: numbersText(ground.seen), only: ['terminal', 'markdown'] },
-    { label: 'cases by law', text: numbersText(ground.laws), only: ['markdown'] },
+    { label: 'seen', text: numbersText(ran.seen), only: ['terminal', 'markdown'] },
+    { label: 'cases by law', text: numbersText(ran.laws), only: ['markdown'] },
     { label: 'note', text: (report.notes ?? []).join('; ') },
   ];
 }
@@ -76,7 +79,7 @@ function facts(report: Report): readonly Fact[] {
 const CLASS_STATUS = { exercised: 'pass', partly: 'warn', untested: 'untested' } as const;
 
 function tables(report: Report): readonly Table[] {
-  const { observations, evidence: ground } = report;
+  const { observations, evidence: ran } = report;
   const numbers = (title: string, values: Readonly<Record<string, number>>): Table => ({
     title,
     head: ['', 'Number'],
@@ -99,15 +102,12 @@ function tables(report: Report): readonly Table[] {
         seen.join(' · ') || 'not seen',
       ]),
     },
-    numbers('Seen in the run', ground.seen),
-    numbers('Cases by law', ground.laws),
+    numbers('Seen in the run', ran.seen),
+    numbers('Cases by law', ran.laws),
     {
       title: 'Circumstances, alone or in pairs, in which rules were not tested',
       head: ['Circumstances', 'Rules'],
-      rows: ground.notLookedAt.map(({ rules, circumstances }) => [
-        circumstances.join('; '),
-        rules.join('; '),
-      ]),
+      rows: ran.notLookedAt.map(({ rules, circumstances }) => [circumstances.join('; '), rules.join('; ')]),
       place: 'folded',
     },
   ];

@@ -66,7 +66,7 @@ export function backoffFindings({ requests }: Pick<Play, 'requests'>): ClientFai
   );
   const waits = long.flatMap(({ waitsMs }) => waitsMs);
   if (waits.length < 5) return [];
-  if (Math.max(...waits) < AT_ONCE_MS) return [equal(long[0]!, 'asked again at once each time')];
+  if (Math.max(...waits) < AT_ONCE_MS) return [equal(long[0]!, 'immediate retries each time')];
   const meant = Math.min(...waits) > LEAST_RATIO * longestPauseMs(requests);
   return meant && long.every(isEven) ? [equal(long[0]!, 'waits that do not grow')] : [];
 }
