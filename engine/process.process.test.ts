@@ -17,7 +17,7 @@ const dataset = (env: NodeJS.ProcessEnv) =>
     stdio: 'ignore',
   });
 
-test('npm was killed before Node began: the command still ends', async () => {
+test('a command ends if npm was killed before Node started', async () => {
   const gone = spawnSync('true').pid;
   const child = dataset({ STARTED_BY: String(gone) });
   expect(await once(child, 'exit')).toEqual([143, null]);
@@ -29,7 +29,7 @@ const STATUSES = [
   ['SIGHUP', 129],
 ] as const;
 for (const [row, [signal, status]] of STATUSES.entries()) {
-  test(`${signal} ends what writes and writes`, byTurns('signals', 3, row), async () => {
+  test(`${signal} ends a command that writes without a pause`, byTurns('signals', 3, row), async () => {
     const child = spawn(process.execPath, DATASET, { cwd: ROOT, stdio: ['ignore', 'pipe', 'ignore'] });
     const exited = once(child, 'exit');
     child.stdout.once('data', () => child.kill(signal)).resume();
@@ -37,7 +37,7 @@ for (const [row, [signal, status]] of STATUSES.entries()) {
   });
 }
 
-test('every npm script names its npm, and becomes its command', () => {
+test('every npm script passes the id of npm and replaces the shell by its command', () => {
   const scripts = JSON.parse(execFileSync('npm', ['pkg', 'get', 'scripts'], { cwd: ROOT, encoding: 'utf8' }));
   for (const [name, script] of Object.entries<string>(scripts).filter(([, one]) => one.includes('tsx ')))
     if (name !== 'build') expect(script).toMatch(/^STARTED_BY=\$PPID exec node --import tsx /);
@@ -56,7 +56,7 @@ const guarded = (script: string) =>
   });
 const isRunning = (pid: number): boolean => spawnSync('kill', ['-0', String(pid)]).status === 0;
 
-test('what is guarded ends with a parent that was killed', async () => {
+test('a guarded process ends when its parent is killed', async () => {
   const parent = guarded('echo $$; sleep 100; echo too late');
   const [line] = (await once(parent.stdout, 'data')) as [Buffer];
   const pid = Number(line.toString());
@@ -65,7 +65,7 @@ test('what is guarded ends with a parent that was killed', async () => {
   await expect.poll(() => isRunning(pid)).toBe(false);
 });
 
-test('what is guarded ends by itself, and what it left running may still write', async () => {
+test('a guarded process may end by itself while its children still write', async () => {
   const parent = guarded('(sleep 0.3; echo later) & echo first; exit 7');
   let output = '';
   parent.stdout.on('data', (piece: Buffer) => (output += piece.toString()));

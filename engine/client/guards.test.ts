@@ -26,14 +26,14 @@ function guarded(forMs: number): { guards: Guards; waited: () => number } {
   return { guards, waited: () => nowMs };
 }
 
-test('waits until what was served before is served again', async () => {
+test('waits until a request that was served before is served again', async () => {
   const { guards, waited } = guarded(10_000);
   const refused = answer(requestOf('b'), 403, '<h1>Forbidden</h1>');
   expect(await guards.isToRetry(refused, { guards: 0 })).toBe(true);
   expect(waited()).toBe(15_500);
 });
 
-test('names a guard that stays for longer than a minute, and does not wait for it again', async () => {
+test('reports a guard that lasts longer than a minute, and does not wait for it again', async () => {
   const { guards, waited } = guarded(Infinity);
   const refused = answer(requestOf('b'), 403, '<h1>Forbidden</h1>');
   for (let met = 0; met < 2; met++)
@@ -41,7 +41,7 @@ test('names a guard that stays for longer than a minute, and does not wait for i
   expect(waited()).toBeLessThan(65_000);
 });
 
-test('leaves a 403 alone that has the documented code, or that one request alone is answered', async () => {
+test('returns a 403 that has the documented code, or that only one request gets', async () => {
   const { guards } = guarded(Infinity);
   const documented = answer(requestOf('b'), 403, '{"code":"forbidden"}');
   expect(await guards.isToRetry(documented, { guards: 0 })).toBe(false);

@@ -15,7 +15,7 @@ const test = base.extend<{ directory: string }>({
 
 const TENANT = '00000000-0000-4000-8000-000000000001';
 
-test('what is written is read again, character by character', async ({ directory }) => {
+test('reads a written dataset without any change', async ({ directory }) => {
   const path = join(directory, 'some.ndjson');
   const screenings = [...generateScreenings({ tenantId: TENANT, count: 2_000, bigIds: true })];
   await writeDataset(path, screenings);
@@ -23,7 +23,7 @@ test('what is written is read again, character by character', async ({ directory
   expect(await readFile(path, 'utf8')).toBe(screenings.map(({ json }) => `${json}\n`).join(''));
 });
 
-test('ids stay exact, further fields stay as they were written', () => {
+test('keeps ids exact and additional fields unchanged', () => {
   const line = `{"z":1.50, "id":9007199254740993,"tenantId":"${TENANT}","testTime":"2024-01-01T00:00:00.10Z"}`;
   expect(parseScreening(line)).toEqual({
     id: 9007199254740993n,
@@ -33,7 +33,7 @@ test('ids stay exact, further fields stay as they were written', () => {
   });
 });
 
-test('blank lines, a byte order mark and CRLF are no screenings', async ({ directory }) => {
+test('ignores blank lines, a byte order mark and CRLF', async ({ directory }) => {
   const path = join(directory, 'windows.ndjson');
   const [screening] = [...generateScreenings({ tenantId: TENANT, count: 1 })];
   await writeFile(path, `\uFEFF\r\n${screening?.json}\r\n\r\n`);
@@ -54,7 +54,7 @@ const WRONG: [text: string, message: string][] = [
   ['{}', '"id" must be an integer'],
 ];
 for (const [text, message] of WRONG) {
-  test(`${text} is refused with file and line`, async ({ directory }) => {
+  test(`rejects ${text} with file and line`, async ({ directory }) => {
     const path = join(directory, 'wrong.ndjson');
     await writeFile(path, `${line(ID, TENANT_TEXT, TIME)}\n${text}\n`);
     await expect(readDataset(path)).rejects.toThrow(`${path}:2: ${message}`);

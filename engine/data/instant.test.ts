@@ -65,7 +65,7 @@ const REFUSED = [
   '1718452800',
 ];
 for (const text of REFUSED) {
-  test(`${JSON.stringify(text)} is no RFC 3339 date-time`, () => {
+  test(`${JSON.stringify(text)} is not an RFC 3339 date-time`, () => {
     expect(parseInstant(text)).toBeUndefined();
     expect(() => instant(text)).toThrow(JSON.stringify(text));
   });
@@ -78,7 +78,7 @@ const anyInstant: fc.Arbitrary<Instant> = fc.record({
 });
 const anyOffset = fc.integer({ min: -1_439, max: 1_439 });
 
-test('what is written in any offset is read as the same instant', () => {
+test('reads an instant written with any offset as the same instant', () => {
   fc.assert(
     fc.property(anyInstant, anyOffset, fc.nat(12), (at, offsetMinutes, digits) => {
       const text = formatInstant(at, { offsetMinutes, digits });
@@ -88,7 +88,7 @@ test('what is written in any offset is read as the same instant', () => {
   );
 });
 
-test('whole milliseconds are what Date makes of them', () => {
+test('agrees with Date on whole milliseconds', () => {
   fc.assert(
     fc.property(
       fc.date({ min: new Date(0), max: new Date(250_000_000_000_000), noInvalidDate: true }),
@@ -101,7 +101,7 @@ test('whole milliseconds are what Date makes of them', () => {
   );
 });
 
-test('shifting is exact, comes back, and orders as it shifts', () => {
+test('shifting is exact, reversible and monotone', () => {
   fc.assert(
     fc.property(
       anyInstant,
@@ -116,6 +116,6 @@ test('shifting is exact, comes back, and orders as it shifts', () => {
   );
 });
 
-test('a year that RFC 3339 has no digits for is not written', () => {
+test('throws for a year that RFC 3339 cannot write', () => {
   expect(() => formatInstant(instant('9999-12-31T23:59:59Z'), { offsetMinutes: 1 })).toThrow(RangeError);
 });

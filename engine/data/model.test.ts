@@ -85,7 +85,7 @@ const check = <T>(
 const many = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T[]> =>
   fc.array(arbitrary, { minLength: 1, maxLength: 60, size: 'max' });
 
-test('an instant is what timestamptz reads, to the microsecond', async ({ postgres }) => {
+test('instants equal timestamptz to the microsecond', async ({ postgres }) => {
   const sql = `SELECT trim_scale(extract(epoch FROM text::timestamptz))::text AS epoch
                FROM unnest($1::text[]) WITH ORDINALITY AS given(text, n) ORDER BY n`;
   await check(
@@ -98,7 +98,7 @@ test('an instant is what timestamptz reads, to the microsecond', async ({ postgr
   );
 });
 
-test('a date is read exactly where PostgreSQL knows it', async ({ postgres }) => {
+test('accepts exactly the dates that PostgreSQL accepts', async ({ postgres }) => {
   const sql = `SELECT pg_input_is_valid(text, 'timestamptz') AS valid
                FROM unnest($1::text[]) WITH ORDINALITY AS given(text, n) ORDER BY n`;
   const written = many(
@@ -116,7 +116,7 @@ test('a date is read exactly where PostgreSQL knows it', async ({ postgres }) =>
   );
 });
 
-test('instants compare as numeric does, to any digit', async ({ postgres }) => {
+test('instants compare like numeric, to any digit', async ({ postgres }) => {
   const sql = `SELECT sign(a - b)::int AS sign
                FROM unnest($1::numeric[], $2::numeric[]) WITH ORDINALITY AS given(a, b, n) ORDER BY n`;
   // Neighbours that differ in a late digit are rare by chance.
@@ -147,7 +147,7 @@ test('instants compare as numeric does, to any digit', async ({ postgres }) => {
   );
 });
 
-test('an instant is moved as numeric adds', async ({ postgres }) => {
+test('shifting an instant equals adding numeric', async ({ postgres }) => {
   const sql = `SELECT trim_scale(a + units * power(10::numeric, -digits))::text AS moved
                FROM unnest($1::numeric[], $2::numeric[], $3::int[]) WITH ORDINALITY AS given(a, units, digits, n)
                ORDER BY n`;
@@ -169,7 +169,7 @@ test('an instant is moved as numeric adds', async ({ postgres }) => {
   );
 });
 
-test('an instant in any spelling is the same for timestamptz', async ({ postgres }) => {
+test('every spelling of an instant is the same timestamptz', async ({ postgres }) => {
   const sql = `SELECT bool_and(a::timestamptz = b::timestamptz) AS same
                FROM unnest($1::text[], $2::text[]) AS given(a, b)`;
   const spelled = fc.tuple(
@@ -207,7 +207,7 @@ test('an instant in any spelling is the same for timestamptz', async ({ postgres
 
 const uniqueKeys = fc.uniqueArray(keys, { selector: ({ id }) => id, maxLength: 60, size: 'max' });
 
-test('keys are ordered as ORDER BY (numeric, bigint)', async ({ postgres }) => {
+test('keys are ordered like ORDER BY (numeric, bigint)', async ({ postgres }) => {
   const sql = `SELECT id::text FROM unnest($1::numeric[], $2::bigint[]) AS given(at, id) ORDER BY at, given.id`;
   await check(
     uniqueKeys,
@@ -224,7 +224,7 @@ test('keys are ordered as ORDER BY (numeric, bigint)', async ({ postgres }) => {
   );
 });
 
-test('a stretch of what is known is what a keyset query selects', async ({ postgres }) => {
+test('the oracle selects the same range as a keyset query', async ({ postgres }) => {
   const sql = `SELECT id::text FROM unnest($1::numeric[], $2::bigint[]) AS given(at, id)
                WHERE CASE WHEN $4::bigint IS NULL THEN at >= $3::numeric
                           ELSE (at, id) > ($3::numeric, $4::bigint) END

@@ -41,7 +41,7 @@ function failureIn(exchange: Exchange): Failure {
 
 const shownOf = (text: string): string => failureIn(exchangeOf(text)).response;
 
-test('wherever a long answer is cut, no part of a secret is left', () => {
+test('a truncated answer contains no part of a secret', () => {
   for (let length = 4_900; length < 5_100; length++) {
     // The first four thousand characters are few after redaction.
     const text = `eyJ${'x'.repeat(4_000)}.eyJ9.z ${'-'.repeat(length - 4_900)} ${`${SECRET} `.repeat(40)}`;
@@ -49,14 +49,14 @@ test('wherever a long answer is cut, no part of a secret is left', () => {
   }
 });
 
-test('an answer is shown whole, or cut with an ellipsis', () => {
+test('shows an answer whole, or truncated with an ellipsis', () => {
   expect(shownOf('one\n two')).toBe('200 one two');
   expect(shownOf('x'.repeat(600))).toBe(`200 ${'x'.repeat(600)}`);
   for (const length of [601, 5_000, 5_001, 100_000])
     expect(shownOf('x'.repeat(length))).toBe(`200 ${'x'.repeat(600)}…`);
 });
 
-test('a token request shows the type and the body that were sent, without the secret', () => {
+test('shows type and body of a token request without the secret', () => {
   const sentBy = (more: Partial<RequestOut>): string =>
     failureIn(exchangeOf('', { channel: 'token', method: 'POST', ...more })).request;
   const form = [
@@ -74,7 +74,7 @@ test('a token request shows the type and the body that were sent, without the se
 
 const URL_OF = 'http://127.0.0.1/v1/tenants/a/screenings?from=2026-01-01T00:00:00Z&to=2026-02-01T00:00:00Z';
 
-test('a page that is no JSON says where it stops being JSON', () => {
+test('shows where a page stops being valid JSON', () => {
   const judged = (text: string): string[] =>
     pageObservers(() => undefined)
       .filter(({ id }) => id === '2.4-items')
@@ -86,7 +86,7 @@ test('a page that is no JSON says where it stops being JSON', () => {
   expect(judged('{"items":null}')).toEqual(['items: null']);
 });
 
-test('an answer that an earlier request was given too names that request, where one parameter differs', () => {
+test('names an earlier request with the same answer if one parameter differs', () => {
   const pages = ['1', '2', '3'].map((id, at) =>
     exchangeOf(`page ${id === '3' ? 1 : id}`, { url: `${URL_OF}&from_id=${id}` }, 10 * at),
   );

@@ -62,7 +62,7 @@ for (const [name, spell] of Object.entries(SPELLINGS)) {
 }
 
 for (const [name, encode] of Object.entries(ENCODINGS)) {
-  test(`no secret survives in ${name} of a text around it`, () => {
+  test(`no secret survives in ${name} of a surrounding text`, () => {
     fc.assert(
       fc.property(secret, around, around, (text, before, after) => {
         fc.pre(Buffer.byteLength(text) >= 6);
@@ -74,17 +74,17 @@ for (const [name, encode] of Object.entries(ENCODINGS)) {
   });
 }
 
-test('spellings mixed in one text are found', () => {
+test('finds mixed spellings in one text', () => {
   const redactor = createRedactor(['p@ss w/rd"é']);
   expect(redactor.redact('a=p%40ss+w/rd\\"%C3%A9&b')).toBe(`a=${REDACTED}&b`);
 });
 
-test('one secret within another: the longer one goes as a whole', () => {
+test('removes the longer one of two nested secrets as a whole', () => {
   const redactor = createRedactor(['abcd', 'xxabcdyy']);
   expect(redactor.redact('xxabcdyy abcd')).toBe(`${REDACTED} ${REDACTED}`);
 });
 
-test('a token is replaced although it was not registered', () => {
+test('replaces a token that was not registered', () => {
   const part = Buffer.from('{"alg":"none"}').toString('base64url');
   const { redact } = createRedactor([]);
   expect(redact(`Authorization: Bearer ${part}.${part}.c2ln-_ next`)).toBe(
@@ -95,7 +95,7 @@ test('a token is replaced although it was not registered', () => {
   expect(redact('eyJust a word. Another one.')).toBe('eyJust a word. Another one.');
 });
 
-test('any JWT-like text goes', () => {
+test('removes any text like a JWT', () => {
   const part = fc.stringMatching(/^[\w-]{2,40}$/);
   fc.assert(
     fc.property(part, part, part, (header, payload, signature) => {
@@ -105,7 +105,7 @@ test('any JWT-like text goes', () => {
   );
 });
 
-test('Basic credentials go, whatever they hold', () => {
+test('removes Basic credentials of any content', () => {
   const header = `Basic ${Buffer.from('client:ab').toString('base64')}`;
   expect(createRedactor([]).redact(`-H 'Authorization: ${header}'`)).toBe(
     `-H 'Authorization: Basic ${REDACTED}'`,
@@ -113,7 +113,7 @@ test('Basic credentials go, whatever they hold', () => {
   expect(createRedactor([]).redact('a basic mistake')).toBe('a basic mistake');
 });
 
-test('a short secret is removed where it is named, and does not eat every letter', () => {
+test('removes a short secret after its name only', () => {
   const { redact } = createRedactor(['a']);
   const text = 'a page and a tenant, grant_type=client_credentials&client_secret=a&scope=a';
   expect(redact(text)).toBe(text.replace('secret=a', `secret=${REDACTED}`));
@@ -126,21 +126,21 @@ test('an empty secret and no secret change nothing', () => {
   expect(createRedactor([]).redact('')).toBe('');
 });
 
-test('texts without a secret stay as they are', () => {
+test('texts without a secret stay unchanged', () => {
   const { redact } = createRedactor(['s3cr3t-of-the-client', 'Zm9vYmFyYmF6']);
   const text =
     'GET /v1/tenants/7d0cf1b6-2f0e-4b7c-9a55-0c8e3a1f4d20/screenings?from=2026-03-28T22%3A00%3A00Z';
   expect(redact(text)).toBe(text);
 });
 
-test('a secret added later is known from then on', () => {
+test('removes a secret that was added later', () => {
   const redactor = createRedactor([]);
   expect(redactor.redact('opaque-token')).toBe('opaque-token');
   redactor.add('opaque-token');
   expect(redactor.redact('Bearer opaque-token')).toBe(`Bearer ${REDACTED}`);
 });
 
-test('data is redacted at any depth, names too, and keeps its shape', () => {
+test('redacts data at any depth, including names, and keeps its structure', () => {
   const { redactDeep } = createRedactor(['hunter22']);
   const when = new Date(0);
   expect(redactDeep({ a: ['x hunter22'], hunter22: { b: null, c: 1, d: true, e: 2n, when } })).toEqual({
@@ -207,7 +207,7 @@ test(LARGE, byTurns(LARGE), () => {
   expect(redact(`${many[0]} and ${many[119]}`)).toBe(`${REDACTED} and ${REDACTED}`);
 });
 
-test('a token goes although its first letter was altered', () => {
+test('removes a token whose first letter was altered', () => {
   const { redact } = createRedactor([]);
   expect(redact('Bearer kyJhbGciOiJub25lIn0.eyJleHAiOjF9.AAAA')).toBe(`Bearer ${TOKEN}`);
   expect(redact('Bearer kit.eyJhbGciOiJub25lIn0.eyJleHAiOjF9.AAAA')).toBe(`Bearer kit.${TOKEN}`);

@@ -24,21 +24,21 @@ function pageOf(ids: readonly number[]): Exchange {
   return { ...answer, request, text, json: parseJson(text) };
 }
 
-function cutBehind(...pages: readonly (readonly number[])[]): Walk {
+function truncatedAfter(...pages: readonly (readonly number[])[]): Walk {
   const exchanges = pages.map(pageOf);
   const course = new Course();
   for (const exchange of exchanges) course.add(exchange);
   return { query, exchanges, items: [], course, end: 'cut' };
 }
 
-test('a walk that was cut before it came to an item lost none', () => {
-  expect(walkMismatch(cutBehind([], []), known)).toBeUndefined();
+test('a truncated walk lost no item that it had not reached', () => {
+  expect(walkMismatch(truncatedAfter([], []), known)).toBeUndefined();
 });
 
-test('what a walk that was cut had passed counts, what it had not reached does not', () => {
-  expect(walkMismatch(cutBehind([1], [2]), known)).toBeUndefined();
+test('a truncated walk counts the items that it passed only', () => {
+  expect(walkMismatch(truncatedAfter([1], [2]), known)).toBeUndefined();
 });
 
-test('what it had passed and not shown is lost', () => {
-  expect(walkMismatch(cutBehind([1], [3]), known)?.received).toContain('item 2');
+test('an item that a walk passed without returning it is lost', () => {
+  expect(walkMismatch(truncatedAfter([1], [3]), known)?.received).toContain('item 2');
 });
