@@ -25,7 +25,7 @@ Express: app.use((error, req, res, next) => …) as the last · ASP.NET: Invalid
     name: 'the refusal is another than the one for its cause',
     what: 'The request is refused, but with the code or status of another mistake: 422 for 400, invalid_request for invalid_time_range or page_size_out_of_range, and so on.',
     why: 'Validation of the framework answers for all parameters alike.',
-    fix: 'Tell syntax, time and range apart, in your own validation.',
+    fix: 'Distinguish syntax, time and range in your own validation.',
     right: `no integer: 400 invalid_request · no RFC 3339 or to < from: 400 invalid_time_range · outside 1 to 1000: 400 page_size_out_of_range
 tenant not onboarded: 404 not_found`,
     breaks:
@@ -54,7 +54,7 @@ tenant not onboarded: 404 not_found`,
     name: 'a page size out of range is mended',
     what: '0, 1001 or a negative pageSize is answered with a page in place of 400 page_size_out_of_range.',
     why: 'Clamping (Spring Data’s max-page-size), or 0 taken for absent.',
-    fix: 'Refuse in place of clamping.',
+    fix: 'Reject the value instead of clamping it.',
     right: `if (size < 1n || size > 1000n) throw new BadRequest('page_size_out_of_range'); // before it is cut to 32 bits`,
     breaks: '7.2-page_size_out_of_range',
     when: /^answered 2/m,

@@ -12,7 +12,7 @@ export const tokenEndpoint: readonly Mistake[] = [
   },
   {
     name: 'expires_in is not the seconds that are left',
-    what: 'expires_in is a string, in milliseconds, fixed while a kept token grows old, or another than exp says; clients renew too late or far too often.',
+    what: 'expires_in is a string, in milliseconds, fixed while a kept token grows old, or contradicts exp; clients renew too late or far too often.',
     why: 'A configuration value is printed in place of what is left of this token.',
     fix: 'Compute it from exp when the token is handed out.',
     right: `expires_in: Math.floor(claims.exp - Date.now() / 1000)`,
@@ -20,7 +20,7 @@ export const tokenEndpoint: readonly Mistake[] = [
   },
   {
     name: 'a claim of the token is missing or another',
-    what: 'iss, aud, sub, iat, exp, scope or tenant_id is missing, of another type, or names something else than section 2.2 says.',
+    what: 'iss, aud, sub, iat, exp, scope or tenant_id is missing, of another type, or differs from section 2.2.',
     why: 'The identity provider’s own claims are passed on: internal issuer, aud as an array, scp, numbers of rows, milliseconds.',
     fix: 'Map claims explicitly in the provider; times are integers of seconds.',
     right: `{"iss": "<auth_url>", "aud": "<api>", "sub": "<client_id>", "iat": 1767225600, "exp": 1767229200,
@@ -57,7 +57,7 @@ export const tokenEndpoint: readonly Mistake[] = [
     name: 'a token request is read from where it must not be, or not as a form',
     what: 'JSON or multipart bodies, the query string or GET mint tokens; or a form with a charset parameter is refused.',
     why: 'One body parser for all types, request.getParameter (which mixes query and form), Content-Type compared as a whole.',
-    fix: 'Take POST with application/x-www-form-urlencoded alone, by its media type without parameters.',
+    fix: 'Take POST with application/x-www-form-urlencoded only, and ignore parameters of the media type.',
     right: `if (mediaType(request) !== 'application/x-www-form-urlencoded') throw invalidRequest(); // query is never read`,
     breaks: '7.1-invalid_request-malformed 4.1-no-query-credentials 4.1-post-only 4.1-success',
   },
@@ -93,7 +93,7 @@ if (granted.length === 0) throw invalidScope(); // and before that: if (!client.
   },
   {
     name: 'unknown parameters are refused',
-    what: 'resource, audience or another parameter that the endpoint does not know makes it fail, though RFC 6749, 3.2 has it ignored.',
+    what: 'resource, audience or another parameter that the endpoint does not know makes it fail, although RFC 6749, 3.2 requires to ignore it.',
     why: 'Strict validation of input, or half support of RFC 8707.',
     fix: 'Ignore what is not known.',
     right: `const { grant_type, client_id, client_secret, scope } = form; // the rest is not looked at`,

@@ -4,15 +4,15 @@ import type { Mistake } from './mistake.ts';
 export const windows: readonly Mistake[] = [
   {
     name: 'a bound of the window is compared in the wrong way',
-    what: 'The window is half-open, [from, to): an item exactly at from belongs to it, one exactly at to does not. Here one of the two is the other way round, on the first page or on later ones.',
-    why: 'BETWEEN takes both ends in; a to that is moved by a millisecond to make < of <= loses what is finer.',
+    what: 'The window is half-open, [from, to): an item exactly at from belongs to it, one exactly at to does not. Here one of the two is reversed, on the first page or on later ones.',
+    why: 'BETWEEN includes both ends; moving to by a millisecond to turn <= into < loses finer instants.',
     fix: 'Write the two comparisons out, the same on every page.',
     right: `WHERE test_time >= $from AND test_time < $to   -- never BETWEEN`,
     breaks: '4.2-from-inclusive 4.2-to-exclusive 4.2-r1-zero-width 4.2-window',
   },
   {
     name: 'screenings that are not completed are returned',
-    what: 'The API returns completed screenings only (section 3). Here one stands on a page that the target file names as unfinished.',
+    what: 'The API returns completed screenings only (section 3). Here a page contains one that the target file lists as unfinished.',
     why: 'The query selects by tenant and time, and not by the state of the screening.',
     fix: 'Put the condition on the state into the one query that all pages come from.',
     right: `WHERE tenant_id = $tenant AND state = 'completed' AND …`,
@@ -38,7 +38,7 @@ nanoseconds: a bigint or numeric of nanoseconds beside the text -- PostgreSQL’
   },
   {
     name: 'a valid window is refused',
-    what: 'A request that is valid is answered otherwise than 200 with items: no width, very wide, far away, in the future, with many or few fraction digits, in lower case; or an empty result becomes 204, 206 or 404.',
+    what: 'A request that is valid is not answered 200 with items: no width, very wide, far away, in the future, with many or few fraction digits, in lower case; or an empty result becomes 204, 206 or 404.',
     why: 'Extra rules of a validator or a gateway, a parser with a fixed pattern, or a framework that takes emptiness for absence.',
     fix: 'Refuse only to < from and what is not RFC 3339; answer an empty window with 200 and items: [].',
     right: `{"items": [], "links": {}}   -- for from = to, for the year 3000, and for a window of decades`,
@@ -56,7 +56,7 @@ nanoseconds: a bigint or numeric of nanoseconds beside the text -- PostgreSQL’
   },
   {
     name: 'an inverted window is not refused as one',
-    what: 'Where to is earlier than from the answer is an empty page or another error than 400 invalid_time_range, everywhere or after a cursor only.',
+    what: 'If to is earlier than from, the answer is an empty page or another error than 400 invalid_time_range, everywhere or after a cursor only.',
     why: 'The store answers such a window with nothing by itself, so it is never checked; or the bounds are compared as text, with their offsets in it.',
     fix: 'Compare the two instants before the store is asked, on every kind of request.',
     right: `if (to.isBefore(from)) throw badRequest("invalid_time_range");`,
@@ -73,7 +73,7 @@ nanoseconds: a bigint or numeric of nanoseconds beside the text -- PostgreSQL’
   {
     name: 'the store’s copies do not hold the same',
     what: 'A screening that exists is left out, or one is shown that does not, in every answer or in some: the answers do not agree with the data, or with one another.',
-    why: 'Replicas lag or have lost a row, a second cache holds old pages, a join or a filter drops rows, deleted rows are not told apart.',
+    why: 'Replicas lag or have lost a row, a second cache holds old pages, a join or a filter drops rows, or deleted rows are not filtered.',
     fix: 'Read pages from one source, or pin a walk to a replica that has caught up; compare counts with the primary.',
     right: `SELECT count(*), max(id) FROM screening WHERE tenant_id = $1   -- on each replica, and compare`,
     breaks: '4.2-repeatable 4.2-window',
@@ -91,7 +91,7 @@ nanoseconds: a bigint or numeric of nanoseconds beside the text -- PostgreSQL’
     name: 'a cache does not know what makes answers differ',
     what: 'A cached page is served to a request that differs in pageSize, cursor, bounds, tenant or token; or pages invite shared caches to keep them.',
     why: 'The key is made of part of the query, or of a normalised one, or the cache stands in front of the authentication.',
-    fix: 'Key by tenant and the whole query, behind authentication; send Cache-Control: no-store or private.',
+    fix: 'Key by tenant and the whole query, and check authentication first; send Cache-Control: no-store or private.',
     right: `key = [token.tenantId, path, sortedQuery(url)].join('\\n')   -- after the token was verified`,
     breaks:
       '5-not-shared-cache 4.2-from_id 5-missing 4.2-r3-one-tenant 4.2-r6-next-pageSize 4.2-offsets 4.2-r6-next-to 4.2-r5-exactly-once 2.3-tenantId 4.2-window 2.4-items 4.2-pageSize-default 4.2-from-inclusive 4.2-fractions',

@@ -57,7 +57,7 @@ class Tokens:
 
 
 def wait_named(value, retry):
-    """What Retry-After asks for, in seconds; a backoff where it says nothing."""
+    """The wait in seconds: as Retry-After says, otherwise a backoff."""
     if value is None:
         return 0.2 * 2**retry
     if value.isdigit():
