@@ -11,7 +11,7 @@ import { differs, type MismatchWithEvidence } from '../engine/checks/mismatch.ts
 import type { Kit } from '../engine/run/kit.ts';
 import { randomIntegers, shuffled, seedFor } from '../engine/run/state/covering-array.ts';
 import { UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
-import { takeSnapshot, whatChanged, type Snapshot } from '../engine/run/walk/snapshot.ts';
+import { takeSnapshot, whatChanged, whatWritingChanged, type Snapshot } from '../engine/run/walk/snapshot.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 import type { ClientName } from '../engine/target/target.ts';
 
@@ -72,9 +72,9 @@ async function checkPrimaryUnchanged(kit: Kit): Promise<void> {
     '1-read-only',
     'primary',
     async () => {
-      if (asked++ === 0) return whatChanged(before, after);
+      if (asked++ === 0) return whatWritingChanged(kit, query, [before, after]);
       return still
-        ? whatChanged(before, await takeSnapshot(kit, query))
+        ? whatWritingChanged(kit, query, [before, await takeSnapshot(kit, query)])
         : changedByWriting(kit, query, before, `write periods ${asked}`);
     },
     { needsAgain: true },
@@ -159,7 +159,7 @@ async function checkScratchUnchanged(kit: Kit): Promise<void> {
     const before = await takeSnapshot(kit, query, 'scratch');
     await sendWrite(kit, method, url, 'scratch', text);
     await kit.checkAll('1-read-only', `scratch ${method}`, async () =>
-      whatChanged(before, await takeSnapshot(kit, query, 'scratch'), isOurs),
+      whatWritingChanged(kit, query, [before, await takeSnapshot(kit, query, 'scratch')], 'scratch', isOurs),
     );
   }
 }

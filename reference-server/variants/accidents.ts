@@ -30,6 +30,9 @@ const oneAnswer = (
 
 export const failures = variants({
   'one 503 in the whole run': oneAnswer(90, isScreenings, () => refusal('503 service_unavailable')),
+  'one 408 of a proxy that gave the connection up': oneAnswer(50, isScreenings, () =>
+    html(408, 'Request Time-out'),
+  ),
   'one 503 of the token endpoint, with a page of HTML': oneAnswer(3, isTokenRequest, () =>
     withHeader(html(503, 'Service Unavailable'), 'retry-after', '1'),
   ),

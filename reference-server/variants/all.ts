@@ -81,7 +81,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'with a quota and a wrong Date': [...health.dailyQuota, ...health.datedAhead],
   'with compression': [...transport.compressed, ...transport.normalized],
   'with a gateway for odd paths': [...refusals.oddPaths],
-  'with normalised paths': [...refusals.normalizedPaths],
+  'with normalised paths': [...pages.signed, ...refusals.normalizedPaths],
   'with a guard that answers 403': guards.html,
   'with a guard that closes connections': guards.resets,
   'with a guard that answers 429': guards.throttles,

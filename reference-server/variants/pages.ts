@@ -35,6 +35,15 @@ export const links = variants({
   ]),
 });
 
+export const signed = variants({
+  'an address in each item that is signed anew in each answer': alterPages((page, _, number) => {
+    page.items = page.items.map((item) =>
+      item.replace(/\}$/, `,"picture":"https://example.com/?${number}"}`),
+    );
+  }),
+  // No capture has the address of an answer.
+}).map((variant): Variant => ({ ...variant, target: ({ events: _, ...target }) => target }));
+
 export const oneLink = variants({
   'one Link header of several links, rel unquoted and in capitals': link((next) => [
     `</docs?x=1,2>; rel=help, <${next}>; title="one, more"; REL=next, </>; rel=index`,
