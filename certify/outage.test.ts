@@ -15,7 +15,12 @@ const SCALE = 0.02;
 for (const [name, lateMs, status, reason] of [
   ['after half of what a connection pool waits', 15_000, 'pass', undefined],
   ['after 45 s', 45_000, 'pass', undefined],
-  ['not within a minute', 90_000, 'untested', /a page: no complete answer within 1.2 s, 2 times; raise --timeout/],
+  [
+    'not within a minute',
+    90_000,
+    'untested',
+    /a page: no complete answer within 1.2 s, 2 times; raise --timeout/,
+  ],
   [
     'after 45 s, and to a next not within a minute',
     (path: string) => (path.includes('from_id') ? 90_000 : 45_000),
