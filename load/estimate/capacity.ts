@@ -34,8 +34,6 @@ const ROUNDED_UP = 1.03;
 /** Requests that show a backlog. */
 const LEAST_DOUBLING = 60;
 const LONGEST_BRACKET_SECONDS = 40;
-/** So many failures have to be due at the SLO's share before it is told from twice as many. */
-const ENOUGH_FAILURES = 6;
 /** An interval whose ends lie further apart than this says too little to be confirmed. */
 const WIDE = 1.5;
 /** A queue keeps a p99 up to about this part of what it can answer: where the bisection begins. */
@@ -118,7 +116,9 @@ class Search {
       }
       if (!(await this.#confirm(rate))) {
         const { failures, late, limitedRate } = this.#steps.at(-1)!;
-        if (failures * 2 > late && limitedRate <= slo.errorRate) {
+        const below = totals(this.#evidence().filter(({ offered }) => offered < 0.9 * rate));
+        // Errors at lower rates as well may be no matter of the rate.
+        if (failures * 2 > late && limitedRate <= slo.errorRate && below.failures > 0) {
           const held = await this.#confirm(rate / 4);
           return held ? this.#bisected() : atNoRate(this.#evidence(), slo);
         }
@@ -257,7 +257,7 @@ class Search {
     return low > 0 ? low : high * UNSETTLED;
   }
 
-  /** A minute at a rate, which has to hold by itself; undecided, and where errors broke the SLO above, it goes on. */
+  /** A minute at a rate, which has to hold by itself; undecided, it goes on. */
   async #confirm(rate: number): Promise<boolean> {
     const { confirmSeconds, slo } = this.settings;
     const seconds = Math.max(confirmSeconds, Math.min((LEAST_SAMPLES * 1.3) / rate, this.#left()));
@@ -268,16 +268,8 @@ class Search {
       const pool = pooled(own(), rate, rate, slo);
       return pool === 'holds' && own().at(-1)!.growing ? 'undecided' : pool;
     };
-    const broke = this.#evidence().some(
-      (step) => step.verdict === 'breaks' && step.failures > 0 && step.late === step.failures,
-    );
-    const enough = ENOUGH_FAILURES / slo.errorRate;
-    const goesOn = (): boolean => {
-      if (this.#left() < seconds || own().at(-1)!.limitedRate > slo.errorRate) return false;
-      if (verdict() === 'undecided') return own().length < 2;
-      return broke && verdict() === 'holds' && totals(own()).counted < enough;
-    };
-    while (goesOn()) await this.#run(rate, seconds);
+    const isLimited = this.#steps.at(-1)!.limitedRate > slo.errorRate;
+    if (verdict() === 'undecided' && !isLimited && this.#left() >= seconds) await this.#run(rate, seconds);
     const holds = verdict() === 'holds';
     if (!holds) this.#top = rate;
     else {
