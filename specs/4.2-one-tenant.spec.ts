@@ -3,7 +3,7 @@ import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { canonical, isObject } from '../engine/client/json.ts';
 import { isOrdered, pageOf, type OrderedItem } from '../engine/client/page.ts';
-import { sameInstant } from '../engine/data/instant.ts';
+import { formatInstant, isMovable, sameInstant, shift } from '../engine/data/instant.ts';
 import type { Oracle } from '../engine/data/oracle.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -20,7 +20,19 @@ async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
   const primary = await checkWalk(kit, query, { maxPages: 10 }, 'concurrently with the second tenant');
   const second = await walk(kit, query, { client: 'secondTenant', maxPages: 10 });
   await walk(kit, query, { maxPages: 2 });
+  await emptyFirst(kit, primary, second);
   return [primary, second];
+}
+
+/** The last instant that primary alone has screenings of: what is empty for the second tenant, or after the last of its ties, is not kept for others. */
+async function emptyFirst(kit: Kit, primary: Walk, second: Walk): Promise<void> {
+  const taken = new Set(second.items.map(({ at }) => formatInstant(at)));
+  const last = primary.items.findLast(({ at }) => !taken.has(formatInstant(at)));
+  if (!last || !isMovable(last.at)) return;
+  const query = { from: formatInstant(last.at), to: formatInstant(shift(last.at, 1n, 6)), pageSize: 50 };
+  await kit.ask(query, { client: 'secondTenant' });
+  await kit.ask({ ...query, fromId: last.id });
+  await kit.ask(query);
 }
 
 /** Counts the screenings of `second` that equal one of `primary` in everything but `tenantId`. */

@@ -17,7 +17,13 @@ import { refusedWith } from '../engine/checks/refusal.ts';
 import { sendQuery, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/run/concurrent.ts';
-import { sampleDataOf, variedItems, windowOf, type SampleData } from '../engine/run/walk/survey.ts';
+import {
+  itemsAtTurn,
+  sampleDataOf,
+  variedItems,
+  windowOf,
+  type SampleData,
+} from '../engine/run/walk/survey.ts';
 import { expectedItems, walk } from '../engine/run/walk/walk.ts';
 import { lacksItem, containsItem, idsOf, endsBefore, sameItems } from '../engine/checks/selection.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
@@ -101,12 +107,17 @@ function sameSelection(plain: Exchange, other: Exchange): Mismatch | undefined {
     : differs(`the ${held.length} items of ${plain.request.url.replace(/^.*\?/, '')}`, `${ids.length} items`);
 }
 
+/** Items at which windows begin and end. */
+const atEdges = (sample: SampleData): OracleItem[] => [
+  ...new Set([...variedItems(sample, 8), ...itemsAtTurn(sample)]),
+];
+
 async function checkOffsets(kit: Kit): Promise<void> {
   const sample = await sampleDataOf(kit);
   // Narrow windows first: a wrong offset shows in the fewest items there.
-  const singles = variedItems(sample, 8);
-  await mapConcurrently(OFFSETS, async (offsetMinutes) => {
-    const item = singles[Math.abs(offsetMinutes) % singles.length]!;
+  const singles = atEdges(sample);
+  await mapConcurrently([...OFFSETS.entries()], async ([index, offsetMinutes]) => {
+    const item = singles[index % singles.length]!;
     // One second of margin on both sides: fractions at the edges belong to another requirement.
     const exchange = await kit.page({
       from: formatInstant(shift(item.at, -1n, 0), { offsetMinutes }),
@@ -164,7 +175,7 @@ test(
   about('4.2-from-inclusive', { access: 'reads' }),
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);
-    for (const item of variedItems(sample, 8)) {
+    for (const item of atEdges(sample)) {
       for (const from of new Set([item.testTime, formatInstant(item.at)])) {
         const exchange = await kit.page({ from, to: after2s(item.at), ...wide });
         kit.check('4.2-from-inclusive', exchange, containsItem(item));
@@ -179,7 +190,7 @@ test(
   about('4.2-to-exclusive', { access: 'reads' }),
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);
-    for (const item of variedItems(sample, 8)) {
+    for (const item of atEdges(sample)) {
       const before = lastBefore(sample, item);
       const from = before ? formatInstant(before.at) : before2s(item.at);
       for (const to of new Set([item.testTime, formatInstant(item.at)])) {

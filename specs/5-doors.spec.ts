@@ -38,6 +38,8 @@ const SPELLINGS: readonly (readonly [
   topic?: string,
 ])[] = [
   ['HEAD', (request) => ({ ...request, method: 'HEAD' }), 'head'],
+  // A guard may let preflight requests pass to a handler that serves any method.
+  ['OPTIONS', (request) => ({ ...request, method: 'OPTIONS' }), 'options'],
   ['a slash after the path', onPath((path) => `${path}/`), 'trailing-slash'],
   ['a letter percent-encoded', onPath((path) => path.replace(/screenings$/, '%73creenings')), 'encoded-path'],
   ['a digit of the tenant percent-encoded', onPath((path) => path.replace(/(?<=tenants\/)./, escaped))],

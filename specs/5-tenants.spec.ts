@@ -163,7 +163,7 @@ function nearlyOwnPaths(own: string): string[] {
   const other = (digit: string): string => (digit === '0' ? '1' : '0');
   const groups = own.split('-');
   return [
-    ...['me', 'self', 'my', 'current', 'default', 'all', '*', '%2A', '-', '_', '0', 'null'],
+    ...['me', '*', 'self', 'my', 'current', 'default', 'all', '%2A', '-', '_', '0', 'null'],
     '00000000-0000-0000-0000-000000000000',
     `${own}0`,
     `0${own}`,

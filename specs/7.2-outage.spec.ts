@@ -7,12 +7,10 @@ import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts
 import { isUnread, type Authorization, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
 import { pageOf } from '../engine/client/page.ts';
 import { readToken } from '../engine/client/token.ts';
-import { formatInstant, instant, shift } from '../engine/data/instant.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { distinctRequests, encoded, UNKNOWN_TENANT, rawQuery } from '../engine/run/rules/raw-request.ts';
-import { sampleDataOf } from '../engine/run/walk/survey.ts';
+import { distinctRequests, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 
 /** The time within which the server must notice the fault, and recover from it. */
 const LAG_MS = 30_000;
@@ -121,7 +119,7 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
     codesOf(exchange, kit.target.errorCodePointer).some((code) =>
       ['internal_error', 'service_unavailable'].includes(code),
     );
-  const page = await pageRequests(kit);
+  const page = await distinctRequests(kit);
   const first = await kit.client.send(page());
   const traversal: [string, Exchange][] = [];
   for (const name of ['a next of before', 'a page in the middle of a traversal']) {
@@ -193,24 +191,6 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
       };
     }),
   ];
-}
-
-/** Requests for pages with a screening, because an empty page may hide a failure; without data, any valid requests. */
-async function pageRequests(kit: Kit): Promise<() => RequestOut> {
-  try {
-    const { from, to } = (await sampleDataOf(kit)).window;
-    const tenantId = await kit.tenantOf();
-    let sent = 0n;
-    return () => {
-      // A new URL each time, so that no cache answers.
-      const until = formatInstant(shift(instant(to), sent++), { digits: 6 });
-      const query = rawQuery({ ...encoded({ from, to: until }), pageSize: '1' });
-      return kit.request(tenantId, query, PRIMARY);
-    };
-  } catch (error) {
-    if (!(error instanceof Untested)) throw error;
-    return distinctRequests(kit);
-  }
 }
 
 const isSamePage = (a: Exchange, b: Exchange): boolean => {

@@ -1,6 +1,7 @@
 /** Section 7.2, late in the run: the rate limit, if the target file permits to provoke it. */
 import { about, test } from '../fixtures/test.ts';
 import { header, type Exchange } from '../engine/client/exchange.ts';
+import { pageOf } from '../engine/client/page.ts';
 import { retryAfterMs } from '../engine/client/retry-after.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -31,7 +32,7 @@ async function provoke(kit: Kit): Promise<Provoked> {
     sent++;
     return kit.client.send(next(), { keep429: true, ownBudget: true, isExclusive });
   };
-  const seen: { limited?: Exchange; unavailable?: Exchange; cached?: boolean } = {};
+  const seen: { limited?: Exchange; unavailable?: Exchange; cached?: boolean; odd?: Exchange } = {};
   const isOver = (): boolean =>
     (seen.limited ?? seen.unavailable ?? seen.cached) !== undefined ||
     sent >= maxRequests ||
@@ -40,8 +41,10 @@ async function provoke(kit: Kit): Promise<Provoked> {
     if (exchange.status === 429) seen.limited ??= exchange;
     if (exchange.status === 503) seen.unavailable ??= exchange;
     if (Number(header(exchange, 'age') ?? 0) > 0) seen.cached = true;
+    if (first && isRefusedOrLost(exchange, first)) seen.odd = exchange;
   };
-  const first = await send();
+  let first: Exchange | undefined;
+  first = await send();
   look(first);
   const { least, most, eachMs } = IN_FLIGHT;
   const inFlight = Math.min(most, Math.max(least, Math.ceil(first.durationMs / eachMs)));
@@ -50,6 +53,18 @@ async function provoke(kit: Kit): Promise<Provoked> {
   };
   await Promise.all(Array.from({ length: inFlight }, worker));
   kit.ledger.raiseTo('requestsToTheLimit', sent);
+  if (seen.odd) {
+    kit.ledger.check('7.2-rate_limited');
+    kit.fail({
+      id: '7.2-rate_limited',
+      cause: 'one of many requests',
+      mismatch: differs(
+        `429 rate_limited beyond a rate limit, and ${sayPage(first)} within it, as alone`,
+        sayPage(seen.odd),
+      ),
+      exchange: seen.odd,
+    });
+  }
   const { limited, unavailable, cached } = seen;
   if (limited) return { limited, why: '' };
   if (unavailable) return { why: await limitedBy503(kit, unavailable, maxRequests - sent, () => send(true)) };
@@ -59,6 +74,16 @@ async function provoke(kit: Kit): Promise<Provoked> {
       : `no limit was met within ${sent} requests (rateLimit.maxRequests ${maxRequests}, maxSeconds ${maxSeconds}); raise rateLimit.maxRequests`,
   };
 }
+
+/** A valid request is refused as if it were none, or its page is empty, where the first one was served a screening. */
+const isRefusedOrLost = (exchange: Exchange, first: Exchange): boolean =>
+  first.status === 200 &&
+  ([400, 404].includes(exchange.status) || (exchange.status === 200 && itemsOf(exchange) < itemsOf(first)));
+
+const itemsOf = (exchange: Exchange): number => pageOf(exchange).items?.length ?? 0;
+
+const sayPage = (exchange: Exchange): string =>
+  exchange.status === 200 ? `200 with ${itemsOf(exchange)} items` : sayRefusal(exchange);
 
 /** Checks whether 503 is a rate limit: then it rejects sequential requests too, and admits some after a pause. */
 async function limitedBy503(

@@ -40,7 +40,7 @@ const MALFORMED_TIMES = [
   '2026-02-30T00:00:00Z',
   '2026-03-01T00:00Z', // no seconds
   '2025-02-29T00:00:00Z',
-  '2026-04-31T00:00:00Z',
+  '2026-03-01T1:00:00Z', // as Go has it
   '2026-13-01T00:00:00Z',
   '2026-00-10T00:00:00Z',
   '2026-03-00T00:00:00Z',
@@ -49,7 +49,7 @@ const MALFORMED_TIMES = [
   '2026-03-01T00:60:00Z',
   '2026-03-01T00:00:61Z',
   '2026-03-01T00:00:00+01:60',
-  '2026-03-01T00:00:00+01:99',
+  '2026-03-01T00:00:00+01:00:30', // as Python, Java and PostgreSQL have it
   '2026-03-01T00:00:00+24:00',
   '2026-03-01T00:00:00+0100',
   '2026-03-01T00:00:00+01',
@@ -61,7 +61,7 @@ const MALFORMED_TIMES = [
   '1772323200',
   '1772323200000',
   '2026-03-01T00:00:00Zjunk',
-  '2026-03-01T00:00:00Z;',
+  '2026-03-01T00:00:00 +01:00', // as .NET and JavaScript have it
   '2026-03-01T00:00:00Z ',
   ' 2026-03-01T00:00:00Z',
   '2026-03-01T00:00:00Z\n',
@@ -71,12 +71,12 @@ const MALFORMED_TIMES = [
   '2026/03/01T00:00:00Z',
   '2026-W09-7T00:00:00Z',
   '2026-060T00:00:00Z',
-  '12026-03-01T00:00:00Z',
+  '+002026-03-01T00:00:00Z', // as JavaScript has it
   '-2026-03-01T00:00:00Z',
   'infinity',
   'Sun, 01 Mar 2026 00:00:00 GMT',
   '2026-03-01T00:00.5Z', // a fraction of a minute
-  'null',
+  'today',
 ] as const;
 
 /**
@@ -328,10 +328,6 @@ test(
       kind: 'client',
       client: 'primary',
     });
-    const observed = (topic: string, request: RequestOut) => async (): Promise<void> => {
-      const exchange = await kit.send({ ...request, offPath: true });
-      kit.ledger.observe(topic, sayRefusal(exchange).slice(0, 3));
-    };
     const sent = (request: RequestOut) => async (): Promise<unknown> =>
       kit.send({ ...request, offPath: true });
     const onPath = (path: string): RequestOut => ({
@@ -347,16 +343,17 @@ test(
     } as const;
     const scopes = oddForms(kit, 'scope', ['%00', 'a%00b', '%ff%fe', '%ED%A0%80']);
     const asks = [
-      observed('options', { ...valid, method: 'OPTIONS' }),
       async () =>
         kit.ledger.observe(
           'path-not-a-uuid',
           sayRefusal(await kit.send({ ...onPath('not-a-uuid'), offPath: true })),
         ),
       ...['%00', '%zz', `${tenantId}%2F..`, 'x'.repeat(1_000)].map((odd) => sent(onPath(odd))),
-      ...['text/html', 'application/xml;q=0.9', '*/*;q=0', 'nothing'].map((accept) =>
+      ...['text/html', 'application/xml;q=0.9', 'nothing'].map((accept) =>
         sent({ ...valid, headers: { ...valid.headers, accept } }),
       ),
+      // From a browser: what Spring is told of origins may contradict itself.
+      sent({ ...valid, headers: { ...valid.headers, origin: 'https://example.com' } }),
       async () => kit.send({ ...valid, authorization: header }),
       sent(kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]])),
       ...['', '%zz=%zz&&==', '\u0000', '{', ...scopes].map((body) => async () => sendForm(kit, body)),

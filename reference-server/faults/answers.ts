@@ -53,6 +53,8 @@ export const answered: readonly Fault[] = [
     'a field of the dataset is not shown': items((item) =>
       item.replace(/"result":[^,}]*,?/, '').replace(/,\}$/, '}'),
     ),
+    'blanks round a text are cut off': items((item) => item.replace(/(?<="person":") +| +(?=")/g, '')),
+    'markup in a text is escaped': items((item) => item.replaceAll('<', '&lt;').replaceAll('>', '&gt;')),
     'decimals are rounded': items((item) => item.replace(/("temperature":\d+)\.\d+/, '$1')),
   }),
   ...tripping(

@@ -7,7 +7,11 @@ import { PAGES, REFUSALS } from './may-trip.ts';
 const MAY = { mayTrip: PAGES };
 
 /** Caches pages by key. `guarded`: the service, with its authentication, runs before the cache. */
-function cache(keyOf: (request: ServiceRequest, query: URLSearchParams) => string, guarded = true) {
+function cache(
+  keyOf: (request: ServiceRequest, query: URLSearchParams) => string,
+  guarded = true,
+  isKept: (answer: ServiceAnswer) => boolean = () => true,
+) {
   return middleware(() => {
     const kept = new Map<string, ServiceAnswer>();
     return async (request, next) => {
@@ -18,11 +22,13 @@ function cache(keyOf: (request: ServiceRequest, query: URLSearchParams) => strin
       const answer = await next(request);
       if (answer.status !== 200) return answer;
       if (held) return held;
-      kept.set(key, answer);
+      if (isKept(answer)) kept.set(key, answer);
       return answer;
     };
   });
 }
+
+const isEmpty = ({ body }: ServiceAnswer): boolean => String(body).startsWith('{"items":[]');
 
 const keyWithout =
   (...forgotten: string[]) =>
@@ -62,6 +68,13 @@ export const cached: readonly Fault[] = [
     { ...MAY, bare: false },
   )({
     'a cache key without the tenant': cache((_, query) => `${query}`),
+  }),
+  ...tripping(
+    { '4.2-window': /on the page.*got no items/ },
+    { ...MAY, bare: false, needsNeighbours: true },
+  )({
+    'empty pages are kept for every tenant': cache((_, query) => `${query}`, true, isEmpty),
+    'empty pages are kept without from_id': cache(keyWithout('from_id'), true, isEmpty),
   }),
   ...tripping(
     { '4.2-offsets': /items|item \d+/ },

@@ -38,6 +38,11 @@ export const doors: readonly Fault[] = [
     { mayTrip: ['5-tampered'] },
   )({
     'HEAD asks for no token': anonymous(({ method }) => method === 'HEAD'),
+    'OPTIONS asks for no token, and any method is served': middleware(() => async (request, next) => {
+      if (request.method !== 'OPTIONS' || !isScreenings(request)) return next(request);
+      const answer = await next({ ...request, method: 'GET' });
+      return answer.status === 401 ? emptyPage() : answer;
+    }),
     'a slash after the path asks for no token': bypass(TRAILING_SLASH, 401),
     'a doubled slash asks for no token': bypass(DOUBLED_SLASH, 401),
     'a tenant in braces asks for no token': bypass(BRACES, 401),

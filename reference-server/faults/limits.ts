@@ -2,9 +2,9 @@
 import type { Target } from '../../engine/target/target.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { refusal, refusals, withHeader } from '../run/alter.ts';
+import { emptyPage, refusal, refusals, withHeader } from '../run/alter.ts';
 import { tripping, type Fault } from './fault.ts';
-import { REFUSALS } from './may-trip.ts';
+import { PAGES, REFUSALS } from './may-trip.ts';
 
 const MAY = { mayTrip: [...REFUSALS, '4.2-success', '4.2-r5-exactly-once', '7.2-retry-after'] } as const;
 
@@ -31,6 +31,13 @@ export const limits: readonly Fault[] = [
     { ...PROBED, mayTrip: ['7.2-body'] },
   )({
     'a 429 with another code': limited((answer) => ({ ...answer, body: '{"code":"too_many_requests"}' })),
+  }),
+  ...tripping(
+    { '7.2-rate_limited': /429 rate_limited beyond a rate limit/ },
+    { ...PROBED, mayTrip: [...PAGES, ...MAY.mayTrip], bare: false },
+  )({
+    'past the limit an empty page': limited(() => emptyPage()),
+    'past the limit 404': limited(() => refusal('404 not_found')),
   }),
   ...tripping(
     { '7.2-retry-after': /Retry-After: none/ },

@@ -130,6 +130,10 @@ export const restErrors: readonly Fault[] = [
     'infinity is a time': time(/^-?infinity$/, SPRING),
     '30 February is 2 March': time(/^(\d{4})-02-30T00:00:00Z$/, '$1-03-02T00:00:00Z'),
     'hour 24 is the next midnight': time(/^(\d{4}-\d\d-\d\d)T24:00:00Z$/, '$1T23:59:59.999999Z'),
+    'the seconds of an offset are accepted': time(/^(.*\+\d\d:\d\d):\d\d$/, '$1'),
+    'a blank before an offset is cut out': time(/^(.*) (?=\+\d\d:\d\d$)/, '$1'),
+    'an hour of one digit is accepted': time(/T(?=\d:)/, 'T0'),
+    'the word today is a time': time(/^today$/, SPRING),
     'an offset without its colon is accepted': time(/^(.*\+\d\d)\d\d$/, '$1:00'),
   }),
   ...tripping(
@@ -185,6 +189,7 @@ export const restErrors: readonly Fault[] = [
     ),
     'a huge from_id overflows: 500': answering(CRASH, matching('from_id', /^\d{19,}$/)),
     'the year 0000 overflows: 500': answering(CRASH, matching('from', /^0000/)),
+    'an Origin is a crash: 500': answering(CRASH, (_, { headers }) => headers['origin'] !== undefined),
     'an unknown parameter is a crash: 500': answers((answer, request) =>
       isScreenings(request) && queryOf(request).has('unknown') ? refusal(CRASH) : answer,
     ),

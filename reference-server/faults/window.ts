@@ -1,6 +1,6 @@
 /** Section 4.2: faults in which screenings a window selects. */
 import { parseScreening } from '../../engine/data/dataset.ts';
-import { cutInstant, compareInstants, instant, shift } from '../../engine/data/instant.ts';
+import { cutInstant, compareInstants, formatInstant, instant, shift } from '../../engine/data/instant.ts';
 import {
   answering,
   answers,
@@ -34,6 +34,9 @@ const firstBegins = (begins: (row: Row, asked: Asked) => boolean): Pick<Rules, '
 });
 
 const isAfter = (row: Row, { from }: Asked): boolean => compareInstants(row.at, from) > 0;
+
+const isNewYear = ({ from, fromId }: Asked): boolean =>
+  fromId === undefined && /-01-01T00:00:00Z$/.test(formatInstant(from));
 
 const isInverted = (query: URLSearchParams): boolean => {
   const [from, to] = windowOf(query);
@@ -202,6 +205,23 @@ export const window: readonly Fault[] = [
       return shift(instant(text), BigInt(-2 * 60 * Number(minutes)), 0);
     }),
     'an offset of five hours is taken for four': respell(/\+05:(\d\d)$/, '+04:$1'),
+  }),
+  ...tripping(
+    { '4.2-from-inclusive': /item \d+ at/ },
+    { ...MAY, bare: false },
+  )({
+    'a window that begins with a year leaves its first instant out': rows({
+      begins: (row, asked) => RULES.begins(row, asked) && !(isNewYear(asked) && !isAfter(row, asked)),
+    }),
+  }),
+  ...tripping(
+    { '4.2-offsets': /item \d+/ },
+    { ...MAY, bare: false },
+  )({
+    'months that are over where from is spelled are not looked at': rows({
+      begins: (row, asked) =>
+        RULES.begins(row, asked) && formatInstant(row.at) >= (asked.raw.get('from') ?? '').slice(0, 7),
+    }),
   }),
   ...tripping(
     { '4.2-offsets': /200.*400/ },

@@ -14,7 +14,7 @@ export const queues: readonly Variant[] = [
     name: 'events of other types in the same queue',
     ...withEvents((line, index) => {
       if (index % 20 !== 7) return [line];
-      const begun = renamed(line, `begun.${index}`).replace(/"data":.*/, '"data":{"device":"SN-1"}}');
+      const begun = renamed(line, `begun.${index}`).replace(/"data":.*/s, '"data":{"device":"SN-1"}}');
       return [begun.replace(/example\.begun\.\d+/, 'example.begun'), line];
     }),
   },

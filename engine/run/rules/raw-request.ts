@@ -5,6 +5,7 @@ import { formatInstant, instant, shift } from '../../data/instant.ts';
 import { refusedWith } from '../../checks/refusal.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Kit } from '../kit.ts';
+import { sampleDataOf } from '../walk/survey.ts';
 import { mapConcurrently } from '../concurrent.ts';
 import { Untested } from '../../errors.ts';
 
@@ -67,14 +68,23 @@ export async function checkRefusals(
   });
 }
 
-/** Valid requests with distinct URLs, so that no cache answers them instead of the target. */
+/**
+ * Valid requests with distinct URLs, so that no cache answers them instead of the target. Each selects a screening, if
+ * there is one, because an empty page may hide a failure.
+ */
 export async function distinctRequests(kit: Kit): Promise<() => RequestOut> {
   const tenantId = await kit.tenantOf();
-  const to = instant(SOME_WINDOW.to);
-  let microseconds = BigInt(kit.clock.now());
+  const { from, to } = await sampleDataOf(kit).then(
+    ({ window }) => window,
+    (error: unknown) => {
+      if (error instanceof Untested) return SOME_WINDOW;
+      throw error;
+    },
+  );
+  let microseconds = BigInt(kit.clock.now()) % 3_600_000_000n;
   return () => {
-    const from = formatInstant(shift(to, -(microseconds++ % 86_400_000_000n)), { digits: 6 });
-    const query = rawQuery({ ...encoded({ from, to: SOME_WINDOW.to }), pageSize: '1' });
+    const until = formatInstant(shift(instant(to), microseconds++), { digits: 6 });
+    const query = rawQuery({ ...encoded({ from, to: until }), pageSize: '1' });
     return { ...kit.request(tenantId, query, { kind: 'client', client: 'primary' }), provoked: true };
   };
 }

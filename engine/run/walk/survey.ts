@@ -194,6 +194,16 @@ export function variedItems(sample: SampleData, atMost: number): OracleItem[] {
   return [...new Set([first, ...kinds.values()])].slice(0, atMost);
 }
 
+/** In UTC, of a year, a month, a day. */
+const BEGINNINGS = [/-01-01T00:00:00Z$/, /-01T00:00:00Z$/, /T00:00:00Z$/];
+
+/** Where the sample has an item at which a year begins, else a month or a day: that one, and the one before it. */
+export function itemsAtTurn({ items }: SampleData): OracleItem[] {
+  const texts = items.map(({ at }) => formatInstant(at));
+  const turn = BEGINNINGS.map((begins) => texts.findIndex((text) => begins.test(text))).find((at) => at >= 0);
+  return turn === undefined ? [] : items.slice(Math.max(0, turn - 1), turn + 1);
+}
+
 /** A truncated walk may end inside a tie. */
 function withoutLastInstant(items: readonly OracleItem[]): readonly OracleItem[] {
   const kept = items.filter((item) => !sameInstant(item.at, items.at(-1)!.at));
