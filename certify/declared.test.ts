@@ -34,5 +34,5 @@ test('rejects a client that is both supplied and declared not applicable', async
     clients: { primary: client('1'), unauthorized: client('2') },
     notApplicable: { unauthorized: 'none' },
   };
-  await expect(resolveTarget(target)).rejects.toThrow(/clients\.unauthorized is supplied, and notApplicable/);
+  await expect(resolveTarget(target)).rejects.toThrow(/clients\.unauthorized is supplied, but notApplicable/);
 });
