@@ -122,7 +122,7 @@ test(TITLE, byTurns(TITLE, 2), async ({ small: { database, provisioned } }) => {
     let received = '';
     for (const [format, commandsOf] of Object.entries(FORMATS)) {
       const commands = [...new Set(commandsOf(report))];
-      const kinds = ['TOKEN=$(curl', 'curl -sS -i', 'next=', 'echo replayed'];
+      const kinds = ['TOKEN=$(curl', 'curl -sS -i', 'echo replayed'];
       for (const kind of kinds)
         expect(
           commands.filter((text) => text.startsWith(kind)).length,
@@ -146,6 +146,8 @@ test(TITLE, byTurns(TITLE, 2), async ({ small: { database, provisioned } }) => {
       expect(stderr, format).not.toMatch(/not found|syntax|unexpected|No such/i);
       received += stdout;
     }
+    // Some formats show one failure per requirement, which need not be a walk.
+    expect([...pasted].some((text) => text.startsWith('next='))).toBe(true);
     expect(received).toContain('HTTP/1.1 200');
     expect(received).toContain('{"items"');
   } finally {
