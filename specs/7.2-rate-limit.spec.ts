@@ -28,11 +28,22 @@ async function provoke(kit: Kit): Promise<Provoked> {
   const next = await distinctRequests(kit);
   const untilMs = kit.clock.now() + maxSeconds * 1000;
   let sent = 0;
+  const seen: {
+    limited?: Exchange;
+    unavailable?: Exchange;
+    cached?: boolean;
+    /** The page with the most items so far; the first one may be past the limit already. */
+    fullest?: Exchange;
+    /** Another answer to the same query as an earlier `fullest`. */
+    odd?: { exchange: Exchange; fullest: Exchange };
+  } = {};
   const send = async (isExclusive = false): Promise<Exchange> => {
     sent++;
-    return kit.client.send(next(), { keep429: true, ownBudget: true, isExclusive });
+    const { fullest } = seen;
+    const exchange = await kit.client.send(next(), { keep429: true, ownBudget: true, isExclusive });
+    if (fullest && isRefusedOrLost(exchange, fullest)) seen.odd ??= { exchange, fullest };
+    return exchange;
   };
-  const seen: { limited?: Exchange; unavailable?: Exchange; cached?: boolean; odd?: Exchange } = {};
   const isOver = (): boolean =>
     (seen.limited ?? seen.unavailable ?? seen.cached) !== undefined ||
     sent >= maxRequests ||
@@ -41,10 +52,10 @@ async function provoke(kit: Kit): Promise<Provoked> {
     if (exchange.status === 429) seen.limited ??= exchange;
     if (exchange.status === 503) seen.unavailable ??= exchange;
     if (Number(header(exchange, 'age') ?? 0) > 0) seen.cached = true;
-    if (first && isRefusedOrLost(exchange, first)) seen.odd = exchange;
+    if (exchange.status === 200 && !(seen.fullest && itemsOf(exchange) <= itemsOf(seen.fullest)))
+      seen.fullest = exchange;
   };
-  let first: Exchange | undefined;
-  first = await send();
+  const first = await send();
   look(first);
   const { least, most, eachMs } = IN_FLIGHT;
   const inFlight = Math.min(most, Math.max(least, Math.ceil(first.durationMs / eachMs)));
@@ -59,10 +70,10 @@ async function provoke(kit: Kit): Promise<Provoked> {
       id: '7.2-rate_limited',
       cause: 'one of many requests',
       mismatch: differs(
-        `429 rate_limited beyond a rate limit, and ${sayPage(first)} within it, as alone`,
-        sayPage(seen.odd),
+        `429 rate_limited beyond a rate limit, and ${sayPage(seen.odd.fullest)} within it`,
+        sayPage(seen.odd.exchange),
       ),
-      exchange: seen.odd,
+      exchange: seen.odd.exchange,
     });
   }
   const { limited, unavailable, cached } = seen;
@@ -75,10 +86,9 @@ async function provoke(kit: Kit): Promise<Provoked> {
   };
 }
 
-/** A valid request is refused as if it were none, or its page is empty, where the first one was served a screening. */
-const isRefusedOrLost = (exchange: Exchange, first: Exchange): boolean =>
-  first.status === 200 &&
-  ([400, 404].includes(exchange.status) || (exchange.status === 200 && itemsOf(exchange) < itemsOf(first)));
+/** Whether a valid request is refused as invalid, or its page has fewer items than before. */
+const isRefusedOrLost = (exchange: Exchange, fullest: Exchange): boolean =>
+  [400, 404].includes(exchange.status) || (exchange.status === 200 && itemsOf(exchange) < itemsOf(fullest));
 
 const itemsOf = (exchange: Exchange): number => pageOf(exchange).items?.length ?? 0;
 
