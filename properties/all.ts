@@ -2,6 +2,7 @@
 import { takeCollected } from '../fixtures/test.ts';
 import type { Check } from '../engine/run/check.ts';
 import './paging.spec.ts';
+import './windows.spec.ts';
 import './refusals.spec.ts';
 import './token-refusals.spec.ts';
 import './arrivals.spec.ts';

@@ -18,7 +18,7 @@ import {
   type Step,
   type Stretch,
 } from './generated-data.ts';
-import { Law, ORDERING, violationOf, type Entry } from './law.ts';
+import { checkLaw, ORDERING, violationOf, type Entry } from './law.ts';
 import { returnsStoredOnce, walkIsExact } from './paging-laws.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
@@ -105,30 +105,28 @@ test(
   async ({ kit, title }) => {
     await scratch(kit);
     const cases = datasets.filter(uniqueIds);
-    const law = new Law(kit, cases, {
-      id: '4.2-r5-exactly-once',
-      title,
-      share: 0.35,
-      script: (dataset) => [sayDataset(dataset), `pageSize ${dataset.pageSize}`],
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        cases,
-        law.predicate(async (dataset) => {
-          const { tenantId, fill } = await scratch(kit);
-          const { shown: entries } = await fill(dataset);
-          kit.learn(tenantId, oracleOf(entries));
-          const expected = [...entries].sort(compareKeys);
-          const query = { ...around(expected), pageSize: dataset.pageSize };
-          return violationOf(
-            kit,
-            `the ${expected.length} screenings that were stored, once and in order`,
-            (fetchPage) => walkIsExact(fetchPage, query, expected, ORDERING),
-            'scratch',
-          );
-        }),
-      ),
-      law.parameters,
+    await checkLaw(
+      kit,
+      cases,
+      {
+        id: '4.2-r5-exactly-once',
+        title,
+        share: 0.35,
+        script: (dataset) => [sayDataset(dataset), `pageSize ${dataset.pageSize}`],
+      },
+      async (dataset) => {
+        const { tenantId, fill } = await scratch(kit);
+        const { shown: entries } = await fill(dataset);
+        kit.learn(tenantId, oracleOf(entries));
+        const expected = [...entries].sort(compareKeys);
+        const query = { ...around(expected), pageSize: dataset.pageSize };
+        return violationOf(
+          kit,
+          `the ${expected.length} screenings that were stored, once and in order`,
+          (fetchPage) => walkIsExact(fetchPage, query, expected, ORDERING),
+          'scratch',
+        );
+      },
     );
   },
 );
@@ -168,52 +166,50 @@ test(
         datasets.filter((dataset) => dataset.steps.length >= 3 && uniqueIds(dataset)),
       )
       .map(([late, dataset]) => ({ ...dataset, pageSize: Math.min(4, dataset.pageSize), late }));
-    const law = new Law(kit, cases, {
-      id: '4.2-r5-exactly-once',
-      title,
-      share: 0.3,
-      script: (example) => [
-        sayDataset(example),
-        `pageSize ${example.pageSize}`,
-        ...example.late.map(
-          (late) =>
-            `after page ${late.page} one more arrives, ${late.gap === 'tie' ? 'at the instant of' : `a ${late.gap} after`} item number ${placeOf(late, example) + 1}`,
-        ),
-      ],
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        cases,
-        law.predicate(async (example) => {
-          const { tenantId, store, fill } = await scratch(kit);
-          const { from, shown } = await fill(example);
-          const ordered = [...shown].sort(compareKeys);
-          kit.learn(tenantId, new Oracle(false));
-          const arrive = async (page: number): Promise<void> => {
-            const now = example.late.filter((late) => late.page === page);
-            if (now.length === 0) return;
-            await store(
-              now.map((late, i) =>
-                beside(ordered[placeOf(late, example)]!, late.gap, from.id + 4_000n + BigInt(page * 10 + i)),
-              ),
-            );
-          };
-          return violationOf(
-            kit,
-            `the ${ordered.length} screenings that were there before the walk, once and in order`,
-            (fetchPage) =>
-              returnsStoredOnce(
-                fetchPage,
-                { ...around(ordered), pageSize: example.pageSize },
-                ordered,
-                arrive,
-                ORDERING,
-              ),
-            'scratch',
+    await checkLaw(
+      kit,
+      cases,
+      {
+        id: '4.2-r5-exactly-once',
+        title,
+        share: 0.3,
+        script: (example) => [
+          sayDataset(example),
+          `pageSize ${example.pageSize}`,
+          ...example.late.map(
+            (late) =>
+              `after page ${late.page} one more arrives, ${late.gap === 'tie' ? 'at the instant of' : `a ${late.gap} after`} item number ${placeOf(late, example) + 1}`,
+          ),
+        ],
+      },
+      async (example) => {
+        const { tenantId, store, fill } = await scratch(kit);
+        const { from, shown } = await fill(example);
+        const ordered = [...shown].sort(compareKeys);
+        kit.learn(tenantId, new Oracle(false));
+        const arrive = async (page: number): Promise<void> => {
+          const now = example.late.filter((late) => late.page === page);
+          if (now.length === 0) return;
+          await store(
+            now.map((late, i) =>
+              beside(ordered[placeOf(late, example)]!, late.gap, from.id + 4_000n + BigInt(page * 10 + i)),
+            ),
           );
-        }),
-      ),
-      law.parameters,
+        };
+        return violationOf(
+          kit,
+          `the ${ordered.length} screenings that were there before the walk, once and in order`,
+          (fetchPage) =>
+            returnsStoredOnce(
+              fetchPage,
+              { ...around(ordered), pageSize: example.pageSize },
+              ordered,
+              arrive,
+              ORDERING,
+            ),
+          'scratch',
+        );
+      },
     );
   },
 );

@@ -9,7 +9,8 @@ import {
   type Spelling,
 } from '../engine/data/instant.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
-import { stepDigits } from '../engine/run/walk/survey.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { sampleDataOf, stepDigits } from '../engine/run/walk/survey.ts';
 
 /** Offsets in minutes: all whole hours in use, with any of these minutes. */
 const offsets = fc.noBias(
@@ -92,6 +93,10 @@ interface WindowOptions {
   /** Lets some windows begin after a cursor. If false, a large tie can make a window far longer than drawn. */
   readonly pairs?: boolean;
 }
+
+export const itemsOf = async (kit: Kit): Promise<readonly OracleItem[]> => (await sampleDataOf(kit)).items;
+
+export const windowsOf = async (kit: Kit): Promise<fc.Arbitrary<WindowCase>> => windows(await itemsOf(kit));
 
 /** A window around consecutive items of the data, a few pages long, with its edges in any spelling. */
 export function windows(

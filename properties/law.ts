@@ -28,7 +28,7 @@ export interface Violation {
   readonly client?: ClientName | undefined;
 }
 
-export interface Statement<Case> {
+interface Statement<Case> {
   /** Cases that every run tries before the random ones. */
   readonly examples?: readonly Case[];
   /** The requirement that a counterexample breaks. */
@@ -47,83 +47,65 @@ export interface Statement<Case> {
 const SHRINK = { evaluations: 120, timeMs: 5_000 } as const;
 
 /**
- * Extends a fast-check property for targets: a counterexample becomes a finding, which is confirmed and
+ * Checks a law as a fast-check property of the target: a counterexample becomes a finding, which is confirmed and
  * reported; a request budget and a target that is gone end the run without a counterexample.
  *
- *     await fc.assert(fc.asyncProperty(cases, law.predicate(async (example) => …)), law.parameters);
+ * @param holds resolves to the violation; undefined if the law holds.
  */
-export class Law<Case> {
-  private last: { readonly example: Case; readonly violation: Violation } | undefined;
-  private stopped: { readonly error: unknown } | undefined;
+export async function checkLaw<Case>(
+  kit: Kit,
+  cases: fc.Arbitrary<Case>,
+  statement: Statement<Case>,
+  holds: (example: Case) => Promise<Violation | undefined>,
+): Promise<void> {
+  const { evaluations, timeMs } = { ...SHRINK, ...kit.options.shrink };
+  const { share = 1, examples = [] } = statement;
+  let last: { readonly example: Case; readonly violation: Violation } | undefined;
+  let stopped: { readonly error: unknown } | undefined;
+  let unserved: PreconditionFailed | undefined;
   /** The number of cases that were judged. */
-  private judged = 0;
-  private unserved: PreconditionFailed | undefined;
-  private shrinks = 0;
-  private shrinkUntilMs = Infinity;
-  private attempt: (example: Case) => Promise<Violation | undefined> = async () => undefined;
+  let judged = 0;
+  let shrinks = 0;
+  let shrinkUntilMs = Infinity;
 
-  constructor(
-    private readonly kit: Kit,
-    _cases: fc.Arbitrary<Case>,
-    private readonly statement: Statement<Case>,
-  ) {}
+  const attempt = async (example: Case): Promise<Violation | undefined> => {
+    try {
+      const violation = await holds(example);
+      judged++;
+      return violation;
+    } catch (error) {
+      // A page that cannot be fetched is reported under its own requirement and says nothing about the law.
+      if (!(error instanceof PreconditionFailed)) throw error;
+      unserved ??= error;
+      return undefined;
+    }
+  };
 
-  /** @param holds resolves to the violation; undefined if the law holds. */
-  predicate(holds: (example: Case) => Promise<Violation | undefined>): (example: Case) => Promise<boolean> {
-    const { kit, statement } = this;
-    const { evaluations, timeMs } = { ...SHRINK, ...kit.options.shrink };
-    this.attempt = async (example) => {
-      try {
-        const violation = await holds(example);
-        this.judged++;
-        return violation;
-      } catch (error) {
-        // A page that cannot be fetched is reported under its own requirement and says nothing about the law.
-        if (!(error instanceof PreconditionFailed)) throw error;
-        this.unserved ??= error;
-        return undefined;
+  const predicate = async (example: Case): Promise<boolean> => {
+    if (stopped || (last && (++shrinks > evaluations || Date.now() > shrinkUntilMs))) return true;
+    const before = judged;
+    try {
+      const violation = await attempt(example);
+      if (judged > before) {
+        kit.ledger.laws.set(statement.title, (kit.ledger.laws.get(statement.title) ?? 0) + 1);
+        kit.ledger.check(statement.id);
       }
-    };
-    return async (example) => {
-      if (this.stopped || (this.last && (++this.shrinks > evaluations || Date.now() > this.shrinkUntilMs)))
-        return true;
-      const before = this.judged;
-      try {
-        const violation = await this.attempt(example);
-        if (this.judged > before) {
-          kit.ledger.laws.set(statement.title, (kit.ledger.laws.get(statement.title) ?? 0) + 1);
-          kit.ledger.check(statement.id);
-        }
-        if (violation) {
-          this.last = { example, violation };
-          this.shrinkUntilMs = Math.min(this.shrinkUntilMs, Date.now() + timeMs);
-        }
-        return violation === undefined;
-      } catch (error) {
-        // Not a counterexample: the target is gone, the budget is exhausted, or the kit has a bug.
-        this.stopped = { error };
-        return true;
+      if (violation) {
+        last = { example, violation };
+        shrinkUntilMs = Math.min(shrinkUntilMs, Date.now() + timeMs);
       }
-    };
-  }
+      return violation === undefined;
+    } catch (error) {
+      // Not a counterexample: the target is gone, the budget is exhausted, or the kit has a bug.
+      stopped = { error };
+      return true;
+    }
+  };
 
-  /** The parameters for fc.assert; the reporter turns the smallest counterexample into a finding. */
-  get parameters(): fc.Parameters<[Case]> {
-    const { options } = this.kit;
-    const { share = 1, examples = [] } = this.statement;
-    return {
-      seed: seedFor(options.seed, this.statement.title),
-      examples: examples.map((example): [Case] => [example]),
-      numRuns: examples.length + Math.max(1, Math.round(options.runs * share)),
-      ...(options.path ? { path: options.path } : {}),
-      asyncReporter: async (details) => this.report(details),
-    };
-  }
-
-  private report({ counterexamplePath, numShrinks }: fc.RunDetails<[Case]>): void {
-    const { kit, statement, last, stopped, attempt } = this;
+  /** Turns the smallest counterexample into a finding. */
+  const report = ({ counterexamplePath, numShrinks }: fc.RunDetails<[Case]>): void => {
     if (stopped && !(last && stopped.error instanceof Untested)) throw stopped.error;
-    if (!last && this.judged === 0 && this.unserved) throw this.unserved;
+    if (!last && judged === 0 && unserved) throw unserved;
     if (!last) return;
     const { example, violation } = last;
     kit.fail({
@@ -142,7 +124,15 @@ export class Law<Case> {
         ...(violation.firstUrl ? { walk: curlWalk(violation.firstUrl, violation.client) } : {}),
       },
     });
-  }
+  };
+
+  await fc.assert(fc.asyncProperty(cases, predicate), {
+    seed: seedFor(kit.options.seed, statement.title),
+    examples: examples.map((example): [Case] => [example]),
+    numRuns: examples.length + Math.max(1, Math.round(kit.options.runs * share)),
+    ...(kit.options.path ? { path: kit.options.path } : {}),
+    asyncReporter: async (details) => report(details),
+  });
 }
 
 // -- laws of paging over the kit -----------------------------------------------------------------

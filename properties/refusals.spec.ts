@@ -16,7 +16,7 @@ import {
   isSuspicious,
   rawQuery,
 } from '../engine/run/rules/raw-request.ts';
-import { Law, type Violation } from './law.ts';
+import { checkLaw, type Violation } from './law.ts';
 import { Untested } from '../engine/errors.ts';
 
 // -- near misses ---------------------------------------------------------------------------------
@@ -88,21 +88,18 @@ test(
   about('7.2-invalid_time_range', { needs: 'page', access: 'reads', isSupplement: true }),
   async ({ kit, title }) => {
     const cases = fc.record({ name: fc.constantFrom('from', 'to'), text: malformedTimes });
-    const law = new Law(kit, cases, {
-      id: '7.2-invalid_time_range',
-      title,
-      share: 2,
-      examples: NEAR_TIMES,
-      script: ({ name, text }) => [`${name}=${text}`],
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        cases,
-        law.predicate(({ name, text }) =>
-          checkRefused(kit, rawQuery(encoded({ ...SOME_WINDOW, [name]: text })), 'invalid_time_range'),
-        ),
-      ),
-      law.parameters,
+    await checkLaw(
+      kit,
+      cases,
+      {
+        id: '7.2-invalid_time_range',
+        title,
+        share: 2,
+        examples: NEAR_TIMES,
+        script: ({ name, text }) => [`${name}=${text}`],
+      },
+      ({ name, text }) =>
+        checkRefused(kit, rawQuery(encoded({ ...SOME_WINDOW, [name]: text })), 'invalid_time_range'),
     );
   },
 );
@@ -117,25 +114,22 @@ test(
   about('7.2-invalid_request', { needs: 'page', access: 'reads', isSupplement: true }),
   async ({ kit, title }) => {
     const cases = fc.record({ name: fc.constantFrom('pageSize', 'from_id'), text: malformedIntegers });
-    const law = new Law(kit, cases, {
-      id: '7.2-invalid_request',
-      title,
-      examples: NEAR_INTEGERS,
-      script: ({ name, text }) => [`${name}=${text}`],
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        cases,
-        law.predicate(({ name, text }) =>
-          checkRefused(
-            kit,
-            rawQuery(encoded({ ...SOME_WINDOW, [name]: text })),
-            'invalid_request',
-            ...(name === 'pageSize' ? ['page_size_out_of_range'] : []),
-          ),
+    await checkLaw(
+      kit,
+      cases,
+      {
+        id: '7.2-invalid_request',
+        title,
+        examples: NEAR_INTEGERS,
+        script: ({ name, text }) => [`${name}=${text}`],
+      },
+      ({ name, text }) =>
+        checkRefused(
+          kit,
+          rawQuery(encoded({ ...SOME_WINDOW, [name]: text })),
+          'invalid_request',
+          ...(name === 'pageSize' ? ['page_size_out_of_range'] : []),
         ),
-      ),
-      law.parameters,
     );
   },
 );
@@ -148,27 +142,24 @@ test(
       fc.bigInt({ min: 1001n, max: 2n ** 31n - 1n }),
       fc.bigInt({ min: -(2n ** 31n), max: 0n }),
     );
-    const law = new Law(kit, cases, {
-      id: '7.2-page_size_out_of_range',
-      title,
-      share: 0.5,
-      // Numbers that become 100 or small when truncated to 32 or 64 bits.
-      examples: [100n - 2n ** 32n, 100n - 2n ** 64n, 2n ** 53n + 1n, 2n ** 63n + 100n],
-      script: (size) => [`pageSize=${size}`],
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        cases,
-        law.predicate((size) =>
-          checkRefused(
-            kit,
-            rawQuery({ ...encoded(SOME_WINDOW), pageSize: String(size) }),
-            'page_size_out_of_range',
-            ...(BigInt.asIntN(64, size) === size ? [] : ['invalid_request']),
-          ),
+    await checkLaw(
+      kit,
+      cases,
+      {
+        id: '7.2-page_size_out_of_range',
+        title,
+        share: 0.5,
+        // Numbers that become 100 or small when truncated to 32 or 64 bits.
+        examples: [100n - 2n ** 32n, 100n - 2n ** 64n, 2n ** 53n + 1n, 2n ** 63n + 100n],
+        script: (size) => [`pageSize=${size}`],
+      },
+      (size) =>
+        checkRefused(
+          kit,
+          rawQuery({ ...encoded(SOME_WINDOW), pageSize: String(size) }),
+          'page_size_out_of_range',
+          ...(BigInt.asIntN(64, size) === size ? [] : ['invalid_request']),
         ),
-      ),
-      law.parameters,
     );
   },
 );
@@ -211,28 +202,26 @@ test(
       ),
       { maxLength: 5 },
     );
-    const law = new Law(kit, cases, {
-      id: '7.2-no-unprovoked-5xx',
-      title,
-      script: (pairs) => [`?${sayPairs(pairs)}`],
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        cases,
-        law.predicate(async (pairs) => {
-          const query = `?${sayPairs(pairs)}`;
-          const exchange = await sendQuery(kit, query, { suspicious: isSuspicious(query) });
-          const failed =
-            exchange.status >= 500 || ['reset', 'protocol'].includes(exchange.transportError?.kind ?? '');
-          return failed
-            ? {
-                mismatch: { expected: 'no 5xx and no broken connection', received: sayRefusal(exchange) },
-                exchange,
-              }
-            : undefined;
-        }),
-      ),
-      law.parameters,
+    await checkLaw(
+      kit,
+      cases,
+      {
+        id: '7.2-no-unprovoked-5xx',
+        title,
+        script: (pairs) => [`?${sayPairs(pairs)}`],
+      },
+      async (pairs) => {
+        const query = `?${sayPairs(pairs)}`;
+        const exchange = await sendQuery(kit, query, { suspicious: isSuspicious(query) });
+        const failed =
+          exchange.status >= 500 || ['reset', 'protocol'].includes(exchange.transportError?.kind ?? '');
+        return failed
+          ? {
+              mismatch: { expected: 'no 5xx and no broken connection', received: sayRefusal(exchange) },
+              exchange,
+            }
+          : undefined;
+      },
     );
   },
 );
@@ -278,34 +267,32 @@ test(
       place: fc.noBias(fc.nat({ max: 2_000 })),
       letter: fc.constantFrom(...BASE64URL),
     });
-    const law = new Law(kit, cases, {
-      id: '5-tampered',
-      title,
-      script: ({ part, place, letter }) => [
-        `${PARTS[part]} with letter ${place} (modulo its length) changed to ${letter}`,
-      ],
-    });
-    await fc.assert(
-      fc.asyncProperty(
-        cases,
-        law.predicate(async (alteration) => {
-          const { text, claims } = await kit.token();
-          if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
-          const altered = alter(text, alteration);
-          if (altered === undefined) return undefined;
-          const query = rawQuery(encoded(SOME_WINDOW));
-          const exchange = await kit.send(kit.request(await kit.tenantOf(), query, altered));
-          const refused =
-            exchange.status === 401 &&
-            codesOf(exchange, kit.target.errorCodePointer).includes('unauthenticated');
-          const mismatch: Mismatch = {
-            expected: '401 unauthenticated',
-            received: sayRefusal(exchange, kit.target.errorCodePointer),
-          };
-          return refused ? undefined : { mismatch, exchange };
-        }),
-      ),
-      law.parameters,
+    await checkLaw(
+      kit,
+      cases,
+      {
+        id: '5-tampered',
+        title,
+        script: ({ part, place, letter }) => [
+          `${PARTS[part]} with letter ${place} (modulo its length) changed to ${letter}`,
+        ],
+      },
+      async (alteration) => {
+        const { text, claims } = await kit.token();
+        if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
+        const altered = alter(text, alteration);
+        if (altered === undefined) return undefined;
+        const query = rawQuery(encoded(SOME_WINDOW));
+        const exchange = await kit.send(kit.request(await kit.tenantOf(), query, altered));
+        const refused =
+          exchange.status === 401 &&
+          codesOf(exchange, kit.target.errorCodePointer).includes('unauthenticated');
+        const mismatch: Mismatch = {
+          expected: '401 unauthenticated',
+          received: sayRefusal(exchange, kit.target.errorCodePointer),
+        };
+        return refused ? undefined : { mismatch, exchange };
+      },
     );
   },
 );

@@ -5,7 +5,7 @@ import { refusedAs } from '../engine/checks/token-error.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { Untested } from '../engine/errors.ts';
 import { isClientError, isSuspicious } from '../engine/run/rules/raw-request.ts';
-import { Law } from './law.ts';
+import { checkLaw } from './law.ts';
 
 const word = (letters: string): fc.Arbitrary<string> =>
   fc.string({ unit: fc.constantFrom(...letters), minLength: 3, maxLength: 24 });
@@ -86,30 +86,28 @@ for (const { name, id, cases, share, refusal, examples } of TOKEN_PARAMETERS) {
       const owner = name === 'client_secret' ? 'secondTenant' : 'primary';
       const valid = kit.client.validForm(owner);
       const right = valid.find(([key]) => key === name)![1];
-      const law = new Law(kit, cases, {
-        id,
-        title,
-        share,
-        examples: examples(right),
-        script: (value) => [`${name}=${name === 'client_secret' ? '(some other secret)' : value}`],
-      });
-      await fc.assert(
-        fc.asyncProperty(
-          cases,
-          law.predicate(async (value) => {
-            const form = valid.map(([key, old]): [string, string] => [key, key === name ? value : old]);
-            const suspicious = isSuspicious(value);
-            const exchange = await kit.send({ ...kit.client.tokenRequest(form), suspicious });
-            // A value with a blank at either end, or credentials of another shape, may also be rejected as malformed.
-            const isOther =
-              (suspicious && isClientError(exchange)) ||
-              ((guesses || value !== value.trim()) && !refusedAs(400, 'invalid_request')(exchange));
-            const mismatch = isOther ? undefined : refusedAs(...refusal)(exchange);
-            if (guesses) await kit.client.mint(owner);
-            return mismatch && { mismatch, exchange };
-          }),
-        ),
-        law.parameters,
+      await checkLaw(
+        kit,
+        cases,
+        {
+          id,
+          title,
+          share,
+          examples: examples(right),
+          script: (value) => [`${name}=${name === 'client_secret' ? '(some other secret)' : value}`],
+        },
+        async (value) => {
+          const form = valid.map(([key, old]): [string, string] => [key, key === name ? value : old]);
+          const suspicious = isSuspicious(value);
+          const exchange = await kit.send({ ...kit.client.tokenRequest(form), suspicious });
+          // A value with a blank at either end, or credentials of another shape, may also be rejected as malformed.
+          const isOther =
+            (suspicious && isClientError(exchange)) ||
+            ((guesses || value !== value.trim()) && !refusedAs(400, 'invalid_request')(exchange));
+          const mismatch = isOther ? undefined : refusedAs(...refusal)(exchange);
+          if (guesses) await kit.client.mint(owner);
+          return mismatch && { mismatch, exchange };
+        },
       );
     },
   );
