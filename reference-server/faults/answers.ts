@@ -16,7 +16,7 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
-import { PAGES } from './may-trip.ts';
+import { pageFaults } from './may-trip.ts';
 import { formOf } from './token-errors.ts';
 
 /** Alters the bytes of every page. */
@@ -81,20 +81,14 @@ export const answered: readonly Fault[] = [
       if (next) page.headers.push(['link', `<${next.replace(/from_id=(\d+)/, 'from_id=$10')}>; rel="next"`]);
     }),
   }),
-  ...tripping(
-    { '4.2-repeatable': /item number \d+ again/ },
-    { mayTrip: PAGES },
-  )({
+  ...pageFaults({ '4.2-repeatable': /item number \d+ again/ })({
     'compressed pages come from a cache of their own, which lacks an item': pages(
       (page, _, __, { headers }) => {
         if (headers['accept-encoding']?.includes('gzip')) page.items.splice(1, 1);
       },
     ),
   }),
-  ...tripping(
-    { '4.2-repeatable': /the same page for Accept-Encoding: gzip/ },
-    { mayTrip: PAGES },
-  )({
+  ...pageFaults({ '4.2-repeatable': /the same page for Accept-Encoding: gzip/ })({
     'compressed pages are cut short': onPages((page, _, { headers }) =>
       headers['accept-encoding']?.includes('gzip')
         ? withHeader(

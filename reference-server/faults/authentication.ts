@@ -15,10 +15,7 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, trusted, cachedBy, payloadOf, verifying } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
-import { REFUSALS } from './may-trip.ts';
-
-const MAY = { mayTrip: REFUSALS };
-const NOT_BARE = { bare: false } as const;
+import { REFUSALS, fullFaults, refusalFaults } from './may-trip.ts';
 
 /** Also accepts a token from another place when the Authorization header is missing. */
 export const tokenFrom = (tokenOf: (request: ServiceRequest) => string | null | undefined): ServerOptions =>
@@ -40,26 +37,17 @@ export const authentication: readonly Fault[] = [
     ),
     'a token in X-Access-Token is accepted': tokenFrom(({ headers }) => headers['x-access-token']),
   }),
-  ...tripping(
-    { '5-missing': /401 unauthenticated.*200/ },
-    MAY,
-  )({
+  ...refusalFaults({ '5-missing': /401 unauthenticated.*200/ })({
     'no Authorization header is served an empty page': onHeader(/^$/, emptyPage),
     'later pages ask for no token': answering(
       emptyPage,
       (query, request) => query.has('from_id') && authorizationOf(request) === '',
     ),
   }),
-  ...tripping(
-    { '5-missing': /401 unauthenticated.*403/ },
-    MAY,
-  )({
+  ...refusalFaults({ '5-missing': /401 unauthenticated.*403/ })({
     'no Authorization header is 403': onHeader(/^$/, '403 forbidden'),
   }),
-  ...tripping(
-    { '5-missing': /401 unauthenticated.*400/ },
-    MAY,
-  )({
+  ...refusalFaults({ '5-missing': /401 unauthenticated.*400/ })({
     'no Authorization header is 400': onHeader(/^$/, '400 invalid_request'),
   }),
   ...tripping({ '5-scheme': /401 unauthenticated.*200/ })({
@@ -78,22 +66,13 @@ export const authentication: readonly Fault[] = [
   ...tripping({ '5-scheme': /401 unauthenticated.*400/ })({
     'an empty bearer is 400': onHeader(/^Bearer ?$/, '400 invalid_request'),
   }),
-  ...tripping(
-    { '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ },
-    MAY,
-  )({
+  ...refusalFaults({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a string that is no token is a crash: 500': onHeader(/^Bearer [^.]+$/, '500 internal_error'),
   }),
-  ...tripping(
-    { '5-garbage': /401 unauthenticated.*403/ },
-    MAY,
-  )({
+  ...refusalFaults({ '5-garbage': /401 unauthenticated.*403/ })({
     'a string that is no token is 403': onHeader(/^Bearer [\w-]*(\.[\w-]?\.[\w-]?)?$/, '403 forbidden'),
   }),
-  ...tripping(
-    { '5-tampered': /401 unauthenticated.*200/ },
-    MAY,
-  )({
+  ...refusalFaults({ '5-tampered': /401 unauthenticated.*200/ })({
     'the claims are read, the signature is not': verifying(() => async (token, nowSeconds) => {
       const claims = payloadOf(token);
       return claims && claims.exp > nowSeconds ? claims : undefined;
@@ -138,16 +117,10 @@ export const authentication: readonly Fault[] = [
   )({
     'verified tokens are kept by the path that they were shown at': cachingTokensByPath(),
   }),
-  ...tripping(
-    { '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ },
-    NOT_BARE,
-  )({
+  ...fullFaults({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({
     'later pages are served to any tenant': accepting('forbidden', (query) => query.has('from_id')),
   }),
-  ...tripping(
-    { '5-expired': /401 unauthenticated.*200/ },
-    NOT_BARE,
-  )({
+  ...fullFaults({ '5-expired': /401 unauthenticated.*200/ })({
     'exp is not looked at': verifying(
       () => async (token, nowSeconds, real) =>
         real(token, Math.min(nowSeconds, (payloadOf(token)?.exp ?? Infinity) - 1)),
@@ -157,10 +130,7 @@ export const authentication: readonly Fault[] = [
       return real(token, exp < nowSeconds && exp + 86_400 > nowSeconds ? exp - 1 : nowSeconds);
     }),
   }),
-  ...tripping(
-    { '5-expired': /401 unauthenticated.*403/ },
-    NOT_BARE,
-  )({
+  ...fullFaults({ '5-expired': /401 unauthenticated.*403/ })({
     'an expired token is 403': refusals([401], (answer, request) => {
       const exp = payloadOf(authorizationOf(request))?.exp ?? Infinity;
       return exp < Date.now() / 1000 - 60 ? refusal('403 forbidden') : answer;

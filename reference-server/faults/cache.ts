@@ -1,10 +1,8 @@
 /** Response caches whose key lacks a part of the request. */
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import { isScreenings, middleware, queryOf } from '../run/alter.ts';
-import { tripping, type Fault } from './fault.ts';
-import { PAGES, REFUSALS } from './may-trip.ts';
-
-const MAY = { mayTrip: PAGES };
+import type { Fault } from './fault.ts';
+import { pageFaults, refusalFaults } from './may-trip.ts';
 
 /** Caches pages by key. `guarded`: the service, with its authentication, runs before the cache. */
 function cache(
@@ -45,53 +43,35 @@ const respelt =
   };
 
 export const cached: readonly Fault[] = [
-  ...tripping(
-    { '4.2-r6-next-pageSize': /next with/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-pageSize': /next with/ })({
     'a cache key without pageSize': cache(keyWithout('pageSize')),
   }),
-  ...tripping(
-    { '4.2-from_id': /strictly after|items/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-from_id': /strictly after|items/ })({
     'a cache key without from_id': cache(keyWithout('from_id')),
   }),
-  ...tripping(
-    { '4.2-r6-next-to': /next with the request's to/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-to': /next with the request's to/ })({
     'a cache key without to': cache(keyWithout('to')),
   }),
-  ...tripping(
+  ...pageFaults(
     { '4.2-r3-one-tenant': /only screenings of|other tenant/ },
-    { ...MAY, bare: false },
+    { bare: false },
   )({
     'a cache key without the tenant': cache((_, query) => `${query}`),
   }),
-  ...tripping(
+  ...pageFaults(
     { '4.2-window': /on the page.*got no items/ },
-    { ...MAY, bare: false, needsNeighbours: true },
+    { bare: false, needsNeighbours: true },
   )({
     'empty pages are kept for every tenant': cache((_, query) => `${query}`, true, isEmpty),
     'empty pages are kept without from_id': cache(keyWithout('from_id'), true, isEmpty),
   }),
-  ...tripping(
-    { '4.2-offsets': /items|item \d+/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-offsets': /items|item \d+/ })({
     'a cache key that drops the offsets': cache(respelt(/(Z|[+-]\d\d:\d\d)$/i)),
   }),
-  ...tripping(
-    { '4.2-fractions': /item \d+/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-fractions': /item \d+/ })({
     'a cache key that drops the fractions': cache(respelt(/\.\d+/)),
   }),
-  ...tripping(
-    { '5-missing': /401 unauthenticated.*200/ },
-    { mayTrip: REFUSALS },
-  )({
+  ...refusalFaults({ '5-missing': /401 unauthenticated.*200/ })({
     'a cache in front of the authentication': cache(keyWithout(), false),
     'a cache in front of the authentication keeps later pages of 1000': cache(
       (request, query) =>

@@ -12,7 +12,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
-import { PAGES, REFUSALS } from './may-trip.ts';
+import { PAGES, pageFaults, refusalFaults } from './may-trip.ts';
 import { insteadOfToken } from './token-errors.ts';
 
 const rejected = (statusAndCode: string, isOdd: (request: ServiceRequest) => boolean): ServerOptions =>
@@ -29,10 +29,7 @@ const atHost = (text: string, host: string | undefined): string =>
 const rawQuery = ({ path }: ServiceRequest): string => path.split('?')[1] ?? '';
 
 export const dialects: readonly Fault[] = [
-  ...tripping(
-    { '4.2-success': /200.*(400|401|403|406)/ },
-    { mayTrip: REFUSALS },
-  )({
+  ...refusalFaults({ '4.2-success': /200.*(400|401|403|406)/ })({
     'Authorization is understood in lower case alone': rejected('401 unauthenticated', ({ names = [] }) =>
       names.some((name) => name !== 'authorization' && name.toLowerCase() === 'authorization'),
     ),
@@ -61,10 +58,7 @@ export const dialects: readonly Fault[] = [
         : page,
     ),
   }),
-  ...tripping(
-    { '7.2-body': /JSON body/ },
-    { mayTrip: REFUSALS },
-  )({
+  ...refusalFaults({ '7.2-body': /JSON body/ })({
     'a refusal in br has lost its Content-Encoding': refusals([400], (answer, request) =>
       wants(request, 'br') ? { ...answer, body: brotliCompressSync(String(answer.body)) } : answer,
     ),
@@ -82,10 +76,7 @@ export const dialects: readonly Fault[] = [
       accepting('unauthenticated', (_, { isHttp2 }) => isHttp2 === true),
     ),
   }),
-  ...tripping(
-    { '4.2-r6-next-target': /undefined/ },
-    { mayTrip: PAGES },
-  )({
+  ...pageFaults({ '4.2-r6-next-target': /undefined/ })({
     'next names the Host header, which HTTP/2 has not': overHttp2(
       onPages((page, _, { headers }) => ({
         ...page,

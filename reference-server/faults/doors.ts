@@ -14,6 +14,7 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, payloadOf, hmacKey } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
+import { fullFaults } from './may-trip.ts';
 
 /** Accepts another spelling of the path, and answers an empty page where the usual path answers `status`. */
 const bypass = (spelling: RegExp, status: number): ServerOptions =>
@@ -64,10 +65,7 @@ export const doors: readonly Fault[] = [
       ),
     ),
   }),
-  ...tripping(
-    { '5-forbidden': /403.*200/ },
-    { bare: false },
-  )({
+  ...fullFaults({ '5-forbidden': /403.*200/ })({
     'a slash after the path opens every tenant': bypass(TRAILING_SLASH, 403),
     'a token of a tenant that is not onboarded opens every path': middleware(() => async (request, next) => {
       const answer = await next(request);

@@ -3,10 +3,9 @@ import { compareInstants, instant, shift, type Instant } from '../../engine/data
 import { answering, defaulting, nextQuery, windowOf } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
-import { PAGES } from './may-trip.ts';
+import { PAGES, pageFaults } from './may-trip.ts';
 import { rows } from './rows.ts';
 
-const MAY = { mayTrip: PAGES };
 const DEFAULT_SIZE = { mayTrip: ['4.2-r6-next-pageSize', '2.4-full-pages'] } as const;
 
 /** Reads an instant as a signed counter of so many bits, in units of 10^-digits seconds; it wraps around. */
@@ -36,19 +35,13 @@ const misspelt = (spelling: RegExp): ServerOptions =>
 const now = (): bigint => BigInt(Math.floor(Date.now() / 1000));
 
 export const farWindows: readonly Fault[] = [
-  ...tripping(
-    { '4.2-window': /items in \[|on the page/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-window': /items in \[|on the page/ })({
     'instants are counted in 64 bits of nanoseconds': rows({ read: wrapped(64n, 9) }),
     'instants are counted in 32 bits of seconds': rows({
       read: (text) => ({ ...wrapped(32n, 0)(text), fraction: instant(text).fraction }),
     }),
   }),
-  ...tripping(
-    { '4.2-window': /items in \[/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-window': /items in \[/ })({
     'years below 100 are years of our time': rows({
       read: (text) => instant(text.replace(/^00(?=\d\d-)/, '20')),
     }),
@@ -62,33 +55,24 @@ export const farWindows: readonly Fault[] = [
       (query) => query.get('to')?.startsWith('9999') === true,
     ),
   }),
-  ...tripping(
+  ...pageFaults(
     { '4.2-success': /200.*400/ },
-    { ...MAY, bare: false },
+    { bare: false },
   )({
     'windows of more than ten years are refused': refused(
       (from, to) => to.seconds - from.seconds > 315_576_000n,
     ),
   }),
-  ...tripping(
-    { '4.2-success': /200.*400/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-success': /200.*400/ })({
     'years before 1678 are refused': refused(
       (from) => from.seconds < instant('1678-01-01T00:00:00Z').seconds,
     ),
     'a year of a whole century never has a 29 February': misspelt(/^\d\d00-02-29/),
   }),
-  ...tripping(
-    { '4.2-success': /200.*404/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-success': /200.*404/ })({
     'a window that lies in the future is 404': refused((from) => from.seconds > now(), '404 not_found'),
   }),
-  ...tripping(
-    { '4.2-r6-next-to': /next with the request's to=/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-to': /next with the request's to=/ })({
     'a to in the future is now in next': nextQuery((query) => {
       if ((windowOf(query)[1]?.seconds ?? 0n) > now()) query.set('to', new Date().toISOString());
     }),
@@ -102,16 +86,10 @@ export const farWindows: readonly Fault[] = [
   ...tripping({ '4.2-fractions': /200.*400/ })({
     'times of more than nine digits are refused': misspelt(/\.\d{10}/),
   }),
-  ...tripping(
-    { '4.2-fractions': /200.*400/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-fractions': /200.*400/ })({
     'times of two digits are refused': misspelt(/\.\d\d(Z|[+-])/),
   }),
-  ...tripping(
-    { '4.2-fractions': /item \d+/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-fractions': /item \d+/ })({
     'a fraction is a number of microseconds, however many digits it has': rows({
       read: (text) => {
         const digits = /\.(\d+)/.exec(text)?.[1] ?? '0';

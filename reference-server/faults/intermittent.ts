@@ -2,11 +2,11 @@
 import type { ServiceAnswer } from '../http/http.ts';
 import { isScreenings, middleware, nextOf, pages, refusal, withoutLink } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { tripping, type Fault } from './fault.ts';
-import { PAGES } from './may-trip.ts';
+import type { Fault } from './fault.ts';
+import { PAGES, sharing } from './may-trip.ts';
 import { brokenBody } from './rest-errors.ts';
 
-const MAY = { mayTrip: [...PAGES, '7.2-body', '7.2-server-error'] } as const;
+const rareFaults = sharing({ mayTrip: [...PAGES, '7.2-body', '7.2-server-error'] });
 
 /** Replaces every 25th answer of the screenings path. */
 const everyTwentyFifth = (answer: () => ServiceAnswer): ServerOptions =>
@@ -16,19 +16,13 @@ const everyTwentyFifth = (answer: () => ServiceAnswer): ServerOptions =>
   });
 
 export const intermittent: readonly Fault[] = [
-  ...tripping(
-    { '4.2-r4-order': /ascending/ },
-    MAY,
-  )({
+  ...rareFaults({ '4.2-r4-order': /ascending/ })({
     'one page in fifty with its first two items changed round': pages((page, _, number) => {
       const [first, second] = page.items;
       if (number % 50 === 17 && first && second) page.items.splice(0, 2, second, first);
     }),
   }),
-  ...tripping(
-    { '4.2-r7-link': /Link header/ },
-    MAY,
-  )({
+  ...rareFaults({ '4.2-r7-link': /Link header/ })({
     'one page in fifty without its Link header': (() => {
       let seen = 0;
       return pages((page) => {
@@ -36,15 +30,15 @@ export const intermittent: readonly Fault[] = [
       });
     })(),
   }),
-  ...tripping(
+  ...rareFaults(
     { '7.2-no-unprovoked-5xx': /no 5xx.*503/ },
-    { ...MAY, needsNeighbours: true },
+    { needsNeighbours: true },
   )({
     'one answer in twenty-five is 503': everyTwentyFifth(() => refusal('503 service_unavailable')),
   }),
-  ...tripping(
+  ...rareFaults(
     { '7.2-no-unprovoked-5xx': /broken connection/ },
-    { ...MAY, needsNeighbours: true },
+    { needsNeighbours: true },
   )({
     'one answer in twenty-five breaks off in its middle': everyTwentyFifth(() => ({
       status: 200,

@@ -4,7 +4,7 @@ import type { RateLimit } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { emptyPage, refusal, refusals, withHeader } from '../run/alter.ts';
 import { tripping, type Fault } from './fault.ts';
-import { PAGES, REFUSALS } from './may-trip.ts';
+import { PAGES, REFUSALS, sharing } from './may-trip.ts';
 
 const MAY = { mayTrip: [...REFUSALS, '4.2-success', '4.2-r5-exactly-once', '7.2-retry-after'] } as const;
 
@@ -16,7 +16,7 @@ const probing =
     ...target,
     rateLimit: { maxRequests, maxSeconds: 20 },
   });
-const PROBED = { target: probing(900) };
+const probed = sharing({ target: probing(900) });
 
 const limited = (alter: Parameters<typeof refusals>[1], rateLimit = BUCKET): ServerOptions => ({
   rateLimit,
@@ -26,40 +26,31 @@ const after = (value: () => string | undefined): ServerOptions =>
   limited((answer) => withHeader(answer, 'retry-after', value()));
 
 export const limits: readonly Fault[] = [
-  ...tripping(
+  ...probed(
     { '7.2-rate_limited': /429 rate_limited/ },
-    { ...PROBED, mayTrip: ['7.2-body'] },
+    { mayTrip: ['7.2-body'] },
   )({
     'a 429 with another code': limited((answer) => ({ ...answer, body: '{"code":"too_many_requests"}' })),
   }),
-  ...tripping(
+  ...probed(
     { '7.2-rate_limited': /429 rate_limited beyond a rate limit/ },
-    { ...PROBED, mayTrip: [...PAGES, ...MAY.mayTrip], bare: false },
+    { mayTrip: [...PAGES, ...MAY.mayTrip], bare: false },
   )({
     'past the limit an empty page': limited(() => emptyPage()),
     'past the limit 404': limited(() => refusal('404 not_found')),
   }),
-  ...tripping(
-    { '7.2-retry-after': /Retry-After: none/ },
-    PROBED,
-  )({
+  ...probed({ '7.2-retry-after': /Retry-After: none/ })({
     'a 429 without Retry-After': after(() => undefined),
   }),
-  ...tripping(
-    { '7.2-retry-after': /Retry-After: 1 seconds/ },
-    PROBED,
-  )({
+  ...probed({ '7.2-retry-after': /Retry-After: 1 seconds/ })({
     'Retry-After with a unit': after(() => '1 seconds'),
   }),
-  ...tripping(
-    { '7.2-retry-after': /Retry-After: 0\.5/ },
-    PROBED,
-  )({
+  ...probed({ '7.2-retry-after': /Retry-After: 0\.5/ })({
     'Retry-After of a fraction of a second': after(() => '0.5'),
   }),
-  ...tripping(
+  ...probed(
     { '7.2-retry-after': /of at most a month/ },
-    { ...PROBED, ...MAY },
+    MAY,
   )({
     'Retry-After is an epoch in place of the seconds': after(() => String(Math.floor(Date.now() / 1000) + 1)),
     'Retry-After is a wait of a year': after(() => '31536000'),

@@ -1,4 +1,5 @@
 /** Lists for `mayTrip`: requirements that the same wrong answers violate too. */
+import { tripping, type Fault } from './fault.ts';
 
 /** For pages that lose, repeat, reorder or misplace screenings, or have a wrong next. */
 export const PAGES = [
@@ -87,3 +88,18 @@ export const TOKEN_CLAIMS = [
   '2.2-tenant_id',
   '5-one-tenant',
 ] as const;
+
+type Shared = Omit<Fault, 'name' | 'trips' | 'server'>;
+
+/** `tripping` for faults that share further details. */
+export const sharing =
+  (shared: Shared) =>
+  (trips: Fault['trips'], further: Shared = {}): ReturnType<typeof tripping> =>
+    tripping(trips, { ...shared, ...further });
+
+export const pageFaults = sharing({ mayTrip: PAGES });
+export const refusalFaults = sharing({ mayTrip: REFUSALS });
+export const tokenRefusalFaults = sharing({ mayTrip: TOKEN_REFUSALS });
+export const claimFaults = sharing({ mayTrip: TOKEN_CLAIMS });
+/** Faults that cannot be found with primary's credentials alone. */
+export const fullFaults = sharing({ bare: false });

@@ -15,7 +15,7 @@ import type { PageQuery } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { CODES } from '../../engine/checks/errors.ts';
 import { tripping, type Fault } from './fault.ts';
-import { PAGES, REFUSALS } from './may-trip.ts';
+import { fullFaults, pageFaults, refusalFaults } from './may-trip.ts';
 import { first, formOf, forms, withForm } from './token-errors.ts';
 
 const TIMES = ['from', 'to'];
@@ -82,10 +82,7 @@ export const nearMisses: readonly Fault[] = [
     ),
     'the sign of a from_id is lost': reading(['from_id'], (text) => text.replace(/^-(?=\d)/, '')),
   }),
-  ...tripping(
-    { '4.2-from_id': /(item|\d)/ },
-    { mayTrip: PAGES },
-  )({
+  ...pageFaults({ '4.2-from_id': /(item|\d)/ })({
     'a from_id is cut to 32 bits': cursor((_, fromId) => ({ fromId: BigInt.asIntN(32, fromId) })),
   }),
   ...tripping(
@@ -96,10 +93,7 @@ export const nearMisses: readonly Fault[] = [
       from: rounded(from),
     })),
   }),
-  ...tripping(
-    { '4.2-r2-inverted': /invalid_time_range.*200/ },
-    { mayTrip: PAGES },
-  )({
+  ...pageFaults({ '4.2-r2-inverted': /invalid_time_range.*200/ })({
     'fractions before 1970 go backwards': requests((request) => {
       const query = queryOf(request);
       const [from, to] = [query.get('from') ?? '', query.get('to') ?? ''];
@@ -119,10 +113,7 @@ export const nearMisses: readonly Fault[] = [
       }),
     }),
   ),
-  ...tripping(
-    { '7.2-body': /a JSON body with/ },
-    { mayTrip: REFUSALS },
-  )({
+  ...refusalFaults({ '7.2-body': /a JSON body with/ })({
     'every error lists all codes': refusals([400, 401, 403, 404], (answer) =>
       jsonBody(() => ({ status: answer.status, codes: Object.values(CODES).flat() }))(answer),
     ),
@@ -155,10 +146,7 @@ export const nearMisses: readonly Fault[] = [
   ...tripping({ '7.1-invalid_client-id': /401 invalid_client.*token/ })({
     'a client_id is looked up with LIKE': learning('client_id', (value) => value === '%'),
   }),
-  ...tripping(
-    { '7.1-invalid_client-secret': /401 invalid_client.*token/ },
-    { bare: false },
-  )({
+  ...fullFaults({ '7.1-invalid_client-secret': /401 invalid_client.*token/ })({
     'a client_secret may stand anywhere in what is sent': learning(
       'client_secret',
       (value, right) => value !== right && value.endsWith(right),

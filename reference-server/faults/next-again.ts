@@ -10,8 +10,8 @@ import {
   type Middleware,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { tripping, type Fault } from './fault.ts';
-import { PAGES } from './may-trip.ts';
+import type { Fault } from './fault.ts';
+import { pageFaults } from './may-trip.ts';
 
 /** Numbers every next (`cursor=1` …). `step` answers requests with a number, `mark`; `given` is the latest number. */
 function numbered(
@@ -39,13 +39,8 @@ function nextPath({ body }: ServiceAnswer): string | undefined {
   return url && new URL(url).pathname + new URL(url).search;
 }
 
-const MAY = { mayTrip: PAGES };
-
 export const nextAgain: readonly Fault[] = [
-  ...tripping(
-    { '4.2-r5-exactly-once': /200.*400/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r5-exactly-once': /200.*400/ })({
     'a next is good for one request': numbered(() => {
       const used = new Set<string>();
       return (mark, _, request, next) => {
@@ -70,10 +65,7 @@ export const nextAgain: readonly Fault[] = [
       };
     }),
   }),
-  ...tripping(
-    { '4.2-repeatable': /again item|items of the same next/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-repeatable': /again item|items of the same next/ })({
     'a next that was asked before gives the page after it': numbered(() => {
       const asked = new Set<string>();
       return async (mark, _, request, next) => {
@@ -85,18 +77,18 @@ export const nextAgain: readonly Fault[] = [
       };
     }),
   }),
-  ...tripping(
+  ...pageFaults(
     { '4.2-r5-exactly-once': /is missing|screenings/ },
-    { ...MAY, bare: false, large: true },
+    { bare: false, large: true },
   )({
     'pages of 1000 lose their first screening from the fourth on': deepPages((page) => ({
       ...page,
       items: page.items.slice(1),
     })),
   }),
-  ...tripping(
+  ...pageFaults(
     { '2.4-next': /no next/ },
-    { ...MAY, large: true },
+    { large: true },
   )({
     'walks end after three pages of 1000': deepPages(
       (page) => page,

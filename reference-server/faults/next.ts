@@ -15,9 +15,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
-import { PAGES } from './may-trip.ts';
-
-const MAY = { mayTrip: PAGES };
+import { pageFaults } from './may-trip.ts';
 
 /** Changes one parameter of next; undefined removes it. */
 const parameter = (name: string, change: (value: string) => string | undefined): ServerOptions =>
@@ -44,31 +42,19 @@ const link = (change: (next: string, own: string) => string | undefined): Server
 const milliseconds = (text: string): string => new Date(text).toISOString();
 
 export const next: readonly Fault[] = [
-  ...tripping(
-    { '4.2-r6-next-to': /next with the request's to=/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-to': /next with the request's to=/ })({
     'to of next printed with milliseconds only': parameter('to', milliseconds),
     'to of next is a day later': parameter('to', (text) =>
       new Date(Date.parse(text) + 86_400_000).toISOString(),
     ),
   }),
-  ...tripping(
-    { '4.2-r6-next-to': /no to/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-to': /no to/ })({
     'next without to': parameter('to', () => undefined),
   }),
-  ...tripping(
-    { '4.2-r6-next-from': /raw \+/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-from': /raw \+/ })({
     'the + of an offset stands raw in next': nextText('%2B', '+'),
   }),
-  ...tripping(
-    { '4.2-r6-next-from': /next with from=/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-from': /next with from=/ })({
     'the window of next in local time, its offset lost': parameter('from', (text) =>
       text.replace(/[+-]\d\d:\d\d$/, 'Z'),
     ),
@@ -77,42 +63,27 @@ export const next: readonly Fault[] = [
       query.set('from', asked.get('from') ?? ''),
     ),
   }),
-  ...tripping(
-    { '4.2-r6-next-pageSize': /next with the request's pageSize=/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-pageSize': /next with the request's pageSize=/ })({
     'pageSize of next is the number of items on this page less one': nextQuery((query, { items }) =>
       query.set('pageSize', String(Math.max(1, items.length - 1))),
     ),
   }),
-  ...tripping(
-    { '4.2-r6-next-pageSize': /no pageSize/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-pageSize': /no pageSize/ })({
     'next without pageSize': parameter('pageSize', () => undefined),
   }),
-  ...tripping(
-    { '4.2-r6-next-pageSize': /without pageSize or with 100/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-pageSize': /without pageSize or with 100/ })({
     'next names another default page size': nextQuery((query, _, asked) => {
       if (!asked.has('pageSize')) query.set('pageSize', '50');
     }),
   }),
-  ...tripping(
-    { '4.2-r6-next-from_id': /next with from_id=/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-from_id': /next with from_id=/ })({
     'next is made of the first item': nextQuery((query, { items }) => {
       const { id, testTime } = fieldsOf(items[0] ?? '');
       query.set('from', testTime);
       query.set('from_id', id);
     }),
   }),
-  ...tripping(
-    { '4.2-r6-next-from_id': /next with from_id=/, '4.2-r5-exactly-once': /is missing/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-from_id': /next with from_id=/, '4.2-r5-exactly-once': /is missing/ })({
     'next is made of the extra row that was fetched': {
       ...storedPages(() => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize + 1, 1000) })),
       ...pages((page, query) => {
@@ -120,16 +91,10 @@ export const next: readonly Fault[] = [
       }),
     },
   }),
-  ...tripping(
-    { '4.2-r6-next-from_id': /next with from_id=\d{16}/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-from_id': /next with from_id=\d{16}/ })({
     'from_id of next rounded by way of floating point': parameter('from_id', (text) => String(Number(text))),
   }),
-  ...tripping(
-    { '4.2-r6-next-from_id': /no from_id/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-from_id': /no from_id/ })({
     'next without from_id': parameter('from_id', () => undefined),
     'the cursor of next is called cursor': both(
       requests((request) =>
@@ -138,40 +103,25 @@ export const next: readonly Fault[] = [
       nextText('from_id=', 'cursor='),
     ),
   }),
-  ...tripping(
-    { '4.2-r6-next-target': /next at .*internal/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-target': /next at .*internal/ })({
     'next leads to an internal host': nextUrls((to) =>
       to.href.replace(to.host, 'screenings.internal.example:8080'),
     ),
   }),
-  ...tripping(
-    { '4.2-r6-next-target': /next at https:/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-target': /next at https:/ })({
     'next is https, and the proxy is not': nextText('http:', 'https:'),
   }),
-  ...tripping(
-    { '4.2-r6-next-target': /next at / },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r6-next-target': /next at / })({
     "next leads to another tenant's path": nextText(
       /tenants\/[^/]+/g,
       'tenants/ffffffff-ffff-4fff-8fff-ffffffffffff',
     ),
     'next without the path prefix of the API': { pathPrefix: '/api', ...nextText('/api/', '/') },
   }),
-  ...tripping(
-    { '9-prefix': /next under \/v1/ },
-    MAY,
-  )({
+  ...pageFaults({ '9-prefix': /next under \/v1/ })({
     'next leads under /v2': nextText('/v1/', '/v2/'),
   }),
-  ...tripping(
-    { '9-prefix': /the API under \/v1/ },
-    MAY,
-  )({
+  ...pageFaults({ '9-prefix': /the API under \/v1/ })({
     'the API answers without /v1': middleware(() => (request, handler) => {
       if (request.path.startsWith('/v1/')) return refusal('404 not_found');
       return handler({ ...request, path: request.path.replace(/^\/tenants\//, '/v1/tenants/') });

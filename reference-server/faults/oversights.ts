@@ -4,6 +4,7 @@ import type { ServerOptions } from '../run/start.ts';
 import { tokenFrom } from './authentication.ts';
 import { authorizationOf, verifying } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
+import { fullFaults } from './may-trip.ts';
 import { learning } from './near-misses.ts';
 
 /** Verifies only some of the dot-separated parts of a token. */
@@ -77,10 +78,7 @@ export const oversights: readonly Fault[] = [
   ...tripping({ '7.1-invalid_client-id': /401 invalid_client.*token/ })({
     'client_ids are compared without their accents': withoutAccents('client_id'),
   }),
-  ...tripping(
-    { '7.1-invalid_client-secret': /401 invalid_client.*token/ },
-    { bare: false },
-  )({
+  ...fullFaults({ '7.1-invalid_client-secret': /401 invalid_client.*token/ })({
     'client_secrets are compared without their accents': withoutAccents('client_secret'),
   }),
   ...tripping({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({

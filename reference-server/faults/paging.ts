@@ -15,11 +15,9 @@ import {
   withQuery,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { tripping, type Fault } from './fault.ts';
-import { PAGES } from './may-trip.ts';
+import type { Fault } from './fault.ts';
+import { pageFaults } from './may-trip.ts';
 import { byId, byInstant, alterStored, RULES, rows, type Asked, type Row, type Rules } from './rows.ts';
-
-const MAY = { mayTrip: PAGES };
 
 const byIdText = (a: Row, b: Row): number => (String(a.id) < String(b.id) ? -1 : 1);
 /** A pseudo-random number that is the same on every start. */
@@ -50,18 +48,12 @@ const endingAfter = (most: number): ServerOptions =>
   });
 
 export const paging: readonly Fault[] = [
-  ...tripping(
-    { '4.2-r4-order': /smaller id comes first/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r4-order': /smaller id comes first/ })({
     'ties in descending order of id': tied((a, b) => byId(b, a)),
     'ties in the order of storage': tied((a, b) => pseudoRandom(a.id, 1) - pseudoRandom(b.id, 1)),
     'ids of a tie sorted as text': tied(byIdText),
   }),
-  ...tripping(
-    { '4.2-r4-order': /smaller id comes first/, '4.2-from_id': /items|item \d+/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r4-order': /smaller id comes first/, '4.2-from_id': /items|item \d+/ })({
     'ids of a tie sorted and compared as text': rows({
       order: (a, b) => byInstant(a, b) || byIdText(a, b),
       begins: (row, { from, fromId }) => {
@@ -70,10 +62,7 @@ export const paging: readonly Fault[] = [
       },
     }),
   }),
-  ...tripping(
-    { '4.2-r4-order': /testTime ascending/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r4-order': /testTime ascending/ })({
     'newest first': ordered((a, b) => byInstant(b, a) || byId(b, a)),
     'items sorted by id alone': ordered(byId),
     'timestamps sorted as text': ordered((a, b) =>
@@ -83,18 +72,12 @@ export const paging: readonly Fault[] = [
       (a, b) => compareInstants(cutInstant(a.at, 3), cutInstant(b.at, 3)) || byId(a, b),
     ),
   }),
-  ...tripping(
-    { '4.2-r4-order': /after item/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r4-order': /after item/ })({
     'two neighbours change places at page size 7 after the fifth page': deep(7, 5, (items) =>
       swapAt(items, 2),
     ),
   }),
-  ...tripping(
-    { '4.2-r5-exactly-once': /is missing/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r5-exactly-once': /is missing/ })({
     'the page after the sixth at page size 3 loses its first item': deep(3, 6, (items) => items.slice(1)),
     'where three screenings tie across a boundary the second is lost': alterStored((page, query) => {
       if (query.fromId === undefined) return page;
@@ -107,71 +90,47 @@ export const paging: readonly Fault[] = [
       return { ...page, items: page.items.slice(1) };
     }),
   }),
-  ...tripping(
-    { '4.2-r5-exactly-once': /is missing/, '4.2-from_id': /items|item \d+/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r5-exactly-once': /is missing/, '4.2-from_id': /items|item \d+/ })({
     'the cursor is the testTime alone, compared with >: ties are lost': starts((_, { fromId }, side) =>
       fromId === undefined ? side >= 0 : side > 0,
     ),
   }),
-  ...tripping(
-    {
-      '4.2-from_id': /strictly after|items/,
-      '4.2-r5-exactly-once': /each screening once|leads back|repeats/,
-    },
-    MAY,
-  )({
+  ...pageFaults({
+    '4.2-from_id': /strictly after|items/,
+    '4.2-r5-exactly-once': /each screening once|leads back|repeats/,
+  })({
     'from_id is ignored: ties are repeated': starts((_, __, side) => side >= 0),
   }),
-  ...tripping(
-    { '4.2-from_id': /strictly after/, '4.2-r5-exactly-once': /each screening once|leads back|repeats/ },
-    MAY,
-  )({
+  ...pageFaults({
+    '4.2-from_id': /strictly after/,
+    '4.2-r5-exactly-once': /each screening once|leads back|repeats/,
+  })({
     'the cursor compares the id with >=: its item comes twice': starts(
       (row, { fromId }, side) => side > 0 || (side === 0 && row.id >= (fromId ?? row.id)),
     ),
   }),
-  ...tripping(
-    { '4.2-from_id': /items/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-from_id': /items/ })({
     'the pair compared as two conditions: later instants with smaller ids are lost': starts(
       (row, { fromId }, side) => side >= 0 && (fromId === undefined || row.id > fromId),
     ),
   }),
-  ...tripping(
-    { '4.2-from_id': /strictly after|items/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-from_id': /strictly after|items/ })({
     'the cursor looks its item up and restarts where there is none': cursorLookup(),
   }),
-  ...tripping(
-    { '4.2-from_id': /200.*400/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-from_id': /200.*400/ })({
     'from_id of an id that does not exist is refused': unknownIdRefused(),
   }),
-  ...tripping(
-    { '2.4-next': /on the page.*no next/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.4-next': /on the page.*no next/ })({
     'the walk ends after ten pages': endingAfter(10),
   }),
-  ...tripping(
-    { '4.2-pageSize-default': /at most 100 items/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-pageSize-default': /at most 100 items/ })({
     'pageSize defaults to 1000': defaulting(
       'pageSize',
       () => '1000',
       (query) => query.has('from'),
     ),
   }),
-  ...tripping(
-    { '4.2-pageSize-bounds': /200.*page_size_out_of_range/ },
-    MAY,
-  )(
+  ...pageFaults({ '4.2-pageSize-bounds': /200.*page_size_out_of_range/ })(
     Object.fromEntries(
       ['1000', '1'].map((size) => [
         `pageSize ${size} is refused`,
@@ -179,16 +138,10 @@ export const paging: readonly Fault[] = [
       ]),
     ),
   ),
-  ...tripping(
-    { '4.2-repeatable': /again item \d+/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-repeatable': /again item \d+/ })({
     'a tie comes in another order each time': shuffledTies(),
   }),
-  ...tripping(
-    { '4.2-repeatable': /again item \d+|of the same next/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-repeatable': /again item \d+|of the same next/ })({
     'one of two replicas lacks a screening of seven': storedPages(() => {
       let asked = 0;
       return async (query, ask) => {

@@ -21,9 +21,7 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
-import { REFUSALS } from './may-trip.ts';
-
-const MAY = { mayTrip: REFUSALS };
+import { refusalFaults } from './may-trip.ts';
 
 const isUpperCase: Where = (_, { path }) => /tenants\/[^/]*[A-F]/.test(path);
 const isFuture: Where = (query) => (windowOf(query)[1]?.seconds ?? 0n) > BigInt(Date.now()) / 1000n;
@@ -54,10 +52,7 @@ export const rarePlaces: readonly Fault[] = [
     ),
     'pageSize is ignored once the server is warm': afterRequests(15, accepting('page_size_out_of_range')),
   }),
-  ...tripping(
-    { '7.2-invalid_request': /invalid_request.*200/ },
-    MAY,
-  )({
+  ...refusalFaults({ '7.2-invalid_request': /invalid_request.*200/ })({
     'a pageSize that is no integer is the default in windows of years': accepting(
       'invalid_request',
       (query, request) => isOfYears(query, request) && query.has('pageSize'),
@@ -67,42 +62,30 @@ export const rarePlaces: readonly Fault[] = [
       (query, request) => isLarge(query, request) && query.has('from_id'),
     ),
   }),
-  ...tripping(
-    { '7.2-invalid_time_range': /invalid_time_range.*200/ },
-    MAY,
-  )({
+  ...refusalFaults({ '7.2-invalid_time_range': /invalid_time_range.*200/ })({
     'what is no RFC 3339 is an empty page after a cursor, without pageSize': accepting(
       'invalid_time_range',
       isFollowed,
     ),
   }),
-  ...tripping(
-    { '7.2-invalid_time_range': /invalid_time_range.*invalid_request/ },
-    MAY,
-  )({
+  ...refusalFaults({ '7.2-invalid_time_range': /invalid_time_range.*invalid_request/ })({
     'what is no RFC 3339 is invalid_request in a path in upper case': answers((answer, request) =>
       String(answer.body).includes('invalid_time_range') && isUpperCase(queryOf(request), request)
         ? refusal('400 invalid_request')
         : answer,
     ),
   }),
-  ...tripping(
+  ...refusalFaults(
     { '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ },
-    { ...MAY, bare: false },
+    { bare: false },
   )({
     "another tenant's path is an empty page in upper case": accepting('forbidden', isUpperCase),
     "another tenant's path is an empty page in a window of years": accepting('forbidden', isOfYears),
   }),
-  ...tripping(
-    { '5-forbidden-unknown': /403 forbidden.*200/ },
-    MAY,
-  )({
+  ...refusalFaults({ '5-forbidden-unknown': /403 forbidden.*200/ })({
     'an unknown tenant is an empty page without pageSize after a cursor': accepting('forbidden', isFollowed),
   }),
-  ...tripping(
-    { '4.2-r2-inverted': /invalid_time_range.*200/ },
-    MAY,
-  )({
+  ...refusalFaults({ '4.2-r2-inverted': /invalid_time_range.*200/ })({
     'to earlier than from is an empty page where the window lies in the future': accepting(
       'invalid_time_range',
       (query, request) => isFuture(query, request) && windowOf(query)[0] !== undefined,
@@ -125,25 +108,16 @@ export const rarePlaces: readonly Fault[] = [
       (query) => !query.has('to') && !/Z$/.test(query.get('from') ?? ''),
     ),
   }),
-  ...tripping(
-    { '4.2-r1-zero-width': /200.*400/ },
-    MAY,
-  )({
+  ...refusalFaults({ '4.2-r1-zero-width': /200.*400/ })({
     'from equal to to is refused after a cursor': answering('400 invalid_time_range', (query) => {
       const [from, to] = windowOf(query);
       return query.has('from_id') && !!from && !!to && compareInstants(from, to) === 0;
     }),
   }),
-  ...tripping(
-    { '5-missing': /401 unauthenticated.*200/ },
-    MAY,
-  )({
+  ...refusalFaults({ '5-missing': /401 unauthenticated.*200/ })({
     'no token is asked for in a path in upper case': accepting('unauthenticated', isUpperCase),
   }),
-  ...tripping(
-    { '5-garbage': /401 unauthenticated.*200/ },
-    MAY,
-  )({
+  ...refusalFaults({ '5-garbage': /401 unauthenticated.*200/ })({
     'concurrent requests need no token': middleware(() => {
       let underWay = 0;
       return async (request, next) => {
@@ -160,10 +134,7 @@ export const rarePlaces: readonly Fault[] = [
       };
     }),
   }),
-  ...tripping(
-    { '5-tampered': /401 unauthenticated.*200/ },
-    MAY,
-  )({
+  ...refusalFaults({ '5-tampered': /401 unauthenticated.*200/ })({
     'the signature is not looked at where pageSize is 1000': accepting(
       'unauthenticated',
       (query, request) =>

@@ -6,6 +6,7 @@ import { TENANTS } from '../run/tenants.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { both, isScreenings, middleware, pages, requests, storedPages } from '../run/alter.ts';
 import { tripping, type Fault } from './fault.ts';
+import { fullFaults } from './may-trip.ts';
 
 const done = (): ServiceAnswer => jsonAnswer(200, { done: true });
 const nothingToSay = (): ServiceAnswer => ({ status: 204, headers: [], body: '' });
@@ -54,10 +55,7 @@ const idOf = ({ path }: ServiceRequest): string | undefined => /\/screenings\/(\
 const UNCHANGED = { '1-read-only': /as before the writing methods.*without it/ };
 
 export const readOnly: readonly Fault[] = [
-  ...tripping(
-    { '1-read-only': /no screening that was not there before/ },
-    { bare: false },
-  )({
+  ...fullFaults({ '1-read-only': /no screening that was not there before/ })({
     'POST stores a screening': writable((stored, { method, body }) => {
       if (method !== 'POST') return undefined;
       const { id, testTime } = JSON.parse(body.toString()) as { id: number; testTime: string };
@@ -65,7 +63,7 @@ export const readOnly: readonly Fault[] = [
       return done();
     }),
   }),
-  ...tripping(UNCHANGED, { bare: false })({
+  ...fullFaults(UNCHANGED)({
     'DELETE takes a screening away': writable((stored, request) => {
       const id = idOf(request);
       if (request.method !== 'DELETE' || id === undefined) return undefined;
@@ -85,10 +83,7 @@ export const readOnly: readonly Fault[] = [
       () => (request, next) => (isWriting(request, 'PUT', 'PATCH') ? nothingToSay() : next(request)),
     ),
   }),
-  ...tripping(
-    { '1-read-only-refused': /a 4xx or 501.*200/ },
-    { bare: false },
-  )({
+  ...fullFaults({ '1-read-only-refused': /a 4xx or 501.*200/ })({
     'DELETE is answered with a page': requests((request) => {
       const path = `${request.path}?from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z`;
       return request.method === 'DELETE' && isScreenings(request)

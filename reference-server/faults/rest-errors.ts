@@ -15,10 +15,8 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
-import { REFUSALS } from './may-trip.ts';
+import { fullFaults, refusalFaults } from './may-trip.ts';
 
-const MAY = { mayTrip: REFUSALS };
-const NOT_BARE = { bare: false } as const;
 const ALL = [400, 401, 403, 404];
 const CRASH = '500 internal_error';
 
@@ -44,10 +42,7 @@ const time = (spelling: RegExp, to: string): ServerOptions =>
 const SPRING = '2026-03-01T00:00:00Z';
 
 export const restErrors: readonly Fault[] = [
-  ...tripping(
-    { '7.2-body': /a JSON body with/ },
-    MAY,
-  )({
+  ...refusalFaults({ '7.2-body': /a JSON body with/ })({
     'REST errors as plain text': refusals(ALL, (answer) =>
       withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
     ),
@@ -59,25 +54,19 @@ export const restErrors: readonly Fault[] = [
       jsonBody((inner) => ({ ...inner, code: String(inner['code']).toUpperCase() })),
     ),
   }),
-  ...tripping(
+  ...refusalFaults(
     { '7.2-body': /a JSON body with.*at \/code/ },
-    { ...MAY, bare: false },
+    { bare: false },
   )({
     'the code stands elsewhere than the target file says': refusals(
       ALL,
       jsonBody((error) => ({ error })),
     ),
   }),
-  ...tripping(
-    { '7.2-unauthenticated': /401 unauthenticated/ },
-    MAY,
-  )({
+  ...refusalFaults({ '7.2-unauthenticated': /401 unauthenticated/ })({
     'a 401 carries another code': refusals([401], body('{"code":"invalid_token"}')),
   }),
-  ...tripping(
-    { '7.2-forbidden': /403 forbidden/ },
-    MAY,
-  )({
+  ...refusalFaults({ '7.2-forbidden': /403 forbidden/ })({
     'a 403 carries another code': refusals([403], body('{"code":"access_denied"}')),
   }),
   ...tripping({ '7.2-invalid_request': /400 invalid_request.*200/ })({
@@ -96,10 +85,7 @@ export const restErrors: readonly Fault[] = [
     'an exponent is not read': integer('pageSize', /^\d+e\d+$/, () => '1'),
     'a from_id with a sign is ignored': integer('from_id', /^\+\d+$/),
   }),
-  ...tripping(
-    { '7.2-invalid_request': /400 invalid_request.*422/ },
-    MAY,
-  )({
+  ...refusalFaults({ '7.2-invalid_request': /400 invalid_request.*422/ })({
     'a malformed parameter is 422': errors('invalid_request', (answer) => ({ ...answer, status: 422 })),
   }),
   ...tripping({ '7.2-invalid_request': /400 invalid_request.*page_size_out_of_range/ })({
@@ -108,10 +94,7 @@ export const restErrors: readonly Fault[] = [
       matching('pageSize', /^[a-z]/),
     ),
   }),
-  ...tripping(
-    { '7.2-invalid_time_range': /400 invalid_time_range.*invalid_request/ },
-    MAY,
-  )({
+  ...refusalFaults({ '7.2-invalid_time_range': /400 invalid_time_range.*invalid_request/ })({
     'a malformed time is invalid_request': errors('invalid_time_range', () => refusal('400 invalid_request')),
   }),
   ...tripping({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({
@@ -136,10 +119,10 @@ export const restErrors: readonly Fault[] = [
     'the word today is a time': time(/^today$/, SPRING),
     'an offset without its colon is accepted': time(/^(.*\+\d\d)\d\d$/, '$1:00'),
   }),
-  ...tripping(
-    { '7.2-invalid_time_range': /400 invalid_time_range.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ },
-    MAY,
-  )({
+  ...refusalFaults({
+    '7.2-invalid_time_range': /400 invalid_time_range.*500/,
+    '7.2-no-unprovoked-5xx': /no 5xx/,
+  })({
     'minute 60 of an offset is a crash: 500': answering(CRASH, matching('from', /[+-]\d\d:[6-9]\d$/)),
   }),
   ...tripping({ '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ })({
@@ -162,16 +145,10 @@ export const restErrors: readonly Fault[] = [
       /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/i.test(path) ? answer : emptyPage(),
     ),
   }),
-  ...tripping(
-    { '7.2-not_found': /404 not_found.*200/ },
-    NOT_BARE,
-  )({
+  ...fullFaults({ '7.2-not_found': /404 not_found.*200/ })({
     'a tenant that is not onboarded is served an empty page': refusals([404], emptyPage),
   }),
-  ...tripping(
-    { '7.2-not_found': /404 not_found.*403/ },
-    NOT_BARE,
-  )({
+  ...fullFaults({ '7.2-not_found': /404 not_found.*403/ })({
     'a tenant that is not onboarded is 403': refusals([404], () => refusal('403 forbidden')),
   }),
   ...tripping({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
@@ -179,10 +156,7 @@ export const restErrors: readonly Fault[] = [
       /html/.test(headers['accept'] ?? ''),
     ),
   }),
-  ...tripping(
-    { '7.2-no-unprovoked-5xx': /no 5xx.*500/ },
-    MAY,
-  )({
+  ...refusalFaults({ '7.2-no-unprovoked-5xx': /no 5xx.*500/ })({
     'a NUL in a parameter reaches the database: 500': answering(CRASH, (_, { path }) => path.includes('%00')),
     'a NUL in the client_id reaches the database: 500': answers((answer, request) =>
       /client_id=[^&]*%00/.test(String(request.body)) ? jsonAnswer(500, { error: 'server_error' }) : answer,
@@ -194,10 +168,7 @@ export const restErrors: readonly Fault[] = [
       isScreenings(request) && queryOf(request).has('unknown') ? refusal(CRASH) : answer,
     ),
   }),
-  ...tripping(
-    { '7.2-no-unprovoked-5xx': /broken connection/ },
-    MAY,
-  )({
+  ...refusalFaults({ '7.2-no-unprovoked-5xx': /broken connection/ })({
     'broken percent-encoding resets the connection': answering(
       () => ({ status: 200, headers: [], body: brokenBody() }),
       (_, { path }) => /%(?![0-9a-f]{2})/i.test(path),

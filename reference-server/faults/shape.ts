@@ -3,10 +3,8 @@ import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/insta
 import { nextOf, nextUrls, pages, pageText, onPages, storedPages } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
-import { PAGES } from './may-trip.ts';
+import { PAGES, pageFaults } from './may-trip.ts';
 import { eachItem, itemText, retimed } from './rows.ts';
-
-const MAY = { mayTrip: PAGES };
 
 /** Changes the testTime of every item. */
 const times = (change: (testTime: string) => unknown): ServerOptions =>
@@ -32,26 +30,17 @@ const sized = (sizeOf: (pageSize: number) => number): ServerOptions =>
   storedPages(() => (query, ask) => ask({ ...query, pageSize: sizeOf(query.pageSize) }));
 
 export const shape: readonly Fault[] = [
-  ...tripping(
-    { '2.3-id': /id: a JSON integer/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.3-id': /id: a JSON integer/ })({
     'ids as JSON strings': itemText(/"id":(\d+)/, '"id":"$1"'),
     'ids beyond 2^53 as strings, the others as numbers': itemText(/"id":(\d{16,})/, '"id":"$1"'),
   }),
-  ...tripping(
-    { '2.3-id-stable': /id \d+ for one screening only|with the same id again/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.3-id-stable': /id \d+ for one screening only|with the same id again/ })({
     'the id is the number of the row on the page': eachItem((item, index) => ({
       ...item,
       json: item.json.replace(/"id":\d+/, `"id":${index + 1}`),
     })),
   }),
-  ...tripping(
-    { '2.3-id-stable': /with the same id again/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.3-id-stable': /with the same id again/ })({
     'pages of a thousand are read from an archive with ids of its own': onPages((page, query) =>
       query.get('pageSize') === '1000'
         ? {
@@ -61,56 +50,35 @@ export const shape: readonly Fault[] = [
         : page,
     ),
   }),
-  ...tripping(
-    { '2.3-id-stable': /id \d+ for one screening only/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.3-id-stable': /id \d+ for one screening only/ })({
     'ids rounded by way of floating point': itemText(/"id":(\d+)/, (_, id) => `"id":${Number(id)}`),
   }),
-  ...tripping(
-    { '2.3-tenantId': /tenantId: .*as in the path/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.3-tenantId': /tenantId: .*as in the path/ })({
     'tenantId left out of the items': itemText(/"tenantId":"[^"]*",/, ''),
   }),
-  ...tripping(
-    { '2.3-tenantId': /as in the path.*ffffffff/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.3-tenantId': /as in the path.*ffffffff/ })({
     'one item of thirty names another tenant': itemText(
       /"tenantId":"[^"]*"/,
       '"tenantId":"ffffffff-ffff-4fff-8fff-ffffffffffff"',
       ({ id }) => id % 30n === 7n,
     ),
   }),
-  ...tripping(
-    { '2.3-testTime': /RFC 3339 date-time with offset/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.3-testTime': /RFC 3339 date-time with offset/ })({
     'testTime in UTC without Z': times((at) => formatInstant(instant(at)).replace('Z', '')),
     'testTime with a space for the T, as databases print it': times((at) => at.replace('T', ' ')),
     'testTime in epoch milliseconds': times((at) => Date.parse(at)),
   }),
-  ...tripping(
-    { '4.2-window': /only items in \[|on the page|as the dataset says/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-window': /only items in \[|on the page|as the dataset says/ })({
     'local time of the device printed as if it were UTC': eachItem((item) =>
       offsetMinutesOf(item.testTime) === 0
         ? item
         : retimed(item, item.testTime.replace(/[+-]\d\d:\d\d$/, 'Z')),
     ),
   }),
-  ...tripping(
-    { '2.4-items': /items: an array.*null/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.4-items': /items: an array.*null/ })({
     'items is null on an empty page': pageText('"items":[]', '"items":null'),
   }),
-  ...tripping(
-    { '2.4-items': /items: an array/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.4-items': /items: an array/ })({
     'one item in place of an array of one': onPages((page) => {
       const body = String(page.body);
       const items = body.slice('{"items":['.length, body.lastIndexOf('],"links":'));
@@ -118,10 +86,7 @@ export const shape: readonly Fault[] = [
       return one ? { ...page, body: body.replace(`"items":[${items}]`, () => `"items":${items}`) } : page;
     }),
   }),
-  ...tripping(
-    { '2.4-items': /at most pageSize=\d+ items/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.4-items': /at most pageSize=\d+ items/ })({
     'the extra row that tells whether more follow stays on the page': sized((pageSize) => pageSize + 1),
     'pageSize is ignored': sized(() => 250),
   }),
@@ -131,37 +96,22 @@ export const shape: readonly Fault[] = [
   ...tripping({ '2.4-links': /links: an object.*null/ })({
     'links is null on an empty page': pageText('"items":[],"links":{}', '"items":[],"links":null'),
   }),
-  ...tripping(
-    { '2.4-links': /links: an object/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.4-links': /links: an object/ })({
     'links is an array of relations': otherNext((href) => [{ rel: 'next', href }], []),
   }),
-  ...tripping(
-    { '2.4-next': /on the page.*no next/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.4-next': /on the page.*no next/ })({
     'next is left out from the third page on': lostNext(
       (query) => query.has('from_id') && Number(query.get('from_id')) % 2 === 0,
     ),
     'a full page is taken for the last one': lostNext((query) => query.get('pageSize') === '10'),
   }),
-  ...tripping(
-    { '2.4-next': /next: a URL/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.4-next': /next: a URL/ })({
     'next is an object with href': otherNext((href) => ({ next: { href } })),
   }),
-  ...tripping(
-    { '2.4-next-absent': /next: null/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.4-next-absent': /next: null/ })({
     'next is null on the last page': lastLinks({ next: null }),
   }),
-  ...tripping(
-    { '2.4-next-absent': /next: ""/ },
-    MAY,
-  )({
+  ...pageFaults({ '2.4-next-absent': /next: ""/ })({
     'next is an empty string on the last page': lastLinks({ next: '' }),
   }),
   ...tripping(

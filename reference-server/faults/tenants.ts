@@ -17,10 +17,8 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { verifying } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
-import { PAGES, REFUSALS, TOKEN_CLAIMS } from './may-trip.ts';
+import { REFUSALS, TOKEN_CLAIMS, fullFaults, pageFaults, refusalFaults } from './may-trip.ts';
 import { formOf } from './token-errors.ts';
-
-const NOT_BARE = { bare: false } as const;
 
 export const tenants: readonly Fault[] = [
   ...tripping(
@@ -29,22 +27,13 @@ export const tenants: readonly Fault[] = [
   )({
     "another tenant's path is served its screenings": pathTenant(),
   }),
-  ...tripping(
-    { '5-forbidden': /403 forbidden.*404/ },
-    NOT_BARE,
-  )({
+  ...fullFaults({ '5-forbidden': /403 forbidden.*404/ })({
     "an onboarded tenant's path is 404 for another": refusals([403], () => refusal('404 not_found')),
   }),
-  ...tripping(
-    { '5-forbidden-unknown': /403 forbidden.*200/ },
-    { mayTrip: REFUSALS },
-  )({
+  ...refusalFaults({ '5-forbidden-unknown': /403 forbidden.*200/ })({
     "another tenant's path is an empty page": refusals([403], emptyPage),
   }),
-  ...tripping(
-    { '5-forbidden-unknown': /403 forbidden.*401/ },
-    { mayTrip: REFUSALS },
-  )({
+  ...refusalFaults({ '5-forbidden-unknown': /403 forbidden.*401/ })({
     "another tenant's path is 401": refusals([403], () => refusal('401 unauthenticated')),
   }),
   ...tripping(
@@ -57,15 +46,15 @@ export const tenants: readonly Fault[] = [
     'a token cache shared between tenants': sharedTokens(),
     'of two mints at the same time both are the later one': concurrentMints(),
   }),
-  ...tripping(
+  ...pageFaults(
     { '4.2-r3-one-tenant': /only screenings of/, '2.3-tenantId': /as in the path/ },
-    { mayTrip: PAGES, bare: false },
+    { bare: false },
   )({
     "the other tenant's screening in the middle of a page": foreignScreening(false),
   }),
-  ...tripping(
+  ...pageFaults(
     { '4.2-r3-one-tenant': /holds|both tenants/ },
-    { mayTrip: PAGES, bare: false },
+    { bare: false },
   )({
     "the other tenant's screening in the middle of a page, its tenantId rewritten": foreignScreening(true),
   }),

@@ -16,7 +16,7 @@ import {
 import type { Client } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
-import { TOKEN_CLAIMS, TOKEN_REFUSALS } from './may-trip.ts';
+import { claimFaults, fullFaults, tokenRefusalFaults } from './may-trip.ts';
 
 type Form = Map<string, readonly string[]>;
 type Values = readonly string[];
@@ -81,14 +81,9 @@ const ALL = [
   'invalid_scope',
 ];
 const SHAPE = { '7.1-body': /JSON with error and error_description/ };
-const MAY = { mayTrip: TOKEN_REFUSALS };
-const NOT_BARE = { bare: false } as const;
 
 export const tokenErrorFaults: readonly Fault[] = [
-  ...tripping(
-    { '7.1-body': /JSON with error and error_description.*no JSON/ },
-    MAY,
-  )({
+  ...tokenRefusalFaults({ '7.1-body': /JSON with error and error_description.*no JSON/ })({
     'token errors as plain text': tokenErrors(ALL, (answer) =>
       withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
     ),
@@ -99,22 +94,16 @@ export const tokenErrorFaults: readonly Fault[] = [
       jsonBody(({ error }) => ({ error })),
     ),
   }),
-  ...tripping(
-    SHAPE,
-    MAY,
-  )({
+  ...tokenRefusalFaults(SHAPE)({
     'token errors one level down, in problem details': tokenErrors(
       ALL,
       jsonBody((inner) => ({ status: 400, detail: inner })),
     ),
   }),
-  ...tripping(
-    {
-      '7.1-body': /JSON with error and error_description.*<html/,
-      '7.1-invalid_client-secret': /401 invalid_client/,
-    },
-    MAY,
-  )({
+  ...tokenRefusalFaults({
+    '7.1-body': /JSON with error and error_description.*<html/,
+    '7.1-invalid_client-secret': /401 invalid_client/,
+  })({
     'the error page of a gateway for a wrong secret': tokenErrors(['invalid_client'], (answer) => ({
       ...answer,
       body: '<html>401</html>',
@@ -153,16 +142,10 @@ export const tokenErrorFaults: readonly Fault[] = [
       (_, request) => isJson(request),
     ),
   }),
-  ...tripping(
-    { '7.1-invalid_client-secret': /401 invalid_client.*400/ },
-    MAY,
-  )({
+  ...tokenRefusalFaults({ '7.1-invalid_client-secret': /401 invalid_client.*400/ })({
     'a wrong secret is 400': tokenErrors(['invalid_client'], (answer) => ({ ...answer, status: 400 })),
   }),
-  ...tripping(
-    { '7.1-invalid_client-secret': /401 invalid_client.*access_denied/ },
-    MAY,
-  )({
+  ...tokenRefusalFaults({ '7.1-invalid_client-secret': /401 invalid_client.*access_denied/ })({
     'a wrong secret is access_denied': recoded('invalid_client', 'access_denied'),
   }),
   ...tripping({ '7.1-invalid_client-id': /401 invalid_client.*200/ })({
@@ -177,10 +160,7 @@ export const tokenErrorFaults: readonly Fault[] = [
       shown.startsWith(real),
     ),
   }),
-  ...tripping(
-    { '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ },
-    MAY,
-  )({
+  ...tokenRefusalFaults({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ })({
     'grant_type is not looked at': single('grant_type', () => 'client_credentials'),
   }),
   ...tripping({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*invalid_grant/ })({
@@ -212,18 +192,12 @@ export const tokenErrorFaults: readonly Fault[] = [
     ),
     'any secret will do': anySecret(() => true),
   }),
-  ...tripping(
-    { '7.1-invalid_client-id': /401 invalid_client.*unauthorized_client/ },
-    MAY,
-  )({
+  ...tokenRefusalFaults({ '7.1-invalid_client-id': /401 invalid_client.*unauthorized_client/ })({
     'an unknown client_id is unauthorized_client': unknownClient(() =>
       oauthError(400, 'unauthorized_client'),
     ),
   }),
-  ...tripping(
-    { '7.1-invalid_client-id': /401 invalid_client.*404/ },
-    MAY,
-  )({
+  ...tokenRefusalFaults({ '7.1-invalid_client-id': /401 invalid_client.*404/ })({
     'an unknown client_id is 404': unknownClient(() => oauthError(404, 'not_found')),
   }),
   ...tripping({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
@@ -234,10 +208,7 @@ export const tokenErrorFaults: readonly Fault[] = [
       withHeader(answer, 'www-authenticate', ''),
     ),
   }),
-  ...tripping(
-    { '7.1-scope-subset': /screenings.read|invalid_scope/ },
-    { mayTrip: TOKEN_CLAIMS },
-  )({
+  ...claimFaults({ '7.1-scope-subset': /screenings.read|invalid_scope/ })({
     'an unknown scope in addition to the right one is granted too': middleware(
       () => async (request, next) => {
         const answer = await next(request);
@@ -256,25 +227,16 @@ export const tokenErrorFaults: readonly Fault[] = [
       },
     ),
   }),
-  ...tripping(
-    { '7.1-unauthorized_client': /400 unauthorized_client.*200/ },
-    NOT_BARE,
-  )({
+  ...fullFaults({ '7.1-unauthorized_client': /400 unauthorized_client.*200/ })({
     'a client that may not use the grant gets a token': everyClient({ grantTypes: ['client_credentials'] }),
   }),
-  ...tripping(
-    { '7.1-unauthorized_client': /400 unauthorized_client.*403/ },
-    NOT_BARE,
-  )({
+  ...fullFaults({ '7.1-unauthorized_client': /400 unauthorized_client.*403/ })({
     'a client that may not use the grant is 403': tokenErrors(['unauthorized_client'], (answer) => ({
       ...answer,
       status: 403,
     })),
   }),
-  ...tripping(
-    { '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ },
-    NOT_BARE,
-  )({
+  ...fullFaults({ '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ })({
     // The empty secret gets the first 401, so later refusals look like the lockout of a client.
     'a client without the grant is invalid_client, and so is an empty secret': middleware(
       () => async (request, next) => {
@@ -287,16 +249,10 @@ export const tokenErrorFaults: readonly Fault[] = [
       },
     ),
   }),
-  ...tripping(
-    { '7.1-invalid_grant': /400 invalid_grant.*invalid_client/ },
-    NOT_BARE,
-  )({
+  ...fullFaults({ '7.1-invalid_grant': /400 invalid_grant.*invalid_client/ })({
     'a suspended grant is invalid_client': tokenErrors(['invalid_grant'], invalidClient),
   }),
-  ...tripping(
-    { '7.1-invalid_grant': /400 invalid_grant.*200/ },
-    NOT_BARE,
-  )({
+  ...fullFaults({ '7.1-invalid_grant': /400 invalid_grant.*200/ })({
     'a suspended grant gets a token': everyClient({ suspended: false }),
   }),
 ];

@@ -13,7 +13,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
-import { TOKEN_CLAIMS } from './may-trip.ts';
+import { TOKEN_CLAIMS, fullFaults } from './may-trip.ts';
 import { first, formOf, insteadOfToken, single, withForm } from './token-errors.ts';
 
 const denied = (parameter: string): ServerOptions =>
@@ -42,10 +42,7 @@ export const tokenRequests: readonly Fault[] = [
   ...tripping({ '2.2-aud': /the identifier of the API.*the client_id/ })({
     'aud is the client_id': tokenClaims(({ sub }) => ({ aud: sub })),
   }),
-  ...tripping(
-    { '2.2-aud': /as in every token before/ },
-    { bare: false },
-  )({
+  ...fullFaults({ '2.2-aud': /as in every token before/ })({
     'aud is another for every tenant': tokenClaims(({ tenant_id }) => ({
       aud: `urn:screenings:${String(tenant_id)}`,
     })),

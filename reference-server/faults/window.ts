@@ -16,10 +16,8 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/tenants.ts';
 import { tripping, type Fault } from './fault.ts';
-import { PAGES } from './may-trip.ts';
+import { PAGES, pageFaults } from './may-trip.ts';
 import { alterStored, RULES, rows, screening, withAdded, type Asked, type Row, type Rules } from './rows.ts';
-
-const MAY = { mayTrip: PAGES };
 
 /** Replaces a part of from and to before they are parsed. */
 const respell = (pattern: RegExp, to: string | ((sign: string) => string)): ServerOptions =>
@@ -59,19 +57,16 @@ export const window: readonly Fault[] = [
     ),
     target: ({ dataset: _, ...target }) => ({ ...target, unfinished: [parseScreening(UNFINISHED.json)] }),
   },
-  ...tripping(
-    { '4.2-success': /200.*204/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-success': /200.*204/ })({
     'an empty window is 204': answers((answer, request) =>
       isScreenings(request) && String(answer.body).startsWith('{"items":[]')
         ? { ...answer, status: 204, body: '' }
         : answer,
     ),
   }),
-  ...tripping(
+  ...pageFaults(
     { '4.2-success': /200.*206/ },
-    { ...MAY, large: true },
+    { large: true },
   )({
     'a page with next is 206 Partial Content': answers((answer, request) =>
       isScreenings(request) && answer.headers.some(([name]) => name === 'link')
@@ -91,10 +86,7 @@ export const window: readonly Fault[] = [
   ...tripping({ '4.2-to-required': /400/ })({
     'to defaults to now': defaulting('to', () => new Date().toISOString()),
   }),
-  ...tripping(
-    { '4.2-from-inclusive': /item \d+ at/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-from-inclusive': /item \d+ at/ })({
     'from compared with >': rows(firstBegins(isAfter)),
     'from compared with > where it has a fraction': rows(
       firstBegins((row, asked) =>
@@ -102,56 +94,35 @@ export const window: readonly Fault[] = [
       ),
     ),
   }),
-  ...tripping(
-    { '4.2-from-inclusive': /item \d+/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-from-inclusive': /item \d+/ })({
     'stored instants cut to milliseconds': rows({ at: (text) => cutInstant(instant(text), 3) }),
     'a window that begins on a fraction of a millisecond begins a millisecond late': parse((text, name) => {
       const at = instant(text);
       return name === 'from' && at.fraction.length > 3 ? shift(cutInstant(at, 3), 1n, 3) : at;
     }),
   }),
-  ...tripping(
-    { '4.2-to-exclusive': /no item at or after/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-to-exclusive': /no item at or after/ })({
     'to compared with <=': rows({ ends: (row, { to }) => compareInstants(row.at, to) <= 0 }),
   }),
-  ...tripping(
-    { '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ })({
     'to compared with <= on the pages after the first': rows({
       ends: (row, { to, fromId }) => compareInstants(row.at, to) <= (fromId === undefined ? -1 : 0),
     }),
   }),
-  ...tripping(
-    { '4.2-to-exclusive': /no item at or after/, '4.2-window': /only items in \[/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-to-exclusive': /no item at or after/, '4.2-window': /only items in \[/ })({
     'to is ignored': rows({ ends: () => true }),
   }),
-  ...tripping(
-    { '4.2-window': /on the page|number \d+/, '4.2-fractions': /item/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-window': /on the page|number \d+/, '4.2-fractions': /item/ })({
     'to is a millisecond early, as a way to make <= out of <': rows({
       ends: (row, { to }) => compareInstants(row.at, shift(to, -1n, 3)) <= 0,
     }),
   }),
-  ...tripping(
-    { '4.2-window': /only items in \[|on the page/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-window': /only items in \[|on the page/ })({
     'only the date of from counts': parse((text, name) =>
       instant(name === 'from' ? `${text.slice(0, 10)}T00:00:00Z` : text),
     ),
   }),
-  ...tripping(
-    { '4.2-window': /on the page|invented/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-window': /on the page|invented/ })({
     'the screening in the middle of a page of more than ten is left out': alterStored((page) => ({
       ...page,
       items: page.items.filter((_, i) => i === 0 || page.items.length < 11 || i !== page.items.length >> 1),
@@ -170,31 +141,22 @@ export const window: readonly Fault[] = [
       return { ...page, items: [...page.items, { ...last, id, json }] };
     }),
   }),
-  ...tripping(
+  ...pageFaults(
     { '4.2-window': /the dataset holds it/ },
-    { ...MAY, bare: false },
+    { bare: false },
   )({
     'a screening that was deleted in one replica of the store': rows({ exists: ({ id }) => id !== 21n }),
   }),
-  ...tripping(
-    { '4.2-window': /items in \[|on the page/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-window': /items in \[|on the page/ })({
     'timestamps compared as text': rows({
       ...firstBegins((row, { raw }) => row.testTime >= (raw.get('from') ?? '')),
       ends: (row, { raw }) => row.testTime < (raw.get('to') ?? ''),
     }),
   }),
-  ...tripping(
-    { '4.2-offsets': /item/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-offsets': /item/ })({
     'the sign of hour 00 is lost': respell(/-(00:\d\d)$/, '+$1'),
   }),
-  ...tripping(
-    { '4.2-offsets': /items|item \d+/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-offsets': /items|item \d+/ })({
     'the offset of from and to is ignored': respell(/[+-]\d\d:\d\d$/, 'Z'),
     'the sign of an offset is turned round': respell(/[+-](?=\d\d:\d\d$)/, (sign) =>
       sign === '+' ? '-' : '+',
@@ -206,42 +168,33 @@ export const window: readonly Fault[] = [
     }),
     'an offset of five hours is taken for four': respell(/\+05:(\d\d)$/, '+04:$1'),
   }),
-  ...tripping(
+  ...pageFaults(
     { '4.2-from-inclusive': /item \d+ at/ },
-    { ...MAY, bare: false },
+    { bare: false },
   )({
     'a window that begins with a year leaves its first instant out': rows({
       begins: (row, asked) => RULES.begins(row, asked) && !(isNewYear(asked) && !isAfter(row, asked)),
     }),
   }),
-  ...tripping(
+  ...pageFaults(
     { '4.2-offsets': /item \d+/ },
-    { ...MAY, bare: false },
+    { bare: false },
   )({
     'months that are over where from is spelled are not looked at': rows({
       begins: (row, asked) =>
         RULES.begins(row, asked) && formatInstant(row.at) >= (asked.raw.get('from') ?? '').slice(0, 7),
     }),
   }),
-  ...tripping(
-    { '4.2-offsets': /200.*400/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-offsets': /200.*400/ })({
     'offsets beyond twelve hours are refused': answering('400 invalid_time_range', (query) =>
       ['from', 'to'].some((name) => /\+1[34]:\d\d$/.test(query.get(name) ?? '')),
     ),
   }),
-  ...tripping(
-    { '4.2-fractions': /not item|item \d+/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-fractions': /not item|item \d+/ })({
     'from and to cut to milliseconds': parse((text) => cutInstant(instant(text), 3)),
     'from and to cut to seconds': parse((text) => cutInstant(instant(text), 0)),
   }),
-  ...tripping(
-    { '4.2-fractions': /item \d+/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-fractions': /item \d+/ })({
     'only to is cut to milliseconds': parse((text, name) =>
       cutInstant(instant(text), name === 'to' ? 3 : 99),
     ),
@@ -254,19 +207,13 @@ export const window: readonly Fault[] = [
       read: (text) => cutInstant(instant(text), 3),
     }),
   }),
-  ...tripping(
-    { '4.2-r1-zero-width': /200.*400 invalid_time_range/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r1-zero-width': /200.*400 invalid_time_range/ })({
     'from equal to to is refused': answering('400 invalid_time_range', (query) => {
       const [from, to] = windowOf(query);
       return from !== undefined && to !== undefined && compareInstants(from, to) === 0;
     }),
   }),
-  ...tripping(
-    { '4.2-r1-zero-width': /no items and no next/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r1-zero-width': /no items and no next/ })({
     'a window of no width holds the items of its instant': rows({
       ends: (row, asked) =>
         compareInstants(row.at, asked.to) <= (compareInstants(asked.from, asked.to) === 0 ? 0 : -1),
@@ -283,10 +230,7 @@ export const window: readonly Fault[] = [
   ...tripping({ '4.2-r2-inverted': /400 invalid_time_range.*invalid_request/ })({
     'to earlier than from is invalid_request': answering('400 invalid_request', isInverted),
   }),
-  ...tripping(
-    { '4.2-r2-inverted': /400 invalid_time_range/ },
-    MAY,
-  )({
+  ...pageFaults({ '4.2-r2-inverted': /400 invalid_time_range/ })({
     'from and to compared as text to see which is earlier': both(
       answering(emptyPage, isInverted),
       answering(
@@ -295,9 +239,9 @@ export const window: readonly Fault[] = [
       ),
     ),
   }),
-  ...tripping(
+  ...pageFaults(
     { '4.2-success': /200.*400/ },
-    { ...MAY, bare: false },
+    { bare: false },
   )({
     'the window is at most a year wide': answering('400 invalid_time_range', (query) => {
       const [from, to] = windowOf(query);
