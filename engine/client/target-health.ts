@@ -221,8 +221,8 @@ export class TargetHealth {
   }
 
   /**
-   * One of several instances may be failing: retries once at once, which may reach another instance, and then with
-   * backoff while other failed requests are served on retry.
+   * One of several instances may be failing: retries once without a wait, which may reach another instance, and then
+   * with backoff while other failed requests are served on retry.
    */
   private async isToRetryElsewhere(failed: Exchange, attempt: Attempt): Promise<boolean> {
     if (failed.transportError?.kind === 'timeout' || attempt.elsewhere > BACKOFFS) return false;

@@ -8,7 +8,7 @@ import { rows } from './rows.ts';
 
 const DEFAULT_SIZE = { mayTrip: ['4.2-r6-next-pageSize', '2.4-full-pages'] } as const;
 
-/** Reads an instant as a signed counter of so many bits, in units of 10^-digits seconds; it wraps around. */
+/** Reads an instant as a signed counter of `bits` bits, in units of 10^-digits seconds; it wraps around. */
 const wrapped =
   (bits: bigint, digits: number) =>
   (text: string): Instant => {

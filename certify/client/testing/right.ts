@@ -38,13 +38,13 @@ export const RIGHT: Readonly<Record<string, Right>> = {
   'half jitter': {
     habits: { backoffMs: (retry) => (0.5 + Math.random() / 2) * 80 * 2 ** retry },
   },
-  'the first retry at once, then longer each time': {
+  'the first retry immediately, then longer each time': {
     habits: { backoffMs: (retry) => (retry === 0 ? 0 : 40 * 3 ** retry) },
   },
   'a growing wait with a cap': {
     habits: { backoffMs: (retry) => Math.min(300, 60 * 2 ** retry), retries5xx: 8 },
   },
-  'leaves duplicates to nobody: there are none': { habits: { dedupes: 'never' } },
+  'removes no duplicates: there are none': { habits: { dedupes: 'never' } },
   'ids as text': { habits: { idOf: (id) => `"${id}"` } },
   'events and pages': { habits: { readsEvents: 'deduped' } },
   'asks for more scopes than there are': { habits: { asks: { scope: 'screenings.read screenings.export' } } },
@@ -53,7 +53,7 @@ export const RIGHT: Readonly<Record<string, Right>> = {
     habits: { onward: (next) => next.href.replace(/%3A/gi, ':') },
   },
   // These windows do not contain the instant.
-  'two halves of the window, side by side': {
+  'two halves of the window, concurrently': {
     habits: { splitAt: '2026-03-02T08:20:00Z' },
     without: ['empty-window', 'summer-time-ends'],
   },

@@ -18,7 +18,7 @@ const awaited = new WeakMap<Kit, string>();
 
 /**
  * An expired token; the run's own token is left in the file of `keepToken` for the next run. Throws Untested with
- * what to supply, and SupplyUnusable for a token that proves nothing.
+ * what to supply, and SupplyUnusable if the supplied token is not an expired valid one.
  */
 export const expiredTokenOf = (kit: Kit): Promise<string> => {
   const waited = awaited.get(kit);
