@@ -61,6 +61,13 @@ test('reports no failure for one screening', byTurns('few screenings', 2, 0), as
   expect(report.verdict).toBe('incomplete');
 });
 
+test('walks across the only tie, wherever it is', FULL, async ({ small }) => {
+  const all = untied(140);
+  const { testTime, json } = all.at(-2)!;
+  const last = { ...all.at(-1)!, testTime, json: json.replace(/"id":\d+/, `"id":${all.at(-1)!.id}`) };
+  expect((await bare(small, [...all.slice(0, -1), last])).verdict).toBe('conformant');
+});
+
 test(
   'reports what to load for a tenant without screenings',
   byTurns('few screenings', 2, 1),

@@ -13,7 +13,14 @@ import {
   type Json,
 } from '../engine/client/json.ts';
 import { pageOf } from '../engine/client/page.ts';
-import { compareInstants, formatInstant, parseInstant, shift, type Instant } from '../engine/data/instant.ts';
+import {
+  compareInstants,
+  formatInstant,
+  isMovable,
+  parseInstant,
+  shift,
+  type Instant,
+} from '../engine/data/instant.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -76,7 +83,7 @@ const restOf = ({ from, to }: Window, kit: Kit): Promise<Rest> => {
 
 /** The range of the captured screenings, or the window of the target file if it contains them all. */
 function spanOf(events: readonly Captured[], window: Window | undefined): Window | undefined {
-  const times = events.flatMap(({ at }) => at ?? []).sort(compareInstants);
+  const times = events.flatMap(({ at }) => (at && isMovable(at) ? at : [])).sort(compareInstants);
   const [from, last] = [times[0], times.at(-1)];
   if (!from || !last) return window;
   const within = window && compareInstants(from, window.from) >= 0 && compareInstants(last, window.to) < 0;

@@ -90,6 +90,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'on a permissive framework': stacks.library,
   'after a firewall': stacks.firewall,
   'with tenants in capitals': [...stacks.capitals, ...accidents.halfDown],
+  'with unset clocks': stores.extremes,
   'with a cache': health.cached,
   'with a cache that says Age': health.cachedWithAge,
 };

@@ -7,9 +7,11 @@ import {
   roundInstant,
   type Instant,
 } from '../../engine/data/instant.ts';
+import { parseScreening } from '../../engine/data/dataset.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { middleware, pages, storedPages, withHeader } from '../run/alter.ts';
-import { eachItem, retimed, rows } from '../faults/rows.ts';
+import { eachItem, retimed, rows, screening, withAdded } from '../faults/rows.ts';
+import type { StoredScreening } from '../parts.ts';
 import { variants, type Variant } from './variant.ts';
 import { TENANTS } from '../run/tenants.ts';
 
@@ -59,6 +61,26 @@ export const equalData: readonly Variant[] = [
         })),
       };
     },
+  },
+];
+
+/** The first and the last microsecond that can be written: what devices and databases use for no time. */
+const EXTREMES = ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59.999999Z'];
+
+const extremesOf = (tenantId: string): readonly StoredScreening[] =>
+  EXTREMES.map((text, index) => screening(tenantId, 4_700_001n + BigInt(index), instant(text)));
+
+export const extremes: readonly Variant[] = [
+  {
+    name: 'a screening at the first and at the last instant that can be written',
+    server: withAdded(() => ({ tenantId }) => (tenantId === TENANTS.primary ? extremesOf(tenantId) : [])),
+    target: (target) => ({
+      ...target,
+      dataset: target.dataset && [
+        ...target.dataset,
+        ...extremesOf(TENANTS.primary).map(({ json }) => parseScreening(json)),
+      ],
+    }),
   },
 ];
 

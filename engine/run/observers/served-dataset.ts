@@ -16,6 +16,7 @@ import {
   compareInstants,
   formatInstant,
   instant,
+  isMovable,
   offsetMinutesOf,
   roundInstant,
   sameInstant,
@@ -63,7 +64,7 @@ export async function servedDataset(
   { clock, untilMs, pageSize = MAX_PAGE_SIZE }: Polling,
 ): Promise<ServedDataset> {
   const exact = oracleOf(items);
-  const ordered = exact.items;
+  const ordered = exact.items.filter(({ at }) => isMovable(at));
   const lookedAt = Math.max(1, Math.floor(FILLED_SHARE * pageSize));
   if (ordered.length === 0) return { oracle: exact };
   const ends = [ordered.slice(-lookedAt), ...(ordered.length > lookedAt ? [ordered.slice(0, lookedAt)] : [])];
@@ -163,7 +164,9 @@ async function coarserThan(
   const digitsOf = ({ at }: { at: Instant }): number => at.fraction.length;
   const most = (): number =>
     Math.max(COARSEST_DIGITS, ...[...seen.values()].map(({ served }) => digitsOf(served)));
-  const unseen = exact.items.filter((item) => !seen.has(item.id) && digitsOf(item) > most());
+  const unseen = exact.items.filter(
+    (item) => isMovable(item.at) && !seen.has(item.id) && digitsOf(item) > most(),
+  );
   for (const item of unseen.slice(0, SINGLES)) {
     const exchange = await fetchPage(around([item], pageSize));
     if (exchange) remember(exchange);

@@ -6,7 +6,7 @@ import { SOME_WINDOW } from '../../client/page.ts';
 import { sayRefusal } from '../../checks/errors.ts';
 import type { Judge } from '../../checks/mismatch.ts';
 import { refusedWith } from '../../checks/refusal.ts';
-import { formatInstant, sameInstant } from '../../data/instant.ts';
+import { formatInstant, isMovable, sameInstant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
 import { PreconditionFailed, Untested } from '../../errors.ts';
 import type { RequirementId } from '../../requirements.ts';
@@ -100,7 +100,8 @@ async function itemsOfSecondTenant(kit: Kit): Promise<readonly OracleItem[]> {
   const client = 'secondTenant';
   const known = await kit.oracle(client);
   if (!known.authoritative) await kit.ask({ from: WIDE_FROM, to: WIDE_TO, pageSize: 50 }, { client });
-  return known.items.length > 0 ? densestSliceOf(kit, known.items.slice(0, 500)) : [];
+  const items = known.items.filter(({ at }) => isMovable(at));
+  return items.length > 0 ? densestSliceOf(kit, items.slice(0, 500)) : [];
 }
 
 async function tenantOfNotOnboarded(kit: Kit): Promise<readonly string[]> {

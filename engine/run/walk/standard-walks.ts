@@ -39,6 +39,7 @@ function planWalks(sample: SampleData): PageQuery[] {
   const middle = windowOf(stretch(sample, MIDDLE_ITEMS));
   const deep = windowOf(stretch(sample, DEEP_ITEMS));
   const largest = [...sample.ties].sort((a, b) => b.length - a.length)[0];
+  const isWalked = sample.ties.some(([first]) => sample.densestSlice.includes(first!));
   return [
     // The largest pages reveal a target whose next never ends after the fewest requests.
     { ...sample.window, pageSize: MAX_PAGE_SIZE },
@@ -48,7 +49,7 @@ function planWalks(sample: SampleData): PageQuery[] {
     { ...middle },
     ...[50, 99, 100, 101, 250].map((pageSize) => ({ ...middle, pageSize })),
     ...[500, 999].map((pageSize) => ({ ...sample.window, pageSize })),
-    ...(largest && largest.length > count ? [{ ...windowOf(largest), pageSize: sizeFor(largest) }] : []),
+    ...(largest && (largest.length > count || !isWalked) ? [{ ...windowOf(largest), pageSize: sizeFor(largest) }] : []),
   ];
 }
 
@@ -72,7 +73,7 @@ function affordable(
 
 /** A size that does not divide the tie, for a few pages. */
 const sizeFor = (tie: readonly OracleItem[]): number =>
-  Math.min(MAX_PAGE_SIZE - 1, Math.ceil(tie.length / WALK_PAGES) + 1);
+  Math.min(MAX_PAGE_SIZE - 1, tie.length - 1, Math.ceil(tie.length / WALK_PAGES) + 1);
 
 const range = (from: number, to: number): number[] =>
   Array.from({ length: to - from + 1 }, (_, i) => from + i);

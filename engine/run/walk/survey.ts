@@ -133,14 +133,8 @@ async function findItems(kit: Kit): Promise<Found> {
     if (walked.end === 'complete')
       await kit.page({ from: last.testTime, to, fromId: last.id, pageSize: 100 });
     const complete = walked.end === 'complete';
-    const found = sampleOf(
-      complete ? known.items : withoutLastInstant(known.items),
-      sampleSize(kit, walked),
-      {
-        from,
-        to,
-      },
-    );
+    const items = (complete ? known.items : withoutLastInstant(known.items)).filter(({ at }) => isMovable(at));
+    const found = sampleOf(items, sampleSize(kit, walked), { from, to });
     return complete ? found : { ...found, beyond: { from, to } };
   }
   return { items: [], beyond: undefined };
