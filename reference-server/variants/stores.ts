@@ -73,7 +73,11 @@ const extremesOf = (tenantId: string): readonly StoredScreening[] =>
 export const extremes: readonly Variant[] = [
   {
     name: 'a screening at the first and at the last instant that can be written',
-    server: withAdded(() => ({ tenantId }) => (tenantId === TENANTS.primary ? extremesOf(tenantId) : [])),
+    server: withAdded(
+      () =>
+        ({ tenantId }) =>
+          tenantId === TENANTS.primary ? extremesOf(tenantId) : [],
+    ),
     target: (target) => ({
       ...target,
       dataset: target.dataset && [

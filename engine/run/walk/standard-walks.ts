@@ -49,7 +49,9 @@ function planWalks(sample: SampleData): PageQuery[] {
     { ...middle },
     ...[50, 99, 100, 101, 250].map((pageSize) => ({ ...middle, pageSize })),
     ...[500, 999].map((pageSize) => ({ ...sample.window, pageSize })),
-    ...(largest && (largest.length > count || !isWalked) ? [{ ...windowOf(largest), pageSize: sizeFor(largest) }] : []),
+    ...(largest && (largest.length > count || !isWalked)
+      ? [{ ...windowOf(largest), pageSize: sizeFor(largest) }]
+      : []),
   ];
 }
 

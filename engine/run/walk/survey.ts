@@ -133,7 +133,9 @@ async function findItems(kit: Kit): Promise<Found> {
     if (walked.end === 'complete')
       await kit.page({ from: last.testTime, to, fromId: last.id, pageSize: 100 });
     const complete = walked.end === 'complete';
-    const items = (complete ? known.items : withoutLastInstant(known.items)).filter(({ at }) => isMovable(at));
+    const items = (complete ? known.items : withoutLastInstant(known.items)).filter(({ at }) =>
+      isMovable(at),
+    );
     const found = sampleOf(items, sampleSize(kit, walked), { from, to });
     return complete ? found : { ...found, beyond: { from, to } };
   }
