@@ -11,15 +11,18 @@ import {
   type RequirementId,
 } from '../engine/requirements.ts';
 import { sayUncovered } from '../engine/run/state/covering-array.ts';
-import { secretsOf } from '../engine/target/target.ts';
+import { secretsOf, type Target } from '../engine/target/target.ts';
 import { failureOf, tokenCommands, type Wording } from '../engine/run/evidence/evidence.ts';
-import { asDeclared, counts, declaredBy } from './declared.ts';
 import { diagnose } from './diagnosis/diagnose.ts';
-import { observationsOf } from './observations.ts';
 import { sameAnswerBefore } from '../engine/run/evidence/same-answer.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
-import { redactReport } from './redact-report.ts';
-import type { Report, RequirementResult, Verdict } from './report.ts';
+import {
+  redactReport,
+  type Report,
+  type RequirementResult,
+  type Verdict,
+  type Observation,
+} from './report.ts';
 
 interface RunFacts {
   readonly startedAt: Date;
@@ -273,4 +276,73 @@ function summaryOf(
     ? 'Nothing could be tested'
     : 'What could be tested holds, but not everything could be';
   return `${found}: ${why ?? 'see the untested requirements'}.`;
+}
+
+// -- requirements that the target file declares not applicable -------------------------------------
+
+type Declared = NonNullable<Report['declared']>;
+
+const CLIENTS = [
+  ['notOnboarded', '7.2-not_found'],
+  ['unauthorized', '7.1-unauthorized_client'],
+  ['invalidGrant', '7.1-invalid_grant'],
+] as const;
+
+const declaredBy = ({ notApplicable = {} }: Pick<Target, 'notApplicable'>): Declared =>
+  CLIENTS.flatMap(([name, id]) => {
+    const reason = notApplicable[name];
+    return reason === undefined ? [] : [{ id, reason }];
+  });
+
+/** Adds the reason; a requirement that was tested anyway counts like any other. */
+function asDeclared(result: RequirementResult, declared: Declared): RequirementResult {
+  const reason = reasonOf(result, declared);
+  return reason === undefined
+    ? result
+    : { ...result, reason: `declared not applicable by the target file: ${reason}` };
+}
+
+const counts =
+  (declared: Declared) =>
+  (result: RequirementResult): boolean =>
+    reasonOf(result, declared) === undefined;
+
+const reasonOf = ({ id, status }: RequirementResult, declared: Declared): string | undefined =>
+  status === 'untested' ? declared.find((one) => one.id === id)?.reason : undefined;
+
+// -- the questions that the specification leaves open, and the behaviour observed for each ---------
+
+const QUESTIONS: Readonly<Record<string, string>> = {
+  'missing-from-code': 'Which code does a request without `from` get?',
+  'missing-to-code': 'Which code does a request without `to` get?',
+  dialects: 'Which dialects of clients were spoken?',
+  http2: 'HTTP/2 is offered and gave no answer, where HTTP/1.1 did: what was said of it?',
+  'default-page-items': 'How many items does a page without pageSize hold?',
+  'negative-from_id': 'How is a negative from_id answered?',
+  'repeated-parameter': 'How is a repeated query parameter answered?',
+  'leap-second': 'How is second 60 answered?',
+  'path-not-a-uuid': 'How is a path tenant that is no UUID answered?',
+  'unknown-tenant': 'How is the path of an unknown tenant answered?',
+  'scope-subset': 'What does a request for a known and an unknown scope get?',
+  'json-token-request': 'How is a token request in JSON answered?',
+  head: 'How is HEAD answered?',
+  options: 'How is OPTIONS answered?',
+  'trailing-slash': 'How is a slash after the path answered?',
+  'encoded-path': 'How is a path with letters percent-encoded answered?',
+  'refusal-in-shared-cache': 'Does Cache-Control let shared caches keep a 401?',
+  'path-in-another-case': 'How is the own tenant in another case answered?',
+  'uuid-in-another-form': 'How is the own tenant in another form of a UUID answered?',
+  'unknown-parameter': 'How is an unknown query parameter answered?',
+  'raw-plus': 'How is a raw + before an offset answered?',
+  lockout: 'When is a client that sends wrong secrets locked out?',
+  'next-of-earlier-run': 'How is a next answered that is older than an hour?',
+  'get-token': 'How is a GET of the token endpoint answered?',
+};
+
+function observationsOf(ledger: Ledger): Observation[] {
+  return [...ledger.observations].map(([topic, seen]) => ({
+    topic,
+    question: QUESTIONS[topic] ?? topic,
+    seen: [...seen].sort(),
+  }));
 }

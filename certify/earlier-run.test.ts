@@ -89,6 +89,7 @@ async function twice(
   world: World,
   later: ServerOptions,
   earlier: ServerOptions = {},
+  agedSeconds = AGED_SECONDS,
 ): Promise<{ file: string; mode: number; reports: readonly Report[] }> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-kept-'));
   const keepToken = join(directory, 'kept', 'state');
@@ -100,7 +101,7 @@ async function twice(
     return await certify(target, { seed: 1, runs: 1, only: [...IDS, '5-expired'], dispatcher });
   };
   try {
-    const first = await run({ ...earlier, now: () => Date.now() - AGED_SECONDS * 1_000 });
+    const first = await run({ ...earlier, now: () => Date.now() - agedSeconds * 1_000 });
     const second = await run(later);
     return {
       file: await readFile(keepToken, 'utf8'),
@@ -128,6 +129,17 @@ test('keeps a token, two next and twenty screenings, which are valid in the next
   expect(second.coverage.oldestTokenSeconds).toBeGreaterThanOrEqual(AGED_SECONDS);
   const { title } = second.requirements.find(({ id }) => id === '5-valid-token')!;
   expect(title).toMatch(/seen up to 24\d\d s after it was issued$/);
+});
+
+test('supplies a later run with an expired token, and keeps a valid one again', async ({ small }) => {
+  const { file, reports } = await twice(small, {}, {}, 2 * 3_600);
+  const statuses = reports.map(
+    ({ requirements }) => requirements.find(({ id }) => id === '5-expired')!.status,
+  );
+  expect(statuses).toEqual(['untested', 'pass']);
+  const [, claims = ''] = (JSON.parse(file) as { token: string }).token.split('.');
+  const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { exp: number };
+  expect(exp).toBeGreaterThan(Date.now() / 1_000);
 });
 
 for (const [what, id, words, server] of FAULTS) {

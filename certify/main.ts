@@ -22,13 +22,14 @@ import {
   standOf,
   type Baseline,
   type KnownFailures,
+  keep,
+  lastRun,
 } from './changes.ts';
 import { readKey } from './certificate.ts';
 import { certify, type CertifyOptions } from './certify.ts';
-import { judgeRecording, targetOfRecording } from './from-har.ts';
-import { entryOf, harText, readHar, type Recording } from './har.ts';
-import { keep, lastRun } from './history.ts';
+import { judgeRecording, targetOfRecording, entryOf, harText, readHar, type Recording } from './har.ts';
 import { showProgress } from './progress.ts';
+import { checkTarget, explain, init, list } from './modes.ts';
 import type { ReferenceServer } from './reference.ts';
 import { resultsOf } from './render/of-report.ts';
 import { terminal } from './render/terminal.ts';
@@ -200,16 +201,13 @@ async function runMode(args: Arguments): Promise<number> {
   const { mode, explain: id, target = 'target.json' } = args;
   const out = process.stdout;
   if (mode === 'list' || mode === 'explain') {
-    const { list, explain } = await import('./catalogue.ts');
     out.write(mode === 'list' ? list() : explain(id!, out.columns));
     return 0;
   }
   if (mode === 'init') {
-    const { init } = await import('./init.ts');
     out.write(await init(at(target), target, { input: process.stdin, output: out }));
     return 0;
   }
-  const { checkTarget } = await import('./check-target.ts');
   const { lines, usable } = await checkTarget(await targetOf(args, undefined, '.'), {
     ...args.kit,
     signal: interrupted.signal,

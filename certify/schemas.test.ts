@@ -4,7 +4,25 @@ import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { conformantReport, incompleteReport, sampleReport } from './render/sample.testing.ts';
-import { SCHEMAS, schemaText } from './schemas.ts';
+import { z } from 'zod';
+import { targetFileSchema } from '../engine/target/target.ts';
+import { reportSchema } from './report.ts';
+
+const DRAFT = { target: 'draft-2020-12', io: 'input' } as const;
+
+/** Keyed by file name in `certify/schemas/`. */
+const SCHEMAS: Readonly<Record<string, () => object>> = {
+  'target.schema.json': () => ({
+    title: 'Target file of the screenings conformance kit',
+    ...z.toJSONSchema(targetFileSchema, DRAFT),
+  }),
+  'report.schema.json': () => ({
+    title: 'report.json of the screenings conformance kit',
+    ...z.toJSONSchema(reportSchema, DRAFT),
+  }),
+};
+
+const schemaText = (name: string): string => `${JSON.stringify(SCHEMAS[name]!(), null, 2)}\n`;
 
 const folder = join(import.meta.dirname, 'schemas');
 const validator = (name: string) =>

@@ -12,7 +12,7 @@ import { secretsOf } from '../engine/target/target.ts';
 import { makeKeys } from './certificate.ts';
 import { certify, selectIds } from './certify.ts';
 import { entryOf, harText } from './har.ts';
-import { keep } from './history.ts';
+import { keep } from './changes.ts';
 import { showProgress } from './progress.ts';
 import { resultsOf } from './render/of-report.ts';
 import { terminal } from './render/terminal.ts';

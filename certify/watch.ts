@@ -3,7 +3,7 @@ import { watch } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 
-export interface Watched {
+interface Watched {
   /** The target file and its dataset. */
   readonly files: readonly string[];
   /** Folders, watched recursively. */

@@ -1,7 +1,7 @@
 /** Parsing of the command line of certify-client. */
 import { expect, test } from '@playwright/test';
 import { parseArguments } from './arguments.ts';
-import { fillIn } from './command.ts';
+import { fillIn } from './client.ts';
 import { SITUATIONS } from './situations/all.ts';
 
 test('parses a command and returns the defaults', () => {

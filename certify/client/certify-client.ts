@@ -8,18 +8,16 @@ import { UsageError } from '../../engine/errors.ts';
 import { mapConcurrently } from '../../engine/run/concurrent.ts';
 import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.ts';
 import type { Verdict } from '../report.ts';
-import type { Client, Ended } from './client.ts';
+import { readPrinted, type Client, type Ended } from './client.ts';
 import { inOrder, within } from './data.ts';
 import { INTERRUPTED, judgePlay } from './judge/play.ts';
-import { readPrinted } from './printed.ts';
 import { secretsOf, throughout, type Played } from './judge/throughout.ts';
 import { timelineOf } from './record.ts';
 import type { ClientReport, SituationResult } from './report.ts';
 import { SITUATIONS } from './situations/all.ts';
 import { plainWalk } from './situations/pages.ts';
 import type { Play, Situation } from './situation.ts';
-import { openStage, type Given } from './stage.ts';
-import { realWorld, type World } from './world.ts';
+import { openStage, type Given, realWorld, type World } from './stage.ts';
 
 export interface Options {
   /** The name of the client in the report. */

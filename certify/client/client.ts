@@ -1,6 +1,13 @@
 /** A client under test: given its values, it ends with an exit status and output. */
-import type { Given } from './stage.ts';
-import type { World } from './world.ts';
+import { integerOf, isObject, member, parseJson, type Json } from '../../engine/client/json.ts';
+import type { Given, World } from './stage.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { quote } from '../../engine/run/evidence/shell.ts';
+import { spawnGuarded } from '../../engine/guarded.ts';
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Ended {
   /** Undefined if it was stopped or the status is unknown. */
@@ -14,7 +21,7 @@ export interface Ended {
 export type Client = (given: Given, signal: AbortSignal, situation: string, world: World) => Promise<Ended>;
 
 /** The values for a client by name: `base_url` is SCREENINGS_BASE_URL in its environment. */
-export const valuesOf = (given: Given): Readonly<Record<string, string | number | undefined>> => ({
+const valuesOf = (given: Given): Readonly<Record<string, string | number | undefined>> => ({
   base_url: given.baseUrl,
   auth_url: given.authUrl,
   client_id: given.clientId,
@@ -29,7 +36,7 @@ export const valuesOf = (given: Given): Readonly<Record<string, string | number 
 /** Variables from which Node, OpenSSL (Python, Ruby, PHP, Go …), curl and requests read the certificates to trust. */
 const TRUST_VARIABLES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE'];
 
-export function environmentOf(given: Given): Record<string, string> {
+function environmentOf(given: Given): Record<string, string> {
   const named = Object.entries(valuesOf(given)).map(
     ([name, value]) => [`SCREENINGS_${name.toUpperCase()}`, value] as const,
   );
@@ -38,3 +45,145 @@ export function environmentOf(given: Given): Record<string, string> {
     all.flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
   );
 }
+
+// -- a shell command, started once per situation ---------------------------------------------------
+
+const MOST_OUTPUT = 64 * 1024 * 1024;
+/** The time between SIGTERM and SIGKILL. */
+const GRACE_MS = 1_500;
+
+/** @param directory the working directory of the command */
+export function commandClient(command: string, directory: string): Client {
+  return async (given, signal) => {
+    const child = spawnGuarded('/bin/sh', ['-c', fillIn(command, given)], {
+      cwd: directory,
+      env: { ...ownEnvironment(), ...environmentOf(given) },
+    });
+    const kill = (name: NodeJS.Signals): void => {
+      try {
+        process.kill(-child.pid!, name);
+      } catch {
+        // The process has already ended.
+      }
+    };
+    const stop = (): void => {
+      kill('SIGTERM');
+      setTimeout(() => kill('SIGKILL'), GRACE_MS).unref();
+    };
+    signal.addEventListener('abort', stop, { once: true });
+    const texts = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name].setEncoding('utf8').on('data', (piece: string) => {
+        if (texts[name].length < MOST_OUTPUT) texts[name] += piece;
+      });
+    }
+    const ended = await new Promise<Ended>((resolve, reject) => {
+      child.once('error', reject);
+      // Kills processes that the client left running, because they keep its output open.
+      child.once('exit', () => setTimeout(() => kill('SIGKILL'), GRACE_MS).unref());
+      child.once('close', (code) => resolve({ status: code ?? 128, ...texts }));
+    });
+    signal.removeEventListener('abort', stop);
+    kill('SIGKILL');
+    if (signal.aborted) return { ...ended, status: undefined };
+    if (ended.status === 126 || ended.status === 127) {
+      throw new UsageError(`--command: ${ended.stderr.trim().split('\n').at(-1) ?? 'it can’t be started'}`);
+    }
+    return ended;
+  };
+}
+
+/** The environment without variables for another client, and without a proxy to the local servers. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !name.startsWith('SCREENINGS_'));
+  const around = [process.env['NO_PROXY'], process.env['no_proxy'], '127.0.0.1', 'localhost'];
+  const list = around.filter(Boolean).join(',');
+  return { ...Object.fromEntries(kept), NO_PROXY: list, no_proxy: list };
+}
+
+/** Replaces `{base_url}` and similar by quoted shell words; a missing value becomes an empty word. */
+export function fillIn(command: string, given: Given): string {
+  const values = valuesOf(given);
+  return command.replace(/\{(\w+)\}/g, (whole, name: string) =>
+    Object.hasOwn(values, name) ? quote(String(values[name] ?? '')) : whole,
+  );
+}
+
+// -- a client that the user starts by hand ---------------------------------------------------------
+
+const LOOK_EVERY_MS = 200;
+
+/**
+ * Reads the client's output and exit status from files in `directory`, as named in the printed command. A line on
+ * standard input (the status; empty means 0) also ends a situation.
+ */
+export function clientByHand(directory: string, tell: (text: string) => void): Client {
+  const typed: string[] = [];
+  /** The variables that the previous situation set. */
+  let told: string[] = [];
+  createInterface({ input: process.stdin }).on('line', (line) => typed.push(line));
+
+  return async (given, signal, situation) => {
+    await mkdir(directory, { recursive: true });
+    const [output, status] = ['ndjson', 'status'].map((end) => join(directory, `${situation}.${end}`)) as [
+      string,
+      string,
+    ];
+    await Promise.all([output, status].map((file) => rm(file, { force: true })));
+    typed.length = 0;
+    tell(`\n# ${situation}`);
+    const environment = environmentOf(given);
+    for (const name of told.filter((one) => !(one in environment))) tell(`unset ${name}`);
+    for (const [name, value] of Object.entries(environment)) tell(`export ${name}=${quote(value)}`);
+    told = Object.keys(environment);
+    tell(`# then: YOUR-CLIENT > ${quote(output)}; echo $? > ${quote(status)}`);
+    tell('# or press Enter here when it is through (its exit status first, if not 0)');
+    for (;;) {
+      const entered = /^\s*(\d*)\s*$/.exec(typed.shift() ?? 'nothing')?.[1];
+      // The file may exist before it is complete.
+      const written = /^(\d+)\s/.exec(await readFile(status, 'utf8').catch(() => ''))?.[1];
+      const said = entered ?? written;
+      if (said !== undefined) {
+        const stdout = await readFile(output, 'utf8').catch(() => undefined);
+        return { status: Number(said), stdout, stderr: '' };
+      }
+      if (signal.aborted) return { status: undefined, stdout: undefined, stderr: '' };
+      await sleep(LOOK_EVERY_MS);
+    }
+  };
+}
+
+// -- the output of a client, parsed into the screenings that it collected --------------------------
+
+interface Collected {
+  readonly id: bigint;
+  readonly json: Json;
+}
+
+export interface Printed {
+  /** In the order printed. */
+  readonly screenings: readonly Collected[];
+  /** Lines that start like a JSON object but are not one. */
+  readonly malformed: readonly string[];
+}
+
+/** Ignores lines that are not JSON objects, or that have no id, as messages of the client. */
+export function readPrinted(stdout: string): Printed {
+  const screenings: Collected[] = [];
+  const malformed: string[] = [];
+  for (const line of stdout.replace(/^\uFEFF/, '').split('\n')) {
+    const text = line.trim();
+    if (!text.startsWith('{')) continue;
+    const json = parseJson(text);
+    if (!isObject(json)) malformed.push(text);
+    else {
+      const id = idOf(member(json, 'id'));
+      if (id !== undefined) screenings.push({ id, json });
+    }
+  }
+  return { screenings, malformed };
+}
+
+/** Accepts ids as text, for languages without 64-bit integers. */
+const idOf = (value: Json | undefined): bigint | undefined =>
+  typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? BigInt(value) : integerOf(value);

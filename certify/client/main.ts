@@ -6,13 +6,10 @@ import { KIT_NAME, KIT_VERSION } from '../../engine/package.ts';
 import { calledFrom } from '../../engine/called-from.ts';
 import { prepareDirectory, writeFiles } from '../render/write.ts';
 import { parseArguments, type Arguments } from './arguments.ts';
-import { clientByHand } from './by-hand.ts';
+import { clientByHand, type Client, commandClient } from './client.ts';
 import { certifyClient } from './certify-client.ts';
-import type { Client } from './client.ts';
-import { commandClient } from './command.ts';
 import { terminal } from '../render/terminal.ts';
-import { resultsOf } from './results.ts';
-import type { ClientReport } from './report.ts';
+import { resultsOf, type ClientReport } from './report.ts';
 
 const at = calledFrom('certify-client');
 const interrupted = interruption();

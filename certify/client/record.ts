@@ -5,8 +5,7 @@ import { isScreenings, isTokenRequest, queryOf } from '../../reference-server/ru
 import { resolveUrl } from '../../engine/client/link-header.ts';
 import { parseInstant, toDecimal } from '../../engine/data/instant.ts';
 import { parseForm } from '../../reference-server/http/form.ts';
-import { answerText } from '../render/timeline.ts';
-import type { TimelineEntry } from './report.ts';
+import { answerText, type TimelineEntry } from '../render/pictures.ts';
 
 /** A page that was served. */
 interface ServedPage {

@@ -1,21 +1,17 @@
 /** The schema of client.json: what a client did in each situation, and the findings. */
 import type { Level } from '../../engine/requirements.ts';
 import type { Status, Verdict } from '../report.ts';
-
-/** One request of the client. Text only, with secrets and tokens redacted. */
-export interface TimelineEntry {
-  /** Milliseconds since the client was started. */
-  readonly atMs: number;
-  /** The duration of the answer; absent if there was none. */
-  readonly tookMs?: number;
-  readonly channel: 'token' | 'pages' | 'other';
-  /** `GET /v1/…`, as the client spelled it. */
-  readonly request: string;
-  /** 0: no answer, or an aborted one. */
-  readonly status: number;
-  /** The number of the issued token that it carried, counted from 1. */
-  readonly token?: number;
-}
+import { type TimelineEntry, inWords, timeline } from '../render/pictures.ts';
+import { markup } from '../render/markup.ts';
+import {
+  limitedTo,
+  messageLines,
+  withoutEmpty,
+  words,
+  durationText,
+  type Item,
+  type Results,
+} from '../render/results.ts';
 
 export interface ClientFailure {
   /** `expected …, got …` */
@@ -56,4 +52,54 @@ export interface ClientReport {
   /** The situations selected by `--only`; absent for a whole run. */
   readonly selection?: readonly string[];
   readonly situations: readonly SituationResult[];
+}
+
+// -- the report as results, for all formats --------------------------------------------------------
+
+export const resultsOf = (report: ClientReport): Results => ({
+  kind: 'report on a client',
+  noun: 'situation',
+  title: report.client,
+  verdict: report.verdict,
+  summary: report.summary,
+  kit: report.kit,
+  startedAt: report.startedAt,
+  durationMs: report.durationMs,
+  remarks: report.selection ? [['selection', limitedTo(report.selection)]] : [],
+  reach: `of ${report.situations.length} situations`,
+  facts: [],
+  items: report.situations.map(itemOf),
+  causes: [],
+  changes: [],
+  tables: [],
+  tokenCommands: [],
+  legend: markup`<p class="muted">In each picture a bar is a request of the client, with the duration of its answer as its length: a gap is a wait.</p>
+<ul class="tally"><li class="pass">low bar: answered well</li><li class="warn">middle: 401 or 429</li><li class="fail">tall: refused, failed or broken off</li></ul>`,
+  files: { data: 'client.json', page: 'client.html', junit: 'client-junit.xml' },
+});
+
+function itemOf(result: SituationResult): Item {
+  const { name, section, level, title, status, failures, reason = '', lookAt, durationMs } = result;
+  const requests = result.timeline && {
+    ...words('traffic', inWords(result.timeline)),
+    picture: timeline(result.timeline),
+  };
+  const [first = [], ...others] = failures.map((failure) => [
+    ...messageLines(failure),
+    { label: 'requests', texts: failure.requests, kind: 'line' } as const,
+  ]);
+  return {
+    ...{ id: name, section, level, title, status, durationMs },
+    message: failures[0]?.message ?? reason,
+    asides: [`section ${section}`, ...(durationMs > 0 ? [durationText(durationMs)] : [])],
+    blocks: [
+      [
+        ...first,
+        ...(failures.length > 0 ? [words('look at', ...lookAt)] : []),
+        words(status === 'error' ? 'kit error' : 'note', reason),
+        ...(requests ? [requests] : []),
+      ],
+      ...others,
+    ].map(withoutEmpty),
+  };
 }

@@ -2,8 +2,7 @@
 import type { Clock } from '../../engine/clock.ts';
 import type { Level } from '../../engine/requirements.ts';
 import type { Screening } from '../../engine/data/screening.ts';
-import type { Ended } from './client.ts';
-import type { Printed } from './printed.ts';
+import type { Ended, Printed } from './client.ts';
 import { pageRequests, type Recorded } from './record.ts';
 import type { ClientFailure } from './report.ts';
 import type { Given, StageOptions } from './stage.ts';

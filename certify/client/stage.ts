@@ -1,9 +1,9 @@
 /** The server of one situation: the reference server's request handler over a few screenings in memory. */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../engine/clock.ts';
+import { type Clock, systemClock } from '../../engine/clock.ts';
 import { OFFERED_SCOPE } from '../../engine/client/client.ts';
 import type { Screening } from '../../engine/data/screening.ts';
-import { onlyWhere, type Handler, type Listener } from '../../reference-server/http/http.ts';
+import { onlyWhere, type Handler, type Listener, listen } from '../../reference-server/http/http.ts';
 import { isTokenRequest } from '../../reference-server/run/alter.ts';
 import { parseForm } from '../../reference-server/http/form.ts';
 import type { Client, ServiceParts } from '../../reference-server/parts.ts';
@@ -13,7 +13,8 @@ import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { createTokenIssuer } from '../../reference-server/auth/tokens.ts';
 import { TENANT, type Window } from './data.ts';
 import { Recorder } from './record.ts';
-import type { World } from './world.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { secured } from '../../reference-server/degenerate/secured.ts';
 
 /** The values for a client. */
 export interface Given {
@@ -48,7 +49,7 @@ export interface StageOptions {
   readonly tlsHost?: 'localhost' | '127.0.0.1';
 }
 
-export interface Stage extends AsyncDisposable {
+interface Stage extends AsyncDisposable {
   readonly given: Given;
   readonly recorder: Recorder;
 }
@@ -148,5 +149,29 @@ function partsOf(
       authenticate: async (id, secret) => (id === clientId && secret === clientSecret ? client : undefined),
     },
     now: () => clock.now(),
+  };
+}
+
+export interface World {
+  readonly clock: Clock;
+  /** The same clock, used for waits of the server. */
+  readonly serverClock: Clock;
+  readonly fetch: typeof fetch;
+  /** `port` 0: any free port. `tlsHost`: serves TLS at that host; the certificate names localhost. */
+  listen(port: number, tlsHost?: string): Promise<Listener>;
+}
+
+/** Sockets and the system clock, monotonic and finer than milliseconds. */
+export function realWorld(): World {
+  const beganMs = Date.now() - performance.now();
+  const clock: Clock = { ...systemClock, now: () => beganMs + performance.now() };
+  return {
+    ...{ clock, serverClock: clock, fetch },
+    async listen(port, tlsHost) {
+      if (tlsHost !== undefined) return secured(await listen(), tlsHost, port);
+      return listen({ port }).catch((error: NodeJS.ErrnoException): never => {
+        throw error.code === 'EADDRINUSE' ? new UsageError(`--listen: port ${port} is taken`) : error;
+      });
+    },
   };
 }

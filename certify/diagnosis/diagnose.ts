@@ -53,7 +53,7 @@ const isRefusedWrongly = (failure: Failure): boolean =>
   wantsRefusal(failure) && /^[45]\d\d/.test(failure.received ?? '');
 
 /** The requirements of each cause, the root first. */
-export function causesOf(evidence: Evidence): string[][] {
+function causesOf(evidence: Evidence): string[][] {
   const ids = [...evidence.keys()];
   const isWindow = hasSeveralEdgesWrong(evidence);
   const causeOf = (id: string): string | undefined => {

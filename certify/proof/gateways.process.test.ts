@@ -7,8 +7,15 @@ import { test, type World } from '../../reference-server/faults/testing.ts';
 import { certify, selectIds, type CertifyOptions } from '../certify.ts';
 import type { Report } from '../report.ts';
 import { targetFor, type Mode } from './faults.ts';
-import { isInstalled, nginx, PROGRAMS, startGateway, varnish } from './gateways.ts';
 import { obstaclesOf } from './variants.ts';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 type Name = keyof typeof PROGRAMS;
 
@@ -70,3 +77,99 @@ for (const mode of ['full', 'bare'] as const) {
     },
   );
 }
+
+// -- the gateways, from Debian packages ------------------------------------------------------------
+
+const STARTS_WITHIN_MS = 20_000;
+
+interface Gateway extends AsyncDisposable {
+  readonly port: number;
+}
+
+const PROGRAMS = { nginx: '/usr/sbin/nginx', varnish: '/usr/sbin/varnishd' } as const;
+
+const isInstalled = (name: keyof typeof PROGRAMS): boolean => {
+  try {
+    accessSync(PROGRAMS[name]);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Starts a gateway with a configuration. Throws an Error with its output if it does not listen in time. */
+async function startGateway(
+  name: keyof typeof PROGRAMS,
+  port: number,
+  configuration: string,
+): Promise<Gateway> {
+  const directory = await mkdtemp(join(tmpdir(), `${name}-`));
+  const file = join(directory, 'configuration');
+  await writeFile(file, configuration);
+  // varnishd runs as a user of its own, which must be able to read the file.
+  await chmod(directory, 0o755);
+  if (name === 'nginx') await mkdir(join(directory, 'work'));
+  const args =
+    name === 'nginx'
+      ? ['-p', directory, '-e', 'stderr', '-c', file]
+      : ['-F', '-f', file, '-a', `127.0.0.1:${port}`, '-n', join(directory, 'work'), '-s', 'malloc,64m'];
+  const child = spawn(PROGRAMS[name], args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  child.stderr.on('data', (data: Buffer) => (said += data.toString()));
+  const ended = once(child, 'exit');
+  const gateway: Gateway = {
+    port,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await ended;
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+  for (const until = Date.now() + STARTS_WITHIN_MS; Date.now() < until && child.exitCode === null;) {
+    if (await listens(port)) return gateway;
+    await sleep(50);
+  }
+  await gateway[Symbol.asyncDispose]();
+  throw new Error(`${name} does not listen: ${said.trim()}`);
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false));
+    socket.on('close', () => socket.destroy()).on('connect', () => socket.end());
+  });
+}
+
+/** Debian's nginx.conf with one proxying server; `rate` limits requests per second, with a burst. */
+const nginx = (port: number, service: string, rate?: number): string => `
+daemon off;
+pid work/nginx.pid;
+worker_processes 1;
+error_log stderr crit;
+events { worker_connections 768; }
+http {
+  client_body_temp_path work/body; proxy_temp_path work/proxy; fastcgi_temp_path work/fastcgi;
+  uwsgi_temp_path work/uwsgi; scgi_temp_path work/scgi;
+  access_log off;
+  sendfile on;
+  tcp_nopush on;
+  gzip on;
+  gzip_types application/json;
+  gzip_proxied any;
+  ${rate ? `limit_req_zone $binary_remote_addr zone=all:1m rate=${rate}r/s;` : ''}
+  server {
+    listen 127.0.0.1:${port};
+    location / { ${rate ? 'limit_req zone=all burst=10 nodelay; ' : ''}proxy_pass ${service}; }
+  }
+}
+`;
+
+/** A Varnish configuration; `cached` caches pages for two seconds, keyed by URL and token. */
+const varnish = (service: string, cached: boolean): string => {
+  const { hostname, port } = new URL(service);
+  const recv = 'sub vcl_recv { if (req.method == "GET" && req.http.Authorization) { return (hash); } }';
+  const hash = 'sub vcl_hash { hash_data(req.http.Authorization); }';
+  const response =
+    'sub vcl_backend_response { if (beresp.status == 200 && bereq.method == "GET") { set beresp.uncacheable = false; set beresp.ttl = 2s; set beresp.grace = 0s; return (deliver); } }';
+  return `vcl 4.1;\nbackend default { .host = "${hostname}"; .port = "${port}"; }\n${cached ? [recv, hash, response].join('\n') : ''}\n`;
+};

@@ -1,12 +1,129 @@
 /** Ctrl-C, a deadline and a full disk end with one clear line, the right exit status and no process left. */
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
-import { CASES, measure } from './hardships.ts';
+import type { Report } from '../report.ts';
 
 test.describe.configure({ mode: 'parallel' });
 
-for (const one of CASES.filter(({ main }) => main.startsWith('certify')))
-  test(one.name, byTurns(one.name, 8), async () => {
-    const { wrong, run } = await measure(one);
-    expect(wrong, run.output).toEqual([]);
+interface Hardship {
+  readonly name: string;
+  /** @param directory an empty folder for this case */
+  readonly args: (directory: string) => readonly string[];
+  /** Sends a signal this long after the first output. */
+  readonly signal?: { readonly name: NodeJS.Signals; readonly afterMs: number };
+  /** The maximum file size in kilobytes, which simulates a full disk. */
+  readonly fileKilobytes?: number;
+  readonly status: number;
+  /** Matches the line that reports the problem. */
+  readonly words: RegExp;
+  readonly verdicts: readonly string[];
+}
+
+const NONE = 'no report';
+const args = (directory: string): readonly string[] => ['--report-dir', directory];
+// Interrupted before the first request, a run writes no report.
+const interrupted = { args, words: /interrupted/, verdicts: ['incomplete', NONE] };
+
+const HARDSHIPS: readonly Hardship[] = [
+  ...[0, 0.5, 1, 2, 4, 8].map((seconds) => ({
+    ...interrupted,
+    name: `Ctrl-C ${seconds} s after the first word, with its own server`,
+    signal: { name: 'SIGINT', afterMs: seconds * 1000 } as const,
+    status: 130,
+  })),
+  {
+    ...interrupted,
+    name: 'SIGTERM',
+    signal: { name: 'SIGTERM', afterMs: 4000 },
+    status: 143,
+  },
+  {
+    name: 'a deadline of 2 s',
+    args: (directory) => [...args(directory), '--deadline', '2'],
+    status: 3,
+    words: /ended by --deadline 2 after \d+ of \d+ checks/,
+    verdicts: ['incomplete'],
+  },
+  {
+    name: 'a report folder that is a file',
+    args: () => args('package.json'),
+    status: 2,
+    words: /^certify: the report can't be written to .*name another folder with --report-dir$/m,
+    verdicts: [NONE],
+  },
+  {
+    name: 'no room for the report on the disk',
+    args: (directory) => ['--target', join(directory, 'target.json'), ...args(directory)],
+    fileKilobytes: 8,
+    // Nothing was tested; a conformant run whose report cannot be written exits with 4.
+    status: 3,
+    words: /report\.json.* could not be written: EFBIG/,
+    verdicts: [NONE],
+  },
+];
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+for (const hardship of HARDSHIPS)
+  test(hardship.name, byTurns(hardship.name, 8), async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'screenings-hardship-'));
+    try {
+      // Nothing listens at this address.
+      const address = 'http://127.0.0.1:1';
+      const clients = { primary: { clientId: 'nobody', clientSecret: 'a secret of nobody' } };
+      const target = { baseUrl: address, authUrl: address, clients };
+      await writeFile(join(directory, 'target.json'), JSON.stringify(target));
+      const { status, output, leftOver } = await run(hardship, directory);
+      const verdict = await readFile(join(directory, 'report.json'), 'utf8').then(
+        (text) => (JSON.parse(text) as Report).verdict,
+        () => NONE,
+      );
+      expect(status, output).toBe(hardship.status);
+      expect(output.replace(/\n {4,}/g, ' ')).toMatch(hardship.words);
+      expect(hardship.verdicts).toContain(verdict);
+      expect(leftOver).toBe(0);
+      expect(output).not.toMatch(/^ +at .*:\d+:\d+|no probe was executed/m);
+      expect(output).not.toContain('\u001b');
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
   });
+
+/** Runs certify as a user does; `leftOver` is the number of its processes that are still running. */
+async function run({ args, signal, fileKilobytes }: Hardship, directory: string) {
+  const mark = `HARDSHIP=${randomUUID()}`;
+  const command = [process.execPath, '--import', 'tsx', 'certify/main.ts', ...args(directory)];
+  const limit = fileKilobytes === undefined ? '' : `ulimit -f ${fileKilobytes}; `;
+  const child = spawn('sh', ['-c', `${limit}exec env ${mark} "$@"`, 'sh', ...command], {
+    cwd: ROOT,
+    env: { ...process.env, CI: 'true', NO_COLOR: undefined, FORCE_COLOR: undefined },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 1_200_000,
+    killSignal: 'SIGKILL',
+  });
+  let output = '';
+  let timer: NodeJS.Timeout | undefined;
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      if (signal) timer ??= setTimeout(() => child.kill(signal.name), signal.afterMs);
+    });
+  const status = await new Promise<number | null>((done) => child.once('close', done));
+  clearTimeout(timer);
+  return { status, output, leftOver: await countMarked(mark) };
+}
+
+/** Works only on Linux. */
+async function countMarked(mark: string): Promise<number> {
+  const processes = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  const environments = await Promise.all(
+    processes.map((id) => readFile(`/proc/${id}/environ`, 'utf8').catch(() => '')),
+  );
+  return environments.filter((text) => text.includes(mark)).length;
+}

@@ -17,7 +17,10 @@ import {
 } from '../../reference-server/run/alter.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
 import { RULES, rows } from '../../reference-server/faults/rows.ts';
-import type { Mode } from './law-testing.ts';
+import type { Mode as TargetMode } from './faults.ts';
+
+/** filled: a complete target file with a tenant to fill. */
+export type Mode = TargetMode | 'filled';
 
 interface LawFault {
   /** The title of the law that must find it. */

@@ -14,17 +14,10 @@ import { middleware } from '../../reference-server/run/alter.ts';
 import { test as base } from '../../reference-server/faults/testing.ts';
 import { startServer, type ReferenceServer, type ServerOptions } from '../../reference-server/run/start.ts';
 import { datasets, lineOf, screeningsOf, uniqueIds } from '../../properties/generated-data.ts';
-import type { Stack } from './faults.ts';
-import { LAW_FAULTS } from './law-faults.ts';
+import type { Report } from '../report.ts';
+import { targetFor, type Stack } from './faults.ts';
+import { LAW_FAULTS, type Mode } from './law-faults.ts';
 import { PROPERTIES, propertyTitled } from '../../properties/all.ts';
-import {
-  problemsOf,
-  counterexampleOf,
-  resolvedTarget,
-  lawTargetOf,
-  type Counterexample,
-  type Mode,
-} from './law-testing.ts';
 
 const CONCURRENT = /concurrent/;
 const GUESSING = /other client_(id|secret)/;
@@ -50,11 +43,37 @@ const test = base.extend<{ readonly serve: Serve }>({
       const inside = dispatcher && { inProcess: dispatcher, store };
       const server = await startServer(database, provisioned, { ...options, ...inside });
       servers.push(server);
-      return { server, target: await lawTargetOf(server, mode, await resolvedTarget(server)), dispatcher };
+      return { server, target: await targetOf(server, mode), dispatcher };
     });
     for (const server of servers) await server.stop();
   },
 });
+
+/** Ingest runs in this process, because a command would be slow. */
+async function targetOf(server: ReferenceServer, mode: Mode): Promise<Target> {
+  if (mode !== 'filled') return targetFor(server, mode);
+  return { ...(await targetFor(server, 'full')), ingest: (lines) => server.ingest(lines) };
+}
+
+interface Counterexample {
+  readonly law: string;
+  readonly script: readonly string[];
+  readonly seed: number;
+  readonly path: string;
+}
+
+/** The counterexample of a law; undefined if it found none. */
+function counterexampleOf(report: Report, law: string): Counterexample | undefined {
+  const failures = report.requirements.flatMap((requirement) => requirement.failures);
+  const found = failures.find(({ counterexample }) => counterexample?.['law'] === law);
+  return found?.counterexample as Counterexample | undefined;
+}
+
+/** Every failure, warning and error of a report, in words. */
+const problemsOf = (report: Report): string[] =>
+  report.requirements
+    .filter(({ status }) => ['fail', 'warn', 'error'].includes(status))
+    .map(({ id, failures, reason }) => `${id}: ${failures[0]?.message ?? reason} ${failures[0]?.curl ?? ''}`);
 
 test.describe.configure({ mode: 'parallel' });
 

@@ -1,7 +1,14 @@
 /** Renders the report as JUnit XML with one test case per item, in the form that CI systems read. */
 import { clip, markup, oneLine, type Markup } from './markup.ts';
-import { counts, countsText, factsOf, sectionTitle, type Item, type Results } from './results.ts';
-import { commandLine } from './text.ts';
+import {
+  counts,
+  countsText,
+  factsOf,
+  sectionTitle,
+  type Item,
+  type Results,
+  commandLine,
+} from './results.ts';
 
 const LONGEST_TEXT = 4_000;
 const LONGEST_PROPERTY = 2_000;

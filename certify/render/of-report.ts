@@ -1,7 +1,6 @@
 /** Converts the report on a service to results. */
 import type { RequirementClass } from '../../engine/requirements.ts';
-import type { Failure, Report, RequirementResult } from '../report.ts';
-import { causesOf } from './causes.ts';
+import type { Failure, Report, RequirementResult, Diagnosis } from '../report.ts';
 import {
   countsText,
   limitedTo,
@@ -17,8 +16,10 @@ import {
   type Item,
   type Results,
   type Table,
+  type Cause,
 } from './results.ts';
-import { walkPictureSvg, walkPictureText } from './walk-picture.ts';
+import { walkPictureSvg, walkPictureText } from './pictures.ts';
+import { commandLine } from '../../engine/called-from.ts';
 
 /** The selected requirements, by default all. Requirements outside the selection do not count as untested. */
 export const selected = ({ requirements, selection }: Report): readonly RequirementResult[] =>
@@ -268,3 +269,41 @@ export function evidence(
     { label: 'walk', texts: [String(counterexample?.['walk'] ?? '')], kind: 'command' },
   ]);
 }
+
+// -- failures by cause: the root with its evidence, its consequences, and mistakes that may break it ---
+
+/** The number of causes described in full; the others are only named. */
+const IN_FULL = 3;
+
+const causesOf = (report: Report): readonly Cause[] =>
+  report.diagnosis.map((diagnosis, index) => causeOf(report, diagnosis, index < IN_FULL));
+
+function causeOf(
+  { requirements }: Report,
+  { root, findings, failure: index = 0, behavesLike }: Diagnosis,
+  full: boolean,
+): Cause {
+  const result = requirements.find(({ id }) => id === root);
+  const failure = result?.failures[index];
+  const [likest, ...others] = behavesLike;
+  const [fix = '', ...right] = likest?.remedy.split('\n') ?? [];
+  const lines = withoutEmpty([
+    { label: 'sent', texts: [full ? (failure?.request ?? '') : ''], kind: 'exchange' },
+    ...(failure && full ? messageLines(failure) : []),
+    words('also breaks', findings.slice(1).join(' ')),
+    words('probably', likest ? `“${likest.name}”` : ''),
+    words('or', ...(full ? others.map(({ name }) => `“${name}”`) : [])),
+    ...(likest && full
+      ? [
+          words('why', likest.why),
+          words('fix', fix),
+          { label: 'right', texts: right, kind: 'exchange' } as const,
+          { label: 'explain', texts: [explainCommand(likest.name)], kind: 'command' } as const,
+        ]
+      : [words('look at', ...(result?.lookAt.slice(0, full ? 3 : 1) ?? []))]),
+  ]);
+  return { root, title: result?.title ?? '', lines };
+}
+
+const explainCommand = (name: string): string =>
+  commandLine('certify', `--explain '${name.replaceAll("'", `'\\''`)}'`);

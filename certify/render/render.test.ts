@@ -18,7 +18,7 @@ import {
   selectionText,
 } from './of-report.ts';
 import { counts, countsText, durationText, sectionTitle, untestedByReason } from './results.ts';
-import { walkPictureText } from './walk-picture.ts';
+import { walkPictureText } from './pictures.ts';
 import { clip, visible } from './markup.ts';
 import {
   clientResults,

@@ -14,8 +14,8 @@ import {
   type EvidenceLine,
   type Item,
   type Results,
+  labelled,
 } from './results.ts';
-import { labelled } from './text.ts';
 
 const MOST_FAILURES = 30;
 const WIDTH = 100;

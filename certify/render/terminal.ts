@@ -15,8 +15,9 @@ import {
   type Entry,
   type Item,
   type Results,
+  labelled,
+  wrap,
 } from './results.ts';
-import { labelled, wrap } from './text.ts';
 
 interface TerminalOptions {
   /** Width of the terminal in columns: 80 if unknown, and at least 40. */

@@ -3,7 +3,7 @@ import { expect, test } from '@playwright/test';
 import { exchangeOf, type Exchange } from '../../engine/client/exchange.ts';
 import { instant } from '../../engine/data/instant.ts';
 import { pictureOfWalk } from '../../engine/checks/walk-picture.ts';
-import { walkPictureSvg, walkPictureText } from './walk-picture.ts';
+import { walkPictureSvg, walkPictureText } from './pictures.ts';
 
 const BASE = 'http://127.0.0.1/v1/tenants/7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01/screenings';
 const at = (id: number): string => `2026-03-01T00:00:${String(Math.floor(id / 10)).padStart(2, '0')}Z`;

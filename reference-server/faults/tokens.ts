@@ -21,26 +21,29 @@ const shifted = (seconds: number) =>
 const header = (name: string, value: string | undefined) =>
   tokenAnswers((answer) => withHeader(answer, name, value));
 
+/** Shows clients a random token in place of each JWT. */
+export const opaqueTokens = middleware(() => {
+  const real = new Map<string, string>();
+  return async (request, next) => {
+    const shown = /^Bearer (.*)$/.exec(authorizationOf(request))?.[1];
+    const authorization = `Bearer ${real.get(shown ?? '') ?? 'unknown'}`;
+    const answer = await next(
+      isScreenings(request) && shown
+        ? { ...request, headers: { ...request.headers, authorization } }
+        : request,
+    );
+    if (!isTokenRequest(request) || answer.status !== 200) return answer;
+    const opaque = randomBytes(24).toString('hex');
+    return jsonBody((body) => {
+      real.set(opaque, String(body['access_token']));
+      return { ...body, access_token: opaque };
+    })(answer);
+  };
+});
+
 export const tokens: readonly Fault[] = [
   ...tripping({ '2.1-access_token': /a JWT in compact form/ })({
-    'an opaque access token': middleware(() => {
-      const real = new Map<string, string>();
-      return async (request, next) => {
-        const shown = /^Bearer (.*)$/.exec(authorizationOf(request))?.[1];
-        const authorization = `Bearer ${real.get(shown ?? '') ?? 'unknown'}`;
-        const answer = await next(
-          isScreenings(request) && shown
-            ? { ...request, headers: { ...request.headers, authorization } }
-            : request,
-        );
-        if (!isTokenRequest(request) || answer.status !== 200) return answer;
-        const opaque = randomBytes(24).toString('hex');
-        return jsonBody((body) => {
-          real.set(opaque, String(body['access_token']));
-          return { ...body, access_token: opaque };
-        })(answer);
-      };
-    }),
+    'an opaque access token': opaqueTokens,
   }),
   ...tripping(
     { '2.1-access_token': /a JWT in compact form/ },

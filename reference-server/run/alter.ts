@@ -48,10 +48,16 @@ export const perServer = (make: () => ServerOptions): ServerOptions => ({
   wrapHandler: (handler) => make().wrapHandler!(handler),
 });
 
-/** Combines two middlewares; requests pass `outer` first. */
-export const both = (inner: ServerOptions, outer: ServerOptions): ServerOptions => ({
-  wrapHandler: (handler) => outer.wrapHandler!(inner.wrapHandler!(handler)),
-});
+/** Combines servers, the first one innermost: requests pass it last. */
+export function both(...servers: readonly ServerOptions[]): ServerOptions {
+  const handlers = servers.flatMap(({ wrapHandler }) => wrapHandler ?? []);
+  const parts = servers.flatMap(({ wrapParts }) => wrapParts ?? []);
+  return {
+    ...(Object.assign({}, ...servers) as ServerOptions),
+    wrapHandler: (handler) => handlers.reduce((inner, wrap) => wrap(inner), handler),
+    wrapParts: (inner) => parts.reduce((wrapped, wrap) => wrap(wrapped), inner),
+  };
+}
 
 /** Answers matching requests, on any path, without the service. */
 export const intercepting = (

@@ -3,10 +3,12 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../engine/clock.ts';
 import type { ServiceAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
-import { backoffFindings, seriesOf, tooEarly } from '../judge/waits.ts';
-import { line } from '../record.ts';
+import { backoffFindings, seriesOf, tooEarly, repeatedRefusals } from '../judge/requests.ts';
+import { line, pageRequests } from '../record.ts';
 import { answered, finding, type Play, type SituationRow } from '../situation.ts';
-import { pageStep, refusal, usual } from './steps.ts';
+import { answering, refusal, withHeader } from '../../../reference-server/run/alter.ts';
+import { pageStep, usual } from './steps.ts';
+import { several } from '../../render/results.ts';
 
 const LOOK_AT_429 = [
   'what happens on a 429: a wait as long as Retry-After says, then the same URL again',
@@ -56,25 +58,27 @@ export const failureSituations: readonly SituationRow[] = [
     section: '7.2',
     title: 'a 5xx is retried, and the walk goes on where it was',
     lookAt: LOOK_AT_5XX,
-    stage: () => usual(failing(500, [2, 4], 1)),
+    stage: () => usual(failing('500 internal_error', [2, 4], 1)),
     met: answered(500),
   },
-  ...[503, 500].map((status): SituationRow => ({
-    name: `${status}-three-times`,
-    section: '7.2',
-    title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is welcome)`,
-    lookAt: LOOK_AT_5XX,
-    stage: () => usual(failing(status, [2, 4], 3)),
-    met: answered(status),
-    givingUp: 'allowed',
-    judge: (play) => [...unretried(play), ...backoffFindings(play)],
-  })),
+  ...[[503, 'service_unavailable'] as const, [500, 'internal_error'] as const].map(
+    ([status, code]): SituationRow => ({
+      name: `${status}-three-times`,
+      section: '7.2',
+      title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is welcome)`,
+      lookAt: LOOK_AT_5XX,
+      stage: () => usual(failing(`${status} ${code}`, [2, 4], 3)),
+      met: answered(status),
+      givingUp: 'allowed',
+      judge: (play) => [...unretried(play), ...backoffFindings(play)],
+    }),
+  ),
   {
     name: '503-for-ever',
     section: '7.2',
     title: 'where 503 does not end, the client gives up in bounded time, with waits that grow, and says so',
     lookAt: ['the number of retries: bounded', 'the exit status after the last one: not 0', ...LOOK_AT_5XX],
-    stage: () => usual(failing(503, [3], Infinity)),
+    stage: () => usual(failing('503 service_unavailable', [3], Infinity)),
     met: answered(503),
     impossible: true,
     judge: backoffFindings,
@@ -112,11 +116,11 @@ function unretried({ requests, ended }: Play) {
     : [];
 }
 
-const failing = (status: number, pages: readonly number[], times: number): ServerOptions =>
+const failing = (error: string, pages: readonly number[], times: number): ServerOptions =>
   pageStep(
     () =>
       ({ page, attempt }, request, next) =>
-        pages.includes(page) && attempt <= times ? refusal(status) : next(request),
+        pages.includes(page) && attempt <= times ? refusal(error) : next(request),
   );
 
 type Until = (nowMs: number) => { readonly untilMs: number; readonly header: string };
@@ -148,7 +152,7 @@ const limitedAt = (pages: readonly number[], until: Until, clock: Clock): Server
           limit = until(nowMs);
         }
       }
-      return limit ? refusal(429, [['retry-after', limit.header]]) : next(request);
+      return limit ? withHeader(refusal('429 rate_limited'), 'retry-after', limit.header) : next(request);
     };
   });
 
@@ -179,3 +183,64 @@ const slowAt = (wanted: number, ms: number, clock: Clock): ServerOptions =>
     if (page === wanted && attempt === 1) await clock.sleep(ms);
     return next(request);
   });
+
+// -- final rejections, and a server with the wrong certificate -------------------------------------
+
+export const refusalSituations: readonly SituationRow[] = [
+  ...[[400, 'invalid_request'] as const, [403, 'forbidden'] as const, [404, 'not_found'] as const].map(
+    ([status, code]): SituationRow => ({
+      name: `${status}-not-retried`,
+      section: '7.2',
+      title: `a ${status} is final: the request is not retried, and the client says that it gave up`,
+      lookAt: ['which statuses are retried: 5xx, 429, and 401 once', 'the exit status after an error: not 0'],
+      stage: () => usual(answering(`${status} ${code}`, () => true)),
+      met: answered(status),
+      impossible: true,
+      judge: ({ requests }) => {
+        const refused = repeatedRefusals(requests, status);
+        return refused.length <= 1
+          ? []
+          : [
+              finding(
+                `no retry of a request that is answered ${status}`,
+                several(refused.length - 1, 'retry', 'retries'),
+                refused.slice(0, 8).map(line),
+              ),
+            ];
+      },
+    }),
+  ),
+  {
+    name: 'tls-trusted',
+    section: '4.1',
+    optional: true,
+    title: 'a server with a certificate in its own name, which the environment trusts, is spoken to over TLS',
+    lookAt: [
+      'where trust comes from: the kit names its certificates in SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
+    ],
+    stage: () => ({ ...usual(), tlsHost: 'localhost' }),
+    givingUp: 'warns',
+    unspoken:
+      'the client did not take the certificate: it may read none of SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
+  },
+  {
+    name: 'tls-another-name',
+    section: '4.1',
+    optional: true,
+    title: 'a server whose certificate is in another name gets neither the secret nor any other request',
+    lookAt: ['options that switch off the check of certificates or of the name in them'],
+    stage: () => ({ ...usual(), tlsHost: '127.0.0.1' }),
+    needs: 'tls-trusted',
+    impossible: true,
+    judge: ({ requests }) =>
+      requests.length === 0
+        ? []
+        : [
+            finding(
+              'no request to a server whose certificate is in another name',
+              `${several(requests.length, 'request')}${pageRequests(requests).length > 0 ? ', pages among them' : ''}`,
+              requests.slice(0, 4).map(line),
+            ),
+          ],
+  },
+];

@@ -1,12 +1,19 @@
 /** Pages: sections 2.3, 2.4, 4.2 and 9. */
-import { answers, isScreenings, nextUrls, pages, tokenBody } from '../../../reference-server/run/alter.ts';
+import {
+  answers,
+  both,
+  isScreenings,
+  nextUrls,
+  pages,
+  tokenBody,
+} from '../../../reference-server/run/alter.ts';
 import { fractional, large, plain, tied, twiceShown, WINDOW } from '../data.ts';
-import { followFindings } from '../judge/asked.ts';
+import { followFindings } from '../judge/requests.ts';
 import { mints, pageRequests } from '../record.ts';
 import type { SituationRow } from '../situation.ts';
 import { finding } from '../situation.ts';
 import { several } from '../../render/results.ts';
-import { both, usual } from './steps.ts';
+import { usual } from './steps.ts';
 
 const LOOK_AT_NEXT = [
   'the URL of the next request: links.next as it is, not put together from its parameters',

@@ -1,18 +1,13 @@
 /** Building blocks for the servers of situations. */
 import type { Clock } from '../../../engine/clock.ts';
-import {
-  errorAnswer,
-  type Handler,
-  type ServiceAnswer,
-  type ServiceRequest,
-} from '../../../reference-server/http/http.ts';
+import type { Handler, ServiceAnswer, ServiceRequest } from '../../../reference-server/http/http.ts';
 import { isScreenings, middleware, queryOf } from '../../../reference-server/run/alter.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { plain, WINDOW } from '../data.ts';
 import type { StageOptions } from '../stage.ts';
 
 /** The page size, whatever a client requests. */
-export const PAGE_SIZE = 10;
+const PAGE_SIZE = 10;
 
 /** An ordinary server with plain screenings. */
 export const usual = (server: StageOptions['server'] = {}, pages = 5): StageOptions => ({
@@ -51,33 +46,3 @@ export const paced = (ms: number, clock: Clock): ServerOptions =>
     await clock.sleep(ms);
     return next(request);
   });
-
-const CODES: Readonly<Record<number, string>> = {
-  400: 'invalid_request',
-  401: 'unauthenticated',
-  403: 'forbidden',
-  404: 'not_found',
-  429: 'rate_limited',
-  500: 'internal_error',
-  503: 'service_unavailable',
-};
-
-/** An error as section 7.2 documents it. */
-export const refusal = (status: number, headers: ServiceAnswer['headers'] = []): ServiceAnswer =>
-  errorAnswer(status, CODES[status]!, 'a situation of the kit', headers);
-
-export const UNAUTHENTICATED = refusal(401, [
-  ['www-authenticate', 'Bearer realm="screenings", error="invalid_token"'],
-]);
-
-/** Combines two; the outer one sees a request first. */
-export const both = (outer: ServerOptions, inner: ServerOptions): ServerOptions => ({
-  wrapHandler: (handler) => {
-    const within = inner.wrapHandler?.(handler) ?? handler;
-    return outer.wrapHandler?.(within) ?? within;
-  },
-  wrapParts: (parts) => {
-    const within = inner.wrapParts?.(parts) ?? parts;
-    return outer.wrapParts?.(within) ?? within;
-  },
-});

@@ -1,14 +1,21 @@
 /** Tokens: sections 2.2 and 5. */
-import { randomBytes } from 'node:crypto';
-import { isTokenRequest, middleware, tokenBody } from '../../../reference-server/run/alter.ts';
-import { jsonAnswer } from '../../../reference-server/http/http.ts';
+import {
+  answering,
+  both,
+  intercepting,
+  invalidClient,
+  isTokenRequest,
+  middleware,
+  refusal,
+} from '../../../reference-server/run/alter.ts';
+import { opaqueTokens } from '../../../reference-server/faults/tokens.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
-import { repeatedRefusals } from '../judge/waits.ts';
+import { repeatedRefusals } from '../judge/requests.ts';
 import { line, mints, pageRequests, normalized, type Recorded } from '../record.ts';
 import { answered, finding, type Play, type SituationRow } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { scopesOf } from '../stage.ts';
-import { both, paced, pageStep, UNAUTHENTICATED, usual } from './steps.ts';
+import { paced, pageStep, usual } from './steps.ts';
 
 const LOOK_AT_401 = [
   'what happens on a 401: the token is thrown away, one new one is minted, the same URL is asked once more',
@@ -58,7 +65,7 @@ export const tokenSituations: readonly SituationRow[] = [
     level: 'SHOULD',
     title: 'a token that expires in the middle of a walk is followed by another, and the walk goes on',
     lookAt: LOOK_AT_401,
-    stage: (clock) => usual(both(firstTokenLives(2), paced(400, clock)), 8),
+    stage: (clock) => usual(both(paced(400, clock), firstTokenLives(2)), 8),
     met: ({ requests }) =>
       mints(requests).length > 1 || answered(401)({ requests } as Play) === true
         ? true
@@ -94,7 +101,7 @@ export const tokenSituations: readonly SituationRow[] = [
     title:
       'on a 401 the request is retried exactly once: where the new token is refused too, the client gives up',
     lookAt: ['the retry after a 401: one, counted for the request, and then the error is told'],
-    stage: () => usual(pageStep(() => () => UNAUTHENTICATED)),
+    stage: () => usual(answering('401 unauthenticated', () => true)),
     met: answered(401),
     impossible: true,
     judge: ({ requests }) => {
@@ -130,7 +137,7 @@ export const tokenSituations: readonly SituationRow[] = [
       'where the lifetime is taken from: expires_in of the token response',
       'code that decodes the access token: that is for diagnostics alone',
     ],
-    stage: () => usual(opaque),
+    stage: () => usual(opaqueTokens),
   },
   {
     name: 'credentials-refused',
@@ -138,8 +145,7 @@ export const tokenSituations: readonly SituationRow[] = [
     level: 'SHOULD',
     title: 'a refusal of the credentials (401 invalid_client) is final: the client gives up and says so',
     lookAt: ['the retry around the token request: only for failures of the server'],
-    stage: () =>
-      usual(middleware(() => (request, next) => (isTokenRequest(request) ? INVALID_CLIENT : next(request)))),
+    stage: () => usual(intercepting(invalidClient, isTokenRequest)),
     met: ({ requests }) => mints(requests).length > 0 || 'the client asked for no token',
     impossible: true,
     judge: ({ requests }) =>
@@ -154,15 +160,6 @@ export const tokenSituations: readonly SituationRow[] = [
           ],
   },
 ];
-
-const INVALID_CLIENT = jsonAnswer(
-  401,
-  { error: 'invalid_client', error_description: 'client_id is unknown or client_secret is wrong' },
-  [
-    ['www-authenticate', 'Basic realm="token endpoint"'],
-    ['cache-control', 'no-store'],
-  ],
-);
 
 /** When the first token must be renewed. */
 const oldAfterMs = (requests: Play['requests']): number =>
@@ -195,25 +192,6 @@ const revokedAtPage = (wanted: number): ServerOptions =>
     return ({ page }, request, next) => {
       const bearer = request.headers['authorization'];
       if (page >= wanted) revoked ??= bearer;
-      return bearer === revoked ? UNAUTHENTICATED : next(request);
+      return bearer === revoked ? refusal('401 unauthenticated') : next(request);
     };
   });
-
-/** Shows the client a random token and passes the real one to the service. */
-const opaque: ServerOptions = (() => {
-  const own = new Map<string, string>();
-  return both(
-    middleware(() => (request, next) => {
-      const bearer = /^bearer +(\S+)$/i.exec(request.headers['authorization'] ?? '')?.[1];
-      const known = bearer === undefined ? undefined : own.get(bearer);
-      return next(
-        known ? { ...request, headers: { ...request.headers, authorization: `Bearer ${known}` } } : request,
-      );
-    }),
-    tokenBody((body) => {
-      const token = randomBytes(20).toString('hex');
-      own.set(token, String(body['access_token']));
-      return { ...body, access_token: token };
-    }),
-  );
-})();

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { InProcess } from '../../../reference-server/http/in-process.ts';
-import type { World } from '../world.ts';
+import type { World } from '../stage.ts';
 
 /** A client needs fewer turns of the event loop between an answer and its next request. */
 const QUIET_TURNS = 20;

@@ -2,8 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { integerOf, member, parseJson, type Json } from '../../../engine/client/json.ts';
 import type { Client } from '../client.ts';
-import type { Given } from '../stage.ts';
-import type { World } from '../world.ts';
+import type { Given, World } from '../stage.ts';
 
 /** Deviations from the correct behaviour. */
 export interface Habits {

@@ -2,7 +2,7 @@ import { expect, test } from '@playwright/test';
 import { byTurns } from '../../../fixtures/own-tests/tiers.ts';
 import { fc } from '../../../fixtures/own-tests/seeded.ts';
 import { createRedactor, REDACTED, TOKEN } from './redact.ts';
-import { redactReport } from '../../../certify/redact-report.ts';
+import { redactReport } from '../../../certify/report.ts';
 import { hostileReport, sampleReport } from '../../../certify/render/sample.testing.ts';
 
 const percentAll = (text: string): string =>

@@ -2,7 +2,7 @@
 import { expect, test } from '@playwright/test';
 import { fc } from '../../../fixtures/own-tests/seeded.ts';
 import type { Recorded } from '../record.ts';
-import { backoffFindings, tooEarly } from './waits.ts';
+import { backoffFindings, tooEarly } from './requests.ts';
 
 const request = (number: number, atMs: number, status: number, page = 1): Recorded => ({
   number,
@@ -38,22 +38,6 @@ const words = (waits: readonly (readonly number[])[]): string =>
   backoffFindings(failing(waits))
     .map(({ message }) => message)
     .join();
-
-test('reports constant waits, and retries without a wait', () => {
-  expect(
-    words([
-      [1000, 1010, 990],
-      [1005, 1000, 1020],
-    ]),
-  ).toContain('waits that do not grow: 1.00 s, 1.01 s, 0.99 s');
-  expect(words([[200, 204, 201, 203, 202]])).toContain('waits that do not grow');
-  expect(
-    words([
-      [2, 3, 1],
-      [4, 2, 2],
-    ]),
-  ).toContain('immediate retries each time: 0.00 s');
-});
 
 test('does not judge waits that are not longer than the pauses of a busy machine', () => {
   const { requests } = failing([

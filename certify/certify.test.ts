@@ -1,0 +1,170 @@
+/** How a run uses its budget and its concurrency, what it leaves untested, and how long it waits in an outage. */
+import { expect } from '@playwright/test';
+import { FAULTS } from '../reference-server/faults/all.ts';
+import { startInProcess, test } from '../reference-server/faults/testing.ts';
+import { certify, concurrentLanes, selectIds } from './certify.ts';
+import type { Access, Check } from '../engine/run/check.ts';
+import { targetFor } from './proof/faults.ts';
+import { resolveTarget } from '../engine/target/target.ts';
+import { errorAnswer } from '../reference-server/http/http.ts';
+import { instead, queryOf, isScreenings } from '../reference-server/run/alter.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { byTurns } from '../fixtures/own-tests/tiers.ts';
+import { outage } from '../reference-server/faults/outage.ts';
+
+test.describe('a budget', () => {
+  for (const [budget, least] of [
+    [100, 60],
+    [300, 90],
+  ] as const) {
+    test(`of ${budget} requests is not exceeded and exercises at least ${least} requirements`, async ({
+      small,
+    }) => {
+      await using server = await startInProcess(small);
+      const report = await certify(await targetFor(server, 'full'), {
+        seed: 1,
+        budget,
+        dispatcher: server.dispatcher,
+      });
+      expect(report.requests).toBeLessThanOrEqual(budget);
+      expect(report.verdict).toBe('incomplete');
+      const of = (status: string) => report.requirements.filter((result) => result.status === status);
+      expect(of('fail')).toEqual([]);
+      expect(of('pass').length).toBeGreaterThanOrEqual(least);
+      expect(of('untested').some(({ reason }) => reason?.includes('--budget'))).toBe(true);
+    });
+  }
+
+  test('of 300 requests finds obvious faults', async ({ small }) => {
+    const found: string[] = [];
+    for (const name of ['to compared with <=', 'codes in capitals', 'a star stands for the own tenant']) {
+      const fault = FAULTS.find((candidate) => candidate.name === name)!;
+      await using server = await startInProcess(small, fault.server);
+      const { dispatcher } = server;
+      const report = await certify(await targetFor(server, 'full'), { seed: 1, budget: 300, dispatcher });
+      found.push(report.verdict);
+    }
+    expect(found).toEqual(['non-conformant', 'non-conformant', 'non-conformant']);
+  });
+});
+
+test('runs reading checks concurrently and in order, and those that write to the scratch tenant sequentially', () => {
+  const check = (title: string, access: Access): Check => ({
+    title,
+    access,
+    ids: [],
+    needs: 'page',
+    isSupplement: false,
+    run: async () => {},
+  });
+  const groups = concurrentLanes([
+    check('a', 'reads'),
+    check('b', 'reads'),
+    check('c', 'exclusive'),
+    check('d', 'reads'),
+    check('e', 'scratch'),
+    check('f', 'scratch'),
+    check('g', 'reads'),
+    check('h', 'exclusive'),
+  ]);
+  const said = groups.map((lanes) =>
+    lanes.map((lane) => lane.map(({ title }) => title).join('')).join(' | '),
+  );
+  expect(said).toEqual(['a | b', 'c', 'ef | d | g', 'h']);
+});
+
+const CASES = selectIds(['7.1-unauthorized_client', '7.1-invalid_grant', '7.2-not_found']);
+
+test('a requirement declared not applicable does not make a run incomplete', async ({ small }) => {
+  await using server = await startInProcess(small);
+  const { dispatcher } = server;
+  const { clients, ...target } = await targetFor(server, 'full');
+  const { invalidGrant: _, ...others } = clients;
+  const certified = (notApplicable: { invalidGrant?: string }) =>
+    certify({ ...target, clients: others, notApplicable }, { seed: 1, only: CASES, dispatcher });
+  const plain = await certified({});
+  expect([plain.verdict, plain.classes.provisioning]).toEqual(['incomplete', 'partly']);
+  const reason = 'no client can be suspended here';
+  const report = await certified({ invalidGrant: reason });
+  expect([report.verdict, report.classes.provisioning]).toEqual(['conformant', 'exercised']);
+  expect(report.declared).toEqual([{ id: '7.1-invalid_grant', reason }]);
+  const result = report.requirements.find(({ id }) => id === '7.1-invalid_grant')!;
+  expect([result.status, result.reason]).toEqual([
+    'untested',
+    `declared not applicable by the target file: ${reason}`,
+  ]);
+});
+
+test('rejects a client that is both supplied and declared not applicable', async () => {
+  const client = (clientId: string) => ({ clientId, clientSecret: 'a' });
+  const target = {
+    ...{ baseUrl: 'http://a', authUrl: 'http://a' },
+    clients: { primary: client('1'), unauthorized: client('2') },
+    notApplicable: { unauthorized: 'none' },
+  };
+  await expect(resolveTarget(target)).rejects.toThrow(/clients\.unauthorized is supplied, but notApplicable/);
+});
+
+test('reports a rule as untested if its combinations are not served', async ({ small }) => {
+  const server = instead((request) =>
+    /\.\d{9}/.test(queryOf(request).get('from') ?? '')
+      ? errorAnswer(400, 'invalid_time_range', 'more than six digits')
+      : undefined,
+  );
+  await using started = await startInProcess(small, server);
+  const { requirements } = await certify(await targetFor(started, 'bare'), {
+    only: ['7.2-page_size_out_of_range'],
+    seed: 1,
+    runs: 2,
+    dispatcher: started.dispatcher,
+  });
+  const rule = requirements.find(({ id }) => id === '7.2-page_size_out_of_range');
+  expect(rule).toMatchObject({
+    status: 'untested',
+    reason: expect.stringMatching(/of its \d+ combinations were not answered 200/),
+  });
+});
+
+// -- an outage -------------------------------------------------------------------------------------
+
+/** Scale 1:50: the 30 s of a connection pool become 600 ms, the maximum of 60 s per answer 1.2 s. */
+const SCALE = 0.02;
+
+for (const [name, lateMs, status, reason] of [
+  ['after half of what a connection pool waits', 15_000, 'pass', undefined],
+  ['after 45 s', 45_000, 'pass', undefined],
+  [
+    'not within a minute',
+    90_000,
+    'untested',
+    /a page: no complete answer within 1.2 s, 2 times; raise --timeout/,
+  ],
+  [
+    'after 45 s, and to a next not within a minute',
+    (path: string) => (path.includes('from_id') ? 90_000 : 45_000),
+    'untested',
+    /a next of before: no complete answer within 1.2 s; raise --timeout/,
+  ],
+] as const)
+  test(`a failing server that answers 503 ${name}`, byTurns(name, 2), async ({ small }) => {
+    const late = outage(async (request, stage, next) => {
+      if (stage !== 'on' || !isScreenings(request)) return next(request);
+      await sleep(SCALE * (typeof lateMs === 'number' ? lateMs : lateMs(request.path)));
+      return errorAnswer(503, 'service_unavailable', 'no connection within 30 s');
+    });
+    await using server = await startInProcess(small, late.server);
+    const { dispatcher } = server;
+    const target = late.target!(await targetFor(server, 'full'));
+    const only = ['7.2-server-error', '7.2-no-unprovoked-5xx'] as const;
+    const report = await certify(target, {
+      seed: 1,
+      runs: 1,
+      only,
+      timeoutMs: 400,
+      pollingScale: SCALE,
+      dispatcher,
+    });
+    const result = report.requirements.find(({ id }) => id === '7.2-server-error')!;
+    expect([result.status, result.failures]).toEqual([status, []]);
+    if (reason) expect(result.reason).toMatch(reason);
+  });

@@ -1,0 +1,122 @@
+/** Every mistake of a client is found by its situation with the expected words, and by no other; right clients are conformant. */
+import { expect, test } from '@playwright/test';
+import { formatInstant, instant } from '../../engine/data/instant.ts';
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import type { ClientReport } from './report.ts';
+import { SITUATIONS } from './situations/all.ts';
+import { realWorld } from './stage.ts';
+import { fakeWorld } from './testing/fake-world.ts';
+import { linked, MISTAKES } from './testing/mistakes.ts';
+import { smallClient, type Habits } from './testing/small-client.ts';
+import { certifyClient, type Options } from './certify-client.ts';
+
+/** Plays every situation with a small client, without real waiting. */
+const played = (habits: Habits, options: Partial<Options> = {}): Promise<ClientReport> =>
+  certifyClient(smallClient(habits), {
+    name: 'a small client',
+    kit: { name: 'kit', version: '0' },
+    concurrency: 4,
+    pollingMs: 60_000,
+    world: fakeWorld,
+    ...options,
+  });
+
+for (const [name, mistake] of Object.entries(MISTAKES)) {
+  const { habits, status = 'fail', shows, also = [] } = mistake;
+  test(`a client that ${name}`, byTurns(name), async () => {
+    const { situations, verdict } = await played(habits);
+    for (const [situation, words] of Object.entries(shows)) {
+      const result = situations.find((one) => one.name === situation);
+      const messages = result?.failures.map(({ message }) => message).join('\n') ?? '';
+      expect(messages, `${situation} is ${result?.status} ${result?.reason ?? ''}`).toMatch(words);
+    }
+    const told = Object.keys(shows).map((one) => situations.find((result) => result.name === one)!.status);
+    expect(told).toContain(status);
+    expect(verdict).toBe(status === 'fail' ? 'non-conformant' : 'conformant');
+    const found = situations.filter((one) => /fail|warn|error/.test(one.status)).map((one) => one.name);
+    if (!also.includes('*')) expect([...Object.keys(shows), ...also]).toEqual(expect.arrayContaining(found));
+  });
+}
+
+test('every situation finds a mistake', () => {
+  const found = new Set(
+    Object.values(MISTAKES).flatMap(({ shows, also = [] }) => [...Object.keys(shows), ...also]),
+  );
+  // Tested with real clients in main.process.test.ts, or impossible to break.
+  const elsewhere = ['tls-trusted', 'tls-another-name'];
+  const names = SITUATIONS.map(({ name }) => name).filter((name) => !found.has(name));
+  expect(names.filter((name) => !elsewhere.includes(name))).toEqual([]);
+});
+
+// -- right clients --------------------------------------------------------------------------------
+
+/** The target of rel="next" in a Link header (RFC 8288). */
+const linkNext = (link: string): string | undefined =>
+  [...link.matchAll(/<([^>]*)>((?:\s*;\s*[\w*]+\s*=\s*(?:"[^"]*"|[^\s;,"]*))*)/g)].find(([, , rest]) =>
+    /;\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)/i.test(rest ?? ''),
+  )?.[1];
+
+interface Right {
+  readonly habits: Habits;
+  /** Situations that do not apply to it. */
+  readonly without?: readonly string[];
+}
+
+const RIGHT: Readonly<Record<string, Right>> = {
+  // requests.test.ts tries other waits before retries.
+  'as it is': { habits: {} },
+  'asks HEAD first': { habits: { headFirst: true } },
+  'the Link header leads on': {
+    habits: { onward: linked(linkNext) },
+  },
+  'two retries, then it gives up': {
+    habits: { retries5xx: 2, retries429: 2, retriesDropped: 0 },
+  },
+  'renews its token long before exp': { habits: { marginSeconds: 1800 } },
+  'removes no duplicates: there are none': { habits: { dedupes: 'never' } },
+  'ids as text': { habits: { idOf: (id) => `"${id}"` } },
+  'events and pages': { habits: { readsEvents: 'deduped' } },
+  'asks for more scopes than there are': { habits: { asks: { scope: 'screenings.read screenings.export' } } },
+  'pages of its own size': { habits: { pageSize: 3 } },
+  'writes next in a spelling of its own, without a loss': {
+    habits: { onward: (next) => next.href.replace(/%3A/gi, ':') },
+  },
+  // These windows do not contain the instant.
+  'two halves of the window, concurrently': {
+    habits: { splitAt: '2026-03-02T08:20:00Z' },
+    without: ['empty-window', 'summer-time-ends'],
+  },
+  'puts the from of next into UTC': {
+    habits: {
+      onward: (next) => {
+        next.searchParams.set('from', formatInstant(instant(next.searchParams.get('from')!)));
+        return next;
+      },
+    },
+  },
+  'a parameter order of its own': {
+    habits: {
+      onward: (next) => {
+        next.searchParams.sort();
+        return next;
+      },
+    },
+  },
+};
+
+function expectRight({ situations, verdict, summary }: ClientReport): void {
+  const held = situations.filter(({ status }) => /fail|warn|error/.test(status));
+  expect(held.map((one) => [one.name, one.failures])).toEqual([]);
+  expect(verdict, summary).toBe('conformant');
+}
+
+for (const [name, { habits, without = [] }] of Object.entries(RIGHT)) {
+  test(`a right client: ${name}`, byTurns(name), async () => {
+    const only = SITUATIONS.map((one) => one.name).filter((one) => !without.includes(one));
+    expectRight(await played(habits, without.length > 0 ? { only } : {}));
+  });
+}
+
+test('a right client: one connection per request, over sockets and in real time', FULL, async () => {
+  expectRight(await played({ keepAlive: false }, { world: realWorld, concurrency: 12 }));
+});
