@@ -101,10 +101,13 @@ async function checkOtherTenantNamed(kit: Kit): Promise<void> {
   const plain = kit.request(own, query, { kind: 'client', client: 'primary' });
   const all = (names: readonly string[]): [string, string][] => names.map((name) => [name, other]);
   const parameters = all(PARAMETERS).map((pair) => `&${pair.join('=')}`);
+  // Frameworks behind rewriting gateways take the path from these, after its tenant was compared.
+  const path = plain.url.slice(new URL(plain.url).origin.length).replace(own, other);
+  const paths = { 'x-original-url': path, 'x-rewrite-url': path };
   const cookie = all(PARAMETERS).map((pair) => pair.join('='));
   const requests: readonly (readonly [string, RequestOut])[] = [
     ['parameters', { ...plain, url: `${plain.url}${parameters.join('')}` }],
-    ['headers', { ...plain, headers: { ...Object.fromEntries(all(HEADERS)), ...plain.headers } }],
+    ['headers', { ...plain, headers: { ...Object.fromEntries(all(HEADERS)), ...paths, ...plain.headers } }],
     ['cookies', { ...plain, headers: { cookie: cookie.join('; '), ...plain.headers } }],
   ];
   for (const [name, request] of requests) {

@@ -1,22 +1,20 @@
 /** Section 5: a URL that is served with a token must not be served without one, however it is spelled. */
 import { about, test } from '../fixtures/test.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
-import { differs, type Judge } from '../engine/checks/mismatch.ts';
-import { refused } from '../engine/checks/refusal.ts';
+import type { Judge } from '../engine/checks/mismatch.ts';
+import { isServed, notServed, refused } from '../engine/checks/refusal.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
-import {
-  header,
-  headerLines,
-  mediaType,
-  type Authorization,
-  type Exchange,
-  type RequestOut,
-} from '../engine/client/exchange.ts';
-import { member } from '../engine/client/json.ts';
+import { header, headerLines, type Authorization, type RequestOut } from '../engine/client/exchange.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { Untested } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { encoded, isClientError, rawQuery, EMPTY_WINDOW_QUERY } from '../engine/run/rules/raw-request.ts';
+import {
+  encoded,
+  isClientError,
+  rawQuery,
+  EMPTY_WINDOW_QUERY,
+  UNKNOWN_TENANT,
+} from '../engine/run/rules/raw-request.ts';
 
 const onPath =
   (change: (path: string) => string) =>
@@ -56,13 +54,6 @@ const SPELLINGS: readonly (readonly [
 
 const escaped = (letter: string): string => `%${letter.charCodeAt(0).toString(16)}`;
 
-/** Whether the answer is a page, or for HEAD the headers of one. */
-const isServed = (exchange: Exchange): boolean =>
-  exchange.status === 200 &&
-  (exchange.request.method === 'HEAD'
-    ? mediaType(exchange) === 'application/json'
-    : Array.isArray(member(exchange.json, 'items')));
-
 /** Is accepted by servers that only check that a token is present, or decode it without verifying it. */
 async function alteredBearer(kit: Kit): Promise<Authorization> {
   const [head, payload, signature] = partsOf((await kit.token()).text);
@@ -71,11 +62,6 @@ async function alteredBearer(kit: Kit): Promise<Authorization> {
     'its signature altered',
   );
 }
-
-const notServed =
-  (expected: string): Judge =>
-  (exchange) =>
-    isServed(exchange) ? differs(expected, sayRefusal(exchange)) : undefined;
 
 async function checkSpellings(kit: Kit): Promise<void> {
   const request = (tenantId: string, authorization: RequestOut['authorization']): RequestOut => ({
@@ -124,10 +110,11 @@ async function checkIdentityHeaders(kit: Kit): Promise<void> {
   const tenantId = await kit.tenantOf();
   const bare = kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), { kind: 'none' });
   const spoofed = gatewayHeaders(tenantId, kit.target.clients.primary.clientId);
+  const conditional = { 'if-none-match': etag ?? '*' };
   const all: Record<string, string>[] = [
     spoofed,
     ...(cookies.length > 0 ? [{ cookie: cookies.join('; ') }] : []),
-    { 'if-none-match': etag ?? '*' },
+    conditional,
   ];
   for (const more of all) {
     const suspicious = more === spoofed;
@@ -142,6 +129,15 @@ async function checkIdentityHeaders(kit: Kit): Promise<void> {
     const isShared = /public|s-maxage|max-age=[1-9]/i.test(caching) && !/private|no-store/i.test(caching);
     kit.ledger.observe('refusal-in-shared-cache', isShared ? caching : 'no');
   }
+  if (!kit.target.clients.secondTenant) return;
+  const primary = { kind: 'client', client: 'primary' } as const;
+  const others = kit.request(await kit.tenantOf('secondTenant'), rawQuery(encoded(SOME_WINDOW)), primary);
+  kit.check(
+    '5-forbidden',
+    await kit.send({ ...others, headers: { ...conditional, ...others.headers } }),
+    refused(kit.target.errorCodePointer, [403, 'forbidden']),
+    'if-none-match',
+  );
 }
 
 test(
@@ -150,9 +146,28 @@ test(
   ({ kit }) => checkSpellings(kit),
 );
 
+/** Methods for which a guard may have no rule although a handler serves any method. */
+const OTHER_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** Sent to a path where a write can do no harm. */
+async function checkOtherMethods(kit: Kit): Promise<void> {
+  const tenantId = kit.target.clients.scratch ? await kit.tenantOf('scratch') : UNKNOWN_TENANT;
+  const bare = kit.request(tenantId, EMPTY_WINDOW_QUERY, { kind: 'none' });
+  for (const method of OTHER_METHODS) {
+    const exchange = await kit.send({ ...bare, method, offPath: true });
+    kit.check('5-missing', exchange, notServed('401 unauthenticated'), method);
+  }
+}
+
+test(
+  'other methods, without a token',
+  about('5-missing', { needs: 'page', access: 'scratch', isSupplement: true }),
+  ({ kit }) => checkOtherMethods(kit),
+);
+
 test(
   'headers that do not stand in for a token',
-  about('5-missing', { needs: 'page', access: 'reads', isSupplement: true }),
+  about(['5-missing', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
   ({ kit }) => checkIdentityHeaders(kit),
 );
 

@@ -6,10 +6,13 @@ import { isTrusted } from '../engine/checks/next.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
 import { isUnread, type Authorization, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
 import { pageOf } from '../engine/client/page.ts';
-import { readToken } from '../engine/client/token.ts';
+import { readToken, type Token } from '../engine/client/token.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
+import type { ClientName } from '../engine/target/target.ts';
+import { withParameter } from '../engine/run/combinations/factors.ts';
+import { tokenHeader } from '../engine/run/observers/valid-token.ts';
 import { distinctRequests, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 
 /** The time within which the server must notice the fault, and recover from it. */
@@ -23,13 +26,13 @@ const MOST_UNREAD = 2;
 /** A mismatch counts immediately; a `not yet` becomes one if it has not changed within the lag. */
 type Verdict = 'right' | 'as before' | 'not yet' | Mismatch;
 
-/** One request that is sent during the fault and after it. */
+/** One request that is sent after the fault, and during it if `during` judges the answer. */
 interface Question {
   readonly name: string;
   readonly id: RequirementId;
   readonly request: () => RequestOut;
-  readonly during: (exchange: Exchange) => Verdict;
-  readonly duringExpected: string;
+  readonly during?: (exchange: Exchange) => Verdict;
+  readonly duringExpected?: string;
   readonly after: (exchange: Exchange) => Verdict;
   readonly afterExpected: string;
 }
@@ -63,7 +66,8 @@ async function checkFailingServer(kit: Kit): Promise<void> {
 
 async function whileFailing(kit: Kit, questions: readonly Question[]): Promise<void> {
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
-  for (const [index, { during, duringExpected, ...question }] of questions.entries()) {
+  for (const [index, { during, duringExpected = '', ...question }] of questions.entries()) {
+    if (!during) continue;
     const verdict = await sendUntilSettled(kit, question, duringExpected, during, untilMs);
     if (verdict === 'as before')
       throw new SupplyUnusable(
@@ -127,32 +131,51 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
     if (nextUrl === undefined || !isTrusted(nextUrl, kit.target)) break;
     traversal.push([name, await kit.follow(nextUrl)]);
   }
-  const [head, payload, signature] = partsOf((await kit.client.mint()).text);
+  const { secondTenant, notOnboarded } = kit.target.clients;
+  const other = secondTenant && (await kit.tenantOf('secondTenant'));
+  const gone = notOnboarded && (await kit.tenantOf('notOnboarded').catch(() => undefined));
+  const { search } = new URL(page().url);
+  const others = await otherPages(kit, search);
+  let minted: Token | undefined;
+  const [head, payload, signature] = partsOf((await kit.token()).text);
   const half = withLetter(signature, signature.text.length >> 1, 'A');
   return [
     {
       ...{ name: 'a page', id, request: page, duringExpected: fails, afterExpected: heals('200') },
       during: (exchange) =>
         isFailure(exchange) ? 'right' : isSamePage(exchange, first) ? 'as before' : 'not yet',
-      after: ({ status }) => (status === 200 ? 'right' : 'not yet'),
+      after: served('a page', first),
     },
-    ...traversal.map(([name, before]): Question => {
-      const ended = (exchange: Exchange): Mismatch | undefined => endsTraversal(name, exchange, before);
-      return {
-        ...{ name, id, duringExpected: fails, afterExpected: heals('200') },
-        request: () => before.request,
-        during: (exchange) =>
-          ended(exchange) ?? (isFailure(exchange) || exchange.status === 200 ? 'right' : 'not yet'),
-        after: (exchange) => ended(exchange) ?? (exchange.status === 200 ? 'right' : 'not yet'),
-      };
-    }),
+    ...traversal.map(([name, before]): Question => ({
+      ...{ name, id, duringExpected: fails, afterExpected: heals('200') },
+      request: () => before.request,
+      during: (exchange) => (isFailure(exchange) ? 'right' : served(name, before)(exchange)),
+      after: served(name, before),
+    })),
     {
       ...{ name: 'a token request', id, duringExpected: '', afterExpected: heals('200 with a token') },
       request: () => kit.client.tokenRequest(kit.client.validForm('primary')),
       // The token endpoint may fail or not; a rejection is reported under 4.1-success.
       during: () => 'right',
-      after: (exchange) => (readToken(exchange) ? 'right' : 'not yet'),
+      after: (exchange) => ((minted = readToken(exchange)) ? 'right' : 'not yet'),
     },
+    ...(secondTenant
+      ? [
+          {
+            ...{ name: "the second tenant's token request", id, afterExpected: heals('200 with a token') },
+            request: () => kit.client.tokenRequest(kit.client.validForm('secondTenant')),
+            after: (exchange: Exchange): Verdict => (readToken(exchange) ? 'right' : 'not yet'),
+          } satisfies Question,
+        ]
+      : []),
+    ...others.map(([name, before]): Question => ({
+      ...{ name, id, afterExpected: heals('200') },
+      request: () =>
+        minted && before.request.authorization === PRIMARY
+          ? { ...before.request, authorization: tokenHeader(minted, 'issued after the fault') }
+          : before.request,
+      after: served(name, before),
+    })),
     // The fault may affect the store of permissions.
     ...(
       [
@@ -169,8 +192,26 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
         [
           '5-forbidden-unknown',
           'the path of an unknown tenant: 403',
-          () => kit.request(UNKNOWN_TENANT, new URL(page().url).search, PRIMARY),
+          () => kit.request(UNKNOWN_TENANT, search, PRIMARY),
         ],
+        ...(other === undefined
+          ? []
+          : [
+              [
+                '5-forbidden',
+                "another tenant's path: 403",
+                () => kit.request(other, search, PRIMARY),
+              ] as const,
+            ]),
+        ...(gone === undefined
+          ? []
+          : [
+              [
+                '7.2-not_found',
+                'a tenant that is not onboarded: 404',
+                () => kit.request(gone, search, { kind: 'client', client: 'notOnboarded' }),
+              ] as const,
+            ]),
         [
           '7.1-invalid_client-secret',
           'a token request with a wrong client_secret: 401',
@@ -181,7 +222,7 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
                 .map(([name, value]) => [name, name === 'client_secret' ? 'not-the-secret' : value]),
             ),
         ],
-      ] satisfies [RequirementId, string, () => RequestOut][]
+      ] satisfies (readonly [RequirementId, string, () => RequestOut])[]
     ).map(([id, name, request]): Question => {
       const judge = (exchange: Exchange): Verdict =>
         exchange.status === 200 ? differs(name, sayRefusal(exchange)) : 'right';
@@ -201,6 +242,29 @@ const isSamePage = (a: Exchange, b: Exchange): boolean => {
   );
   return a.status === 200 && idsOfA !== undefined && idsOfA === idsOfB;
 };
+
+/** Pages of other sizes and of the second tenant, of which a server may keep the failure. */
+async function otherPages(kit: Kit, query: string): Promise<[name: string, before: Exchange][]> {
+  const pages: [string, Exchange][] = [];
+  const ask = async (name: string, size: string | undefined, client: ClientName): Promise<void> => {
+    const request = kit.request(
+      await kit.tenantOf(client),
+      query,
+      client === 'primary' ? PRIMARY : { kind: 'client', client },
+    );
+    pages.push([name, await kit.client.send(withParameter(request, 'pageSize', size))]);
+  };
+  await ask('a page without pageSize, with a new token', undefined, 'primary');
+  if (kit.target.clients.secondTenant)
+    await ask('a page of 1000 of the second tenant', '1000', 'secondTenant');
+  return pages.filter(([, { status }]) => status === 200);
+}
+
+/** The page of before must come again. */
+const served =
+  (name: string, before: Exchange) =>
+  (exchange: Exchange): Verdict =>
+    endsTraversal(name, exchange, before) ?? (exchange.status === 200 ? 'right' : 'not yet');
 
 /** The mismatch if the answer ends the traversal early: without items or `next`, a client loses the rest. */
 function endsTraversal(name: string, exchange: Exchange, before: Exchange): Mismatch | undefined {
@@ -226,9 +290,17 @@ test(
 
 test(
   'a failing server still accepts right credentials, and rejects wrong ones and who may not ask',
-  about(['4.1-success', '5-missing', '5-tampered', '5-forbidden-unknown', '7.1-invalid_client-secret'], {
-    ...OUTAGE,
-    isSupplement: true,
-  }),
+  about(
+    [
+      '4.1-success',
+      '5-missing',
+      '5-tampered',
+      '5-forbidden-unknown',
+      '5-forbidden',
+      '7.2-not_found',
+      '7.1-invalid_client-secret',
+    ],
+    { ...OUTAGE, isSupplement: true },
+  ),
   once,
 );

@@ -92,6 +92,8 @@ export class TargetHealth {
   waitedMs = 0;
   /** Token requests with wrong credentials that were answered 401. */
   wrongSecrets = 0;
+  /** The latest answer that refused right credentials after a wrong secret, while their repetition was served at once. */
+  refusedOnce: Exchange | undefined;
   private readonly limit: ConcurrencyLimit;
   private readonly flights = new Set<{ most: number }>();
   private readonly inFlightOf = new WeakMap<Exchange, number>();
@@ -337,7 +339,10 @@ export class TargetHealth {
     try {
       for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
         // A lockout lasts: a request that is served immediately was refused for another reason.
-        if (readToken(await this.options.probe(valid))) return guessed || probes > 0;
+        if (readToken(await this.options.probe(valid))) {
+          if (guessed && isRight && probes === 0) this.refusedOnce = refused;
+          return guessed || probes > 0;
+        }
         await this.pause(500 * 2 ** probes);
       }
     } finally {

@@ -190,7 +190,9 @@ export class Kit implements AsyncDisposable, RunContext {
   async conclude(): Promise<readonly Finding[]> {
     await this.observer.judgeEarlierPages();
     for (const note of environmentNotes(this.target, this.client.clock)) this.ledger.notes.add(note);
-    const incidents = incidentsFinding(this.ledger.incidents, this.client.requests);
+    const incidents = await incidentsFinding(this.ledger.incidents, this.client.requests, (request) =>
+      this.client.send(request, { keep5xx: true, keep429: true, unjudged: true }),
+    );
     if (incidents) this.ledger.add(incidents);
     return this.confirmFindings();
   }

@@ -33,6 +33,14 @@ const BRACES = /\/v1\/tenants\/%7B([^/?]+)%7D\/screenings(?=\?|$)/i;
 const anonymous = (isServed: (request: ServiceRequest) => boolean): ServerOptions =>
   accepting('unauthenticated', (_, request) => isServed(request));
 
+/** Serves these methods like GET, and without a token. */
+const methodsOpen = (...methods: string[]): ServerOptions =>
+  middleware(() => async (request, next) => {
+    if (!methods.includes(request.method) || !isScreenings(request)) return next(request);
+    const answer = await next({ ...request, method: 'GET' });
+    return authorizationOf(request) === '' ? emptyPage() : answer;
+  });
+
 export const doors: readonly Fault[] = [
   ...tripping(
     { '5-missing': /401.*200/ },
@@ -44,6 +52,8 @@ export const doors: readonly Fault[] = [
       const answer = await next({ ...request, method: 'GET' });
       return answer.status === 401 ? emptyPage() : answer;
     }),
+    'POST asks for no token, and is served like GET': methodsOpen('POST'),
+    'PUT and DELETE ask for no token, and are served like GET': methodsOpen('PUT', 'DELETE'),
     'a slash after the path asks for no token': bypass(TRAILING_SLASH, 401),
     'a doubled slash asks for no token': bypass(DOUBLED_SLASH, 401),
     'a tenant in braces asks for no token': bypass(BRACES, 401),
@@ -65,8 +75,13 @@ export const doors: readonly Fault[] = [
       ),
     ),
   }),
-  ...fullFaults({ '5-forbidden': /403.*200/ })({
+  ...fullFaults({ '5-forbidden': /403.*(200|304)/ })({
     'a slash after the path opens every tenant': bypass(TRAILING_SLASH, 403),
+    'If-None-Match is compared before the tenant': middleware(() => async (request, next) => {
+      const answer = await next(request);
+      const isKnown = answer.status === 403 && request.headers['if-none-match'] !== undefined;
+      return isKnown && isScreenings(request) ? { status: 304, headers: [], body: '' } : answer;
+    }),
     'a token of a tenant that is not onboarded opens every path': middleware(() => async (request, next) => {
       const answer = await next(request);
       const { tenant_id } = payloadOf(authorizationOf(request).replace(/^Bearer /, '')) ?? {};

@@ -1,4 +1,5 @@
 /** Faults that affect one answer in many. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceAnswer } from '../http/http.ts';
 import { isScreenings, middleware, nextOf, pages, refusal, withoutLink } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -29,6 +30,24 @@ export const intermittent: readonly Fault[] = [
         if (nextOf(page) && page.items.length > 0 && (seen += 1) % 50 === 21) withoutLink(page);
       });
     })(),
+  }),
+  ...rareFaults(
+    { '7.2-no-unprovoked-5xx': /500 .*requests in flight, each time/ },
+    { needsNeighbours: true },
+  )({
+    'more than six requests at the same time exhaust the connections: 500': middleware(() => {
+      let inFlight = 0;
+      return async (request, next) => {
+        if (!isScreenings(request)) return next(request);
+        try {
+          const isExhausted = ++inFlight > 6;
+          await sleep(5);
+          return isExhausted ? refusal('500 internal_error') : await next(request);
+        } finally {
+          inFlight--;
+        }
+      };
+    }),
   }),
   ...rareFaults(
     { '7.2-no-unprovoked-5xx': /no 5xx.*503/ },

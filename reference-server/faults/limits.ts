@@ -2,9 +2,10 @@
 import type { Target } from '../../engine/target/target.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { emptyPage, refusal, refusals, withHeader } from '../run/alter.ts';
+import { emptyPage, html, refusal, refusals, withHeader } from '../run/alter.ts';
 import { tripping, type Fault } from './fault.ts';
 import { PAGES, REFUSALS, sharing } from './may-trip.ts';
+import { brokenBody } from './rest-errors.ts';
 
 const MAY = { mayTrip: [...REFUSALS, '4.2-success', '4.2-r5-exactly-once', '7.2-retry-after'] } as const;
 
@@ -38,6 +39,22 @@ export const limits: readonly Fault[] = [
   )({
     'past the limit an empty page': limited(() => emptyPage()),
     'past the limit 404': limited(() => refusal('404 not_found')),
+  }),
+  ...probed(
+    { '7.2-rate_limited': /past the rate limit.*403.*one at a time/, '7.2-forbidden': /without a code/ },
+    MAY,
+  )({
+    'past the limit the 403 of a firewall': limited(() => html(403, 'Forbidden')),
+  }),
+  ...probed(
+    {
+      '7.2-rate_limited': /past the rate limit.*(500|broken connection).*one at a time/,
+      '7.2-no-unprovoked-5xx': /past the rate limit/,
+    },
+    MAY,
+  )({
+    'past the limit 500': limited(() => refusal('500 internal_error')),
+    'past the limit connections close': limited(() => ({ status: 200, headers: [], body: brokenBody() })),
   }),
   ...probed({ '7.2-retry-after': /Retry-After: none/ })({
     'a 429 without Retry-After': after(() => undefined),

@@ -11,6 +11,7 @@ import {
   refusal,
   withHeader,
 } from '../run/alter.ts';
+import { TENANTS } from '../run/tenants.ts';
 import type { Fault } from './fault.ts';
 import { TOKEN_CLAIMS } from './may-trip.ts';
 
@@ -41,6 +42,10 @@ export function outage(
 const unavailable = (): ServiceAnswer => refusal('503 service_unavailable');
 const isFollowed = (request: ServiceRequest): boolean =>
   isScreenings(request) && queryOf(request).has('from_id');
+const isOf =
+  (tenant: keyof typeof TENANTS) =>
+  (request: ServiceRequest): boolean =>
+    isScreenings(request) && request.path.includes(TENANTS[tenant]);
 const isAnonymous = (request: ServiceRequest): boolean =>
   isScreenings(request) && request.headers['authorization'] === undefined;
 
@@ -136,7 +141,7 @@ export const outages: readonly Fault[] = [
     ['on'],
     isScreenings,
     replacing(403, () => false, emptyPage),
-    ['7.2-server-error'],
+    ['7.2-server-error', '5-forbidden'],
   ),
   failing(
     'a failing server takes any client_secret for right',
@@ -163,6 +168,53 @@ export const outages: readonly Fault[] = [
     ['on', 'after'],
     isTokenRequest,
     unavailable,
+  ),
+  failing(
+    'after an outage the second tenant is refused',
+    { '7.2-server-error': /of the second tenant.*200 within.*end of the fault.*503/ },
+    ['after'],
+    isOf('secondTenant'),
+    unavailable,
+  ),
+  failing(
+    'after an outage the second client gets no token',
+    { '7.2-server-error': /second tenant's token request: 200.*end of the fault.*503/ },
+    ['after'],
+    (request) => isTokenRequest(request) && /client_id=second/.test(String(request.body)),
+    unavailable,
+  ),
+  failing(
+    'the failure of one page size is kept after an outage',
+    { '7.2-server-error': /without pageSize.*200 within.*end of the fault.*503/ },
+    ['after'],
+    (request) => isScreenings(request) && !queryOf(request).has('pageSize'),
+    unavailable,
+  ),
+  failing(
+    'after an outage pages are empty',
+    { '7.2-server-error': /no page that ends the traversal.*0 items/ },
+    ['after'],
+    (request) => isScreenings(request) && !isFollowed(request),
+    async (request, next) => {
+      const answer = await next(request);
+      return answer.status === 200 ? emptyPage() : answer;
+    },
+    WALK,
+  ),
+  failing(
+    'after an outage new tokens are refused',
+    { '7.2-server-error': /with a new token: 200 within.*end of the fault.*401/ },
+    ['after'],
+    (request) => isScreenings(request) && !queryOf(request).has('pageSize'),
+    () => refusal('401 unauthenticated'),
+    ['5-valid-token'],
+  ),
+  failing(
+    'after an outage a tenant that is not onboarded is served',
+    { '7.2-not_found': /404.*200/ },
+    ['after'],
+    isOf('notOnboarded'),
+    emptyPage,
   ),
   failing(
     'after an outage requests without a token are served',

@@ -44,7 +44,8 @@ export const tenants: readonly Fault[] = [
     },
   )({
     'a token cache shared between tenants': sharedTokens(),
-    'of two mints at the same time both are the later one': concurrentMints(),
+    'of two mints at the same time both are the later one': concurrentMints(2),
+    'of three mints at the same time the third and later ones are the latest one': concurrentMints(3),
   }),
   ...pageFaults(
     { '4.2-r3-one-tenant': /only screenings of/, '2.3-tenantId': /as in the path/ },
@@ -66,6 +67,9 @@ export const tenants: readonly Fault[] = [
       (request) => queryOf(request).get('tenantId') ?? undefined,
     ),
     'X-Tenant-Id goes before the tenant of the path': namedElsewhere(({ headers }) => headers['x-tenant-id']),
+    'X-Original-URL goes before the path, after the tenant was compared': namedElsewhere(
+      ({ headers }) => /tenants\/([^/]+)/.exec(headers['x-original-url'] ?? '')?.[1],
+    ),
     'a cookie called tenant goes before the tenant of the path': namedElsewhere(
       ({ headers }) => /\btenant=([^;]+)/.exec(headers['cookie'] ?? '')?.[1],
     ),
@@ -79,14 +83,17 @@ function namedElsewhere(tenantOf: (request: ServiceRequest) => string | undefine
   );
 }
 
-function concurrentMints(): ServerOptions {
+function concurrentMints(least: number): ServerOptions {
   return minting(() => {
     let latest: TokenClaims;
+    let inFlight = 0;
     return async (claims, real) => {
       latest = claims;
+      const isMixedUp = ++inFlight >= least || least === 2;
       // Longer than the delay between two concurrent requests on a busy machine.
       await sleep(30);
-      return real(latest);
+      inFlight--;
+      return real(isMixedUp ? latest : claims);
     };
   });
 }

@@ -12,6 +12,7 @@ import {
   withHeader,
 } from '../run/alter.ts';
 import { authorizationOf } from './bearer.ts';
+import { formOf } from './token-errors.ts';
 import { tripping, type Fault } from './fault.ts';
 import { TOKEN_CLAIMS, TOKEN_REFUSALS, claimFaults } from './may-trip.ts';
 
@@ -154,6 +155,20 @@ export const tokens: readonly Fault[] = [
         if (!isTokenRequest(request) || answer.status !== 200) return answer;
         asked += 1;
         return asked % 3 === 2 ? invalidClient() : answer;
+      };
+    }),
+  }),
+  ...tripping(
+    { '4.1-success': /right credentials after wrong ones.*401/ },
+    { mayTrip: TOKEN_CLAIMS },
+  )({
+    'the right secret is refused once after a wrong one': middleware(() => {
+      const guessed = new Set<string>();
+      return async (request, next) => {
+        const answer = await next(request);
+        const id = isTokenRequest(request) ? (formOf(request).get('client_id')?.[0] ?? '') : '';
+        if (answer.status === 401) guessed.add(id);
+        return answer.status === 200 && guessed.delete(id) ? invalidClient() : answer;
       };
     }),
   }),

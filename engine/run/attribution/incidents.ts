@@ -1,5 +1,7 @@
 /** Server failures that did not recur (section 7.2 expects them: clients retry with exponential backoff). */
 import { sayRefusal, serverFailed } from '../../checks/errors.ts';
+import type { Exchange, RequestOut } from '../../client/exchange.ts';
+import { differs } from '../../checks/mismatch.ts';
 import type { Incident, NewFinding } from '../state/ledger.ts';
 
 /** Up to this many accidents, such as a restart, are tolerated; more are a failure above one failed request in 200. */
@@ -10,13 +12,20 @@ const ACCIDENT_MS = 10_000;
 const ACCIDENT_SHARE = 0.1;
 
 /** One finding for all incidents: a warning, or a failure if there are too many. Undefined if there are none. */
-export function incidentsFinding(incidents: readonly Incident[], requests: number): NewFinding | undefined {
+export async function incidentsFinding(
+  incidents: readonly Incident[],
+  requests: number,
+  send: Send,
+): Promise<NewFinding | undefined> {
   const failures = incidents.filter(({ failed }) => serverFailed(failed) !== undefined);
   const first = failures[0]?.failed;
   if (!first) return undefined;
   // Section 7.2 expects 503 above the target's concurrency limit.
   const alone = failures.filter(({ failed, inFlight }) => failed.status !== 503 || inFlight === 1);
   const isTooOften = accidents(alone, requests) > ACCIDENTS && episodes(alone) * ONE_IN > requests;
+  const crowded = alone.find(({ inFlight }) => inFlight > 1);
+  const isOverload = crowded !== undefined && (await recursInVolleys(crowded, send));
+  if (isOverload) return overloadFinding(crowded);
   const at = new Date(first.startedAtMs).toISOString();
   const more = failures.length > 1 ? `, and ${failures.length - 1} more like it in ${requests} requests` : '';
   return {
@@ -31,6 +40,31 @@ export function incidentsFinding(incidents: readonly Incident[], requests: numbe
     confirmed: `${failures.length} in ${requests} requests`,
   };
 }
+
+type Send = (request: RequestOut) => Promise<Exchange>;
+
+/** So many times the same number of concurrent requests must fail: no accident explains that. */
+const VOLLEYS = 2;
+
+/** Sends copies of the request, as many as were in flight when it failed. */
+async function recursInVolleys({ failed, inFlight }: Incident, send: Send): Promise<boolean> {
+  for (let volley = 0; volley < VOLLEYS; volley++) {
+    const answers = await Promise.all(Array.from({ length: inFlight }, () => send(failed.request)));
+    if (!answers.some((answer) => serverFailed(answer) && answer.status !== 503)) return false;
+  }
+  // A single request is still served.
+  return !serverFailed(await send(failed.request));
+}
+
+const overloadFinding = ({ failed, inFlight }: Incident): NewFinding => ({
+  id: '7.2-no-unprovoked-5xx',
+  cause: 'served when tried again',
+  mismatch: differs(
+    'no 5xx and no broken connection',
+    `${sayRefusal(failed)} with ${inFlight} requests in flight, each time, and 200 for one alone`,
+  ),
+  exchange: failed,
+});
 
 /** A possible cause outside the implementation, and how to decide. */
 function likelyCause(failures: readonly Incident[], alone: readonly Incident[], often: boolean): string {
