@@ -86,6 +86,7 @@ function featuresOf(failure: Failure): string[] {
     ...(MEMBERS.test(received) ? [OF_MEMBER] : []),
     ...urlFeatures(received, expected),
     ...lossFeatures(received, expected),
+    ...tieFeatures(received, expected, failure.request),
     `${WANTED}${plain(expected)}`,
     ...(picture ? pictureFeatures(picture) : []),
     ...only.map((circumstance) => `only ${plain(circumstance)}`),
@@ -184,6 +185,20 @@ function lossFeatures(received: string, expected: string): string[] {
     ...(/\band no next\b/.test(received) ? ['no next after it'] : []),
   ];
 }
+
+/** Whether a page after a cursor lacks items at the cursor's instant, and begins after it. */
+function tieFeatures(received: string, expected: string, request: string): string[] {
+  const cursor = urlIn(request)?.searchParams;
+  if (!cursor?.has('from_id')) return [];
+  const [at, wanted, came] = [cursor.get('from'), timeIn(expected), timeIn(received)].map(
+    (text) => text && parseInstant(text),
+  );
+  return at && wanted && came && sameInstant(at, wanted) && !sameInstant(at, came)
+    ? ['the rest of a tie is missing']
+    : [];
+}
+
+const timeIn = (text: string): string | undefined => text.match(TIME)?.[0];
 
 const urlIn = (text: string): URL | undefined => {
   const found = /https?:\/\/[^\s>",]+/.exec(text)?.[0];
