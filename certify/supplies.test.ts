@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { compareInstants, instant } from '../engine/data/instant.ts';
+import type { Screening } from '../engine/data/screening.ts';
 import { resolveTarget } from '../engine/target/target.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
@@ -141,6 +142,12 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
     /of clients\.primary has item \d+ at .*, after the last screening of its dataset, .*export dataset again/,
   ],
   [
+    'a dataset that begins after the first screenings',
+    '4.2-window',
+    () => ({ dataset: 'late.ndjson' }),
+    /of clients\.primary has item \d+ at .*, before the first screening of its dataset, .*or name the part in window/,
+  ],
+  [
     'a window without screenings',
     '4.2-window',
     () => ({ window: { from: '1999-01-01T00:00:00Z', to: '1999-01-02T00:00:00Z' } }),
@@ -160,8 +167,10 @@ test.beforeAll(async () => {
   await writeFile(join(directory, 'foreign.ndjson'), `${JSON.stringify(foreign)}\n`);
   const all = [...generateScreenings({ tenantId: TENANTS.primary, count: 600, seed: 1, bigIds: true })];
   const inOrder = all.sort((a, b) => compareInstants(instant(a.testTime), instant(b.testTime)));
-  const early = inOrder.slice(0, -5).map(({ json }) => `${json}\n`);
-  await writeFile(join(directory, 'outdated.ndjson'), early.join(''));
+  const write = (name: string, part: readonly Screening[]): Promise<void> =>
+    writeFile(join(directory, name), part.map(({ json }) => `${json}\n`).join(''));
+  await write('outdated.ndjson', inOrder.slice(0, -5));
+  await write('late.ndjson', inOrder.slice(10));
   await writeFile(join(directory, 'words.txt'), 'hello\nworld\n');
 });
 test.afterAll(() => rm(directory, { recursive: true }));

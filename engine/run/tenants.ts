@@ -27,11 +27,13 @@ export async function oracleOf(run: RunContext, client: ClientName): Promise<Ora
   const existing = knowledge.oracleOf(tenantId);
   if (existing) return existing;
   const dataset = { primary: target.dataset, secondTenant: target.secondDataset }[client as string];
-  if (dataset) knowledge.record(client, tenantId, dataset);
+  const window = client === 'primary' ? target.window : undefined;
+  if (dataset) knowledge.record(client, tenantId, dataset, window);
   if (client === 'primary') knowledge.recordUnfinished(tenantId, target.unfinished ?? []);
   const known = dataset
     ? await run.once(`dataset of ${client}`, () => oracleOfDataset(run, client, dataset))
     : new Oracle(false);
+  if (dataset && window) known.limitTo(window);
   // A concurrent caller may have set it meanwhile.
   if (!knowledge.oracleOf(tenantId)) knowledge.set(tenantId, known);
   return knowledge.oracleOf(tenantId)!;

@@ -91,6 +91,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'after a firewall': stacks.firewall,
   'with tenants in capitals': [...stacks.capitals, ...accidents.halfDown],
   'with unset clocks': stores.extremes,
+  'with a dataset of a part': stores.part,
   'with a cache': health.cached,
   'with a cache that says Age': health.cachedWithAge,
 };

@@ -1,5 +1,6 @@
 /** Stores with coarser instants than the dataset, with delayed visibility, or with equal data for two tenants. */
 import {
+  compareInstants,
   cutInstant,
   cutText,
   formatInstant,
@@ -84,6 +85,21 @@ export const extremes: readonly Variant[] = [
         ...target.dataset,
         ...extremesOf(TENANTS.primary).map(({ json }) => parseScreening(json)),
       ],
+    }),
+  },
+];
+
+const PART = { from: instant('2024-05-01T00:00:00Z'), to: instant('2024-09-01T00:00:00Z') };
+const isInPart = (text: string): boolean =>
+  compareInstants(instant(text), PART.from) >= 0 && compareInstants(instant(text), PART.to) < 0;
+
+export const part: readonly Variant[] = [
+  {
+    name: 'the dataset is the part of the screenings that window names',
+    target: (target) => ({
+      ...target,
+      window: PART,
+      dataset: target.dataset?.filter(({ testTime }) => isInPart(testTime)),
     }),
   },
 ];

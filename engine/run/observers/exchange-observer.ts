@@ -2,7 +2,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from 'node:timers/promises';
 import type { Exchange } from '../../client/exchange.ts';
-import type { OrderedItem } from '../../client/page.ts';
 import { formEncode } from '../../client/transport.ts';
 import { answerObservers } from '../../checks/answers.ts';
 import { coverageObservers, mayLack } from '../../checks/coverage.ts';
@@ -12,10 +11,10 @@ import type { Judge, Observer } from '../../checks/mismatch.ts';
 import { nextObservers } from '../../checks/next.ts';
 import { pageObservers, sayItem } from '../../checks/page.ts';
 import { tokenObservers } from '../../checks/token.ts';
-import { sayInstant } from '../../data/instant.ts';
+import { compareInstants, sayInstant } from '../../data/instant.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { RunContext } from '../state/context.ts';
-import { differentObjects, shownItems, type DatasetEnd } from '../state/knowledge.ts';
+import { differentObjects, shownItems, type Outside } from '../state/knowledge.ts';
 import { observeToken } from './valid-token.ts';
 
 /** Set during confirmation, whose requests are not counted again. Shared, because each AsyncLocalStorage slows every promise. */
@@ -51,8 +50,8 @@ export class ExchangeObserver {
   observe(exchange: Exchange): void {
     if (unobserved.getStore() === this) return;
     const { client, knowledge, ledger } = this.run;
-    const outgrown = knowledge.laterThanDataset(exchange);
-    if (outgrown) this.reportOutgrown(outgrown);
+    const outside = knowledge.outsideDataset(exchange);
+    if (outside) this.reportOutside(outside);
     this.observeBy(this.observers, exchange);
     const items = shownItems(exchange).length;
     if (items > 0) {
@@ -67,11 +66,15 @@ export class ExchangeObserver {
   }
 
   /** From now on the dataset says which screenings exist, but no longer that there are no others. */
-  private reportOutgrown({ client, last, later }: DatasetEnd & { readonly later: OrderedItem }): void {
+  private reportOutside({ client, first, last, window, item }: Outside): void {
     const name = client === 'primary' ? 'dataset' : 'secondDataset';
+    const isLater = compareInstants(item.at, last) >= 0;
     const reason =
-      `the tenant of clients.${client} has ${sayItem(later)}, after the last screening of its dataset, at ` +
-      `${sayInstant(last)}: screenings were added; export ${name} again`;
+      `the tenant of clients.${client} has ${sayItem(item)}, ` +
+      (isLater
+        ? `after the last screening of its dataset, at ${sayInstant(last)}: screenings were added; `
+        : `before the first screening of its dataset, at ${sayInstant(first)}: the dataset is a part; `) +
+      `export ${name} again${client === 'primary' && !window ? ', or name the part in window' : ''}`;
     this.run.ledger.supplyUnusable(['4.2-window'], reason);
   }
 

@@ -65,10 +65,18 @@ interface Sighting {
   readonly exchange: Exchange;
 }
 
-export interface DatasetEnd {
+/** From the first to the last screening of a dataset. */
+interface DatasetSpan {
   readonly client: ClientName;
-  readonly ids: ReadonlySet<bigint>;
+  readonly first: Instant;
   readonly last: Instant;
+  /** The window that the target file names: there is nothing before its first screening there, and others are ignored. */
+  readonly window: Window | undefined;
+}
+
+/** A screening outside the span of its tenant's dataset. */
+export interface Outside extends DatasetSpan {
+  readonly item: OrderedItem;
 }
 
 /** The most screenings per tenant that are remembered from answers; beyond, a walk is only compared with itself. */
@@ -85,8 +93,7 @@ export class Knowledge {
   private readonly recorded = new Map<string, Map<bigint, string>>();
   private readonly corrected = new Set<bigint>();
   private readonly unfinished = new Map<string, ReadonlySet<bigint>>();
-  /** The last screening of each dataset. */
-  private readonly ends = new Map<string, DatasetEnd>();
+  private readonly spans = new Map<string, DatasetSpan>();
   private readonly oracles = new Map<string, Oracle>();
   private readonly shown = new Map<string, Map<bigint, Shown>>();
   /** Every page with items, in the order of the answers. */
@@ -215,36 +222,37 @@ export class Knowledge {
     return changed;
   }
 
-  /** Records a tenant's dataset, whose lines may have more members than the specification defines. */
-  record(client: ClientName, tenantId: string, dataset: readonly Screening[]): void {
+  /** Records a tenant's dataset, whose lines may have more members than the specification defines. `window`: see DatasetSpan. */
+  record(client: ClientName, tenantId: string, dataset: readonly Screening[], window?: Window): void {
     this.recorded.set(tenantId.toLowerCase(), new Map(dataset.map(({ id, json }) => [id, json])));
-    const last = dataset
-      .map(({ testTime }) => instant(testTime))
-      .reduce<Instant | undefined>((a, b) => (a && compareInstants(a, b) > 0 ? a : b), undefined);
-    const ids = new Set(dataset.map(({ id }) => id));
-    if (last) this.ends.set(tenantId.toLowerCase(), { client, ids, last });
+    const times = dataset.map(({ testTime }) => instant(testTime)).sort(compareInstants);
+    const [first, last] = [times[0], times.at(-1)];
+    if (first && last) this.spans.set(tenantId.toLowerCase(), { client, first, last, window });
   }
 
   /**
-   * A screening on a page of its tenant and window after the last one of the dataset: it arrived later, so the
-   * dataset is no longer complete. Returned once.
+   * An unknown screening on a page of its tenant, before or after the span of the dataset: it arrived later, or the
+   * dataset is a part, which may cut a tie. Returned once.
    */
-  laterThanDataset(exchange: Exchange): (DatasetEnd & { readonly later: OrderedItem }) | undefined {
+  outsideDataset(exchange: Exchange): Outside | undefined {
     const parsed = parseQuery(exchange.request.url);
     const tenantId = parsed?.tenantId.toLowerCase() ?? '';
-    const [end, oracle] = [this.ends.get(tenantId), this.oracles.get(tenantId)];
-    if (!parsed || !end || !oracle) return undefined;
-    const later = shownItems(exchange).find(
+    const [span, oracle] = [this.spans.get(tenantId), this.oracles.get(tenantId)];
+    if (!parsed || !span || !oracle) return undefined;
+    const isOutside = (at: Instant): boolean =>
+      compareInstants(at, span.last) >= 0 || (!span.window && compareInstants(at, span.first) <= 0);
+    const item = shownItems(exchange).find(
       ({ id, at, tenantId: owner }) =>
-        compareInstants(at, end.last) > 0 &&
-        !end.ids.has(id) &&
+        isOutside(at) &&
+        !oracle.get(id) &&
         owner?.toLowerCase() === tenantId &&
-        isInWindow(at, parsed, oracle),
+        isInWindow(at, parsed, oracle) &&
+        oracle.covers(at),
     );
-    if (!later) return undefined;
-    this.ends.delete(tenantId);
+    if (!item) return undefined;
+    this.spans.delete(tenantId);
     oracle.markIncomplete();
-    return { ...end, later };
+    return { ...span, item };
   }
 
   /** Expects the additional members of the dataset with its values (2.3-object-stable). */
