@@ -102,7 +102,16 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['1969-12-31T23:59:58.1Z', '1969-12-31T23:59:58.9Z'],
   ['2090-01-01T00:00:00Z', '2091-01-01T00:00:00Z'],
   ['9000-01-01T00:00:00Z', '9999-12-30T00:00:00Z'],
+  // Clocks are put back between both edges, in Europe, New York, Chicago, Los Angeles and Sydney.
+  ['2024-10-27T00:45:00Z', '2024-10-27T01:15:00Z'],
+  ['2024-11-03T05:45:00Z', '2024-11-03T06:15:00Z'],
+  ['2024-11-03T06:45:00Z', '2024-11-03T07:15:00Z'],
+  ['2024-11-03T08:45:00Z', '2024-11-03T09:15:00Z'],
+  ['2024-04-06T15:45:00Z', '2024-04-06T16:15:00Z'],
 ];
+
+/** Days of distance from the data: a window of many years may leave out a partition or an archive. */
+const GAPS = [1n, 31n, 366n];
 
 /** Windows that contain the data and extend far beyond it. Two pages each, so that `next` is checked too. */
 async function checkWideWindows(kit: Kit): Promise<void> {
@@ -130,7 +139,14 @@ async function checkFarWindows(kit: Kit): Promise<void> {
     const [from, to] = [first, shift(last, 1n, 0)].map((at) => shift({ ...at, fraction: '' }, seconds, 0));
     return isMovable(from!) && isMovable(to!) ? [[formatInstant(from!), formatInstant(to!)] as const] : [];
   });
-  await mapConcurrently([...ELSEWHERE, ...moved, ...inFirstCentury(first, last)], ([from, to]) =>
+  const beside = GAPS.flatMap((days) => {
+    const [before, after] = [shift(first, -days * 86_400n, 0), shift(last, days * 86_400n, 0)];
+    return [
+      ...(isMovable(before) ? [[WIDE[0]![0], formatInstant(before)] as const] : []),
+      ...(isMovable(after) ? [[formatInstant(after), WIDE[0]![1]] as const] : []),
+    ].filter(([from, to]) => compareInstants(instant(from), instant(to)) <= 0);
+  });
+  await mapConcurrently([...ELSEWHERE, ...moved, ...beside, ...inFirstCentury(first, last)], ([from, to]) =>
     kit.page({ from, to, pageSize: 10 }),
   );
 }

@@ -4,7 +4,7 @@ import { answering, defaulting, nextQuery, windowOf } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
 import { PAGES, pageFaults } from './may-trip.ts';
-import { rows } from './rows.ts';
+import { RULES, rows } from './rows.ts';
 
 const DEFAULT_SIZE = { mayTrip: ['4.2-r6-next-pageSize', '2.4-full-pages'] } as const;
 
@@ -32,6 +32,15 @@ const misspelt = (spelling: RegExp): ServerOptions =>
     ['from', 'to'].some((name) => spelling.test(query.get(name) ?? '')),
   );
 
+/** Windows are compared as a clock on the wall shows them. */
+const onWallClock = (timeZone: string): ServerOptions => {
+  const wall = ({ seconds }: Instant): string =>
+    new Date(Number(seconds) * 1000).toLocaleString('sv', { timeZone });
+  return refused((from, to) => to.seconds - from.seconds < 86_400n && wall(from) > wall(to));
+};
+
+const ARCHIVED_BEFORE = instant('2024-07-01T00:00:00Z');
+
 const now = (): bigint => BigInt(Math.floor(Date.now() / 1000));
 
 export const farWindows: readonly Fault[] = [
@@ -44,6 +53,13 @@ export const farWindows: readonly Fault[] = [
   ...pageFaults({ '4.2-window': /items in \[/ })({
     'years below 100 are years of our time': rows({
       read: (text) => instant(text.replace(/^00(?=\d\d-)/, '20')),
+    }),
+  }),
+  ...pageFaults({ '4.2-window': /on the page/ })({
+    'a window that begins in the archive ends there': rows({
+      begins: (row, asked) =>
+        RULES.begins(row, asked) &&
+        (compareInstants(asked.from, ARCHIVED_BEFORE) >= 0 || compareInstants(row.at, ARCHIVED_BEFORE) < 0),
     }),
   }),
   ...tripping(
@@ -67,6 +83,8 @@ export const farWindows: readonly Fault[] = [
     'years before 1678 are refused': refused(
       (from) => from.seconds < instant('1678-01-01T00:00:00Z').seconds,
     ),
+    'windows are compared in the local time of Berlin': onWallClock('Europe/Berlin'),
+    'windows are compared in the local time of New York': onWallClock('America/New_York'),
     'a year of a whole century never has a 29 February': misspelt(/^\d\d00-02-29/),
   }),
   ...pageFaults({ '4.2-success': /200.*404/ })({

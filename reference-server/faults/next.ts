@@ -1,4 +1,5 @@
 /** Sections 4.2 (rules 6 and 7) and 9: faults in next and the Link header. */
+import { formatInstant, instant } from '../../engine/data/instant.ts';
 import {
   both,
   fieldsOf,
@@ -39,6 +40,14 @@ const link = (change: (next: string, own: string) => string | undefined): Server
     if (value !== undefined) page.headers.push(['link', value]);
   });
 
+/** In UTC, with the year to which the ISO week belongs. */
+function weekYear(text: string): string {
+  const thursday = new Date(text);
+  thursday.setUTCDate(thursday.getUTCDate() + 4 - (thursday.getUTCDay() || 7));
+  const utc = formatInstant(instant(text));
+  return thursday.toISOString().slice(0, 4) + utc.slice(4);
+}
+
 const milliseconds = (text: string): string => new Date(text).toISOString();
 
 export const next: readonly Fault[] = [
@@ -59,6 +68,7 @@ export const next: readonly Fault[] = [
       text.replace(/[+-]\d\d:\d\d$/, 'Z'),
     ),
     'from of next printed with milliseconds only': parameter('from', milliseconds),
+    'the year in from of next is that of its week': parameter('from', (text) => weekYear(text)),
     'from of next stays the from of the first page': nextQuery((query, _, asked) =>
       query.set('from', asked.get('from') ?? ''),
     ),

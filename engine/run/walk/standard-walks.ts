@@ -1,6 +1,6 @@
 /** The walks that many requirements need, made once: small pages over the densest slice, large ones over the sample. */
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
-import { compareInstants, formatInstant } from '../../data/instant.ts';
+import { compareInstants, formatInstant, type Instant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
 import { differs } from '../../checks/mismatch.ts';
 import type { Kit } from '../kit.ts';
@@ -39,6 +39,9 @@ function planWalks(sample: SampleData): PageQuery[] {
   const middle = windowOf(stretch(sample, MIDDLE_ITEMS));
   const deep = windowOf(stretch(sample, DEEP_ITEMS));
   const largest = [...sample.ties].sort((a, b) => b.length - a.length)[0];
+  const atNewYear = sample.items.findIndex(
+    ({ at }, i, all) => yearOf(at) !== yearOf(all[Math.max(0, i - 1)]!.at),
+  );
   const isWalked = sample.ties.some(([first]) => sample.densestSlice.includes(first!));
   return [
     // The largest pages reveal a target whose next never ends after the fewest requests.
@@ -46,6 +49,10 @@ function planWalks(sample: SampleData): PageQuery[] {
     // The longest first; the others run concurrently.
     ...[3, 7].map((pageSize) => ({ ...deep, pageSize })),
     ...[...new Set(small)].map((pageSize) => ({ ...slice, pageSize })),
+    // Formats of dates have a year of the week too, which differs around the turn of the year.
+    ...(atNewYear < 0
+      ? []
+      : [{ ...windowOf(sample.items.slice(atNewYear - 1, atNewYear + 1)), pageSize: 1 }]),
     { ...middle },
     ...[50, 99, 100, 101, 250].map((pageSize) => ({ ...middle, pageSize })),
     ...[500, 999].map((pageSize) => ({ ...sample.window, pageSize })),
@@ -54,6 +61,8 @@ function planWalks(sample: SampleData): PageQuery[] {
       : []),
   ];
 }
+
+const yearOf = (at: Instant): string => formatInstant(at).slice(0, 4);
 
 /** The share of a small budget for walks, and the most informative page sizes, in order. */
 const SHARE_OF_BUDGET = 1 / 6;
