@@ -7,15 +7,14 @@ import { expect } from '@playwright/test';
 import { SELF_SIGNED } from '../reference-server/http/certificates.ts';
 import { secured } from '../reference-server/degenerate/secured.ts';
 import { json, page, TENANT, withTokenEndpoint } from '../reference-server/degenerate/tools.ts';
-import { serve, type Listener } from '../reference-server/http/http.ts';
+import { type Listener, serve } from '../reference-server/http/http.ts';
 import type { Session } from './run/session.ts';
 import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';
 import { rateLimit } from './scenarios/rate-limit.ts';
 import type { ScenarioOptions } from './scenarios/flags.ts';
 import { load, openSession, OPTIONS, setting, test } from './zoo/setting.ts';
-import type { SimulatedSettings } from './zoo/server.ts';
-import { startSimulatedServer } from './zoo/start.ts';
+import { type SimulatedSettings, startSimulatedServer } from './zoo/server.ts';
 
 const SECRET = 'simulated-secret-0-c0ffee';
 const SMOKE = ['smoke', '--duration', '3s', '--rate', '10', '--slo-p99'];

@@ -4,11 +4,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PROPERTIES } from '../../properties/all.ts';
-import { certify } from '../../certify/certify.ts';
-import { startReference } from '../../certify/reference.ts';
-import { resolveTarget } from '../../engine/target/target.ts';
-import { rowOf, type Row } from './pages.ts';
-import { walkRow } from './walk.ts';
+import { certify, kitOptions } from '../../certify/certify.ts';
+import { startReference as startInProcess } from '../../certify/reference.ts';
+import { resolveTarget, type Target } from '../../engine/target/target.ts';
+import { type Row, rowOf } from './service.ts';
+import { parse } from 'lossless-json';
+import { type Dispatcher, request } from 'undici';
+import { type PageQuery, pageUrl } from '../../engine/client/page.ts';
+import { Kit } from '../../engine/run/kit.ts';
+import { walk } from '../../engine/run/walk/walk.ts';
+import { TENANTS } from '../../reference-server/run/provisioning.ts';
+import { median } from '../estimate/numbers.ts';
+import { mint } from '../run/ask.ts';
+import { startReference } from '../run/reference.ts';
 
 /** Seconds on two idle processors, start and database included; and of a target that is so far away. */
 const GOAL = 12;
@@ -31,7 +39,7 @@ async function row(name: string, goal: number, delayMs: number, tell: (line: str
   const directory = await mkdtemp(join(tmpdir(), 'screenings-bench-'));
   const began = performance.now();
   try {
-    await using server = await startReference(
+    await using server = await startInProcess(
       directory,
       delayMs > 0
         ? { wrapHandler: (handler) => async (request) => (await sleep(delayMs), handler(request)) }
@@ -61,4 +69,47 @@ async function row(name: string, goal: number, delayMs: number, tell: (line: str
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+const SCREENINGS = 100_000;
+const ALL: PageQuery = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z', pageSize: 1000 };
+const ROUNDS = 5;
+const GOAL_WALK = 2;
+
+async function walkRow(tell: (line: string) => void): Promise<Row> {
+  await using running = await startReference(SCREENINGS, [], tell);
+  const { baseUrl, authUrl, clients } = running.target as unknown as Target;
+  const target = await resolveTarget({ baseUrl, authUrl, clients: { primary: clients.primary } });
+  const taken: Record<'checked' | 'read', number[]> = { checked: [], read: [] };
+  for (let round = 0; round < ROUNDS; round += 1) {
+    taken.read.push(await secondsOf(() => readAll(target)));
+    taken.checked.push(await secondsOf(() => checkAll(target)));
+  }
+  const [checked, read] = [median(taken.checked), median(taken.read)];
+  const detail = { screenings: SCREENINGS, pageSize: 1000, rounds: ROUNDS, checked, read };
+  const name = 'a checked walk against one that only reads';
+  return rowOf(name, checked / read, GOAL_WALK, detail, (ratio) => ratio <= GOAL_WALK);
+}
+
+async function secondsOf(work: () => Promise<void>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return (performance.now() - began) / 1000;
+}
+
+async function readAll(target: Target): Promise<void> {
+  const { clientId, clientSecret } = target.clients.primary;
+  const headers = { authorization: `Bearer ${await mint(target, clientId, clientSecret)}` };
+  let url: string | undefined = pageUrl(target.baseUrl, TENANTS.primary, ALL);
+  while (url !== undefined) {
+    const { body }: Dispatcher.ResponseData = await request(url, { headers });
+    url = (parse(await body.text()) as { links: { next?: string } }).links.next;
+  }
+}
+
+async function checkAll(target: Target): Promise<void> {
+  await using kit = new Kit(target, kitOptions({ seed: 1 }));
+  const { end, course } = await walk(kit, ALL);
+  if (end !== 'complete' || course.count !== SCREENINGS)
+    throw new Error(`the walk is ${end} at ${course.count}`);
 }

@@ -5,10 +5,10 @@ import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { judgedShare } from '../k6/lib/random.ts';
 import { median } from '../estimate/numbers.ts';
 import { mint } from '../run/ask.ts';
-import { runK6, type K6Run } from '../run/k6-run.ts';
+import { type K6Run, runK6 } from '../run/k6-run.ts';
 import { startReference } from '../run/reference.ts';
 import { openSession } from '../zoo/setting.ts';
-import { rowOf, type Row } from './pages.ts';
+import { type Row, rowOf } from './service.ts';
 
 const SCREENINGS = 10_000;
 const PAGE_SIZE = 100;

@@ -1,10 +1,12 @@
-/** The servers that pages are measured against, and pgbench. */
+/** The servers that pages are measured against, pgbench, and the requests that measure servers. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { startChild } from '../run/child.ts';
+import { sum } from '../estimate/numbers.ts';
+import { startChild } from '../run/reference.ts';
+import { connect, type Socket } from 'node:net';
 
 /** The port of a server that pages are measured against. */
 export async function startContender(...args: [kind: string, databaseUrl: string, tenantId: string]) {
@@ -55,3 +57,49 @@ export async function pgbench(
     await rm(directory, { recursive: true });
   }
 }
+
+const CONNECTIONS = 8;
+
+/** Answers per second, with one request at a time on each connection. Throws an Error for any answer but 200. */
+export async function drive(port: number, request: () => string, seconds: number): Promise<number> {
+  const startedAt = performance.now();
+  const until = startedAt + seconds * 1_000;
+  const counts = await Promise.all(Array.from({ length: CONNECTIONS }, () => askUntil(port, request, until)));
+  const took = (performance.now() - startedAt) / 1_000;
+  return sum(counts) / took;
+}
+
+/** Returns the number of answers. */
+function askUntil(port: number, request: () => string, until: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const socket: Socket = connect(port, '127.0.0.1', () => socket.write(request()));
+    socket.setNoDelay(true);
+    let answers = 0;
+    /** Of the body that is under way. */
+    let missing = 0;
+    let head = '';
+    socket.on('data', (chunk: Buffer) => {
+      if (missing === 0) {
+        head += chunk.toString('latin1');
+        const end = head.indexOf('\r\n\r\n');
+        if (end < 0) return;
+        if (!head.startsWith('HTTP/1.1 200')) return void socket.destroy(new Error(head.slice(0, 200)));
+        const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
+        missing = length - (head.length - end - 4);
+        head = '';
+      } else missing -= chunk.length;
+      if (missing > 0) return;
+      answers += 1;
+      if (performance.now() < until) socket.write(request());
+      else socket.end(() => resolve(answers));
+    });
+    socket.on('error', reject);
+  });
+}
+
+/** A GET whose answer keeps the connection open. */
+export const get = (path: string, token?: string): string =>
+  `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${token ? `Authorization: Bearer ${token}\r\n` : ''}\r\n`;
+
+export const post = (path: string, form: string): string =>
+  `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${form.length}\r\n\r\n${form}`;

@@ -3,11 +3,13 @@ import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import { openDatabase } from '../../reference-server/store/database.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
-import { storeScreenings } from '../../reference-server/store/store.ts';
+import { PAGE, storeScreenings } from '../../reference-server/store/store.ts';
 import { mint } from '../run/ask.ts';
 import { startReference } from '../run/reference.ts';
-import { guessRow, pageRows, tokenRow, type Plan, type Row, type Subject } from './pages.ts';
-import type { Place } from './peers.ts';
+import { drive, get, pgbench, type Place, post, startContender } from './peers.ts';
+import { generateKeyPairSync } from 'node:crypto';
+import { SignJWT } from 'jose';
+import { median } from '../estimate/numbers.ts';
 
 const SMALL = 10_000;
 const PLACES = 500;
@@ -73,4 +75,177 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
     ...(await tokenRow(subject, plan)),
     ...(await guessRow(subject.port, primary.clientId, plan)),
   ];
+}
+
+export interface Row {
+  readonly name: string;
+  readonly ratio: number;
+  readonly goal: number;
+  readonly reached: boolean;
+  readonly detail: Readonly<Record<string, number>>;
+}
+
+/** Reached where the ratio is at least the goal, unless something else is said. */
+export function rowOf(
+  name: string,
+  exact: number,
+  goal: number,
+  detail: Row['detail'],
+  isReached = (ratio: number): boolean => ratio >= goal,
+): Row {
+  const ratio = Number(exact.toFixed(3));
+  return { name, ratio, goal, reached: isReached(ratio), detail };
+}
+
+interface Subject {
+  /** Of the reference server. */
+  readonly port: number;
+  readonly token: string;
+  /** A token request's form. */
+  readonly form: string;
+  readonly databaseUrl: string;
+  readonly tenantId: string;
+  /** A tenant of ten thousand in the same table. */
+  readonly small: { readonly tenantId: string; readonly token: string; readonly places: readonly Place[] };
+  readonly places: readonly Place[];
+  readonly screenings: number;
+}
+
+interface Plan {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly tell: (line: string) => void;
+}
+
+type Measure = () => Promise<number | undefined>;
+
+const pick = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)]!;
+
+/** A second of everything, again and again: the median of each in pages (or tokens) a second. */
+async function inTurns(measures: Readonly<Record<string, Measure>>, { rounds, tell }: Plan) {
+  const taken = new Map<string, number[]>();
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [name, measure] of Object.entries(measures)) {
+      const rate = await measure();
+      if (rate !== undefined) taken.set(name, [...(taken.get(name) ?? []), rate]);
+    }
+    tell(`round ${round + 1} of ${rounds}`);
+  }
+  return (name: string): number => median(taken.get(name) ?? [NaN]);
+}
+
+/** A peer that is not there makes no row. */
+const atLeast = (name: string, one: number, other: number, goal: number, detail: Row['detail']): Row[] =>
+  Number.isNaN(other) ? [] : [rowOf(name, one / other, goal, { ...detail, one, other })];
+
+async function pageRows(subject: Subject, size: number, plan: Plan): Promise<Row[]> {
+  const { databaseUrl, tenantId, places, port, screenings } = subject;
+  const { seconds } = plan;
+  await using bare = await startContender('bare', databaseUrl, tenantId);
+  await using offset = await startContender('offset', databaseUrl, tenantId);
+  await using first = await startContender('first', databaseUrl, tenantId);
+  await using constant = await startContender('constant', databaseUrl, tenantId);
+
+  const instantOf = ({ at }: Place): string => {
+    const [whole = '0', fraction = '0'] = at.split('.');
+    return new Date(Number(whole) * 1_000).toISOString().replace('.000Z', `.${fraction}Z`);
+  };
+  const own = (place: Place, of = subject as Pick<Subject, 'tenantId' | 'token'>): string => {
+    const query = {
+      from: instantOf(place),
+      to: '9000-01-01T00:00:00Z',
+      pageSize: String(size),
+      from_id: place.id,
+    };
+    return get(`/v1/tenants/${of.tenantId}/screenings?${new URLSearchParams(query)}`, of.token);
+  };
+  const other = (place: Place): string =>
+    get(
+      `/?${new URLSearchParams({ at: place.at, id: place.id, offset: String(place.offset), size: String(size) })}`,
+    );
+  const asks =
+    (at: number, request: () => string): Measure =>
+    async () =>
+      drive(at, request, seconds);
+  const ordered = [...places].sort((a, b) => a.offset - b.offset);
+  const tenth = Math.ceil(ordered.length / 10);
+
+  const rate = await inTurns(
+    {
+      own: asks(port, () => own(pick(places))),
+      pgbench: () =>
+        pgbench(databaseUrl, PAGE.afterScreening, tenantId, places.slice(0, 64), { size, seconds }),
+      bare: asks(bare.port, () => other(pick(places))),
+      offset: asks(offset.port, () => other(pick(places))),
+      first: asks(first.port, () => other(pick(places))),
+      constant: asks(constant.port, () => other(pick(places))),
+      begin: asks(port, () => own(pick(ordered.slice(0, tenth)))),
+      end: asks(port, () => own(pick(ordered.slice(-tenth)))),
+      small: asks(port, () => own(pick(subject.small.places), subject.small)),
+    },
+    plan,
+  );
+  const detail = { screenings, pageSize: size, connections: 8, rounds: plan.rounds };
+  const against = (name: string, peer: string, goal: number): Row[] =>
+    atLeast(`pages of ${size} against ${name}`, rate('own'), rate(peer), goal, detail);
+  return [
+    ...against('pgbench with the same query', 'pgbench', size < 1_000 ? 0.35 : 0.5),
+    ...against('node:http with pg, nothing checked', 'bare', 0.7),
+    ...against('OFFSET', 'offset', 5),
+    ...against('what is written first (objects, JSON.stringify, express)', 'first', 5),
+    ...against('node:http with constant octets', 'constant', 0.15),
+    ...atLeast(
+      `pages of ${size}: the last tenth against the first`,
+      rate('end'),
+      rate('begin'),
+      1 / 1.2,
+      detail,
+    ),
+    ...atLeast(
+      `pages of ${size}: ${screenings} screenings against 10000`,
+      rate('own'),
+      rate('small'),
+      1 / 1.2,
+      detail,
+    ),
+  ];
+}
+
+async function tokenRow({ port, form }: Subject, plan: Plan): Promise<Row[]> {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const sign = async (): Promise<number> => {
+    const until = performance.now() + plan.seconds * 1_000;
+    let signed = 0;
+    for (; performance.now() < until; signed += 1) {
+      await new SignJWT({ sub: 'x' }).setProtectedHeader({ alg: 'ES256' }).sign(privateKey);
+    }
+    return signed / plan.seconds;
+  };
+  const mint: Measure = async () => drive(port, () => post('/oauth/token', form), plan.seconds);
+  const rate = await inTurns({ mint, sign }, plan);
+  const detail = { rounds: plan.rounds };
+  return atLeast('tokens against signatures alone', rate('mint'), rate('sign'), 0.4, detail);
+}
+
+/** An unknown client and a wrong secret take the same time, so that ids can't be told by it. */
+async function guessRow(port: number, clientId: string, plan: Plan): Promise<Row[]> {
+  const guess = async (id: string): Promise<number> => {
+    const sentAt = performance.now();
+    const body = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: id,
+      client_secret: 'wrong',
+      scope: 'screenings.read',
+    });
+    await (await fetch(`http://127.0.0.1:${port}/oauth/token`, { method: 'POST', body })).text();
+    return performance.now() - sentAt;
+  };
+  const rate = await inTurns(
+    { unknown: () => guess('nobody'), wrong: () => guess(clientId) },
+    { ...plan, rounds: 30, tell: () => {} },
+  );
+  const detail = { unknownMs: rate('unknown'), wrongMs: rate('wrong'), rounds: 30 };
+  const alike = (ratio: number): boolean => ratio <= 1.1 && ratio >= 1 / 1.1;
+  const ratio = detail.unknownMs / detail.wrongMs;
+  return [rowOf('an unknown client against a wrong secret', ratio, 1.1, detail, alike)];
 }

@@ -1,14 +1,16 @@
 /**
  * `npm run load -- plan`: computes requests, utilisation, waiting times, replicas and cost from a measured capacity.
  */
-import { readFile, writeFile, mkdir } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { median } from '../estimate/numbers.ts';
-import { planHtml } from '../plan/html.ts';
 import type { Habits } from '../plan/demand.ts';
-import { plan, type Measured, type Policy } from '../plan/plan.ts';
-import { EXIT, type CapacityFigure, type LoadResult, type TenantsFigure } from '../result.ts';
+import { type Measured, plan, type Plan, type Policy } from '../plan/plan.ts';
+import { type CapacityFigure, EXIT, type LoadResult, type TenantsFigure } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { markup } from '../../certify/render/markup.ts';
+import { loadPage } from '../report/write.ts';
+import { plot } from '../report/plot.ts';
 
 type Same = 'tenants' | 'screeningsPerDay' | 'pageSize' | 'peakFactor' | 'retries' | 'itemBytes' | 'rowBytes';
 
@@ -197,4 +199,36 @@ async function readResult(file: string, ...scenarios: string[]): Promise<LoadRes
   } catch {
     throw new UsageError(`${file}: not a result of \`npm run load -- ${scenarios.join(' or ')}\``);
   }
+}
+
+export function planHtml(planned: Plan, { target }: LoadResult): string {
+  const { day, carried, steps, warnings, utilisation, peakRequestsPerSecond: peak, years } = planned;
+  const carries = peak / utilisation;
+  const rate = `${carries.toPrecision(3)}/s`;
+  const body = markup`<p>First limit: ${planned.limitedFirstBy}</p>
+${warnings.map((warning) => markup`<p class="note">${warning}</p>`)}
+${plot({
+  title: 'Load over the day compared with the capacity',
+  x: 'hour (12 is the busiest)',
+  y: 'requests per second',
+  level: { at: carries, name: `capacity ${rate}` },
+  series: [
+    { name: 'load', points: day.flatMap((load, hour) => [hour, hour + 1].map((at) => [at, load] as const)) },
+  ],
+})}
+${plot({
+  title: 'Load at the peak by year',
+  x: 'years from now',
+  y: 'requests per second',
+  level: { at: carries, name: rate },
+  series: [
+    {
+      name: 'load at the peak',
+      points: years.map(({ year, tenants }) => [year, (peak * tenants) / years[0]!.tenants]),
+    },
+  ],
+})}
+<h2>Arithmetic</h2>
+<ul>${steps.map((step) => markup`<li>${step}</li>`)}</ul>`;
+  return loadPage('plan', target, carried ? ['Carried', 'pass'] : ['Not carried', 'fail'], body);
 }

@@ -7,11 +7,11 @@ import { presentable, terminalSummary, writeResult } from '../report/write.ts';
 import { EXIT, exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/prepare.ts';
-import { startReference, type RunningReference } from '../run/reference.ts';
+import { type RunningReference, startReference } from '../run/reference.ts';
 import { Session } from '../run/session.ts';
-import { SCENARIOS, runScenario, type ScenarioName } from '../scenarios/all.ts';
+import { runScenario, type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
 import type { ScenarioFlags } from '../scenarios/flags.ts';
-import { LEAST_SECONDS } from '../scenarios/outages.ts';
+import { LEAST_SECONDS } from '../scenarios/chaos.ts';
 import { refuseLoopback, writeKubernetes } from '../kubernetes/write.ts';
 import { UsageError } from '../../engine/errors.ts';
 

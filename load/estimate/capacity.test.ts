@@ -3,11 +3,11 @@ import { expect, test } from '@playwright/test';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
 import { inOrder, limited, queueing, stepsAgainst, warming } from '../zoo/targets.ts';
 import { SLO } from '../zoo/capacities.ts';
-import { atOnceOf } from './at-once.ts';
+import { atOnceOf } from './other-limits.ts';
 import { searchCapacity } from './capacity.ts';
 import { LIMITER_KINDS } from './limiter-models.ts';
 import { SEARCH_DEFAULTS, type StepRun } from './search.ts';
-import { shareVerdict } from './verdict.ts';
+import { shareVerdict } from './step.ts';
 
 const SETTINGS = { ...SEARCH_DEFAULTS, slo: SLO, startRate: 20 };
 

@@ -6,23 +6,22 @@
 import {
   atNoRate,
   atOneRate,
+  type Bracket,
   bracketOf,
   checked,
   collapseOf,
+  type Figure,
   openEnded,
   ordered,
   pooled,
   saturationOf,
   totals,
   UNSETTLED,
-  type Bracket,
-  type Figure,
 } from './figures.ts';
 import { smallest, sum } from './numbers.ts';
 import { ABOVE, confirmQuota, LONGEST_PAUSE_SECONDS } from './quota-search.ts';
 import type { Found, HowToRun, Prediction, RunStep, SearchSettings } from './search.ts';
-import { judgeStep, type Sample, type Step } from './step.ts';
-import { LEAST_SAMPLES, type Verdict } from './verdict.ts';
+import { judgeStep, LEAST_SAMPLES, type Sample, type Step, type Verdict } from './step.ts';
 
 const OVERLOAD = 1.5;
 /** The bracket is narrow enough. */

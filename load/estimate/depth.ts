@@ -20,7 +20,7 @@ export interface WindowPair {
   readonly settled: boolean;
 }
 
-export interface Read {
+interface Read {
   readonly pages: readonly DeepPage[];
   readonly windows: readonly WindowPair[];
   /** Windows of zero width: the round trip, which is no work of a page. */

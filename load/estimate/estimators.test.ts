@@ -1,25 +1,26 @@
 /** The estimators against simulated targets, whose truth is known and whose time costs nothing. */
 import { expect, test } from '@playwright/test';
-import { countOf, bucketOf, histogramOf, mergeHistograms, quantileBucket } from '../k6/lib/histogram.ts';
+import { bucketOf, countOf, histogramOf, mergeHistograms, quantileBucket } from '../k6/lib/histogram.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
 import { identifyLimiter } from './limiter-fit.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterSettings } from './limiter-models.ts';
-import { type Probed } from './limiter-probe.ts';
+import type { Probed } from './limiter-probe.ts';
 import { probeVirtually } from '../zoo/limiters.ts';
-import { mergeParts } from './merge.ts';
-import { simulate, WorkQueue } from '../plan/queue.ts';
+import { mergeParts } from '../commands/merge.ts';
+import { WorkQueue } from '../plan/simulate.ts';
+import { inOrder, queueing, stepsAgainst } from '../zoo/targets.ts';
 import { judgeStep, saturation } from './step.ts';
 
 const SLO = { p99Ms: 500, errorRate: 0.001 };
-test('a step knows its saturation only from a backlog', () => {
+test('a step knows its saturation only from a backlog', async () => {
   const service = { workers: 2, serviceMs: 10, distribution: 'exponential' } as const;
-  const samples = (rate: number) =>
-    simulate(service, rate, 10, 3).map((one) => ({ ...one, serviceMs: one.latencyMs, status: 200 }));
-  expect(saturation(samples(120), 10)).toBeUndefined();
-  const known = saturation(samples(400), 10)!;
-  expect(Math.abs(known.perSecond / 200 - 1)).toBeLessThan(0.06);
-  expect(judgeStep(400, 10, samples(400), SLO).held).toBe(false);
-  expect(judgeStep(120, 10, samples(120), SLO).held).toBe(true);
+  const samplesAt = async (rate: number) =>
+    (await stepsAgainst(inOrder(queueing(service, 3)), 3)(rate, 10)).samples;
+  const [quiet, busy] = [await samplesAt(120), await samplesAt(400)];
+  expect(saturation(quiet, 10)).toBeUndefined();
+  expect(Math.abs(saturation(busy, 10)! / 200 - 1)).toBeLessThan(0.06);
+  expect(judgeStep(400, 10, busy, SLO).held).toBe(false);
+  expect(judgeStep(120, 10, quiet, SLO).held).toBe(true);
 });
 
 /** Runs the probe against a limiter in virtual time. */

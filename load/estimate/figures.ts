@@ -5,8 +5,16 @@
  */
 import { largest, smallest } from './numbers.ts';
 import type { Found } from './search.ts';
-import { verdictOf, type Slo, type Step } from './step.ts';
-import { binomialAtMost, LEAST_SAMPLES, moreThanChance, shareVerdict, type Verdict } from './verdict.ts';
+import {
+  binomialAtMost,
+  LEAST_SAMPLES,
+  moreThanChance,
+  shareVerdict,
+  type Slo,
+  type Step,
+  type Verdict,
+  verdictOf,
+} from './step.ts';
 
 export interface Bracket {
   /** 0 where none surely holds, Infinity where none surely breaks. */

@@ -130,15 +130,12 @@ const STARTS: readonly ((hints: Hints) => LimiterSettings[])[] = [
   ({ seen, releases, first, startMs, paceMs }) => {
     const burstMs = seen[first]!.atMs - startMs;
     const pace = paceMs ?? releases[0]!.passedMs - seen[first]!.atMs;
-    return [...betweenRefusals(seen), pace].flatMap((middle, index, { length }) => {
-      const times = index === length - 1 ? 3 : 1.1;
-      return geometric(middle / times, middle * times, 12 * times).flatMap((msPerToken) =>
-        [-4, -3, -2, -1, 0, 1, 2, 3, 4].map((more): LimiterSettings => {
-          const limit = first - Math.floor(burstMs / msPerToken) + more;
-          return { kind: 'token-bucket', limit, windowMs: msPerToken * limit };
-        }),
-      );
-    });
+    return geometric(pace / 3, pace * 3, 36).flatMap((msPerToken) =>
+      [-4, -3, -2, -1, 0, 1, 2, 3, 4].map((more): LimiterSettings => {
+        const limit = first - Math.floor(burstMs / msPerToken) + more;
+        return { kind: 'token-bucket', limit, windowMs: msPerToken * limit };
+      }),
+    );
   },
   ({ releases, first, startMs, paceMs }) => {
     // The first burst lay across an edge, or did not: it held the limit, or a little more. Where it did, the pace says
@@ -161,23 +158,6 @@ const STARTS: readonly ((hints: Hints) => LimiterSettings[])[] = [
   },
 ];
 
-/** How many tokens drip in between two refusals is the pace, however they were asked for; idle stretches tell a slower one. */
-function betweenRefusals(seen: readonly Observation[]): number[] {
-  const paces: number[] = [];
-  let [sinceMs, passed] = [NaN, 0];
-  for (const { ok, atMs } of seen) {
-    if (ok) passed += 1;
-    else if (passed === 0 || Number.isNaN(sinceMs)) [sinceMs, passed] = [atMs, 0];
-    else if (passed >= LEAST_PACED) {
-      paces.push((atMs - sinceMs) / passed);
-      [sinceMs, passed] = [atMs, 0];
-    }
-  }
-  paces.sort((a, b) => a - b);
-  return [paces[0], paces[paces.length >> 2]].filter((pace) => pace !== undefined && pace > 0) as number[];
-}
-
-const LEAST_PACED = 8;
 /** From how many places a search descends, no two of them alike. */
 const PLACES = 8;
 const ALIKE = 0.03;

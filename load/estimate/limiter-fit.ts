@@ -4,13 +4,12 @@
  * A probe that was cut short did not ask all that tells the kinds apart: none is named then.
  */
 import { smallest } from './numbers.ts';
-import { mostAtOnce } from './at-once.ts';
+import { mostAtOnce, type Shaper, shaperOf } from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
 import { quotaOf } from './quota.ts';
 import type { Sample } from './step.ts';
-import { shaperOf, type Shaper } from './shaper.ts';
 
 export interface LimiterFinding {
   readonly kind: LimiterKind | 'none-found' | 'cannot-tell';

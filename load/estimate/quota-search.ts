@@ -1,9 +1,9 @@
 /** A quota needs no queue: what it lets through in the long run is the figure. */
-import { atOnceOf } from './at-once.ts';
-import { ordered, type Figure } from './figures.ts';
+import { atOnceOf } from './other-limits.ts';
+import { type Figure, ordered } from './figures.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import { largest, smallest, sum } from './numbers.ts';
-import { quotaOf, type Quota } from './quota.ts';
+import { type Quota, quotaOf } from './quota.ts';
 import type { HowToRun, Prediction, SearchSettings } from './search.ts';
 import { judgeStep, type Sample, type Step } from './step.ts';
 
@@ -19,7 +19,7 @@ const A_SHARE = 1.7;
 const DOUBLINGS = 5;
 
 /** Runs at a rate for some seconds, counting answers only. */
-export type Watch = (rate: number, seconds: number) => Promise<{ step: Step; samples: readonly Sample[] }>;
+type Watch = (rate: number, seconds: number) => Promise<{ step: Step; samples: readonly Sample[] }>;
 
 /**
  * Watches from release to release; rate: more than it lets through; samples: the answers that showed the quota. Nothing

@@ -1,6 +1,5 @@
 /** One step of a capacity search: what its requests say about the target, and whether the generator was up to it. */
 import { quantile } from './numbers.ts';
-import { moreThanChance, shareVerdict, type Verdict } from './verdict.ts';
 
 /** What became of one request that was due at dueMs after the step's start. */
 export interface Sample {
@@ -34,9 +33,7 @@ export interface Step {
   readonly offered: number;
   readonly achieved: number;
   readonly seconds: number;
-  readonly requests: number;
   readonly p50Ms: number;
-  readonly p75Ms: number;
   readonly p99Ms: number;
   /** Shares of the requests: failed in any way, and answered with 429. */
   readonly errorRate: number;
@@ -62,8 +59,6 @@ export interface Step {
 export const WARM_UP = 0.2;
 
 export const failed = (status: number): boolean => status === 0 || status >= 400;
-
-export const isLate = (one: Sample, slo: Slo): boolean => failed(one.status) || one.latencyMs >= slo.p99Ms;
 
 /** Late or failed answers against one in a hundred, failed ones against the SLO's share. */
 export function verdictOf(late: number, failures: number, counted: number, slo: Slo): Verdict {
@@ -93,17 +88,15 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
   const lastMs = samples.reduce((last, one) => Math.max(last, one.dueMs + one.latencyMs), seconds * 1000);
   const p99Ms = quantile(sorted, 0.99);
   const errorRate = counted.length === 0 ? 1 : share((one) => failed(one.status));
-  const saturatedAt = saturation(samples, seconds)?.perSecond;
-  const late = counted.filter((one) => isLate(one, slo)).length;
+  const saturatedAt = saturation(samples, seconds);
+  const late = counted.filter((one) => failed(one.status) || one.latencyMs >= slo.p99Ms).length;
   const failures = counted.filter((one) => failed(one.status)).length;
   const verdict = verdictOf(late, failures, counted.length, slo);
   return {
     offered,
     achieved: (samples.length * 1000) / lastMs,
     seconds,
-    requests: samples.length,
     p50Ms: quantile(sorted, 0.5),
-    p75Ms: quantile(sorted, 0.75),
     p99Ms,
     errorRate,
     limitedRate: counted.length === 0 ? 0 : share((one) => one.status === 429),
@@ -119,37 +112,53 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
   };
 }
 
-interface Saturation {
-  readonly perSecond: number;
-  /** Answers that it was counted over, and their relative standard error. */
-  readonly answers: number;
-  readonly error: number;
-}
-
-/**
- * The rate of answers while a backlog lasted: known when answers went on well after the last request was due.
- * The error comes from batches of answers, so that a server of even pace is known better than one of chance.
- */
-export function saturation(samples: readonly Sample[], seconds: number): Saturation | undefined {
+/** Answers per second while a backlog lasted: known when answers went on well after the last request was due. */
+export function saturation(samples: readonly Sample[], seconds: number): number | undefined {
   const answered = samples.filter(({ status }) => !failed(status));
   const ends = answered.map((one) => one.dueMs + one.latencyMs).sort((a, b) => a - b);
   // A few that were slow by themselves are no backlog.
   const lastMs = ends[Math.floor(ends.length * 0.98)] ?? 0;
   if (ends.length < 100 || lastMs < seconds * 1120 || samples.some((one) => one.status === 429))
     return undefined;
-  const first = Math.floor(ends.length * 0.15);
-  const last = Math.floor(ends.length * 0.96);
-  const batches = 20;
-  const size = Math.floor((last - first) / batches);
-  const gaps = Array.from(
-    { length: batches },
-    (_, batch) => ends[first + (batch + 1) * size]! - ends[first + batch * size]!,
-  );
-  const mean = gaps.reduce((sum, gap) => sum + gap, 0) / batches;
-  const variance = gaps.reduce((sum, gap) => sum + (gap - mean) ** 2, 0) / (batches - 1);
-  return {
-    perSecond: (size * 1000) / mean,
-    answers: size * batches,
-    error: Math.sqrt(variance / batches) / mean,
-  };
+  const [first, last] = [0.15, 0.96].map((share) => Math.floor(ends.length * share)) as [number, number];
+  return ((last - first) * 1000) / (ends[last]! - ends[first]!);
+}
+
+/** holds: surely below the share; breaks: surely above it; undecided: more answers are needed. */
+export type Verdict = 'holds' | 'breaks' | 'undecided';
+
+/** Fewer answers than these say nothing about one in a hundred. */
+export const LEAST_SAMPLES = 300;
+
+/** How often chance alone may look like a share below, or above. */
+const HOLDS_BY_CHANCE = 0.05;
+const BREAKS_BY_CHANCE = 0.02;
+
+/** The probability of at most k bad ones among n, each bad with probability p. */
+export function binomialAtMost(k: number, n: number, p: number): number {
+  if (k < 0) return 0;
+  if (k >= n || p <= 0) return 1;
+  if (p >= 1) return 0;
+  let logTerm = n * Math.log1p(-p);
+  let sum = Math.exp(logTerm);
+  for (let i = 0; i < k; i += 1) {
+    logTerm += Math.log((n - i) / (i + 1)) + Math.log(p) - Math.log1p(-p);
+    sum += Math.exp(logTerm);
+  }
+  return Math.min(1, sum);
+}
+
+/** Holds a number of bad answers of a total against the share that may be bad. */
+export function shareVerdict(bad: number, samples: number, share: number): Verdict {
+  if (1 - binomialAtMost(bad - 1, samples, share) <= BREAKS_BY_CHANCE) return 'breaks';
+  if (samples >= LEAST_SAMPLES && binomialAtMost(bad, samples, share) <= HOLDS_BY_CHANCE) return 'holds';
+  return 'undecided';
+}
+
+/** How likely the share itself shows as many bad ones, where that is to be measured for longer. */
+const SUSPECT = 0.2;
+
+/** Whether as many bad ones are more than the share would show; says so where there are too few answers to be sure. */
+export function moreThanChance(bad: number, samples: number, share: number): boolean {
+  return 1 - binomialAtMost(bad - 1, samples, share) <= SUSPECT;
 }

@@ -2,16 +2,15 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
-import type { Merged } from '../estimate/merge.ts';
+import type { Merged } from '../commands/merge.ts';
 import { K6_OFFLINE } from '../run/k6-run.ts';
-import { load, setting, test } from '../zoo/setting.ts';
-import { openSession, OPTIONS } from '../zoo/setting.ts';
-import { writeKubernetes, type testRunOf } from './write.ts';
+import { load, openSession, OPTIONS, setting, test } from '../zoo/setting.ts';
+import { type testRunOf, writeKubernetes } from './write.ts';
 
 const run = promisify(execFile);
 

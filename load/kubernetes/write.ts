@@ -10,9 +10,8 @@ import { judgedShare } from '../k6/lib/random.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
 import { K6_OFFLINE, scriptOfKit } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
-import { SCENARIOS, type ScenarioName } from '../scenarios/all.ts';
-import type { ScenarioOptions } from '../scenarios/flags.ts';
-import type { Scenario } from '../scenarios/scenario.ts';
+import { type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
+import type { Scenario, ScenarioOptions } from '../scenarios/flags.ts';
 import { UsageError } from '../../engine/errors.ts';
 
 const run = promisify(execFile);

@@ -1,7 +1,6 @@
 /** Capacity planning: compares the tenants' demand with a measured capacity, and shows each step of the arithmetic. */
-import { pagesAtMost, pagesOfPoll } from './pages.ts';
-import { simulatePolls, type Servers, type Waits } from './simulate.ts';
-import { demandOf, percent, SECONDS_A_DAY, show, type Habits } from './demand.ts';
+import { demandOf, type Habits, pagesAtMost, pagesOfPoll, percent, SECONDS_A_DAY, show } from './demand.ts';
+import { type Servers, simulatePolls, type Waits } from './simulate.ts';
 
 /** The measured capacity of all measured replicas together. */
 export interface Measured {

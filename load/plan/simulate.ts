@@ -1,8 +1,7 @@
 /** Simulates the waiting times of polls: each tenant requests page after page, and the pages queue for the workers. */
 import { quantile } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
-import { pagesOfPoll } from './pages.ts';
-import { WorkQueue } from './queue.ts';
+import { pagesOfPoll } from './demand.ts';
 
 export interface Servers {
   /** Requests per second at saturation. */
@@ -61,11 +60,6 @@ export function simulatePolls({ perSecond, workers }: Servers, polls: Polls): Wa
   let backfilled = 0;
   // Sorted in descending order of time.
   const open: { atMs: number; pages: number }[] = [];
-  const later = (one: (typeof open)[number]): void => {
-    let place = open.length;
-    while (place > 0 && open[place - 1]!.atMs < one.atMs) place -= 1;
-    open.splice(place, 0, one);
-  };
   for (let interval = 0; interval < intervals; interval += 1) {
     for (let tenant = 0; tenant < tenants; tenant += 1)
       open.push({
@@ -82,14 +76,41 @@ export function simulatePolls({ perSecond, workers }: Servers, polls: Polls): Wa
       const doneMs = queue.finishAt(atMs, exponential(random, pageMs));
       if (pages === Infinity) {
         backfilled += 1;
-        if (doneMs < endMs) later({ atMs: doneMs, pages });
+        if (doneMs < endMs) insertDescending(open, { atMs: doneMs, pages });
         continue;
       }
       waits.push(doneMs - atMs);
-      if (pages > 1) later({ atMs: doneMs, pages: pages - 1 });
+      if (pages > 1) insertDescending(open, { atMs: doneMs, pages: pages - 1 });
       else if (random() < tokensPerPoll) queue.finishAt(doneMs, exponential(random, workMs * tokenPrice));
     }
   }
   waits.sort((a, b) => a - b);
   return { quantile: (share) => quantile(waits, share) / 1000, backfilled: (backfilled * 1000) / endMs };
+}
+
+/** Workers that serve requests in the order of arrival. Times are computed, so delays of timers do not accumulate. */
+export class WorkQueue {
+  readonly #freeAt: number[];
+
+  constructor(workers: number) {
+    this.#freeAt = Array.from({ length: workers }, () => 0);
+  }
+
+  /** Returns when a request that arrives at atMs and needs serviceMs is finished. */
+  finishAt(atMs: number, serviceMs: number): number {
+    let first = 0;
+    for (let worker = 1; worker < this.#freeAt.length; worker += 1) {
+      if (this.#freeAt[worker]! < this.#freeAt[first]!) first = worker;
+    }
+    const done = Math.max(atMs, this.#freeAt[first]!) + serviceMs;
+    this.#freeAt[first] = done;
+    return done;
+  }
+}
+
+/** Inserts into a list in descending order of time, so that the next one is popped. */
+export function insertDescending<Event extends { readonly atMs: number }>(list: Event[], event: Event): void {
+  let place = list.length;
+  while (place > 0 && list[place - 1]!.atMs < event.atMs) place -= 1;
+  list.splice(place, 0, event);
 }

@@ -1,7 +1,7 @@
 /** The page of a load result: ticks, the figure with its interval, and accessible tables. */
 import { expect, test } from '@playwright/test';
 import type { LoadResult } from '../result.ts';
-import { resultHtml } from './html.ts';
+import { resultHtml } from './write.ts';
 import { plot } from './plot.ts';
 
 const ticks = (points: readonly (readonly [number, number])[], logY = false): number[] => {

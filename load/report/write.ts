@@ -1,10 +1,14 @@
-/** Writes load-SCENARIO.json and load-SCENARIO.html, and formats the lines for the terminal. */
+/** Writes a result: load-SCENARIO.json, load-SCENARIO.html as a self-contained page, and the lines for the terminal. */
 import { join } from 'node:path';
-import { visible } from '../../certify/render/markup.ts';
+import { markup, type Markup, visible } from '../../certify/render/markup.ts';
 import { makeFolder, writeAtomically } from '../../certify/render/write.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
-import { verdictOf, type LoadResult } from '../result.ts';
-import { resultHtml } from './html.ts';
+import { type CapacityFigure, type LoadResult, verdictOf } from '../result.ts';
+import { facts, table } from '../../certify/render/html.ts';
+import { durationText, type Table } from '../../certify/render/results.ts';
+import { page } from '../../certify/render/style.ts';
+import { bucketEndMs } from '../k6/lib/histogram.ts';
+import { plot, PLOT_STYLE } from './plot.ts';
 
 /** Removes secrets and tokens that the target may have repeated. */
 export const presentable = (result: LoadResult, secrets: readonly string[]): LoadResult =>
@@ -33,3 +37,154 @@ export function terminalSummary(result: LoadResult): string {
   ];
   return visible(lines.join('\n'));
 }
+
+/** Returns a page with title, verdict and content. */
+export function loadPage(
+  kind: string,
+  title: string,
+  [word, status]: readonly [word: string, status: 'pass' | 'fail' | 'untested'],
+  body: Markup,
+): string {
+  return page({
+    title: `${kind === 'plan' ? 'Plan' : title}: ${word}`,
+    status,
+    style: PLOT_STYLE,
+    body: markup`<main>
+<p class="overline">Screenings Retrieval Service · ${kind}</p>
+<h1>${title}</h1>
+<p><span class="badge ${status}">${word}</span></p>
+${body}
+</main>`,
+  });
+}
+
+export function resultHtml(result: LoadResult): string {
+  const { scenario, target, generator, histogram, tables: rows = {} } = result;
+  const share = generator?.cpuShare;
+  const [time = [], answers = [], sizes = []] = [rows['time'], rows['answers'], rows['sizes']];
+  const overTime = (name: string) => time.map((row) => [Number(row['seconds']), Number(row[name])] as const);
+  let admitted = 0;
+  const body = markup`${result.void !== false && markup`<p class="note">The result is void: ${result.void}</p>`}
+${result.summary.map((line) => markup`<p>${line}</p>`)}
+${facts([
+  ['target', target],
+  ['started', result.startedAt],
+  ['duration', durationText(result.durationMs)],
+  ['pages requested', String(result.requests)],
+  ['token calls', String(result.tokenCalls)],
+  ['page size', String(result.pageSize)],
+  ...(share === undefined
+    ? []
+    : [["generator's share of the CPU", `${(share * 100).toFixed(0)} %`] as const]),
+])}
+${findings(result)}
+${result.capacity && capacity(result.capacity)}
+${plot({
+  title: 'Latency by depth',
+  x: 'pages into the traversal',
+  y: 'p50, ms',
+  series: [{ name: 'page', points: (result.depth?.points ?? []).map((one) => [one.depth, one.p50Ms]) }],
+})}
+${plot({
+  title: 'Requests admitted',
+  x: 'seconds',
+  y: 'answered 200, cumulative',
+  series: [
+    {
+      name: 'admitted',
+      points: answers.map(({ seconds, ok }) => [Number(seconds), (admitted += Number(ok))]),
+    },
+  ],
+})}
+${plot({
+  title: 'Latency over time',
+  x: 'seconds',
+  y: 'ms',
+  logY: true,
+  series: [
+    { name: 'p99', points: overTime('p99Ms') },
+    { name: 'p50', points: overTime('p50Ms') },
+  ],
+})}
+${plot({
+  title: 'Latency by share of requests, over the whole run',
+  x: 'share of requests',
+  y: 'ms, upper bound',
+  logY: true,
+  series: [{ name: 'from the due moment', points: shares(histogram) }],
+})}
+${table(tableOf('By window and page size', ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'], sizes))}`;
+  return loadPage('load result', scenario, verdictOf(result), body);
+}
+
+function findings({ findings: found }: LoadResult): Markup | undefined {
+  if (found.length === 0) return undefined;
+  return markup`<h2>Broken requirements</h2>${found.map(
+    ({ id, level, title, status, lookAt, failures }) =>
+      markup`<h3><span class="id">${id}</span> <span class="chip ${status}">${level}</span></h3><p>${title}</p>
+<ul>${failures.map(({ message, count }) => markup`<li>${message} (${count} ×)</li>`)}</ul>
+${lookAt.length > 0 && markup`<p class="muted">Look at: ${lookAt.join('; ')}</p>`}`,
+  )}`;
+}
+
+function capacity(figure: CapacityFigure): Markup {
+  const steps = [...figure.steps].sort((a, b) => a.offered - b.offered);
+  const { requestsPerSecond: at, interval } = figure;
+  // JSON has null for an unknown end.
+  const [from, to] = [interval[0] ?? 0, interval[1] ?? Infinity];
+  const upTo = Number.isFinite(to) ? to.toFixed(1) : 'unknown';
+  const found = { at, from, to, name: `${at.toFixed(1)}/s, between ${from.toFixed(1)} and ${upTo}` };
+  const by = (read: (step: (typeof steps)[number]) => number) =>
+    steps.map((step) => [step.offered, read(step)] as const);
+  const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
+  return markup`<h2>Capacity${figure.clients > 1 ? `, ${figure.clients} clients` : ''}</h2>
+${plot({
+  title: 'Latency by arrival rate',
+  x: 'requests offered, per second',
+  y: 'ms',
+  logY: true,
+  level: { at: figure.slo.p99Ms, name: `SLO ${figure.slo.p99Ms} ms` },
+  figure: found,
+  series: [
+    { name: 'p99', points: by((step) => step.p99Ms) },
+    { name: 'p50', points: by((step) => step.p50Ms) },
+  ],
+})}
+${plot({
+  title: 'Throughput by arrival rate',
+  x: 'requests offered, per second',
+  y: 'answered, per second',
+  figure: found,
+  series: [{ name: 'answers that were not 429', style: 'dots', points: by((step) => step.accepted) }],
+})}
+${table({
+  title: 'The steps of the search',
+  head: ['offered/s', 'achieved/s', 's', 'p50 ms', 'p99 ms', 'errors', '429', 'held'],
+  rows: figure.steps.map((step) => [
+    step.offered.toFixed(1),
+    step.achieved.toFixed(1),
+    step.seconds.toFixed(0),
+    step.p50Ms.toFixed(1),
+    step.p99Ms.toFixed(1),
+    percent(step.errorRate),
+    percent(step.limitedRate),
+    step.held ? 'yes' : 'no',
+  ]),
+})}
+${figure.perServer && capacity(figure.perServer)}`;
+}
+
+function shares(histogram: LoadResult['histogram'] = {}): (readonly [number, number])[] {
+  const counts = Object.entries(histogram).map(([bucket, count]) => [Number(bucket), count] as const);
+  const total = counts.reduce((sum, [, count]) => sum + count, 0);
+  let seen = 0;
+  return counts
+    .sort(([a], [b]) => a - b)
+    .map(([bucket, count]) => [(seen += count) / total, bucketEndMs(bucket)]);
+}
+
+const tableOf = (
+  title: string,
+  head: readonly string[],
+  rows: readonly Readonly<Record<string, string | number>>[],
+): Table => ({ title, head, rows: rows.map((row) => head.map((name) => String(row[name] ?? ''))) });

@@ -6,13 +6,13 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { spawnGuarded } from '../../engine/guarded.ts';
-import type { Sample } from '../estimate/step.ts';
+import { failed, type Sample } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { readRecord, type ArrivalRecord, type LoadRecord, type SampleRecord } from '../k6/lib/record.ts';
+import { type ArrivalRecord, type LoadRecord, readRecord, type SampleRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
-import { HOPELESS_RULE, type Progress } from './progress.ts';
-import { cpuSeconds, residentMegabytes, watchPressure, type Pressure } from './machine.ts';
+import { cpuSeconds, type Pressure, residentMegabytes, watchPressure } from './machine.ts';
+import { durationText, number } from '../../certify/render/results.ts';
 
 export interface K6Run {
   /** k6's exit status: 0, or 99 if a threshold broke; see k6's documentation for others. */
@@ -40,8 +40,8 @@ interface K6Options {
   readonly config: LoadConfig;
   /** Secrets and headers. */
   readonly env: Readonly<Record<string, string>>;
-  /** More arguments, such as `--execution-segment 0:1/3`. */
-  readonly args?: readonly string[];
+  /** As for k6's --out. */
+  readonly outputs?: readonly string[];
   readonly signal?: AbortSignal | undefined;
   /** Certificates in PEM to trust in addition to the system's. */
   readonly ca?: string | undefined;
@@ -86,7 +86,7 @@ const GRACE_SECONDS = 90;
 
 /** Runs k6. Aborting the signal stops k6 early; its results so far are returned. */
 export async function runK6(script: string, options: K6Options): Promise<K6Run> {
-  const { k6, config, env, args = [], signal, ca, judge, progress } = options;
+  const { k6, config, env, outputs = [], signal, ca, judge, progress } = options;
   const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
   try {
     const [configPath, summaryPath] = ['config.json', 'summary.json'].map((name) =>
@@ -95,9 +95,10 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     await writeFile(configPath, JSON.stringify(config));
     const trusted = ca === undefined ? {} : { SSL_CERT_FILE: join(directory, 'trusted.pem') };
     if (ca !== undefined) await writeFile(trusted.SSL_CERT_FILE!, `${await systemCertificates()}\n${ca}`);
+    const outs = outputs.flatMap((output) => ['--out', output]);
     const child = spawnGuarded(
       k6,
-      ['run', '--quiet', '--no-color', '--log-format=raw', ...args, await scriptOfKit(script, directory)],
+      ['run', '--quiet', '--no-color', '--log-format=raw', ...outs, await scriptOfKit(script, directory)],
       {
         env: {
           ...baseEnvironment(),
@@ -210,7 +211,7 @@ export function listen(
 /** Go reads one file and the system's directories: SSL_CERT_FILE replaces the file, so its content is included. */
 async function systemCertificates(): Promise<string> {
   const files = [
-    ...[process.env['SSL_CERT_FILE'] ?? []].flat(),
+    process.env['SSL_CERT_FILE'] ?? '',
     '/etc/ssl/certs/ca-certificates.crt',
     '/etc/pki/tls/certs/ca-bundle.crt',
     '/etc/ssl/ca-bundle.pem',
@@ -266,3 +267,57 @@ export function baseEnvironment(
 
 /** k6's error codes for failed and reset connections; an answer's timeout is not one. */
 const noConnection = (code: number): boolean => (code >= 1200 && code < 1300) || code === 1000;
+
+/** Maximum number of lines. */
+const LINES = 60;
+const MIN_INTERVAL_MS = 20_000;
+
+/** A run is hopeless if this share of requests fails during a whole interval. */
+const HOPELESS_SHARE = 0.9;
+const HOPELESS_MS = 20_000;
+const MIN_ANSWERS = 20;
+/** Reported like a broken k6 threshold. */
+export const HOPELESS_RULE = `failed rate<${HOPELESS_SHARE} over ${HOPELESS_MS / 1000} s`;
+
+/** Keeps only counts, so that memory does not grow with the run. Its clock is that of the answers. */
+export class Progress {
+  readonly #config: Pick<LoadConfig, 'seconds' | 'p99Ms'>;
+  readonly #tell: (line: string) => void;
+  readonly #intervalMs: number;
+  #reportedMs = 0;
+  #answers = 0;
+  #late = 0;
+  #failed = 0;
+  #recent = { sinceMs: 0, answers: 0, failed: 0 };
+
+  constructor(config: Pick<LoadConfig, 'seconds' | 'p99Ms'>, tell: (line: string) => void) {
+    this.#config = config;
+    this.#tell = tell;
+    this.#intervalMs = Math.max(MIN_INTERVAL_MS, (config.seconds * 1000) / LINES);
+  }
+
+  /** Returns true if the run is hopeless. */
+  note({ dueMs, latencyMs, status }: Pick<ArrivalRecord, 'dueMs' | 'latencyMs' | 'status'>): boolean {
+    const atMs = dueMs + latencyMs;
+    const { seconds, p99Ms } = this.#config;
+    if (atMs >= this.#reportedMs + this.#intervalMs) {
+      this.#reportedMs = atMs - (atMs % this.#intervalMs);
+      this.#tell(
+        `  ${durationText(atMs)} of ${durationText(seconds * 1000)}: ${number(this.#answers)} answers, ${number(this.#late)} late, ${number(this.#failed)} failed`,
+      );
+    }
+    const recent = this.#recent;
+    const isOver = atMs >= recent.sinceMs + HOPELESS_MS;
+    const isHopeless =
+      isOver && recent.answers >= MIN_ANSWERS && recent.failed >= HOPELESS_SHARE * recent.answers;
+    if (isOver) this.#recent = { sinceMs: atMs, answers: 0, failed: 0 };
+    const isFailed = failed(status);
+    this.#answers += 1;
+    this.#recent.answers += 1;
+    if (isFailed) {
+      this.#failed += 1;
+      this.#recent.failed += 1;
+    } else if (latencyMs >= p99Ms) this.#late += 1;
+    return isHopeless;
+  }
+}

@@ -5,14 +5,12 @@ import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { dueCount, judgedShare, neverBegun, poissonArrivals } from '../k6/lib/random.ts';
-import { histogramOf, mergeHistograms, type Histogram } from '../k6/lib/histogram.ts';
+import { type Histogram, histogramOf, mergeHistograms } from '../k6/lib/histogram.ts';
 import { Judge } from './judging.ts';
-import { arrivalsOf, latenciesOf, runK6, type Arrival, type K6Run } from './k6-run.ts';
-import { Connections } from './connections.ts';
+import { type Arrival, arrivalsOf, type K6Run, latenciesOf, Progress, runK6 } from './k6-run.ts';
+import { Connections, type Starvation, starved } from './starvation.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './prepare.ts';
-import { Progress } from './progress.ts';
-import { starved, type Starvation } from './starvation.ts';
 
 /** The result must not be interpreted: exit status 3. */
 export class VoidRun extends Error {
@@ -112,17 +110,17 @@ export class Session {
   }
 
   /** Runs a script once. Throws VoidRun if k6 itself fails. */
-  async run(script: string, config: LoadConfig, args: readonly string[] = []): Promise<K6Run> {
+  async run(script: string, config: LoadConfig): Promise<K6Run> {
     this.signal.throwIfAborted();
-    return this.finishing(this.#runAndCount(script, config, args));
+    return this.finishing(this.#runAndCount(script, config));
   }
 
-  async #runAndCount(script: string, config: LoadConfig, args: readonly string[]): Promise<K6Run> {
+  async #runAndCount(script: string, config: LoadConfig): Promise<K6Run> {
     const run = await runK6(script, {
       k6: this.k6,
       config,
       env: this.prepared.env,
-      args: [...(this.settings.outputs ?? []).flatMap((one) => ['--out', one]), ...args],
+      outputs: this.settings.outputs ?? [],
       signal: this.signal,
       ca: this.prepared.ca,
       judge: (sample) => this.judge.judge(sample),

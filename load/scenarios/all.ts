@@ -1,14 +1,13 @@
 /** The scenarios by name, and one way to run any of them into a result. */
 import { conformant, gatherFindings, type LoadResult } from '../result.ts';
 import { unlessAborted } from '../../engine/clock.ts';
-import { VoidRun, type Session } from '../run/session.ts';
+import { type Session, VoidRun } from '../run/session.ts';
 import { Unreachable } from '../run/ask.ts';
 import { poll, smoke, soak, spike, token } from './arrivals.ts';
 import { capacity } from './capacity.ts';
 import { paging } from './paging.ts';
 import { rateLimit } from './rate-limit.ts';
-import type { ScenarioOptions } from './flags.ts';
-import type { Scenario } from './scenario.ts';
+import type { Scenario, ScenarioOptions } from './flags.ts';
 import { tenants } from './tenants.ts';
 
 /** A name on the command line each. */

@@ -5,8 +5,7 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Arrival, K6Run } from '../run/k6-run.ts';
 import type { LoadSettings, Session } from '../run/session.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
-import { FLAGS, type ScenarioOptions } from './flags.ts';
-import type { Scenario } from './scenario.ts';
+import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
 import { brokenThresholds, overTime, perSecond, quantiles, tooFew } from './words.ts';
 
 type Seen = Partial<ChaosRun> & {

@@ -2,12 +2,11 @@
 import { setTimeout } from 'node:timers/promises';
 import { checkRate, searchCapacity } from '../estimate/capacity.ts';
 import type { Quota } from '../estimate/quota.ts';
-import { SEARCH_DEFAULTS, type Found, type RunStep, type SearchSettings } from '../estimate/search.ts';
+import { type Found, type RunStep, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/search.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import type { ArrivalsRun, Session } from '../run/session.ts';
-import { FLAGS, type ScenarioOptions } from './flags.ts';
-import type { Scenario } from './scenario.ts';
+import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
 import { perSecond, quantiles } from './words.ts';
 
 export const capacity: Scenario = {

@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { largest, median, smallest } from '../estimate/numbers.ts';
 import { failed } from '../estimate/step.ts';
-import { watchMetrics, type Reading } from '../run/metrics.ts';
 import { Unreachable } from '../run/ask.ts';
 import type { Arrival, K6Run } from '../run/k6-run.ts';
-import { VoidRun, type Session } from '../run/session.ts';
+import { type Session, VoidRun } from '../run/session.ts';
 import { changes, oracleOf, readStored, type Stored } from '../run/stored.ts';
-import { beginOutages, type Outage } from './outages.ts';
+import type { Target } from '../../engine/target/target.ts';
+import { randomSource } from '../k6/lib/random.ts';
 
 export interface ChaosRun {
   /** Requests that no outage touched. */
@@ -171,4 +171,101 @@ function sayReadings(readings: readonly Reading[]): string[] {
   return [
     `the server in the second quarter and in the last: ${say('memoryMb', 'MB')}, ${say('connections', 'connections to the database')}, ${say('resources', 'open resources')}${isFlat(readings) ? '' : ': it grows'}`,
   ];
+}
+
+interface Reading {
+  readonly memoryMb: number;
+  /** Connections to its database. */
+  readonly connections: number;
+  /** Sockets, timers and other handles that keep the process alive. */
+  readonly resources: number;
+}
+
+const EVERY_MS = 1_000;
+
+/** Reads until `end` is called; failed readings are skipped. */
+function watchMetrics(url: string): { end(): Promise<readonly Reading[]> } {
+  const over = new AbortController();
+  const readings: Reading[] = [];
+  const watching = (async () => {
+    while (!over.signal.aborted) {
+      const text = await fetch(url, { signal: over.signal }).then(
+        (answer) => answer.text(),
+        () => undefined,
+      );
+      const value = (name: string): number =>
+        Number(new RegExp(`^${name}(?:\\{[^}]*\\})? ([\\d.e+]+)$`, 'm').exec(text ?? '')?.[1] ?? NaN);
+      const reading = {
+        memoryMb: value('process_resident_memory_bytes') / 1e6,
+        connections: value('database_connections'),
+        resources: value('nodejs_active_resources_total'),
+      };
+      if (Object.values(reading).every(Number.isFinite)) readings.push(reading);
+      await sleep(EVERY_MS, undefined, { signal: over.signal }).catch(() => undefined);
+    }
+  })();
+  return {
+    async end() {
+      over.abort();
+      await watching;
+      return readings;
+    },
+  };
+}
+
+interface Outage {
+  /** When the target was told to fail, and when it had been told to be well again, in milliseconds since the epoch. */
+  readonly beganAtMs: number;
+  readonly endedAtMs: number;
+}
+
+/** From the start until requests are surely under way, and from an outage's last end to the end. */
+const LEAD_MS = 8_000;
+const TAIL_MS = 2_000;
+/** Well for so long, failing for so long: drawn between these. */
+const WELL_MS = [4_000, 10_000] as const;
+const FAILING_MS = [1_000, 4_000] as const;
+/** Short of it there is no room for outages. */
+export const LEAST_SECONDS = 15;
+
+/** Until `end` is called, which heals the target. Throws VoidRun where a command fails. */
+function beginOutages(
+  fault: NonNullable<Target['fault']>,
+  seconds: number,
+  seed: number,
+): { end(): Promise<readonly Outage[]> } {
+  const random = randomSource(seed);
+  const between = ([least, most]: readonly [number, number]): number => least + random() * (most - least);
+  const over = new AbortController();
+  const untilMs = Date.now() + seconds * 1000 - TAIL_MS;
+  const outages: Outage[] = [];
+  const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: over.signal });
+
+  const run = async (): Promise<void> => {
+    for (let wellMs = LEAD_MS; ; wellMs = between(WELL_MS)) {
+      await pause(wellMs);
+      const failingMs = between(FAILING_MS);
+      if (Date.now() + failingMs > untilMs) return;
+      const beganAtMs = Date.now();
+      try {
+        await fault.start();
+        await pause(failingMs);
+      } finally {
+        await fault.stop();
+        outages.push({ beganAtMs, endedAtMs: Date.now() });
+      }
+    }
+  };
+  const running = run().then(
+    () => undefined,
+    (error: unknown) => (over.signal.aborted ? undefined : (error as Error)),
+  );
+  return {
+    async end() {
+      over.abort();
+      const error = await running;
+      if (error) throw new VoidRun(`a fault command failed: ${error.message}`);
+      return outages;
+    },
+  };
 }

@@ -1,6 +1,9 @@
-/** The flags of scenarios: each is written once, and a scenario takes those that it uses. */
+/** What a scenario is, and the flags of scenarios: each is written once, and a scenario takes those that it uses. */
 import { InvalidArgumentError, Option } from 'commander';
 import { parseRate, RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
+import type { LoadResult } from '../result.ts';
+import type { Window } from '../k6/lib/window.ts';
+import type { Session } from '../run/session.ts';
 
 export const above0 = (text: string): number => {
   const value = Number(text);
@@ -145,3 +148,15 @@ export type ScenarioOptions = Omit<ScenarioFlags, 'target' | 'baseUrl' | 'authUr
   /** Of walks; tests end them sooner. */
   readonly maxPages?: number;
 };
+
+export interface Scenario {
+  readonly about: string;
+  /** Besides what every scenario takes. */
+  readonly flags: readonly Option[];
+  /** Where it asks; absent: where screenings lie, which takes some thirty requests to find. */
+  readonly window?: Window;
+  /** The script that is the whole run, where one is: several runners may share it. */
+  readonly script?: string;
+  /** Throws VoidRun where the run says nothing about the target. */
+  readonly run: (session: Session, options: ScenarioOptions) => Promise<Partial<LoadResult>>;
+}

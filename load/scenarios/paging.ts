@@ -1,12 +1,11 @@
 /** paging: what a page costs by depth, page size and window, and which mistake would cost so. */
-import { formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
-import { depthShape, type DepthFinding, type WindowPair } from '../estimate/depth.ts';
+import { formatInstant, instant, type Instant, shift } from '../../engine/data/instant.ts';
+import { type DepthFinding, depthShape, type WindowPair } from '../estimate/depth.ts';
 import { median } from '../estimate/numbers.ts';
 import type { Walk } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
-import { VoidRun, type Session } from '../run/session.ts';
-import { FLAGS, type ScenarioOptions } from './flags.ts';
-import type { Scenario } from './scenario.ts';
+import { type Session, VoidRun } from '../run/session.ts';
+import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
 import { quantiles } from './words.ts';
 
 interface ReadPage {

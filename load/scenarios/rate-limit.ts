@@ -5,17 +5,16 @@ import { declaredBy } from '../estimate/quota-search.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import {
-  replayProbe,
   type Observation,
   type Probed,
   type ProbeLimits,
+  replayProbe,
   type Reply,
 } from '../estimate/limiter-probe.ts';
 import type { LoadRecord } from '../k6/lib/record.ts';
 import type { LoadResult } from '../result.ts';
-import { VoidRun, type Session } from '../run/session.ts';
-import { FLAGS, type ScenarioOptions } from './flags.ts';
-import type { Scenario } from './scenario.ts';
+import { type Session, VoidRun } from '../run/session.ts';
+import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
 
 export const rateLimit: Scenario = {
   about: 'which limiter there is, its limit, window and burst',

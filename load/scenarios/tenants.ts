@@ -4,8 +4,7 @@ import type { Found } from '../estimate/search.ts';
 import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
 import type { ArrivalsRun, Session } from '../run/session.ts';
 import { searchRate } from './capacity.ts';
-import { FLAGS, type ScenarioOptions } from './flags.ts';
-import type { Scenario } from './scenario.ts';
+import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
 
 export const tenants: Scenario = {
   about: 'how many tenants are carried: polls, back-fills and token requests together',

@@ -7,7 +7,7 @@ import { textTable } from '../scenarios/words.ts';
 import { CAPACITY_SERVERS } from './capacities.ts';
 import { DEPTH_SERVERS } from './depths.ts';
 import { LIMITER_SERVERS } from './limiters.ts';
-import type { Draw, Judged, ZooServer } from './zoo-server.ts';
+import type { Draw, Judged, ZooServer } from './targets.ts';
 
 const ZOO = { ...CAPACITY_SERVERS, ...LIMITER_SERVERS, ...DEPTH_SERVERS } satisfies Record<string, Draw>;
 type Family = keyof typeof ZOO;

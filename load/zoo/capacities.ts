@@ -1,13 +1,13 @@
 /** Servers of the zoo whose capacity is known: what real ones do under load, and the search for it. */
 import { searchCapacity } from '../estimate/capacity.ts';
 import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { SEARCH_DEFAULTS, type Found, type SearchSettings } from '../estimate/search.ts';
-import type { Draw } from './zoo-server.ts';
-import type { ServiceSettings } from '../plan/queue.ts';
+import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/search.ts';
 import {
   adaptive,
   banning,
   collapsing,
+  type ServiceSettings,
+  type Draw,
   failingAtTimes,
   inOrder,
   limited,
@@ -19,8 +19,8 @@ import {
   slowAtTimes,
   stepsAgainst,
   stopping,
-  warming,
   type VirtualRuns,
+  warming,
 } from './targets.ts';
 
 interface Simulated {

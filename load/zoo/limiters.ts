@@ -2,9 +2,9 @@
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { largest } from '../estimate/numbers.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { probeLimiter, type Probed, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
+import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
-import type { Draw, Judged } from './zoo-server.ts';
+import type { Draw, Judged } from './targets.ts';
 
 /** Decides on a request at a moment: how long until it would be let through (0: it is), and how long it is held back. */
 type Decide = (atMs: number) => { readonly waitMs: number; readonly delayMs?: number };

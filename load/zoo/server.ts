@@ -6,14 +6,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
-import { serviceTimes, WorkQueue, type ServiceSettings } from '../plan/queue.ts';
+import { WorkQueue } from '../plan/simulate.ts';
+import { type ServiceSettings, serviceTimes } from './targets.ts';
 import { createLimiter, type Limiter, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { randomSource } from '../k6/lib/random.ts';
-import { pageCost, type PagingDefect } from './paging-defects.ts';
-import { createScreenings, microsOf, timeText } from './screenings.ts';
+import { pageCost, type PagingDefect } from './depths.ts';
+import { startChild } from '../run/reference.ts';
 
 export interface SimulatedSettings {
-  readonly seed?: number;
   /** Absent: answers at once. */
   readonly service?: ServiceSettings;
   /** Per client, or for all of them. */
@@ -31,12 +31,6 @@ export interface SimulatedSettings {
   readonly clients?: number;
   /** Added to every Retry-After, in seconds: below 0 it is a lie. */
   readonly retryAfterLie?: number;
-  /** A way there and back of so long: half of it before a request is looked at, half after its answer. */
-  readonly rttMs?: number;
-  /** Connections at once; more are cut. */
-  readonly maxConnections?: number;
-  /** A connection for each answer. */
-  readonly closeEach?: boolean;
   /** From so long after the first page on nothing is answered, for so long. */
   readonly freeze?: { readonly fromSeconds: number; readonly forSeconds: number };
   /** Every n-th page has two items in the wrong order. */
@@ -69,8 +63,7 @@ function createSimulatedServer(settings: SimulatedSettings): Server {
   const screenings = createScreenings(settings.screenings ?? 20_000);
   const cost = pageCost(settings.paging, settings.pagingCost);
   const queue = settings.service && new WorkQueue(settings.service.workers);
-  const draw =
-    settings.service && serviceTimes(settings.service, randomSource((settings.seed ?? 1) ^ 0x51ed));
+  const draw = settings.service && serviceTimes(settings.service, randomSource(1));
   const limiters = new Map<string, Limiter>();
   const lifetime = settings.tokenLifetimeSeconds ?? 3600;
   const tokens = new Map<string, { client: SimulatedClient; expiresAtMs: number }>();
@@ -78,27 +71,14 @@ function createSimulatedServer(settings: SimulatedSettings): Server {
   let underWay = 0;
   const counts: SimulatedCounts = { tokens: 0, pages: 0, unauthenticated: 0, limited: 0 };
 
-  const halfMs = (settings.rttMs ?? 0) / 2;
-  const server = createServer((request, response) => {
-    if (halfMs === 0) return answerNow(request, response);
-    const { end } = response;
-    response.end = ((...args: Parameters<typeof end>) => {
-      setTimeout(() => end.apply(response, args), halfMs);
-      return response;
-    }) as typeof end;
-    setTimeout(() => answerNow(request, response), halfMs);
-  });
-  if (settings.maxConnections) server.maxConnections = settings.maxConnections;
-  return server;
-
-  function answerNow(request: IncomingMessage, response: ServerResponse): void {
+  return createServer((request, response) => {
     // The time of arrival, before anything else is done.
     const nowMs = performance.now();
     const url = new URL(request.url ?? '/', `http://${request.headers.host ?? 'localhost'}`);
     if (url.pathname === '/oauth/token') return void mint(request, response);
     if (url.pathname === '/counts') return send(response, 200, counts);
     page(request, response, url, nowMs);
-  }
+  });
 
   async function mint(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let body = '';
@@ -158,7 +138,6 @@ function createSimulatedServer(settings: SimulatedSettings): Server {
       response.writeHead(200, {
         'content-type': 'application/json',
         ...(link ? { link: `<${link}>; rel="next"` } : {}),
-        ...(settings.closeEach ? { connection: 'close' } : {}),
       });
       response.end(body);
     };
@@ -225,6 +204,89 @@ function send(
 ): void {
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers });
   response.end(JSON.stringify(body));
+}
+
+const BASE_SECONDS = Date.UTC(2026, 0, 1) / 1000;
+
+export interface Screenings {
+  readonly count: number;
+  /** The window that holds all of them. */
+  readonly window: { readonly from: string; readonly to: string };
+  /** Microseconds since 2026-01-01T00:00:00Z at which the place begins. */
+  microsAt(place: number): number;
+  id(place: number): number;
+  /** The first place whose (testTime, id) is not before the instant, or is after (instant, id) where an id is given. */
+  placeOf(micros: number, afterId?: number): number;
+  item(place: number, tenantId: string): string;
+}
+
+/** Each pair of screenings lies so far from the next: never a whole millisecond, so that a cut cursor shows. */
+const STEP_MICROS = 350_370;
+const TIED = 2;
+
+export function createScreenings(count: number): Screenings {
+  const microsAt = (place: number): number => Math.floor(place / TIED) * STEP_MICROS;
+  const id = (place: number): number => 1000 + place;
+  return {
+    count,
+    window: { from: timeText(0), to: timeText(microsAt(count - 1) + STEP_MICROS) },
+    microsAt,
+    id,
+    placeOf(micros, afterId) {
+      const exact = micros / STEP_MICROS;
+      const first = Math.ceil(exact) * TIED;
+      if (afterId === undefined || Math.ceil(exact) !== exact) return clamp(first, count);
+      let place = first;
+      while (place < first + TIED && id(place) <= afterId) place += 1;
+      return clamp(place, count);
+    },
+    item: (place, tenantId) =>
+      `{"id":${id(place)},"tenantId":"${tenantId}","testTime":"${timeText(microsAt(place))}","device":"d${place % 7}","outcome":"completed"}`,
+  };
+}
+
+const clamp = (place: number, count: number): number => Math.max(0, Math.min(count, place));
+
+export function timeText(micros: number): string {
+  const seconds = Math.floor(micros / 1e6);
+  const fraction = String(micros - seconds * 1e6).padStart(6, '0');
+  return `${new Date((BASE_SECONDS + seconds) * 1000).toISOString().slice(0, 19)}.${fraction}Z`;
+}
+
+/** Microseconds since the base of an RFC 3339 text in UTC or with an offset; NaN for anything else. */
+export function microsOf(text: string): number {
+  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text);
+  if (!match) return NaN;
+  const seconds = Date.parse(`${match[1]}${match[3]}`) / 1000 - BASE_SECONDS;
+  return seconds * 1e6 + Number((match[2] ?? '').padEnd(6, '0').slice(0, 6));
+}
+
+export interface SimulatedServer extends AsyncDisposable {
+  readonly baseUrl: string;
+  readonly pid: number;
+  /** The content of a target file for it. */
+  target(): Record<string, unknown>;
+  counts(): Promise<SimulatedCounts>;
+}
+
+export async function startSimulatedServer(settings: SimulatedSettings): Promise<SimulatedServer> {
+  const child = await startChild(new URL(import.meta.url), [JSON.stringify(settings)]);
+  const { port } = JSON.parse(child.line) as { port: number };
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const [primary, secondTenant] = simulatedClients(settings.clients ?? 1);
+  return {
+    baseUrl,
+    pid: child.pid,
+    target: () => ({
+      name: 'simulated server',
+      baseUrl,
+      authUrl: baseUrl,
+      clients: { primary, ...(secondTenant ? { secondTenant } : {}) },
+      window: createScreenings(settings.screenings ?? 20_000).window,
+    }),
+    counts: async () => (await (await fetch(`${baseUrl}/counts`)).json()) as SimulatedCounts,
+    [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
+  };
 }
 
 /** In a process of its own: settings as JSON in the argument, `{"port":N}` when it listens. */

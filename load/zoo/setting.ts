@@ -1,5 +1,5 @@
 /** What the tests with k6 share: k6, the command line as a user runs it, a simulated server with a place for results, a session. */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,11 +9,9 @@ import { resolveTarget } from '../../engine/target/target.ts';
 import type { LoadResult } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/prepare.ts';
-import { Session, type LoadSettings } from '../run/session.ts';
-import type { ScenarioOptions } from '../scenarios/flags.ts';
-import type { Scenario } from '../scenarios/scenario.ts';
-import type { SimulatedSettings } from './server.ts';
-import { startSimulatedServer, type SimulatedServer } from './start.ts';
+import { type LoadSettings, Session } from '../run/session.ts';
+import type { Scenario, ScenarioOptions } from '../scenarios/flags.ts';
+import { type SimulatedServer, type SimulatedSettings, startSimulatedServer } from './server.ts';
 
 const MISSING = 'k6 is not there: npm run load -- install-k6';
 
@@ -67,7 +65,7 @@ export async function setting(settings: SimulatedSettings) {
   };
 }
 
-export const DEFAULTS: LoadSettings = {
+const DEFAULTS: LoadSettings = {
   slo: { p99Ms: 500, errorRate: 0.001 },
   pageSize: 100,
   seed: 1,

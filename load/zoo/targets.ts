@@ -6,8 +6,22 @@ import type { RunStep } from '../estimate/search.ts';
 import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { quantile } from '../estimate/numbers.ts';
 import { failed, type Sample, type Slo } from '../estimate/step.ts';
-import { serviceTimes, sharedLatencies, WorkQueue, type ServiceSettings } from '../plan/queue.ts';
+import { insertDescending, WorkQueue } from '../plan/simulate.ts';
 import { exponential, poissonArrivals, randomSource } from '../k6/lib/random.ts';
+
+export interface ServiceSettings {
+  readonly workers: number;
+  readonly serviceMs: number;
+  /** deterministic: always serviceMs; exponential: random with this mean. */
+  readonly distribution: 'deterministic' | 'exponential';
+}
+
+/** Returns a function that draws service times. */
+export function serviceTimes(settings: ServiceSettings, random: () => number): () => number {
+  return settings.distribution === 'deterministic'
+    ? () => settings.serviceMs
+    : () => exponential(random, settings.serviceMs);
+}
 
 export interface Answer {
   readonly latencyMs: number;
@@ -54,11 +68,38 @@ export function queueing(service: ServiceSettings, seed: number): VirtualTarget 
   return (atMs) => ({ latencyMs: queue.finishAt(atMs, draw()) - atMs, status: 200 });
 }
 
-/** Processors that all requests under way share, as threads and event loops do. */
+/**
+ * Processors that all requests in flight share equally, as threads and event loops do. Each receives the same service in
+ * the same time, so a request ends when the service per request reaches its value at arrival plus its own need.
+ */
 export function sharing(service: ServiceSettings, seed: number): VirtualRuns {
   const draw = serviceTimes(service, randomSource(seed));
-  return (moments) =>
-    Array.from(sharedLatencies(service.workers, draw, moments), (latencyMs) => ({ latencyMs, status: 200 }));
+  return (moments) => {
+    const latenciesMs = moments.map(() => 0);
+    // atMs: what the service per request is then.
+    const open: { readonly index: number; readonly atMs: number }[] = [];
+    let [nowMs, done] = [0, 0];
+    const workUntil = (atMs: number): void => {
+      for (let first = open.at(-1); first; first = open.at(-1)) {
+        const each = Math.min(1, service.workers / open.length);
+        const endMs = nowMs + (first.atMs - done) / each;
+        if (endMs > atMs) {
+          done += (atMs - nowMs) * each;
+          break;
+        }
+        open.pop();
+        latenciesMs[first.index] = endMs - moments[first.index]!;
+        [nowMs, done] = [endMs, first.atMs];
+      }
+      nowMs = atMs;
+    };
+    for (const [index, atMs] of moments.entries()) {
+      workUntil(atMs);
+      insertDescending(open, { index, atMs: done + draw() });
+    }
+    workUntil(Infinity);
+    return latenciesMs.map((latencyMs) => ({ latencyMs, status: 200 }));
+  };
 }
 
 interface RefusalSettings {
@@ -296,10 +337,28 @@ export function polled(service: ServiceSettings, settings: TenantsSettings, seed
       const doneMs = queue.finishAt(one.atMs, draw() * (poll === -2 ? settings.backfillWork : 1));
       if (poll >= 0 && left === 1) done[poll] = doneMs;
       if (poll === -2 ? doneMs > endMs : left === 1) continue;
-      let place = open.length;
-      while (place > 0 && open[place - 1]!.atMs < doneMs) place -= 1;
-      open.splice(place, 0, { atMs: doneMs, poll, left: poll === -2 ? 1 : left - 1 });
+      insertDescending(open, { atMs: doneMs, poll, left: poll === -2 ? 1 : left - 1 });
     }
     return moments.map((atMs, poll) => ({ latencyMs: done[poll]! - atMs, status: 200 }));
   };
 }
+
+export interface Judged {
+  /** In words. */
+  readonly found: string;
+  /** Of the figure, as a share; absent where the truth is no figure. */
+  readonly error?: number | undefined;
+  /** Wrong is what was said with confidence; what is open, or says that it is not confirmed, is undecided. */
+  readonly verdict: 'right' | 'undecided' | 'wrong';
+  /** Seconds on the simulated clock. */
+  readonly seconds?: number;
+}
+
+export interface ZooServer {
+  readonly name: string;
+  readonly truth: string;
+  readonly judge: () => Judged | Promise<Judged>;
+}
+
+/** Draws the server of an index: the same seed draws the same. */
+export type Draw = (index: number, random: () => number, seed: number) => ZooServer;

@@ -4,9 +4,9 @@ import { parse } from 'lossless-json';
 import { REQUIREMENTS } from '../../../engine/requirements.ts';
 import { resolveTarget } from '../../../engine/target/target.ts';
 import { Judge } from '../../run/judging.ts';
-import { compareIds, instantKey } from './instant.ts';
+import { compareIds, instantKey } from './window.ts';
 import { countOf, fromQuantiles, GRID, histogramOf, quantileBucket } from './histogram.ts';
-import { judgeLimited, judgePage, policyOf, type PageAnswer } from './judge.ts';
+import { judgeLimited, judgePage, type PageAnswer, policyOf } from './judge.ts';
 
 const TENANT = '7d0c5a52-0000-4000-8000-000000000001';
 const QUERY = 'from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z&pageSize=2';

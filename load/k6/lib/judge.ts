@@ -3,7 +3,7 @@
  * the page. The kit itself judges recorded pages with all of its observers. Ids of findings are those of the kit's
  * catalogue.
  */
-import { compareIds, instantKey } from './instant.ts';
+import { compareIds, instantKey } from './window.ts';
 
 export interface Finding {
   /** The requirement's id, such as `4.2-r4-order`. */

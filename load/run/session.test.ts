@@ -1,0 +1,110 @@
+/** The number of virtual users, generator overload, and k6's output with bounded memory and progress lines. */
+import { expect, test } from '@playwright/test';
+import { Connections, starved } from './starvation.ts';
+import { type Arrival, listen, Progress } from './k6-run.ts';
+import { EventEmitter } from 'node:events';
+
+const NEEDED = 500;
+
+test('assumes no limit after a single refusal, and drops a limit once more connections are accepted', () => {
+  const connections = new Connections();
+  connections.accept(20);
+  expect(connections.refuse(40)).toBe(40);
+  expect(connections.refused).toBe(Infinity);
+  connections.accept(40);
+  expect([connections.refuse(80), connections.refuse(80)]).toEqual([80, 56]);
+  expect(connections.most).toBeLessThan(80);
+  connections.accept(80);
+  expect([connections.refused, connections.most]).toEqual([Infinity, Infinity]);
+});
+
+for (const first of [1, 8, 60, 400]) {
+  test(`finds limits of 2 to 120 connections, starting with ${first} virtual users`, () => {
+    const wrong: string[] = [];
+    for (let limit = 2; limit <= 120; limit += 1) {
+      const connections = new Connections();
+      let vus: number | 'all' = first;
+      let runs = 0;
+      while (vus !== 'all' && ++runs < 20) {
+        // k6's setup uses one connection.
+        const fewer: number | undefined = vus + 1 > limit ? connections.refuse(vus) : undefined;
+        if (fewer === undefined) connections.accept(vus);
+        vus = fewer ?? connections.more(vus, NEEDED);
+      }
+      const { accepted, refused } = connections;
+      const isFound = accepted <= limit && refused > limit && accepted >= Math.floor(limit / 1.3) - 1;
+      if (!isFound || runs === 20) wrong.push(`${limit}: ${accepted} to ${refused} after ${runs} runs`);
+    }
+    expect(wrong).toEqual([]);
+  });
+}
+
+const SLO = { p99Ms: 5000, errorRate: 0.001 };
+const arrival = (dueMs: number, status: number, latencyMs: number): Arrival => ({
+  kind: 'arrival',
+  ...{ dueMs, status, latencyMs, serviceMs: latencyMs, schedulerLagMs: 5, client: 0 },
+});
+const samples = Array.from({ length: 26 }, (_, index) =>
+  index < 12 ? arrival(index * 115, 200, 3000) : arrival(index * 115, 0, index < 14 ? 10_000 : 13_000),
+);
+const counts = { pages: 14, dropped_iterations: 12 };
+const summary = { seconds: 19, counts, histogram: {}, thresholds: {} };
+const atRest = (busy: number) => ({ waiting: 0, stolen: 0, throttled: 0, busy });
+
+test('reports a run with dropped requests as void if the machine was busy before it', () => {
+  expect(starved({ summary, oneIn: 1 }, samples, 5, SLO, atRest(1))).toMatchObject({ remedy: 'passing' });
+  expect(starved({ summary, oneIn: 1 }, samples, 5, SLO, atRest(0.1))).toBeUndefined();
+});
+
+test('keeps a fraction of many arrivals, and everything else', () => {
+  const lines = new EventEmitter();
+  let judged = 0;
+  const output = listen(
+    lines,
+    () => (judged++ === 0 ? [{ id: '4.2-window', message: 'once' }] : []),
+    () => {},
+    1000,
+  );
+  for (let index = 0; index < 50_000; index += 1) {
+    const status = index % 10 === 0 ? 500 : 200;
+    lines.emit('line', JSON.stringify({ kind: 'arrival', dueMs: index, latencyMs: 1, status }));
+    if (index % 1000 === 0) lines.emit('line', JSON.stringify({ kind: 'sample', url: '', body: '' }));
+  }
+  lines.emit('line', '{"kind":"arrival","dueMs":');
+  expect(output.records.length).toBeLessThanOrEqual(1000);
+  expect(Math.abs(output.records.length * output.oneIn - 50_000)).toBeLessThanOrEqual(output.oneIn);
+  const due = output.records.map((one) => (one.kind === 'arrival' ? one.dueMs : NaN));
+  expect(due).toEqual(due.map((_, index) => index * output.oneIn));
+  expect([judged, output.findings.length, output.complaint]).toEqual([50, 1, '{"kind":"arrival","dueMs":']);
+});
+
+test('prints at most 60 lines of 80 columns for an hour, and stops after 20 s with 90 % failures', () => {
+  const told: string[] = [];
+  const progress = new Progress({ seconds: 3600, p99Ms: 500 }, (line) => told.push(line));
+  const failingFromMs = 3_000_000;
+  let hopelessAtMs: number | undefined;
+  for (let dueMs = 0; dueMs < 3_600_000; dueMs += 100) {
+    const status = dueMs >= failingFromMs ? 503 : 200;
+    const latencyMs = dueMs % 10_000 === 0 ? 600 : 10;
+    if (progress.note({ dueMs, latencyMs, status })) hopelessAtMs ??= dueMs;
+  }
+  expect(told.length).toBeLessThanOrEqual(60);
+  expect(told.filter((line) => line.length > 80)).toEqual([]);
+  expect(told[29]).toMatch(/^  30 min \d s of 1 h 0 min: 1[78],\d{3} answers, 180 late, 0 failed$/);
+  expect(hopelessAtMs! - failingFromMs).toBeGreaterThanOrEqual(18_000);
+  expect(hopelessAtMs! - failingFromMs).toBeLessThanOrEqual(41_000);
+});
+
+test('does not stop for a short outage or for few answers', () => {
+  const hopelessIn = (everyMs: number, failsFor: number): boolean => {
+    const progress = new Progress({ seconds: 600, p99Ms: 500 }, () => {});
+    return Array.from({ length: 600_000 / everyMs }, (_, index) => index * everyMs)
+      .map((dueMs) => progress.note({ dueMs, latencyMs: 1, status: dueMs < failsFor ? 0 : 200 }))
+      .some(Boolean);
+  };
+  expect([hopelessIn(100, 15_000), hopelessIn(2000, 600_000), hopelessIn(100, 60_000)]).toEqual([
+    false,
+    false,
+    true,
+  ]);
+});
