@@ -78,6 +78,12 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
   ],
   ['an expired token without exp', '5-expired', token({ exp: undefined }), /has no exp/],
   ['a token that has not expired', '5-expired', token({ exp: 4_000_000_000 }), /has not expired yet/],
+  [
+    'a token that a verifier’s leeway may still accept',
+    '5-expired',
+    token({ exp: Math.round(Date.now() / 1000) - 240 }),
+    /has not expired yet, or less than 5 minutes ago/,
+  ],
   ['of another issuer', '5-expired', token({ iss: 'https://elsewhere.example' }), /another iss/],
   ['for another API', '5-expired', token({ aud: 'elsewhere' }), /another aud/],
   ['of another tenant', '5-expired', token({ tenant_id: 'b' }), /another tenant_id/],

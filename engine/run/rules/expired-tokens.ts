@@ -1,6 +1,6 @@
 /** Sources of expired tokens (class expiry): supplied, kept from an earlier run, or waited for. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { whyNoExpiredToken } from '../../checks/expired-token.ts';
+import { LEEWAY_SECONDS, whyNoExpiredToken } from '../../checks/expired-token.ts';
 import { member } from '../../client/json.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
 import { readToken, secondsOf, type Token } from '../../client/token.ts';
@@ -9,9 +9,10 @@ import type { Kit } from '../kit.ts';
 import { noteAge, refusedToken, secondsLeft, tokenHeader } from '../observers/valid-token.ts';
 import { keep, keptByEarlierRun } from '../state/kept.ts';
 
-/** Tolerance for differing clocks: a minute, or less for tokens that live less than an hour. */
-const LEEWAY_SHARE = 60;
-const LONGEST_LEEWAY_SECONDS = 60;
+/** The last use of a token before its exp: a minute earlier, or less for tokens that live less than an hour. */
+const LAST_USE_SHARE = 60;
+/** For tokens that live less than an hour, the leeway after exp is a tenth of their life at most. */
+const LEEWAY_SHARE = 10;
 
 /** Tokens of a run that were waited for. */
 const awaited = new WeakMap<Kit, string>();
@@ -75,7 +76,7 @@ async function waitedFor(kit: Kit, current: Token): Promise<string> {
   const token = (kit.client.firstMint && readToken(kit.client.firstMint)) ?? current;
   const [iat, exp] = ['iat', 'exp'].map((name) => secondsOf(member(token.claims, name)));
   if (!Number.isFinite(exp! - iat!)) throw new Untested('the tokens name no exp, so none can be waited for');
-  const leeway = Math.min(LONGEST_LEEWAY_SECONDS, Math.ceil((exp! - iat!) / LEEWAY_SHARE));
+  const shareOf = (share: number): number => Math.ceil((exp! - iat!) / share);
   const until = async (seconds: number): Promise<void> => {
     const { signal } = kit.options;
     const waitMs = seconds * 1000 - kit.client.clock.nowMs();
@@ -84,11 +85,11 @@ async function waitedFor(kit: Kit, current: Token): Promise<string> {
     });
   };
   // At half of its lifetime, and shortly before its end.
-  for (const seconds of [(iat! + exp!) / 2, exp! - leeway]) {
+  for (const seconds of [(iat! + exp!) / 2, exp! - shareOf(LAST_USE_SHARE)]) {
     await until(seconds);
     await checkOldToken(kit, token);
   }
-  await until(exp! + leeway);
+  await until(exp! + Math.min(LEEWAY_SECONDS, shareOf(LEEWAY_SHARE)));
   return token.text;
 }
 
