@@ -10,7 +10,7 @@ import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type MismatchWithEvidence } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { randomIntegers, shuffled, seedFor } from '../engine/run/state/covering-array.ts';
-import { UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
+import { isClientError, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { takeSnapshot, whatChanged, whatWritingChanged, type Snapshot } from '../engine/run/walk/snapshot.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 import type { ClientName } from '../engine/target/target.ts';
@@ -41,9 +41,10 @@ async function sendWrite(
   kit.check(
     '1-read-only-refused',
     exchange,
-    // A failing server is reported under 7.2-no-unprovoked-5xx.
     (answer) =>
-      answer.status >= 400 || answer.status === 0 ? undefined : differs('a 4xx or 501', sayRefusal(answer)),
+      isClientError(answer) || [0, 501].includes(answer.status)
+        ? undefined
+        : differs('a 4xx or 501', sayRefusal(answer)),
     method,
   );
 }
