@@ -25,10 +25,14 @@ export const encoded = (parameters: Readonly<Record<string, string>>): Record<st
 const SUSPICIOUS =
   /['"<>`\\[\]{}|^]|\.\.[/%]|%(?![0-9a-f]{2})|%0[0ad]|%[89a-f][0-9a-f]|%2[27]|%3[ce]|%5c|%60|%24%7b|[^ -~]/i;
 
+/** A name that occurs twice, or as `name` and `name[]`: parsers and firewalls reject it before the service sees it. */
+const REPEATED = /[?&]([^=&[%]+)(?:(?:\[|%5b)[^=&]*)?=[^&]*&(?:.*&)?\1(?:=|\[|%5b)/i;
+
 /** Longer than any client sends. */
 const LONG_OCTETS = 1_000;
 
-export const isSuspicious = (query: string): boolean => SUSPICIOUS.test(query) || query.length > LONG_OCTETS;
+export const isSuspicious = (query: string): boolean =>
+  SUSPICIOUS.test(query) || REPEATED.test(query) || query.length > LONG_OCTETS;
 
 /** A window of no width: the answer needs no data, so a server may send it before it authenticates the client. */
 export const EMPTY_WINDOW_QUERY = rawQuery(encoded({ from: SOME_WINDOW.from, to: SOME_WINDOW.from }));
