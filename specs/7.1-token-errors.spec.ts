@@ -214,11 +214,14 @@ const duplicate = (form: Form, name: string, other?: string): Form =>
 const anyClientError: Judge = (answer) =>
   isClientError(answer) ? undefined : differs('400 invalid_request', sayToken(answer));
 
+/** "Not equal" in MongoDB. */
+const OPERATOR = '[$ne]';
+
 /** Suffixes that some parsers read as a list or an operator of the parameter. */
 const TYPED = [
   ['grant_type', '[]'],
   ['client_id', '[]'],
-  ['client_secret', '[$ne]'],
+  ['client_secret', OPERATOR],
   ['scope', '[0]'],
 ] as const;
 
@@ -235,9 +238,10 @@ const ROWS: readonly ErrorRow[] = [
     what: `${name} is missing, and ${name}${suffix} is there`,
     form: (valid) =>
       valid.map(([key, value]) =>
-        key === name ? [`${key}${suffix}`, suffix === '[$ne]' ? 'x' : value] : [key, value],
+        key === name ? [`${key}${suffix}`, suffix === OPERATOR ? 'x' : value] : [key, value],
       ),
-    judge: refusedAsBlank(name),
+    // Firewalls take the operator for an attack.
+    judge: suffix === OPERATOR ? anyClientError : refusedAsBlank(name),
   })),
   ...PARAMETERS.flatMap((name) =>
     BLANKS.map(([value, label]): ErrorRow => ({

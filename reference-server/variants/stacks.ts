@@ -8,6 +8,7 @@ import {
   middleware,
   nextQuery,
   oauthError,
+  queryOf,
   refusal,
   requests,
   tokenClaims,
@@ -85,6 +86,14 @@ export const container = variants({
     () => html(404, 'Not Found'),
     (_, { path }) => /\/tenants\/[^/]*[A-F]/.test(path),
   ),
+  // Rack builds nested parameters and refuses a name that is both.
+  'a parser that answers 400 with HTML to a parameter that is text and list at once': intercepting(
+    () => html(400, 'Bad Request'),
+    (request) => {
+      const names = [...queryOf(request).keys()];
+      return names.some((name) => names.includes(name.replace(/\[.*/s, '')) && name.includes('['));
+    },
+  ),
   'an X-Request-Id that is no UUID is 400': intercepting(
     () => refusal('400 invalid_request'),
     ({ headers }) => headers['x-request-id'] !== undefined && !UUID.test(headers['x-request-id']),
@@ -98,6 +107,13 @@ const UUID_FORMS =
 const LONG_LIST = JSON.stringify(Array.from({ length: 1_100 }, () => 'x'.repeat(1_000)));
 
 export const library = variants({
+  'a catch-all handler that answers 500 to other methods, and to paths that have no route': intercepting(
+    () => refusal('500 internal_error'),
+    (request) =>
+      isTokenRequest(request)
+        ? request.method !== 'POST'
+        : !isScreenings(request) || request.method !== 'GET',
+  ),
   'refresh_token: null': tokenMembers(() => ({ refresh_token: null })),
   'a resource that is unknown is invalid_target': intercepting(
     () => oauthError(400, 'invalid_target'),
@@ -137,6 +153,22 @@ export const firewall = variants({
   'a firewall that answers 403 with HTML where there is no User-Agent': intercepting(
     () => html(403, 'Forbidden'),
     ({ headers }) => headers['user-agent'] === undefined,
+  ),
+  'a firewall that answers 403 with HTML to repeated parameters, and to much punctuation in one':
+    intercepting(
+      () => html(403, 'Forbidden'),
+      (request) => {
+        const pairs = isScreenings(request) ? [...queryOf(request)] : [];
+        const isMuch = (text: string): boolean => (text.match(/[!#$%&()*;=?@[\]^{|}~]/g) ?? []).length > 3;
+        return (
+          new Set(pairs.map(([name]) => name)).size < pairs.length ||
+          pairs.some((pair) => isMuch(pair.join('')))
+        );
+      },
+    ),
+  'a firewall that answers 403 with HTML to an operator of a database in a parameter': intercepting(
+    () => html(403, 'Forbidden'),
+    (request) => /\[\$|%5B%24/i.test(`${request.path} ${request.body.toString('latin1')}`),
   ),
   'a gateway that answers 400 with HTML to headers that only gateways set': intercepting(
     () => html(400, 'Bad Request'),
