@@ -1,9 +1,12 @@
 /** Tenants with data that cannot test everything, and one with more data than a run may read. */
 import { expect } from '@playwright/test';
+import { compareInstants, shift, type Instant } from '../engine/data/instant.ts';
 import type { Screening } from '../engine/data/screening.ts';
 import { generateScreenings } from '../fixtures/dataset/generator.ts';
 import { byTurns, FULL } from '../fixtures/own-tests/tiers.ts';
+import { rows } from '../reference-server/faults/rows.ts';
 import { startInProcess, test, type World } from '../reference-server/faults/testing.ts';
+import type { ServerOptions } from '../reference-server/run/start.ts';
 import { TENANTS } from '../reference-server/run/tenants.ts';
 import { createMemoryStore } from '../reference-server/store/memory.ts';
 import { targetFor } from './proof/faults.ts';
@@ -11,9 +14,13 @@ import { certify } from './certify.ts';
 import type { Report } from './report.ts';
 
 /** Certifies a server whose primary tenant holds only these screenings. */
-async function bare(world: World, screenings: readonly Screening[]): Promise<Report> {
+async function bare(
+  world: World,
+  screenings: readonly Screening[],
+  options: ServerOptions = {},
+): Promise<Report> {
   const store = createMemoryStore(new Map([[TENANTS.primary, screenings]]));
-  await using server = await startInProcess(world, { store });
+  await using server = await startInProcess(world, { ...options, store });
   const { dispatcher } = server;
   return await certify(await targetFor(server, 'bare'), { seed: 1, runs: 4, dispatcher });
 }
@@ -66,6 +73,16 @@ test('walks across the only tie, wherever it is', FULL, async ({ small }) => {
   const { testTime, json } = all.at(-2)!;
   const last = { ...all.at(-1)!, testTime, json: json.replace(/"id":\d+/, `"id":${all.at(-1)!.id}`) };
   expect((await bare(small, [...all.slice(0, -1), last])).verdict).toBe('conformant');
+});
+
+test('finds that midnight as to is the end of that day, on any day', FULL, async ({ small }) => {
+  const isMidnight = ({ seconds, fraction }: Instant): boolean => seconds % 86_400n === 0n && fraction === '';
+  const fault = rows({
+    ends: (row, { to }) => compareInstants(row.at, isMidnight(to) ? shift(to, 86_400n, 0) : to) < 0,
+  });
+  expect(faults(await bare(small, untied(30, '2023-07-05T08:00:00Z'), fault)).join()).toMatch(
+    /4\.2-window: expected only items in/,
+  );
 });
 
 test(
