@@ -23,6 +23,7 @@ import {
   type Verdict,
   type Observation,
 } from './report.ts';
+import { several } from './render/results.ts';
 
 interface RunFacts {
   readonly startedAt: Date;
@@ -255,11 +256,10 @@ function summaryOf(
 ): string {
   const of = facts.selection ? ' of the selection' : '';
   const count = (status: string): number => selected.filter((result) => result.status === status).length;
-  if (verdict === 'non-conformant')
-    return `${count('fail')} MUST requirements${of} are broken.`
-      .replace(/^1 MUST requirements/, '1 MUST requirement')
-      .replace('requirement are', 'requirement is')
-      .replace('requirement of the selection are', 'requirement of the selection is');
+  if (verdict === 'non-conformant') {
+    const failed = count('fail');
+    return `${several(failed, 'MUST requirement')}${of} ${failed === 1 ? 'is' : 'are'} broken.`;
+  }
   if (verdict === 'conformant') {
     const warned = count('warn') > 0 ? ` ${count('warn')} recommendations are not followed.` : '';
     return `Every ${facts.selection ? '' : 'core '}MUST${of} holds, and no other is broken.${warned}`;

@@ -7,7 +7,7 @@ import type { Access, Check } from '../engine/run/check.ts';
 import { targetFor } from './proof/faults.ts';
 import { resolveTarget } from '../engine/target/target.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
-import { instead, queryOf, isScreenings } from '../reference-server/run/alter.ts';
+import { instead, isScreenings, queryOf, refusals } from '../reference-server/run/alter.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { outage } from '../reference-server/faults/outage.ts';
@@ -46,6 +46,20 @@ test.describe('a budget', () => {
     }
     expect(found).toEqual(['non-conformant', 'non-conformant', 'non-conformant']);
   });
+});
+
+test('--fail-fast ends the run at the first broken requirement', async ({ small }) => {
+  await using server = await startInProcess(
+    small,
+    refusals([401], (answer) => ({ ...answer, body: '{"code":"unauthorized"}' })),
+  );
+  const target = await targetFor(server, 'bare');
+  const report = await certify(target, { seed: 1, runs: 1, failFast: true, dispatcher: server.dispatcher });
+  expect(report.verdict).toBe('non-conformant');
+  expect(report.basis).toMatch(/^--fail-fast ended the run at (5|7\.2)-\w+$/);
+  expect(report.evidence.executed).toBeLessThan(report.evidence.planned / 2);
+  const untested = report.requirements.find(({ id }) => id === '9-prefix');
+  expect(untested).toMatchObject({ status: 'untested', reason: report.basis });
 });
 
 test('runs reading checks concurrently and in order, and those that write to the scratch tenant sequentially', () => {

@@ -74,39 +74,19 @@ export function selectIds(words: readonly string[]): RequirementId[] {
   ).map(({ id }) => id);
 }
 
-export function kitOptions({
-  seed,
-  runs,
+export const kitOptions = ({
+  seed = Math.floor(Math.random() * 2 ** 31),
+  runs = DEFAULTS.runs,
   maxRequests = DEFAULTS.maxRequests,
-  budget,
-  timeoutMs,
-  path,
-  shrink,
-  waitForExpiry,
-  pollingScale,
-  signal,
-  onExchange,
-  clock,
-  dispatcher,
+  timeoutMs = DEFAULTS.timeoutMs,
   concurrency = CONCURRENCY,
-}: Omit<CertifyOptions, 'only'>): KitOptions {
-  return {
-    seed: seed ?? Math.floor(Math.random() * 2 ** 31),
-    runs: runs ?? DEFAULTS.runs,
-    maxRequests: Math.min(maxRequests, budget ?? Infinity),
-    budget,
-    timeoutMs: timeoutMs ?? DEFAULTS.timeoutMs,
-    path,
-    shrink,
-    waitForExpiry,
-    pollingScale,
-    signal,
-    onExchange,
-    clock,
-    dispatcher,
-    concurrency: concurrency === 1 ? 1 : concurrency * REQUESTS_EACH,
-  };
-}
+  ...others
+}: CertifyOptions): KitOptions => ({
+  ...others,
+  ...{ seed, runs, timeoutMs },
+  maxRequests: Math.min(maxRequests, others.budget ?? Infinity),
+  concurrency: concurrency === 1 ? 1 : concurrency * REQUESTS_EACH,
+});
 
 /** Long enough to wait for a strict rate limit repeatedly. */
 export const DEFAULT_DEADLINE_MS = 2 * 3_600_000;

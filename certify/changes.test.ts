@@ -1,6 +1,5 @@
 /** Comparison with a baseline, and known failures. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { changesSince, exitOnNew, readBaseline, readKnownFailures, standOf } from './changes.ts';
@@ -66,24 +65,20 @@ test('known failures are excused until they expire or pass again', () => {
 });
 
 test('rejects an unusable file with one line', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'changes-'));
+  const directory = test.info().outputPath();
   const file = join(directory, 'a.json');
-  try {
-    for (const [content, words] of [
-      ['{', /is not JSON/],
-      [
-        '[{"id":"4.2-windw","reason":"r","expires":"2026-01-01"}]',
-        /no requirement "4.2-windw"; did you mean "4.2-window"/,
-      ],
-      ['[{"id":"4.2-window","reason":"r","expires":"soon"}]', /0.expires/],
-      ['[{"id":"4.2-window","reason":"r"}]', /0.expires/],
-    ] as const) {
-      await writeFile(file, content);
-      await expect(readKnownFailures(file)).rejects.toThrow(words);
-    }
-    await expect(readBaseline(file)).rejects.toThrow(/is not a report.json/);
-    await expect(readBaseline(join(directory, 'none'))).rejects.toThrow(/--baseline: can't read .*ENOENT/);
-  } finally {
-    await rm(directory, { recursive: true });
+  for (const [content, words] of [
+    ['{', /is not JSON/],
+    [
+      '[{"id":"4.2-windw","reason":"r","expires":"2026-01-01"}]',
+      /no requirement "4.2-windw"; did you mean "4.2-window"/,
+    ],
+    ['[{"id":"4.2-window","reason":"r","expires":"soon"}]', /0.expires/],
+    ['[{"id":"4.2-window","reason":"r"}]', /0.expires/],
+  ] as const) {
+    await writeFile(file, content);
+    await expect(readKnownFailures(file)).rejects.toThrow(words);
   }
+  await expect(readBaseline(file)).rejects.toThrow(/is not a report.json/);
+  await expect(readBaseline(join(directory, 'none'))).rejects.toThrow(/--baseline: can't read .*ENOENT/);
 });

@@ -1,8 +1,6 @@
 /** Commands of a report, pasted into a shell, repeat the requests, and execute no text of the server. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { resolveTarget } from '../engine/target/target.ts';
@@ -117,45 +115,40 @@ test(PASTED, byTurns(PASTED, 2), async ({ small: { database, provisioned } }) =>
   const failures = report.requirements.flatMap(({ failures }) => failures);
   expect(failures.some(({ counterexample }) => counterexample?.['walk'])).toBe(true);
 
-  const directory = await mkdtemp(join(tmpdir(), 'pasted-'));
-  try {
-    const env = { PATH: process.env['PATH'], ACME_SECRET: clientSecret };
-    // Formats share most commands; each is pasted only once.
-    const pasted = new Set<string>();
-    let received = '';
-    for (const [format, commandsOf] of Object.entries(FORMATS)) {
-      const commands = [...new Set(commandsOf(report))];
-      const kinds = ['TOKEN=$(curl', 'curl -sS -i', 'echo replayed'];
-      for (const kind of kinds)
-        expect(
-          commands.filter((text) => text.startsWith(kind)).length,
-          `${kind} in ${format}`,
-        ).toBeGreaterThan(0);
-      const tokens = commands.filter((text) => text.startsWith('TOKEN='));
-      expect(tokens[0]).toContain('$ACME_SECRET');
-      // Every kind of request, and whole walks, which contain text of the server in each next.
-      const curls = commands.filter((text) => text.startsWith('curl')).slice(0, 12);
-      const walks = commands.filter((text) => text.startsWith('next=')).slice(0, 2);
-      const unpasted = [...curls, ...walks].filter((text) => !pasted.has(text));
-      for (const text of unpasted) pasted.add(text);
-      if (unpasted.length === 0) continue;
-      const { stderr, stdout } = await run('sh', ['-c', [...tokens, ...unpasted].join('\n')], {
-        cwd: directory,
-        env,
-        maxBuffer: 1e9,
-        timeout: 60_000,
-      });
-      expect(await readdir(directory), format).toEqual([]);
-      expect(stderr, format).not.toMatch(/not found|syntax|unexpected|No such/i);
-      received += stdout;
-    }
-    // Some formats show one failure per requirement, which need not be a walk.
-    expect([...pasted].some((text) => text.startsWith('next='))).toBe(true);
-    expect(received).toContain('HTTP/1.1 200');
-    expect(received).toContain('{"items"');
-  } finally {
-    await rm(directory, { recursive: true, force: true });
+  const directory = test.info().outputPath();
+  const env = { PATH: process.env['PATH'], ACME_SECRET: clientSecret };
+  // Formats share most commands; each is pasted only once.
+  const pasted = new Set<string>();
+  let received = '';
+  for (const [format, commandsOf] of Object.entries(FORMATS)) {
+    const commands = [...new Set(commandsOf(report))];
+    const kinds = ['TOKEN=$(curl', 'curl -sS -i', 'echo replayed'];
+    for (const kind of kinds)
+      expect(commands.filter((text) => text.startsWith(kind)).length, `${kind} in ${format}`).toBeGreaterThan(
+        0,
+      );
+    const tokens = commands.filter((text) => text.startsWith('TOKEN='));
+    expect(tokens[0]).toContain('$ACME_SECRET');
+    // Every kind of request, and whole walks, which contain text of the server in each next.
+    const curls = commands.filter((text) => text.startsWith('curl')).slice(0, 12);
+    const walks = commands.filter((text) => text.startsWith('next=')).slice(0, 2);
+    const unpasted = [...curls, ...walks].filter((text) => !pasted.has(text));
+    for (const text of unpasted) pasted.add(text);
+    if (unpasted.length === 0) continue;
+    const { stderr, stdout } = await run('sh', ['-c', [...tokens, ...unpasted].join('\n')], {
+      cwd: directory,
+      env,
+      maxBuffer: 1e9,
+      timeout: 60_000,
+    });
+    expect(await readdir(directory), format).toEqual([]);
+    expect(stderr, format).not.toMatch(/not found|syntax|unexpected|No such/i);
+    received += stdout;
   }
+  // Some formats show one failure per requirement, which need not be a walk.
+  expect([...pasted].some((text) => text.startsWith('next='))).toBe(true);
+  expect(received).toContain('HTTP/1.1 200');
+  expect(received).toContain('{"items"');
 });
 
 const REPEATED = 'every curl command repeats the request of the kit and receives the reported answer';

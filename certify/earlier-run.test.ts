@@ -1,14 +1,13 @@
 /** The state that a run leaves in the keepToken file, and the faults that a later run finds with it. */
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { startInProcess, test, type World } from '../reference-server/faults/testing.ts';
 import { eachItem } from '../reference-server/faults/rows.ts';
 import { jsonAnswer, type ServiceAnswer } from '../reference-server/http/http.ts';
-import { middleware, nextUrls, queryOf } from '../reference-server/run/alter.ts';
+import { answering, both, nextQuery } from '../reference-server/run/alter.ts';
 import type { ServerOptions } from '../reference-server/run/start.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { certify } from './certify.ts';
@@ -30,17 +29,11 @@ const IDS: RequirementId[] = [
 ];
 
 /** Cursors of one process, which another process rejects. */
-function ownCursors(process: string, otherwise: () => ServiceAnswer): ServerOptions {
-  const named = nextUrls((next) => {
-    next.searchParams.set('cursor', process);
-    return next;
-  });
-  const refusing = middleware(() => (request, next) => {
-    const cursor = queryOf(request).get('cursor');
-    return cursor === null || cursor === process ? next(request) : otherwise();
-  });
-  return { wrapHandler: (handler) => refusing.wrapHandler!(named.wrapHandler!(handler)) };
-}
+const ownCursors = (process: string, otherwise: () => ServiceAnswer): ServerOptions =>
+  both(
+    nextQuery((query) => query.set('cursor', process)),
+    answering(otherwise, (query) => ![null, process].includes(query.get('cursor'))),
+  );
 
 /** Each server is correct by itself: the fault appears only to a client of an earlier run. */
 const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp, server: ServerOptions])[] =
@@ -91,7 +84,7 @@ async function twice(
   earlier: ServerOptions = {},
   agedSeconds = AGED_SECONDS,
 ): Promise<{ file: string; mode: number; reports: readonly Report[] }> {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-kept-'));
+  const directory = test.info().outputPath();
   const keepToken = join(directory, 'kept', 'state');
   const signingKeyPem = newKey();
   const run = async (options: ServerOptions): Promise<Report> => {
@@ -100,17 +93,13 @@ async function twice(
     const target = { ...(await targetFor(server, 'bare')), keepToken };
     return await certify(target, { seed: 1, runs: 1, only: [...IDS, '5-expired'], dispatcher });
   };
-  try {
-    const first = await run({ ...earlier, now: () => Date.now() - agedSeconds * 1_000 });
-    const second = await run(later);
-    return {
-      file: await readFile(keepToken, 'utf8'),
-      mode: (await stat(keepToken)).mode & 0o777,
-      reports: [first, second],
-    };
-  } finally {
-    await rm(directory, { recursive: true });
-  }
+  const first = await run({ ...earlier, now: () => Date.now() - agedSeconds * 1_000 });
+  const second = await run(later);
+  return {
+    file: await readFile(keepToken, 'utf8'),
+    mode: (await stat(keepToken)).mode & 0o777,
+    reports: [first, second],
+  };
 }
 
 const failed = ({ requirements }: Report): string[] =>

@@ -1,13 +1,13 @@
 /** Problems on the way to a target leave a run incomplete with one line that names the remedy; no requirement fails. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { request as forward, type RequestListener, type Server, createServer } from 'node:http';
-import { createServer as createTls } from 'node:https';
+import { writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { resolveTarget, type Target } from '../engine/target/target.ts';
 import { EXPIRED, KEY, SELF_SIGNED } from '../reference-server/http/certificates.ts';
+import { secured } from '../reference-server/degenerate/secured.ts';
+import { listen } from '../reference-server/http/http.ts';
 import { test } from '../reference-server/faults/testing.ts';
 import { startServer, type ReferenceServer } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
@@ -21,41 +21,11 @@ import type { Exchange } from '../engine/client/exchange.ts';
 import { answers } from '../reference-server/run/alter.ts';
 import { obstaclesOf, certifyVariant } from './proof/variants.ts';
 
-interface Listening extends AsyncDisposable {
-  readonly port: number;
-}
+/** The server with TLS in front of it at this host. */
+const overTls = (server: ReferenceServer, host: string, cert = SELF_SIGNED) =>
+  secured({ port: portOf(server), stop: async () => {} }, host, 0, cert);
 
-async function listening(server: Server): Promise<Listening> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    port: (server.address() as AddressInfo).port,
-    async [Symbol.asyncDispose]() {
-      await new Promise((resolve) => {
-        server.close(resolve);
-        server.closeAllConnections();
-      });
-    },
-  };
-}
-
-/** Forwards requests to a server without TLS. */
-const forwardTo =
-  (origin: string): RequestListener =>
-  (request, response) => {
-    const { method, headers, url } = request;
-    const onward = forward(`${origin}${url}`, { method, headers }, (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(response);
-    });
-    request.pipe(onward);
-  };
-
-const redirecting =
-  (origin: string, status: number): RequestListener =>
-  (request, response) => {
-    request.resume();
-    response.writeHead(status, { location: `${origin}${request.url}` }).end();
-  };
+const portOf = (server: ReferenceServer): number => Number(new URL(server.baseUrl).port);
 
 const certified = (target: Target): Promise<Report> =>
   certify(target, {
@@ -80,11 +50,8 @@ for (const [name, cert, host, words] of [
 ] as const) {
   test(name, async ({ small: { database, provisioned } }) => {
     await using server = await startServer(database, provisioned);
-    await using tls = await listening(
-      createTls({ key: KEY, cert }, forwardTo(new URL(server.baseUrl).origin)),
-    );
-    const url = `https://${host}:${tls.port}`;
-    const target = { ...(await targetFor(server, 'bare')), baseUrl: url, authUrl: url };
+    await using tls = await overTls(server, host, cert);
+    const target = { ...(await targetFor(server, 'bare')), baseUrl: tls.origin, authUrl: tls.origin };
     // Trusts the CA unless trust itself is tested.
     const known = words.source.includes('not trusted') ? target : { ...target, ca: cert };
     leavesItIncomplete(await certified(known), words);
@@ -93,22 +60,20 @@ for (const [name, cert, host, words] of [
 
 test('a private CA that the target file names is trusted', async ({ small: { database, provisioned } }) => {
   await using server = await startServer(database, provisioned);
-  await using tls = await listening(
-    createTls({ key: KEY, cert: SELF_SIGNED }, forwardTo(new URL(server.baseUrl).origin)),
+  await using tls = await overTls(server, 'localhost');
+  const directory = test.info().outputPath();
+  await writeFile(join(directory, 'ca.pem'), SELF_SIGNED);
+  const { clientId, clientSecret } = server.target().clients.primary;
+  const target = await resolveTarget(
+    {
+      baseUrl: tls.origin,
+      authUrl: tls.origin,
+      clients: { primary: { clientId, clientSecret } },
+      ca: 'ca.pem',
+    },
+    { directory },
   );
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-ca-'));
-  try {
-    await writeFile(join(directory, 'ca.pem'), SELF_SIGNED);
-    const { clientId, clientSecret } = server.target().clients.primary;
-    const url = `https://localhost:${tls.port}`;
-    const target = await resolveTarget(
-      { baseUrl: url, authUrl: url, clients: { primary: { clientId, clientSecret } }, ca: 'ca.pem' },
-      { directory },
-    );
-    expect((await certified(target)).verdict).toBe('conformant');
-  } finally {
-    await rm(directory, { recursive: true });
-  }
+  expect((await certified(target)).verdict).toBe('conformant');
 });
 
 for (const [member, status] of [
@@ -120,8 +85,9 @@ for (const [member, status] of [
   test(`reports a ${member} that answers ${status}`, async ({ small: { database, provisioned } }) => {
     await using server = await startServer(database, provisioned);
     const { origin } = new URL(server.baseUrl);
-    await using moved = await listening(createServer(redirecting(origin, status)));
-    const target = { ...(await targetFor(server, 'bare')), [member]: `http://localhost:${moved.port}` };
+    await using moved = await listen();
+    moved.handle(async ({ path }) => ({ status, headers: [['location', `${origin}${path}`]], body: '' }));
+    const target = { ...(await targetFor(server, 'bare')), [member]: moved.origin };
     const words = new RegExp(`redirects \\(${status}\\) to ${origin}; name that as ${member}`);
     leavesItIncomplete(await certified(target), words);
   });
@@ -154,13 +120,13 @@ async function openProxy(port: number, instead?: string): Promise<Proxy> {
     onward.on('error', () => socket.destroy());
     socket.on('close', () => onward.destroy());
   });
-  const opened = await listening(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    host: `127.0.0.1:${opened.port}`,
+    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked,
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
-      await opened[Symbol.asyncDispose]();
+      await new Promise((resolve) => server.close(resolve));
     },
   };
 }
@@ -191,8 +157,6 @@ function targetBeyondProxy(server: ReferenceServer, scheme = 'http'): Promise<Ta
     clients: { primary: clients.primary },
   });
 }
-
-const portOf = (server: ReferenceServer): number => Number(new URL(server.baseUrl).port);
 
 test('uses the proxy, named with or without a scheme', async ({ small: { database, provisioned } }) => {
   await using server = await startServer(database, provisioned);

@@ -1,11 +1,10 @@
 /** HAR files: written without secrets, and judged from the file alone. */
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { secretsOf } from '../engine/target/target.ts';
-import { answers } from '../reference-server/run/alter.ts';
+import { pageText } from '../reference-server/run/alter.ts';
 import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { certify } from './certify.ts';
 import { judgeRecording, targetOfRecording, entryOf, harText, readHar } from './har.ts';
@@ -15,21 +14,16 @@ import { conformantReport, sampleReport } from './render/sample.testing.ts';
 import type { Report } from './report.ts';
 
 let directory: string;
-test.beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'har-'));
+test.beforeEach(() => {
+  directory = test.info().outputPath();
 });
-test.afterEach(() => rm(directory, { recursive: true }));
 
 const statuses = ({ requirements }: Report, status: string): string[] =>
   requirements.filter((result) => result.status === status).map(({ id }) => id);
 
 for (const broken of [false, true]) {
   test(`judges recorded traffic of a ${broken ? 'broken' : 'right'} server`, async ({ small }) => {
-    const fault = answers((answer, { path }) =>
-      broken && answer.status === 200 && path.includes('/screenings')
-        ? { ...answer, body: String(answer.body).replace('"links":{}', '"links":{"next":null}') }
-        : answer,
-    );
+    const fault = pageText('"links":{}', '"links":{"next":null}');
     await using server = await startInProcess(small, broken ? fault : {});
     const target = await targetFor(server, 'full');
     const redactor = createRedactor(secretsOf(target));

@@ -1,48 +1,29 @@
 /** The command as a user runs it: exit status, output, and files. */
+import { runCommand, type Ended } from '../fixtures/own-tests/run-command.ts';
 import { FULL } from '../fixtures/own-tests/tiers.ts';
-import { spawn } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from '@playwright/test';
 import { openDatabase } from '../reference-server/store/database.ts';
 import { defaultProvisioning, loadProvisioning } from '../reference-server/run/provisioning.ts';
+import { tokenAnswers, withHeader } from '../reference-server/run/alter.ts';
 import { startServer } from '../reference-server/run/start.ts';
 import { skipWithoutEngine, test } from '../reference-server/testing.ts';
 import { resolveTarget } from '../engine/target/target.ts';
 import { certify } from './certify.ts';
 import type { Report } from './report.ts';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const FILES = ['badge.svg', 'junit.xml', 'report.html', 'report.json', 'summary.md'];
 
-interface Ended {
-  readonly status: number | null;
-  readonly output: string;
-}
-
-function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'certify/main.ts', ...args], {
-    cwd: ROOT,
-    env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  return new Promise((done) => child.once('close', (status) => done({ status, output })));
-}
+const run = (args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
+  runCommand('certify/main.ts', args, env);
 
 const reportOf = async (directory: string): Promise<Report> =>
   JSON.parse(await readFile(join(directory, 'report.json'), 'utf8')) as Report;
 
 let directory: string;
-test.beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'certify-test-'));
-});
-test.afterEach(async () => {
-  await rm(directory, { recursive: true, force: true });
+test.beforeEach(() => {
+  directory = test.info().outputPath();
 });
 
 test('a selection exits with 0 and reports every requirement', async ({ server }) => {
@@ -66,14 +47,7 @@ test('a selection exits with 0 and reports every requirement', async ({ server }
 });
 
 test('a fault exits with 1 and prints what was sent, expected and received', FULL, async ({ start }) => {
-  const faulty = await start({
-    wrapHandler: (handler) => async (request) => {
-      const answer = await handler(request);
-      return request.path.startsWith('/oauth')
-        ? { ...answer, headers: answer.headers.filter(([name]) => name.toLowerCase() !== 'cache-control') }
-        : answer;
-    },
-  });
+  const faulty = await start(tokenAnswers((answer) => withHeader(answer, 'cache-control', undefined)));
   const { baseUrl, authUrl, clients } = faulty.target();
   const { clientId, clientSecret } = clients.primary;
   const flags = ['--base-url', baseUrl, '--auth-url', authUrl, '--client-id', clientId];

@@ -5,8 +5,7 @@ import type { ServerOptions } from '../reference-server/run/start.ts';
 import { startInProcess, test } from '../reference-server/faults/testing.ts';
 import { checkTarget, explain, list, init } from './modes.ts';
 import { targetFor } from './proof/faults.ts';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { REQUIREMENTS, type RequirementId } from '../engine/requirements.ts';
@@ -101,21 +100,17 @@ test('--explain describes every known kind of mistake', () => {
 });
 
 test('--init without a terminal writes a valid example, and overwrites no file', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'init-'));
+  const directory = test.info().outputPath();
   const file = join(directory, 'target.json');
   const terminal = { input: new PassThrough(), output: new PassThrough() } as never;
-  try {
-    const said = await init(file, 'target.json', terminal);
-    expect(said).toContain('npm run certify -- --target target.json --check-target');
-    expect(await readFile(file, 'utf8')).toContain('// ');
-    const env = { SCREENINGS_CLIENT_SECRET: 'a', SCREENINGS_SECOND_SECRET: 'b' };
-    const target = await loadTarget(file, env);
-    expect(target.clients.secondTenant?.clientSecret).toBe('b');
-    expect(target.variables).toMatchObject({ 'clients.primary.clientSecret': 'SCREENINGS_CLIENT_SECRET' });
-    await expect(init(file, 'target.json', terminal)).rejects.toThrow('already exists');
-  } finally {
-    await rm(directory, { recursive: true });
-  }
+  const said = await init(file, 'target.json', terminal);
+  expect(said).toContain('npm run certify -- --target target.json --check-target');
+  expect(await readFile(file, 'utf8')).toContain('// ');
+  const env = { SCREENINGS_CLIENT_SECRET: 'a', SCREENINGS_SECOND_SECRET: 'b' };
+  const target = await loadTarget(file, env);
+  expect(target.clients.secondTenant?.clientSecret).toBe('b');
+  expect(target.variables).toMatchObject({ 'clients.primary.clientSecret': 'SCREENINGS_CLIENT_SECRET' });
+  await expect(init(file, 'target.json', terminal)).rejects.toThrow('already exists');
 });
 
 const ids = new Set<string>(REQUIREMENTS.map(({ id }) => id));

@@ -1,12 +1,11 @@
 /** No file that a run writes contains a secret or a token, in any encoding. */
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
-import { answers, isTokenRequest, middleware } from '../reference-server/run/alter.ts';
+import { answers, both, tokenBody } from '../reference-server/run/alter.ts';
 import { targetFor } from './proof/faults.ts';
 import { startInProcess, test } from '../reference-server/faults/testing.ts';
-import { jsonAnswer, type Handler } from '../reference-server/http/http.ts';
+import { jsonAnswer } from '../reference-server/http/http.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { secretsOf } from '../engine/target/target.ts';
 import { makeKeys } from './certificate.ts';
@@ -19,100 +18,83 @@ import { terminal } from './render/terminal.ts';
 import { writeAtomically, writeReport } from './render/write.ts';
 
 /** Repeats the whole request in every error answer, as a debugging page does. */
-const echo = (handler: Handler): Handler =>
-  answers((answer, request) => {
-    if (answer.status === 200) return answer;
-    const { headers, path, body } = request;
-    const form = new URLSearchParams(body.toString());
-    const [id, secret] = ['client_id', 'client_secret'].map((name) => form.get(name) ?? '');
-    const claims = Buffer.from(JSON.stringify({ exp: 1, secret })).toString('base64url');
-    return jsonAnswer(answer.status, {
-      headers,
-      path,
-      body: body.toString(),
-      base64: body.toString('base64'),
-      authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
-      cookie: `session=${Buffer.from('{"alg":"none"}').toString('base64url')}.${claims}.AAAA; key=${encodeURIComponent(secret!)}`,
-    });
-  }).wrapHandler!(handler);
+const echo = answers((answer, request) => {
+  if (answer.status === 200) return answer;
+  const { headers, path, body } = request;
+  const form = new URLSearchParams(body.toString());
+  const [id, secret] = ['client_id', 'client_secret'].map((name) => form.get(name) ?? '');
+  const claims = Buffer.from(JSON.stringify({ exp: 1, secret })).toString('base64url');
+  return jsonAnswer(answer.status, {
+    headers,
+    path,
+    body: body.toString(),
+    base64: body.toString('base64'),
+    authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
+    cookie: `session=${Buffer.from('{"alg":"none"}').toString('base64url')}.${claims}.AAAA; key=${encodeURIComponent(secret!)}`,
+  });
+});
 
 test('a failing run against a server that repeats every request writes no secret', async ({ small }) => {
   const issued = new Set<string>();
-  const listening = middleware(() => async (request, next) => {
-    const answer = await next(request);
-    if (isTokenRequest(request) && answer.status === 200) {
-      issued.add((JSON.parse(String(answer.body)) as { access_token: string }).access_token);
-    }
-    return answer;
+  const listening = tokenBody((body) => {
+    issued.add(String(body['access_token']));
+    return body;
   });
-  await using server = await startInProcess(small, {
-    wrapHandler: (handler) => echo(listening.wrapHandler!(handler)),
-  });
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-report-'));
-  try {
-    const target = await targetFor(server, 'full');
-    const headers = { 'x-gateway-key': 'gateway key of nobody else' };
-    const redactor = createRedactor(secretsOf({ ...target, headers }));
-    const entries: object[] = [];
-    const lines: string[] = [];
-    const progress = showProgress({ write: (text: string) => lines.push(text) } as never, redactor.redact);
-    const report = await certify(
-      { ...target, headers },
-      {
-        seed: 1,
-        runs: 1,
-        dispatcher: server.dispatcher,
-        only: selectIds(['2.1', '4.2-success', '5-missing', '5-tampered', '7.1']),
-        // Pages do not repeat the request.
-        onExchange: (exchange) => exchange.status !== 200 && entries.push(entryOf(exchange, redactor)),
-        onProgress: progress.tell,
-      },
-    );
-    progress.end();
-    expect(report.verdict).toBe('non-conformant');
+  await using server = await startInProcess(small, both(listening, echo));
+  const directory = test.info().outputPath();
+  const target = await targetFor(server, 'full');
+  const headers = { 'x-gateway-key': 'gateway key of nobody else' };
+  const redactor = createRedactor(secretsOf({ ...target, headers }));
+  const entries: object[] = [];
+  const lines: string[] = [];
+  const progress = showProgress({ write: (text: string) => lines.push(text) } as never, redactor.redact);
+  const report = await certify(
+    { ...target, headers },
+    {
+      seed: 1,
+      runs: 1,
+      dispatcher: server.dispatcher,
+      only: selectIds(['2.1', '4.2-success', '5-missing', '5-tampered', '7.1']),
+      // Pages do not repeat the request.
+      onExchange: (exchange) => exchange.status !== 200 && entries.push(entryOf(exchange, redactor)),
+      onProgress: progress.tell,
+    },
+  );
+  progress.end();
+  expect(report.verdict).toBe('non-conformant');
 
-    await writeReport(report, directory, (await makeKeys()).private);
-    await writeAtomically(join(directory, 'run.har'), harText(entries));
-    await writeAtomically(join(directory, 'terminal.txt'), `${lines.join('')}${terminal(resultsOf(report))}`);
-    await keep(join(directory, 'history'), report);
-    const files = (await readdir(directory, { recursive: true, withFileTypes: true }))
-      .filter((entry) => entry.isFile())
-      .map(({ parentPath, name }) => join(parentPath, name));
-    for (const name of [
-      'report.html',
-      'junit.xml',
-      'summary.md',
-      'certificate.jws',
-      'run.har',
-      'history.html',
-    ])
-      expect(files.some((file) => file.endsWith(name))).toBe(true);
-    const secrets = [
-      ...Object.values(target.clients).map(({ clientSecret }) => clientSecret),
-      target.expiredToken ?? '',
-      headers['x-gateway-key'],
-      ...issued,
-    ];
-    expect(issued.size).toBeGreaterThan(3);
-    const spellings = secrets.flatMap((secret) => [
-      secret,
-      encodeURIComponent(secret),
-      // The payload alone would reveal the owner of the token, and the signature belongs to it.
-      ...(secret.includes('.') ? secret.split('.').slice(1) : []),
-      Buffer.from(secret).toString('base64').replace(/.=*$/, ''),
-      Buffer.from(`primary-client:${secret}`).toString('base64'),
-      Buffer.from(JSON.stringify({ exp: 1, secret }))
-        .toString('base64url')
-        .slice(0, -3),
-    ]);
-    for (const file of files) {
-      const text = await readFile(file, 'utf8');
-      for (const spelling of spellings) {
-        const at = text.indexOf(spelling);
-        expect(at < 0 ? '' : `${file}: …${text.slice(Math.max(0, at - 80), at + 20)}…`).toBe('');
-      }
+  await writeReport(report, directory, (await makeKeys()).private);
+  await writeAtomically(join(directory, 'run.har'), harText(entries));
+  await writeAtomically(join(directory, 'terminal.txt'), `${lines.join('')}${terminal(resultsOf(report))}`);
+  await keep(join(directory, 'history'), report);
+  const files = (await readdir(directory, { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name));
+  for (const name of ['report.html', 'junit.xml', 'summary.md', 'certificate.jws', 'run.har', 'history.html'])
+    expect(files.some((file) => file.endsWith(name))).toBe(true);
+  const secrets = [
+    ...Object.values(target.clients).map(({ clientSecret }) => clientSecret),
+    target.expiredToken ?? '',
+    headers['x-gateway-key'],
+    ...issued,
+  ];
+  expect(issued.size).toBeGreaterThan(3);
+  const spellings = secrets.flatMap((secret) => [
+    secret,
+    encodeURIComponent(secret),
+    // The payload alone would reveal the owner of the token, and the signature belongs to it.
+    ...(secret.includes('.') ? secret.split('.').slice(1) : []),
+    Buffer.from(secret).toString('base64').replace(/.=*$/, ''),
+    Buffer.from(`primary-client:${secret}`).toString('base64'),
+    Buffer.from(JSON.stringify({ exp: 1, secret }))
+      .toString('base64url')
+      .slice(0, -3),
+  ]);
+  for (const file of files) {
+    const text = await readFile(file, 'utf8');
+    for (const spelling of spellings) {
+      const at = text.indexOf(spelling);
+      expect(at < 0 ? '' : `${file}: …${text.slice(Math.max(0, at - 80), at + 20)}…`).toBe('');
     }
-  } finally {
-    await rm(directory, { recursive: true, force: true });
   }
 });

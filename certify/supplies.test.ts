@@ -9,10 +9,11 @@ import { resolveTarget } from '../engine/target/target.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { generateScreenings } from '../fixtures/dataset/generator.ts';
-import { startInProcess, test } from '../reference-server/faults/testing.ts';
+import { startInProcess, test, type World } from '../reference-server/faults/testing.ts';
 import { TENANTS } from '../reference-server/run/provisioning.ts';
 import type { ReferenceTarget } from '../reference-server/run/target.ts';
 import { certify, selectIds } from './certify.ts';
+import type { Report } from './report.ts';
 
 type Supply = (whole: ReferenceTarget) => object;
 
@@ -181,18 +182,22 @@ test.beforeAll(async () => {
 });
 test.afterAll(() => rm(directory, { recursive: true }));
 
+async function certified(world: World, supply: Supply, ids: string): Promise<Report> {
+  await using server = await startInProcess(world);
+  const whole = server.target();
+  const { baseUrl, authUrl, clients } = whole;
+  const target = await resolveTarget(
+    { baseUrl, authUrl, clients: { primary: clients.primary }, ...supply(whole) },
+    { directory },
+  );
+  const only = selectIds(ids.split(','));
+  const { dispatcher } = server;
+  return await certify(target, { seed: 1, runs: 1, only, clock: fastClock(), dispatcher });
+}
+
 for (const [what, ids, supply, words] of SUPPLIES) {
   test(what, byTurns(what, 3), async ({ small }) => {
-    await using server = await startInProcess(small);
-    const whole = server.target();
-    const { baseUrl, authUrl, clients } = whole;
-    const target = await resolveTarget(
-      { baseUrl, authUrl, clients: { primary: clients.primary }, ...supply(whole) },
-      { directory },
-    );
-    const only = selectIds(ids.split(','));
-    const { dispatcher } = server;
-    const report = await certify(target, { seed: 1, runs: 1, only, clock: fastClock(), dispatcher });
+    const report = await certified(small, supply, ids);
     expect(report.requirements.filter(({ status }) => status === 'fail' || status === 'error')).toEqual([]);
     expect(report.verdict).toBe('incomplete');
     expect(report.summary).toMatch(words);
@@ -230,36 +235,8 @@ const EITHER: readonly (readonly [what: string, id: string, supply: Supply, word
 
 for (const [what, id, supply, words] of EITHER) {
   test(`${what}, or a fault of the target`, byTurns(what, 3), async ({ small }) => {
-    await using server = await startInProcess(small);
-    const whole = server.target();
-    const { baseUrl, authUrl, clients } = whole;
-    const target = await resolveTarget({
-      baseUrl,
-      authUrl,
-      clients: { primary: clients.primary },
-      ...supply(whole),
-    });
-    const { dispatcher } = server;
-    const only = selectIds([id]);
-    const { verdict, requirements } = await certify(target, { seed: 1, runs: 1, only, dispatcher });
+    const { verdict, requirements } = await certified(small, supply, id);
     expect(verdict).toBe('non-conformant');
     expect(requirements.find((one) => one.id === id)!.failures[0]!.message).toMatch(words);
   });
 }
-
-test('--fail-fast ends the run at the first broken requirement', async ({ small }) => {
-  await using server = await startInProcess(small, {
-    wrapHandler: (handler) => async (request) => {
-      const answer = await handler(request);
-      return answer.status === 401 ? { ...answer, body: '{"code":"unauthorized"}' } : answer;
-    },
-  });
-  const { baseUrl, authUrl, clients } = server.target();
-  const target = await resolveTarget({ baseUrl, authUrl, clients: { primary: clients.primary } });
-  const report = await certify(target, { seed: 1, runs: 1, failFast: true, dispatcher: server.dispatcher });
-  expect(report.verdict).toBe('non-conformant');
-  expect(report.basis).toMatch(/^--fail-fast ended the run at (5|7\.2)-\w+$/);
-  expect(report.evidence.executed).toBeLessThan(report.evidence.planned / 2);
-  const untested = report.requirements.find(({ id }) => id === '9-prefix');
-  expect(untested).toMatchObject({ status: 'untested', reason: report.basis });
-});

@@ -1,6 +1,5 @@
 /** When `--watch` runs again, and in which order. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from '@playwright/test';
@@ -8,29 +7,25 @@ import { beginningWith } from './certify.ts';
 import { reasons } from './watch.ts';
 
 test('runs again on a key or a change of files, and ends on q', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'watch-'));
-  try {
-    const target = join(directory, 'target.json');
-    await writeFile(target, '{}');
-    const input = new PassThrough();
-    const { signal } = new AbortController();
-    const next = async (files: string[], folders: string[], act: () => Promise<void> | void) => {
-      const again = reasons({ files, folders, input, signal });
-      const reason = again.next();
-      await act();
-      const { value } = await reason;
-      await again.return(undefined);
-      return value as string | undefined;
-    };
-    expect(await next([], [], () => void input.write('r'))).toBe('asked for');
-    expect(await next([target], [], () => writeFile(target, '{ }'))).toBe(`${target} changed`);
-    expect(await next([], [directory], () => writeFile(join(directory, 'server.js'), ''))).toBe(
-      'server.js changed',
-    );
-    expect(await next([], [], () => void input.write('q\n'))).toBe(undefined);
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
+  const directory = test.info().outputPath();
+  const target = join(directory, 'target.json');
+  await writeFile(target, '{}');
+  const input = new PassThrough();
+  const { signal } = new AbortController();
+  const next = async (files: string[], folders: string[], act: () => Promise<void> | void) => {
+    const again = reasons({ files, folders, input, signal });
+    const reason = again.next();
+    await act();
+    const { value } = await reason;
+    await again.return(undefined);
+    return value as string | undefined;
+  };
+  expect(await next([], [], () => void input.write('r'))).toBe('asked for');
+  expect(await next([target], [], () => writeFile(target, '{ }'))).toBe(`${target} changed`);
+  expect(await next([], [directory], () => writeFile(join(directory, 'server.js'), ''))).toBe(
+    'server.js changed',
+  );
+  expect(await next([], [], () => void input.write('q\n'))).toBe(undefined);
 });
 
 test('runs failed checks first, except those that disturb others', () => {

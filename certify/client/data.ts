@@ -14,22 +14,20 @@ export const WINDOW: Window = { from: '2026-03-01T00:00:00Z', to: '2026-04-01T00
 const PEOPLE = ['Zoë Ångström', '山田 太郎', 'أمينة', 'O\'Brien "Bo" \\ Co', ''];
 
 /** A screening with further members, as real ones have. */
-export function screening(id: bigint, testTime: string, tenantId = TENANT): Screening {
+export function screening(id: bigint, testTime: string): Screening {
   const person = JSON.stringify(PEOPLE[Number(id % 5n)]);
   const further = `"device":{"serial":"SN-${id % 97n}"},"person":${person},"temperature":36.${id % 10n}0`;
   return {
     id,
-    tenantId,
+    tenantId: TENANT,
     testTime,
-    json: `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}",${further}}`,
+    json: `{"id":${id},"tenantId":"${TENANT}","testTime":"${testTime}",${further}}`,
   };
 }
 
 const START = instant('2026-03-02T08:00:00Z');
-const SECOND = 1n;
-
 const at = (seconds: number, digits = 0, units = 0): string =>
-  formatInstant(shift(shift(START, BigInt(seconds) * SECOND, 0), BigInt(units), digits));
+  formatInstant(shift(shift(START, BigInt(seconds), 0), BigInt(units), digits));
 
 /** Screenings just outside the window: at its end, and before its beginning. */
 const BESIDE = [screening(900_001n, WINDOW.to), screening(900_002n, '2026-02-28T23:59:59Z')];

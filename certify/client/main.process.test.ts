@@ -1,9 +1,9 @@
 /** The command with clients in two languages, and with one that is started by hand. */
+import { runCommand, type Ended } from '../../fixtures/own-tests/run-command.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { freePort } from '../../reference-server/store/free-port.ts';
@@ -28,24 +28,11 @@ const TELLING = [
 test.describe.configure({ timeout: 240_000 });
 
 let directory: string;
-test.beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'certify-client-test-'));
-});
-test.afterEach(async () => {
-  await rm(directory, { recursive: true, force: true });
+test.beforeEach(() => {
+  directory = test.info().outputPath();
 });
 
-async function run(...args: readonly string[]): Promise<{ status: number | null; output: string }> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'certify/client/main.ts', ...args], {
-    cwd: ROOT,
-    env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  return new Promise((done) => child.once('close', (status) => done({ status, output })));
-}
+const run = (...args: readonly string[]): Promise<Ended> => runCommand('certify/client/main.ts', args);
 
 const certified = async (command: string, only: readonly string[] = TELLING) => {
   const ended = await run('--command', command, '--only', only.join(','), '--report-dir', directory);

@@ -2,6 +2,7 @@
 import type { Clock } from '../../engine/clock.ts';
 import type { Handler, ServiceAnswer, ServiceRequest } from '../../reference-server/http/http.ts';
 import { isScreenings, isTokenRequest, queryOf } from '../../reference-server/run/alter.ts';
+import { normalPath } from '../../engine/checks/next.ts';
 import { resolveUrl } from '../../engine/client/link-header.ts';
 import { parseInstant, toDecimal } from '../../engine/data/instant.ts';
 import { parseForm } from '../../reference-server/http/form.ts';
@@ -142,20 +143,12 @@ export function normalized(url: string): string {
   const { pathname, search } = new URL(url, 'http://server.invalid');
   const pairs = [...(parseForm(search.slice(1)) ?? new Map([[search, ['']]]))];
   const query = pairs.map(([name, values]) => `${name}=${values.map(instantOr).join(',')}`).sort();
-  return `${decodeSafely(pathname).toLowerCase()}?${query.join('&')}`;
+  return `${normalPath(pathname)}?${query.join('&')}`;
 }
 
 const instantOr = (value: string): string => {
   const at = parseInstant(value);
   return at ? toDecimal(at) : value;
-};
-
-const decodeSafely = (text: string): string => {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 };
 
 /** Whether a request starts a walk, that is, has no from_id. */

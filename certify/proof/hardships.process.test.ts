@@ -1,8 +1,7 @@
 /** Ctrl-C, a deadline and a full disk end with one clear line, the right exit status and no process left. */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@playwright/test';
@@ -72,27 +71,23 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 for (const hardship of HARDSHIPS)
   test(hardship.name, byTurns(hardship.name, 8), async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'screenings-hardship-'));
-    try {
-      // Nothing listens at this address.
-      const address = 'http://127.0.0.1:1';
-      const clients = { primary: { clientId: 'nobody', clientSecret: 'a secret of nobody' } };
-      const target = { baseUrl: address, authUrl: address, clients };
-      await writeFile(join(directory, 'target.json'), JSON.stringify(target));
-      const { status, output, leftOver } = await run(hardship, directory);
-      const verdict = await readFile(join(directory, 'report.json'), 'utf8').then(
-        (text) => (JSON.parse(text) as Report).verdict,
-        () => NONE,
-      );
-      expect(status, output).toBe(hardship.status);
-      expect(output.replace(/\n {4,}/g, ' ')).toMatch(hardship.words);
-      expect(hardship.verdicts).toContain(verdict);
-      expect(leftOver).toBe(0);
-      expect(output).not.toMatch(/^ +at .*:\d+:\d+|no probe was executed/m);
-      expect(output).not.toContain('\u001b');
-    } finally {
-      await rm(directory, { recursive: true, force: true });
-    }
+    const directory = test.info().outputPath();
+    // Nothing listens at this address.
+    const address = 'http://127.0.0.1:1';
+    const clients = { primary: { clientId: 'nobody', clientSecret: 'a secret of nobody' } };
+    const target = { baseUrl: address, authUrl: address, clients };
+    await writeFile(join(directory, 'target.json'), JSON.stringify(target));
+    const { status, output, leftOver } = await run(hardship, directory);
+    const verdict = await readFile(join(directory, 'report.json'), 'utf8').then(
+      (text) => (JSON.parse(text) as Report).verdict,
+      () => NONE,
+    );
+    expect(status, output).toBe(hardship.status);
+    expect(output.replace(/\n {4,}/g, ' ')).toMatch(hardship.words);
+    expect(hardship.verdicts).toContain(verdict);
+    expect(leftOver).toBe(0);
+    expect(output).not.toMatch(/^ +at .*:\d+:\d+|no probe was executed/m);
+    expect(output).not.toContain('\u001b');
   });
 
 /** Runs certify as a user does; `leftOver` is the number of its processes that are still running. */

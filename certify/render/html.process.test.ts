@@ -1,7 +1,5 @@
 /** report.html in a browser. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import {
   expect,
@@ -17,7 +15,7 @@ import type { Report } from '../report.ts';
 import { replayCommand, resultsOf } from './of-report.ts';
 import { counts, STATUSES } from './results.ts';
 import { html } from './html.ts';
-import { conformantReport, hostileReport, incompleteReport, sampleReport } from './sample.testing.ts';
+import { hostileReport, sampleReport } from './sample.testing.ts';
 import { existsSync } from 'node:fs';
 
 /** The path of Chromium: `CHROMIUM_PATH`, the system's, or the one installed by Playwright. */
@@ -45,15 +43,12 @@ const reason = whyNoBrowser();
 test.skip(reason !== undefined, reason);
 
 let browser: Browser;
-let directory: string;
 
 test.beforeAll(async () => {
   browser = await launchChromium();
-  directory = await mkdtemp(join(tmpdir(), 'report-'));
 });
 test.afterAll(async () => {
   await browser?.close();
-  if (directory) await rm(directory, { recursive: true });
 });
 
 /** Opens the report; `mismatches` collects console messages and all requests except that for the page. */
@@ -61,7 +56,7 @@ async function open(
   report: Report,
   { hash = '', ...options }: BrowserContextOptions & { hash?: string } = {},
 ): Promise<{ page: Page; mismatches: readonly string[] } & AsyncDisposable> {
-  const path = join(directory, 'report.html');
+  const path = test.info().outputPath('report.html');
   await writeFile(path, html(resultsOf(report)));
   const context = await browser.newContext(options);
   const page = await context.newPage();
@@ -143,16 +138,6 @@ test('every anchor has a target, and every id is unique', byTurns('every anchor'
   for (const target of targets) expect(ids.map((id) => `#${id}`)).toContain(target);
 });
 
-test('opens and closes by keyboard', byTurns('opens and', 2), async () => {
-  await using opened = await open(sampleReport());
-  const row = opened.page.locator('details[id="2.1-scope"]');
-  await row.locator('summary').focus();
-  await opened.page.keyboard.press('Enter');
-  await expect(row).toHaveAttribute('open', '');
-  await opened.page.keyboard.press('Enter');
-  await expect(row).not.toHaveAttribute('open', '');
-});
-
 test('copies a command unchanged', byTurns('copies a', 2), async () => {
   const report = sampleReport();
   await using opened = await open(report, { permissions: ['clipboard-read', 'clipboard-write'] });
@@ -203,15 +188,6 @@ test('hostile text executes, loads and hides nothing', async () => {
     await expect(opened.page.getByRole('heading', { level: 1 })).toHaveText(text);
     await expect(rows(opened.page)).toHaveCount(1);
     await expect(opened.page.locator('img, iframe, [onload], [onerror]')).toHaveCount(0);
-    expect(opened.mismatches).toEqual([]);
-  }
-});
-
-test('shows conformant and incomplete verdicts', byTurns('conformant and', 2), async () => {
-  for (const report of [conformantReport(), incompleteReport()]) {
-    await using opened = await open(report);
-    await expect(opened.page.locator('.badge')).toHaveText(new RegExp(`^${report.verdict}$`, 'i'));
-    await expect(opened.page.locator('header')).toContainText(report.summary);
     expect(opened.mismatches).toEqual([]);
   }
 });

@@ -1,6 +1,5 @@
 /** All renderings agree, and hostile text from a target stays text. */
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { SaxesParser } from 'saxes';
@@ -342,30 +341,22 @@ test('formats durations and cuts long texts', () => {
 });
 
 test('writes all files completely, report.json first, and leaves no other file', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'report-'));
-  try {
-    const files = ['report.json', 'report.html', 'junit.xml', 'summary.md', 'badge.svg'];
-    const nested = join(directory, 'a', 'b');
-    for (const report of [sampleReport(), conformantReport()]) {
-      expect(await writeReport(report, nested)).toEqual(files.map((file) => join(nested, file)));
-      expect(JSON.parse(await readFile(join(nested, 'report.json'), 'utf8'))).toEqual(report);
-    }
-    expect((await readdir(nested)).sort()).toEqual([...files].sort());
-  } finally {
-    await rm(directory, { recursive: true });
+  const directory = test.info().outputPath();
+  const files = ['report.json', 'report.html', 'junit.xml', 'summary.md', 'badge.svg'];
+  const nested = join(directory, 'a', 'b');
+  for (const report of [sampleReport(), conformantReport()]) {
+    expect(await writeReport(report, nested)).toEqual(files.map((file) => join(nested, file)));
+    expect(JSON.parse(await readFile(join(nested, 'report.json'), 'utf8'))).toEqual(report);
   }
+  expect((await readdir(nested)).sort()).toEqual([...files].sort());
 });
 
 test('writes the other files if one rendering fails', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'report-'));
-  try {
-    await mkdir(join(directory, 'report.html'));
-    await expect(writeReport(sampleReport(), directory)).rejects.toThrow('report.html could not be written');
-    const written = ['badge.svg', 'junit.xml', 'report.html', 'report.json', 'summary.md'];
-    expect((await readdir(directory)).sort()).toEqual(written);
-  } finally {
-    await rm(directory, { recursive: true });
-  }
+  const directory = test.info().outputPath();
+  await mkdir(join(directory, 'report.html'));
+  await expect(writeReport(sampleReport(), directory)).rejects.toThrow('report.html could not be written');
+  const written = ['badge.svg', 'junit.xml', 'report.html', 'report.json', 'summary.md'];
+  expect((await readdir(directory)).sort()).toEqual(written);
 });
 
 /** The contrast ratio of two colours (WCAG 2.2, relative luminance). */

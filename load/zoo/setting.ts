@@ -1,10 +1,10 @@
 /** What the tests with k6 share: k6, the command line as a user runs it, a simulated server with a place for results, a session. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { test as base } from '@playwright/test';
+import { runCommand, type Ended } from '../../fixtures/own-tests/run-command.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import type { LoadResult } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
@@ -28,23 +28,12 @@ export const test = base.extend<{ readonly k6: string }>({
   ],
 });
 
-const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
-
 /** Runs the command line as a user does; `meanwhile` may end it. */
-export async function load(
+export const load = (
   args: readonly string[],
   env: Record<string, string> = {},
   meanwhile?: (child: ChildProcess) => unknown,
-): Promise<{ status: number; output: string }> {
-  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...args], {
-    env: { ...process.env, ...env },
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (piece: Buffer) => (output += piece.toString()));
-  void meanwhile?.(child);
-  return new Promise((done) => child.on('close', (code) => done({ status: code ?? -1, output })));
-}
+): Promise<Ended> => runCommand('load/main.ts', args, env, meanwhile);
 
 /** A simulated server, its target file, a place for results. */
 export async function setting(settings: SimulatedSettings) {

@@ -4,12 +4,12 @@ import type { Listener } from '../http/http.ts';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
 
 /** Puts TLS in front of a listener without it, at `host`. The default certificate is for localhost. */
-export async function secured(
-  inner: Listener,
+export async function secured<Inner extends Pick<Listener, 'port' | 'stop'>>(
+  inner: Inner,
   host: string,
   port = 0,
   cert = SELF_SIGNED,
-): Promise<Listener> {
+): Promise<Inner & Pick<Listener, 'origin' | 'stop'> & AsyncDisposable> {
   const server = createServer({ key: KEY, cert }, (socket) => {
     const onward = connect(inner.port, '127.0.0.1');
     for (const [one, other] of [

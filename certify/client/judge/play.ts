@@ -76,7 +76,7 @@ function soldFindings({ impossible }: Situation, play: Play): readonly ClientFai
 }
 
 /** The finding for a client that had to be stopped; a warning if the server failed, since it may have been backing off. */
-function stoppedFinding({ requests, ended: _ }: Play, why: 'silent' | 'storm'): ClientFailure {
+function stoppedFinding({ requests }: Play, why: 'silent' | 'storm'): ClientFailure {
   const asked = pageRequests(requests);
   const last = asked.slice(-5).map(line);
   if (why === 'storm') {

@@ -17,7 +17,6 @@ export interface Habits {
   /** The wait before the n-th retry in milliseconds, counted from 0. */
   readonly backoffMs?: (retry: number) => number;
   readonly retriedStatuses?: readonly number[];
-  readonly retriesRefused?: number;
   readonly retriesInvalidClient?: number;
   /** Returns the URL to request instead of `next`; called only on pages with one. */
   readonly onward?: (next: URL, page: PageSeen) => URL | string | undefined;
@@ -174,7 +173,7 @@ class Session {
         await this.pause((habits.backoffMs ?? backoff)(tries.failed++));
         continue;
       }
-      if (habits.retriedStatuses?.includes(status) && tries.failed++ < (habits.retriesRefused ?? 3)) continue;
+      if (habits.retriedStatuses?.includes(status) && tries.failed++ < 3) continue;
       throw new GaveUp(`${status} for a page`);
     }
   }
