@@ -36,14 +36,15 @@ export interface Waits {
 const MIN_POLLS = 12_000;
 const NEVER: Waits = { quantile: () => Infinity, backfilled: 0 };
 
-/** Draws a Poisson number by exponential gaps; for large means by a normal approximation. */
+/** Draws a Poisson number by a product of uniform ones; for large means by a normal approximation. */
 function poisson(random: () => number, mean: number): number {
   if (mean > 200) {
     const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
     return Math.max(0, Math.round(mean + Math.sqrt(mean) * normal));
   }
+  const least = Math.exp(-mean);
   let found = 0;
-  for (let at = exponential(random, 1); at < mean; at += exponential(random, 1)) found += 1;
+  for (let product = 1 - random(); product > least; product *= 1 - random()) found += 1;
   return found;
 }
 
