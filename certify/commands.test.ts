@@ -77,7 +77,7 @@ const FORMATS: Readonly<Record<string, (report: Report) => string[]>> = {
 };
 
 const PASTED = 'commands pasted from any format repeat the requests and execute no text of the server';
-test(PASTED, byTurns(PASTED, 2), async ({ small: { database, provisioned } }) => {
+test(PASTED, byTurns(PASTED), async ({ small: { database, provisioned } }) => {
   test.setTimeout(300_000);
   // Drops an item of every page with more than three, and puts hostile text into bodies, next and errors.
   const hostile = answers((answer, { path }) => {

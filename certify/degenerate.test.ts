@@ -72,14 +72,14 @@ for (const { name, start, slow } of DEGENERATE) {
 }
 
 for (const [row, mode] of (['full', 'bare'] as const).entries()) {
-  test(`always an empty page, ${mode}`, byTurns('always an empty page', 2, row), async ({ small }) => {
+  test(`always an empty page, ${mode}`, byTurns('always an empty page', 4, row), async ({ small }) => {
     const report = await certified(small, alwaysEmpty, mode);
     neverGreen(report);
     // Without a dataset, an empty tenant looks the same as a server that hides everything.
     expect(report.verdict).toBe(mode === 'full' ? 'non-conformant' : 'incomplete');
   });
 
-  test(`next never ends, ${mode}`, byTurns('next never ends', 2, row), async ({ small }) => {
+  test(`next never ends, ${mode}`, byTurns('next never ends', 4, row), async ({ small }) => {
     test.slow();
     // Endless within the window, or beyond it. The timeout allows for large pages on a busy machine.
     const report = await certified(small, neverEnding(mode === 'full' ? 1n : 0n), mode, 10_000);

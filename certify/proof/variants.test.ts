@@ -39,7 +39,7 @@ for (const proof of proofs) {
 for (const variant of LIVE) {
   for (const mode of ['full', 'bare'] as const) {
     const title = `${variant.name}, ${mode}`;
-    test(title, byTurns(title, 8), async ({ small: { database, provisioned, store } }) => {
+    test(title, byTurns(title, 16), async ({ small: { database, provisioned, store } }) => {
       test.slow();
       // Filling a tenant needs the database.
       const stack = mode === 'full' ? { fills: true } : { store };
