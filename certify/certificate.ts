@@ -51,7 +51,7 @@ const statementSchema = z.object({
   }),
 });
 
-export type Statement = z.infer<typeof statementSchema>;
+type Statement = z.infer<typeof statementSchema>;
 
 const sha256 = (octets: string | Uint8Array): string => createHash('sha256').update(octets).digest('hex');
 
