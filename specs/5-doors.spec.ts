@@ -29,6 +29,9 @@ const insertBefore = (what: RegExp, more: string): ReturnType<typeof onPath> =>
 const onTenant = (change: (tenantId: string) => string): ReturnType<typeof onPath> =>
   onPath((path) => path.replace(/(?<=tenants\/)[^/]+/, change));
 
+/** The path after the base URL. A guard may compare any segment of it as text. */
+const USUAL = /\/v1\/tenants\/([^/]+)\/screenings$/;
+
 /** Spellings that a server may treat as the usual URL. With a topic, the answer is recorded as an observation. */
 const SPELLINGS: readonly (readonly [
   name: string,
@@ -39,17 +42,22 @@ const SPELLINGS: readonly (readonly [
   // A guard may let preflight requests pass to a handler that serves any method.
   ['OPTIONS', (request) => ({ ...request, method: 'OPTIONS' }), 'options'],
   ['a slash after the path', onPath((path) => `${path}/`), 'trailing-slash'],
-  ['a letter percent-encoded', onPath((path) => path.replace(/screenings$/, '%73creenings')), 'encoded-path'],
+  [
+    'a letter of each segment percent-encoded',
+    onPath((path) => path.replace(USUAL, '/%761/%74enants/$1/%73creenings')),
+    'encoded-path',
+  ],
   ['a digit of the tenant percent-encoded', onPath((path) => path.replace(/(?<=tenants\/)./, escaped))],
   // Most UUID parsers accept these forms too; the server may decide whether to serve them.
   ['a tenant without hyphens', onTenant((own) => own.replaceAll('-', '')), 'uuid-in-another-form'],
   ['a tenant in braces', onTenant((own) => `%7B${own}%7D`), 'uuid-in-another-form'],
   ['a tenant as a URN', onTenant((own) => `urn:uuid:${own}`), 'uuid-in-another-form'],
   ['a doubled slash', insertBefore(/\/tenants\//, '/')],
+  ['a doubled slash before the version', insertBefore(/\/v1\//, '/')],
   ['a segment of one dot', insertBefore(/\/tenants\//, '/.')],
   ['a suffix', onPath((path) => `${path}.json`)],
   ['a parameter of the path', onPath((path) => `${path};v=1`)],
-  ['the path in upper case', onPath((path) => path.replace(/screenings$/, 'SCREENINGS'))],
+  ['the path in upper case', onPath((path) => path.replace(USUAL, '/V1/TENANTS/$1/SCREENINGS'))],
 ];
 
 const escaped = (letter: string): string => `%${letter.charCodeAt(0).toString(16)}`;
@@ -88,8 +96,14 @@ async function checkSpellings(kit: Kit): Promise<void> {
 
 /** Headers with which a gateway marks authenticated or internal requests. */
 const gatewayHeaders = (tenantId: string, clientId: string): Record<string, string> => ({
-  'x-forwarded-for': '127.0.0.1',
-  'x-real-ip': '127.0.0.1',
+  ...Object.fromEntries(
+    ['x-forwarded-for', 'x-real-ip', 'true-client-ip', 'client-ip', 'x-cluster-client-ip'].map((name) => [
+      name,
+      '127.0.0.1',
+    ]),
+  ),
+  forwarded: 'for=127.0.0.1;host=localhost',
+  'x-forwarded-host': 'localhost',
   'x-forwarded-user': tenantId,
   'x-tenant-id': tenantId,
   ...Object.fromEntries(

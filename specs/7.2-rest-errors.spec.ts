@@ -356,7 +356,7 @@ test(
       sent({ ...valid, headers: { ...valid.headers, origin: 'https://example.com' } }),
       async () => kit.send({ ...valid, authorization: header }),
       sent(kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]])),
-      ...['', '%zz=%zz&&==', '\u0000', '{', ...scopes].map((body) => async () => sendForm(kit, body)),
+      ...['', '%zz=%zz&&==', '\u0000', ...scopes].map((body) => async () => sendForm(kit, body)),
     ];
     await mapConcurrently<() => Promise<unknown>, unknown>(asks, (ask) => ask());
   },

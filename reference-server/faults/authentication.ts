@@ -30,6 +30,12 @@ export const tokenFrom = (tokenOf: (request: ServiceRequest) => string | null | 
 const onHeader = (authorization: RegExp, answer: Parameters<typeof answering>[0]): ServerOptions =>
   answering(answer, (_, request) => authorization.test(authorizationOf(request)));
 
+const leeway = (seconds: number): ServerOptions =>
+  verifying(() => async (token, nowSeconds, real) => {
+    const exp = payloadOf(token)?.exp ?? 0;
+    return real(token, exp < nowSeconds && exp + seconds > nowSeconds ? exp - 1 : nowSeconds);
+  });
+
 export const authentication: readonly Fault[] = [
   ...tripping({ '5-missing': /401 unauthenticated.*200/ })({
     'a token in a cookie is accepted': tokenFrom(
@@ -125,10 +131,8 @@ export const authentication: readonly Fault[] = [
       () => async (token, nowSeconds, real) =>
         real(token, Math.min(nowSeconds, (payloadOf(token)?.exp ?? Infinity) - 1)),
     ),
-    'a leeway of a day on exp': verifying(() => async (token, nowSeconds, real) => {
-      const exp = payloadOf(token)?.exp ?? 0;
-      return real(token, exp < nowSeconds && exp + 86_400 > nowSeconds ? exp - 1 : nowSeconds);
-    }),
+    'a leeway of a day on exp': leeway(86_400),
+    'a leeway of twenty minutes on exp': leeway(1_200),
   }),
   ...fullFaults({ '5-expired': /401 unauthenticated.*403/ })({
     'an expired token is 403': refusals([401], (answer, request) => {

@@ -55,6 +55,17 @@ export const doors: readonly Fault[] = [
     'POST asks for no token, and is served like GET': methodsOpen('POST'),
     'PUT and DELETE ask for no token, and are served like GET': methodsOpen('PUT', 'DELETE'),
     'a slash after the path asks for no token': bypass(TRAILING_SLASH, 401),
+    'a path that does not begin with /v1/ asks for no token': bypass(
+      /^\/+(?:%761|V1)\/(?:%74enants|TENANTS)\/([^/?]+)\/(?:%73creenings|SCREENINGS)(?=\?|$)/,
+      401,
+    ),
+    'two slashes before the version ask for no token': bypass(
+      /^\/\/v1\/tenants\/([^/?]+)\/screenings(?=\?|$)/,
+      401,
+    ),
+    'requests that name localhost as the forwarded host need no token': anonymous(
+      ({ headers }) => headers['x-forwarded-host'] === 'localhost',
+    ),
     'a doubled slash asks for no token': bypass(DOUBLED_SLASH, 401),
     'a tenant in braces asks for no token': bypass(BRACES, 401),
     'a path that ends in .json asks for no token': bypass(SUFFIX, 401),

@@ -74,9 +74,12 @@ export async function describeTarget(
   };
 }
 
-/** A token that expired an hour ago. */
+/** Long enough ago for a leeway of five minutes and a clock that is ten minutes late. */
+const EXPIRED_SECONDS = 1_000;
+
+/** A token that expired a short time ago, so that a long leeway shows. */
 function mintExpired(parts: ServiceParts, { clientId, tenantId }: TargetClient): Promise<string> {
-  const exp = Math.floor(parts.now() / 1000) - 3_600;
+  const exp = Math.floor(parts.now() / 1000) - EXPIRED_SECONDS;
   return parts.tokens.mint({
     iss: parts.issuer,
     aud: parts.audience,
