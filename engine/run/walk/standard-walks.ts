@@ -1,6 +1,6 @@
 /** The walks that many requirements need, made once: small pages over the densest slice, large ones over the sample. */
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
-import { compareInstants, formatInstant, type Instant } from '../../data/instant.ts';
+import { compareInstants, formatInstant, sameInstant, type Instant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
 import { differs } from '../../checks/mismatch.ts';
 import type { Kit } from '../kit.ts';
@@ -39,9 +39,11 @@ function planWalks(sample: SampleData): PageQuery[] {
   const middle = windowOf(stretch(sample, MIDDLE_ITEMS));
   const deep = windowOf(stretch(sample, DEEP_ITEMS));
   const largest = [...sample.ties].sort((a, b) => b.length - a.length)[0];
-  const atNewYear = sample.items.findIndex(
-    ({ at }, i, all) => yearOf(at) !== yearOf(all[Math.max(0, i - 1)]!.at),
+  const newYear = sample.items.findIndex(
+    ({ at }, index, all) => yearOf(at) !== yearOf(all[Math.max(0, index - 1)]!.at),
   );
+  const edges = newYear < 0 ? [] : sample.items.slice(newYear - 1, newYear + 1);
+  const turn = sample.items.filter(({ at }) => edges.some((edge) => sameInstant(edge.at, at)));
   const isWalked = sample.ties.some(([first]) => sample.densestSlice.includes(first!));
   return [
     // The largest pages reveal a target whose next never ends after the fewest requests.
@@ -50,9 +52,9 @@ function planWalks(sample: SampleData): PageQuery[] {
     ...[3, 7].map((pageSize) => ({ ...deep, pageSize })),
     ...[...new Set(small)].map((pageSize) => ({ ...slice, pageSize })),
     // Formats of dates have a year of the week too, which differs around the turn of the year.
-    ...(atNewYear < 0
+    ...(turn.length === 0
       ? []
-      : [{ ...windowOf(sample.items.slice(atNewYear - 1, atNewYear + 1)), pageSize: 1 }]),
+      : [{ ...windowOf(turn), pageSize: Math.min(MAX_PAGE_SIZE, Math.ceil(turn.length / WALK_PAGES)) }]),
     { ...middle },
     ...[50, 99, 100, 101, 250].map((pageSize) => ({ ...middle, pageSize })),
     ...[500, 999].map((pageSize) => ({ ...sample.window, pageSize })),
