@@ -7,19 +7,19 @@ import type { BenchFlags } from './bench/command.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand, type PlanFlags } from './commands/plan.ts';
 import { scenarioCommand } from './commands/scenario.ts';
-import { writeScripts } from './commands/write-scripts.ts';
+import { writeScripts } from './commands/write.ts';
 import { EXIT } from './result.ts';
 import { ensureK6, installK6 } from './run/find-k6.ts';
-import { SCENARIOS, type ScenarioName } from './scenarios/all.ts';
+import { type ScenarioName, SCENARIOS } from './scenarios/all.ts';
 import {
   above0,
   COMMON,
   duration,
   from0,
   pageSize,
+  type ScenarioFlags,
   share,
   whole,
-  type ScenarioFlags,
 } from './scenarios/flags.ts';
 
 interface Io {

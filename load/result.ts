@@ -1,8 +1,8 @@
 /** The content of load-SCENARIO.json, and the exit statuses. */
 import type { Failure } from '../certify/report.ts';
 import { quote } from '../engine/run/evidence/shell.ts';
-import { REQUIREMENTS, type Level } from '../engine/requirements.ts';
-import type { Found } from './estimate/search.ts';
+import { type Level, REQUIREMENTS } from '../engine/requirements.ts';
+import type { Found } from './estimate/figures.ts';
 import type { Slo } from './estimate/step.ts';
 import type { DepthFinding } from './estimate/depth.ts';
 import type { LimiterFinding } from './estimate/limiter-fit.ts';

@@ -87,7 +87,7 @@ export async function mergeCommand(files: readonly string[], output?: string): P
   return held && correct ? EXIT.held : EXIT.broken;
 }
 
-export interface Part {
+interface Part {
   readonly seconds: number;
   readonly histogram: Histogram;
   readonly counts: Readonly<Record<string, number>>;

@@ -201,7 +201,7 @@ async function readResult(file: string, ...scenarios: string[]): Promise<LoadRes
   }
 }
 
-export function planHtml(planned: Plan, { target }: LoadResult): string {
+function planHtml(planned: Plan, { target }: LoadResult): string {
   const { day, carried, steps, warnings, utilisation, peakRequestsPerSecond: peak, years } = planned;
   const carries = peak / utilisation;
   const rate = `${carries.toPrecision(3)}/s`;

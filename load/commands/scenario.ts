@@ -12,7 +12,7 @@ import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
 import type { ScenarioFlags } from '../scenarios/flags.ts';
 import { LEAST_SECONDS } from '../scenarios/chaos.ts';
-import { refuseLoopback, writeKubernetes } from '../kubernetes/write.ts';
+import { refuseLoopback, writeKubernetes } from './write.ts';
 import { UsageError } from '../../engine/errors.ts';
 
 /**

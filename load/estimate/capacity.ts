@@ -11,16 +11,20 @@ import {
   checked,
   collapseOf,
   type Figure,
+  type Found,
+  type HowToRun,
   openEnded,
   ordered,
   pooled,
+  type Prediction,
+  type RunStep,
   saturationOf,
+  type SearchSettings,
   totals,
   UNSETTLED,
 } from './figures.ts';
 import { smallest, sum } from './numbers.ts';
 import { ABOVE, confirmQuota, LONGEST_PAUSE_SECONDS } from './quota-search.ts';
-import type { Found, HowToRun, Prediction, RunStep, SearchSettings } from './search.ts';
 import { judgeStep, LEAST_SAMPLES, type Sample, type Step, type Verdict } from './step.ts';
 
 const OVERLOAD = 1.5;

@@ -1,20 +1,19 @@
 /**
- * What all steps say together: the highest rate that surely holds and the lowest that surely breaks, figures with their
- * intervals, and what is told with them. More load is never kinder, so a step speaks for lower rates where it holds, and
- * for higher ones where it breaks.
+ * What a search for a capacity is given, and what all of its steps say together: the highest rate that surely holds and
+ * the lowest that surely breaks, figures with their intervals, and what is told with them. More load is never kinder, so
+ * a step speaks for lower rates where it holds, and for higher ones where it breaks.
  */
 import { largest, smallest } from './numbers.ts';
-import type { Found } from './search.ts';
 import {
-  binomialAtMost,
   LEAST_SAMPLES,
   moreThanChance,
-  shareVerdict,
+  type Sample,
   type Slo,
   type Step,
   type Verdict,
   verdictOf,
 } from './step.ts';
+import type { Quota } from './quota.ts';
 
 export interface Bracket {
   /** 0 where none surely holds, Infinity where none surely breaks. */
@@ -148,10 +147,7 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
       };
 }
 
-/**
- * What is late at rates far below the figure, whatever the rate, was let pass by chance more than once; and errors that
- * are no fewer below the figure than above it are no matter of the rate.
- */
+/** What is late at rates far below the figure, whatever the rate, was let pass by chance more than once; so were errors. */
 export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Figure {
   const { requestsPerSecond: rate, basis, confirmed } = figure;
   if (!confirmed || basis !== 'bisection') return figure;
@@ -159,17 +155,82 @@ export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Fi
   if (pooled(evidence, 0, rate * FAR_BELOW, slo) !== 'holds')
     return unsure('answers are late or fail at rates far below it as well');
   const below = totals(evidence.filter((step) => step.offered <= rate));
-  const said = `${below.failures} of ${below.counted} answers failed at rates up to it`;
-  if (moreThanChance(below.failures, below.counted, slo.errorRate)) return unsure(said);
-  const above = evidence
-    .filter((step) => step.offered > rate)
-    .map((step) => totals([step]))
-    .filter(({ failures, counted }) => shareVerdict(failures, counted, slo.errorRate) === 'breaks');
-  const share = smallest(above.map(({ failures, counted }) => failures / counted));
-  if (above.length > 0 && binomialAtMost(below.failures, below.counted, share) > NO_FEWER)
-    return unsure(`${said}, and it is not sure that they are fewer than above it`);
+  if (moreThanChance(below.failures, below.counted, slo.errorRate))
+    return unsure(`${below.failures} of ${below.counted} answers failed at rates up to it`);
   return figure;
 }
 
-/** How often chance alone may look like fewer. */
-const NO_FEWER = 0.05;
+export interface StepRun {
+  readonly samples: readonly Sample[];
+  /** Why the generator or its machine may have shaped what it shows. */
+  readonly void?: string;
+}
+
+export interface HowToRun {
+  /** How late answers are does not matter: nothing is repeated for it. */
+  readonly countsOnly?: boolean;
+  /** Before it, for what a limiter remembers. */
+  readonly pauseSeconds?: number;
+}
+
+/** Runs one step at a rate for some seconds. */
+export type RunStep = (requestsPerSecond: number, seconds: number, how?: HowToRun) => Promise<StepRun>;
+
+export interface SearchSettings {
+  readonly slo: Slo;
+  readonly startRate: number;
+  readonly maxRate: number;
+  /** Length of the doubling steps, of the overload that measures saturation, of the bisection's steps, of the confirmation. */
+  readonly bracketSeconds: number;
+  readonly overloadSeconds: number;
+  readonly stepSeconds: number;
+  readonly confirmSeconds: number;
+  /** Of load and pauses in all; then the search ends with what it knows. */
+  readonly maxSeconds: number;
+  /** Progress: what is tried next, and how much of the time is used. */
+  readonly tell?: (line: string) => void;
+}
+
+export const SEARCH_DEFAULTS = {
+  startRate: 10,
+  maxRate: 3000,
+  bracketSeconds: 4,
+  overloadSeconds: 10,
+  stepSeconds: 12,
+  confirmSeconds: 60,
+  maxSeconds: 345,
+} as const;
+
+/** A minute that the figure was not made from, and what became of each of its requests. */
+export interface Prediction {
+  readonly requestsPerSecond: number;
+  readonly seconds: number;
+  /** What was predicted, in words. */
+  readonly what: string;
+  readonly asPredicted: number;
+  readonly requests: number;
+}
+
+export interface Found {
+  /** The highest rate that is held, by the evidence of all steps; 0 where the SLO holds at none. */
+  readonly requestsPerSecond: number;
+  readonly interval: readonly [low: number, high: number];
+  readonly limitedBy: 'quota' | 'saturation' | 'none-found';
+  /** How the figure came about. */
+  readonly basis: 'bisection' | 'quota' | 'highest-tried' | 'no-rate' | 'one-rate';
+  /** It predicted a minute that it was not made from. */
+  readonly confirmed: boolean;
+  /** Why it is not confirmed. */
+  readonly unconfirmed?: string;
+  readonly prediction?: Prediction;
+  /** From how many requests a second on fewer are answered than it carried before, and how many. */
+  readonly collapse?: { readonly from: number; readonly answersPerSecond: number };
+  readonly gotFaster: boolean;
+  readonly quota?: Quota;
+  /** So many requests at the same time are admitted; the next one is answered 429. */
+  readonly atOnce?: number;
+  /** Seconds of load, and answers counted. */
+  readonly watchedSeconds: number;
+  readonly samples: number;
+  readonly steps: readonly Step[];
+}

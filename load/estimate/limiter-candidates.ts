@@ -5,6 +5,7 @@
 import { limiterModel, type LimiterSettings } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
 import { median } from './numbers.ts';
+import { type Release, releasesOf } from './quota.ts';
 
 /** Beyond what each answer's own uncertainty is: clocks and queues of the target. */
 export const SLACK_MS = 3;
@@ -49,25 +50,6 @@ function atOdds(seen: readonly Observation[], settings: LimiterSettings, stopAt 
     strict.count(atMs + give * slackMs);
   }
   return { settings, distance, misses };
-}
-
-/** From a refusal to the next request let through: both are known, the moment of release lies between them. */
-interface Release {
-  readonly refusedMs: number;
-  readonly passedMs: number;
-  /** Since the first refusal before it. */
-  readonly waitedMs: number;
-}
-
-function releasesOf(seen: readonly Observation[]): Release[] {
-  const releases: Release[] = [];
-  let since: number | undefined;
-  for (const [index, { ok, atMs }] of seen.entries()) {
-    if (ok && since !== undefined)
-      releases.push({ waitedMs: atMs - since, refusedMs: seen[index - 1]!.atMs, passedMs: atMs });
-    since = ok ? undefined : (since ?? atMs);
-  }
-  return releases;
 }
 
 const spread = (low: number, high: number, steps: number): number[] =>
@@ -158,27 +140,19 @@ const STARTS: readonly ((hints: Hints) => LimiterSettings[])[] = [
   },
 ];
 
-/** From how many places a search descends, no two of them alike. */
+/** From how many places a search descends, and the share of the window that its first step is. */
 const PLACES = 8;
-const ALIKE = 0.03;
+const FIRST_STEP = 0.03;
 
-/** Those least at odds; of several alike, one. */
+/** Those least at odds. */
 function bestStarts(seen: readonly Observation[], starts: readonly LimiterSettings[]): AtOdds[] {
   let best: AtOdds[] = [];
   for (const settings of starts) {
     if (settings.limit < 1) continue;
-    const found = atOdds(seen, settings, best.length < PLACES ? Infinity : best.at(-1)!.distance);
-    if (best.length === PLACES && found.distance >= best.at(-1)!.distance) continue;
-    const { limit, windowMs, anchored } = settings;
-    const alike = best.findIndex(
-      ({ settings: one }) =>
-        one.limit === limit &&
-        one.anchored === anchored &&
-        Math.abs(Math.log(one.windowMs / windowMs)) < ALIKE,
-    );
-    if (alike >= 0 && best[alike]!.distance <= found.distance) continue;
-    if (alike >= 0) best.splice(alike, 1);
-    best = [...best, found].sort((a, b) => a.distance - b.distance).slice(0, PLACES);
+    const most = best.length < PLACES ? Infinity : best.at(-1)!.distance;
+    const found = atOdds(seen, settings, most);
+    if (found.distance < most)
+      best = [...best, found].sort((a, b) => a.distance - b.distance).slice(0, PLACES);
   }
   return best;
 }
@@ -190,7 +164,7 @@ function descend(seen: readonly Observation[], start: AtOdds): AtOdds {
   const windows = Math.max(1, Math.round(seen.at(-1)!.atMs / windowMs));
   const directions = DIRECTIONS.filter(([first]) => phaseMs !== undefined || first === 0);
   let [found, edges] = [start, [beginMs, beginMs + windows * windowMs] as [number, number]];
-  for (let step = windowMs * ALIKE; step > FINEST_MS && found.distance > 0; step /= 2) {
+  for (let step = windowMs * FIRST_STEP; step > FINEST_MS && found.distance > 0; step /= 2) {
     for (let moved = true; moved;) {
       moved = false;
       for (const [first, last] of directions) {

@@ -2,7 +2,7 @@
  * The plan of questions that tells rate limiters apart in few requests. A generator: it yields what to send when, and
  * is given back what came; so k6 runs it against a target, and tests run it against a simulated limiter.
  */
-import { largest, smallest } from './numbers.ts';
+import { largest, smallest, sum } from './numbers.ts';
 
 /** One request's outcome. Times in milliseconds since the probe began. */
 export interface Observation {
@@ -70,15 +70,9 @@ function asOneMoment(group: readonly Observation[]): Observation[] {
   if (group.length === 1) return [...group];
   const first = smallest(group.map((one) => one.atMs - one.slackMs));
   const last = largest(group.map((one) => one.atMs + one.slackMs));
-  // Half of them within half of the span: the edges are what a few were held up by.
-  const atMs = group.reduce((sum, one) => sum + one.atMs, 0) / group.length;
-  const slackMs = Math.max(1, Math.min((last - first) / 2, 2 * spread(group.map((one) => one.atMs))));
+  const atMs = sum(group.map((one) => one.atMs)) / group.length;
+  const slackMs = Math.max(1, (last - first) / 2);
   return [...group].sort((a, b) => Number(b.ok) - Number(a.ok)).map((one) => ({ ...one, atMs, slackMs }));
-}
-
-function spread(values: readonly number[]): number {
-  const mean = values.reduce((sum, one) => sum + one, 0) / values.length;
-  return Math.sqrt(values.reduce((sum, one) => sum + (one - mean) ** 2, 0) / values.length);
 }
 
 export interface ProbeLimits {

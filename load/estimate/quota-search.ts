@@ -1,10 +1,9 @@
 /** A quota needs no queue: what it lets through in the long run is the figure. */
 import { atOnceOf } from './other-limits.ts';
-import { type Figure, ordered } from './figures.ts';
+import { type Figure, type HowToRun, ordered, type Prediction, type SearchSettings } from './figures.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import { largest, smallest, sum } from './numbers.ts';
 import { type Quota, quotaOf } from './quota.ts';
-import type { HowToRun, Prediction, SearchSettings } from './search.ts';
 import { judgeStep, type Sample, type Step } from './step.ts';
 
 /** A quota's windows are watched for so long at most, in confirmations. */

@@ -3,6 +3,7 @@
  * windows, only whole ones count: from one release to another. How the phase lay to the run then doesn't matter.
  */
 import { largest } from './numbers.ts';
+import type { Observation } from './limiter-probe.ts';
 import type { Sample } from './step.ts';
 
 export interface Quota {
@@ -23,6 +24,25 @@ export interface Quota {
   readonly declared?: true;
 }
 
+/** From a refusal to the next request let through: both are known, the moment of release lies between them. */
+export interface Release {
+  readonly refusedMs: number;
+  readonly passedMs: number;
+  /** Since the first refusal before it. */
+  readonly waitedMs: number;
+}
+
+export function releasesOf(seen: readonly Pick<Observation, 'ok' | 'atMs'>[]): Release[] {
+  const releases: Release[] = [];
+  let since: number | undefined;
+  for (const [index, { ok, atMs }] of seen.entries()) {
+    if (ok && since !== undefined)
+      releases.push({ waitedMs: atMs - since, refusedMs: seen[index - 1]!.atMs, passedMs: atMs });
+    since = ok ? undefined : (since ?? atMs);
+  }
+  return releases;
+}
+
 /** A refusal this long, against the longest, ends in a release. */
 const LONG = 0.5;
 /** Refusals that are shorter than this share of the run are no windows: requests are let through evenly. */
@@ -36,18 +56,14 @@ export function quotaOf(samples: readonly Sample[], seconds: number): Quota {
     .filter(({ status }) => status !== 0)
     .map((one) => ({ atMs: one.dueMs + one.latencyMs - one.serviceMs, ok: one.status !== 429 }))
     .sort((a, b) => a.atMs - b.atMs);
-  const waits: { fromMs: number; atMs: number }[] = [];
-  let since: number | undefined;
-  for (const { atMs, ok } of sent) {
-    if (ok && since !== undefined) waits.push({ fromMs: since, atMs });
-    since = ok ? undefined : (since ?? atMs);
-  }
+  const waits = releasesOf(sent);
   const firstRefusedMs = sent.find(({ ok }) => !ok)?.atMs ?? seconds * 1000;
   // A refusal that the run's end cut short is a long one too.
   const endMs = seconds * 1000;
+  const cut = sent[sent.findLastIndex(({ ok }) => ok) + 1];
   const longest = largest(
-    waits.map((one) => one.atMs - one.fromMs),
-    since === undefined ? 0 : endMs - since,
+    waits.map(({ waitedMs }) => waitedMs),
+    cut === undefined ? 0 : endMs - cut.atMs,
   );
   const passed = (fromMs: number, toMs: number): number =>
     sent.filter(({ ok, atMs }) => ok && atMs >= fromMs && atMs < toMs).length;
@@ -65,7 +81,7 @@ export function quotaOf(samples: readonly Sample[], seconds: number): Quota {
       releases: waits.length,
     };
   }
-  const releases = waits.filter((one) => one.atMs - one.fromMs >= LONG * longest).map(({ atMs }) => atMs);
+  const releases = waits.filter(({ waitedMs }) => waitedMs >= LONG * longest).map(({ passedMs }) => passedMs);
   const [first, last] = [releases[0], releases.at(-1)];
   if (first === undefined || last === undefined || last === first) {
     // At least this much passed, for an unknown time.

@@ -120,8 +120,10 @@ export function saturation(samples: readonly Sample[], seconds: number): number 
   const lastMs = ends[Math.floor(ends.length * 0.98)] ?? 0;
   if (ends.length < 100 || lastMs < seconds * 1120 || samples.some((one) => one.status === 429))
     return undefined;
-  const [first, last] = [0.15, 0.96].map((share) => Math.floor(ends.length * share)) as [number, number];
-  return ((last - first) * 1000) / (ends[last]! - ends[first]!);
+  const first = Math.floor(ends.length * 0.15);
+  // Over a multiple of 20 answers.
+  const count = Math.floor((Math.floor(ends.length * 0.96) - first) / 20) * 20;
+  return (count * 1000) / (ends[first + count]! - ends[first]!);
 }
 
 /** holds: surely below the share; breaks: surely above it; undecided: more answers are needed. */
@@ -135,7 +137,7 @@ const HOLDS_BY_CHANCE = 0.05;
 const BREAKS_BY_CHANCE = 0.02;
 
 /** The probability of at most k bad ones among n, each bad with probability p. */
-export function binomialAtMost(k: number, n: number, p: number): number {
+function binomialAtMost(k: number, n: number, p: number): number {
   if (k < 0) return 0;
   if (k >= n || p <= 0) return 1;
   if (p >= 1) return 0;

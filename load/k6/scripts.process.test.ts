@@ -13,11 +13,10 @@ import {
   token,
   withTokenEndpoint,
 } from '../../reference-server/degenerate/tools.ts';
-import { serve, type Handler } from '../../reference-server/http/http.ts';
-import { writeScripts } from '../commands/write-scripts.ts';
+import { type Handler, serve } from '../../reference-server/http/http.ts';
+import { writeScripts } from '../commands/write.ts';
 import { baseEnvironment, K6_OFFLINE, runK6, scriptPath } from '../run/k6-run.ts';
-import { load, setting, test } from '../zoo/setting.ts';
-import { openSession } from '../zoo/setting.ts';
+import { load, openSession, setting, test } from '../zoo/setting.ts';
 import type { SimulatedSettings } from '../zoo/server.ts';
 
 const run = promisify(execFile);

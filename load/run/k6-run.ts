@@ -277,7 +277,7 @@ const HOPELESS_SHARE = 0.9;
 const HOPELESS_MS = 20_000;
 const MIN_ANSWERS = 20;
 /** Reported like a broken k6 threshold. */
-export const HOPELESS_RULE = `failed rate<${HOPELESS_SHARE} over ${HOPELESS_MS / 1000} s`;
+const HOPELESS_RULE = `failed rate<${HOPELESS_SHARE} over ${HOPELESS_MS / 1000} s`;
 
 /** Keeps only counts, so that memory does not grow with the run. Its clock is that of the answers. */
 export class Progress {

@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { checkRate, searchCapacity } from '../estimate/capacity.ts';
 import type { Quota } from '../estimate/quota.ts';
-import { type Found, type RunStep, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/search.ts';
+import { type Found, type RunStep, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import type { ArrivalsRun, Session } from '../run/session.ts';

@@ -2,7 +2,7 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { parseRate, RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
 import type { LoadResult } from '../result.ts';
-import type { Window } from '../k6/lib/window.ts';
+import { secondsOf, type Window } from '../k6/lib/window.ts';
 import type { Session } from '../run/session.ts';
 
 export const above0 = (text: string): number => {
@@ -39,12 +39,11 @@ export const pageSize = (text: string): number => {
   return value;
 };
 
-/** `90`, `90s`, `2m`, `1h` in seconds. */
+/** `90`, `90s`, `5m` or `1h30m` in seconds. */
 export const duration = (text: string): number => {
-  const match = /^(\d+(?:\.\d+)?)(s|m|h)?$/.exec(text);
-  if (!match || Number(match[1]) === 0)
-    throw new InvalidArgumentError('a duration such as 60s or 5m is expected.');
-  return Number(match[1]) * { s: 1, m: 60, h: 3600 }[(match[2] ?? 's') as 's' | 'm' | 'h'];
+  const seconds = secondsOf(text);
+  if (!seconds) throw new InvalidArgumentError('a duration such as 60s or 5m is expected.');
+  return seconds;
 };
 
 /** As it stands; the reference server reads it. */

@@ -1,6 +1,6 @@
 /** tenants: how many tenants are carried that poll every so often, alone and while some of them read everything. */
 import { median, quantile, sum } from '../estimate/numbers.ts';
-import type { Found } from '../estimate/search.ts';
+import type { Found } from '../estimate/figures.ts';
 import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
 import type { ArrivalsRun, Session } from '../run/session.ts';
 import { searchRate } from './capacity.ts';

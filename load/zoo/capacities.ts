@@ -1,12 +1,11 @@
 /** Servers of the zoo whose capacity is known: what real ones do under load, and the search for it. */
 import { searchCapacity } from '../estimate/capacity.ts';
 import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/search.ts';
+import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
 import {
   adaptive,
   banning,
   collapsing,
-  type ServiceSettings,
   type Draw,
   failingAtTimes,
   inOrder,
@@ -14,6 +13,7 @@ import {
   polled,
   queueing,
   refusing,
+  type ServiceSettings,
   sharing,
   simulatedCapacity,
   slowAtTimes,

@@ -44,14 +44,14 @@ interface SimulatedClient {
 }
 
 /** What the server has seen, for tests. */
-export interface SimulatedCounts {
+interface SimulatedCounts {
   tokens: number;
   pages: number;
   unauthenticated: number;
   limited: number;
 }
 
-export const simulatedClients = (count: number): SimulatedClient[] =>
+const simulatedClients = (count: number): SimulatedClient[] =>
   Array.from({ length: count }, (_, index) => ({
     clientId: `simulated-${index}`,
     clientSecret: `simulated-secret-${index}-c0ffee`,
@@ -208,31 +208,21 @@ function send(
 
 const BASE_SECONDS = Date.UTC(2026, 0, 1) / 1000;
 
-export interface Screenings {
-  readonly count: number;
-  /** The window that holds all of them. */
-  readonly window: { readonly from: string; readonly to: string };
-  /** Microseconds since 2026-01-01T00:00:00Z at which the place begins. */
-  microsAt(place: number): number;
-  id(place: number): number;
-  /** The first place whose (testTime, id) is not before the instant, or is after (instant, id) where an id is given. */
-  placeOf(micros: number, afterId?: number): number;
-  item(place: number, tenantId: string): string;
-}
-
-/** Each pair of screenings lies so far from the next: never a whole millisecond, so that a cut cursor shows. */
+export /** Each pair of screenings lies so far from the next: never a whole millisecond, so that a cut cursor shows. */
 const STEP_MICROS = 350_370;
 const TIED = 2;
 
-export function createScreenings(count: number): Screenings {
+function createScreenings(count: number) {
+  /** Microseconds since 2026-01-01T00:00:00Z at which the place begins. */
   const microsAt = (place: number): number => Math.floor(place / TIED) * STEP_MICROS;
   const id = (place: number): number => 1000 + place;
   return {
-    count,
+    /** The window that holds all of them. */
     window: { from: timeText(0), to: timeText(microsAt(count - 1) + STEP_MICROS) },
     microsAt,
     id,
-    placeOf(micros, afterId) {
+    /** The first place whose (testTime, id) is not before the instant, or is after (instant, id) where an id is given. */
+    placeOf(micros: number, afterId?: number): number {
       const exact = micros / STEP_MICROS;
       const first = Math.ceil(exact) * TIED;
       if (afterId === undefined || Math.ceil(exact) !== exact) return clamp(first, count);
@@ -240,21 +230,21 @@ export function createScreenings(count: number): Screenings {
       while (place < first + TIED && id(place) <= afterId) place += 1;
       return clamp(place, count);
     },
-    item: (place, tenantId) =>
+    item: (place: number, tenantId: string): string =>
       `{"id":${id(place)},"tenantId":"${tenantId}","testTime":"${timeText(microsAt(place))}","device":"d${place % 7}","outcome":"completed"}`,
   };
 }
 
 const clamp = (place: number, count: number): number => Math.max(0, Math.min(count, place));
 
-export function timeText(micros: number): string {
+function timeText(micros: number): string {
   const seconds = Math.floor(micros / 1e6);
   const fraction = String(micros - seconds * 1e6).padStart(6, '0');
   return `${new Date((BASE_SECONDS + seconds) * 1000).toISOString().slice(0, 19)}.${fraction}Z`;
 }
 
 /** Microseconds since the base of an RFC 3339 text in UTC or with an offset; NaN for anything else. */
-export function microsOf(text: string): number {
+function microsOf(text: string): number {
   const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text);
   if (!match) return NaN;
   const seconds = Date.parse(`${match[1]}${match[3]}`) / 1000 - BASE_SECONDS;

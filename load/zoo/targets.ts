@@ -2,7 +2,7 @@
  * Targets in virtual time: what real servers do under load, with a known truth, and no second of waiting. A target
  * answers requests in the order of their arrival; its state goes on from one step to the next.
  */
-import type { RunStep } from '../estimate/search.ts';
+import type { RunStep } from '../estimate/figures.ts';
 import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { quantile } from '../estimate/numbers.ts';
 import { failed, type Sample, type Slo } from '../estimate/step.ts';
@@ -150,15 +150,13 @@ interface OverloadSettings extends ServiceSettings {
 export function collapsing(settings: OverloadSettings, seed: number): VirtualTarget {
   const queue = new WorkQueue(settings.workers);
   const draw = serviceTimes(settings, randomSource(seed));
-  // When those in the queue are done, in order.
-  const open: number[] = [];
+  // When those in the queue are done.
+  const open: { readonly atMs: number }[] = [];
   return (atMs) => {
-    while (open.length > 0 && open[0]! <= atMs) open.shift();
+    while (open.length > 0 && open.at(-1)!.atMs <= atMs) open.pop();
     const waiting = Math.max(0, open.length - settings.workers);
     const doneMs = queue.finishAt(atMs, draw() * (1 + settings.growth * waiting));
-    let place = open.length;
-    while (place > 0 && open[place - 1]! > doneMs) place -= 1;
-    open.splice(place, 0, doneMs);
+    insertDescending(open, { atMs: doneMs });
     return { latencyMs: doneMs - atMs, status: 200 };
   };
 }

@@ -4,7 +4,7 @@
  */
 import type { Threshold } from 'k6/options';
 import { judgedShare } from './random.ts';
-import type { Window } from './window.ts';
+import { secondsOf, type Window } from './window.ts';
 
 /** Thresholds in k6's syntax, such as `"page_ms": ["p(99)<500"]`. */
 export type Rules = Readonly<Record<string, readonly Threshold[]>>;
@@ -95,16 +95,6 @@ export const sharedRun = given?.runId === undefined ? undefined : given;
 export const scenarioName = given?.scenario ?? __ENV['SCENARIO'] ?? '';
 
 const SECRET = 'SCREENINGS_CLIENT_SECRET';
-const UNITS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, '': 1 };
-
-/** Parses `90`, `90s`, `5m` or `1h30m` to seconds; undefined for anything else. */
-export function secondsOf(text: string): number | undefined {
-  if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$|^\d+(?:\.\d+)?$/.test(text)) return undefined;
-  return [...text.matchAll(/([\d.]+)(ms|s|m|h|)/g)].reduce(
-    (sum, [, count, unit]) => sum + Number(count) * UNITS[unit!]!,
-    0,
-  );
-}
 
 function variable<T>(name: string, preset: T, read: (text: string) => T | undefined, expected: string): T {
   const text = __ENV[name];

@@ -1,4 +1,4 @@
-/** Instants in k6, which cannot load the kit's parser or its npm modules, and the window with screenings; also in Node. */
+/** Instants and durations in k6, which cannot load the kit's parsers or npm modules, and the window; also in Node. */
 
 export interface Window {
   readonly from: string;
@@ -55,4 +55,15 @@ export function compareIds(a: string, b: string): number {
   if (negative !== other) return negative ? -1 : 1;
   const bySize = a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
   return negative ? -bySize : bySize;
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, '': 1 };
+
+/** Parses `90`, `90s`, `5m` or `1h30m` to seconds; undefined for anything else. */
+export function secondsOf(text: string): number | undefined {
+  if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$|^\d+(?:\.\d+)?$/.test(text)) return undefined;
+  return [...text.matchAll(/([\d.]+)(ms|s|m|h|)/g)].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * UNITS[unit!]!,
+    0,
+  );
 }

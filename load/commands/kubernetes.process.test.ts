@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
-import type { Merged } from '../commands/merge.ts';
+import type { Merged } from './merge.ts';
 import { K6_OFFLINE } from '../run/k6-run.ts';
 import { load, openSession, OPTIONS, setting, test } from '../zoo/setting.ts';
 import { type testRunOf, writeKubernetes } from './write.ts';

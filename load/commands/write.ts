@@ -1,9 +1,9 @@
-/** `--kubernetes DIR`: writes files for k6's operator to run a scenario on several machines, without secrets. */
+/** Writes files to run k6 elsewhere: for its operator on a cluster (`--kubernetes DIR`), and copies of the scripts (`write-scripts DIR`). */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import { judgedShare } from '../k6/lib/random.ts';
@@ -13,6 +13,7 @@ import type { Session } from '../run/session.ts';
 import { type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
 import type { Scenario, ScenarioOptions } from '../scenarios/flags.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { fileURLToPath } from 'node:url';
 
 const run = promisify(execFile);
 
@@ -159,4 +160,33 @@ npm run load -- merge *.log
 \`merge\` needs every part of this run once, and compares the merged result with the SLO; it has a scenario's exit status.
 Delete the run with \`kubectl delete -f testrun.json -f configmap.json\` and the secret \`${name}\`.
 `;
+}
+
+const LOAD = fileURLToPath(new URL('..', import.meta.url));
+/** Tests and scripts that only the kit runs. */
+const EXCLUDED = /\.(test|d)\.ts$|^(arrivals|tenants)\./;
+
+/** Returns the file and all its imports, as paths relative to load/. */
+async function importsOf(file: string, known: Set<string>): Promise<Set<string>> {
+  if (known.has(file)) return known;
+  known.add(file);
+  const text = await readFile(join(LOAD, file), 'utf8');
+  for (const [, path] of text.matchAll(/ from '(\.[^']+)'/g))
+    await importsOf(relative(LOAD, join(LOAD, dirname(file), path!)), known);
+  return known;
+}
+
+/** Returns the paths of the scripts. */
+export async function writeScripts(directory: string): Promise<string[]> {
+  const scripts = (await readdir(join(LOAD, 'k6'))).filter(
+    (name) => /\.ts$/.test(name) && !EXCLUDED.test(name),
+  );
+  const files = new Set<string>();
+  for (const script of scripts) await importsOf(join('k6', script), files);
+  for (const file of files) {
+    const target = join(directory, file);
+    await mkdir(dirname(target), { recursive: true });
+    await copyFile(join(LOAD, file), target);
+  }
+  return scripts.map((name) => join(directory, 'k6', name));
 }
