@@ -145,8 +145,10 @@ export const library = variants({
   }),
 });
 
+/** AWS WAF and IIS accept 2,048 octets of a query. */
+const LONGEST_QUERY = 2_048;
 const isLong = ({ headers, path }: ServiceRequest): boolean =>
-  path.length > 4_000 || Object.values(headers).some((value) => value.length > 8_000);
+  path.length > LONGEST_QUERY || Object.values(headers).some((value) => value.length > 8_000);
 
 /** Firewalls check User-Agent and lengths; identity providers put groups into tokens. */
 export const firewall = variants({
@@ -174,11 +176,13 @@ export const firewall = variants({
     () => html(400, 'Bad Request'),
     ({ headers }) => Object.keys(headers).some((name) => /^x-(forwarded|original|http-method)/.test(name)),
   ),
-  'tokens of 5 kB, and HTML for headers of 8 kB and for URIs of 4 kB': {
+  'tokens of 5 kB, and HTML for headers of 8 kB and for queries of 2 kB': {
     ...tokenClaims(() => ({ groups: ['g'.repeat(3_400)] })),
     ...middleware(
       () => (request, next) =>
-        isLong(request) ? html(request.path.length > 4_000 ? 414 : 431, 'Request Too Long') : next(request),
+        isLong(request)
+          ? html(request.path.length > LONGEST_QUERY ? 403 : 431, 'Request Too Long')
+          : next(request),
     ),
   },
 });
