@@ -179,7 +179,7 @@ export class TargetHealth {
     else if (exchange.startedAtMs >= unread.untilMs) {
       unread.untilMs = exchange.startedAtMs + exchange.durationMs;
       unread.total++;
-      if (this.served.size > 0 && ++unread.inARow < UNREAD_IN_A_ROW && unread.total < MOST_UNREAD) return;
+      if (++unread.inARow < UNREAD_IN_A_ROW && unread.total < MOST_UNREAD) return;
       const times = `${unread.total} ${unread.total === 1 ? 'request' : 'requests'}`;
       const { kind, message } = exchange.transportError!;
       this.giveUp(
@@ -309,7 +309,9 @@ export class TargetHealth {
     const asked = lastMs > LONGEST_WAIT_MS;
     const waited = `${asked ? 'with a Retry-After of' : 'for'} ${Math.round((asked ? lastMs : waitedMs) / 1000)} s`;
     if (channel === 'token' && this.wrongSecrets > 0)
-      return new TargetLocked(`429 ${waited} after ${this.wrongSecrets} wrong secrets: ${SHORTEN}`);
+      return new TargetLocked(
+        `429 ${waited} after ${this.wrongSecrets} wrong secrets, because of a lockout or of a rate limit of the token endpoint: shorten the lockout or raise the limit for the run`,
+      );
     const why = `the target ${asked ? 'answers' : 'kept answering'} 429 ${waited}; raise its rate limit for the run`;
     if (!isJudged) return new Untested(why);
     const rejected = (this.rejectedInARow.get(channel) ?? 0) + 1;

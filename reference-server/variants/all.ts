@@ -77,7 +77,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'that rounds to microseconds': stores.rounded,
   'that cuts to ticks': stores.ticks,
   'that serves two requests concurrently': [...health.overloaded, ...health.lockedByOthers],
-  'that is restarted': [...health.restarted, ...health.datedBehind],
+  'that is restarted': [...health.restarted, ...health.coldStart, ...health.datedBehind],
   'with a quota and a wrong Date': [...health.dailyQuota, ...health.datedAhead],
   'with compression': [...transport.compressed, ...transport.normalized],
   'with a gateway for odd paths': [...refusals.oddPaths],

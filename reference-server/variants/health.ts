@@ -47,6 +47,20 @@ export const restarted = variants({
   ),
 });
 
+const COLD_START_MS = 11_000;
+
+export const coldStart = variants({
+  'an instance that starts with its first request, which takes 11 s': middleware(() => {
+    let isStarted = false;
+    return async (request, next) => {
+      if (isStarted) return next(request);
+      isStarted = true;
+      await sleep(COLD_START_MS);
+      return next(request);
+    };
+  }),
+});
+
 export const lockedByOthers = variants({
   'another user of the client locks it out for three seconds, from its fourth token request on': middleware(
     () => {
