@@ -77,7 +77,10 @@ export const doors: readonly Fault[] = [
       ({ headers }) => headers['x-forwarded-for'] === '127.0.0.1',
     ),
   }),
-  ...tripping({ '5-missing': /401.*304/ }, { mayTrip: ['5-forbidden'] })({
+  ...tripping(
+    { '5-missing': /401.*304/ },
+    { mayTrip: ['5-forbidden'] },
+  )({
     'a page that has not changed is told so without a token': both(
       onPages((page) => withHeader(page, 'etag', '"page"')),
       answering(
