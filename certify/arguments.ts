@@ -9,12 +9,12 @@ import {
   seconds,
   wholeNumber,
 } from '../engine/command-line.ts';
-import { DEFAULTS, type KitOptions } from '../engine/run/options.ts';
+import { DEFAULTS, type KitOptions } from '../engine/run/state/context.ts';
 import { CLASSES, REQUIREMENTS, type RequirementClass, type RequirementId } from '../engine/requirements.ts';
 import { noSuch } from '../engine/target/usage.ts';
-import { commandLine, commandName } from '../engine/called-from.ts';
+import { commandLine, commandName } from '../engine/package.ts';
 import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from './certify.ts';
-import { shellWord } from '../engine/run/evidence/shell.ts';
+import { shellWord } from '../engine/run/evidence/evidence.ts';
 import { UsageError } from '../engine/errors.ts';
 
 /** Modes that print or write something instead of certifying. */

@@ -12,9 +12,8 @@ import {
 } from '../engine/requirements.ts';
 import { sayUncovered } from '../engine/run/state/covering-array.ts';
 import { secretsOf, type Target } from '../engine/target/target.ts';
-import { failureOf, tokenCommands, type Wording } from '../engine/run/evidence/evidence.ts';
+import { failureOf, sameAnswerBefore, tokenCommands, type Wording } from '../engine/run/evidence/evidence.ts';
 import { diagnose } from './diagnosis/diagnose.ts';
-import { sameAnswerBefore } from '../engine/run/evidence/same-answer.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import {
   redactReport,

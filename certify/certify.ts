@@ -1,12 +1,12 @@
 /** Certifies a target in this process; used by the command line and by all tests with faults. */
-import { commandLine } from '../engine/called-from.ts';
+import { commandLine } from '../engine/package.ts';
 import { once, setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Kit } from '../engine/run/kit.ts';
-import { DEFAULTS, type KitOptions } from '../engine/run/options.ts';
+import { DEFAULTS, type KitOptions } from '../engine/run/state/context.ts';
 import type { Finding } from '../engine/run/state/ledger.ts';
 import { inOrder, type Check, runsEarly } from '../engine/run/check.ts';
-import { mapConcurrently } from '../engine/run/concurrent.ts';
+import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { preconditionsOf, runCheck } from '../engine/run/schedule/run-check.ts';
 import {

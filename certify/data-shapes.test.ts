@@ -1,7 +1,7 @@
 /** Tenants with data that cannot test everything, and one with more data than a run may read. */
 import { expect } from '@playwright/test';
 import { compareInstants, shift, type Instant } from '../engine/data/instant.ts';
-import type { Screening } from '../engine/data/screening.ts';
+import type { Screening } from '../engine/data/dataset.ts';
 import { generateScreenings } from '../fixtures/dataset/generator.ts';
 import { byTurns, FULL } from '../fixtures/own-tests/tiers.ts';
 import { rows } from '../reference-server/faults/rows.ts';

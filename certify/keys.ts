@@ -2,7 +2,7 @@
 /** `npm run keys [-- --directory DIR]`: makes a key pair for certificates: private.jwk (mode 0600) and public.jwk. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { calledFrom } from '../engine/called-from.ts';
+import { calledFrom } from '../engine/package.ts';
 import { command, parseOwnFlags } from '../engine/command-line.ts';
 import { makeKeys } from './certificate.ts';
 import { makeFolder } from './render/write.ts';

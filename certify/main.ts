@@ -8,12 +8,11 @@ import type { JWK } from 'jose';
 import { readDataset } from '../engine/data/dataset.ts';
 import { EXIT, interruption, runCommand } from '../engine/command-line.ts';
 import { UsageError } from '../engine/errors.ts';
-import { missingPackage } from '../engine/package.ts';
+import { calledFrom, missingPackage } from '../engine/package.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { loadTarget, resolveTarget, secretsOf, type Target } from '../engine/target/target.ts';
 import { readText } from '../engine/target/usage.ts';
 import { isDescribed, parseArguments, replayCommand, SECRET_VARIABLE, type Arguments } from './arguments.ts';
-import { calledFrom } from '../engine/called-from.ts';
 import {
   changesSince,
   exitOnNew,

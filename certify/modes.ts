@@ -9,12 +9,12 @@ import { pageOf, pageUrl, SOME_WINDOW, type Item } from '../engine/client/page.t
 import { CLASSES, type RequirementClass, REQUIREMENTS, type Requirement } from '../engine/requirements.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { Kit } from '../engine/run/kit.ts';
-import type { KitOptions } from '../engine/run/options.ts';
+import type { KitOptions } from '../engine/run/state/context.ts';
 import { secretsOf, type Target } from '../engine/target/target.ts';
 import { kitOptions } from './certify.ts';
 import { visible } from './render/markup.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
-import { commandLine } from '../engine/called-from.ts';
+import { PACKAGE_FOLDER, commandLine } from '../engine/package.ts';
 import { noSuch } from '../engine/target/usage.ts';
 import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
@@ -24,7 +24,6 @@ import { sectionTitle, wrap } from './render/results.ts';
 import { dirname, join, relative } from 'node:path';
 import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
-import { PACKAGE_FOLDER } from '../engine/package.ts';
 
 // -- --check-target compares a token and a few pages with the target file ------------------------
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { compareInstants, instant } from '../engine/data/instant.ts';
-import type { Screening } from '../engine/data/screening.ts';
+import type { Screening } from '../engine/data/dataset.ts';
 import { resolveTarget } from '../engine/target/target.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';

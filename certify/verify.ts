@@ -2,7 +2,7 @@
 /** `npm run verify -- certificate.jws --key public.jwk [--report report.json]`: exits with 0 (verified), 1 (not) or 2 (usage). */
 import { readFile } from 'node:fs/promises';
 import { UsageError } from '../engine/errors.ts';
-import { calledFrom } from '../engine/called-from.ts';
+import { calledFrom } from '../engine/package.ts';
 import { command, parseOwnFlags } from '../engine/command-line.ts';
 import { NotVerified, readKey, verify } from './certificate.ts';
 import { visible } from './render/markup.ts';

@@ -1,8 +1,7 @@
 /** Flags, exit statuses, interruption and exit of every command except `load`. */
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
-import { commandName } from './called-from.ts';
+import { KIT_VERSION, commandName } from './package.ts';
 import { UsageError } from './errors.ts';
-import { KIT_VERSION } from './package.ts';
 import { INTERRUPTED_STATUS, onShutdown, type EndReason } from './process.ts';
 
 /** Exit statuses (README): only 1 reports a fault of the certified implementation; only 0 means success. */

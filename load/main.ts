@@ -1,6 +1,6 @@
 /** `npm run load` and `npm run bench`. */
 import { visible } from '../certify/render/markup.ts';
-import { calledFrom } from '../engine/called-from.ts';
+import { calledFrom } from '../engine/package.ts';
 import { interruption, runCommand } from '../engine/command-line.ts';
 import { parse } from './command-line.ts';
 import { EXIT } from './result.ts';

@@ -1,6 +1,6 @@
 /** The content of load-SCENARIO.json, and the exit statuses. */
 import type { Failure } from '../certify/report.ts';
-import { quote } from '../engine/run/evidence/shell.ts';
+import { quote } from '../engine/run/evidence/evidence.ts';
 import { type Level, REQUIREMENTS } from '../engine/requirements.ts';
 import type { Found } from './estimate/figures.ts';
 import type { Slo } from './estimate/step.ts';

@@ -7,8 +7,7 @@ import { SOME_WINDOW } from '../engine/client/page.ts';
 import { parseInstant } from '../engine/data/instant.ts';
 import type { Mismatch } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
-import { refusedWith } from '../engine/checks/refusal.ts';
+import { codesOf, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
 import {
   sendQuery,
   encoded,

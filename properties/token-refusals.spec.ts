@@ -1,7 +1,7 @@
 /** Properties of the token endpoint: every wrong value of a parameter gets the documented error of that parameter. */
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
-import { refusedAs } from '../engine/checks/token-error.ts';
+import { refusedAs } from '../engine/checks/token.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { Untested } from '../engine/errors.ts';
 import { isClientError, isSuspicious } from '../engine/run/rules/raw-request.ts';

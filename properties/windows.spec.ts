@@ -4,7 +4,7 @@ import { about, test } from '../fixtures/test.ts';
 import { pageOf, type PageQuery } from '../engine/client/page.ts';
 import { compareInstants, formatInstant, instant, shift, type Spelling } from '../engine/data/instant.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { mapConcurrently } from '../engine/run/concurrent.ts';
+import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { stepDigits } from '../engine/run/walk/survey.ts';
 import { expectedItems } from '../engine/run/walk/walk.ts';
 import {

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 /** `npm run reference-server`: starts a reference server. */
-import { calledFrom } from '../engine/called-from.ts';
-import { missingPackage } from '../engine/package.ts';
+import { calledFrom, missingPackage } from '../engine/package.ts';
 import { parseFlags } from './flags.ts';
 
 // Paths are relative to the directory where the command was called.

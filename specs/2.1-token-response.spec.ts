@@ -6,7 +6,7 @@ import { member } from '../engine/client/json.ts';
 import { readToken, secondsOf } from '../engine/client/token.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { wholeLifetime } from '../engine/checks/token.ts';
-import { mintAll } from '../engine/run/rules/mint-all.ts';
+import { mintAll } from '../engine/run/rules/raw-request.ts';
 import { Untested } from '../engine/errors.ts';
 
 /** Long enough that `iat`, in whole seconds, distinguishes a new token from a reused one. */

@@ -1,6 +1,6 @@
 /** Section 2.2: the claims of the access token. */
 import { about, test } from '../fixtures/test.ts';
-import { mintAll } from '../engine/run/rules/mint-all.ts';
+import { mintAll } from '../engine/run/rules/raw-request.ts';
 
 test(
   'the claims of the token of every client',

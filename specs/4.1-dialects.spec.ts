@@ -1,7 +1,7 @@
 /** Section 4.1: valid token requests in many dialects of HTTP, and a rejected request with compressed answers. */
 import { about, test } from '../fixtures/test.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
-import { sayToken } from '../engine/checks/token-error.ts';
+import { sayToken } from '../engine/checks/token.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { readToken } from '../engine/client/token.ts';
 import { dialectsOf, dialectsOn, toDialect } from '../engine/run/combinations/dialects.ts';

@@ -5,9 +5,9 @@ import { member } from '../engine/client/json.ts';
 import { formEncode } from '../engine/client/transport.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
-import { unknownIgnored } from '../engine/checks/token-error.ts';
+import { unknownIgnored } from '../engine/checks/token.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { mintAll } from '../engine/run/rules/mint-all.ts';
+import { mintAll } from '../engine/run/rules/raw-request.ts';
 
 const mintsNone: Judge = (exchange) =>
   exchange.status >= 400 || member(exchange.json, 'access_token') === undefined

@@ -13,7 +13,7 @@ import {
 } from '../engine/run/rules/in-combinations.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import type { PageOptions } from '../engine/run/page-requests.ts';
-import { checkDefaultPageSize } from '../engine/run/walk/default-page-size.ts';
+import { checkDefaultPageSize } from '../engine/run/walk/standard-walks.ts';
 import { walkOn } from '../engine/run/walk/walk.ts';
 
 /** Enough to reach the end of the narrow window with pageSize 1, unless it holds a larger tie. */

@@ -3,13 +3,13 @@ import { about, test } from '../fixtures/test.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../engine/client/page.ts';
 import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
 import {
+  checkDefaultPageSize,
+  pagesOfEverySize,
   walksAcrossTies,
   walksOf,
   walksOfSeveralPages,
-  pagesOfEverySize,
 } from '../engine/run/walk/standard-walks.ts';
 import { checkWalk, expectedItems } from '../engine/run/walk/walk.ts';
-import { checkDefaultPageSize } from '../engine/run/walk/default-page-size.ts';
 import { prefixMismatch } from '../engine/checks/selection.ts';
 import { Untested } from '../engine/errors.ts';
 

@@ -1,9 +1,8 @@
 /** Section 4.2: which windows are valid, and which are rejected. */
 import { about, test } from '../fixtures/test.ts';
 import { pageOf, SOME_WINDOW } from '../engine/client/page.ts';
-import { sayRefusal } from '../engine/checks/errors.ts';
+import { refusedWith, sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
-import { refusedWith } from '../engine/checks/refusal.ts';
 import {
   compareInstants,
   formatInstant,
@@ -16,7 +15,7 @@ import {
 import { withWindow } from '../engine/run/combinations/factors.ts';
 import { refusal, refusals, checksOf, type Rule } from '../engine/run/rules/in-combinations.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { mapConcurrently } from '../engine/run/concurrent.ts';
+import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { checkRefusals, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { sampleDataOf, variedItems } from '../engine/run/walk/survey.ts';
 import { walk } from '../engine/run/walk/walk.ts';

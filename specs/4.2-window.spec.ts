@@ -14,11 +14,10 @@ import {
 } from '../engine/data/instant.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
 import { differs, type Judge, type Mismatch } from '../engine/checks/mismatch.ts';
-import { answered200, sayRefusal } from '../engine/checks/errors.ts';
-import { refusedWith } from '../engine/checks/refusal.ts';
+import { answered200, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
 import { sendQuery, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { mapConcurrently } from '../engine/run/concurrent.ts';
+import { mapConcurrently } from '../engine/client/concurrency.ts';
 import {
   itemsAtTurn,
   sampleDataOf,

@@ -1,15 +1,12 @@
 /** Section 5: how a request is authenticated. */
 import { about, test } from '../fixtures/test.ts';
-import { secretVariable } from '../engine/run/evidence/evidence.ts';
-import { quote } from '../engine/run/evidence/shell.ts';
+import { quote, secretVariable } from '../engine/run/evidence/evidence.ts';
 import { encodePart } from '../engine/client/altered-token.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
-import { sayRefusal } from '../engine/checks/errors.ts';
-import { refused } from '../engine/checks/refusal.ts';
+import { refused, sayRefusal } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
-import { mintAll } from '../engine/run/rules/mint-all.ts';
+import { UNKNOWN_TENANT, encoded, mintAll, rawQuery, readable } from '../engine/run/rules/raw-request.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { encoded, UNKNOWN_TENANT, rawQuery, readable } from '../engine/run/rules/raw-request.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { bearerHeader, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 

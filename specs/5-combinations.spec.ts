@@ -13,7 +13,7 @@ import type { Authorization, RequestOut } from '../engine/client/exchange.ts';
 import { screeningsUrl } from '../engine/client/page.ts';
 import type { Token } from '../engine/client/token.ts';
 import { UNLESS, type Judge } from '../engine/checks/mismatch.ts';
-import { refused, type Refusal } from '../engine/checks/refusal.ts';
+import { refused, type Refusal } from '../engine/checks/errors.ts';
 import { combinedClientOf, pathOf, type Baseline } from '../engine/run/combinations/factors.ts';
 import { levelOf, checksOf, type Rule, type Case } from '../engine/run/rules/in-combinations.ts';
 import type { Check } from '../engine/run/check.ts';

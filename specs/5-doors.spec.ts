@@ -1,8 +1,7 @@
 /** Section 5: a URL that is served with a token must not be served without one, however it is spelled. */
 import { about, test } from '../fixtures/test.ts';
-import { sayRefusal } from '../engine/checks/errors.ts';
+import { isServed, notServed, refused, sayRefusal } from '../engine/checks/errors.ts';
 import type { Judge } from '../engine/checks/mismatch.ts';
-import { isServed, notServed, refused } from '../engine/checks/refusal.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
 import { header, headerLines, type Authorization, type RequestOut } from '../engine/client/exchange.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';

@@ -10,9 +10,9 @@ import {
 } from '../engine/client/forged-token.ts';
 import { isObject, member } from '../engine/client/json.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
-import { refused } from '../engine/checks/refusal.ts';
+import { refused } from '../engine/checks/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { mapConcurrently } from '../engine/run/concurrent.ts';
+import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { encoded, UNKNOWN_TENANT, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { forgedBearer } from '../engine/run/rules/unauthenticated.ts';
 import { Untested } from '../engine/errors.ts';

@@ -3,14 +3,13 @@ import { about, test } from '../fixtures/test.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { readToken } from '../engine/client/token.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
-import { sayRefusal } from '../engine/checks/errors.ts';
+import { refused, sayRefusal } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { isUuid } from '../engine/data/dataset.ts';
-import { unknownIgnored } from '../engine/checks/token-error.ts';
-import { refused } from '../engine/checks/refusal.ts';
+import { unknownIgnored } from '../engine/checks/token.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
-import { mapConcurrently } from '../engine/run/concurrent.ts';
+import { mapConcurrently } from '../engine/client/concurrency.ts';
 import {
   encoded,
   isSuspicious,

@@ -16,7 +16,7 @@ import type { Authorization, Exchange } from '../engine/client/exchange.ts';
 import { integerOf, member } from '../engine/client/json.ts';
 import { claimsOf, readToken, type Token } from '../engine/client/token.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
-import { refused } from '../engine/checks/refusal.ts';
+import { refused } from '../engine/checks/errors.ts';
 import { waitForExpiry } from '../engine/run/rules/expired-tokens.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';

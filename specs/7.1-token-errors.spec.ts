@@ -8,7 +8,7 @@ import type { Kit } from '../engine/run/kit.ts';
 import { isUuid } from '../engine/data/dataset.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { ClientName, Target } from '../engine/target/target.ts';
-import { refusedAs, sayToken } from '../engine/checks/token-error.ts';
+import { refusedAs, sayToken } from '../engine/checks/token.ts';
 import { TargetLocked } from '../engine/errors.ts';
 import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
 

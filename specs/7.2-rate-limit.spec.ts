@@ -2,7 +2,7 @@
 import { about, test } from '../fixtures/test.ts';
 import { header, type Exchange } from '../engine/client/exchange.ts';
 import { pageOf } from '../engine/client/page.ts';
-import { retryAfterMs } from '../engine/client/retry-after.ts';
+import { retryAfterMs } from '../engine/client/failures.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';

@@ -4,10 +4,9 @@
  */
 import { about, test } from '../fixtures/test.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
-import { sayRefusal } from '../engine/checks/errors.ts';
-import { refusedWith } from '../engine/checks/refusal.ts';
+import { refusedWith, sayRefusal } from '../engine/checks/errors.ts';
 import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
-import { mapConcurrently } from '../engine/run/concurrent.ts';
+import { mapConcurrently } from '../engine/client/concurrency.ts';
 import {
   refusal,
   refusalOr200,

@@ -2,7 +2,7 @@
 import { about, test } from '../fixtures/test.ts';
 import { namesTraversal, orderedItems, pageOf, parseQuery, SOME_WINDOW } from '../engine/client/page.ts';
 import { tokenOfText } from '../engine/client/token.ts';
-import { otherClaim } from '../engine/checks/expired-token.ts';
+import { otherClaim } from '../engine/run/rules/expired-tokens.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
 import { isTrusted } from '../engine/checks/next.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SELF_SIGNED } from '../../reference-server/http/certificates.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { mapConcurrently } from '../../engine/run/concurrent.ts';
+import { mapConcurrently } from '../../engine/client/concurrency.ts';
 import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.ts';
 import type { Verdict } from '../report.ts';
 import { readPrinted, type Client, type Ended } from './client.ts';

@@ -2,7 +2,7 @@
 import { integerOf, isObject, member, parseJson, type Json } from '../../engine/client/json.ts';
 import type { Given, World } from './stage.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { quote } from '../../engine/run/evidence/shell.ts';
+import { quote } from '../../engine/run/evidence/evidence.ts';
 import { spawnGuarded } from '../../engine/guarded.ts';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';

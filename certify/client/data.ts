@@ -1,6 +1,6 @@
 /** The screenings of the situations: each set tests one property and is ordinary otherwise. */
 import { compareInstants, instant, formatInstant, shift } from '../../engine/data/instant.ts';
-import type { Screening } from '../../engine/data/screening.ts';
+import type { Screening } from '../../engine/data/dataset.ts';
 
 export const TENANT = '5f0c9a52-7c1e-4e0b-9d3a-2b6d8e4f1a07';
 

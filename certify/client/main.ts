@@ -2,8 +2,7 @@
 /** `npm run certify-client`: certifies a client and writes a report. */
 import { join } from 'node:path';
 import { EXIT, interruption, runCommand } from '../../engine/command-line.ts';
-import { KIT_NAME, KIT_VERSION } from '../../engine/package.ts';
-import { calledFrom } from '../../engine/called-from.ts';
+import { KIT_NAME, KIT_VERSION, calledFrom } from '../../engine/package.ts';
 import { prepareDirectory, writeFiles } from '../render/write.ts';
 import { parseArguments, type Arguments } from './arguments.ts';
 import { clientByHand, type Client, commandClient } from './client.ts';

@@ -1,7 +1,7 @@
 /** A situation: a server with one behaviour, and the rules for a client that meets it. */
 import type { Clock } from '../../engine/clock.ts';
 import type { Level } from '../../engine/requirements.ts';
-import type { Screening } from '../../engine/data/screening.ts';
+import type { Screening } from '../../engine/data/dataset.ts';
 import type { Ended, Printed } from './client.ts';
 import { pageRequests, type Recorded } from './record.ts';
 import type { ClientFailure } from './report.ts';

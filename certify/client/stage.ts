@@ -1,8 +1,8 @@
 /** The server of one situation: the reference server's request handler over a few screenings in memory. */
 import { randomUUID } from 'node:crypto';
-import { type Clock, systemClock } from '../../engine/clock.ts';
+import { systemClock, type Clock } from '../../engine/clock.ts';
 import { OFFERED_SCOPE } from '../../engine/client/client.ts';
-import type { Screening } from '../../engine/data/screening.ts';
+import type { Screening } from '../../engine/data/dataset.ts';
 import { onlyWhere, type Handler, type Listener, listen } from '../../reference-server/http/http.ts';
 import { isTokenRequest } from '../../reference-server/run/alter.ts';
 import { parseForm } from '../../reference-server/http/form.ts';

@@ -3,7 +3,7 @@ import { expect } from '@playwright/test';
 import { certify } from '../certify.ts';
 import { fc, SEED } from '../../fixtures/own-tests/seeded.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
-import { DEFAULTS } from '../../engine/run/options.ts';
+import { DEFAULTS } from '../../engine/run/state/context.ts';
 import { instant, shift } from '../../engine/data/instant.ts';
 import { Oracle } from '../../engine/data/oracle.ts';
 import { parseScreening } from '../../engine/data/dataset.ts';

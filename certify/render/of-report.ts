@@ -19,7 +19,7 @@ import {
   type Cause,
 } from './results.ts';
 import { walkPictureSvg, walkPictureText } from './pictures.ts';
-import { commandLine } from '../../engine/called-from.ts';
+import { commandLine } from '../../engine/package.ts';
 
 /** The selected requirements, by default all. Requirements outside the selection do not count as untested. */
 export const selected = ({ requirements, selection }: Report): readonly RequirementResult[] =>

@@ -1,4 +1,4 @@
-/** Concurrency limit: halved when the target rejects or fails under load, raised step by step while it serves. */
+/** Concurrency limits: one that follows the health of the target, and a fixed one for tasks. */
 export type Access = 'shared' | 'exclusive' | 'unlimited';
 
 /** Served requests before the limit rises by one; doubled each time the target fails at the raised limit. */
@@ -7,6 +7,7 @@ const LONGEST_STEP = 2_000;
 const SHARE_OF_TIMEOUT = 0.5;
 const ANSWERS_AVERAGED = 20;
 
+/** Halved when the target rejects or fails under load, raised step by step while it serves. */
 export class ConcurrencyLimit {
   private inFlight = 0;
   private limit: number;
@@ -77,4 +78,22 @@ export class ConcurrencyLimit {
     }
     for (const next of this.waiting.splice(0, Math.max(0, this.currentLimit - this.inFlight))) next();
   }
+}
+
+/** Runs tasks with a concurrency limit; results are in the order of the tasks. */
+export async function mapConcurrently<T, R>(
+  tasks: readonly T[],
+  run: (task: T) => Promise<R>,
+  limit = 6,
+): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < tasks.length) {
+      const index = next++;
+      results[index] = await run(tasks[index]!);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, tasks.length) }, worker));
+  return results;
 }

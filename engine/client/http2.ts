@@ -7,8 +7,7 @@ import { isIP } from 'node:net';
 import { pipeline, type Readable } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import type { Dispatcher } from 'undici';
-import { proxyOf, type ConnectionOptions } from './dispatchers.ts';
-import { tlsOptions } from './tls.ts';
+import { proxyOf, tlsOptions, type ConnectionOptions } from './dispatchers.ts';
 
 const MOST_FAILURES = 3;
 

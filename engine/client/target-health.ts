@@ -8,9 +8,8 @@ import { TargetGone, TargetLocked, Untested } from '../errors.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
 import { formValue, isPlain, isUnread, type Exchange, type RequestOut } from './exchange.ts';
-import { isServerFailure, isGatewayStatus, isSame } from './failures.ts';
+import { isGatewayStatus, isSame, isServerFailure, retryAfterMs } from './failures.ts';
 import { Guards } from './guards.ts';
-import { retryAfterMs } from './retry-after.ts';
 import { readToken } from './token.ts';
 
 type HealthState = 'serving' | 'throttled' | 'failing' | 'locked' | 'guarded' | 'gone';

@@ -13,9 +13,9 @@ import type { Oracle } from '../data/oracle.ts';
 import { AnswerTooLarge, PreconditionFailed, SupplyUnusable, Untested } from '../errors.ts';
 import type { RequirementId } from '../requirements.ts';
 import type { ClientName } from '../target/target.ts';
-import { simplerQueries } from './attribution/rejected-parameter.ts';
 import { DIALECTS } from './combinations/dialects.ts';
 import type { RunContext } from './state/context.ts';
+import { formatInstant, instant, isMovable, type Instant } from '../data/instant.ts';
 
 export interface PageOptions {
   readonly client?: ClientName;
@@ -150,3 +150,19 @@ export class PageRequests {
 }
 
 const same = (request: RequestOut): RequestOut => request;
+
+/** The query without one of its parts, each with the requirement for that part. */
+export function simplerQueries(query: PageQuery): [RequirementId, PageQuery][] {
+  const { from, to, pageSize } = query;
+  const rewritten = (text: string, at: Instant): string => (isMovable(at) ? formatInstant(at) : text);
+  const plain = (text: string): string => rewritten(text, instant(text));
+  const whole = (text: string): string => rewritten(text, { ...instant(text), fraction: '' });
+  const simpler: [RequirementId, PageQuery][] = [
+    ['4.2-from_id', { ...query, fromId: undefined }],
+    ['4.2-pageSize-bounds', { ...query, pageSize: pageSize === undefined ? undefined : 10 }],
+    ['4.2-offsets', { ...query, from: plain(from), to: plain(to) }],
+    ['4.2-fractions', { ...query, from: whole(from), to: whole(to) }],
+  ];
+  const same = (a: PageQuery): boolean => pageUrl('', '', a) === pageUrl('', '', query);
+  return simpler.filter(([, without]) => !same(without));
+}

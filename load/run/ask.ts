@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Exchange, RequestOut } from '../../engine/client/exchange.ts';
 import { member, type Json } from '../../engine/client/json.ts';
-import { retryAfterMs } from '../../engine/client/retry-after.ts';
+import { retryAfterMs } from '../../engine/client/failures.ts';
 import { Transport } from '../../engine/client/transport.ts';
 import type { Target } from '../../engine/target/target.ts';
 

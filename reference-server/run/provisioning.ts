@@ -4,14 +4,13 @@ import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
-import { streamDataset, UUID, writeDataset } from '../../engine/data/dataset.ts';
+import { UUID, streamDataset, writeDataset, type Screening } from '../../engine/data/dataset.ts';
 import {
   GENERATED_WINDOW,
   generateScreenings,
   type GeneratorOptions,
 } from '../../fixtures/dataset/generator.ts';
 import { compareInstants, formatInstant, instant, shift } from '../../engine/data/instant.ts';
-import type { Screening } from '../../engine/data/screening.ts';
 import { createClientRegistry, hashSecret } from '../auth/clients.ts';
 import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';

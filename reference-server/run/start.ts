@@ -1,13 +1,12 @@
 /** Starts reference servers: one with its own database, or many on one loaded database. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseScreening, readScreenings } from '../../engine/data/dataset.ts';
-import type { Screening } from '../../engine/data/screening.ts';
+import { parseScreening, readScreenings, type Screening } from '../../engine/data/dataset.ts';
 import type { Connections } from '../store/connections.ts';
-import { type Database, type DatabaseChoice, openDatabase } from '../store/database.ts';
+import { openDatabase, type Database, type DatabaseChoice } from '../store/database.ts';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
 import { Disposal } from './disposal.ts';
-import { type Delivery, type Sink, startDelivery } from '../events/delivery.ts';
+import { startDelivery, type Delivery, type Sink } from '../events/delivery.ts';
 import { listen, onlyWhere, type Handler, type Listener } from '../http/http.ts';
 import type { InProcess } from '../http/in-process.ts';
 import type { Observer } from '../http/outcome.ts';

@@ -1,7 +1,7 @@
 /** A screening store in memory (pages of 4.2). */
 import { compareInstants, instant } from '../../engine/data/instant.ts';
 import { compareKeys, lowerBound } from '../../engine/data/oracle.ts';
-import type { Screening } from '../../engine/data/screening.ts';
+import type { Screening } from '../../engine/data/dataset.ts';
 import type { ScreeningStore } from '../parts.ts';
 
 /** Screenings by tenant UUID in lower case; exactly the tenants in the map are onboarded. */

@@ -2,9 +2,8 @@
 import { from as copyFrom } from 'pg-copy-streams';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { inChunks } from '../../engine/data/dataset.ts';
+import { inChunks, type Screening } from '../../engine/data/dataset.ts';
 import { instant, toDecimal } from '../../engine/data/instant.ts';
-import type { Screening } from '../../engine/data/screening.ts';
 import type { Connections } from './connections.ts';
 import type { ScreeningStore } from '../parts.ts';
 

@@ -1,7 +1,7 @@
 /** Compares the screenings that a client collected with those of the window. */
 import { member } from '../../../engine/client/json.ts';
 import { parseInstant, sameInstant } from '../../../engine/data/instant.ts';
-import type { Screening } from '../../../engine/data/screening.ts';
+import type { Screening } from '../../../engine/data/dataset.ts';
 import type { ClientFailure } from '../report.ts';
 import { finding, type Play } from '../situation.ts';
 import { several } from '../../render/results.ts';

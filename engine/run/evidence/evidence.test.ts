@@ -4,9 +4,8 @@ import { pageObservers } from '../../checks/page.ts';
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
 import { parseJson } from '../../client/json.ts';
 import type { Target } from '../../target/target.ts';
-import { failureOf, type Failure } from './evidence.ts';
+import { failureOf, sameAnswerBefore, type Failure } from './evidence.ts';
 import { createRedactor } from './redact.ts';
-import { sameAnswerBefore } from './same-answer.ts';
 
 const SECRET = 'correct-horse-battery-staple';
 

@@ -7,7 +7,6 @@ import type { DeepReadonly } from '../../deep-readonly.ts';
 import type { Finding } from '../state/ledger.ts';
 import type { Target } from '../../target/target.ts';
 import { LONGEST_SPELT, TOKEN } from './redact.ts';
-import { quote, quoteWith, withinDoubleQuotes } from './shell.ts';
 
 /** One piece of evidence against the target. Text only, secrets and tokens already redacted. */
 export const failureSchema = z.object({
@@ -187,3 +186,58 @@ export function tokenCommands(target: Target, curls: readonly string[]): string[
       return `${tokenVariable(name)}=$(curl -s ${parts.join(' ')} | sed -nE 's/.*"access_token" *: *"([^"]+)".*/\\1/p')`;
     });
 }
+
+// -- words of a POSIX shell: any text, also hostile text of a target, stays literal and on one line ----
+
+/** Characters that would end the line, or be invisible in it. */
+const UNPRINTABLE =
+  /[\u0000-\u001f\u007f-\u00a0\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]|\p{Cs}/gu;
+
+/**
+ * One word in single quotes. Unprintable characters are written octet by octet as in `$'\x0a'` (POSIX.1-2024,
+ * 2.2.4; older bash, zsh, ksh and busybox support it too).
+ */
+export function quote(text: string): string {
+  const plain = `'${text.replaceAll("'", `'\\''`)}'`;
+  return plain.replace(UNPRINTABLE, (character) => {
+    const octets = [...Buffer.from(character)].map((octet) => `\\x${octet.toString(16).padStart(2, '0')}`);
+    return `'$'${octets.join('')}''`;
+  });
+}
+
+/** Unquoted if the shell interprets nothing in it. */
+export const shellWord = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : quote(text));
+
+/** Quotes text that contains a variable: `quoteWith(url, '$TOKEN')` leaves `$TOKEN` to the shell. */
+export const quoteWith = (text: string, variable: string): string =>
+  text
+    .split(variable)
+    .map((piece) => (piece === '' ? '' : quote(piece)))
+    .join(`"${variable}"`) || "''";
+
+/** Escapes text for use within double quotes. */
+export const withinDoubleQuotes = (text: string): string =>
+  text.replace(UNPRINTABLE, '?').replace(/["$`\\]/g, '\\$&');
+
+/** The earlier page with the same body whose request differs only in one parameter or in the path. */
+export function sameAnswerBefore(
+  exchange: Exchange | undefined,
+  pages: readonly Exchange[],
+): Exchange | undefined {
+  if (!exchange || exchange.status !== 200 || exchange.request.method !== 'GET') return undefined;
+  const asked = partsOf(exchange);
+  return pages.find(
+    (before) =>
+      before.startedAtMs + before.durationMs <= exchange.startedAtMs &&
+      differences(asked, partsOf(before)) === 1 &&
+      before.text === exchange.text,
+  );
+}
+
+function partsOf({ request }: Exchange): ReadonlyMap<string, string> {
+  const { pathname, searchParams } = new URL(request.url);
+  return new Map([['path', pathname.toLowerCase()], ...searchParams]);
+}
+
+const differences = (a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): number =>
+  [...new Set([...a.keys(), ...b.keys()])].filter((name) => a.get(name) !== b.get(name)).length;

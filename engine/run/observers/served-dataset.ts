@@ -24,7 +24,7 @@ import {
   type Instant,
 } from '../../data/instant.ts';
 import { Oracle, type Key, type OracleItem } from '../../data/oracle.ts';
-import type { Screening } from '../../data/screening.ts';
+import type { Screening } from '../../data/dataset.ts';
 import type { ClientName } from '../../target/target.ts';
 import { SupplyUnusable } from '../../errors.ts';
 import { differs, type Mismatch } from '../../checks/mismatch.ts';

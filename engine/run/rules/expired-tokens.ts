@@ -1,13 +1,13 @@
-/** Sources of expired tokens (class expiry): supplied, kept from an earlier run, or waited for. */
+/** Expired tokens (class expiry): supplied, kept from an earlier run, or waited for; and which of them prove something. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LEEWAY_SECONDS, whyNoExpiredToken } from '../../checks/expired-token.ts';
-import { member } from '../../client/json.ts';
+import { canonical, integerOf, member, type JsonObject } from '../../client/json.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
-import { readToken, secondsOf, type Token } from '../../client/token.ts';
+import { claimsOf, readToken, secondsOf, type Token } from '../../client/token.ts';
 import { SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
 import type { Kit } from '../kit.ts';
 import { noteAge, refusedToken, secondsLeft, tokenHeader } from '../observers/valid-token.ts';
 import { keep, keptByEarlierRun } from '../state/kept.ts';
+import { decodeProtectedHeader } from 'jose';
 
 /** The last use of a token before its exp: a minute earlier, or less for tokens that live less than an hour. */
 const LAST_USE_SHARE = 60;
@@ -103,4 +103,47 @@ async function checkOldToken(kit: Kit, token: Token): Promise<void> {
     if (exchange.status === 200) noteAge(kit.ledger, token, exchange);
     return exchange.status === 401 ? { ...refusedToken(exchange, token, ''), exchange } : undefined;
   });
+}
+
+/** The longest usual leeway of verifiers (.NET: 5 minutes; RFC 7519, section 4.1.4), and half a minute for differing clocks. */
+export const LEEWAY_SECONDS = 330;
+
+/**
+ * Why a refusal of this token would prove nothing about expiry: a server refuses tokens that it never issued for
+ * other reasons. Undefined if the token is usable (section 2.2, section 5 rule 3).
+ */
+export function whyNoExpiredToken(supplied: string, current: Token, nowMs: number): string | undefined {
+  const claims = claimsOf(supplied);
+  if (!claims) return 'expiredToken is no JWT, so its expiry is unknown';
+  const exp = integerOf(member(claims, 'exp'));
+  if (exp === undefined) return 'expiredToken has no exp, so it expires never';
+  if (Number(exp) > nowMs / 1000 - LEEWAY_SECONDS)
+    return 'expiredToken has not expired yet, or less than 5 minutes ago: verifiers may allow as much for clocks';
+  const other = otherClaim(claims, current);
+  if (other) return `expiredToken has another ${other} than the tokens of clients.primary`;
+  if (!current.claims) return undefined;
+  const [was, is] = [signatureOf(supplied), signatureOf(current.text)];
+  if (was.alg !== is.alg)
+    return `expiredToken is signed with alg ${was.alg}, the tokens of clients.primary with ${is.alg}`;
+  // A truncated token would be refused because of its signature.
+  return was.length < is.length
+    ? 'expiredToken is cut off: its signature is shorter than those of clients.primary'
+    : undefined;
+}
+
+/** The first claim which shows that a token is from another issuer, or for another API or tenant. */
+export const otherClaim = (claims: JsonObject, current: Token): string | undefined =>
+  ['iss', 'aud', 'tenant_id'].find(
+    (name) => current.claims && comparable(claims, name) !== comparable(current.claims, name),
+  );
+
+const signatureOf = (token: string): { alg: string | undefined; length: number } => ({
+  alg: decodeProtectedHeader(token).alg,
+  length: token.split('.')[2]!.length,
+});
+
+/** Ignores a trailing slash and the case of a UUID. */
+function comparable(claims: JsonObject, name: string): string {
+  const value = member(claims, name);
+  return typeof value === 'string' ? value.replace(/\/+$/, '').toLowerCase() : canonical(value);
 }

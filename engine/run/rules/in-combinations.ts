@@ -3,9 +3,8 @@ import { sayRequest, type RequestOut } from '../../client/exchange.ts';
 import { readToken } from '../../client/token.ts';
 import type { NewFinding } from '../state/ledger.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
-import { sayRefusal } from '../../checks/errors.ts';
+import { refusedWith, sayRefusal } from '../../checks/errors.ts';
 import type { Judge } from '../../checks/mismatch.ts';
-import { refusedWith } from '../../checks/refusal.ts';
 import { formatInstant, isMovable, sameInstant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
 import { PreconditionFailed, Untested } from '../../errors.ts';
@@ -27,7 +26,7 @@ import {
 } from '../state/covering-array.ts';
 import type { Kit } from '../kit.ts';
 import type { Check, Precondition } from '../check.ts';
-import { mapConcurrently } from '../concurrent.ts';
+import { mapConcurrently } from '../../client/concurrency.ts';
 import { isClientError, isSuspicious, UNKNOWN_TENANT, readable } from './raw-request.ts';
 import { densestSliceOf, sampleDataOf, WIDE_WINDOWS, windowOf } from '../walk/survey.ts';
 

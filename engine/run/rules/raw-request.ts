@@ -1,13 +1,14 @@
-/** Screenings requests with a query that is sent as given, for rejections. */
+/** Screenings requests with a query that is sent as given, for rejections; tokens of every client. */
 import { isUnread, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
 import { formatInstant, instant, shift } from '../../data/instant.ts';
-import { refusedWith } from '../../checks/refusal.ts';
+import { refusedWith } from '../../checks/errors.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Kit } from '../kit.ts';
 import { sampleDataOf } from '../walk/survey.ts';
-import { mapConcurrently } from '../concurrent.ts';
+import { mapConcurrently } from '../../client/concurrency.ts';
 import { Untested } from '../../errors.ts';
+import type { ClientName } from '../../target/target.ts';
 
 /** A tenant that does not exist. */
 export const UNKNOWN_TENANT = '00000000-0000-4000-8000-00000000dead';
@@ -91,4 +92,12 @@ export async function distinctRequests(kit: Kit): Promise<() => RequestOut> {
     const query = rawQuery({ ...encoded({ from, to: until }), pageSize: '1' });
     return { ...kit.request(tenantId, query, { kind: 'client', client: 'primary' }), provoked: true };
   };
+}
+
+/** Observers judge each token. */
+export const mintAll = (kit: Kit): Promise<void> => kit.once('tokens of every client', () => mint(kit));
+
+async function mint(kit: Kit): Promise<void> {
+  const names: ClientName[] = ['primary', 'secondTenant', 'notOnboarded', 'primary'];
+  for (const name of names.filter((name) => kit.target.clients[name])) await kit.client.mint(name);
 }

@@ -1,7 +1,7 @@
 /** Requests that must be answered 401 (section 5). */
 import type { Authorization } from '../../client/exchange.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
-import { refused } from '../../checks/refusal.ts';
+import { refused } from '../../checks/errors.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Kit } from '../kit.ts';
 import { encoded, rawQuery, readable } from './raw-request.ts';

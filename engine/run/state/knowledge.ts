@@ -35,7 +35,7 @@ import {
 } from '../../data/instant.ts';
 import { memoizeByObject } from '../../data/memoize.ts';
 import { Oracle } from '../../data/oracle.ts';
-import type { Screening } from '../../data/screening.ts';
+import type { Screening } from '../../data/dataset.ts';
 import type { ClientName, Window } from '../../target/target.ts';
 
 const YEAR_1 = instant('0001-01-01T00:00:00Z').seconds;

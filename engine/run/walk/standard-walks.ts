@@ -2,12 +2,14 @@
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
 import { compareInstants, formatInstant, sameInstant, type Instant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
-import { differs } from '../../checks/mismatch.ts';
+import { differs, type Mismatch } from '../../checks/mismatch.ts';
 import type { Kit } from '../kit.ts';
-import { mapConcurrently } from '../concurrent.ts';
+import { mapConcurrently } from '../../client/concurrency.ts';
 import { sampleDataOf, windowOf, type SampleData } from './survey.ts';
 import { checkWalk, type Walk } from './walk.ts';
 import { PreconditionFailed, Untested } from '../../errors.ts';
+import type { Exchange } from '../../client/exchange.ts';
+import type { PageOptions } from '../page-requests.ts';
 
 /** Every size up to here is walked, to find faults at a single page size. */
 const SMALL_SIZES = 20;
@@ -155,3 +157,31 @@ export const pagesOfEverySize = (kit: Kit): Promise<void> =>
     const at = formatInstant(items[0]!.at);
     await kit.page({ from: at, to: at }, { id: '4.2-r1-zero-width' });
   });
+
+/** Reports a different default if answers without pageSize are shorter than those with pageSize=100. */
+export async function checkDefaultPageSize(
+  kit: Kit,
+  query: PageQuery,
+  first: Exchange,
+  options: PageOptions = {},
+): Promise<void> {
+  const compare = async (without: Exchange): Promise<Mismatch | undefined> => {
+    const held = pageOf(without).items?.length ?? 0;
+    if (held >= DEFAULT_PAGE_SIZE || pageOf(without).nextUrl === undefined) return undefined;
+    const named = await kit.page({ ...query, pageSize: DEFAULT_PAGE_SIZE }, options);
+    const full = pageOf(named).items?.length ?? 0;
+    return full >= DEFAULT_PAGE_SIZE
+      ? differs(
+          `the ${full} items that pageSize=${DEFAULT_PAGE_SIZE} gives, without pageSize too`,
+          `${held} items`,
+        )
+      : undefined;
+  };
+  kit.ledger.check('4.2-pageSize-default');
+  const mismatch = await compare(first);
+  if (!mismatch) return;
+  // Pages that are limited by time or octets are short occasionally; a different default is short each time.
+  const again = async (): Promise<Mismatch | undefined> => compare(await kit.page(query, options));
+  for (let i = 0; i < 2; i++) if (!(await again())) return;
+  kit.fail({ id: '4.2-pageSize-default', cause: 'default', mismatch, exchange: first, again });
+}

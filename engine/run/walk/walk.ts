@@ -17,8 +17,7 @@ import type { PageOptions } from '../page-requests.ts';
 import { sayRefusal } from '../../checks/errors.ts';
 import { isTrusted } from '../../checks/next.ts';
 import { pictureOfWalk } from '../../checks/walk-picture.ts';
-import { firstDescent, isInWindow, sayItem } from '../../checks/page.ts';
-import { isAmong, returnedAs } from '../../checks/returned-as.ts';
+import { firstDescent, isAmong, isInWindow, returnedAs, sayItem } from '../../checks/page.ts';
 import { Untested } from '../../errors.ts';
 import { shows } from '../attribution/confirmation.ts';
 
