@@ -41,7 +41,7 @@ export const limits: readonly Fault[] = [
     'past the limit 404': limited(() => refusal('404 not_found')),
   }),
   ...probed(
-    { '7.2-rate_limited': /past the rate limit.*403.*one at a time/, '7.2-forbidden': /without a code/ },
+    { '7.2-rate_limited': /past the rate limit.*403.*one at a time/, '7.2-forbidden': /403 forbidden.*403/ },
     MAY,
   )({
     'past the limit the 403 of a firewall': limited(() => html(403, 'Forbidden')),
