@@ -1,7 +1,7 @@
 /** How a run uses its budget and its concurrency, what it leaves untested, and how long it waits in an outage. */
 import { expect } from '@playwright/test';
 import { FAULTS } from '../reference-server/faults/all.ts';
-import { startInProcess, test } from '../reference-server/faults/testing.ts';
+import { startInProcess, test } from '../reference-server/testing.ts';
 import { certify, concurrentLanes, selectIds } from './certify.ts';
 import type { Access, Check } from '../engine/run/check.ts';
 import { targetFor } from './proof/faults.ts';

@@ -6,7 +6,7 @@ import { expect } from '@playwright/test';
 import { resolveTarget } from '../engine/target/target.ts';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { answers } from '../reference-server/run/alter.ts';
-import { test } from '../reference-server/faults/testing.ts';
+import { test } from '../reference-server/testing.ts';
 import { startServer } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
 import { html } from './render/html.ts';

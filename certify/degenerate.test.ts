@@ -7,7 +7,7 @@ import type { Address } from '../reference-server/degenerate/tools.ts';
 import { targetFor, type Mode } from './proof/faults.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
-import { startInProcess, test, type World } from '../reference-server/faults/testing.ts';
+import { startInProcess, test, type World } from '../reference-server/testing.ts';
 import type { ServerOptions } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
 import { resultsOf } from './render/of-report.ts';

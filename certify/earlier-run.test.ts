@@ -4,7 +4,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
-import { startInProcess, test, type World } from '../reference-server/faults/testing.ts';
+import { startInProcess, test, type World } from '../reference-server/testing.ts';
 import { eachItem } from '../reference-server/faults/rows.ts';
 import { jsonAnswer, type ServiceAnswer } from '../reference-server/http/http.ts';
 import { answering, both, nextQuery } from '../reference-server/run/alter.ts';

@@ -5,7 +5,7 @@ import { expect } from '@playwright/test';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { secretsOf } from '../engine/target/target.ts';
 import { pageText } from '../reference-server/run/alter.ts';
-import { startInProcess, test } from '../reference-server/faults/testing.ts';
+import { startInProcess, test } from '../reference-server/testing.ts';
 import { certify } from './certify.ts';
 import { judgeRecording, targetOfRecording, entryOf, harText, readHar } from './har.ts';
 import { historyHtml, keep, lastRun } from './changes.ts';

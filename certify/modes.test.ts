@@ -2,19 +2,18 @@
 import { expect } from '@playwright/test';
 import { type Target, loadTarget } from '../engine/target/target.ts';
 import type { ServerOptions } from '../reference-server/run/start.ts';
-import { startInProcess, test } from '../reference-server/faults/testing.ts';
+import { startInProcess, test } from '../reference-server/testing.ts';
 import { checkTarget, explain, list, init } from './modes.ts';
 import { targetFor } from './proof/faults.ts';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { REQUIREMENTS, type RequirementId } from '../engine/requirements.ts';
+import { REQUIREMENTS } from '../engine/requirements.ts';
 import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
 import { MISTAKES } from './diagnosis/mistakes/all.ts';
 import { FAULTS } from '../reference-server/faults/all.ts';
 import { tripped } from '../reference-server/faults/fault.ts';
-import { WITHOUT_FAULT } from '../reference-server/faults/without.ts';
 
 const moved: ServerOptions = { publicUrl: 'http://10.0.0.7:8080' };
 
@@ -121,12 +120,8 @@ test('every requirement has a test', () => {
   expect([...ids].filter((id) => !tested.has(id))).toEqual([]);
 });
 
-test('every requirement has a fault, or a reason why not', () => {
-  expect([...ids].filter((id) => !faulted.has(id) && !WITHOUT_FAULT[id as RequirementId])).toEqual([]);
-});
-
-test('no requirement has both a fault and a reason for having none', () => {
-  expect(Object.keys(WITHOUT_FAULT).filter((id) => faulted.has(id))).toEqual([]);
+test('every requirement has a fault', () => {
+  expect([...ids].filter((id) => !faulted.has(id))).toEqual([]);
 });
 
 test('every test and fault names requirements that exist', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { answers, both, tokenBody } from '../reference-server/run/alter.ts';
 import { targetFor } from './proof/faults.ts';
-import { startInProcess, test } from '../reference-server/faults/testing.ts';
+import { startInProcess, test } from '../reference-server/testing.ts';
 import { jsonAnswer } from '../reference-server/http/http.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { secretsOf } from '../engine/target/target.ts';

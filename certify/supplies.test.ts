@@ -9,7 +9,7 @@ import { resolveTarget } from '../engine/target/target.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { generateScreenings } from '../fixtures/dataset/generator.ts';
-import { startInProcess, test, type World } from '../reference-server/faults/testing.ts';
+import { startInProcess, test, type World } from '../reference-server/testing.ts';
 import { TENANTS } from '../reference-server/run/provisioning.ts';
 import type { ReferenceTarget } from '../reference-server/run/target.ts';
 import { certify, selectIds } from './certify.ts';

@@ -17,8 +17,7 @@ import {
 } from './run/provisioning.ts';
 import type { Outage } from './store/running-postgres.ts';
 import { type ServerOptions, startServer } from './run/start.ts';
-import type { ReferenceTarget } from './run/target.ts';
-import { changedTarget, writeTargetFile } from './run/target-file.ts';
+import { changedTarget, type ReferenceTarget, writeTargetFile } from './run/target.ts';
 
 /** How long to wait for requests in flight at the end. */
 const DRAIN_MS = 10_000;

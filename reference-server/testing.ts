@@ -4,6 +4,7 @@
  */
 import { test as base } from '@playwright/test';
 import { generateScreenings } from '../fixtures/dataset/generator.ts';
+import { InProcess } from './http/in-process.ts';
 import type { ScreeningStore } from './parts.ts';
 import { Connections } from './store/connections.ts';
 import { type Database, openDatabase } from './store/database.ts';
@@ -122,6 +123,16 @@ export const test = base.extend<TestWorld, WorkerWorld>({
     for (const server of servers) await server.stop();
   },
 });
+
+/** Starts a server without sockets on the screenings in memory; `dispatcher` passes requests to it. */
+export async function startInProcess(
+  { database, provisioned, store }: World,
+  options: ServerOptions = {},
+): Promise<ReferenceServer & { readonly dispatcher: InProcess }> {
+  const dispatcher = new InProcess();
+  const server = await startServer(database, provisioned, { store, ...options, inProcess: dispatcher });
+  return { ...server, dispatcher };
+}
 
 export interface Received {
   readonly status: number;

@@ -14,7 +14,7 @@ import { createTokenIssuer } from '../../reference-server/auth/tokens.ts';
 import { TENANT, type Window } from './data.ts';
 import { Recorder } from './record.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { secured } from '../../reference-server/degenerate/secured.ts';
+import { secured } from '../../reference-server/http/certificates.ts';
 
 /** The values for a client. */
 export interface Given {

@@ -1,7 +1,7 @@
 /** A typical first version on Express: each mistake is reported as a separate cause, and without them it is conformant. */
 import { expect } from '@playwright/test';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
-import { test, type World } from '../../reference-server/faults/testing.ts';
+import { test, type World } from '../../reference-server/testing.ts';
 import { certify } from '../certify.ts';
 import type { Report } from '../report.ts';
 import { createServer } from 'node:http';
@@ -10,7 +10,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import { jwtVerify, SignJWT } from 'jose';
 import { compareInstants, parseInstant } from '../../engine/data/instant.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
-import { TENANTS } from '../../reference-server/run/tenants.ts';
+import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ScreeningStore } from '../../reference-server/parts.ts';
 
 /** Each mistake, and the requirements that may be reported as its cause. */

@@ -11,7 +11,7 @@ import { FULL, turnOf } from '../../fixtures/own-tests/tiers.ts';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
 import { certifyFault, modesOf, selectionOf, verdictErrors, type Stack } from './faults.ts';
-import { test, type World } from '../../reference-server/faults/testing.ts';
+import { test, type World } from '../../reference-server/testing.ts';
 
 test.describe.configure({ mode: 'parallel' });
 

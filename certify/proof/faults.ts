@@ -7,7 +7,7 @@ import { readDataset } from '../../engine/data/dataset.ts';
 import { memoizeLatest } from '../../engine/data/memoize.ts';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
-import type { World } from '../../reference-server/faults/testing.ts';
+import type { World } from '../../reference-server/testing.ts';
 import { InProcess } from '../../reference-server/http/in-process.ts';
 import { startServer, type ReferenceServer } from '../../reference-server/run/start.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';

@@ -11,7 +11,7 @@ import { fc, SEED } from '../../fixtures/own-tests/seeded.ts';
 import { loadTarget } from '../../engine/target/target.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
-import { test } from '../../reference-server/faults/testing.ts';
+import { test } from '../../reference-server/testing.ts';
 import { startServer } from '../../reference-server/run/start.ts';
 import { SPECS } from '../../specs/all.ts';
 import { certify } from '../certify.ts';

@@ -7,7 +7,7 @@ import { REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
-import { test } from '../../reference-server/faults/testing.ts';
+import { test } from '../../reference-server/testing.ts';
 import { certifyFault, modesOf, verdictErrors, type Mode } from './faults.ts';
 import { relative } from 'node:path';
 import { Kit } from '../../engine/run/kit.ts';

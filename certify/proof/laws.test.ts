@@ -11,7 +11,7 @@ import type { Target } from '../../engine/target/target.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
 import { InProcess } from '../../reference-server/http/in-process.ts';
 import { middleware } from '../../reference-server/run/alter.ts';
-import { test as base } from '../../reference-server/faults/testing.ts';
+import { test as base } from '../../reference-server/testing.ts';
 import { startServer, type ReferenceServer, type ServerOptions } from '../../reference-server/run/start.ts';
 import { datasets, lineOf, screeningsOf, uniqueIds } from '../../properties/generated-data.ts';
 import type { Report } from '../report.ts';

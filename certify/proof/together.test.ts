@@ -3,7 +3,7 @@ import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
-import { test, type World } from '../../reference-server/faults/testing.ts';
+import { test, type World } from '../../reference-server/testing.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
 import { requirement, REQUIREMENTS } from '../../engine/requirements.ts';
 import type { Report } from '../report.ts';

@@ -1,6 +1,6 @@
 /** All variants are conformant with a complete and a minimal target file; in the full tier each also on the real stack. */
 import { expect } from '@playwright/test';
-import { test } from '../../reference-server/faults/testing.ts';
+import { test } from '../../reference-server/testing.ts';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { GROUPS } from '../../reference-server/variants/all.ts';

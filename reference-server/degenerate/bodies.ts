@@ -1,4 +1,7 @@
-/** Invalid bodies, and valid ones that break careless readers; the token endpoint works. */
+/**
+ * Invalid bodies, valid ones that break careless readers, and ones just below the kit's limits; the token endpoint
+ * works.
+ */
 import type { ServiceAnswer } from '../http/http.ts';
 import {
   withTokenEndpoint,
@@ -99,4 +102,53 @@ export const BODIES: readonly Degenerate[] = [
   ...Object.entries(tokens).map(([name, answer]) =>
     http(name, async ({ path }) => (path.endsWith('/oauth/token') ? answer() : page())),
   ),
+];
+
+/** Screenings one second apart, from 2026-03-01 on. */
+function screenings(count: number, more: object = {}): object[] {
+  const first = Date.parse('2026-03-01T00:00:00Z');
+  return Array.from({ length: count }, (_, n) => ({
+    id: n + 1,
+    tenantId: TENANT,
+    testTime: new Date(first + n * 1000).toISOString(),
+    ...more,
+  }));
+}
+
+const fields = (count: number): object =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [`f${n}`, n]));
+/** Each of another shape. */
+const bulks: Readonly<Record<string, () => object>> = {
+  '60,000 screenings in every page': () => ({ items: screenings(60_000), links: {} }),
+  'a thousand screenings of 240 fields in every page': () => ({
+    items: screenings(1000, fields(237)),
+    links: {},
+  }),
+  'a thousand screenings of 15 kB in every page': () => ({
+    items: screenings(1000, { more: 'x'.repeat(15_000) }),
+    links: {},
+  }),
+  'a thousand screenings of 15 kB of escapes in every page': () => ({
+    items: screenings(1000, { more: '\u0001'.repeat(2_500) }),
+    links: {},
+  }),
+  '240,000 numbers in addition to an empty page': () => ({
+    items: [],
+    links: {},
+    more: Array.from({ length: 240_000 }, (_, n) => n),
+  }),
+};
+
+export const BULK: readonly Degenerate[] = [
+  ...Object.entries(bulks).map(([name, page]) => {
+    let text: string | undefined;
+    return http(
+      name,
+      withTokenEndpoint(() => json(200, (text ??= JSON.stringify(page())))),
+      { slow: true },
+    );
+  }),
+  http('a refusal of 15 MB for everything', withTokenEndpoint(json(400, { code: 'x'.repeat(15_000_000) })), {
+    slow: true,
+  }),
 ];

@@ -4,8 +4,7 @@ import { isScreenings, middleware, storedPages } from '../run/alter.ts';
 import { brokenBody } from '../faults/rest-errors.ts';
 import { type Handler, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { BODIES } from './bodies.ts';
-import { BULK } from './bulk.ts';
+import { BODIES, BULK } from './bodies.ts';
 import {
   withTokenEndpoint,
   type Degenerate,

@@ -11,7 +11,7 @@ import {
   refusal,
   withHeader,
 } from '../run/alter.ts';
-import { TENANTS } from '../run/tenants.ts';
+import { TENANTS } from '../run/provisioning.ts';
 import type { Fault } from './fault.ts';
 import { TOKEN_CLAIMS } from './may-trip.ts';
 

@@ -2,7 +2,7 @@
 import { compareInstants, instant } from '../../engine/data/instant.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { StoredScreening } from '../parts.ts';
-import { TENANTS } from '../run/tenants.ts';
+import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { both, isScreenings, middleware, pages, requests, storedPages } from '../run/alter.ts';
 import { tripping, type Fault } from './fault.ts';

@@ -1,8 +1,8 @@
-/** Section 5: faults in the separation of tenants. */
+/** Section 5: faults in the separation of tenants, and in how paths name them. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import type { TokenClaims } from '../parts.ts';
-import { TENANTS } from '../run/tenants.ts';
+import { TENANTS } from '../run/provisioning.ts';
 import {
   emptyPage,
   isTokenRequest,
@@ -12,10 +12,11 @@ import {
   queryOf,
   refusal,
   refusals,
+  requests,
   storedPages,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { verifying } from './bearer.ts';
+import { authorizationOf, payloadOf, verifying } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
 import { REFUSALS, TOKEN_CLAIMS, fullFaults, pageFaults, refusalFaults } from './may-trip.ts';
 import { formOf } from './token-errors.ts';
@@ -137,3 +138,24 @@ function foreignScreening(rewritten: boolean): ServerOptions {
     return { ...page, items };
   });
 }
+
+/** Replaces a tenant in the path that is like the token's tenant by the token's tenant. */
+const replacingTenant = (isLike: (shown: string, own: string) => boolean): ServerOptions =>
+  requests((request) => {
+    const own = payloadOf(authorizationOf(request).replace(/^Bearer /, ''))?.tenant_id;
+    const path = request.path.replace(
+      /(\/tenants\/)([^/?]+)(?=\/screenings(\?|$))/,
+      (whole, before: string, shown: string) =>
+        own !== undefined && isLike(shown.toLowerCase(), own) ? `${before}${own}` : whole,
+    );
+    return { ...request, path };
+  });
+
+export const paths: readonly Fault[] = tripping({ '5-forbidden-unknown': /no page at \/tenants\/.*200/ })({
+  'me is the tenant of the token': replacingTenant((shown) => shown === 'me'),
+  'a star stands for the own tenant': replacingTenant((shown) => shown === '*'),
+  'the UUID is compared by its last group': replacingTenant(
+    (shown, own) => shown.endsWith(own.slice(-12)) && shown.length === own.length,
+  ),
+  'the UUID is searched for in the path': replacingTenant((shown, own) => shown.includes(own)),
+});

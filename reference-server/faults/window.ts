@@ -14,7 +14,7 @@ import {
   withHeader,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { TENANTS } from '../run/tenants.ts';
+import { TENANTS } from '../run/provisioning.ts';
 import { tripping, type Fault } from './fault.ts';
 import { PAGES, pageFaults } from './may-trip.ts';
 import { alterStored, RULES, rows, screening, withAdded, type Asked, type Row, type Rules } from './rows.ts';

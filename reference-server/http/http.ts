@@ -13,7 +13,6 @@ import { createSecureServer, type SecureServerOptions, type ServerHttp2Session }
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { observe, type Observer } from './outcome.ts';
-import { normalized, originForm } from './request-target.ts';
 
 export interface ServiceRequest {
   readonly method: string;
@@ -203,8 +202,28 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
   await send(response, await answerTo(handler, { method, target, headers, names, isHttp2, body }));
 }
 
-const pathOf = (target: string): string => normalized(originForm(target));
 const isTooLong = (target: string): boolean => Buffer.byteLength(target) > MAX_TARGET_OCTETS;
+
+const pathOf = (target: string): string => normalized(originForm(target));
+
+/** Returns path and query of a request target; proxies may send the absolute form (RFC 9112, 3.2.2). */
+function originForm(target: string): string {
+  const absolute = /^https?:\/\/[^/?#]*(.*)$/i.exec(target);
+  if (!absolute) return target;
+  const rest = absolute[1] ?? '';
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** Decodes percent-encoded unreserved characters of the path (RFC 3986, 6.2.2.2), and leaves the query unchanged. */
+function normalized(target: string): string {
+  const [path = ''] = target.split('?', 1);
+  if (!path.includes('%')) return target;
+  const plain = path.replace(/%[0-9a-f]{2}/gi, (escape) => {
+    const character = String.fromCharCode(parseInt(escape.slice(1), 16));
+    return /[\w.~-]/.test(character) ? character : escape;
+  });
+  return plain + target.slice(path.length);
+}
 
 /** Answers a request that was read completely. Never rejects. */
 export async function answerTo(

@@ -5,8 +5,14 @@ import { parseScreening, readScreenings, type Screening } from '../../engine/dat
 import type { Connections } from '../store/connections.ts';
 import { openDatabase, type Database, type DatabaseChoice } from '../store/database.ts';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
-import { Disposal } from './disposal.ts';
-import { startDelivery, type Delivery, type Sink } from '../events/delivery.ts';
+import {
+  directorySink,
+  fileSink,
+  startDelivery,
+  webhookSink,
+  type Delivery,
+  type Sink,
+} from '../events/delivery.ts';
 import { listen, onlyWhere, type Handler, type Listener } from '../http/http.ts';
 import type { InProcess } from '../http/in-process.ts';
 import type { Observer } from '../http/outcome.ts';
@@ -22,7 +28,6 @@ import { createRateLimiter, type RateLimit } from '../http/rate-limit.ts';
 import type { Outage } from '../store/running-postgres.ts';
 import { createService, type ServiceParts } from '../http/service.ts';
 import { withSidePaths } from '../http/side-paths.ts';
-import { directorySink, fileSink, webhookSink } from '../events/sinks.ts';
 import { createScreeningStore, removeScreenings, storeScreenings } from '../store/store.ts';
 import { describeTarget, type ReferenceTarget } from './target.ts';
 import { createTokenIssuer } from '../auth/tokens.ts';
@@ -97,6 +102,20 @@ export interface ReferenceServer extends AsyncDisposable {
   restoreDatabase(): Promise<void>;
   /** Waits up to graceMs for requests in flight. Default 0. */
   stop(graceMs?: number): Promise<void>;
+}
+
+/** Closes what was opened, in reverse order. Replaces AsyncDisposableStack, which Node 20 lacks. */
+class Disposal implements AsyncDisposable {
+  readonly #opened: AsyncDisposable[] = [];
+
+  use<Value extends AsyncDisposable>(value: Value): Value {
+    this.#opened.push(value);
+    return value;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const one of this.#opened.splice(0).reverse()) await one[Symbol.asyncDispose]();
+  }
 }
 
 /** Starts database and server and loads the data. Throws an Error that says what failed. */

@@ -5,8 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from './free-port.ts';
-import type { RunningPostgres } from './running-postgres.ts';
+import { freePort, type RunningPostgres } from './running-postgres.ts';
 
 const USER = 'screenings';
 const ATTEMPTS = 3;

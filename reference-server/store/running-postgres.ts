@@ -1,4 +1,5 @@
-/** The interface of a PostgreSQL server, however it was started. */
+/** The interface of a PostgreSQL server, however it was started, and a port for it. */
+import { type AddressInfo, createServer } from 'node:net';
 
 /** Ends PostgreSQL like a crash, and starts it again with all committed data. */
 export interface Outage {
@@ -13,4 +14,13 @@ export interface RunningPostgres {
   /** Absent if this process did not start the server. */
   readonly outage?: Outage;
   stop(): Promise<void>;
+}
+
+/** Returns a free port of 127.0.0.1; another process may bind it before the caller does. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
 }

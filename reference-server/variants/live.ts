@@ -8,7 +8,7 @@ import { merged, retimed, screening, withAdded } from '../faults/rows.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { PageQuery, StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { TENANTS } from '../run/tenants.ts';
+import { TENANTS } from '../run/provisioning.ts';
 import { variants, type Variant } from './variant.ts';
 
 const EPOCH = instant('1970-01-01T00:00:00Z');

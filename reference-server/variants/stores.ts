@@ -14,7 +14,7 @@ import { middleware, pages, storedPages, withHeader } from '../run/alter.ts';
 import { eachItem, retimed, rows, screening, withAdded } from '../faults/rows.ts';
 import type { StoredScreening } from '../parts.ts';
 import { variants, type Variant } from './variant.ts';
-import { TENANTS } from '../run/tenants.ts';
+import { TENANTS } from '../run/provisioning.ts';
 
 /** A store that cuts the dataset's testTimes; its events show what it stores. */
 const truncating = (name: string, digits: number): Variant => {
