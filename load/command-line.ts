@@ -162,12 +162,12 @@ interface AccuracyFlags {
 }
 
 async function accuracy(given: string[], { servers, seed, all = false }: AccuracyFlags): Promise<number> {
-  const { accuracyTable, FAMILIES, visit } = await import('./zoo/accuracy.ts');
+  const { accuracyTable, FAMILIES, judgeServers } = await import('./zoo/accuracy.ts');
   const unknown = given.find((name) => !(FAMILIES as string[]).includes(name));
   if (unknown) throw new UsageError(`${unknown} is no such family: ${FAMILIES.join(', ')}`);
   const rows = [];
   for (const family of given.length > 0 ? (given as typeof FAMILIES) : FAMILIES)
-    rows.push(...(await visit(family, servers, seed)));
+    rows.push(...(await judgeServers(family, servers, seed)));
   const { text, ok } = accuracyTable(rows, all);
   console.log(text);
   return ok ? EXIT.held : EXIT.broken;

@@ -158,7 +158,7 @@ const LIMITERS: Readonly<
     ({ tables }) => expect(tables!['answers']!.findIndex(({ ok }) => ok === 0)).toBe(40),
   ],
   'does not mistake a concurrency limit for a rate limit': [
-    { service: { workers: 12, serviceMs: 80, distribution: 'deterministic' }, atOnce: 12 },
+    { service: { workers: 12, serviceMs: 80, distribution: 'deterministic' }, concurrencyLimit: 12 },
     wide,
     (found) => {
       expect(found).toMatchObject({ limiter: { kind: 'cannot-tell' }, held: true });
@@ -177,7 +177,7 @@ const LIMITERS: Readonly<
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'shared' }),
   ],
   'reports a Retry-After that is too short': [
-    { limiter: { ...fixedWindow, windowMs: 3000 }, retryAfterLie: -3 },
+    { limiter: { ...fixedWindow, windowMs: 3000 }, retryAfterOffsetSeconds: -3 },
     { maxRequests: 400, maxSeconds: 20 },
     (_, { findings }) => expect(findings.map(({ id }) => id)).toContain('7.2-retry-after-honest'),
   ],

@@ -1,4 +1,4 @@
-/** What a k6 script costs that asks for one page at a rate, and looks at nothing. */
+/** A minimal k6 script, as a baseline: requests one page at a rate and ignores the answer. */
 import http from 'k6/http';
 import type { Options } from 'k6/options';
 

@@ -1,4 +1,4 @@
-/** `npm run bench -- certify`: how long a certificate takes, and where the time goes. */
+/** `npm run bench -- certify`: the duration of a certification run and of its phases, and the cost of a traversal. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,15 +18,16 @@ import { median } from '../estimate/numbers.ts';
 import { mint } from '../run/ask.ts';
 import { startReference } from '../run/reference.ts';
 
-/** Seconds on two idle processors, start and database included; and of a target that is so far away. */
+/** Seconds on two idle processors, including the start of server and database. */
 const GOAL = 12;
+/** Added latency of each answer, and the goal with it. */
 const FAR_MS = 40;
 const GOAL_FAR = 45;
 
 const PHASES = ['start', 'survey', 'checks', 'laws', 'end', 'waiting'] as const;
 type Phase = (typeof PHASES)[number];
 
-/** The certificate of the reference server, once as `npm run certify` has it, once with every answer that late; a walk. */
+/** Certifies the reference server without and with added latency, and measures a checked traversal. */
 export async function certificateRows(tell: (line: string) => void): Promise<Row[]> {
   return [
     await row('certificate, of 12 s', GOAL, 0, tell),

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: what the reference server's pages and tokens cost, a certificate, and a page that k6 judges, as
- * ratios, which mean the same on any machine.
+ * `npm run bench`: the cost of the reference server's pages and tokens, of a certification run, and of a page that k6
+ * judges; as ratios, which are comparable across machines.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ export interface BenchFlags {
   readonly reportDir: string;
 }
 
-/** Measures one part or all, and writes bench.json. 0: every goal is reached, 1: one is not. Throws UsageError. */
+/** Measures one part or all, and writes bench.json. Returns 0 if every goal is reached, else 1. Throws UsageError. */
 export async function bench(
   part: string | undefined,
   { screenings, rounds, seconds, reportDir }: BenchFlags,
@@ -36,7 +36,7 @@ export async function bench(
   ];
 
   const file = join(reportDir, 'bench.json');
-  // What other parts measured stays.
+  // Keeps the rows of other parts.
   const before = await readFile(file, 'utf8').then(
     (text) => (JSON.parse(text) as { rows: Row[] }).rows,
     () => [],

@@ -1,6 +1,6 @@
 /**
- * What the reference server is measured against, each in a process of its own:
- * `contender.ts KIND DATABASE_URL TENANT`, asked for /?at=…&id=…&size=… (offset: &offset=…). Prints its port.
+ * Servers to compare the reference server with, each in its own process: `contender.ts KIND DATABASE_URL TENANT`.
+ * Prints its port, and serves /?at=…&id=…&size=… (kind `offset`: &offset=…).
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,7 +9,7 @@ import pg from 'pg';
 
 const [kind = '', url, tenant = ''] = process.argv.slice(2);
 const pool = new pg.Pool({ connectionString: url, max: 10 });
-const BEHIND =
+const AFTER_CURSOR =
   'FROM screening WHERE tenant = $1 AND (at, screening.id) > ($2, $3) ORDER BY at, screening.id LIMIT $4';
 const textOf = (rows: readonly [string][]): string =>
   `{"items":[${rows.map(([json]) => json).join(',')}],"links":{}}`;
@@ -21,17 +21,17 @@ async function rowsOf(name: string, text: string, values: unknown[]): Promise<[s
 }
 
 const ANSWERS: Readonly<Record<string, Answer>> = {
-  /** The same page, and nothing checked. */
+  /** The same page without any checks. */
   bare: async (query) =>
     textOf(
-      await rowsOf('bare', `SELECT json ${BEHIND}`, [
+      await rowsOf('bare', `SELECT json ${AFTER_CURSOR}`, [
         tenant,
         query.get('at'),
         query.get('id'),
         Number(query.get('size')),
       ]),
     ),
-  /** By counting rows. */
+  /** Paging with OFFSET. */
   offset: async (query) =>
     textOf(
       await rowsOf(
@@ -44,7 +44,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
 
 const CONSTANT: Record<string, string> = {};
 
-/** A text as long as the page of that size. */
+/** A constant body as long as the first requested page of that size. */
 async function constant(query: URLSearchParams): Promise<string> {
   const size = query.get('size') ?? '';
   return (CONSTANT[size] ??= (await ANSWERS['bare']!(query)).replace(/[^\x20-\x7e]/g, '?'));
@@ -61,12 +61,12 @@ function plain(answer: Answer): Server {
   });
 }
 
-/** As it is written first: rows become objects, and objects become text. */
+/** A straightforward implementation: rows are parsed to objects and serialised again. */
 function first(): Server {
   const app = express();
   app.get('/', async (request, response) => {
     const { at, id, size } = request.query;
-    const { rows } = await pool.query<{ json: object }>(`SELECT id, test_time, json::json ${BEHIND}`, [
+    const { rows } = await pool.query<{ json: object }>(`SELECT id, test_time, json::json ${AFTER_CURSOR}`, [
       tenant,
       at,
       id,

@@ -1,4 +1,4 @@
-/** What a page costs the machine that generates load: of the kit's script, compared with one that looks at nothing. */
+/** Processor time per page of the kit's k6 script, compared with a minimal script. */
 import { pageUrl } from '../../engine/client/page.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
@@ -12,7 +12,7 @@ import { type Row, rowOf } from './service.ts';
 
 const SCREENINGS = 10_000;
 const PAGE_SIZE = 100;
-/** The cost of a page is what the higher rate takes more: starting k6 is in both. */
+/** The cost of a page is the difference between two rates, which excludes k6's start. */
 const RATES = [20, 320] as const;
 const SECONDS = 8;
 const ROUNDS = 3;
@@ -57,7 +57,7 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
   return rowOf('k6 that judges pages of 100 against k6 that does not', bare / judging, GOAL, detail);
 }
 
-/** Processor seconds. */
+/** Returns processor seconds per page. */
 async function secondsAPage(run: (rate: number) => Promise<K6Run>): Promise<number> {
   const [low, high] = RATES;
   const [few, many] = [await run(low), await run(high)];

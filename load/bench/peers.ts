@@ -1,4 +1,4 @@
-/** The servers that pages are measured against, pgbench, and the requests that measure servers. */
+/** Starts the servers to compare with, runs pgbench, and measures throughput over raw HTTP connections. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,20 +8,23 @@ import { sum } from '../estimate/numbers.ts';
 import { startChild } from '../run/reference.ts';
 import { connect, type Socket } from 'node:net';
 
-/** The port of a server that pages are measured against. */
+/** Starts a server of this kind (see contender.ts) in a child process. */
 export async function startContender(...args: [kind: string, databaseUrl: string, tenantId: string]) {
   const child = await startChild(new URL('contender.ts', import.meta.url), args);
   return { port: Number(child.line), [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
 }
 
-/** A place in the tenant's screenings: `at` is in seconds, decimal; `offset` is how many lie before it. */
+/** A cursor in the tenant's screenings: `at` in decimal seconds; `offset`: number of screenings before it. */
 export interface Place {
   readonly at: string;
   readonly id: string;
   readonly offset: number;
 }
 
-/** Pages a second of the query that the server runs, by 8 clients with prepared statements; undefined without pgbench. */
+/**
+ * Pages per second of the server's query in pgbench, with 8 clients and prepared statements. Undefined if pgbench is not
+ * installed. Throws an Error if it fails.
+ */
 export async function pgbench(
   databaseUrl: string,
   query: string,
@@ -33,7 +36,7 @@ export async function pgbench(
   try {
     const files: string[] = [];
     for (const [n, { at, id }] of places.entries()) {
-      // Parameters as the server's: $1 tenant, $2 from, $3 to, $4 how many, $5 after which.
+      // The query's parameters: $1 tenant, $2 from, $3 to, $4 LIMIT, $5 id of the cursor.
       const key = [`'${tenantId}'::uuid`, `${at}::numeric`, '1e12::numeric'];
       const values = [...key, String(size + 1), `${id}::bigint`];
       const file = join(directory, `${n}.sql`);
@@ -43,7 +46,7 @@ export async function pgbench(
       );
       files.push('-f', file);
     }
-    // libpq reads a plus sign as one, and whole seconds only.
+    // libpq does not decode + as a space.
     const url = databaseUrl.replaceAll('+', '%20');
     const flags = `-n -M prepared -c 8 -j 2 -T ${Math.ceil(seconds)}`.split(' ');
     const args = [...flags, ...files, url];
@@ -51,7 +54,7 @@ export async function pgbench(
     return Number(/tps = ([\d.]+)/.exec(stdout)?.[1]);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    // Its own words alone: the command holds the database's password.
+    // Only stderr: the error's message contains the command with the database's password.
     throw new Error(`pgbench: ${(error as { stderr?: string }).stderr?.trim()}`);
   } finally {
     await rm(directory, { recursive: true });
@@ -60,7 +63,7 @@ export async function pgbench(
 
 const CONNECTIONS = 8;
 
-/** Answers per second, with one request at a time on each connection. Throws an Error for any answer but 200. */
+/** Returns answers per second, with one request in flight per connection. Throws an Error for other answers than 200. */
 export async function drive(port: number, request: () => string, seconds: number): Promise<number> {
   const startedAt = performance.now();
   const until = startedAt + seconds * 1_000;
@@ -75,7 +78,7 @@ function askUntil(port: number, request: () => string, until: number): Promise<n
     const socket: Socket = connect(port, '127.0.0.1', () => socket.write(request()));
     socket.setNoDelay(true);
     let answers = 0;
-    /** Of the body that is under way. */
+    /** Bytes of the current body still to be received. */
     let missing = 0;
     let head = '';
     socket.on('data', (chunk: Buffer) => {
@@ -97,7 +100,7 @@ function askUntil(port: number, request: () => string, until: number): Promise<n
   });
 }
 
-/** A GET whose answer keeps the connection open. */
+/** A GET request on a persistent connection. */
 export const get = (path: string, token?: string): string =>
   `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${token ? `Authorization: Bearer ${token}\r\n` : ''}\r\n`;
 

@@ -1,4 +1,4 @@
-/** The reference server against others on the same data: pages and tokens. */
+/** Throughput of the reference server's pages and tokens, compared with other servers on the same data. */
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import { openDatabase } from '../../reference-server/store/database.ts';
@@ -13,10 +13,10 @@ import { median } from '../estimate/numbers.ts';
 
 const SMALL = 10_000;
 const PLACES = 500;
-/** In the database that the servers share. */
+/** Schema of the shared database. */
 const SCHEMA = 'bench';
 
-/** `screenings`: of the large tenant. */
+/** `screenings`: number of screenings of the large tenant. */
 export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]> {
   await using embedded = await openDatabase('embedded');
   const shared = new URL(embedded.url);
@@ -24,13 +24,13 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
   await using database = await openDatabase({ url: shared.href }, SCHEMA);
   const connections = database.connect();
 
-  /** Stores a tenant's screenings; gives places all over them. */
+  /** Stores a tenant's screenings; returns random cursors in them. */
   async function fill(tenantId: string, count: number, idOffset: bigint): Promise<Place[]> {
     await storeScreenings(
       connections,
       generateScreenings({ tenantId, count, seed: 1, bigIds: false, idOffset }),
     );
-    // The last page is full: no place is nearer to the end than the largest page.
+    // No cursor in the last 1001 screenings, so that every page is full.
     return connections.query<Place & Record<string, unknown>>({
       text: `SELECT at::text, id::text, (n - 1)::int AS offset
            FROM (SELECT at, id, row_number() OVER (ORDER BY at, id) AS n FROM screening WHERE tenant = $1) placed
@@ -85,7 +85,7 @@ export interface Row {
   readonly detail: Readonly<Record<string, number>>;
 }
 
-/** Reached where the ratio is at least the goal, unless something else is said. */
+/** By default, the goal is a lower bound. */
 export function rowOf(
   name: string,
   exact: number,
@@ -98,14 +98,14 @@ export function rowOf(
 }
 
 interface Subject {
-  /** Of the reference server. */
+  /** Port of the reference server. */
   readonly port: number;
   readonly token: string;
-  /** A token request's form. */
+  /** Body of a token request. */
   readonly form: string;
   readonly databaseUrl: string;
   readonly tenantId: string;
-  /** A tenant of ten thousand in the same table. */
+  /** A tenant with 10,000 screenings in the same table. */
   readonly small: { readonly tenantId: string; readonly token: string; readonly places: readonly Place[] };
   readonly places: readonly Place[];
   readonly screenings: number;
@@ -121,7 +121,7 @@ type Measure = () => Promise<number | undefined>;
 
 const pick = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)]!;
 
-/** A second of everything, again and again: the median of each in pages (or tokens) a second. */
+/** Interleaves the measurements over all rounds, so that drift affects them equally; returns the median of each. */
 async function inTurns(measures: Readonly<Record<string, Measure>>, { rounds, tell }: Plan) {
   const taken = new Map<string, number[]>();
   for (let round = 0; round < rounds; round += 1) {
@@ -134,7 +134,7 @@ async function inTurns(measures: Readonly<Record<string, Measure>>, { rounds, te
   return (name: string): number => median(taken.get(name) ?? [NaN]);
 }
 
-/** A peer that is not there makes no row. */
+/** No row without a measurement of the peer. */
 const atLeast = (name: string, one: number, other: number, goal: number, detail: Row['detail']): Row[] =>
   Number.isNaN(other) ? [] : [rowOf(name, one / other, goal, { ...detail, one, other })];
 
@@ -227,7 +227,7 @@ async function tokenRow({ port, form }: Subject, plan: Plan): Promise<Row[]> {
   return atLeast('tokens against signatures alone', rate('mint'), rate('sign'), 0.4, detail);
 }
 
-/** An unknown client and a wrong secret take the same time, so that ids can't be told by it. */
+/** An unknown client and a wrong secret must take the same time, so that timing does not reveal client ids. */
 async function guessRow(port: number, clientId: string, plan: Plan): Promise<Row[]> {
   const guess = async (id: string): Promise<number> => {
     const sentAt = performance.now();

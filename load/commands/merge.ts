@@ -91,10 +91,10 @@ interface Part {
   readonly seconds: number;
   readonly histogram: Histogram;
   readonly counts: Readonly<Record<string, number>>;
-  /** Of runners of one run. */
+  /** Present for runners that share a run. */
   readonly shared?: SharedPart;
   readonly schedulerLagP99Ms?: number;
-  /** Why it says nothing about the target. */
+  /** Why the part must not be interpreted. */
   readonly void?: string;
 }
 
@@ -102,20 +102,20 @@ export interface Merged extends Omit<Part, 'shared'> {
   readonly parts: number;
   readonly requests: number;
   readonly requestsPerSecond: number;
-  /** The upper ends of the buckets that hold the quantiles. */
+  /** Upper ends of the histogram buckets with the quantiles. */
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly errorRate: number;
-  /** Against the SLO of the run; absent where the parts name none. */
+  /** Whether the SLO of the shared run held; absent without one. */
   readonly held?: boolean;
 }
 
-/** The share of the SLO that a runner may be late by itself. */
-const LATE = 0.5;
-/** The share of the requests that runners may not have begun when the load ends. */
-const SHORT = 0.01;
+/** Tolerated scheduler lag of a runner, as a share of the SLO's p99. */
+const MAX_LAG = 0.5;
+/** Tolerated share of requests that the runners did not start before the end. */
+const MAX_SHORTFALL = 0.01;
 
-/** The parts ran side by side: the longest gives the length. Throws a RangeError for parts that are not of one run. */
+/** Merges parts that ran concurrently. Throws a RangeError for parts of different runs or with the same segment. */
 export function mergeParts(parts: readonly Part[]): Merged {
   const histogram = mergeHistograms(parts.map((part) => part.histogram));
   const counts: Record<string, number> = {};
@@ -123,11 +123,11 @@ export function mergeParts(parts: readonly Part[]): Merged {
     for (const [name, count] of Object.entries(part.counts)) counts[name] = (counts[name] ?? 0) + count;
   }
   const shared = runOf(parts);
-  // Of a shared run the load's own length: setup and the last answers are no load.
+  // The planned duration of a shared run excludes setup and the last answers.
   const seconds = shared?.seconds ?? Math.max(0, ...parts.map((part) => part.seconds));
   const requests = countOf(histogram);
   const p99Ms = bucketEndMs(quantileBucket(histogram, 0.99));
-  // What was due and never sent failed.
+  // Requests that were due but never sent count as failed.
   const due = Math.max(requests, shared?.due ?? 0);
   const failures = (counts['errors'] ?? 0) + (counts['limited'] ?? 0) + due - requests;
   const errorRate = due === 0 ? 1 : failures / due;
@@ -149,7 +149,7 @@ export function mergeParts(parts: readonly Part[]): Merged {
   };
 }
 
-/** The run that all are parts of; undefined where none says. */
+/** Returns the shared run; undefined for independent parts. Throws a RangeError for mixed or duplicate parts. */
 function runOf(parts: readonly Part[]): SharedPart | undefined {
   const shared = parts.flatMap((part) => part.shared ?? []);
   if (shared.length === 0) return undefined;
@@ -171,10 +171,10 @@ function lateRunner(
   counts: Part['counts'],
 ): string | undefined {
   const lag = Math.max(0, ...parts.map((part) => part.schedulerLagP99Ms ?? 0));
-  if (shared && lag > shared.p99Ms * LATE)
+  if (shared && lag > shared.p99Ms * MAX_LAG)
     return `a runner started requests up to ${lag.toFixed(0)} ms late (p99): it fell behind`;
   const short = neverBegun(shared?.due ?? 0, counts);
-  return short > SHORT * (shared?.due ?? 0)
+  return short > MAX_SHORTFALL * (shared?.due ?? 0)
     ? `the runners never began ${short} of ${shared!.due} requests: they fell behind`
     : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * The zoo: simulated servers whose truth is known, drawn by a seed, and one runner that holds the estimators against
- * them in virtual time. `npm run load -- accuracy` prints the table; a few of each are in every run of the tests.
+ * Accuracy benchmark: runs the estimators in virtual time against simulated servers with known truths, drawn by a
+ * seed. `npm run load -- accuracy` prints the table; the tests run a few servers of each family.
  */
 import { randomSource } from '../k6/lib/random.ts';
 import { textTable } from '../scenarios/words.ts';
@@ -17,7 +17,8 @@ export interface Row extends Omit<ZooServer, 'judge'>, Judged {
   readonly family: Family;
 }
 
-export async function visit(family: Family, servers: number, seed: number): Promise<Row[]> {
+/** Draws this many servers of a family and judges the estimate for each. Same seed, same rows. */
+export async function judgeServers(family: Family, servers: number, seed: number): Promise<Row[]> {
   const random = randomSource(seed * 7919 + FAMILIES.indexOf(family));
   const rows: Row[] = [];
   for (let index = 0; index < servers; index += 1) {
@@ -28,10 +29,13 @@ export async function visit(family: Family, servers: number, seed: number): Prom
 }
 
 const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
-const MOST_WRONG = 0.02;
-const MOST_UNDECIDED = 0.25;
+const MAX_WRONG_SHARE = 0.02;
+const MAX_UNDECIDED_SHARE = 0.25;
 
-/** A row a server where they are few or not right, a row a family, and whether the zoo is known well enough. */
+/**
+ * Lists the estimates that are not right (or all), and one summary row per family. `ok`: the shares of wrong and
+ * undecided estimates are within their limits.
+ */
 export function accuracyTable(rows: readonly Row[], all: boolean): { text: string; ok: boolean } {
   const shown = rows.filter(({ verdict }) => all || verdict !== 'right');
   const details = textTable(
@@ -74,6 +78,6 @@ export function accuracyTable(rows: readonly Row[], all: boolean): { text: strin
     rows.filter((row) => row.verdict === verdict).length / rows.length;
   return {
     text: `${shown.length > 0 ? `${details}\n\n` : ''}${summary}`,
-    ok: share('wrong') <= MOST_WRONG && share('undecided') <= MOST_UNDECIDED,
+    ok: share('wrong') <= MAX_WRONG_SHARE && share('undecided') <= MAX_UNDECIDED_SHARE,
   };
 }

@@ -1,4 +1,4 @@
-/** Servers of the zoo whose capacity is known: what real ones do under load, and the search for it. */
+/** Simulated servers with known capacities that behave like real ones under load, and the judgement of the search. */
 import { searchCapacity } from '../estimate/capacity.ts';
 import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
@@ -25,17 +25,17 @@ import {
 
 interface Simulated {
   readonly name: string;
-  /** Requests a second; 0 where the SLO holds at no rate. */
+  /** Requests per second; 0 if the SLO holds at no rate. */
   readonly truth: number;
   readonly target: VirtualRuns;
-  /** A target whose truth shows only after so long may be seen as it was until then. */
+  /** A shorter search cannot observe the truth, so that a wrong result counts as undecided. */
   readonly truthFromSeconds?: number;
   readonly settings?: Partial<SearchSettings>;
 }
 
 export const SLO = { p99Ms: 500, errorRate: 0.001 };
-/** A figure so far from the truth is wrong. */
-const NEAR = 0.12;
+/** Tolerated relative error. */
+const TOLERANCE = 0.12;
 
 /** 1 to 8 workers, 120 to 400 requests a second, two thirds with random service. */
 function drawService(random: () => number): ServiceSettings {
@@ -52,7 +52,7 @@ const exponentialService = (perSecond: number, workers: number): ServiceSettings
   distribution: 'exponential',
 });
 
-/** The long run's capacity, per second: by Erlang's formula for random service, by a long simulation otherwise. */
+/** Steady-state capacity per second: by the Erlang C formula for exponential service, otherwise by simulation. */
 function trueCapacity(service: ServiceSettings): number {
   const saturation = saturationOf(service);
   if (service.distribution === 'deterministic')
@@ -60,7 +60,7 @@ function trueCapacity(service: ServiceSettings): number {
   let [low, high] = [0, saturation];
   for (let round = 0; round < 40; round += 1) {
     const rate = (low + high) / 2;
-    if (lateShare(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000) < 0.01) low = rate;
+    if (shareLaterThan(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000) < 0.01) low = rate;
     else high = rate;
   }
   return low;
@@ -69,8 +69,8 @@ function trueCapacity(service: ServiceSettings): number {
 const described = ({ workers, serviceMs, distribution }: ServiceSettings): string =>
   `${workers} × ${serviceMs.toFixed(1)} ms ${distribution}`;
 
-/** Erlang's queue: the share of requests that take longer than t seconds; mu: what one worker does a second. */
-function lateShare(workers: number, mu: number, rate: number, t: number): number {
+/** M/M/c queue: the share of requests that take longer than `t` seconds; `mu`: service rate of one worker. */
+function shareLaterThan(workers: number, mu: number, rate: number, t: number): number {
   const load = rate / mu;
   let blocked = 1;
   for (let k = 1; k <= workers; k += 1) blocked = (load * blocked) / (k + load * blocked);
@@ -82,14 +82,14 @@ function lateShare(workers: number, mu: number, rate: number, t: number): number
 
 type DrawCapacity = (index: number, random: () => number) => Simulated;
 
-/** A server whose truth comes of a simulation of its own. */
+/** A server whose true capacity is computed by simulation. */
 const simulated = (
   name: string,
   index: number,
   create: (seed: number) => VirtualRuns,
-  most: number,
+  maxRate: number,
   seconds?: number,
-): Simulated => ({ name, truth: simulatedCapacity(create, most, SLO, seconds), target: create(index) });
+): Simulated => ({ name, truth: simulatedCapacity(create, maxRate, SLO, seconds), target: create(index) });
 
 const quotaOf = (
   limiter: LimiterSettings,
@@ -162,7 +162,7 @@ const CLASSES = {
       truthFromSeconds: untilSeconds,
     };
   },
-  /** What a short step at the highest rate does not show. */
+  /** Limits that a short step at the highest rate does not show. */
   ceilings: (index, random) => {
     if (index % 2 === 1) {
       const limit = [9000, 36_000, 24_000][(index >> 1) % 3]!;
@@ -179,7 +179,7 @@ const CLASSES = {
       settings: { maxRate, startRate: maxRate },
     };
   },
-  /** It restarts, and refuses connections for seconds, in the middle of the search. */
+  /** Servers that restart during the search and refuse connections meanwhile. */
   restarts: (index, random) => {
     const service = exponentialService(100 + 200 * random(), 3);
     const atSeconds = 10 + 60 * random();
@@ -189,7 +189,7 @@ const CLASSES = {
       target: inOrder(stopping({ fromSeconds: atSeconds, forSeconds: 3 }, queueing(service, index))),
     };
   },
-  /** Polls of several pages, token requests and back-fills share the workers: the truth is in polls. */
+  /** Polls of several pages, token requests and back-fills share the workers; the capacity is in polls per second. */
   tenants: (index, random) => {
     const service = exponentialService(150 + 200 * random(), 2 + Math.floor(4 * random()));
     const pages = 1 + 1.5 * random();
@@ -199,7 +199,7 @@ const CLASSES = {
     const create = (seed: number) => polled(service, settings, seed);
     return simulated(name, index, create, saturationOf(service) / (pages + tokensPerPoll), 120);
   },
-  /** 429 of what has no quota: a limit of requests under way that follows the latency, a ban that a rejection begins. */
+  /** 429 without a quota: an adaptive concurrency limit, and a ban after a rejection. */
   feedback: (index, random) => {
     if (index % 2 === 0) {
       const saturation = 80 + 160 * random();
@@ -215,13 +215,17 @@ const CLASSES = {
   },
 } satisfies Record<string, DrawCapacity>;
 
-/** What answers 429 or 503, and has no quota of the kind that has a window. */
+/** Servers that answer 429 or 503 without a quota per window, and quotas of token buckets. */
 const REFUSALS: readonly DrawCapacity[] = [
   (index, random) => {
-    const atOnce = 10 + Math.floor(30 * random());
-    const service = { workers: atOnce, serviceMs: 20 + 80 * random(), distribution: 'exponential' } as const;
-    const name = `429 beyond ${atOnce} at the same time, ${service.serviceMs.toFixed(0)} ms`;
-    const create = (seed: number) => inOrder(refusing(service, { atOnce, status: 429 }, seed));
+    const concurrencyLimit = 10 + Math.floor(30 * random());
+    const service = {
+      workers: concurrencyLimit,
+      serviceMs: 20 + 80 * random(),
+      distribution: 'exponential',
+    } as const;
+    const name = `429 beyond ${concurrencyLimit} at the same time, ${service.serviceMs.toFixed(0)} ms`;
+    const create = (seed: number) => inOrder(refusing(service, { concurrencyLimit, status: 429 }, seed));
     return simulated(name, index, create, saturationOf(service), 120);
   },
   (index, random) => {
@@ -248,9 +252,9 @@ const REFUSALS: readonly DrawCapacity[] = [
   (index, random) => {
     const saturation = 80 + 200 * random();
     const service = exponentialService(saturation, 1 + Math.floor(6 * random()));
-    const atOnce = service.workers + 10 + Math.floor(40 * random());
-    const name = `503 beyond ${atOnce} at the same time, ${saturation.toFixed(0)}/s`;
-    const create = (seed: number) => inOrder(refusing(service, { atOnce, status: 503 }, seed));
+    const concurrencyLimit = service.workers + 10 + Math.floor(40 * random());
+    const name = `503 beyond ${concurrencyLimit} at the same time, ${saturation.toFixed(0)}/s`;
+    const create = (seed: number) => inOrder(refusing(service, { concurrencyLimit, status: 503 }, seed));
     return simulated(name, index, create, saturation, 120);
   },
 ];
@@ -297,7 +301,7 @@ export const CAPACITY_SERVERS = Object.fromEntries(
 function judged(found: Found, truth: number, truthFromSeconds: number) {
   const { requestsPerSecond, interval, confirmed, unconfirmed, watchedSeconds } = found;
   const error = truth === 0 ? undefined : requestsPerSecond / truth - 1;
-  const near = error === undefined ? requestsPerSecond === 0 : Math.abs(error) <= NEAR;
+  const near = error === undefined ? requestsPerSecond === 0 : Math.abs(error) <= TOLERANCE;
   const undecided = !confirmed || watchedSeconds < truthFromSeconds;
   const noticed = [
     ...[found.limitedBy, found.collapse && 'collapse', found.gotFaster && 'got faster'],

@@ -1,4 +1,4 @@
-/** Servers of the zoo whose pages cost by a known rule: mistakes of the page query, and what only looks like one. */
+/** Simulated servers with known costs of pages: defects of the page query, and conditions that resemble them. */
 import { type DeepPage, depthShape, pairedAt, type Shape, type WindowPair } from '../estimate/depth.ts';
 import { randomSource } from '../k6/lib/random.ts';
 import type { Draw } from './targets.ts';
@@ -18,11 +18,11 @@ interface PageWork {
 type PageCost = (work: PageWork) => number;
 
 const MS_A_ROW = { offset: 0.0008, orForm: 0.0006, sort: 0.0006, bitmap: 0.0007 };
-/** PostgreSQL tries five plans for the parameters at hand before it settles on one for all. */
+/** PostgreSQL plans a prepared statement for its parameters five times before it considers a generic plan. */
 const CUSTOM_PLANS = 5;
 const SHORT_WINDOW_ROWS = 2000;
 
-/** factor makes every row dearer: fewer rows show the same shape. */
+/** `factor` multiplies the cost of each row, so that fewer rows show the same shape. */
 export function pageCost(defect: PagingDefect | undefined, factor = 1): PageCost {
   const cost = measuredCost(defect);
   return (work) => cost(work) * factor;
@@ -33,7 +33,7 @@ function measuredCost(defect: PagingDefect | undefined): PageCost {
     case 'offset':
       return ({ rowsSkipped }) => rowsSkipped * MS_A_ROW.offset;
     case 'or-form':
-      // Near the end the planner sees few rows left and turns to the index's other end.
+      // With few rows left the planner scans the index from its other end.
       return ({ resumed, rowsBefore, rowsLeft }) =>
         resumed && rowsLeft > 0.04 * (rowsBefore + rowsLeft) ? rowsBefore * MS_A_ROW.orForm : 0;
     case 'sort-by-text':
@@ -54,8 +54,11 @@ function measuredCost(defect: PagingDefect | undefined): PageCost {
 
 const PAGE_SIZE = 500;
 
-/** What a page costs beyond its query: by its part of the data, the number of requests before it, whether it was just read. */
-type Surroundings = (part: number, request: number, again: boolean) => number;
+/**
+ * Factor on the cost of a page that the query does not cause. `part`: position in the data, 0 to 1; `request`: number
+ * of the request; `again`: whether the same rows were just read.
+ */
+type Environment = (part: number, request: number, again: boolean) => number;
 
 const SHAPES: Readonly<Record<string, Shape>> = {
   offset: 'grows-with-depth',
@@ -67,7 +70,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 
 const countFirst: PageCost = ({ rowsLeft, resumed }) => (resumed ? 0 : rowsLeft * 0.0006);
 
-const INNOCENT: Readonly<Record<string, Surroundings>> = {
+const ENVIRONMENTS: Readonly<Record<string, Environment>> = {
   'nothing else': () => 1,
   'slow old storage': (part) => (part < 0.7 ? 8 : 1),
   'larger new items': (part) => 1 + 6 * part,
@@ -76,7 +79,7 @@ const INNOCENT: Readonly<Record<string, Surroundings>> = {
   'caches that warm': (_part, request) => 1 + 8 * Math.exp(-request / 60),
 };
 
-const GUILTY: Readonly<Record<string, () => PageCost>> = {
+const DEFECTIVE: Readonly<Record<string, () => PageCost>> = {
   ...Object.fromEntries(
     PAGING_DEFECTS.filter((defect) => SHAPES[defect]).map((defect) => [defect, () => pageCost(defect)]),
   ),
@@ -85,19 +88,19 @@ const GUILTY: Readonly<Record<string, () => PageCost>> = {
 
 export const DEPTH_SERVERS = {
   depths: (index, random, seed) => {
-    const names = Object.keys(GUILTY);
-    const guilt = index % 2 === 0 ? undefined : names[(index >> 1) % names.length]!;
-    const around = Object.keys(INNOCENT)[(index >> 1) % Object.keys(INNOCENT).length]!;
+    const names = Object.keys(DEFECTIVE);
+    const defect = index % 2 === 0 ? undefined : names[(index >> 1) % names.length]!;
+    const environment = Object.keys(ENVIRONMENTS)[(index >> 1) % Object.keys(ENVIRONMENTS).length]!;
     const rttMs = 80 * random();
-    const walkPages = [26, 60, 150, 400][Math.floor(4 * random())]! * (guilt ? 4 : 1);
+    const walkPages = [26, 60, 150, 400][Math.floor(4 * random())]! * (defect ? 4 : 1);
     const baseMs = 1 + 3 * random();
-    const shape = guilt ? SHAPES[guilt]! : 'flat';
+    const shape = defect ? SHAPES[defect]! : 'flat';
     return {
-      name: `${guilt ?? 'a right query'}, ${around}, ${rttMs.toFixed(0)} ms away, ${walkPages} pages`,
+      name: `${defect ?? 'a right query'}, ${environment}, ${rttMs.toFixed(0)} ms away, ${walkPages} pages`,
       truth: shape,
       judge: () => {
         const found = depthShape(
-          read({ walkPages, rttMs, baseMs }, GUILTY[guilt ?? '']?.(), INNOCENT[around]!, seed),
+          read({ walkPages, rttMs, baseMs }, DEFECTIVE[defect ?? '']?.(), ENVIRONMENTS[environment]!, seed),
         );
         const { deep, long, settled } = found.ratios;
         return {
@@ -109,11 +112,11 @@ export const DEPTH_SERVERS = {
   },
 } satisfies Record<string, Draw>;
 
-/** Reads as the scenario does: a traversal with pairs, then pairs of windows, before and after many short ones. */
+/** Sends the requests of the scenario: a traversal with pairs, then pairs of windows, before and after short windows. */
 function read(
   { walkPages, rttMs, baseMs }: { walkPages: number; rttMs: number; baseMs: number },
   cost: PageCost | undefined,
-  around: Surroundings,
+  environment: Environment,
   seed: number,
 ) {
   const random = randomSource(seed);
@@ -128,7 +131,7 @@ function read(
   ): number => {
     request += 1;
     const work = baseMs + (cost?.({ rowsBefore, rowsSkipped: skipped, rowsLeft, resumed }) ?? 0);
-    const factor = around(rowsBefore / rows, request, again) * (0.8 + 0.4 * random());
+    const factor = environment(rowsBefore / rows, request, again) * (0.8 + 0.4 * random());
     return rttMs + work * factor + 1.5 * random();
   };
   const pages = Array.from({ length: walkPages }, (_, depth): DeepPage => {

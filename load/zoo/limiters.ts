@@ -1,4 +1,4 @@
-/** Servers of the zoo that have a limiter: its kind and figures are known, and the probe asks them in virtual time. */
+/** Simulated servers with a limiter of known kind and figures, probed in virtual time. */
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { largest } from '../estimate/numbers.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
@@ -6,23 +6,23 @@ import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../esti
 import { exponential, randomSource } from '../k6/lib/random.ts';
 import type { Draw, Judged } from './targets.ts';
 
-/** Decides on a request at a moment: how long until it would be let through (0: it is), and how long it is held back. */
+/** Decides on a request that arrives at `atMs`: 0 or the time until it would be admitted, and the delay by a shaper. */
 type Decide = (atMs: number) => { readonly waitMs: number; readonly delayMs?: number };
 
-interface Way {
-  /** There and back; what jitter adds to each way, in the mean. */
+interface Network {
+  /** Round-trip time, and mean jitter of each direction. */
   readonly rttMs: number;
   readonly jitterMs: number;
-  /** What Retry-After says of a wait, in seconds; rounded up where it is not said. */
+  /** Returns Retry-After for a wait, both in seconds; default: rounded up. */
   readonly retryAfter?: (seconds: number) => number;
 }
 
-/** The limiter's probe in virtual time: a limiter, a way there and back, and nothing to wait for. */
-export function probeVirtually(decide: Decide, way: Way, limits: ProbeLimits, seed: number): Probed {
+/** Runs the limiter's probe in virtual time, without waiting. */
+export function probeVirtually(decide: Decide, network: Network, limits: ProbeLimits, seed: number): Probed {
   const random = randomSource(seed);
-  const jitter = (): number => 0.2 + exponential(random, way.jitterMs);
+  const jitter = (): number => 0.2 + exponential(random, network.jitterMs);
   const plan = probeLimiter(limits);
-  // Whatever was before is long over.
+  // Later than the longest window, so that the limiters are at rest.
   const originMs = 10_000_000;
   let nowMs = originMs;
   let step = plan.next();
@@ -30,17 +30,17 @@ export function probeVirtually(decide: Decide, way: Way, limits: ProbeLimits, se
     const { notBeforeMs, count, spacingMs } = step.value;
     const startMs = Math.max(nowMs, originMs + notBeforeMs);
     const requests = Array.from({ length: count }, (_, i) => {
-      // Sending takes a moment too.
+      // 0.06 ms: the time that sending a request takes.
       const sentMs = startMs + i * Math.max(spacingMs, 0.06);
-      return { sentMs, arrivesMs: sentMs + way.rttMs / 2 + jitter() };
+      return { sentMs, arrivesMs: sentMs + network.rttMs / 2 + jitter() };
     });
     const replies = requests
       .sort((a, b) => a.arrivesMs - b.arrivesMs)
       .map(({ sentMs, arrivesMs }): Reply => {
         const { waitMs, delayMs = 0 } = decide(arrivesMs);
-        const rttMs = arrivesMs - sentMs + delayMs + way.rttMs / 2 + jitter();
+        const rttMs = arrivesMs - sentMs + delayMs + network.rttMs / 2 + jitter();
         nowMs = Math.max(nowMs, sentMs + rttMs);
-        const retryAfterSeconds = Math.max(0, (way.retryAfter ?? Math.ceil)(waitMs / 1000));
+        const retryAfterSeconds = Math.max(0, (network.retryAfter ?? Math.ceil)(waitMs / 1000));
         return {
           sentMs: Math.floor(sentMs - originMs),
           rttMs,
@@ -54,7 +54,7 @@ export function probeVirtually(decide: Decide, way: Way, limits: ProbeLimits, se
 }
 
 const LIMITS = { maxRequests: 5000, maxSeconds: 360 };
-const NEAR = 0.05;
+const TOLERANCE = 0.05;
 
 /** Limits of 20 to 150 in 1 to 4 s, a quarter of each kind; a bucket's burst is a third to twice its limit. */
 function drawLimiter(index: number, random: () => number): LimiterSettings {
@@ -66,10 +66,10 @@ function drawLimiter(index: number, random: () => number): LimiterSettings {
   return { kind, limit, windowMs, ...(kind === 'token-bucket' ? { burst } : { phaseMs }) };
 }
 
-const openOr = (found: LimiterFinding, right: boolean): Judged['verdict'] =>
+const verdictOf = (found: LimiterFinding, right: boolean): Judged['verdict'] =>
   right ? 'right' : found.kind === 'cannot-tell' && !found.shaper ? 'undecided' : 'wrong';
 
-/** How far the figures are from the truth, and whether they and the kind are right, open, or wrong. */
+/** Compares kind and figures with the truth; the error is the larger one of limit and window. */
 function judgeLimiter(truth: LimiterSettings, found: LimiterFinding): Judged {
   const bucket = truth.kind === 'token-bucket';
   const paced = bucket ? (truth.limit * 1000) / truth.windowMs : truth.windowMs / 1000;
@@ -78,16 +78,16 @@ function judgeLimiter(truth: LimiterSettings, found: LimiterFinding): Judged {
   const [low, high] = found.interval ?? [0, 0];
   const right =
     found.kind === truth.kind &&
-    Math.abs(limitError) <= NEAR &&
-    Math.abs(windowError) <= NEAR &&
+    Math.abs(limitError) <= TOLERANCE &&
+    Math.abs(windowError) <= TOLERANCE &&
     paced > low * 0.99 &&
     paced < high * 1.01 &&
     found.retryAfterHonest !== false;
   const error = Math.abs(limitError) > Math.abs(windowError) ? limitError : windowError;
   return {
-    found: said(found),
+    found: describe(found),
     error: Number.isNaN(error) ? undefined : error,
-    verdict: openOr(found, right),
+    verdict: verdictOf(found, right),
     seconds: found.watchedSeconds,
   };
 }
@@ -97,7 +97,7 @@ interface Drawn {
   readonly name: string;
   readonly truth: string;
   readonly decide: Decide;
-  /** The error of the figure; undefined where none is told. */
+  /** The relative error of the figure; undefined without a figure. */
   readonly error?: (found: LimiterFinding) => number | undefined;
   readonly right: (found: LimiterFinding) => boolean;
 }
@@ -105,8 +105,8 @@ interface Drawn {
 const HOUR = { kind: 'fixed-window', windowMs: 3_600_000, limit: 1000 } as const;
 
 /**
- * nginx's limit_req, by its source: excess in thousandths of requests, whole milliseconds, rejected requests leave no
- * trace. Without nodelay what exceeds the rate waits for its turn.
+ * nginx's limit_req as in its source: excess in thousandths of requests, whole milliseconds, rejected requests do not
+ * count. Without nodelay requests beyond the rate are delayed.
  */
 function limitReq(perSecond: number, burst: number, nodelay: boolean): Decide {
   let [excess, lastMs] = [0, -Infinity];
@@ -229,7 +229,7 @@ export const LIMITER_SERVERS = {
   limiters: (index, random, seed) => {
     const settings = drawLimiter(index, random);
     const rttMs = Math.round(80 * random());
-    const way = { rttMs, jitterMs: 0.2 + random() * (0.3 + rttMs / 60) };
+    const network = { rttMs, jitterMs: 0.2 + random() * (0.3 + rttMs / 60) };
     const bucket = settings.kind === 'token-bucket';
     const paced = bucket
       ? `burst ${settings.burst}, ${((settings.limit * 1000) / settings.windowMs).toFixed(1)}/s`
@@ -241,7 +241,7 @@ export const LIMITER_SERVERS = {
         const limiter = createLimiter(settings);
         return judgeLimiter(
           settings,
-          identifyLimiter(probeVirtually((atMs) => ({ waitMs: limiter.ask(atMs) }), way, LIMITS, seed)),
+          identifyLimiter(probeVirtually((atMs) => ({ waitMs: limiter.ask(atMs) }), network, LIMITS, seed)),
         );
       },
     };
@@ -249,21 +249,21 @@ export const LIMITER_SERVERS = {
   'more-limiters': (index, random, seed) => {
     const { name, truth, decide, error: errorOf, right, retryAfter } = OTHERS[index % OTHERS.length]!(random);
     const rttMs = Math.round(60 * random());
-    const way = { rttMs, jitterMs: 0.2 + 0.5 * random(), ...(retryAfter ? { retryAfter } : {}) };
+    const network = { rttMs, jitterMs: 0.2 + 0.5 * random(), ...(retryAfter ? { retryAfter } : {}) };
     return {
       name: `${name}, ${rttMs} ms away`,
       truth,
       judge: () => {
-        const found = identifyLimiter(probeVirtually(decide, way, LIMITS, seed));
+        const found = identifyLimiter(probeVirtually(decide, network, LIMITS, seed));
         const error = errorOf?.(found);
-        const verdict = openOr(found, right(found) && Math.abs(error ?? 0) <= NEAR);
-        return { found: said(found), error, verdict, seconds: found.watchedSeconds };
+        const verdict = verdictOf(found, right(found) && Math.abs(error ?? 0) <= TOLERANCE);
+        return { found: describe(found), error, verdict, seconds: found.watchedSeconds };
       },
     };
   },
 } satisfies Record<string, Draw>;
 
-function said({
+function describe({
   kind,
   shaper,
   limit,

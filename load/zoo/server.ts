@@ -1,6 +1,6 @@
 /**
- * A target whose figures are known exactly: workers, service time, rate limiter, paging mistake.
- * Speaks the token endpoint and the screenings endpoint as far as load needs them; it is no reference.
+ * A target over HTTP with exactly known figures: workers, service time, rate limiter, paging defect. It implements the
+ * token endpoint and the screenings endpoint only as far as load needs them.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,24 +14,24 @@ import { pageCost, type PagingDefect } from './depths.ts';
 import { startChild } from '../run/reference.ts';
 
 export interface SimulatedSettings {
-  /** Absent: answers at once. */
+  /** Absent: answers without delay. */
   readonly service?: ServiceSettings;
-  /** Per client, or for all of them. */
+  /** Per client, or for all clients together. */
   readonly limiter?: LimiterSettings;
   readonly sharedLimiter?: boolean;
-  /** So many pages at once; the next one is answered 429. */
-  readonly atOnce?: number;
+  /** Pages in flight; the next one is answered 429. */
+  readonly concurrencyLimit?: number;
   readonly paging?: PagingDefect;
-  /** Times what the paging mistake costs; default 1. */
+  /** Factor on the cost of the paging defect; default 1. */
   readonly pagingCost?: number;
   readonly screenings?: number;
   /** Default 3600. */
   readonly tokenLifetimeSeconds?: number;
-  /** How many clients, each with a tenant of its own; default 1. */
+  /** Number of clients, each with its own tenant; default 1. */
   readonly clients?: number;
-  /** Added to every Retry-After, in seconds: below 0 it is a lie. */
-  readonly retryAfterLie?: number;
-  /** From so long after the first page on nothing is answered, for so long. */
+  /** Added to every Retry-After, in seconds; negative values make it too short. */
+  readonly retryAfterOffsetSeconds?: number;
+  /** Pages that would be answered within this interval, counted from the first page, are answered at its end. */
   readonly freeze?: { readonly fromSeconds: number; readonly forSeconds: number };
   /** Every n-th page has two items in the wrong order. */
   readonly disorderEvery?: number;
@@ -43,7 +43,7 @@ interface SimulatedClient {
   readonly tenantId: string;
 }
 
-/** What the server has seen, for tests. */
+/** Numbers of requests, for tests. */
 interface SimulatedCounts {
   tokens: number;
   pages: number;
@@ -68,11 +68,11 @@ function createSimulatedServer(settings: SimulatedSettings): Server {
   const lifetime = settings.tokenLifetimeSeconds ?? 3600;
   const tokens = new Map<string, { client: SimulatedClient; expiresAtMs: number }>();
   let firstPageMs: number | undefined;
-  let underWay = 0;
+  let inFlight = 0;
   const counts: SimulatedCounts = { tokens: 0, pages: 0, unauthenticated: 0, limited: 0 };
 
   return createServer((request, response) => {
-    // The time of arrival, before anything else is done.
+    // First, because it is the arrival time.
     const nowMs = performance.now();
     const url = new URL(request.url ?? '/', `http://${request.headers.host ?? 'localhost'}`);
     if (url.pathname === '/oauth/token') return void mint(request, response);
@@ -119,11 +119,11 @@ function createSimulatedServer(settings: SimulatedSettings): Server {
     if (!path) return send(response, 404, { code: 'not_found' });
     if (path[1] !== client.tenantId) return send(response, 403, { code: 'forbidden' });
 
-    const most = settings.atOnce ?? Infinity;
-    const waitMs = underWay >= most ? 1000 : (limiterOf(client.clientId)?.ask(nowMs) ?? 0);
+    const { concurrencyLimit = Infinity } = settings;
+    const waitMs = inFlight >= concurrencyLimit ? 1000 : (limiterOf(client.clientId)?.ask(nowMs) ?? 0);
     if (waitMs > 0) {
       counts.limited += 1;
-      const seconds = Math.max(0, Math.ceil(waitMs / 1000 - 1e-9) + (settings.retryAfterLie ?? 0));
+      const seconds = Math.max(0, Math.ceil(waitMs / 1000 - 1e-9) + (settings.retryAfterOffsetSeconds ?? 0));
       return send(response, 429, { code: 'rate_limited' }, { 'retry-after': String(seconds) });
     }
 
@@ -131,10 +131,10 @@ function createSimulatedServer(settings: SimulatedSettings): Server {
     const { body, link, extraMs } = answer(url, client);
     const serviceMs = (draw?.() ?? 0) + extraMs;
     firstPageMs ??= nowMs;
-    const doneMs = thawed(queue ? queue.finishAt(nowMs, serviceMs) : nowMs + serviceMs);
-    underWay += 1;
+    const doneMs = afterFreeze(queue ? queue.finishAt(nowMs, serviceMs) : nowMs + serviceMs);
+    inFlight += 1;
     const reply = (): void => {
-      underWay -= 1;
+      inFlight -= 1;
       response.writeHead(200, {
         'content-type': 'application/json',
         ...(link ? { link: `<${link}>; rel="next"` } : {}),
@@ -146,7 +146,7 @@ function createSimulatedServer(settings: SimulatedSettings): Server {
     else setTimeout(reply, leftMs);
   }
 
-  function thawed(doneMs: number): number {
+  function afterFreeze(doneMs: number): number {
     if (!settings.freeze || firstPageMs === undefined) return doneMs;
     const fromMs = firstPageMs + settings.freeze.fromSeconds * 1000;
     const untilMs = fromMs + settings.freeze.forSeconds * 1000;
@@ -155,22 +155,22 @@ function createSimulatedServer(settings: SimulatedSettings): Server {
 
   function limiterOf(clientId: string): Limiter | undefined {
     if (!settings.limiter) return undefined;
-    const whose = settings.sharedLimiter ? 'all' : clientId;
-    let limiter = limiters.get(whose);
-    if (!limiter) limiters.set(whose, (limiter = createLimiter(settings.limiter)));
+    const key = settings.sharedLimiter ? 'all' : clientId;
+    let limiter = limiters.get(key);
+    if (!limiter) limiters.set(key, (limiter = createLimiter(settings.limiter)));
     return limiter;
   }
 
   function answer(url: URL, client: SimulatedClient): { body: string; link?: string; extraMs: number } {
     const query = url.searchParams;
     const fromMicros = microsOf(query.get('from') ?? '');
-    const end = screenings.placeOf(microsOf(query.get('to') ?? ''));
+    const end = screenings.indexOf(microsOf(query.get('to') ?? ''));
     const pageSize = Number(query.get('pageSize') ?? 100);
     const fromId = query.get('from_id');
-    const start = screenings.placeOf(fromMicros, fromId === null ? undefined : Number(fromId));
+    const start = screenings.indexOf(fromMicros, fromId === null ? undefined : Number(fromId));
     const skipped = Number(query.get('offset') ?? 0);
-    const places = Array.from({ length: Math.max(0, Math.min(pageSize, end - start)) }, (_, i) => start + i);
-    const last = places.at(-1);
+    const indexes = Array.from({ length: Math.max(0, Math.min(pageSize, end - start)) }, (_, i) => start + i);
+    const last = indexes.at(-1);
     const more = last !== undefined && last + 1 < end;
     const extraMs = cost({
       rowsBefore: start,
@@ -178,18 +178,17 @@ function createSimulatedServer(settings: SimulatedSettings): Server {
       rowsLeft: Math.max(0, end - start),
       resumed: fromId !== null,
     });
-    if (settings.disorderEvery && counts.pages % settings.disorderEvery === 0) places.reverse();
-    const items = places.map((place) => screenings.item(place, client.tenantId)).join(',');
+    if (settings.disorderEvery && counts.pages % settings.disorderEvery === 0) indexes.reverse();
+    const items = indexes.map((index) => screenings.item(index, client.tenantId)).join(',');
     if (!more) return { body: `{"items":[${items}],"links":{}}`, extraMs };
     const lastTime = timeText(screenings.microsAt(last));
     const cursor = new URLSearchParams({
-      // JavaScript's Date keeps milliseconds only: what follows within the same one is told again.
+      // The defect: a Date truncates to milliseconds, so that items of the same millisecond are repeated.
       from: settings.paging === 'millisecond-cursor' ? new Date(lastTime).toISOString() : lastTime,
       to: query.get('to') ?? '',
       pageSize: String(pageSize),
       from_id: String(screenings.id(last)),
-      // An OFFSET has to travel along.
-      ...(settings.paging === 'offset' ? { offset: String(skipped + places.length) } : {}),
+      ...(settings.paging === 'offset' ? { offset: String(skipped + indexes.length) } : {}),
     });
     const link = `${url.origin}${url.pathname}?${cursor}`;
     return { body: `{"items":[${items}],"links":{"next":${JSON.stringify(link)}}}`, link, extraMs };
@@ -208,34 +207,35 @@ function send(
 
 const BASE_SECONDS = Date.UTC(2026, 0, 1) / 1000;
 
-export /** Each pair of screenings lies so far from the next: never a whole millisecond, so that a cut cursor shows. */
+/** Microseconds between ties; not a multiple of 1000, so that truncating a cursor to milliseconds has an effect. */
 const STEP_MICROS = 350_370;
-const TIED = 2;
+/** Screenings with the same testTime. */
+const TIE_SIZE = 2;
 
 function createScreenings(count: number) {
-  /** Microseconds since 2026-01-01T00:00:00Z at which the place begins. */
-  const microsAt = (place: number): number => Math.floor(place / TIED) * STEP_MICROS;
-  const id = (place: number): number => 1000 + place;
+  /** The testTime at an index, in microseconds since BASE_SECONDS. */
+  const microsAt = (index: number): number => Math.floor(index / TIE_SIZE) * STEP_MICROS;
+  const id = (index: number): number => 1000 + index;
   return {
-    /** The window that holds all of them. */
+    /** The window that contains all screenings. */
     window: { from: timeText(0), to: timeText(microsAt(count - 1) + STEP_MICROS) },
     microsAt,
     id,
-    /** The first place whose (testTime, id) is not before the instant, or is after (instant, id) where an id is given. */
-    placeOf(micros: number, afterId?: number): number {
+    /** The index of the first screening at or after the instant; with `afterId`, after (instant, afterId). */
+    indexOf(micros: number, afterId?: number): number {
       const exact = micros / STEP_MICROS;
-      const first = Math.ceil(exact) * TIED;
+      const first = Math.ceil(exact) * TIE_SIZE;
       if (afterId === undefined || Math.ceil(exact) !== exact) return clamp(first, count);
-      let place = first;
-      while (place < first + TIED && id(place) <= afterId) place += 1;
-      return clamp(place, count);
+      let index = first;
+      while (index < first + TIE_SIZE && id(index) <= afterId) index += 1;
+      return clamp(index, count);
     },
-    item: (place: number, tenantId: string): string =>
-      `{"id":${id(place)},"tenantId":"${tenantId}","testTime":"${timeText(microsAt(place))}","device":"d${place % 7}","outcome":"completed"}`,
+    item: (index: number, tenantId: string): string =>
+      `{"id":${id(index)},"tenantId":"${tenantId}","testTime":"${timeText(microsAt(index))}","device":"d${index % 7}","outcome":"completed"}`,
   };
 }
 
-const clamp = (place: number, count: number): number => Math.max(0, Math.min(count, place));
+const clamp = (index: number, count: number): number => Math.max(0, Math.min(count, index));
 
 function timeText(micros: number): string {
   const seconds = Math.floor(micros / 1e6);
@@ -243,7 +243,7 @@ function timeText(micros: number): string {
   return `${new Date((BASE_SECONDS + seconds) * 1000).toISOString().slice(0, 19)}.${fraction}Z`;
 }
 
-/** Microseconds since the base of an RFC 3339 text in UTC or with an offset; NaN for anything else. */
+/** Parses an RFC 3339 text to microseconds since BASE_SECONDS; NaN for anything else. */
 function microsOf(text: string): number {
   const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text);
   if (!match) return NaN;
@@ -254,7 +254,7 @@ function microsOf(text: string): number {
 export interface SimulatedServer extends AsyncDisposable {
   readonly baseUrl: string;
   readonly pid: number;
-  /** The content of a target file for it. */
+  /** Returns the content of a target file for this server. */
   target(): Record<string, unknown>;
   counts(): Promise<SimulatedCounts>;
 }
@@ -279,13 +279,13 @@ export async function startSimulatedServer(settings: SimulatedSettings): Promise
   };
 }
 
-/** In a process of its own: settings as JSON in the argument, `{"port":N}` when it listens. */
+/** As a process: takes the settings as JSON in its argument, and prints `{"port":N}` when it listens. */
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const own = createSimulatedServer(JSON.parse(process.argv[2] ?? '{}') as SimulatedSettings);
   own.keepAliveTimeout = 60_000;
   own.listen(0, '127.0.0.1', 4096, () => {
     console.log(JSON.stringify({ port: (own.address() as AddressInfo).port }));
   });
-  // The parent's end closes standard input: never outlive it.
+  // Standard input closes when the parent ends.
   process.stdin.on('end', () => process.exit(0)).resume();
 }

@@ -1,4 +1,4 @@
-/** What the tests with k6 share: k6, the command line as a user runs it, a simulated server with a place for results, a session. */
+/** Fixtures of the tests with k6: k6, the command line, a simulated server with a report directory, a session. */
 import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { type SimulatedServer, type SimulatedSettings, startSimulatedServer } fr
 
 const MISSING = 'k6 is not there: npm run load -- install-k6';
 
-/** Every test of it needs k6: `k6` is its path. Without it a test is skipped, and fails in CI, where no skip is seen. */
+/** `k6` is the path of k6. Without k6 a test is skipped; in CI, where a skip would go unnoticed, it fails. */
 export const test = base.extend<{ readonly k6: string }>({
   k6: [
     async ({}, use, { skip }) => {
@@ -28,14 +28,14 @@ export const test = base.extend<{ readonly k6: string }>({
   ],
 });
 
-/** Runs the command line as a user does; `meanwhile` may end it. */
+/** Runs the command line in a child process; `meanwhile` may end it. */
 export const load = (
   args: readonly string[],
   env: Record<string, string> = {},
   meanwhile?: (child: ChildProcess) => unknown,
 ): Promise<Ended> => runCommand('load/main.ts', args, env, meanwhile);
 
-/** A simulated server, its target file, a place for results. */
+/** Starts a simulated server with a target file and a report directory. */
 export async function setting(settings: SimulatedSettings) {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
   const server: SimulatedServer = await startSimulatedServer(settings);
@@ -72,7 +72,7 @@ export async function openSession(
   return new Session(k6, prepared, { ...DEFAULTS, ...settings }, () => {});
 }
 
-/** What scenarios run with here, where a test does not say otherwise. */
+/** Default options of scenarios in tests. */
 export const OPTIONS: ScenarioOptions = {
   ...{ reportDir: '', timeout: 10, seed: 1, screenings: 1, parallelism: 3 },
   ...{ startRate: 20, maxRate: 1000, thoroughness: 0.3, pageSize: 10, maxPages: 10 },

@@ -1,6 +1,6 @@
 /**
- * Targets in virtual time: what real servers do under load, with a known truth, and no second of waiting. A target
- * answers requests in the order of their arrival; its state goes on from one step to the next.
+ * Targets in virtual time that behave like real servers under load. A target answers requests in the order of their
+ * arrival, and keeps its state from one step to the next.
  */
 import type { RunStep } from '../estimate/figures.ts';
 import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
@@ -12,7 +12,7 @@ import { exponential, poissonArrivals, randomSource } from '../k6/lib/random.ts'
 export interface ServiceSettings {
   readonly workers: number;
   readonly serviceMs: number;
-  /** deterministic: always serviceMs; exponential: random with this mean. */
+  /** deterministic: always serviceMs; exponential: with mean serviceMs. */
   readonly distribution: 'deterministic' | 'exponential';
 }
 
@@ -30,10 +30,10 @@ export interface Answer {
   readonly policy?: Sample['policy'];
 }
 
-/** Answers a request that arrives at a moment, in milliseconds since the target was started. */
+/** Answers a request that arrives at `atMs`, in milliseconds since the target's start. */
 type VirtualTarget = (atMs: number) => Answer;
 
-/** Answers all requests of a run at once, for what takes longer when others come after it. */
+/** Answers all requests of a run in one call, for targets in which later requests delay earlier ones. */
 export type VirtualRuns = (atMs: readonly number[]) => readonly Answer[];
 
 const SETTLE_MS = 1500;
@@ -43,7 +43,7 @@ export const inOrder =
   (moments) =>
     moments.map((atMs) => target(atMs));
 
-/** Steps against a target, one after the other on its clock, with the pauses that starting a generator takes. */
+/** Runs consecutive steps on the target's virtual clock, each followed by the pause that starting a generator takes. */
 export function stepsAgainst(target: VirtualRuns, seed: number): RunStep {
   let nowMs = 0;
   let step = seed * 1000;
@@ -76,7 +76,7 @@ export function sharing(service: ServiceSettings, seed: number): VirtualRuns {
   const draw = serviceTimes(service, randomSource(seed));
   return (moments) => {
     const latenciesMs = moments.map(() => 0);
-    // atMs: what the service per request is then.
+    // atMs: the cumulative service per request at which this one ends.
     const open: { readonly index: number; readonly atMs: number }[] = [];
     let [nowMs, done] = [0, 0];
     const workUntil = (atMs: number): void => {
@@ -103,35 +103,35 @@ export function sharing(service: ServiceSettings, seed: number): VirtualRuns {
 }
 
 interface RefusalSettings {
-  /** So many requests at once, those that wait among them; the next one is refused. */
-  readonly atOnce: number;
+  /** Includes queued requests. */
+  readonly concurrencyLimit: number;
   readonly status: 429 | 503;
 }
 
-/** Takes a number of concurrent requests, and refuses the others. */
+/** Rejects requests beyond a concurrency limit. */
 export function refusing(
   service: ServiceSettings,
-  { atOnce, status }: RefusalSettings,
+  { concurrencyLimit, status }: RefusalSettings,
   seed: number,
 ): VirtualTarget {
   const rest = queueing(service, seed);
   let doneMs: number[] = [];
   return (atMs) => {
     doneMs = doneMs.filter((ms) => ms > atMs);
-    if (doneMs.length >= atOnce) return { latencyMs: 1, status, retryAfterSeconds: 1 };
+    if (doneMs.length >= concurrencyLimit) return { latencyMs: 1, status, retryAfterSeconds: 1 };
     const answer = rest(atMs);
     doneMs.push(atMs + answer.latencyMs);
     return answer;
   };
 }
 
-/** Answers a share of whatever is asked in another way. */
+/** Answers a random share of the requests by `other`. */
 function atTimes(share: number, other: VirtualTarget, rest: VirtualTarget, seed: number): VirtualTarget {
   const random = randomSource(seed);
   return (atMs) => (random() < share ? other(atMs) : rest(atMs));
 }
 
-/** Answers a share of whatever is asked with a status of its own. */
+/** Answers a random share of the requests with this status. */
 export function failingAtTimes(
   share: number,
   status: number,
@@ -142,15 +142,15 @@ export function failingAtTimes(
 }
 
 interface OverloadSettings extends ServiceSettings {
-  /** By so much each request in the queue makes the work of the next one greater, such as 0.01. */
+  /** Additional work per waiting request, as a share such as 0.01. */
   readonly growth: number;
 }
 
-/** Work grows with the queue: beyond a rate it answers fewer requests than before. */
+/** Work per request grows with the queue, so that throughput falls beyond saturation. */
 export function collapsing(settings: OverloadSettings, seed: number): VirtualTarget {
   const queue = new WorkQueue(settings.workers);
   const draw = serviceTimes(settings, randomSource(seed));
-  // When those in the queue are done.
+  // Completion times of the open requests, in descending order.
   const open: { readonly atMs: number }[] = [];
   return (atMs) => {
     while (open.length > 0 && open.at(-1)!.atMs <= atMs) open.pop();
@@ -161,7 +161,7 @@ export function collapsing(settings: OverloadSettings, seed: number): VirtualTar
   };
 }
 
-/** For some seconds no connection is had. */
+/** Refuses connections for some seconds. */
 export function stopping(
   { fromSeconds, forSeconds }: { readonly fromSeconds: number; readonly forSeconds: number },
   rest: VirtualTarget,
@@ -172,28 +172,29 @@ export function stopping(
       : rest(atMs);
 }
 
-/** Admits as many concurrently as keeps answers quick: one more for each quick answer, a tenth fewer for a slow one. */
+/** Adaptive concurrency limit (AIMD): grows by 1 / limit after a fast answer, and by a factor of 0.9 after a slow one. */
 export function adaptive(
   service: ServiceSettings,
   { slowMs }: { readonly slowMs: number },
   seed: number,
 ): VirtualTarget {
   const rest = queueing(service, seed);
-  let most = service.workers * 4;
+  let limit = service.workers * 4;
   let open: { doneMs: number; latencyMs: number }[] = [];
   return (atMs) => {
     for (const { doneMs, latencyMs } of open)
       if (doneMs <= atMs)
-        most = latencyMs > slowMs ? Math.max(service.workers, most * 0.9) : Math.min(200, most + 1 / most);
+        limit =
+          latencyMs > slowMs ? Math.max(service.workers, limit * 0.9) : Math.min(200, limit + 1 / limit);
     open = open.filter(({ doneMs }) => doneMs > atMs);
-    if (open.length >= Math.floor(most)) return { latencyMs: 1, status: 429, retryAfterSeconds: 1 };
+    if (open.length >= Math.floor(limit)) return { latencyMs: 1, status: 429, retryAfterSeconds: 1 };
     const { latencyMs } = rest(atMs);
     open.push({ doneMs: atMs + latencyMs, latencyMs });
     return { latencyMs, status: 200 };
   };
 }
 
-/** A rejection begins a time in which all is rejected. */
+/** After a rejection, rejects all requests for `outMs`. */
 export function banning(settings: {
   readonly limit: number;
   readonly windowMs: number;
@@ -208,7 +209,7 @@ export function banning(settings: {
   };
 }
 
-/** policy: whether RateLimit headers declare it; rest: what answers the requests that are let through. */
+/** `policy`: whether RateLimit headers declare the limit; `rest`: answers the admitted requests. */
 export function limited(
   limiter: LimiterSettings,
   policy = false,
@@ -229,12 +230,12 @@ export function limited(
 }
 
 interface TailSettings {
-  /** Share of slow answers at any rate, and how slow they are. */
+  /** Share of slow answers at any rate, and their additional latency. */
   readonly share: number;
   readonly slowMs: number;
 }
 
-/** So many answers are slow whatever the rate. */
+/** A share of the answers is slow at any rate. */
 export function slowAtTimes(tail: TailSettings, service: ServiceSettings, seed: number): VirtualTarget {
   const rest = queueing(service, seed);
   const slow: VirtualTarget = (atMs) => {
@@ -247,12 +248,12 @@ export function slowAtTimes(tail: TailSettings, service: ServiceSettings, seed: 
 interface WarmingSettings {
   readonly before: ServiceSettings;
   readonly after: ServiceSettings;
-  /** When it is fast at last, and from when on it gets there; seconds since the start. */
+  /** Start and end of the acceleration, in seconds since the start. */
   readonly fromSeconds: number;
   readonly untilSeconds: number;
 }
 
-/** Gets faster from one moment to another, as what scales out or warms its caches does. */
+/** Becomes faster between two moments, like servers that scale out or warm their caches. */
 export function warming(settings: WarmingSettings, seed: number): VirtualTarget {
   const { before, after, fromSeconds, untilSeconds } = settings;
   const queue = new WorkQueue(before.workers);
@@ -268,15 +269,15 @@ export function warming(settings: WarmingSettings, seed: number): VirtualTarget 
   };
 }
 
-/** A p99 of fewer says nothing. */
-const ENOUGH = 300;
+/** Minimum number of requests for a meaningful p99. */
+const MIN_REQUESTS = 300;
 
 /**
- * The long run's capacity by simulation: the highest rate at which a run of so long, from an empty start, keeps the SLO.
+ * Capacity by simulation: the highest rate at which most runs of `seconds`, each from an idle start, keep the SLO.
  */
 export function simulatedCapacity(
   create: (seed: number) => VirtualRuns,
-  most: number,
+  maxRate: number,
   slo: Slo,
   seconds = 60,
   runs = 9,
@@ -292,26 +293,26 @@ export function simulatedCapacity(
     }).filter(Boolean).length;
     return good * 2 > runs;
   };
-  let [low, high] = [0, most];
+  let [low, high] = [0, maxRate];
   for (let round = 0; round < 9; round += 1) {
     const rate = (low + high) / 2;
     if (holds(rate)) low = rate;
     else high = rate;
   }
-  // Where it held only with too few to tell by, it holds nowhere: the SLO is below what one answer takes.
-  return low * seconds < ENOUGH ? 0 : (low + high) / 2;
+  // A rate with too few requests for a p99 does not count: the SLO is below the latency of an idle server.
+  return low * seconds < MIN_REQUESTS ? 0 : (low + high) / 2;
 }
 
 interface TenantsSettings {
-  /** Of a poll, in the mean; each asks for the next one when it has one. */
+  /** Mean number of pages per poll, requested one after another. */
   readonly pages: number;
   readonly tokensPerPoll: number;
-  /** So many read one page after the other all the time, each worth so many pages of a poll. */
+  /** Number of clients that request pages continuously, and the cost of such a page in pages of a poll. */
   readonly backfills: number;
   readonly backfillWork: number;
 }
 
-/** Polls of several pages at workers that token requests and back-fills share. */
+/** Polls of several pages; token requests and back-fills use the same workers. */
 export function polled(service: ServiceSettings, settings: TenantsSettings, seed: number): VirtualRuns {
   const random = randomSource(seed);
   const queue = new WorkQueue(service.workers);
@@ -328,7 +329,7 @@ export function polled(service: ServiceSettings, settings: TenantsSettings, seed
       poll: -2,
       left: 1,
     }));
-    // The next one stands last.
+    // In descending order of time: pop() returns the next one.
     const open = [...backfills, ...begin].sort((a, b) => b.atMs - a.atMs);
     for (let one = open.pop(); one; one = open.pop()) {
       const { poll, left } = one;
@@ -342,11 +343,11 @@ export function polled(service: ServiceSettings, settings: TenantsSettings, seed
 }
 
 export interface Judged {
-  /** In words. */
+  /** The estimate as text. */
   readonly found: string;
-  /** Of the figure, as a share; absent where the truth is no figure. */
+  /** Relative error of the figure; absent if the truth is not a figure. */
   readonly error?: number | undefined;
-  /** Wrong is what was said with confidence; what is open, or says that it is not confirmed, is undecided. */
+  /** An estimate that is open or not confirmed is undecided, never wrong. */
   readonly verdict: 'right' | 'undecided' | 'wrong';
   /** Seconds on the simulated clock. */
   readonly seconds?: number;
@@ -358,5 +359,5 @@ export interface ZooServer {
   readonly judge: () => Judged | Promise<Judged>;
 }
 
-/** Draws the server of an index: the same seed draws the same. */
+/** Draws the server of an index; deterministic for a seed. */
 export type Draw = (index: number, random: () => number, seed: number) => ZooServer;
