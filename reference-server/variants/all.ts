@@ -2,7 +2,6 @@
 import * as accidents from './accidents.ts';
 import * as guards from './guards.ts';
 import * as health from './health.ts';
-import { LIVE } from './live.ts';
 import * as pages from './pages.ts';
 import { queues } from './queues.ts';
 import * as refusals from './refusals.ts';
@@ -21,46 +20,39 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
     ...refusals.problems,
   ],
   'with its own spelling': [
-    ...pages.urls.slice(1),
-    ...pages.defaults.slice(0, 1),
+    ...pages.spelledNext,
+    ...pages.bareNext,
     ...pages.oneLink,
-    ...pages.defaults.slice(1),
+    ...pages.furtherMembers,
     ...refusals.lists,
     ...tokens.clocks,
-    ...transport.encodings.slice(0, 1),
+    ...transport.gzipped,
   ],
   'with relative links': [
     ...pages.screenings,
-    ...pages.urls.slice(0, 1),
+    ...pages.relativeNext,
     ...pages.finalPages,
     ...refusals.texts,
     ...refusals.codes,
-    ...transport.encodings.slice(1),
+    ...transport.encodings,
   ],
   'with short pages': [
     ...pages.shortPages,
     ...transport.protocols,
     ...pages.local,
-    ...pages.relations.slice(0, 1),
+    ...pages.relations,
     ...tokens.kept,
     ...refusals.tokenEndpoint,
-    ...refusals.methods,
   ],
   'with a rate limit': [
     ...transport.limited,
-    ...pages.relations.slice(1),
+    ...pages.relativeLink,
     ...tokens.signedOtherwise,
     ...refusals.bodies,
     ...refusals.dates,
   ],
   'with encoded links': [...pages.encoded, ...accidents.lockedWith429, ...accidents.readings],
-  'with accidents': [
-    ...accidents.failures,
-    ...accidents.gateway,
-    ...accidents.lockedWith401,
-    ...stores.late,
-    ...stores.slices,
-  ],
+  'with accidents': [...accidents.failures, ...accidents.gateway, ...accidents.lockedWith401, ...stores.late],
   'with a store of microseconds': [
     ...stores.microseconds,
     ...accidents.brokenOnce,
@@ -77,9 +69,9 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'that rounds to microseconds': stores.rounded,
   'that cuts to ticks': stores.ticks,
   'that serves two requests concurrently': [...health.overloaded, ...health.lockedByOthers],
-  'that is restarted': [...health.restarted, ...health.coldStart, ...health.datedBehind],
+  'that is restarted': [...health.restarted, ...health.datedBehind],
   'with a quota and a wrong Date': [...health.dailyQuota, ...health.datedAhead],
-  'with compression': [...transport.compressed, ...transport.normalized],
+  'with compression': transport.compressed,
   'with a gateway for odd paths': [...refusals.oddPaths],
   'with normalised paths': [...pages.signed, ...refusals.normalizedPaths],
   'with a guard that answers 403': guards.html,
@@ -98,5 +90,3 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
 
 /** Too slow for the daily tests. */
 export const ALONE: readonly Variant[] = [...transport.slow, ...pages.wide, ...pages.pictures];
-
-export const VARIANTS: readonly Variant[] = [...Object.values(GROUPS).flat(), ...ALONE, ...LIVE];

@@ -41,15 +41,12 @@ const periodically = (periodMs: number, answer: () => ServiceAnswer): ServerOpti
     };
   });
 
+const COLD_START_MS = 11_000;
+
 export const restarted = variants({
   'a rolling restart: 503 for one second in every eight': periodically(8_000, () =>
     refusal('503 service_unavailable'),
   ),
-});
-
-const COLD_START_MS = 11_000;
-
-export const coldStart = variants({
   'an instance that starts with its first request, which takes 11 s': middleware(() => {
     let isStarted = false;
     return async (request, next) => {

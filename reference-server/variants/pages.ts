@@ -54,6 +54,9 @@ export const relations = variants({
   'several relation types in one rel, and blanks where they may be': link((next) => [
     `  <${next}> ;rel = "https://example.com/rel/page next" ; foo`,
   ]),
+});
+
+export const relativeLink = variants({
   'Link in relative form': link((next) => [`<${next.slice(new URL(next).origin.length)}>; rel="next"`]),
 });
 
@@ -68,8 +71,11 @@ export const finalPages = variants({
 const timesOfNext = (spell: (text: string) => string): ServerOptions =>
   nextQuery((query) => ['to', 'from'].forEach((name) => query.set(name, spell(query.get(name)!))));
 
-export const urls = variants({
+export const relativeNext = variants({
   'next relative to the address of the page': nextUrls((next) => `${next.pathname}${next.search}`),
+});
+
+export const spelledNext = variants({
   'the instants of next in another spelling': timesOfNext(respelt),
   'an opaque parameter in next': nextQuery((query) => query.set('cursor', 'b3BhcXVl+/=')),
 });
@@ -97,12 +103,13 @@ export const encoded = variants({
   ),
 });
 
-export const defaults: readonly Variant[] = [
-  ...variants({
-    'next without pageSize where the request had none': nextQuery((query, _, asked) => {
-      if (!asked.has('pageSize')) query.delete('pageSize');
-    }),
+export const bareNext = variants({
+  'next without pageSize where the request had none': nextQuery((query, _, asked) => {
+    if (!asked.has('pageSize')) query.delete('pageSize');
   }),
+});
+
+export const furtherMembers: readonly Variant[] = [
   {
     name: 'unknown members everywhere',
     server: alterPages((page) => {

@@ -140,9 +140,6 @@ export const tokenEndpoint = variants({
         )
       : answer,
   ),
-});
-
-export const methods = variants({
   'a path that holds no UUID is 400': answering(
     '400 invalid_request',
     (_, { path }) => !/\/tenants\/[0-9a-f-]{36}\//i.test(path),

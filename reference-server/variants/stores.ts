@@ -105,19 +105,15 @@ export const part: readonly Variant[] = [
 ];
 
 const LATE_MS = 1_500;
+const EMPTY_PAGES = 12;
+const WIDE_SECONDS = 10n * 365n * 86_400n;
 
 export const late = variants({
   'what was loaded shows a second late': storedPages(() => {
     const since = Date.now();
     return async (query, ask) => (Date.now() - since < LATE_MS ? { items: [], more: false } : ask(query));
   }),
-});
-
-const EMPTY_PAGES = 12;
-const WIDE_SECONDS = 10n * 365n * 86_400n;
-
-/** Searches wide windows in slices, the first of which are empty. */
-export const slices = variants({
+  // Searches wide windows in slices, the first of which are empty.
   'a dozen empty pages in a row before the first screenings of a wide window': pages(
     (page, query, _, request) => {
       const slice = Number(query.get('slice') ?? 0);

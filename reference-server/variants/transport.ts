@@ -22,13 +22,16 @@ export const addresses = variants({
 
 export const protocols = variants({ 'HTTP/2 beside HTTP/1.1': { offersHttp2: true } });
 
-export const encodings = variants({
+export const gzipped = variants({
   'answers compressed with gzip': answers((answer) => {
     const octets = octetsOf(answer);
     return octets && octets.length > 0
       ? withHeader({ ...answer, body: gzipSync(octets, { level: 1 }) }, 'content-encoding', 'gzip')
       : answer;
   }),
+});
+
+export const encodings = variants({
   'chunked answers': answers((answer) => {
     const octets = octetsOf(answer);
     return octets && octets.length > 0 ? { ...answer, body: inChunks(octets) } : answer;
@@ -116,10 +119,6 @@ export const compressed = variants({
       return withHeader(encoded, 'vary', 'Accept-Encoding');
     },
   ),
-});
-
-/** Normalises the query like a gateway. */
-export const normalized = variants({
   'a gateway sorts and encodes the query anew, and asks for Content-Length': middleware(
     () => (request, next) => {
       if (isTokenRequest(request) && request.headers['content-length'] === undefined)
