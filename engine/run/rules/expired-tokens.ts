@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { canonical, integerOf, member, type JsonObject } from '../../client/json.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
-import { claimsOf, readToken, secondsOf, type Token } from '../../client/token.ts';
+import { claimsOf, readToken, secondsOf, tokenOfText, type Token } from '../../client/token.ts';
 import { SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
 import type { Kit } from '../kit.ts';
 import { noteAge, refusedToken, secondsLeft, tokenHeader } from '../observers/valid-token.ts';
@@ -13,6 +13,8 @@ import { decodeProtectedHeader } from 'jose';
 const LAST_USE_SHARE = 60;
 /** For tokens that live less than an hour, the leeway after exp is a tenth of their life at most. */
 const LEEWAY_SHARE = 10;
+
+const SOME_QUERY = `?from=${encodeURIComponent(SOME_WINDOW.from)}&to=${encodeURIComponent(SOME_WINDOW.to)}`;
 
 /** Tokens of a run that were waited for. */
 const awaited = new WeakMap<Kit, string>();
@@ -37,12 +39,28 @@ async function findExpiredToken(kit: Kit): Promise<string> {
   if (expiredToken) {
     const why = unusable(expiredToken);
     if (why) throw new SupplyUnusable(`${why}; supply a token of clients.primary that has expired`);
-    return expiredToken;
+    return beyondLeeway(kit, expiredToken);
   }
-  if (kept.token !== undefined) return kept.token;
+  if (kept.token !== undefined) return beyondLeeway(kit, kept.token);
   throw new Untested(
     kept.why ??
       'supply expiredToken (a token of clients.primary from more than an hour ago), or keepToken (a file where a run leaves one for the next), or wait for one (--wait-for-expiry)',
+  );
+}
+
+/**
+ * The token; throws SupplyUnusable if the target accepts it within the longest usual leeway after its exp, because that
+ * neither proves nor disproves anything.
+ */
+async function beyondLeeway(kit: Kit, text: string): Promise<string> {
+  const exp = Number(member(claimsOf(text) ?? {}, 'exp'));
+  const seconds = Math.round(kit.client.clock.nowMs() / 1000 - exp);
+  if (seconds > LEEWAY_SECONDS) return text;
+  const authorization = tokenHeader(tokenOfText(text), 'the expired one');
+  const { status } = await kit.client.send(kit.request(await kit.tenantOf(), SOME_QUERY, authorization));
+  if (status !== 200) return text;
+  throw new SupplyUnusable(
+    `a token is accepted ${seconds} s after its exp, which the leeway of a verifier may explain; supply expiredToken from more than an hour ago`,
   );
 }
 
@@ -97,8 +115,7 @@ async function waitedFor(kit: Kit, current: Token): Promise<string> {
 async function checkOldToken(kit: Kit, token: Token): Promise<void> {
   await kit.checkAll('5-valid-token', 'while expiry was waited for', async () => {
     const authorization = tokenHeader(token, 'the first one of the run');
-    const query = `?from=${encodeURIComponent(SOME_WINDOW.from)}&to=${encodeURIComponent(SOME_WINDOW.to)}`;
-    const exchange = await kit.send(kit.request(await kit.tenantOf(), query, authorization));
+    const exchange = await kit.send(kit.request(await kit.tenantOf(), SOME_QUERY, authorization));
     if (!(secondsLeft(token, exchange) > 0)) return undefined;
     if (exchange.status === 200) noteAge(kit.ledger, token, exchange);
     return exchange.status === 401 ? { ...refusedToken(exchange, token, ''), exchange } : undefined;
@@ -106,7 +123,9 @@ async function checkOldToken(kit: Kit, token: Token): Promise<void> {
 }
 
 /** The longest usual leeway of verifiers (.NET: 5 minutes; RFC 7519, section 4.1.4), and half a minute for differing clocks. */
-export const LEEWAY_SECONDS = 330;
+const LEEWAY_SECONDS = 330;
+/** Tolerance for differing clocks. */
+const SKEW_SECONDS = 60;
 
 /**
  * Why a refusal of this token would prove nothing about expiry: a server refuses tokens that it never issued for
@@ -117,8 +136,7 @@ export function whyNoExpiredToken(supplied: string, current: Token, nowMs: numbe
   if (!claims) return 'expiredToken is no JWT, so its expiry is unknown';
   const exp = integerOf(member(claims, 'exp'));
   if (exp === undefined) return 'expiredToken has no exp, so it expires never';
-  if (Number(exp) > nowMs / 1000 - LEEWAY_SECONDS)
-    return 'expiredToken has not expired yet, or less than 5 minutes ago: verifiers may allow as much for clocks';
+  if (Number(exp) > nowMs / 1000 - SKEW_SECONDS) return 'expiredToken has not expired yet';
   const other = otherClaim(claims, current);
   if (other) return `expiredToken has another ${other} than the tokens of clients.primary`;
   if (!current.claims) return undefined;
