@@ -15,7 +15,7 @@ export async function startContender(...args: [kind: string, databaseUrl: string
 }
 
 /** A cursor in the tenant's screenings: `at` in decimal seconds; `offset`: number of screenings before it. */
-export interface Place {
+export interface Cursor {
   readonly at: string;
   readonly id: string;
   readonly offset: number;
@@ -29,20 +29,20 @@ export async function pgbench(
   databaseUrl: string,
   query: string,
   tenantId: string,
-  places: readonly Place[],
+  cursors: readonly Cursor[],
   { size, seconds }: { size: number; seconds: number },
 ): Promise<number | undefined> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-pgbench-'));
   try {
     const files: string[] = [];
-    for (const [n, { at, id }] of places.entries()) {
+    for (const [n, { at, id }] of cursors.entries()) {
       // The query's parameters: $1 tenant, $2 from, $3 to, $4 LIMIT, $5 id of the cursor.
       const key = [`'${tenantId}'::uuid`, `${at}::numeric`, '1e12::numeric'];
       const values = [...key, String(size + 1), `${id}::bigint`];
       const file = join(directory, `${n}.sql`);
       await writeFile(
         file,
-        `${query.replace(/\$(\d)/g, (_, place: string) => values[Number(place) - 1]!)};\n`,
+        `${query.replace(/\$(\d)/g, (_, index: string) => values[Number(index) - 1]!)};\n`,
       );
       files.push('-f', file);
     }
@@ -67,13 +67,15 @@ const CONNECTIONS = 8;
 export async function drive(port: number, request: () => string, seconds: number): Promise<number> {
   const startedAt = performance.now();
   const until = startedAt + seconds * 1_000;
-  const counts = await Promise.all(Array.from({ length: CONNECTIONS }, () => askUntil(port, request, until)));
+  const counts = await Promise.all(
+    Array.from({ length: CONNECTIONS }, () => requestUntil(port, request, until)),
+  );
   const took = (performance.now() - startedAt) / 1_000;
   return sum(counts) / took;
 }
 
 /** Returns the number of answers. */
-function askUntil(port: number, request: () => string, until: number): Promise<number> {
+function requestUntil(port: number, request: () => string, until: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket: Socket = connect(port, '127.0.0.1', () => socket.write(request()));
     socket.setNoDelay(true);

@@ -6,13 +6,13 @@ import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { PAGE, storeScreenings } from '../../reference-server/store/store.ts';
 import { mint } from '../run/ask.ts';
 import { startReference } from '../run/reference.ts';
-import { drive, get, pgbench, type Place, post, startContender } from './peers.ts';
+import { drive, get, pgbench, type Cursor, post, startContender } from './peers.ts';
 import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { median } from '../estimate/numbers.ts';
 
 const SMALL = 10_000;
-const PLACES = 500;
+const CURSORS = 500;
 /** Schema of the shared database. */
 const SCHEMA = 'bench';
 
@@ -25,23 +25,23 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
   const connections = database.connect();
 
   /** Stores a tenant's screenings; returns random cursors in them. */
-  async function fill(tenantId: string, count: number, idOffset: bigint): Promise<Place[]> {
+  async function fill(tenantId: string, count: number, idOffset: bigint): Promise<Cursor[]> {
     await storeScreenings(
       connections,
       generateScreenings({ tenantId, count, seed: 1, bigIds: false, idOffset }),
     );
     // No cursor in the last 1001 screenings, so that every page is full.
-    return connections.query<Place & Record<string, unknown>>({
+    return connections.query<Cursor & Record<string, unknown>>({
       text: `SELECT at::text, id::text, (n - 1)::int AS offset
            FROM (SELECT at, id, row_number() OVER (ORDER BY at, id) AS n FROM screening WHERE tenant = $1) placed
-           WHERE n <= $2 - 1001 ORDER BY random() LIMIT ${PLACES}`,
+           WHERE n <= $2 - 1001 ORDER BY random() LIMIT ${CURSORS}`,
       values: [tenantId, count],
     });
   }
 
   plan.tell(`${screenings} screenings are stored`);
-  const places = await fill(TENANTS.primary, screenings, 0n);
-  const smallPlaces = await fill(TENANTS.secondTenant, SMALL, 500_000_000n);
+  const cursors = await fill(TENANTS.primary, screenings, 0n);
+  const smallCursors = await fill(TENANTS.secondTenant, SMALL, 500_000_000n);
   await connections.query({ text: 'VACUUM ANALYZE screening' });
   await connections.stop();
 
@@ -62,9 +62,9 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
     small: {
       tenantId: TENANTS.secondTenant,
       token: await mint(target, secondTenant!.clientId, secondTenant!.clientSecret),
-      places: smallPlaces,
+      cursors: smallCursors,
     },
-    places,
+    cursors,
     screenings,
   };
 
@@ -106,8 +106,8 @@ interface Subject {
   readonly databaseUrl: string;
   readonly tenantId: string;
   /** A tenant with 10,000 screenings in the same table. */
-  readonly small: { readonly tenantId: string; readonly token: string; readonly places: readonly Place[] };
-  readonly places: readonly Place[];
+  readonly small: { readonly tenantId: string; readonly token: string; readonly cursors: readonly Cursor[] };
+  readonly cursors: readonly Cursor[];
   readonly screenings: number;
 }
 
@@ -139,49 +139,49 @@ const atLeast = (name: string, one: number, other: number, goal: number, detail:
   Number.isNaN(other) ? [] : [rowOf(name, one / other, goal, { ...detail, one, other })];
 
 async function pageRows(subject: Subject, size: number, plan: Plan): Promise<Row[]> {
-  const { databaseUrl, tenantId, places, port, screenings } = subject;
+  const { databaseUrl, tenantId, cursors, port, screenings } = subject;
   const { seconds } = plan;
   await using bare = await startContender('bare', databaseUrl, tenantId);
   await using offset = await startContender('offset', databaseUrl, tenantId);
   await using first = await startContender('first', databaseUrl, tenantId);
   await using constant = await startContender('constant', databaseUrl, tenantId);
 
-  const instantOf = ({ at }: Place): string => {
+  const instantOf = ({ at }: Cursor): string => {
     const [whole = '0', fraction = '0'] = at.split('.');
     return new Date(Number(whole) * 1_000).toISOString().replace('.000Z', `.${fraction}Z`);
   };
-  const own = (place: Place, of = subject as Pick<Subject, 'tenantId' | 'token'>): string => {
+  const own = (cursor: Cursor, of = subject as Pick<Subject, 'tenantId' | 'token'>): string => {
     const query = {
-      from: instantOf(place),
+      from: instantOf(cursor),
       to: '9000-01-01T00:00:00Z',
       pageSize: String(size),
-      from_id: place.id,
+      from_id: cursor.id,
     };
     return get(`/v1/tenants/${of.tenantId}/screenings?${new URLSearchParams(query)}`, of.token);
   };
-  const other = (place: Place): string =>
+  const other = (cursor: Cursor): string =>
     get(
-      `/?${new URLSearchParams({ at: place.at, id: place.id, offset: String(place.offset), size: String(size) })}`,
+      `/?${new URLSearchParams({ at: cursor.at, id: cursor.id, offset: String(cursor.offset), size: String(size) })}`,
     );
   const asks =
     (at: number, request: () => string): Measure =>
     async () =>
       drive(at, request, seconds);
-  const ordered = [...places].sort((a, b) => a.offset - b.offset);
+  const ordered = [...cursors].sort((a, b) => a.offset - b.offset);
   const tenth = Math.ceil(ordered.length / 10);
 
   const rate = await inTurns(
     {
-      own: asks(port, () => own(pick(places))),
+      own: asks(port, () => own(pick(cursors))),
       pgbench: () =>
-        pgbench(databaseUrl, PAGE.afterScreening, tenantId, places.slice(0, 64), { size, seconds }),
-      bare: asks(bare.port, () => other(pick(places))),
-      offset: asks(offset.port, () => other(pick(places))),
-      first: asks(first.port, () => other(pick(places))),
-      constant: asks(constant.port, () => other(pick(places))),
+        pgbench(databaseUrl, PAGE.afterScreening, tenantId, cursors.slice(0, 64), { size, seconds }),
+      bare: asks(bare.port, () => other(pick(cursors))),
+      offset: asks(offset.port, () => other(pick(cursors))),
+      first: asks(first.port, () => other(pick(cursors))),
+      constant: asks(constant.port, () => other(pick(cursors))),
       begin: asks(port, () => own(pick(ordered.slice(0, tenth)))),
       end: asks(port, () => own(pick(ordered.slice(-tenth)))),
-      small: asks(port, () => own(pick(subject.small.places), subject.small)),
+      small: asks(port, () => own(pick(subject.small.cursors), subject.small)),
     },
     plan,
   );

@@ -12,7 +12,7 @@ import {
   quantileBucket,
 } from '../k6/lib/histogram.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
-import { neverBegun } from '../k6/lib/random.ts';
+import { neverStarted } from '../k6/lib/random.ts';
 import type { SharedPart } from '../k6/lib/summary.ts';
 
 interface ReadPart extends Part {
@@ -173,7 +173,7 @@ function lateRunner(
   const lag = Math.max(0, ...parts.map((part) => part.schedulerLagP99Ms ?? 0));
   if (shared && lag > shared.p99Ms * MAX_LAG)
     return `a runner started requests up to ${lag.toFixed(0)} ms late (p99): it fell behind`;
-  const short = neverBegun(shared?.due ?? 0, counts);
+  const short = neverStarted(shared?.due ?? 0, counts);
   return short > MAX_SHORTFALL * (shared?.due ?? 0)
     ? `the runners never began ${short} of ${shared!.due} requests: they fell behind`
     : undefined;

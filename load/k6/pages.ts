@@ -4,8 +4,8 @@
  * constant rate for a long time (-e DURATION=1h) · spike: a multiple of the rate (-e SPIKE_FACTOR=5) in the second
  * third
  */
-import { anywhere, arrive, atHead, openArrivals, turnOf, type StartPlace } from './lib/arrivals.ts';
-import { begin, SETUP, type Begun } from './lib/begin.ts';
+import { anywhere, arrive, atHead, openArrivals, waitUntilDue, type StartPage } from './lib/arrivals.ts';
+import { runSetup, SETUP, type SetupData } from './lib/setup.ts';
 import {
   notServed,
   readConfig,
@@ -18,7 +18,7 @@ import {
 interface Kind {
   readonly own: Partial<LoadConfig>;
   readonly thresholds: (held: Rules, config: LoadConfig) => Rules;
-  readonly start: (config: LoadConfig) => StartPlace;
+  readonly start: (config: LoadConfig) => StartPage;
 }
 
 /** A 401 under load means that the client renewed a token too late, or that a clock is wrong. */
@@ -35,8 +35,8 @@ const KINDS: Readonly<Record<string, Kind>> = {
     own: { requestsPerSecond: 20, seconds: 120 },
     thresholds: (held) => ({ ...held, ...authenticated }),
     // In outage tests, one traversal in four is a poll at the end of the window.
-    start: (config) => (begun, draw, session) =>
-      (config.outages && draw() < 0.25 ? atHead : anywhere)(config)(begun, draw, session),
+    start: (config) => (data, draw, session) =>
+      (config.outages && draw() < 0.25 ? atHead : anywhere)(config)(data, draw, session),
   },
   spike: {
     own: { requestsPerSecond: 20, seconds: 60, spikeFactor: 5 },
@@ -66,11 +66,10 @@ export const options = {
   ),
 };
 
-export const setup = (): Begun => begin(config);
+export const setup = (): SetupData => runSetup(config);
 
 const start = kind.start(config);
 
-export default function (begun: Begun): void {
-  const turn = turnOf(config);
-  arrive(config, begun, start, turn);
+export default function (data: SetupData): void {
+  arrive(config, data, start, waitUntilDue(config));
 }

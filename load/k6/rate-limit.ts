@@ -3,8 +3,8 @@ import { check } from 'k6';
 import http from 'k6/http';
 import { identifyLimiter } from '../estimate/limiter-fit.ts';
 import { placeReplies, probeLimiter, type Probed, type Reply } from '../estimate/limiter-probe.ts';
-import { begin, clientsOf, SETUP, type Begun } from './lib/begin.ts';
-import { Client, firstPage, type Place, type Sent } from './lib/client.ts';
+import { runSetup, clientsOf, SETUP, type SetupData } from './lib/setup.ts';
+import { Client, firstPage, type PageRequest, type Sent } from './lib/client.ts';
 import { readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
 import { write } from './lib/record.ts';
 
@@ -30,16 +30,16 @@ export const options = {
   batchPerHost: 64,
 };
 
-export const setup = (): Begun => begin(config);
+export const setup = (): SetupData => runSetup(config);
 
-export default async function (begun: Begun): Promise<void> {
+export default async function (data: SetupData): Promise<void> {
   const askerOf = (index: number): Asker => {
-    const client = new Client(config, clientsOf(config, begun)[index]!, begun.tokens[index]!);
+    const client = new Client(config, clientsOf(config, data)[index]!, data.tokens[index]!);
     // An empty window, the cheapest page.
-    const { to } = begun.window;
-    return { index, client, place: firstPage(config, client.credentials, to, to, config.pageSize) };
+    const { to } = data.window;
+    return { index, client, pageRequest: firstPage(config, client.credentials, to, to, config.pageSize) };
   };
-  const { client, place } = askerOf(0);
+  const { client, pageRequest } = askerOf(0);
   http.setResponseCallback(http.expectedStatuses(200, 429));
   const originMs = Date.now();
   const { other: second } = limits;
@@ -55,7 +55,7 @@ export default async function (begun: Begun): Promise<void> {
     const sending = [];
     for (let index = 0; index < count; index += 1) {
       if (index > 0) await until(startMs + index * spacingMs);
-      sending.push(client.askAhead(place));
+      sending.push(client.fetchPageAsync(pageRequest));
     }
     const answers = await Promise.all(sending);
     for (const { sentAtMs, sent } of answers) tell(sent, sentAtMs - originMs);
@@ -115,7 +115,7 @@ const LARGEST_BATCH = 50;
 interface Asker {
   readonly index: number;
   readonly client: Client;
-  readonly place: Place;
+  readonly pageRequest: PageRequest;
 }
 
 /**
@@ -123,8 +123,10 @@ interface Asker {
  * first again: if it is admitted, its limit was reset, maybe before the second one's requests.
  */
 async function compareClients(one: Asker, another: Asker, count: number, originMs: number): Promise<void> {
-  const ask = async ({ index, client, place }: Asker, times: number): Promise<number> => {
-    const answers = await Promise.all(Array.from({ length: times }, () => client.askAhead(place)));
+  const ask = async ({ index, client, pageRequest }: Asker, times: number): Promise<number> => {
+    const answers = await Promise.all(
+      Array.from({ length: times }, () => client.fetchPageAsync(pageRequest)),
+    );
     for (const { sent, sentAtMs } of answers) tell(sent, sentAtMs - originMs, index);
     return answers.filter(({ sent }) => sent.status === 200).length;
   };

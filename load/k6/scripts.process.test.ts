@@ -39,14 +39,14 @@ async function ran(k6: string, scripts: readonly string[], more: object = {}) {
   const runs = [];
   for (const script of scripts) {
     const config = { ...session.config(script, common), ...more };
-    const { status, complaint, summary } = await runK6(script, { k6, env: session.prepared.env, config });
-    runs.push({ script, status, complaint, thresholds: summary?.thresholds });
+    const { status, lastMessage, summary } = await runK6(script, { k6, env: session.prepared.env, config });
+    runs.push({ script, status, lastMessage, thresholds: summary?.thresholds });
   }
   return runs;
 }
 
 test('every script exits with 0', async ({ k6 }) => {
-  const expected = SCENARIOS.map((script) => ({ script, status: 0, complaint: '' }));
+  const expected = SCENARIOS.map((script) => ({ script, status: 0, lastMessage: '' }));
   expect(await ran(k6, SCENARIOS)).toMatchObject(expected);
 });
 

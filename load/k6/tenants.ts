@@ -4,9 +4,9 @@
  */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
-import { drawnArrivals, drawnTurn, dueMoments } from './lib/arrivals.ts';
-import { begin, clientsOf, SETUP, type Begun } from './lib/begin.ts';
-import { Client, firstPage, mint, nextPlace, type Place } from './lib/client.ts';
+import { precomputedArrivals, waitForPrecomputedDue, dueMoments } from './lib/arrivals.ts';
+import { runSetup, clientsOf, SETUP, type SetupData } from './lib/setup.ts';
+import { Client, firstPage, mint, nextPage, type PageRequest } from './lib/client.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { write } from './lib/record.ts';
 
@@ -22,10 +22,10 @@ const due = dueMoments(config);
 
 export const options = {
   ...SETUP,
-  // A poll per minute finds its connection closed.
+  // After a poll interval of a minute, servers have usually closed the idle connection.
   noVUConnectionReuse: true,
   scenarios: {
-    polls: { ...drawnArrivals(config, due), exec: 'poll' },
+    polls: { ...precomputedArrivals(config, due), exec: 'poll' },
     ...(backfills > 0
       ? {
           backfills: {
@@ -54,38 +54,38 @@ export const options = {
   thresholds: thresholdsOf(config, {}),
 };
 
-export const setup = (): Begun => begin(config, 500);
+export const setup = (): SetupData => runSetup(config, 500);
 
 let clients: Client[] | undefined;
-const clientOf = (begun: Begun): Client => {
-  clients ??= clientsOf(config, begun).map((one, index) => new Client(config, one, begun.tokens[index]!));
+const clientOf = (data: SetupData): Client => {
+  clients ??= clientsOf(config, data).map((one, index) => new Client(config, one, data.tokens[index]!));
   return clients[exec.vu.idInTest % clients.length]!;
 };
 
 /** The screenings since the previous poll: the window ends before the data's end by the run's remaining time. */
-function pollWindow({ window }: Begun, { credentials }: Client, leftMs: number): Place {
+function pollWindow({ window }: SetupData, { credentials }: Client, leftMs: number): PageRequest {
   const toMs = Date.parse(window.to) - leftMs;
   const fromMs = Math.max(Date.parse(window.from), toMs - pollSeconds * 1000);
   const [from, to] = [fromMs, toMs].map((ms) => new Date(ms).toISOString()) as [string, string];
   return firstPage(config, credentials, from, to, config.pageSize);
 }
 
-export function poll(begun: Begun): void {
-  const turn = drawnTurn(config, begun, due);
-  if (!turn) return;
-  const { dueAtMs, schedulerLagMs } = turn;
-  const dueMs = dueAtMs - begun.startAtMs;
-  const client = clientOf(begun);
+export function poll(data: SetupData): void {
+  const dueRequest = waitForPrecomputedDue(config, data, due);
+  if (!dueRequest) return;
+  const { dueAtMs, schedulerLagMs } = dueRequest;
+  const dueMs = dueAtMs - data.startAtMs;
+  const client = clientOf(data);
   const startedMs = Date.now();
   let [status, errorCode, pages] = [0, 0, 0];
   let retry: { retryAfterSeconds?: number | undefined } = {};
-  let place: Place | undefined = pollWindow(begun, client, seconds * 1000 - dueMs);
-  while (place) {
-    const sent = client.ask(place, pages === 0 ? dueAtMs : Date.now());
+  let pageRequest: PageRequest | undefined = pollWindow(data, client, seconds * 1000 - dueMs);
+  while (pageRequest) {
+    const sent = client.fetchPage(pageRequest, pages === 0 ? dueAtMs : Date.now());
     pages += 1;
     [status, errorCode] = [sent.status, sent.errorCode];
     retry = { retryAfterSeconds: sent.retryAfterSeconds };
-    place = status === 200 ? nextPlace(config, place, sent) : undefined;
+    pageRequest = status === 200 ? nextPage(config, pageRequest, sent) : undefined;
   }
   const doneMs = Date.now();
   const times = {
@@ -100,23 +100,23 @@ export function poll(begun: Begun): void {
 export default poll;
 
 /** Traverses all screenings, repeatedly. */
-export function backfill(begun: Begun): void {
-  const client = clientOf(begun);
-  const { from, to } = begun.window;
-  let place: Place | undefined = firstPage(config, client.credentials, from, to, MOST);
-  for (let depth = 0; place; depth += 1) {
-    const sent = client.ask(place, Date.now());
+export function backfill(data: SetupData): void {
+  const client = clientOf(data);
+  const { from, to } = data.window;
+  let pageRequest: PageRequest | undefined = firstPage(config, client.credentials, from, to, MAX_PAGE_SIZE);
+  for (let depth = 0; pageRequest; depth += 1) {
+    const sent = client.fetchPage(pageRequest, Date.now());
     const ms = Math.round(sent.serviceMs * 1000) / 1000;
     const items = sent.status === 200 ? Number(sent.response!.json('items.#')) : 0;
     if (config.records) write({ kind: 'page', walk: 0, depth, items, ms, status: sent.status });
     if (sent.status === 429) sleep(Math.min(60, sent.retryAfterSeconds ?? 1));
     else if (sent.status !== 200) return;
-    else place = nextPlace(config, place, sent);
+    else pageRequest = nextPage(config, pageRequest, sent);
   }
 }
 
 /** A back-fill uses the largest page size. */
-const MOST = 1000;
+const MAX_PAGE_SIZE = 1000;
 
 export function token(): void {
   try {

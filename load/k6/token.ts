@@ -1,7 +1,7 @@
 /** Open arrivals at the token endpoint. One client mints rarely (section 5.6), but many clients together mint often. */
 import exec from 'k6/execution';
-import { openArrivals, turnOf } from './lib/arrivals.ts';
-import { refuseShortcuts, SETUP, type Begun } from './lib/begin.ts';
+import { openArrivals, waitUntilDue } from './lib/arrivals.ts';
+import { refuseShortcuts, SETUP, type SetupData } from './lib/setup.ts';
 import { mint } from './lib/client.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { write } from './lib/record.ts';
@@ -17,13 +17,13 @@ export const options = {
   }),
 };
 
-export function setup(): Pick<Begun, 'startAtMs'> {
+export function setup(): Pick<SetupData, 'startAtMs'> {
   refuseShortcuts();
   return { startAtMs: Date.now() };
 }
 
-export default function ({ startAtMs }: Pick<Begun, 'startAtMs'>): void {
-  const { dueAtMs, schedulerLagMs } = turnOf(config);
+export default function ({ startAtMs }: Pick<SetupData, 'startAtMs'>): void {
+  const { dueAtMs, schedulerLagMs } = waitUntilDue(config);
   const client = exec.scenario.iterationInTest % config.clients.length;
   const sentAtMs = Date.now();
   let status = 200;

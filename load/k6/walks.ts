@@ -2,8 +2,8 @@
 import { check, sleep } from 'k6';
 import exec from 'k6/execution';
 import { depthShape, pairedAt, type DeepPage } from '../estimate/depth.ts';
-import { begin, clientsOf, SETUP, type Begun } from './lib/begin.ts';
-import { Client, firstPage, nextPlace, type Place, type Sent } from './lib/client.ts';
+import { runSetup, clientsOf, SETUP, type SetupData } from './lib/setup.ts';
+import { Client, firstPage, nextPage, type PageRequest, type Sent } from './lib/client.ts';
 import { parseQuery } from './lib/judge.ts';
 import { notServed, readConfig, thresholdsOf, type Walk } from './lib/config.ts';
 import { write } from './lib/record.ts';
@@ -26,19 +26,19 @@ export const options = {
   }),
 };
 
-export const setup = (): Begun => begin(config);
+export const setup = (): SetupData => runSetup(config);
 
 /** By hand: one traversal of a hundred pages. */
-const walksOf = ({ window }: Begun): readonly Walk[] =>
+const walksOf = ({ window }: SetupData): readonly Walk[] =>
   config.walks ?? [{ label: 'all', ...window, pageSize: config.pageSize, maxPages: 100, paired: true }];
 
 const LONGEST_WAIT_S = 60;
 let client: Client | undefined;
 
 /** Requests a page, and retries after a 429: this scenario measures the cost of pages. */
-function read(by: Client, place: Place): Sent {
+function read(by: Client, pageRequest: PageRequest): Sent {
   for (;;) {
-    const sent = by.ask(place, Date.now());
+    const sent = by.fetchPage(pageRequest, Date.now());
     if (sent.status !== 429) return sent;
     sleep(Math.min(LONGEST_WAIT_S, Math.max(0.05, sent.retryAfterSeconds ?? 1)));
   }
@@ -46,19 +46,20 @@ function read(by: Client, place: Place): Sent {
 
 const rounded = ({ serviceMs }: Sent): number => Math.round(serviceMs * 1000) / 1000;
 
-export default function (begun: Begun): void {
+export default function (data: SetupData): void {
   const iteration = exec.scenario.iterationInTest;
-  const walk = walksOf(begun)[iteration]!;
-  const own = (client ??= new Client(config, clientsOf(config, begun)[0]!, begun.tokens[0]!));
-  const pageFrom = (from: string): Place => firstPage(config, own.credentials, from, walk.to, walk.pageSize);
+  const walk = walksOf(data)[iteration]!;
+  const own = (client ??= new Client(config, clientsOf(config, data)[0]!, data.tokens[0]!));
+  const pageFrom = (from: string): PageRequest =>
+    firstPage(config, own.credentials, from, walk.to, walk.pageSize);
   const pages: DeepPage[] = [];
-  let place: Place | undefined = pageFrom(walk.from);
-  for (let depth = 0; place && depth < walk.maxPages; depth += 1) {
-    const { from = walk.from } = parseQuery(place.url);
+  let pageRequest: PageRequest | undefined = pageFrom(walk.from);
+  for (let depth = 0; pageRequest && depth < walk.maxPages; depth += 1) {
+    const { from = walk.from } = parseQuery(pageRequest.url);
     const first = (): number => rounded(read(own, pageFrom(from)));
     const paired = walk.paired ? pairedAt(depth) : undefined;
     let firstMs = paired === 'deep-last' ? first() : undefined;
-    const sent = read(own, place);
+    const sent = read(own, pageRequest);
     if (paired && sent.status === 200) firstMs ??= first();
     const { status } = sent;
     const items = status === 200 ? Number(sent.response!.json('items.#')) : 0;
@@ -66,7 +67,7 @@ export default function (begun: Begun): void {
       write({ kind: 'page', walk: iteration, depth, items, ms: rounded(sent), firstMs, status });
     if (status !== 200) return;
     pages.push({ depth, ms: rounded(sent), firstMs });
-    place = nextPlace(config, place, sent);
+    pageRequest = nextPage(config, pageRequest, sent);
   }
   if (!config.records) reportDepth(pages, walk.pageSize);
 }

@@ -69,7 +69,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
   const utilisation = load.peak / each;
   const inTime = (seconds: number): boolean => !scales || seconds < slo;
   const slo = measured.p99Ms / 1000;
-  const asked = (some: Habits) => ({
+  const pollsOf = (some: Habits) => ({
     tenants: Math.ceil(some.tenants / (1 - retries)),
     pollSeconds,
     spreadSeconds: some.spreadSeconds,
@@ -79,7 +79,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     tokenPrice: habits.tokenPrice,
   });
   const p99 = (replicas: number, spreadSeconds = habits.spreadSeconds, some = habits): number =>
-    simulatePolls(servers(replicas), asked({ ...some, spreadSeconds })).quantile(0.99);
+    simulatePolls(servers(replicas), pollsOf({ ...some, spreadSeconds })).quantile(0.99);
   const needed = (some: Habits): number => {
     const peak = load.peak * (some.tenants / tenants);
     let replicas = Math.max(1, Math.ceil(peak / (each * policy.utilisation) - 1e-9));
@@ -109,10 +109,10 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
         clientQuota.windowSeconds
       : load.atPeak / pollSeconds;
   const clientUtilisation = clientQuota && clientAsks / clientQuota.perSecond;
-  const alone = simulatePolls(servers(1), asked(habits));
+  const alone = simulatePolls(servers(1), pollsOf(habits));
   const history = screeningsPerDay * habits.historyDays;
   const backfillWork = measured.backfillWork ?? 1000 / pageSize;
-  const beside = simulatePolls(servers(1), { ...asked(habits), backfills: 1, backfillWork });
+  const beside = simulatePolls(servers(1), { ...pollsOf(habits), backfills: 1, backfillWork });
   const backfillSeconds = beside.backfilled > 0 ? history / 1000 / beside.backfilled : Infinity;
   const one = alone.quantile(0.99);
   const overServer = measured.server !== 'at-least' && utilisation > 1;
@@ -221,7 +221,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
       `after an outage of ${show(policy.outageSeconds)} s: ${tenants} × (${show(backlog)} pages + ${show(habits.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(carrying)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
       ...(scales
         ? [
-            `latency of pages on one replica: ${spelt(alone)}; during a back-fill ${spelt(beside)}`,
+            `latency of pages on one replica: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
             `a back-fill of ${show(habits.historyDays)} days: ${show(history)} screenings in pages of 1,000, each costing ${show(backfillWork)} such pages, take ${seconds(backfillSeconds)}`,
           ]
         : []),
@@ -256,7 +256,7 @@ const finite = (value: number): number | null => (Number.isFinite(value) ? value
 const SHARES = [0.5, 0.9, 0.95, 0.99, 0.999];
 const shares = (waits: Waits): Record<string, number | null> =>
   Object.fromEntries(SHARES.map((share) => [String(share), finite(waits.quantile(share))]));
-const spelt = (waits: Waits): string =>
+const quantilesText = (waits: Waits): string =>
   SHARES.map((share) => `p${share * 100} ${seconds(waits.quantile(share))}`).join(', ');
 
 /** Returns the smallest sufficient spread by bisection; undefined if even the whole interval is too short. */

@@ -111,7 +111,7 @@ export class WorkQueue {
 
 /** Inserts into a list in descending order of time, so that the next one is popped. */
 export function insertDescending<Event extends { readonly atMs: number }>(list: Event[], event: Event): void {
-  let place = list.length;
-  while (place > 0 && list[place - 1]!.atMs < event.atMs) place -= 1;
-  list.splice(place, 0, event);
+  let index = list.length;
+  while (index > 0 && list[index - 1]!.atMs < event.atMs) index -= 1;
+  list.splice(index, 0, event);
 }

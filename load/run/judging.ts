@@ -24,8 +24,8 @@ export class Judge {
   readonly #stored = new Map<string, Oracle>();
   readonly #coverage = coverageObservers((tenantId) => this.#stored.get(tenantId.toLowerCase()));
   /** Number of pages that were compared with the stored screenings, and the mismatches. */
-  heldAgainstStored = 0;
-  readonly unlikeStored: Finding[] = [];
+  comparedPages = 0;
+  readonly storedMismatches: Finding[] = [];
 
   constructor(target: Target) {
     this.#observers = [
@@ -45,8 +45,8 @@ export class Judge {
   judge(sample: SampleRecord): Finding[] {
     const exchange = exchangeFrom(sample);
     if (this.#stored.size > 0 && exchange.status === 200) {
-      this.heldAgainstStored += 1;
-      this.unlikeStored.push(...found(this.#coverage, exchange));
+      this.comparedPages += 1;
+      this.storedMismatches.push(...found(this.#coverage, exchange));
     }
     return found(this.#observers, exchange);
   }

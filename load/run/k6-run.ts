@@ -11,7 +11,7 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { type ArrivalRecord, type LoadRecord, readRecord, type SampleRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
-import { cpuSeconds, type Pressure, residentMegabytes, watchPressure } from './machine.ts';
+import { cpuSeconds, type Pressure, residentMegabytes, measurePressure } from './machine.ts';
 import { durationText, number } from '../../certify/render/results.ts';
 
 export interface K6Run {
@@ -23,8 +23,8 @@ export interface K6Run {
   readonly records: readonly LoadRecord[];
   /** One arrival in this many was kept in `records`. */
   readonly oneIn: number;
-  /** The last line of k6's own output. */
-  readonly complaint: string;
+  /** The last line of k6's own output, or why the kit killed k6. */
+  readonly lastMessage: string;
   /** The generator's share of the machine's cores; absent if unknown. */
   readonly cpuShare?: number;
   /** Processor time; absent if unknown. */
@@ -117,14 +117,14 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     };
     signal?.addEventListener('abort', interrupt, { once: true });
     const startedAt = Date.now();
-    const pressure = watchPressure();
+    const pressure = measurePressure();
     let isHopeless = false;
-    const watch = (one: ArrivalRecord): void => {
+    const onArrival = (one: ArrivalRecord): void => {
       if (!progress?.note(one) || isHopeless) return;
       isHopeless = true;
       interrupt();
     };
-    const output = listen(createInterface({ input: child.stderr }), judge, watch);
+    const output = listen(createInterface({ input: child.stderr }), judge, onArrival);
     let used: number | undefined;
     const maxMb = MEMORY_MB + MEMORY_MB_A_VU * config.vus;
     let overfull = false;
@@ -156,9 +156,9 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
       records: output.records,
       oneIn: output.oneIn,
       pressure: pressure(),
-      complaint: overfull
+      lastMessage: overfull
         ? `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`
-        : output.complaint,
+        : output.lastMessage,
       ...(used === undefined
         ? {}
         : { cpuSeconds: used, cpuShare: used / wallSeconds / availableParallelism() }),
@@ -180,24 +180,24 @@ const MAX_KEPT = 500_000;
 export function listen(
   lines: NodeJS.EventEmitter,
   judge: K6Options['judge'],
-  watch: (one: ArrivalRecord) => void = () => {},
+  onArrival: (one: ArrivalRecord) => void = () => {},
   maxKept = MAX_KEPT,
 ) {
   const output = {
     findings: [] as Finding[],
     records: [] as LoadRecord[],
-    complaint: '',
+    lastMessage: '',
     /** One arrival in this many was kept. */
     oneIn: 1,
   };
   let arrivals = 0;
   lines.on('line', (line: string) => {
     const record = readRecord(line);
-    if (!record) output.complaint = line.trim() || output.complaint;
+    if (!record) output.lastMessage = line.trim() || output.lastMessage;
     else if (record.kind === 'sample') output.findings.push(...(judge?.(record) ?? []));
     else {
       const isArrival = record.kind === 'arrival';
-      if (isArrival) watch(record);
+      if (isArrival) onArrival(record);
       if (!isArrival || arrivals++ % output.oneIn === 0) output.records.push(record);
     }
     if (output.records.length < maxKept) return;
@@ -279,7 +279,7 @@ const MIN_ANSWERS = 20;
 /** Reported like a broken k6 threshold. */
 const HOPELESS_RULE = `failed rate<${HOPELESS_SHARE} over ${HOPELESS_MS / 1000} s`;
 
-/** Keeps only counts, so that memory does not grow with the run. Its clock is that of the answers. */
+/** Progress lines and early abort. Keeps only counts, so that memory is bounded; time is that of the answers. */
 export class Progress {
   readonly #config: Pick<LoadConfig, 'seconds' | 'p99Ms'>;
   readonly #tell: (line: string) => void;

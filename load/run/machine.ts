@@ -69,7 +69,7 @@ function reading(): Reading {
 }
 
 /** Starts measuring; the returned function gives the pressure since then. Unknown values are 0. */
-export function watchPressure(): () => Pressure {
+export function measurePressure(): () => Pressure {
   const before = reading();
   return () => {
     const now = reading();
@@ -87,7 +87,7 @@ const MEASURE_MS = 800;
 
 /** The pressure on the machine while the kit generates no load. */
 export async function pressureAtRest(): Promise<Pressure> {
-  const pressure = watchPressure();
+  const pressure = measurePressure();
   await setTimeout(MEASURE_MS);
   return pressure();
 }

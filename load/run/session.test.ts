@@ -75,7 +75,7 @@ test('keeps a fraction of many arrivals, and everything else', () => {
   expect(Math.abs(output.records.length * output.oneIn - 50_000)).toBeLessThanOrEqual(output.oneIn);
   const due = output.records.map((one) => (one.kind === 'arrival' ? one.dueMs : NaN));
   expect(due).toEqual(due.map((_, index) => index * output.oneIn));
-  expect([judged, output.findings.length, output.complaint]).toEqual([50, 1, '{"kind":"arrival","dueMs":']);
+  expect([judged, output.findings.length, output.lastMessage]).toEqual([50, 1, '{"kind":"arrival","dueMs":']);
 });
 
 test('prints at most 60 lines of 80 columns for an hour, and stops after 20 s with 90 % failures', () => {

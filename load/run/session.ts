@@ -4,7 +4,7 @@ import { quantile } from '../estimate/numbers.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { dueCount, judgedShare, neverBegun, poissonArrivals } from '../k6/lib/random.ts';
+import { dueCount, judgedShare, neverStarted, poissonArrivals } from '../k6/lib/random.ts';
 import { type Histogram, histogramOf, mergeHistograms } from '../k6/lib/histogram.ts';
 import { Judge } from './judging.ts';
 import { type Arrival, arrivalsOf, type K6Run, latenciesOf, Progress, runK6 } from './k6-run.ts';
@@ -140,7 +140,7 @@ export class Session {
       );
     // 99: a threshold broke, which the caller judges.
     if (!run.summary || (!run.isHopeless && run.status !== 0 && run.status !== 99))
-      throw new VoidRun(`k6 ended with status ${run.status}: ${run.complaint || 'no summary'}`);
+      throw new VoidRun(`k6 ended with status ${run.status}: ${run.lastMessage || 'no summary'}`);
     return run;
   }
 
@@ -234,7 +234,7 @@ const SHORTFALL = 0.01;
 
 function overloaded({ summary }: K6Run, config: LoadConfig): Starvation | undefined {
   const due = PRECOMPUTED.includes(config.scenario) ? 0 : dueCount(config);
-  const short = neverBegun(due, summary?.counts ?? {});
+  const short = neverStarted(due, summary?.counts ?? {});
   return short <= SHORTFALL * due
     ? undefined
     : { reason: `generator overload: ${short} of ${due} requests were never started`, remedy: 'passing' };

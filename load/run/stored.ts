@@ -74,12 +74,12 @@ function itemOf(item: Json): Item {
 
 /** Screenings that have disappeared, and whether there are new ones. */
 export function changes(before: Stored, after: Stored): { lost: readonly Item[]; added: boolean } {
-  const spell = (client: number, { at, id }: Item): string => `${client} ${at.seconds}.${at.fraction} ${id}`;
-  const spelt = ({ items }: Stored): Set<string> =>
-    new Set(items.flatMap((of, client) => of.map((item) => spell(client, item))));
-  const [now, then] = [spelt(after), spelt(before)];
+  const keyOf = (client: number, { at, id }: Item): string => `${client} ${at.seconds}.${at.fraction} ${id}`;
+  const keysOf = ({ items }: Stored): Set<string> =>
+    new Set(items.flatMap((of, client) => of.map((item) => keyOf(client, item))));
+  const [now, then] = [keysOf(after), keysOf(before)];
   return {
-    lost: before.items.flatMap((of, client) => of.filter((item) => !now.has(spell(client, item)))),
+    lost: before.items.flatMap((of, client) => of.filter((item) => !now.has(keyOf(client, item)))),
     added: [...now].some((one) => !then.has(one)),
   };
 }

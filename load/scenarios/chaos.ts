@@ -135,10 +135,10 @@ function compareWithStored(session: Session, before: Stored, after: Stored | und
       id: '4.2-repeatable',
       message: `${lost.length} screenings that were served before the outages are not served after them, the first of them item ${lost[0]!.id}`,
     });
-  const { heldAgainstStored, unlikeStored } = session.judge;
-  if (added) return `screenings were added meanwhile: ${heldAgainstStored} pages are held against nothing`;
-  session.findings.push(...unlikeStored);
-  return `${heldAgainstStored} pages held against the ${before.items.flat().length} screenings stored`;
+  const { comparedPages, storedMismatches } = session.judge;
+  if (added) return `screenings were added meanwhile: ${comparedPages} pages are held against nothing`;
+  session.findings.push(...storedMismatches);
+  return `${comparedPages} pages held against the ${before.items.flat().length} screenings stored`;
 }
 
 /** Below it nothing is said: a process grows while it warms up. */

@@ -7,7 +7,7 @@ import { FAMILIES, judgeServers } from './accuracy.ts';
 const SEED = 1;
 
 for (const family of FAMILIES) {
-  test(`zoo: ${family}: right, or undecided and says so`, byTurns(family), async () => {
+  test(`accuracy of ${family}: no confident estimate is wrong`, byTurns(family), async () => {
     for (const { name, truth, found, verdict } of await judgeServers(
       family,
       family === 'more-limiters' ? 9 : 5,

@@ -4,8 +4,8 @@ import { SharedArray } from 'k6/data';
 import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
-import { clientsOf, type Begun } from './begin.ts';
-import { Client, firstPage, nextPlace, type Place } from './client.ts';
+import { clientsOf, type SetupData } from './setup.ts';
+import { Client, firstPage, nextPage, type PageRequest } from './client.ts';
 import { sharedRun, type LoadConfig } from './config.ts';
 import { poissonArrivals, randomSource } from './random.ts';
 import { writeArrival } from './record.ts';
@@ -71,7 +71,7 @@ export function openArrivals(config: LoadConfig): Record<string, Scenario> {
   return { [scenario]: { executor: 'ramping-arrival-rate', startRate: rate(1), stages, ...common } };
 }
 
-interface Turn {
+interface DueRequest {
   readonly dueAtMs: number;
   /** How late a free VU started: the generator's own delay. */
   readonly schedulerLagMs: number;
@@ -82,7 +82,7 @@ interface Turn {
 let draw: (() => number) | undefined;
 
 /** Waits until this iteration's request is due. */
-export function turnOf(config: LoadConfig): Turn {
+export function waitUntilDue(config: LoadConfig): DueRequest {
   const calledAtMs = Date.now();
   draw ??= randomSource(config.seed * 7919 + exec.vu.idInTest);
   const dueAtMs = calledAtMs + draw() * spreadSeconds(config) * 1000;
@@ -98,7 +98,7 @@ export function turnOf(config: LoadConfig): Turn {
 export const dueMoments = ({ seed, requestsPerSecond, seconds }: LoadConfig): readonly number[] =>
   new SharedArray('due moments', () => poissonArrivals(seed, requestsPerSecond, seconds));
 
-export const drawnArrivals = (
+export const precomputedArrivals = (
   { seconds, timeoutSeconds, vus }: LoadConfig,
   due: readonly number[],
 ): Scenario => ({
@@ -111,13 +111,17 @@ export const drawnArrivals = (
 let scenario: typeof exec.scenario | undefined;
 
 /** Waits until this iteration's due moment; undefined if it has none. */
-export function drawnTurn(config: LoadConfig, begun: Begun, due: readonly number[]): Turn | undefined {
+export function waitForPrecomputedDue(
+  config: LoadConfig,
+  data: SetupData,
+  due: readonly number[],
+): DueRequest | undefined {
   // `exec.scenario` creates an object on each access; one per VU suffices, as its values stay current.
   scenario ??= exec.scenario;
   const iteration = scenario.iterationInTest;
   const dueMs = due[iteration];
   if (dueMs === undefined) return undefined;
-  const dueAtMs = begun.startAtMs + dueMs;
+  const dueAtMs = data.startAtMs + dueMs;
   const earlyMs = dueAtMs - Date.now();
   if (earlyMs > 0) sleep(earlyMs / 1000);
   // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
@@ -126,7 +130,7 @@ export function drawnTurn(config: LoadConfig, begun: Begun, due: readonly number
 }
 
 /** Returns the first page of a VU's next traversal. */
-export type StartPlace = (begun: Begun, draw: () => number, client: Client) => Place;
+export type StartPage = (data: SetupData, draw: () => number, client: Client) => PageRequest;
 
 /** Number of pages that a VU reads before it starts another traversal. */
 const WALK_PAGES = 4;
@@ -134,23 +138,23 @@ const WALK_PAGES = 4;
 // Cached per VU, because reading k6's state costs more than the rest of an iteration.
 let client: Client | undefined;
 let index = 0;
-let place: Place | undefined;
+let pageRequest: PageRequest | undefined;
 let walked = 0;
 
 /** Runs one iteration: requests the next page when it is due, and records the answer. */
-export function arrive(config: LoadConfig, begun: Begun, start: StartPlace, turn: Turn): void {
-  const { dueAtMs, schedulerLagMs, draw } = turn;
+export function arrive(config: LoadConfig, data: SetupData, start: StartPage, request: DueRequest): void {
+  const { dueAtMs, schedulerLagMs, draw } = request;
   if (!client) {
     index = exec.vu.idInTest % config.clients.length;
-    client = new Client(config, clientsOf(config, begun)[index]!, begun.tokens[index]!);
+    client = new Client(config, clientsOf(config, data)[index]!, data.tokens[index]!);
   }
   if (config.outages && draw() < RENEWAL_SHARE) tryRenewal(client);
-  if (!place || walked >= WALK_PAGES) {
-    place = start(begun, draw, client);
+  if (!pageRequest || walked >= WALK_PAGES) {
+    pageRequest = start(data, draw, client);
     walked = 0;
   }
-  const sent = client.ask(place, dueAtMs);
-  place = sent.status === 200 ? nextPlace(config, place, sent) : undefined;
+  const sent = client.fetchPage(pageRequest, dueAtMs);
+  pageRequest = sent.status === 200 ? nextPage(config, pageRequest, sent) : undefined;
   walked += 1;
   if (!config.records) {
     lag?.add(schedulerLagMs);
@@ -159,7 +163,7 @@ export function arrive(config: LoadConfig, begun: Begun, start: StartPlace, turn
   const { status, errorCode, retryAfterSeconds, policy } = sent;
   writeArrival({
     kind: 'arrival',
-    dueMs: rounded(dueAtMs - begun.startAtMs),
+    dueMs: rounded(dueAtMs - data.startAtMs),
     latencyMs: rounded(sent.latencyMs),
     serviceMs: rounded(sent.serviceMs),
     schedulerLagMs,
@@ -187,7 +191,7 @@ const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 
 /** Starts windows at random points of the target's window; all end with it. */
 export const anywhere =
-  (config: LoadConfig): StartPlace =>
+  (config: LoadConfig): StartPage =>
   ({ window: { from, to } }, draw, { credentials }) => {
     const [first, last] = [Date.parse(from), Date.parse(to)];
     const at = first + draw() * (last - first) * 0.95;
@@ -196,7 +200,7 @@ export const anywhere =
 
 /** Polls the end of the window, where new screenings arrive. */
 export const atHead =
-  (config: LoadConfig): StartPlace =>
+  (config: LoadConfig): StartPage =>
   ({ window }, _draw, { credentials }) => {
     const headMs = (config.headSeconds ?? 300) * 1000;
     const fromMs = Math.max(Date.parse(window.from), Date.parse(window.to) - headMs);

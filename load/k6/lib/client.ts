@@ -80,7 +80,7 @@ function timeOf({ timings }: RefinedResponse<'text'>): number {
   return duration + Math.max(0, connecting) + Math.max(0, tls_handshaking);
 }
 
-export interface Place {
+export interface PageRequest {
   /** Value of the tag `page`. */
   readonly page: 'first' | 'next' | 'poll';
   readonly url: string;
@@ -94,13 +94,17 @@ export function firstPage(
   from: string,
   to: string,
   pageSize: number,
-): Place {
+): PageRequest {
   const query = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}&pageSize=${pageSize}`;
   return { url: `${baseUrl}/v1/tenants/${tenantId}/screenings?${query}`, page: 'first', pageSize };
 }
 
 /** The page that `next` leads to; undefined without next, or if its origin must not receive the token. */
-export function nextPlace(config: LoadConfig, { pageSize }: Place, { next }: Sent): Place | undefined {
+export function nextPage(
+  config: LoadConfig,
+  { pageSize }: PageRequest,
+  { next }: Sent,
+): PageRequest | undefined {
   const url = next === undefined ? undefined : trustedUrl(config, next);
   return url === undefined ? undefined : { url, page: 'next', pageSize };
 }
@@ -125,7 +129,7 @@ export class Client {
   #params: Record<string, RefinedParams<'text'>> = {};
   #renewAtMs = 0;
   /** Every token so far, to redact them from what is written. */
-  readonly #held: string[] = [];
+  readonly #tokens: string[] = [];
 
   constructor(config: LoadConfig, credentials: LoadClient, token: Token) {
     this.#config = config;
@@ -142,7 +146,7 @@ export class Client {
   #use(token: Token): void {
     this.#token = token;
     this.#params = {};
-    this.#held.push(token.value);
+    this.#tokens.push(token.value);
     // VUs that start with the same token renew it at different moments, spread over a tenth of its lifetime.
     this.#renewAtMs = token.renewAtMs - 0.1 * Math.random() * (token.renewAtMs - Date.now());
   }
@@ -151,9 +155,9 @@ export class Client {
    * Requests a page; after a 401 again with a new token (section 5.6). Without a new token the request counts as
    * failed. `dueAtMs`: when the request was due.
    */
-  ask(place: Place, dueAtMs: number): Sent {
+  fetchPage(pageRequest: PageRequest, dueAtMs: number): Sent {
     const sentAtMs = Date.now();
-    const params = (): RefinedParams<'text'> => this.#paramsOf(place);
+    const params = (): RefinedParams<'text'> => this.#paramsOf(pageRequest);
     let response: RefinedResponse<'text'> | undefined;
     let isSingle = true;
     try {
@@ -161,12 +165,12 @@ export class Client {
         this.renew();
         isSingle = false;
       }
-      response = http.get(place.url, params());
+      response = http.get(pageRequest.url, params());
       if (response.status === 401) {
         isSingle = false;
         unauthenticated.add(1);
         this.renew();
-        response = http.get(place.url, params());
+        response = http.get(pageRequest.url, params());
       }
     } catch {
       response = undefined;
@@ -178,31 +182,31 @@ export class Client {
     const times = { serviceMs, latencyMs: Math.max(serviceMs, doneAtMs - dueAtMs) };
     if (this.#counts && response) {
       pages.add(1);
-      pageMs.add(times.latencyMs, { page: place.page });
+      pageMs.add(times.latencyMs, { page: pageRequest.page });
       if (times.latencyMs >= this.#config.p99Ms) late.add(1);
     }
-    return this.#judge(place, response, times);
+    return this.#judge(pageRequest, response, times);
   }
 
   /** Requests a page without waiting for others in flight and without a retry, for callers that count requests. */
-  async askAhead(place: Place): Promise<{ sent: Sent; sentAtMs: number }> {
+  async fetchPageAsync(pageRequest: PageRequest): Promise<{ sent: Sent; sentAtMs: number }> {
     const startedAtMs = Date.now();
     try {
       if (startedAtMs >= this.#renewAtMs) this.renew();
     } catch {
       const never = { serviceMs: 0, latencyMs: 0 };
-      return { sent: this.#judge(place, undefined, never), sentAtMs: startedAtMs };
+      return { sent: this.#judge(pageRequest, undefined, never), sentAtMs: startedAtMs };
     }
-    const response = await http.asyncRequest('GET', place.url, null, this.#paramsOf(place));
+    const response = await http.asyncRequest('GET', pageRequest.url, null, this.#paramsOf(pageRequest));
     if (this.#counts) pages.add(1);
     const serviceMs = response.timings.duration;
     const latencyMs = timeOf(response);
     // The request is sent after connecting.
     const sentAtMs = startedAtMs + latencyMs - serviceMs;
-    return { sent: this.#judge(place, response, { serviceMs, latencyMs }), sentAtMs };
+    return { sent: this.#judge(pageRequest, response, { serviceMs, latencyMs }), sentAtMs };
   }
 
-  #paramsOf({ page, pageSize }: Place): RefinedParams<'text'> {
+  #paramsOf({ page, pageSize }: PageRequest): RefinedParams<'text'> {
     return (this.#params[`${page} ${pageSize}`] ??= {
       headers: {
         ...extraHeaders(),
@@ -217,7 +221,7 @@ export class Client {
     });
   }
 
-  #judge(place: Place, response: RefinedResponse<'text'> | undefined, times: Times): Sent {
+  #judge(pageRequest: PageRequest, response: RefinedResponse<'text'> | undefined, times: Times): Sent {
     const { records, metricsRead, judgedShare = 1 } = this.#config;
     const status = response?.status ?? 0;
     if (this.#counts) failures.add(status !== 200);
@@ -228,24 +232,24 @@ export class Client {
     const sent = { ...times, status, response, errorCode: response.error_code };
     const { headers } = response;
     const judged = Math.random() < judgedShare;
-    if (judged && records) this.#handOver(place, response);
+    if (judged && records) this.#record(pageRequest, response);
     if (status === 429) {
       const { findings: found, retryAfterSeconds, policy } = judgeLimited(response);
-      if (!records) this.#tell(found, place.url, 429);
+      if (!records) this.#tell(found, pageRequest.url, 429);
       return { ...sent, retryAfterSeconds, policy };
     }
     if (status !== 200) return sent;
     if (judged && (!records || metricsRead)) {
-      const found = judgePage(place.url, response);
+      const found = judgePage(pageRequest.url, response);
       check(found, { 'a page has the requested items in order': ({ length }) => length === 0 });
-      this.#tell(found, place.url, 200);
+      this.#tell(found, pageRequest.url, 200);
     }
     const next = linkedNext(headers['Link']) ?? nextAtEnd(response.body ?? '');
     return { ...sent, next, policy: judged ? policyOf(headers) : undefined };
   }
 
   /** Failures are counted; they are judged only if the target is made to fail. */
-  #handOver({ url, page }: Place, { status, headers, body }: RefinedResponse<'text'>): void {
+  #record({ url, page }: PageRequest, { status, headers, body }: RefinedResponse<'text'>): void {
     if (status === 0 || (status !== 200 && status !== 429 && !this.#config.outages)) return;
     const followed = page === 'next';
     write({ kind: 'sample', url, followed, status, headers, body: body ?? '' }, (text) =>
@@ -264,7 +268,7 @@ export class Client {
   }
 
   #withoutTokens(text: string): string {
-    return this.#held
+    return this.#tokens
       .flatMap((token) => [token, encodeURIComponent(token)])
       .reduce((shown, token) => (shown.includes(token) ? shown.split(token).join(TOKEN) : shown), text);
   }

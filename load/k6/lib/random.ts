@@ -43,7 +43,7 @@ export function dueCount(run: {
 }
 
 /** Number of due requests that an overloaded generator never started; dropped iterations found no free VU. */
-export const neverBegun = (due: number, counts: Readonly<Record<string, number>>): number =>
+export const neverStarted = (due: number, counts: Readonly<Record<string, number>>): number =>
   Math.max(0, due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0));
 
 /** Judges a sample of five answers per second, which costs little at any rate. */

@@ -9,7 +9,7 @@ import { GRID } from './histogram.ts';
 import { header } from './judge.ts';
 import { FAR_END, searchWindow, type Window } from './window.ts';
 
-export interface Begun {
+export interface SetupData {
   /** One per client. */
   readonly tokens: readonly Token[];
   readonly tenantIds: readonly string[];
@@ -40,7 +40,7 @@ export function refuseShortcuts(): void {
 }
 
 /** Throws an Error if there is no token or no screening. */
-export function begin(config: LoadConfig, leadMs = 0): Begun {
+export function runSetup(config: LoadConfig, leadMs = 0): SetupData {
   refuseShortcuts();
   const tokens = config.clients.map((client) => mint(config, client));
   const tenantIds = config.clients.map(({ tenantId }, index) => tenantId || tenantOf(tokens[index]!.value));
@@ -49,7 +49,7 @@ export function begin(config: LoadConfig, leadMs = 0): Begun {
 }
 
 /** Adds the tenant ids; setup must not return secrets, because k6's results contain its return value. */
-export const clientsOf = ({ clients }: LoadConfig, { tenantIds }: Begun): LoadClient[] =>
+export const clientsOf = ({ clients }: LoadConfig, { tenantIds }: SetupData): LoadClient[] =>
   clients.map((client, index) => ({ ...client, tenantId: tenantIds[index]! }));
 
 function tenantOf(token: string): string {
@@ -59,7 +59,7 @@ function tenantOf(token: string): string {
 }
 
 function findWindow(config: LoadConfig, tenantId: string, token: Token): Window {
-  const look = (from: string) => {
+  const fetchFirst = (from: string) => {
     const query = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(FAR_END)}&pageSize=1`;
     return http.get(`${config.baseUrl}/v1/tenants/${tenantId}/screenings?${query}`, {
       headers: { Authorization: `Bearer ${token.value}`, Accept: 'application/json' },
@@ -71,10 +71,10 @@ function findWindow(config: LoadConfig, tenantId: string, token: Token): Window 
   const search = searchWindow();
   let step = search.next();
   while (!step.done) {
-    let response = look(step.value);
+    let response = fetchFirst(step.value);
     for (let waits = 0; response.status === 429 && waits < MAX_RETRIES; waits += 1) {
       sleep(Math.min(60, Math.max(0.2, Number(header(response.headers, 'retry-after')) || 1)));
-      response = look(step.value);
+      response = fetchFirst(step.value);
     }
     if (response.status !== 200) throw new Error(`the screenings endpoint answered ${response.status}`);
     const { items = [] } = response.json() as { items?: { testTime?: string }[] };
