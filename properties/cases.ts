@@ -8,7 +8,7 @@ import {
   type Instant,
   type Spelling,
 } from '../engine/data/instant.ts';
-import type { OracleItem } from '../engine/data/oracle.ts';
+import { lowerBound, type OracleItem } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { sampleDataOf, stepDigits } from '../engine/run/walk/survey.ts';
 
@@ -163,17 +163,9 @@ function windowOf(
   return { from: edge, to, query, around: [first, last], count: held };
 }
 
-/** The number of items before an instant, by binary search. */
-function countBefore(items: readonly OracleItem[], at: Instant): number {
-  let low = 0;
-  let high = items.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (compareInstants(items[middle]!.at, at) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
+/** The number of items before an instant. */
+const countBefore = (items: readonly OracleItem[], instant: Instant): number =>
+  lowerBound(items, ({ at }) => compareInstants(at, instant) >= 0);
 
 /** Fewer items first, then smaller pages, then simpler edges. */
 function* simpler(shape: Shape): Generator<Shape> {

@@ -22,7 +22,7 @@ import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { bearerHeader, expiredBearer, forgedBearer } from '../engine/run/rules/unauthenticated.ts';
-import { Untested } from '../engine/errors.ts';
+import { unlessUntested } from '../engine/errors.ts';
 
 /** Replaces the authorization of a request that is otherwise valid; expects 401. */
 const withAuthorization =
@@ -106,10 +106,7 @@ const OTHERS_OF_JWT: readonly ((kit: Kit) => Case)[] = [
 
 async function bearers(kit: Kit): Promise<readonly Case[]> {
   const isJwt = Boolean((await kit.token()).claims);
-  const supplied = await expiredBearer(kit).catch((error: unknown) => {
-    if (error instanceof Untested) return undefined;
-    throw error;
-  });
+  const supplied = await unlessUntested(expiredBearer(kit));
   return [
     ...(supplied ? [expired(kit, supplied)] : []),
     ...[...(isJwt ? TELLING_OF_JWT : []), ...TELLING, ...OTHERS, ...(isJwt ? OTHERS_OF_JWT : [])].map((way) =>

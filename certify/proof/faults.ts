@@ -2,7 +2,7 @@
 import { certify, selectIds } from '../certify.ts';
 import type { Report, RequirementResult } from '../report.ts';
 import { requirement, type RequirementId } from '../../engine/requirements.ts';
-import { WENT_WRONG } from '../../engine/run/attribution/confirmation.ts';
+import { WENT_WRONG } from '../../engine/errors.ts';
 import { readDataset } from '../../engine/data/dataset.ts';
 import { memoizeLatest } from '../../engine/data/memoize.ts';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';

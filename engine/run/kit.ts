@@ -12,7 +12,7 @@ import type { Oracle } from '../data/oracle.ts';
 import { BudgetExhausted } from '../errors.ts';
 import type { RequirementId } from '../requirements.ts';
 import type { ClientName, Target } from '../target/target.ts';
-import { confirmFindings } from './attribution/confirm-findings.ts';
+import { confirmFindings } from './attribution/confirmation.ts';
 import { environmentNotes, incidentsFinding } from './attribution/incidents.ts';
 import type { Baseline } from './combinations/factors.ts';
 import { ExchangeObserver } from './observers/exchange-observer.ts';

@@ -8,12 +8,12 @@ import { member } from '../../client/json.ts';
 import { pageUrl, SOME_WINDOW } from '../../client/page.ts';
 import { isUuid } from '../../data/dataset.ts';
 import { sameBase } from '../../checks/token.ts';
-import { Untested } from '../../errors.ts';
+import { unlessUntested } from '../../errors.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import type { RunContext } from '../state/context.ts';
 
-/** Corrects configuration mismatches that a token of primary shows. */
+/** Corrects configuration mismatches that a token of primary shows; without an answer the target file stays unchanged. */
 export async function correctTargetFile(run: RunContext): Promise<void> {
   await unlessUntested(correctIssuer(run));
   await correctTenant(run, 'primary');
@@ -22,12 +22,6 @@ export async function correctTargetFile(run: RunContext): Promise<void> {
 /** Corrects `tenantId` of a client, once per run. */
 export const correctTenant = (run: RunContext, name: ClientName): Promise<void> =>
   run.once(`tenant of ${name}`, () => unlessUntested(compareTenant(run, name)));
-
-/** Without an answer the target file stays unchanged. */
-const unlessUntested = (look: Promise<void>): Promise<void> =>
-  look.catch((error: unknown) => {
-    if (!(error instanceof Untested)) throw error;
-  });
 
 /** Drops an `issuer` that no token has, if tokens have the value of section 2.2. */
 async function correctIssuer(run: RunContext): Promise<void> {

@@ -1,19 +1,20 @@
-/** Confirmation: sends a failed check again before it is reported. */
+/**
+ * Confirmation: sends a failed check again before it is reported, and reduces what remains to a minimal failing
+ * combination.
+ */
 import type { SendOptions } from '../../client/client.ts';
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
 import { isServerFailure } from '../../client/failures.ts';
-import { parseQuery, isPage, pageOf } from '../../client/page.ts';
-import { sameInstant } from '../../data/instant.ts';
-import type { Key } from '../../data/oracle.ts';
+import { isPage, parseQuery, shows } from '../../client/page.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Finding } from '../state/ledger.ts';
 import { COVERAGE, missingFrom } from '../../checks/coverage.ts';
 import type { OracleOf } from '../../checks/page.ts';
-import { TargetGone, Untested } from '../../errors.ts';
-
-/** Prefix of the confirmation text if the kit itself failed. */
-export const WENT_WRONG = 'the kit went wrong';
-export const wentWrong = (error: unknown): string => `${WENT_WRONG} (${String(error)})`;
+import { TargetGone, Untested, wentWrong } from '../../errors.ts';
+import type { Baseline } from '../combinations/factors.ts';
+import type { RunContext } from '../state/context.ts';
+import { clientsInDoubt, correctTenant } from './configuration-mismatches.ts';
+import { withMinimalCombination } from './minimal-combination.ts';
 
 /** How often a failed check is sent again. */
 const CONFIRMATIONS = 2;
@@ -23,7 +24,7 @@ const WITNESSES = 3;
 /** Requirements under which a server failure is reported. */
 const SERVER_FAILURES: readonly RequirementId[] = ['7.2-no-unprovoked-5xx', '7.2-body', '7.2-server-error'];
 
-export interface ConfirmContext {
+interface ConfirmContext {
   send(request: RequestOut, options?: SendOptions): Promise<Exchange>;
   readonly oracleOf: OracleOf;
   /** Every page with items so far. */
@@ -41,13 +42,37 @@ const mayHaveMoved = (id: RequirementId): boolean =>
 const dataArrives = ({ pages, oracleOf }: ConfirmContext): boolean =>
   pages.some((page) => missingFrom(page, oracleOf).some(({ firstSeen }) => firstSeen >= page.seq));
 
-/** Whether a page has a screening at its instant; a corrected testTime moves it. */
-export const shows = (page: Exchange, { id, at }: Key): boolean =>
-  pageOf(page).items?.some((item) => item.id === id && item.at !== undefined && sameInstant(item.at, at)) ??
-  false;
+/** Confirms every finding that was not confirmed yet; returns those that remain. */
+export async function confirmFindings(run: RunContext, baseline: Baseline | undefined): Promise<Finding[]> {
+  const { client, knowledge, ledger } = run;
+  const context: ConfirmContext = {
+    send: (request, options) => client.send(request, options),
+    oracleOf: knowledge.oracleOf,
+    pages: knowledge.pages,
+  };
+  for (const name of clientsInDoubt(run)) await correctTenant(run, name);
+  const stand: Finding[] = [];
+  // Reuse answers, so that a request which breaks several requirements gets the same answer for each reduction.
+  const asked = new Map(ledger.unconfirmed.map(({ exchange }) => [keyOf(exchange?.request), exchange]));
+  const sendOnce = async (request: RequestOut): Promise<Exchange> => {
+    const exchange = asked.get(keyOf(request)) ?? (await context.send(request));
+    asked.set(keyOf(request), exchange);
+    return exchange;
+  };
+  for (const finding of ledger.unconfirmed) {
+    const confirmed = await confirm(finding, context);
+    const kept = confirmed && (await withMinimalCombination(confirmed, baseline, sendOnce));
+    ledger.settle(finding, kept);
+    if (kept) stand.push(kept);
+  }
+  return stand;
+}
+
+const keyOf = (request: RequestOut | undefined): string =>
+  JSON.stringify(request && [request.method, request.url, request.headers, request.authorization]);
 
 /** The finding with its confirmation count; undefined if it was not confirmed. */
-export async function confirm(finding: Finding, context: ConfirmContext): Promise<Finding | undefined> {
+async function confirm(finding: Finding, context: ConfirmContext): Promise<Finding | undefined> {
   const { exchange, judge, again, needsAgain } = finding;
   // Plain repetition without backoff shows whether a failure recurs.
   const keep5xx = exchange !== undefined && isServerFailure(exchange);

@@ -1,8 +1,7 @@
 /** Reduces a finding to its minimal failing combination: resets factors one by one while it still fails. */
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
-import { Untested } from '../../errors.ts';
+import { Untested, wentWrong } from '../../errors.ts';
 import { combinedClientOf, FACTORS, type Baseline } from '../combinations/factors.ts';
-import { wentWrong } from './confirmation.ts';
 import type { Finding } from '../state/ledger.ts';
 
 /** Whether the verdict may depend on the content of the page, which another page size changes. */

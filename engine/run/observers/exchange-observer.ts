@@ -5,7 +5,7 @@ import type { Exchange } from '../../client/exchange.ts';
 import { formEncode } from '../../client/transport.ts';
 import { answerObservers } from '../../checks/answers.ts';
 import { coverageObservers, mayLack } from '../../checks/coverage.ts';
-import { shows } from '../attribution/confirmation.ts';
+import { shows } from '../../client/page.ts';
 import { answered200, errorObservers } from '../../checks/errors.ts';
 import type { Judge, Observer } from '../../checks/mismatch.ts';
 import { nextObservers } from '../../checks/next.ts';

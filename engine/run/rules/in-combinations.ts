@@ -7,7 +7,7 @@ import { refusedWith, sayRefusal } from '../../checks/errors.ts';
 import type { Judge } from '../../checks/mismatch.ts';
 import { formatInstant, isMovable, sameInstant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
-import { PreconditionFailed, Untested } from '../../errors.ts';
+import { PreconditionFailed, unlessUntested } from '../../errors.ts';
 import type { RequirementId } from '../../requirements.ts';
 import {
   FACTORS,
@@ -105,22 +105,14 @@ async function itemsOfSecondTenant(kit: Kit): Promise<readonly OracleItem[]> {
 
 async function tenantOfNotOnboarded(kit: Kit): Promise<readonly string[]> {
   if (!kit.target.clients.notOnboarded) return [];
-  return kit.tenantOf('notOnboarded').then(
-    (tenantId) => [tenantId],
-    (error: unknown) => {
-      if (error instanceof Untested) return [];
-      throw error;
-    },
-  );
+  const tenantId = await unlessUntested(kit.tenantOf('notOnboarded'));
+  return tenantId === undefined ? [] : [tenantId];
 }
 
 /** The baseline request's data; each half of the run has its own tokens. */
 const baselineOf = (kit: Kit, moment: Moment): Promise<Baseline> =>
   kit.once(`baseline ${moment}`, async () => {
-    const sample = await sampleDataOf(kit).catch((error: unknown) => {
-      if (error instanceof Untested) return undefined;
-      throw error;
-    });
+    const sample = await unlessUntested(sampleDataOf(kit));
     const tenants: Partial<Record<CombinedClient, string>> = { primary: await kit.tenantOf() };
     if (kit.target.clients.secondTenant) tenants.secondTenant = await kit.tenantOf('secondTenant');
     const tokens: Partial<Record<CombinedClient, string>> = {};

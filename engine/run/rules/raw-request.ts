@@ -7,7 +7,7 @@ import type { RequirementId } from '../../requirements.ts';
 import type { Kit } from '../kit.ts';
 import { sampleDataOf } from '../walk/survey.ts';
 import { mapConcurrently } from '../../client/concurrency.ts';
-import { Untested } from '../../errors.ts';
+import { Untested, unlessUntested } from '../../errors.ts';
 import type { ClientName } from '../../target/target.ts';
 
 /** A tenant that does not exist. */
@@ -79,13 +79,8 @@ export async function checkRefusals(
  */
 export async function distinctRequests(kit: Kit): Promise<() => RequestOut> {
   const tenantId = await kit.tenantOf();
-  const { from, to } = await sampleDataOf(kit).then(
-    ({ window }) => window,
-    (error: unknown) => {
-      if (error instanceof Untested) return SOME_WINDOW;
-      throw error;
-    },
-  );
+  const sample = await unlessUntested(sampleDataOf(kit));
+  const { from, to } = sample?.window ?? SOME_WINDOW;
   let microseconds = BigInt(kit.clock.now()) % 3_600_000_000n;
   return () => {
     const until = formatInstant(shift(instant(to), microseconds++), { digits: 6 });

@@ -7,6 +7,7 @@ import {
   pageOf,
   type PageQuery,
   type OrderedItem,
+  shows,
 } from '../../client/page.ts';
 import { instant, sameInstant } from '../../data/instant.ts';
 import { compareKeys, type OracleItem } from '../../data/oracle.ts';
@@ -19,7 +20,6 @@ import { isTrusted } from '../../checks/next.ts';
 import { pictureOfWalk } from '../../checks/walk-picture.ts';
 import { firstDescent, isAmong, isInWindow, returnedAs, sayItem } from '../../checks/page.ts';
 import { Untested } from '../../errors.ts';
-import { shows } from '../attribution/confirmation.ts';
 
 /** complete: the last page had no next · stuck: next could not be followed to the end · cut: the caller's limit was reached. */
 type WalkEnd = 'complete' | 'stuck' | 'cut';
