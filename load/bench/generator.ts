@@ -45,7 +45,7 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
   };
   const taken: Record<keyof typeof kinds, number[]> = { judging: [], bare: [] };
   for (let round = 0; round < ROUNDS; round += 1)
-    for (const kind of ['judging', 'bare'] as const) taken[kind].push(await secondsAPage(kinds[kind]));
+    for (const kind of ['judging', 'bare'] as const) taken[kind].push(await secondsPerPage(kinds[kind]));
   const [judging, bare] = [median(taken.judging), median(taken.bare)];
   const detail = {
     pageSize: PAGE_SIZE,
@@ -58,7 +58,7 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
 }
 
 /** Returns processor seconds per page. */
-async function secondsAPage(run: (rate: number) => Promise<K6Run>): Promise<number> {
+async function secondsPerPage(run: (rate: number) => Promise<K6Run>): Promise<number> {
   const [low, high] = RATES;
   const [few, many] = [await run(low), await run(high)];
   return (many.cpuSeconds! - few.cpuSeconds!) / ((high - low) * SECONDS);

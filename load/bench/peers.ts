@@ -64,7 +64,11 @@ export async function pgbench(
 const CONNECTIONS = 8;
 
 /** Returns answers per second, with one request in flight per connection. Throws an Error for other answers than 200. */
-export async function drive(port: number, request: () => string, seconds: number): Promise<number> {
+export async function measureThroughput(
+  port: number,
+  request: () => string,
+  seconds: number,
+): Promise<number> {
   const startedAt = performance.now();
   const until = startedAt + seconds * 1_000;
   const counts = await Promise.all(

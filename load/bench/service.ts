@@ -6,7 +6,7 @@ import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { PAGE, storeScreenings } from '../../reference-server/store/store.ts';
 import { mint } from '../run/ask.ts';
 import { startReference } from '../run/reference.ts';
-import { drive, get, pgbench, type Cursor, post, startContender } from './peers.ts';
+import { measureThroughput, get, pgbench, type Cursor, post, startContender } from './peers.ts';
 import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { median } from '../estimate/numbers.ts';
@@ -122,7 +122,7 @@ type Measure = () => Promise<number | undefined>;
 const pick = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)]!;
 
 /** Interleaves the measurements over all rounds, so that drift affects them equally; returns the median of each. */
-async function inTurns(measures: Readonly<Record<string, Measure>>, { rounds, tell }: Plan) {
+async function measureMedians(measures: Readonly<Record<string, Measure>>, { rounds, tell }: Plan) {
   const taken = new Map<string, number[]>();
   for (let round = 0; round < rounds; round += 1) {
     for (const [name, measure] of Object.entries(measures)) {
@@ -135,7 +135,7 @@ async function inTurns(measures: Readonly<Record<string, Measure>>, { rounds, te
 }
 
 /** No row without a measurement of the peer. */
-const atLeast = (name: string, one: number, other: number, goal: number, detail: Row['detail']): Row[] =>
+const rowAtLeast = (name: string, one: number, other: number, goal: number, detail: Row['detail']): Row[] =>
   Number.isNaN(other) ? [] : [rowOf(name, one / other, goal, { ...detail, one, other })];
 
 async function pageRows(subject: Subject, size: number, plan: Plan): Promise<Row[]> {
@@ -163,45 +163,45 @@ async function pageRows(subject: Subject, size: number, plan: Plan): Promise<Row
     get(
       `/?${new URLSearchParams({ at: cursor.at, id: cursor.id, offset: String(cursor.offset), size: String(size) })}`,
     );
-  const asks =
+  const throughputOf =
     (at: number, request: () => string): Measure =>
     async () =>
-      drive(at, request, seconds);
+      measureThroughput(at, request, seconds);
   const ordered = [...cursors].sort((a, b) => a.offset - b.offset);
   const tenth = Math.ceil(ordered.length / 10);
 
-  const rate = await inTurns(
+  const rate = await measureMedians(
     {
-      own: asks(port, () => own(pick(cursors))),
+      own: throughputOf(port, () => own(pick(cursors))),
       pgbench: () =>
         pgbench(databaseUrl, PAGE.afterScreening, tenantId, cursors.slice(0, 64), { size, seconds }),
-      bare: asks(bare.port, () => other(pick(cursors))),
-      offset: asks(offset.port, () => other(pick(cursors))),
-      first: asks(first.port, () => other(pick(cursors))),
-      constant: asks(constant.port, () => other(pick(cursors))),
-      begin: asks(port, () => own(pick(ordered.slice(0, tenth)))),
-      end: asks(port, () => own(pick(ordered.slice(-tenth)))),
-      small: asks(port, () => own(pick(subject.small.cursors), subject.small)),
+      bare: throughputOf(bare.port, () => other(pick(cursors))),
+      offset: throughputOf(offset.port, () => other(pick(cursors))),
+      first: throughputOf(first.port, () => other(pick(cursors))),
+      constant: throughputOf(constant.port, () => other(pick(cursors))),
+      begin: throughputOf(port, () => own(pick(ordered.slice(0, tenth)))),
+      end: throughputOf(port, () => own(pick(ordered.slice(-tenth)))),
+      small: throughputOf(port, () => own(pick(subject.small.cursors), subject.small)),
     },
     plan,
   );
   const detail = { screenings, pageSize: size, connections: 8, rounds: plan.rounds };
   const against = (name: string, peer: string, goal: number): Row[] =>
-    atLeast(`pages of ${size} against ${name}`, rate('own'), rate(peer), goal, detail);
+    rowAtLeast(`pages of ${size} against ${name}`, rate('own'), rate(peer), goal, detail);
   return [
     ...against('pgbench with the same query', 'pgbench', size < 1_000 ? 0.35 : 0.5),
     ...against('node:http with pg, nothing checked', 'bare', 0.7),
     ...against('OFFSET', 'offset', 5),
     ...against('what is written first (objects, JSON.stringify, express)', 'first', 5),
     ...against('node:http with constant octets', 'constant', 0.15),
-    ...atLeast(
+    ...rowAtLeast(
       `pages of ${size}: the last tenth against the first`,
       rate('end'),
       rate('begin'),
       1 / 1.2,
       detail,
     ),
-    ...atLeast(
+    ...rowAtLeast(
       `pages of ${size}: ${screenings} screenings against 10000`,
       rate('own'),
       rate('small'),
@@ -221,10 +221,10 @@ async function tokenRow({ port, form }: Subject, plan: Plan): Promise<Row[]> {
     }
     return signed / plan.seconds;
   };
-  const mint: Measure = async () => drive(port, () => post('/oauth/token', form), plan.seconds);
-  const rate = await inTurns({ mint, sign }, plan);
+  const mint: Measure = async () => measureThroughput(port, () => post('/oauth/token', form), plan.seconds);
+  const rate = await measureMedians({ mint, sign }, plan);
   const detail = { rounds: plan.rounds };
-  return atLeast('tokens against signatures alone', rate('mint'), rate('sign'), 0.4, detail);
+  return rowAtLeast('tokens against signatures alone', rate('mint'), rate('sign'), 0.4, detail);
 }
 
 /** An unknown client and a wrong secret must take the same time, so that timing does not reveal client ids. */
@@ -240,7 +240,7 @@ async function guessRow(port: number, clientId: string, plan: Plan): Promise<Row
     await (await fetch(`http://127.0.0.1:${port}/oauth/token`, { method: 'POST', body })).text();
     return performance.now() - sentAt;
   };
-  const rate = await inTurns(
+  const rate = await measureMedians(
     { unknown: () => guess('nobody'), wrong: () => guess(clientId) },
     { ...plan, rounds: 30, tell: () => {} },
   );

@@ -155,10 +155,10 @@ function runOf(parts: readonly Part[]): SharedPart | undefined {
   if (shared.length === 0) return undefined;
   if (shared.length < parts.length || new Set(shared.map(({ runId }) => runId)).size > 1)
     throw new RangeError('the parts are not of one run');
-  const twice = shared.find(({ segment }, index) =>
+  const duplicate = shared.find(({ segment }, index) =>
     shared.slice(index + 1).some((other) => other.segment === segment),
   );
-  if (twice) throw new RangeError(`segment ${twice.segment} is there twice`);
+  if (duplicate) throw new RangeError(`segment ${duplicate.segment} is there twice`);
   return shared[0];
 }
 

@@ -20,14 +20,14 @@ export interface Habits {
   readonly rowBytes: number;
 }
 
-export const SECONDS_A_DAY = 86_400;
+export const SECONDS_PER_DAY = 86_400;
 const MARGIN_SECONDS = 60;
 
 /** Requests of all tenants, on average and at the peak. */
 export function demandOf(habits: Habits) {
   const { tenants, pollSeconds, screeningsPerDay, pageSize, peakFactor, retries, tokenPrice } = habits;
   const polls = tenants / pollSeconds;
-  const screenings = (screeningsPerDay * pollSeconds) / SECONDS_A_DAY;
+  const screenings = (screeningsPerDay * pollSeconds) / SECONDS_PER_DAY;
   const screeningsAtPeak = screenings * peakFactor;
   const mean = pagesOfPoll(screenings, pageSize);
   const atPeak = pagesOfPoll(screeningsAtPeak, pageSize);
@@ -38,8 +38,8 @@ export function demandOf(habits: Habits) {
   // A token is renewed by the first poll after its renewal is due.
   const renewal = Math.ceil(usable / pollSeconds) * pollSeconds;
   const tokensPerPoll = pollSeconds / renewal;
-  const tokensAPoll = tokensPerPoll * tokenPrice;
-  const rate = (pages: number): number => (polls * (pages + tokensAPoll)) / (1 - retries);
+  const tokenPagesPerPoll = tokensPerPoll * tokenPrice;
+  const rate = (pages: number): number => (polls * (pages + tokenPagesPerPoll)) / (1 - retries);
   const [requests, peak, offPeak] = [rate(mean), rate(atPeak), rate(offPeakPages)];
   return {
     mean,
@@ -53,8 +53,8 @@ export function demandOf(habits: Habits) {
       `polls: ${tenants} tenants / ${pollSeconds} s = ${show(polls)}/s, at any hour`,
       `screenings per poll: ${screeningsPerDay} per day × ${pollSeconds} s / 86400 s = ${show(screenings)}; at the peak × ${peakFactor} = ${show(screeningsAtPeak)}`,
       `pages per poll: mean of max(1, ⌈N / ${pageSize}⌉) for Poisson N = ${show(mean)}; at the peak ${show(atPeak)}`,
-      `tokens: one per tenant every ${show(renewal)} s, each costing ${show(tokenPrice)} pages = ${show(tokensAPoll)} per poll`,
-      `requests: ${show(polls)}/s × (${show(mean)} + ${show(tokensAPoll)}) / (1 − ${retries} repeated) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
+      `tokens: one per tenant every ${show(renewal)} s, each costing ${show(tokenPrice)} pages = ${show(tokenPagesPerPoll)} per poll`,
+      `requests: ${show(polls)}/s × (${show(mean)} + ${show(tokenPagesPerPoll)}) / (1 − ${retries} repeated) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
     ],
   };
 }

@@ -1,5 +1,5 @@
 /** Capacity planning: compares the tenants' demand with a measured capacity, and shows each step of the arithmetic. */
-import { demandOf, type Habits, pagesAtMost, pagesOfPoll, percent, SECONDS_A_DAY, show } from './demand.ts';
+import { demandOf, type Habits, pagesAtMost, pagesOfPoll, percent, SECONDS_PER_DAY, show } from './demand.ts';
 import { type Servers, simulatePolls, type Waits } from './simulate.ts';
 
 /** The measured capacity of all measured replicas together. */
@@ -67,7 +67,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
   const load = demandOf(habits);
   const scales = measured.server === 'capacity';
   const utilisation = load.peak / each;
-  const inTime = (seconds: number): boolean => !scales || seconds < slo;
+  const keepsSlo = (seconds: number): boolean => !scales || seconds < slo;
   const slo = measured.p99Ms / 1000;
   const pollsOf = (some: Habits) => ({
     tenants: Math.ceil(some.tenants / (1 - retries)),
@@ -90,11 +90,11 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
   const replicas = needed(habits);
   const spreadNeededSeconds = smallestSpread((seconds) => p99(1, seconds) < slo, pollSeconds);
   const tenantsAtMost = mostTenants(Math.floor((tenants * each) / load.peak), (some) =>
-    inTime(p99(1, habits.spreadSeconds, { ...habits, tenants: some })),
+    keepsSlo(p99(1, habits.spreadSeconds, { ...habits, tenants: some })),
   );
 
   const backlog = pagesOfPoll(
-    (screeningsPerDay * policy.outageSeconds * peakFactor) / SECONDS_A_DAY,
+    (screeningsPerDay * policy.outageSeconds * peakFactor) / SECONDS_PER_DAY,
     pageSize,
   );
   const waiting = tenants * (backlog + habits.tokenPrice);
@@ -116,7 +116,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
   const backfillSeconds = beside.backfilled > 0 ? history / 1000 / beside.backfilled : Infinity;
   const one = alone.quantile(0.99);
   const overServer = measured.server !== 'at-least' && utilisation > 1;
-  const carried = !overServer && (clientUtilisation ?? 0) <= 1 && inTime(one);
+  const carried = !overServer && (clientUtilisation ?? 0) <= 1 && keepsSlo(one);
   const years = Array.from({ length: YEARS + 1 }, (_, year) => {
     const some = Math.ceil(tenants * (1 + policy.growth) ** year);
     const count = scales ? needed({ ...habits, tenants: some }) + policy.spare : undefined;
@@ -127,16 +127,16 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     return { year, tenants: some, rows, databaseGb: (rows * habits.rowBytes) / 1e9, replicas: count, cost };
   });
   const egressGbPerMonth =
-    (DAYS_A_MONTH *
+    (DAYS_PER_MONTH *
       tenants *
-      (screeningsPerDay * habits.itemBytes + (SECONDS_A_DAY / pollSeconds) * EMPTY_PAGE)) /
+      (screeningsPerDay * habits.itemBytes + (SECONDS_PER_DAY / pollSeconds) * EMPTY_PAGE)) /
     1e9;
-  const months = tenants * screeningsPerDay * DAYS_A_MONTH;
+  const months = tenants * screeningsPerDay * DAYS_PER_MONTH;
   const lever = (other: Partial<Habits>): number => demandOf({ ...habits, ...other }).peak / load.peak;
   const levers: Readonly<Record<string, number>> = {
     [`polls every ${show(2 * pollSeconds)} s`]: lever({ pollSeconds: 2 * pollSeconds }),
     ...(pageSize < 1000 ? { 'pages of 1,000': lever({ pageSize: 1000 }) } : {}),
-    'tokens that last a day': lever({ tokenLifetimeSeconds: SECONDS_A_DAY }),
+    'tokens that last a day': lever({ tokenLifetimeSeconds: SECONDS_PER_DAY }),
   };
   const warnings = [
     ...(scales && replicas > measured.replicas && measured.replicas < 2
@@ -248,7 +248,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
   };
 }
 
-const DAYS_A_MONTH = 30;
+const DAYS_PER_MONTH = 30;
 /** Bytes of an empty page with its headers. */
 const EMPTY_PAGE = 400;
 

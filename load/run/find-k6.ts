@@ -52,10 +52,10 @@ export async function installK6(): Promise<string> {
     const target = cachedK6();
     await mkdir(dirname(target), { recursive: true });
     // Copies next to the target and renames: concurrent runs must not see an incomplete file.
-    const beside = `${target}.${process.pid}`;
-    await copyFile(got, beside);
-    await chmod(beside, 0o755);
-    await rename(beside, target);
+    const temporary = `${target}.${process.pid}`;
+    await copyFile(got, temporary);
+    await chmod(temporary, 0o755);
+    await rename(temporary, target);
     return target;
   } finally {
     await rm(scratch, { recursive: true, force: true });

@@ -79,7 +79,7 @@ const INTERRUPT_GRACE_MS = 3_000;
 
 /** Memory limit of k6, which reads answers completely: an endless one would fill the machine. */
 const MEMORY_MB = 1024;
-const MEMORY_MB_A_VU = 8;
+const MEMORY_MB_PER_VU = 8;
 
 /** k6 is killed after the planned duration and this time, so that it never blocks the kit. */
 const GRACE_SECONDS = 90;
@@ -126,7 +126,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     };
     const output = listen(createInterface({ input: child.stderr }), judge, onArrival);
     let used: number | undefined;
-    const maxMb = MEMORY_MB + MEMORY_MB_A_VU * config.vus;
+    const maxMb = MEMORY_MB + MEMORY_MB_PER_VU * config.vus;
     let overfull = false;
     const meter = setInterval(() => {
       used = cpuSeconds(child.pid!) ?? used;

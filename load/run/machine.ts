@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
 /** Unit of process times on Linux. */
-const TICKS_A_SECOND = 100;
+const TICKS_PER_SECOND = 100;
 
 function read(path: string): string | undefined {
   try {
@@ -18,7 +18,7 @@ export function cpuSeconds(pid: number): number | undefined {
   const stat = read(`/proc/${pid}/stat`);
   // The name in parentheses may contain spaces, so fields are counted after it.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return fields && (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND;
+  return fields && (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
 /** Resident memory of a process; undefined except on Linux. */

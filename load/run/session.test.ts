@@ -1,6 +1,6 @@
 /** The number of virtual users, generator overload, and k6's output with bounded memory and progress lines. */
 import { expect, test } from '@playwright/test';
-import { Connections, starved } from './starvation.ts';
+import { Connections, overloadOf } from './overload.ts';
 import { type Arrival, listen, Progress } from './k6-run.ts';
 import { EventEmitter } from 'node:events';
 
@@ -52,8 +52,8 @@ const summary = { seconds: 19, counts, histogram: {}, thresholds: {} };
 const atRest = (busy: number) => ({ waiting: 0, stolen: 0, throttled: 0, busy });
 
 test('reports a run with dropped requests as void if the machine was busy before it', () => {
-  expect(starved({ summary, oneIn: 1 }, samples, 5, SLO, atRest(1))).toMatchObject({ remedy: 'passing' });
-  expect(starved({ summary, oneIn: 1 }, samples, 5, SLO, atRest(0.1))).toBeUndefined();
+  expect(overloadOf({ summary, oneIn: 1 }, samples, 5, SLO, atRest(1))).toMatchObject({ remedy: 'passing' });
+  expect(overloadOf({ summary, oneIn: 1 }, samples, 5, SLO, atRest(0.1))).toBeUndefined();
 });
 
 test('keeps a fraction of many arrivals, and everything else', () => {

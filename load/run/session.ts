@@ -8,7 +8,7 @@ import { dueCount, judgedShare, neverStarted, poissonArrivals } from '../k6/lib/
 import { type Histogram, histogramOf, mergeHistograms } from '../k6/lib/histogram.ts';
 import { Judge } from './judging.ts';
 import { type Arrival, arrivalsOf, type K6Run, latenciesOf, Progress, runK6 } from './k6-run.ts';
-import { Connections, type Starvation, starved } from './starvation.ts';
+import { Connections, type Overload, overloadOf } from './overload.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './prepare.ts';
 
@@ -201,7 +201,7 @@ export class Session {
         continue;
       }
       if (!refused) connections.accept(vus);
-      const found = overloaded(run, config) ?? starved(run, samples, schedulerLagP99Ms, slo, atRest);
+      const found = shortfallOf(run, config) ?? overloadOf(run, samples, schedulerLagP99Ms, slo, atRest);
       if (!found) {
         const service = samples.filter(({ status }) => status !== 0).map((one) => one.serviceMs);
         this.#latencyMs = quantile(
@@ -232,7 +232,7 @@ const PRECOMPUTED = ['arrivals', 'tenants'];
 /** Tolerated share of requests that the generator did not start before its end. */
 const SHORTFALL = 0.01;
 
-function overloaded({ summary }: K6Run, config: LoadConfig): Starvation | undefined {
+function shortfallOf({ summary }: K6Run, config: LoadConfig): Overload | undefined {
   const due = PRECOMPUTED.includes(config.scenario) ? 0 : dueCount(config);
   const short = neverStarted(due, summary?.counts ?? {});
   return short <= SHORTFALL * due

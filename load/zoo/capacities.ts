@@ -7,18 +7,18 @@ import {
   banning,
   collapsing,
   type Draw,
-  failingAtTimes,
+  failingRandomly,
   inOrder,
   limited,
   polled,
   queueing,
-  refusing,
+  limitingConcurrency,
   type ServiceSettings,
   sharing,
   simulatedCapacity,
-  slowAtTimes,
+  slowRandomly,
   stepsAgainst,
-  stopping,
+  refusingConnections,
   type VirtualRuns,
   warming,
 } from './targets.ts';
@@ -136,14 +136,14 @@ const CLASSES = {
     return {
       name: `500 to ${percent(share)} at any rate`,
       truth: share > SLO.errorRate ? 0 : trueCapacity(service),
-      target: inOrder(failingAtTimes(share, 500, queueing(service, index), index)),
+      target: inOrder(failingRandomly(share, 500, queueing(service, index), index)),
     };
   },
   tails: (index, random) => {
     const share = SLOW_SHARES[index % SLOW_SHARES.length]!;
     const saturation = 100 + 300 * random();
     const service = exponentialService(saturation, 4);
-    const create = (seed: number) => inOrder(slowAtTimes({ share, slowMs: 900 }, service, seed));
+    const create = (seed: number) => inOrder(slowRandomly({ share, slowMs: 900 }, service, seed));
     const name = `${percent(share)} slow at any rate`;
     return share > 0.01
       ? { name, truth: 0, target: create(index) }
@@ -186,7 +186,9 @@ const CLASSES = {
     return {
       name: `${described(service)}, down for 3 s from ${atSeconds.toFixed(0)} s on`,
       truth: trueCapacity(service),
-      target: inOrder(stopping({ fromSeconds: atSeconds, forSeconds: 3 }, queueing(service, index))),
+      target: inOrder(
+        refusingConnections({ fromSeconds: atSeconds, forSeconds: 3 }, queueing(service, index)),
+      ),
     };
   },
   /** Polls of several pages, token requests and back-fills share the workers; the capacity is in polls per second. */
@@ -225,12 +227,13 @@ const REFUSALS: readonly DrawCapacity[] = [
       distribution: 'exponential',
     } as const;
     const name = `429 beyond ${concurrencyLimit} at the same time, ${service.serviceMs.toFixed(0)} ms`;
-    const create = (seed: number) => inOrder(refusing(service, { concurrencyLimit, status: 429 }, seed));
+    const create = (seed: number) =>
+      inOrder(limitingConcurrency(service, { concurrencyLimit, status: 429 }, seed));
     return simulated(name, index, create, saturationOf(service), 120);
   },
   (index, random) => {
     const share = 0.01 + 0.14 * random();
-    const target = failingAtTimes(share, 429, () => ({ latencyMs: 5, status: 200 }), index);
+    const target = failingRandomly(share, 429, () => ({ latencyMs: 5, status: 200 }), index);
     return { name: `429 to ${percent(share)} at any rate`, truth: 0, target: inOrder(target) };
   },
   (_, random) => {
@@ -254,7 +257,8 @@ const REFUSALS: readonly DrawCapacity[] = [
     const service = exponentialService(saturation, 1 + Math.floor(6 * random()));
     const concurrencyLimit = service.workers + 10 + Math.floor(40 * random());
     const name = `503 beyond ${concurrencyLimit} at the same time, ${saturation.toFixed(0)}/s`;
-    const create = (seed: number) => inOrder(refusing(service, { concurrencyLimit, status: 503 }, seed));
+    const create = (seed: number) =>
+      inOrder(limitingConcurrency(service, { concurrencyLimit, status: 503 }, seed));
     return simulated(name, index, create, saturation, 120);
   },
 ];

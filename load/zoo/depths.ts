@@ -17,7 +17,7 @@ interface PageWork {
 /** Extra milliseconds of one page. */
 type PageCost = (work: PageWork) => number;
 
-const MS_A_ROW = { offset: 0.0008, orForm: 0.0006, sort: 0.0006, bitmap: 0.0007 };
+const MS_PER_ROW = { offset: 0.0008, orForm: 0.0006, sort: 0.0006, bitmap: 0.0007 };
 /** PostgreSQL plans a prepared statement for its parameters five times before it considers a generic plan. */
 const CUSTOM_PLANS = 5;
 const SHORT_WINDOW_ROWS = 2000;
@@ -31,20 +31,20 @@ export function pageCost(defect: PagingDefect | undefined, factor = 1): PageCost
 function measuredCost(defect: PagingDefect | undefined): PageCost {
   switch (defect) {
     case 'offset':
-      return ({ rowsSkipped }) => rowsSkipped * MS_A_ROW.offset;
+      return ({ rowsSkipped }) => rowsSkipped * MS_PER_ROW.offset;
     case 'or-form':
       // With few rows left the planner scans the index from its other end.
       return ({ resumed, rowsBefore, rowsLeft }) =>
-        resumed && rowsLeft > 0.04 * (rowsBefore + rowsLeft) ? rowsBefore * MS_A_ROW.orForm : 0;
+        resumed && rowsLeft > 0.04 * (rowsBefore + rowsLeft) ? rowsBefore * MS_PER_ROW.orForm : 0;
     case 'sort-by-text':
-      return ({ rowsLeft }) => rowsLeft * MS_A_ROW.sort;
+      return ({ rowsLeft }) => rowsLeft * MS_PER_ROW.sort;
     case 'generic-plan': {
       let shortWindows = 0;
       let generic = false;
       return ({ rowsLeft }) => {
         if (rowsLeft < SHORT_WINDOW_ROWS) shortWindows += 1;
         if (shortWindows >= CUSTOM_PLANS) generic = true;
-        return generic ? rowsLeft * MS_A_ROW.bitmap : 0;
+        return generic ? rowsLeft * MS_PER_ROW.bitmap : 0;
       };
     }
     default:

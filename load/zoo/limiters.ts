@@ -119,7 +119,7 @@ function limitReq(perSecond: number, burst: number, nodelay: boolean): Decide {
   };
 }
 
-const OTHERS: readonly ((random: () => number) => Drawn)[] = [
+const OTHER_LIMITERS: readonly ((random: () => number) => Drawn)[] = [
   (random) => {
     const limit = 20 + Math.floor(40 * random());
     const windowMs = 2000 + Math.round(3000 * random());
@@ -247,7 +247,14 @@ export const LIMITER_SERVERS = {
     };
   },
   'more-limiters': (index, random, seed) => {
-    const { name, truth, decide, error: errorOf, right, retryAfter } = OTHERS[index % OTHERS.length]!(random);
+    const {
+      name,
+      truth,
+      decide,
+      error: errorOf,
+      right,
+      retryAfter,
+    } = OTHER_LIMITERS[index % OTHER_LIMITERS.length]!(random);
     const rttMs = Math.round(60 * random());
     const network = { rttMs, jitterMs: 0.2 + 0.5 * random(), ...(retryAfter ? { retryAfter } : {}) };
     return {

@@ -102,16 +102,16 @@ export function sharing(service: ServiceSettings, seed: number): VirtualRuns {
   };
 }
 
-interface RefusalSettings {
+interface ConcurrencySettings {
   /** Includes queued requests. */
   readonly concurrencyLimit: number;
   readonly status: 429 | 503;
 }
 
 /** Rejects requests beyond a concurrency limit. */
-export function refusing(
+export function limitingConcurrency(
   service: ServiceSettings,
-  { concurrencyLimit, status }: RefusalSettings,
+  { concurrencyLimit, status }: ConcurrencySettings,
   seed: number,
 ): VirtualTarget {
   const rest = queueing(service, seed);
@@ -126,19 +126,19 @@ export function refusing(
 }
 
 /** Answers a random share of the requests by `other`. */
-function atTimes(share: number, other: VirtualTarget, rest: VirtualTarget, seed: number): VirtualTarget {
+function randomly(share: number, other: VirtualTarget, rest: VirtualTarget, seed: number): VirtualTarget {
   const random = randomSource(seed);
   return (atMs) => (random() < share ? other(atMs) : rest(atMs));
 }
 
 /** Answers a random share of the requests with this status. */
-export function failingAtTimes(
+export function failingRandomly(
   share: number,
   status: number,
   rest: VirtualTarget,
   seed: number,
 ): VirtualTarget {
-  return atTimes(share, () => ({ latencyMs: 1, status }), rest, seed ^ 0xfa11);
+  return randomly(share, () => ({ latencyMs: 1, status }), rest, seed ^ 0xfa11);
 }
 
 interface OverloadSettings extends ServiceSettings {
@@ -162,7 +162,7 @@ export function collapsing(settings: OverloadSettings, seed: number): VirtualTar
 }
 
 /** Refuses connections for some seconds. */
-export function stopping(
+export function refusingConnections(
   { fromSeconds, forSeconds }: { readonly fromSeconds: number; readonly forSeconds: number },
   rest: VirtualTarget,
 ): VirtualTarget {
@@ -236,13 +236,13 @@ interface TailSettings {
 }
 
 /** A share of the answers is slow at any rate. */
-export function slowAtTimes(tail: TailSettings, service: ServiceSettings, seed: number): VirtualTarget {
+export function slowRandomly(tail: TailSettings, service: ServiceSettings, seed: number): VirtualTarget {
   const rest = queueing(service, seed);
   const slow: VirtualTarget = (atMs) => {
     const answer = rest(atMs);
     return { ...answer, latencyMs: answer.latencyMs + tail.slowMs };
   };
-  return atTimes(tail.share, slow, rest, seed ^ 0x7a11);
+  return randomly(tail.share, slow, rest, seed ^ 0x7a11);
 }
 
 interface WarmingSettings {

@@ -7,7 +7,7 @@ import { failed, type Slo, WARM_UP } from '../estimate/step.ts';
 import type { Arrival, K6Run } from './k6-run.ts';
 import type { Pressure } from './machine.ts';
 
-export interface Starvation {
+export interface Overload {
   readonly reason: string;
   /** `passing`: the machine was busy for a while; `vus`: too few virtual users; `none`: a retry does not help. */
   readonly remedy: 'passing' | 'vus' | 'none';
@@ -31,15 +31,15 @@ const PRESSURE_WORDS = {
 const sorted = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
 
 /** Returns the reason for a void result, or undefined. */
-export function starved(
+export function overloadOf(
   run: Pick<K6Run, 'cpuShare' | 'pressure' | 'summary' | 'oneIn'> & Partial<Pick<K6Run, 'records'>>,
   samples: readonly Arrival[],
   schedulerLagP99Ms: number,
   slo: Slo,
   atRest?: Pressure,
-): Starvation | undefined {
-  const none = (reason: string): Starvation => ({ reason, remedy: 'none' });
-  const passing = (reason: string): Starvation => ({ reason, remedy: 'passing' });
+): Overload | undefined {
+  const none = (reason: string): Overload => ({ reason, remedy: 'none' });
+  const passing = (reason: string): Overload => ({ reason, remedy: 'passing' });
   const made = (run.summary?.counts['pages'] ?? 0) / run.oneIn;
   if (samples.length === 0) return none('the generator sent nothing');
   const written =
