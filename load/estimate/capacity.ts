@@ -1,7 +1,6 @@
 /**
- * The search for a capacity: a rate is asked in independent steps of Poisson arrivals, the verdict gives the next rate,
- * and a minute at the figure has to confirm it. Knows nothing of k6: a step is a function, so that the search is tried
- * on simulated servers.
+ * The capacity search: runs independent steps of Poisson arrivals, chooses each rate from the verdicts so far, and
+ * confirms the figure with a longer run. Independent of k6: a step is a function, so that tests can simulate targets.
  */
 import {
   atNoRate,
@@ -28,23 +27,23 @@ import { ABOVE, confirmQuota, LONGEST_PAUSE_SECONDS } from './quota-search.ts';
 import { judgeStep, LEAST_SAMPLES, type Sample, type Step, type Verdict } from './step.ts';
 
 const OVERLOAD = 1.5;
-/** The bracket is narrow enough. */
+/** Ratio of high to low at which the bracket is narrow enough. */
 const NARROW = 1.06;
-/** So much higher a rate is worth a minute of its own. */
+/** Smallest increase that justifies another confirmation run. */
 const RAISED = 1.05;
-/** Beyond the lowest rate that broke the interval goes on by so much. */
+/** The interval extends above the lowest rate that broke the SLO by this factor. */
 const ROUNDED_UP = 1.03;
-/** Requests that show a backlog. */
+/** Requests in a doubling step that suffice to show a backlog. */
 const LEAST_DOUBLING = 60;
 const LONGEST_BRACKET_SECONDS = 40;
-/** An interval whose ends lie further apart than this says too little to be confirmed. */
+/** An interval with a larger ratio of high to low is too wide to be confirmed. */
 const WIDE = 1.5;
-/** A queue keeps a p99 up to about this part of what it can answer: where the bisection begins. */
+/** A queue typically meets a p99 up to this share of its saturation rate; the bisection starts there. */
 const OF_SATURATION = 0.95;
-/** So far above what broke a backlog shows in a short step. */
+/** At this factor above a rate that broke the SLO, even a short step shows a backlog. */
 const CLEARLY = 1.2;
 
-/** Finds the capacity of whatever runStep runs against. It comes to an end in maxSeconds. */
+/** Finds the capacity of runStep's target, within settings.maxSeconds. */
 export const searchCapacity = async (runStep: RunStep, settings: SearchSettings): Promise<Found> =>
   new Search(runStep, settings).find();
 
@@ -56,7 +55,7 @@ export const checkRate = async (
   seconds: number,
 ): Promise<Found> => new Search(runStep, settings).check(rate, seconds);
 
-/** Nothing more is to be asked: the time is over, or a quota is what stops it. */
+/** Ends the search: the time is over, or a quota is the limiting factor. */
 class Ended extends Error {
   constructor(readonly figure: Figure) {
     super();
@@ -66,12 +65,12 @@ class Ended extends Error {
 class Search {
   readonly #steps: Step[] = [];
   #samples: readonly Sample[] = [];
-  /** Steps before this one speak of the target as it was before it got faster. */
+  /** Index of the first valid step: the target got faster after the ones before it. */
   #since = 0;
   /** 429 is treated as an error: this target has no quota. */
   #noQuota = false;
   #atOnce: number | undefined;
-  /** Of minutes: the highest rate that was held, and the lowest that was not. */
+  /** From confirmation runs: the highest rate that held, and the lowest that did not. */
   #held = 0;
   #top = Infinity;
   #predicted: Prediction | undefined;
@@ -101,7 +100,7 @@ class Search {
 
   #evidence = (): Step[] => this.#steps.slice(this.#since);
   #left = (): number => this.settings.maxSeconds - this.#seconds;
-  /** By all steps. Minutes stand above them: a queue near its limit has not settled when a short one ends. */
+  /** From all steps. Confirmation runs take precedence: short steps end before a queue near its limit settles. */
   #bracket(): Bracket {
     const { low, high } = bracketOf(this.#evidence(), this.settings.slo);
     return { low, high: Math.min(high, this.#top) };
@@ -120,7 +119,7 @@ class Search {
       if (!(await this.#confirm(rate))) {
         const { failures, late, limitedRate } = this.#steps.at(-1)!;
         const below = totals(this.#evidence().filter(({ offered }) => offered < 0.9 * rate));
-        // Errors at lower rates as well may be no matter of the rate.
+        // Errors at lower rates too may be independent of the rate.
         if (failures * 2 > late && limitedRate <= slo.errorRate && below.failures > 0) {
           const held = await this.#confirm(rate / 4);
           return held ? this.#bisected() : atNoRate(this.#evidence(), slo);
@@ -151,10 +150,10 @@ class Search {
     }
   }
 
-  /** Runs a step; the verdict is that of all steps at its rate. Throws Ended. */
+  /** Runs a step; the verdict pools all steps at its rate. Throws Ended. */
   async #run(offered: number, seconds: number, how: HowToRun = {}): Promise<Step & { verdict: Verdict }> {
     if (!Number.isFinite(offered) || offered <= 0) throw new RangeError(`no rate to run at: ${offered}`);
-    // What a limiter or a ban remembers of the step before is no answer to this one.
+    // The previous step must not influence this one through a limiter or a ban.
     const wait = this.#samples.reduce((longest, one) => Math.max(longest, one.retryAfterSeconds ?? 0), 0);
     const pauseSeconds = how.pauseSeconds ?? (this.#noQuota && wait <= LONGEST_PAUSE_SECONDS ? wait : 0);
     if (seconds + pauseSeconds > this.#left()) throw new Ended(this.#atTheEnd());
@@ -163,7 +162,7 @@ class Search {
     this.#seconds += seconds + pauseSeconds;
     this.#load += seconds;
     this.#samples = run.samples;
-    // A step that held in spite of its machine held.
+    // An overloaded generator only adds latency, so a step that holds counts in spite of it.
     const step = run.void && judged.verdict !== 'holds' ? { ...judged, void: run.void } : judged;
     this.#steps.push(step);
     this.settings.tell?.(`${Math.round(this.#seconds)} of at most ${this.settings.maxSeconds} s of load`);
@@ -175,7 +174,7 @@ class Search {
     return { ...judged, verdict };
   }
 
-  /** A rate that is to break clearly in a short step, unless the target got faster. */
+  /** A rate that should break clearly in a short step, unless the target got faster. */
   #above(): number {
     const { confirmSeconds, maxRate } = this.settings;
     const short = this.#evidence().filter(
@@ -186,7 +185,7 @@ class Search {
     return Math.min(maxRate, rate);
   }
 
-  /** A step at a rate that is to break. Where it holds, the target got faster: what broke before says nothing any more. */
+  /** Runs a step at a rate that should break. If it holds, the target got faster, and earlier steps are discarded. */
   async #lookAbove(offered: number, seconds: number): Promise<void> {
     const { high } = this.#bracket();
     await this.#run(offered, seconds);
@@ -196,7 +195,7 @@ class Search {
     [this.#held, this.#top, this.#predicted] = [0, Infinity, undefined];
   }
 
-  /** Doubles the rate until the SLO breaks, and goes beyond; whether it never did. */
+  /** Doubles the rate until the SLO breaks, then overloads the target. Returns whether the SLO never broke. */
   async #double(from: number): Promise<boolean> {
     const { slo, bracketSeconds, overloadSeconds, maxRate } = this.settings;
     let voids = 0;
@@ -212,7 +211,7 @@ class Search {
         if (rate < maxRate) continue;
         return true;
       }
-      // Far beyond: there has to be a backlog throughout, or the rate of answers is not yet the target's limit.
+      // Far above: without a backlog throughout the step, the throughput is not yet the target's limit.
       const { low } = this.#bracket();
       if (low === 0 && rate <= from) return false;
       const beyond = Math.max(low * 1.2, (step.saturatedAt ?? rate) * OVERLOAD);
@@ -223,7 +222,7 @@ class Search {
     }
   }
 
-  /** Whether the SLO holds at rates far below those that broke, as far as long steps can tell. */
+  /** Whether the SLO holds at rates far below those that broke it, by up to three long steps. */
   async #holdsLow(): Promise<boolean> {
     const { slo, stepSeconds } = this.settings;
     const { high } = this.#bracket();
@@ -240,7 +239,7 @@ class Search {
     return verdict() === 'holds';
   }
 
-  /** Narrows the bracket by short steps; the rate that is worth a minute. */
+  /** Narrows the bracket by short steps; returns the rate for the next confirmation run. */
   async #narrow(): Promise<number> {
     const { slo, stepSeconds, confirmSeconds } = this.settings;
     for (let voids = 0; voids < 2 && this.#left() > stepSeconds + confirmSeconds;) {
@@ -255,12 +254,12 @@ class Search {
       else if (step.verdict === 'undecided') return rate;
     }
     const { low, high } = this.#bracket();
-    // A short step held what a minute did not.
+    // A short step held a rate that a confirmation run did not.
     if (low >= high) return high * (collapseOf(this.#evidence(), slo) ? 0.85 : UNSETTLED);
     return low > 0 ? low : high * UNSETTLED;
   }
 
-  /** A minute at a rate, which has to hold by itself; undecided, it goes on. */
+  /** Runs a confirmation, which must hold by its own samples; extended once if undecided. */
   async #confirm(rate: number): Promise<boolean> {
     const { confirmSeconds, slo } = this.settings;
     const seconds = Math.max(confirmSeconds, Math.min((LEAST_SAMPLES * 1.3) / rate, this.#left()));
@@ -292,7 +291,7 @@ class Search {
     };
   }
 
-  /** The highest rate that a minute held. */
+  /** The highest rate that held in a confirmation run, with its interval. */
   #bisected(): Figure {
     const [rate, { high }] = [this.#held, this.#bracket()];
     const { low, high: broke } = bracketOf(this.#evidence(), this.settings.slo);
@@ -307,11 +306,11 @@ class Search {
     };
   }
 
-  /** Its time is over: what was confirmed until then stands, and what is open is said. */
+  /** Figure at the end of the time: the confirmed rate, or an unconfirmed interval. */
   #atTheEnd(): Figure {
     if (this.#held > 0) return this.#bisected();
     const { low, high } = this.#bracket();
-    // A target that changes may hold more than it broke at before.
+    // If the target changed, low may exceed high.
     const [less, more] = [Math.min(low, high), Math.max(low, high)];
     const rates = Number.isFinite(more)
       ? `${less.toFixed(1)} and ${more.toFixed(1)}/s`
@@ -323,7 +322,7 @@ class Search {
     );
   }
 
-  /** 429 is what broke a step: throws Ended with the quota, if that is why. */
+  /** Handles a step broken by 429. Throws Ended if a quota explains it. */
   async #quotaIn(step: Step): Promise<void> {
     const { figure, prediction, atOnce } = await confirmQuota(
       {
@@ -339,7 +338,7 @@ class Search {
       step,
     );
     this.#atOnce = atOnce ?? this.#atOnce;
-    // Rejections that a quota's watch met on purpose say nothing of lower rates.
+    // Quota runs provoke rejections on purpose; they say nothing about lower rates.
     this.#noQuota = true;
     this.#predicted = figure ? (prediction ?? this.#predicted) : undefined;
     if (figure) throw new Ended(figure);

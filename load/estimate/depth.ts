@@ -1,7 +1,7 @@
 /**
- * Whether a page costs more the deeper it lies in a traversal, or the longer its window is. Both are told from pairs of
- * pages that begin at the same position and are read one right after the other: what storage, item sizes, caches and
- * neighbours do to one of them they do to the other.
+ * Whether the cost of a page grows with its depth in a traversal, or with the length of its window. Compares pairs of
+ * pages that begin at the same position and are read in succession, so that storage, item sizes, caches and other load
+ * affect both alike.
  */
 import { largest, median, theilSen, type Slope } from './numbers.ts';
 
@@ -16,19 +16,19 @@ export interface DeepPage {
 export interface WindowPair {
   readonly shortMs: number;
   readonly longMs: number;
-  /** After many short windows on each connection: a database has settled on its plans. */
+  /** Read after many short windows on each connection, when the database has cached its plans. */
   readonly settled: boolean;
 }
 
 interface Read {
   readonly pages: readonly DeepPage[];
   readonly windows: readonly WindowPair[];
-  /** Windows of zero width: the round trip, which is no work of a page. */
+  /** Latencies of zero-width windows: the round trip, which is subtracted from the cost of a page. */
   readonly emptyMs: readonly number[];
   readonly pageSize: number;
 }
 
-/** Whether a page is one of a pair, and if so which of the two is read first: by turns, as the second finds a cache. */
+/** Read order of the pair at this depth; undefined without a pair. Alternates, as the second read has a warm cache. */
 export function pairedAt(depth: number): 'deep-first' | 'deep-last' | undefined {
   const step = depth < 60 ? 2 : 8;
   if (depth % step !== 1) return undefined;
@@ -40,23 +40,23 @@ export type Shape = 'flat' | 'grows-with-depth' | 'slow-on-long-windows' | 'slow
 export interface DepthFinding {
   readonly flat: boolean;
   readonly shape: Shape;
-  /** In words: which mistakes leave this shape. */
+  /** Implementation mistakes that produce this shape, for the report. */
   readonly likelyCause?: string;
-  /** Work of the first of each pair against the other, as medians. */
+  /** Median ratios of work (latency minus emptyMs) within pairs: deep to first page, long to short window. */
   readonly ratios: { readonly deep: number; readonly long: number; readonly settled: number };
-  /** What an empty page takes. */
+  /** Latency of an empty page. */
   readonly emptyMs: number;
-  /** Rows that were traversed: nothing is known of deeper pages. */
+  /** Rows traversed; the cost of deeper pages is unknown. */
   readonly rows: number;
-  /** The absolute curve, whatever makes it so: what 1,000 rows more before the page cost, by Theil–Sen, with 95 %. */
+  /** Theil–Sen slope of latency over rows before the page, with its 95 % interval; independent of the cause. */
   readonly msPerThousandRows: Slope;
   readonly points: readonly { readonly depth: number; readonly p50Ms: number }[];
 }
 
-/** One of a pair is slower from this many times the other's time on, and this many milliseconds more. */
+/** A page is slower than the other of its pair if it takes FACTOR times the work and LEAST_MS more. */
 const FACTOR = 1.8;
 const LEAST_MS = 4;
-/** Pairs of the last third of a traversal tell its depth; those of its very end whether a planner changed its mind. */
+/** Pages after DEEP of a traversal show the cost of depth; those after END whether the planner switched plans. */
 const DEEP = 0.66;
 const END = 0.96;
 const BINS = 20;

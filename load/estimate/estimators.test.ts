@@ -1,4 +1,4 @@
-/** The estimators against simulated targets, whose truth is known and whose time costs nothing. */
+/** Tests the estimators against simulated targets with known parameters, in virtual time. */
 import { expect, test } from '@playwright/test';
 import { bucketOf, countOf, histogramOf, mergeHistograms, quantileBucket } from '../k6/lib/histogram.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
@@ -12,11 +12,11 @@ import { inOrder, limited, queueing, stepsAgainst, warming } from '../zoo/target
 import { judgeStep, saturation, shareVerdict } from './step.ts';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
 import { SLO } from '../zoo/capacities.ts';
-import { atOnceOf } from './other-limits.ts';
+import { concurrencyLimitOf } from './other-limits.ts';
 import { searchCapacity } from './capacity.ts';
 import { SEARCH_DEFAULTS, type StepRun } from './figures.ts';
 
-test('a step knows its saturation only from a backlog', async () => {
+test('measures saturation only under a backlog', async () => {
   const service = { workers: 2, serviceMs: 10, distribution: 'exponential' } as const;
   const samplesAt = async (rate: number) =>
     (await stepsAgainst(inOrder(queueing(service, 3)), 3)(rate, 10)).samples;
@@ -39,14 +39,14 @@ function probe(settings: LimiterSettings, seed: number, maxSeconds = 120): Probe
   );
 }
 
-test('limiter: moments less certain than tokens lie apart leave the kind open', () => {
+test('limiter: reports cannot-tell if timing is less certain than the interval between tokens', () => {
   const bucket = createLimiter({ kind: 'token-bucket', limit: 200, windowMs: 1000, burst: 100 });
   const limits = { maxRequests: 5000, maxSeconds: 120 };
   const probed = probeVirtually((at) => ({ waitMs: bucket.ask(at) }), { rttMs: 40, jitterMs: 15 }, limits, 3);
   expect(identifyLimiter(probed).kind).toBe('cannot-tell');
 });
 
-test('limiter: a limit of concurrency is no limit in time, wherever it is asked from', () => {
+test('limiter: distinguishes a concurrency limit from a rate limit at any round-trip time', () => {
   for (const [atOnce, rttMs] of [
     [7, 50],
     [16, 10],
@@ -69,7 +69,7 @@ test('limiter: a limit of concurrency is no limit in time, wherever it is asked 
   }
 });
 
-test('limiter: a server that is slow by its work is no shaper', () => {
+test('limiter: does not take a slow server for a shaper', () => {
   for (const workers of [1, 4]) {
     const queue = new WorkQueue(workers);
     const decide = (atMs: number) => ({ waitMs: 0, delayMs: queue.finishAt(atMs, 20) - atMs });
@@ -79,7 +79,7 @@ test('limiter: a server that is slow by its work is no shaper', () => {
   }
 });
 
-test('limiter: a server of one worker that has a limit is limited', () => {
+test('limiter: recognises the limit of a server with a single worker', () => {
   const queue = new WorkQueue(1);
   const limiter = createLimiter({ kind: 'fixed-window', limit: 25, windowMs: 3000 });
   const decide = (atMs: number) => {
@@ -91,19 +91,19 @@ test('limiter: a server of one worker that has a limit is limited', () => {
   expect([found.kind, ...found.alternatives]).toContain('fixed-window');
 });
 
-test('limiter: none is found where none is', () => {
+test('limiter: reports none-found without a limiter', () => {
   const probed = probe({ kind: 'fixed-window', limit: 1_000_000, windowMs: 1000 }, 1);
   expect(identifyLimiter(probed)).toMatchObject({ kind: 'none-found', requests: probed.seen.length });
 });
 
-test('limiter: answers by chance are no kind', () => {
+test('limiter: reports cannot-tell for random rejections', () => {
   const random = randomSource(5);
   const seen = Array.from({ length: 200 }, (_, i) => ({ atMs: i * 20, slackMs: 0.5, ok: random() < 0.5 }));
   expect(identifyLimiter({ seen }).kind).toBe('cannot-tell');
 });
 
 for (const kind of LIMITER_KINDS) {
-  test(`limiter: a ${kind} is not named before its time`, () => {
+  test(`limiter: does not name a ${kind} after a probe shorter than its window`, () => {
     for (const phaseMs of [0, 4_000, 16_000]) {
       const probed = probe({ kind, limit: 60, windowMs: 20_000, phaseMs }, 1, 8);
       expect(identifyLimiter(probed).kind).toBe('cannot-tell');
@@ -111,7 +111,7 @@ for (const kind of LIMITER_KINDS) {
   });
 }
 
-test('histograms add up', () => {
+test('merged histograms equal the histogram of all values', () => {
   const random = randomSource(2);
   const values = Array.from({ length: 3000 }, () => 5 + 50 * random());
   const parts = [0, 1, 2].map((part) => histogramOf(values.filter((_, index) => index % 3 === part)));
@@ -124,7 +124,7 @@ test('histograms add up', () => {
   expect(sum).toMatchObject({ requests: 3000, requestsPerSecond: 300, counts: { pages: 3000 } });
 });
 
-test('merge: what was due and never sent failed, and the SLO is held against late requests, not against buckets', () => {
+test('merge: counts unsent requests as failed, and judges the SLO by late requests instead of buckets', () => {
   const shared = { runId: 'a', scenario: 'smoke', parts: 1, segment: '0:1', seconds: 10, p99Ms: 500 };
   const of = (latencies: readonly number[], due: number, late: number) =>
     mergeParts([
@@ -146,14 +146,14 @@ test('merge: what was due and never sent failed, and the SLO is held against lat
 
 const SETTINGS = { ...SEARCH_DEFAULTS, slo: SLO, startRate: 20 };
 
-test('capacity: a quota whose window is longer than anyone watches is not confirmed', async () => {
+test('capacity: does not confirm a quota whose window is longer than the search', async () => {
   const hourly = limited({ kind: 'fixed-window', limit: 400, windowMs: 3_600_000 });
   const found = await searchCapacity(stepsAgainst(inOrder(hourly), 1), SETTINGS);
   expect(found).toMatchObject({ limitedBy: 'quota', confirmed: false });
   expect(found.unconfirmed).toContain('window');
 });
 
-test('capacity: what counts requests in time is no limit of requests at once, however slow its answers', async () => {
+test('capacity: distinguishes a rate limit from a concurrency limit, however slow the answers', async () => {
   for (const kind of LIMITER_KINDS) {
     for (const [workers, serviceMs] of [
       [60, 100],
@@ -163,18 +163,18 @@ test('capacity: what counts requests in time is no limit of requests at once, ho
       const rest = queueing({ workers, serviceMs, distribution: 'exponential' }, 1);
       const target = limited({ kind, limit: 40, windowMs: 1000 }, false, rest);
       const { samples } = await stepsAgainst(inOrder(target), SEED)(90, 20);
-      expect(atOnceOf(samples), `${kind} in front of ${workers} × ${serviceMs} ms`).toBeUndefined();
+      expect(concurrencyLimitOf(samples), `${kind} in front of ${workers} × ${serviceMs} ms`).toBeUndefined();
     }
   }
 });
 
-test('capacity: nothing found up to the highest rate', async () => {
+test('capacity: reports none-found if the highest rate holds', async () => {
   const fast = queueing({ workers: 100, serviceMs: 1, distribution: 'deterministic' }, 1);
   const found = await searchCapacity(stepsAgainst(inOrder(fast), 1), { ...SETTINGS, maxRate: 100 });
   expect(found).toMatchObject({ limitedBy: 'none-found', requestsPerSecond: 100, confirmed: true });
 });
 
-test('capacity: a target that goes on getting faster ends the search, and is not confirmed', async () => {
+test('capacity: ends without confirmation if the target keeps getting faster', async () => {
   const service = (serviceMs: number) => ({ workers: 1, serviceMs, distribution: 'exponential' }) as const;
   const target = warming(
     { before: service(20), after: service(0.05), fromSeconds: 0, untilSeconds: 4000 },
@@ -185,7 +185,7 @@ test('capacity: a target that goes on getting faster ends the search, and is not
   expect(found.watchedSeconds).toBeLessThan(1000);
 });
 
-test('capacity: one void step is undecided, and the others stand', async () => {
+test('capacity: one void step does not affect the others', async () => {
   const right = stepsAgainst(
     inOrder(queueing({ workers: 3, serviceMs: 20, distribution: 'exponential' }, 2)),
     2,
@@ -200,7 +200,7 @@ test('capacity: one void step is undecided, and the others stand', async () => {
   expect(Math.abs(found.requestsPerSecond / 145 - 1)).toBeLessThan(0.1);
 });
 
-test('capacity: always void is no figure of the target', async () => {
+test('capacity: confirms no figure if every step is void', async () => {
   const right = stepsAgainst(
     inOrder(queueing({ workers: 1, serviceMs: 400, distribution: 'exponential' }, 2)),
     2,
@@ -210,11 +210,11 @@ test('capacity: always void is no figure of the target', async () => {
     SETTINGS,
   );
   expect(found).toMatchObject({ confirmed: false, unconfirmed: 'the machine is busy' });
-  // And no reason to ask for as much as may be asked for.
+  // Void steps must not drive the rate up to the maximum.
   expect(Math.max(...found.steps.map(({ offered }) => offered))).toBeLessThan(SETTINGS.maxRate / 2);
 });
 
-test('a share is judged by chance, not by a quantile of few', () => {
+test('judges a share by significance instead of a quantile of few samples', () => {
   expect(shareVerdict(0, 32, 0.01)).toBe('undecided');
   expect(shareVerdict(0, 300, 0.01)).toBe('holds');
   expect(shareVerdict(4, 300, 0.01)).toBe('undecided');

@@ -1,7 +1,7 @@
 /**
- * What a search for a capacity is given, and what all of its steps say together: the highest rate that surely holds and
- * the lowest that surely breaks, figures with their intervals, and what is told with them. More load is never kinder, so
- * a step speaks for lower rates where it holds, and for higher ones where it breaks.
+ * Settings and results of a capacity search, and the evidence of all its steps: the bracket between the highest rate
+ * that surely holds and the lowest that surely breaks, and figures with intervals. Assumes monotonicity: a step that
+ * holds also counts for lower rates, and one that breaks for higher rates.
  */
 import { largest, smallest } from './numbers.ts';
 import {
@@ -16,15 +16,15 @@ import {
 import type { Quota } from './quota.ts';
 
 export interface Bracket {
-  /** 0 where none surely holds, Infinity where none surely breaks. */
+  /** 0 if no rate surely holds; high is Infinity if none surely breaks. */
   readonly low: number;
   readonly high: number;
 }
 
-/** Steps at rates this close are one. */
+/** Relative difference up to which two rates count as the same. */
 const SAME = 0.005;
 
-/** What was counted in all of them; void ones say nothing. */
+/** Sums over all steps that are not void. */
 export function totals(steps: readonly Step[]): Pick<Step, 'late' | 'failures' | 'counted'> {
   const told = steps.filter((step) => !step.void);
   const sum = (of: (step: Step) => number): number => told.reduce((all, step) => all + of(step), 0);
@@ -35,7 +35,7 @@ export function totals(steps: readonly Step[]): Pick<Step, 'late' | 'failures' |
   };
 }
 
-/** The verdict of all steps at rates from one to another. */
+/** The joint verdict of all steps at rates in [from, to]. */
 export function pooled(steps: readonly Step[], from: number, to: number, slo: Slo): Verdict {
   const between = steps.filter(({ offered }) => offered >= from * (1 - SAME) && offered <= to * (1 + SAME));
   const { late, failures, counted } = totals(between);
@@ -59,27 +59,27 @@ export function bracketOf(steps: readonly Step[], slo: Slo): Bracket {
 export type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
   Partial<Pick<Found, 'unconfirmed' | 'limitedBy' | 'quota'>>;
 
-/** Steps end before a queue near its limit has settled, so what held may hold by some percent too much. */
+/** Steps end before a queue near its limit settles, so a rate that held may be too high by this factor. */
 export const UNSETTLED = 0.94;
-/** A rate of answers this far below one that held is no limit but a collapse. */
+/** Throughput below this share of a rate that held is a congestion collapse, not a limit. */
 const COLLAPSED = 0.7;
-/** The part of a figure below which no queue makes answers late. */
+/** Below this share of the figure, queueing does not make answers late. */
 const FAR_BELOW = 0.85;
 
-/** A figure and an interval that holds it, whatever they were computed from. */
+/** A figure and its interval, widened to contain the figure. */
 export function ordered(figure: number, low: number, high: number) {
   const interval = [Math.max(0, Math.min(low, figure)), Math.max(high, figure)] as const;
   return { requestsPerSecond: figure, interval };
 }
 
-/** Answers a second while there was a backlog, where that is the target's limit. */
+/** The lowest throughput under a backlog, in answers/s; only values above the rate that held are the target's limit. */
 export function saturationOf(evidence: readonly Step[], slo: Slo): number | undefined {
   const { low } = bracketOf(evidence, slo);
   const rates = evidence.flatMap((step) => (step.void ? [] : (step.saturatedAt ?? [])));
   return rates.filter((rate) => rate > low).sort((a, b) => a - b)[0];
 }
 
-/** From which rate on fewer are answered than it carried before. */
+/** The lowest offered rate at which throughput collapses below the rate that held. */
 export function collapseOf(evidence: readonly Step[], slo: Slo): Found['collapse'] {
   const { low } = bracketOf(evidence, slo);
   const collapsed = evidence
@@ -89,7 +89,7 @@ export function collapseOf(evidence: readonly Step[], slo: Slo): Found['collapse
   return collapsed[0] && { from: collapsed[0].offered, answersPerSecond };
 }
 
-/** Ends where more can't be asked: what surely held stands. */
+/** Unconfirmed figure of a search that cannot continue: the rate that surely held. */
 export function openEnded(evidence: readonly Step[], slo: Slo, why: string): Figure {
   const { low, high } = bracketOf(evidence, slo);
   const top = Math.max(low, high);
@@ -103,7 +103,7 @@ export function openEnded(evidence: readonly Step[], slo: Slo, why: string): Fig
   };
 }
 
-/** Whether the SLO holds at the rate of a step: yes (the rate), no (0), or undecided. */
+/** Figure for a single rate: the rate if the SLO holds, 0 if it breaks, unconfirmed if undecided. */
 export function atOneRate({ offered, verdict, limitedRate, errorRate, counted, ...step }: Step): Figure {
   const [low, high] =
     verdict === 'holds' ? [offered, Infinity] : verdict === 'breaks' ? [0, offered] : [0, Infinity];
@@ -116,16 +116,16 @@ export function atOneRate({ offered, verdict, limitedRate, errorRate, counted, .
   };
 }
 
-/** The part of what a target can answer at which no queue makes one in a hundred late, and how far that goes. */
+/** Share of saturation at which queueing delays less than 1 % of answers; factor within which rates are pooled. */
 const SLIGHT = 0.3;
 const ALIKE = 4;
 
-/** The SLO holds at none of the rates. */
+/** Figure if the SLO holds at no rate. */
 export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
   const rates = evidence.map((step) => step.offered);
   const lowest = smallest(rates);
   const high = Math.min(bracketOf(evidence, slo).high, largest(rates));
-  // Where the load shows, late answers may be its doing, and there may be fewer at a lower rate.
+  // Near saturation, the load may cause the late answers, and a lower rate might hold.
   const quiet = evidence.filter(({ offered }) => offered <= lowest * ALIKE);
   const confirmed =
     pooled(quiet, 0, Infinity, slo) === 'breaks' &&
@@ -147,7 +147,7 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
       };
 }
 
-/** What is late at rates far below the figure, whatever the rate, was let pass by chance more than once; so were errors. */
+/** Withdraws the confirmation if late or failed answers at lower rates show that the SLO held only by chance. */
 export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Figure {
   const { requestsPerSecond: rate, basis, confirmed } = figure;
   if (!confirmed || basis !== 'bisection') return figure;
@@ -162,14 +162,14 @@ export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Fi
 
 export interface StepRun {
   readonly samples: readonly Sample[];
-  /** Why the generator or its machine may have shaped what it shows. */
+  /** Why the generator or its machine may have influenced the samples. */
   readonly void?: string;
 }
 
 export interface HowToRun {
-  /** How late answers are does not matter: nothing is repeated for it. */
+  /** Latency does not matter: the step is not repeated for generator lag. */
   readonly countsOnly?: boolean;
-  /** Before it, for what a limiter remembers. */
+  /** Pause before the step, in which a limiter resets. */
   readonly pauseSeconds?: number;
 }
 
@@ -180,14 +180,14 @@ export interface SearchSettings {
   readonly slo: Slo;
   readonly startRate: number;
   readonly maxRate: number;
-  /** Length of the doubling steps, of the overload that measures saturation, of the bisection's steps, of the confirmation. */
+  /** Lengths of the doubling steps, the overload step that measures saturation, the bisection steps, confirmations. */
   readonly bracketSeconds: number;
   readonly overloadSeconds: number;
   readonly stepSeconds: number;
   readonly confirmSeconds: number;
-  /** Of load and pauses in all; then the search ends with what it knows. */
+  /** Limit on load and pauses together; the search then ends with its evidence so far. */
   readonly maxSeconds: number;
-  /** Progress: what is tried next, and how much of the time is used. */
+  /** Receives progress messages. */
   readonly tell?: (line: string) => void;
 }
 
@@ -201,33 +201,33 @@ export const SEARCH_DEFAULTS = {
   maxSeconds: 345,
 } as const;
 
-/** A minute that the figure was not made from, and what became of each of its requests. */
+/** A run that the figure was not computed from, and how many of its requests met the prediction. */
 export interface Prediction {
   readonly requestsPerSecond: number;
   readonly seconds: number;
-  /** What was predicted, in words. */
+  /** The predicted outcome of each request, for the report. */
   readonly what: string;
   readonly asPredicted: number;
   readonly requests: number;
 }
 
 export interface Found {
-  /** The highest rate that is held, by the evidence of all steps; 0 where the SLO holds at none. */
+  /** The highest rate at which the SLO holds, by the evidence of all steps; 0 if it holds at none. */
   readonly requestsPerSecond: number;
   readonly interval: readonly [low: number, high: number];
   readonly limitedBy: 'quota' | 'saturation' | 'none-found';
-  /** How the figure came about. */
+  /** How the figure was obtained. */
   readonly basis: 'bisection' | 'quota' | 'highest-tried' | 'no-rate' | 'one-rate';
-  /** It predicted a minute that it was not made from. */
+  /** Whether the figure predicted a run that it was not computed from. */
   readonly confirmed: boolean;
   /** Why it is not confirmed. */
   readonly unconfirmed?: string;
   readonly prediction?: Prediction;
-  /** From how many requests a second on fewer are answered than it carried before, and how many. */
+  /** Offered rate from which throughput drops below the rate that held, and that throughput. */
   readonly collapse?: { readonly from: number; readonly answersPerSecond: number };
   readonly gotFaster: boolean;
   readonly quota?: Quota;
-  /** So many requests at the same time are admitted; the next one is answered 429. */
+  /** Concurrency limit: the next concurrent request is answered 429. */
   readonly atOnce?: number;
   /** Seconds of load, and answers counted. */
   readonly watchedSeconds: number;

@@ -1,53 +1,53 @@
 /**
- * The settings of each kind of limiter that are least at odds with the answers. What was admitted is replayed through a
- * limiter of the kind; no answer's moment is certain, so that one replay is the kindest reading of all, one the strictest.
+ * Fits each kind of limiter to the answers, by replaying the admitted requests through a model. The times of decisions
+ * are uncertain, so one replay takes the most lenient times and one the strictest.
  */
 import { limiterModel, type LimiterSettings } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
 import { median } from './numbers.ts';
 import { type Release, releasesOf } from './quota.ts';
 
-/** Beyond what each answer's own uncertainty is: clocks and queues of the target. */
+/** Timing uncertainty of the target's clock and queues, added to that of each answer. */
 export const SLACK_MS = 3;
-/** A shorter window can't be told from none at this precision. */
+/** Shorter windows cannot be distinguished from none at this precision. */
 const LEAST_WINDOW_MS = 50;
-/** One answer at odds with everything must not outweigh the others. */
+/** Cap on one answer's distance, so that an outlier does not outweigh the others. */
 const MOST_OFF = 5;
 
 interface Fit {
   readonly best: LimiterSettings;
-  /** The shortest and the longest window, for a bucket the time that its burst takes, that the answers leave possible. */
+  /** Range of windows compatible with the answers; for a bucket, of the time to refill its burst. */
   readonly windowMs: readonly [low: number, high: number];
   readonly misses: number;
 }
 
-interface AtOdds {
+interface Evaluation {
   readonly settings: LimiterSettings;
-  /** By how many requests the answers and the settings are at odds in all: a search can descend along it. */
+  /** Sum of the contradictions, in requests; continuous, so that a search can descend along it. */
   readonly distance: number;
-  /** How many answers contradict the settings. */
+  /** Number of answers that contradict the settings. */
   readonly misses: number;
 }
 
-function atOdds(seen: readonly Observation[], settings: LimiterSettings, stopAt = Infinity): AtOdds {
-  const [kind, strict] = [limiterModel(settings), limiterModel(settings)];
+function evaluate(seen: readonly Observation[], settings: LimiterSettings, stopAt = Infinity): Evaluation {
+  const [lenient, strict] = [limiterModel(settings), limiterModel(settings)];
   const { limit } = settings;
   const isBucket = settings.kind === 'token-bucket';
-  // In a bucket of one or two, half a token either way would explain anything; a full one refuses nothing.
-  const either = isBucket ? Math.min(0.4, 0.05 + limit * 0.05) : 0.49;
-  const least = isBucket ? Math.min(either, limit - 1.001) : either;
-  // What fades evenly forgives a moment's uncertainty by itself; where a window ends, it may be another window.
-  const give = isBucket || settings.kind === 'sliding-counter' ? 0 : 1;
+  // For a bucket of one or two tokens, half a token would explain any answer. A full bucket rejects nothing.
+  const tolerance = isBucket ? Math.min(0.4, 0.05 + limit * 0.05) : 0.49;
+  const rejectionTolerance = isBucket ? Math.min(tolerance, limit - 1.001) : tolerance;
+  // Continuous models tolerate uncertain times by themselves; at the edge of a window, it may be the other window.
+  const edgeShift = isBucket || settings.kind === 'sliding-counter' ? 0 : 1;
   let [distance, misses] = [0, 0];
   for (const { atMs, slackMs, ok } of seen) {
     const slack = slackMs + SLACK_MS;
-    const off = ok ? -kind.spare(atMs + slack) : strict.spare(atMs - slack);
+    const off = ok ? -lenient.spare(atMs + slack) : strict.spare(atMs - slack);
     if (off > 0) distance += Math.min(off, MOST_OFF);
-    if (off > (ok ? either : least)) misses += 1;
+    if (off > (ok ? tolerance : rejectionTolerance)) misses += 1;
     if (distance > stopAt) break;
     if (!ok) continue;
-    kind.count(atMs - give * slackMs);
-    strict.count(atMs + give * slackMs);
+    lenient.count(atMs - edgeShift * slackMs);
+    strict.count(atMs + edgeShift * slackMs);
   }
   return { settings, distance, misses };
 }
@@ -58,27 +58,27 @@ const spread = (low: number, high: number, steps: number): number[] =>
 const geometric = (low: number, high: number, steps: number): number[] =>
   spread(Math.log(low), Math.log(high), steps).map(Math.exp);
 
-/** What the answers say at once: enough to know where to search. */
+/** Figures read directly from the answers, to choose the starting points of the search. */
 interface Hints {
   readonly seen: readonly Observation[];
   readonly releases: readonly Release[];
-  /** Admitted before the first refusal, and since when. */
+  /** Number of requests admitted before the first rejection, and the time of the first request. */
   readonly first: number;
   readonly startMs: number;
-  /** From one release to the next, in the middle; undefined where there are few. */
+  /** Median time from one release to the next; undefined if there are too few. */
   readonly paceMs: number | undefined;
 }
 
-/** Settings worth a look; the best of them are the places from which the search descends. */
+/** Initial candidates of each kind; the search descends from the best of them. */
 const STARTS: readonly ((hints: Hints) => LimiterSettings[])[] = [
   ({ seen, releases, first }) => {
-    // Within one window passes a whole limit, spread over runs: sums between releases that follow each other.
+    // A window admits its whole limit, possibly in several runs: the sums between successive releases.
     const passed = (fromMs: number, toMs: number): number =>
       seen.filter(({ ok, atMs }) => ok && atMs >= fromMs && atMs < toMs).length;
     const totals = releases.flatMap(({ passedMs }, from) =>
       [1, 2, 3].map((to) => passed(passedMs, releases[from + to]?.passedMs ?? Infinity)),
     );
-    // A first run may lie across an edge and hold two limits, never more.
+    // The first run may span one window edge, and so contain up to two limits.
     const limits = [...new Set([first, ...totals])].filter((limit) => limit > 0 && limit >= first / 2 - 1);
     const windows = releases.flatMap((one, from) =>
       releases.slice(from + 1, from + 4).flatMap((other) =>
@@ -120,13 +120,13 @@ const STARTS: readonly ((hints: Hints) => LimiterSettings[])[] = [
     );
   },
   ({ releases, first, startMs, paceMs }) => {
-    // The first burst lay across an edge, or did not: it held the limit, or a little more. Where it did, the pace says
-    // little about the window.
+    // The first burst contained the limit, or a little more if it spanned a window edge. Then the pace says little
+    // about the window.
     const expected = paceMs === undefined ? releases[0]!.passedMs - startMs : paceMs * first;
     const edges = [...releases].sort((a, b) => b.waitedMs - a.waitedMs).slice(0, 2);
     return geometric(expected * 0.15, expected * 1.6, 240).flatMap((windowMs) =>
       edges.flatMap(({ refusedMs, passedMs }) =>
-        // After an edge it takes a while until the count before has faded by one.
+        // After an edge, it takes time until the weighted count of the previous window has dropped by one.
         spread(refusedMs - 0.04 * windowMs, passedMs, 6).flatMap((edgeMs) =>
           [first, first - 1, first - 2].map((limit): LimiterSettings => ({
             kind: 'sliding-counter',
@@ -140,25 +140,25 @@ const STARTS: readonly ((hints: Hints) => LimiterSettings[])[] = [
   },
 ];
 
-/** From how many places a search descends, and the share of the window that its first step is. */
-const PLACES = 8;
+/** Number of candidates that the search descends from; its first step as a share of the window. */
+const MAX_STARTS = 8;
 const FIRST_STEP = 0.03;
 
-/** Those least at odds. */
-function bestStarts(seen: readonly Observation[], starts: readonly LimiterSettings[]): AtOdds[] {
-  let best: AtOdds[] = [];
+/** The candidates with the smallest distance. */
+function bestStarts(seen: readonly Observation[], starts: readonly LimiterSettings[]): Evaluation[] {
+  let best: Evaluation[] = [];
   for (const settings of starts) {
     if (settings.limit < 1) continue;
-    const most = best.length < PLACES ? Infinity : best.at(-1)!.distance;
-    const found = atOdds(seen, settings, most);
+    const most = best.length < MAX_STARTS ? Infinity : best.at(-1)!.distance;
+    const found = evaluate(seen, settings, most);
     if (found.distance < most)
-      best = [...best, found].sort((a, b) => a.distance - b.distance).slice(0, PLACES);
+      best = [...best, found].sort((a, b) => a.distance - b.distance).slice(0, MAX_STARTS);
   }
   return best;
 }
 
-/** Moves the first and the last edge of the windows, in ever smaller steps, while that brings the answers closer. */
-function descend(seen: readonly Observation[], start: AtOdds): AtOdds {
+/** Moves the first and the last window edge, in decreasing steps, while that reduces the distance. */
+function descend(seen: readonly Observation[], start: Evaluation): Evaluation {
   const { phaseMs, windowMs } = start.settings;
   const beginMs = phaseMs ?? seen[0]!.atMs;
   const windows = Math.max(1, Math.round(seen.at(-1)!.atMs / windowMs));
@@ -174,7 +174,7 @@ function descend(seen: readonly Observation[], start: AtOdds): AtOdds {
           windowMs: (next[1] - next[0]) / windows,
           ...(phaseMs === undefined ? {} : { phaseMs: next[0] }),
         };
-        const there = atOdds(seen, settings, found.distance);
+        const there = evaluate(seen, settings, found.distance);
         if (there.distance < found.distance) [found, edges, moved] = [there, next, true];
       }
     }
@@ -185,12 +185,12 @@ function descend(seen: readonly Observation[], start: AtOdds): AtOdds {
 const DIRECTIONS = [-1, 0, 1].flatMap((first) => [-1, 0, 1].map((last) => [first, last] as const));
 const FINEST_MS = 0.5;
 
-/** One answer more at odds is no contradiction. */
-const AS_WELL = 1;
+/** Additional misses tolerated at the ends of the interval. */
+const EXTRA_MISSES = 1;
 const STEP = 1.001;
 const WIDEST = 1.25;
 
-/** The windows that explain the answers with so few misses; the edge in the middle stays. */
+/** Range of windows with at most `misses` misses; the window edge in the middle of the probe stays fixed. */
 function windowsBetween(
   seen: readonly Observation[],
   settings: LimiterSettings,
@@ -202,7 +202,7 @@ function windowsBetween(
   const furthest = (step: number): number => {
     let ms = windowMs;
     const explains = (): boolean =>
-      atOdds(seen, {
+      evaluate(seen, {
         ...settings,
         windowMs: ms * step,
         ...(edgeMs === false ? {} : { phaseMs: edgeMs % (ms * step) }),
@@ -219,19 +219,19 @@ function fit(seen: readonly Observation[], starts: readonly LimiterSettings[]): 
   const equal = found
     .filter(({ distance }) => distance === least)
     .sort((a, b) => a.settings.limit - b.settings.limit);
-  // Of many that explain all alike, the one in their middle.
+  // Of several equally good candidates, the one with the median limit.
   const middle = equal[equal.length >> 1];
   if (!middle) return undefined;
   const [shortest, longest] = windowsBetween(seen, middle.settings, middle.misses);
   const best = { ...middle.settings, windowMs: (shortest + longest) / 2 };
   return {
     best,
-    windowMs: windowsBetween(seen, middle.settings, middle.misses + AS_WELL),
+    windowMs: windowsBetween(seen, middle.settings, middle.misses + EXTRA_MISSES),
     misses: middle.misses,
   };
 }
 
-/** A fit of each kind that the answers leave possible at all. */
+/** The best fit of each kind; empty if no request was admitted after a rejection. */
 export function fitAll(seen: readonly Observation[]): Fit[] {
   const releases = releasesOf(seen);
   if (!releases[0]) return [];

@@ -1,10 +1,9 @@
 /**
- * Which limiter would have answered as the target did: for each kind, the settings that contradict the fewest
- * answers; kinds that contradict none (almost) remain. The moments of the answers are known give or take a little.
- * A probe that was cut short did not ask all that tells the kinds apart: none is named then.
+ * Identifies the limiter: fits the settings of each kind, and keeps the kinds that contradict almost no answer. A probe
+ * that was cut short did not send everything that distinguishes the kinds, so no kind is named then.
  */
 import { smallest } from './numbers.ts';
-import { mostAtOnce, type Shaper, shaperOf } from './other-limits.ts';
+import { findConcurrencyLimit, type Shaper, shaperOf } from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
@@ -17,49 +16,49 @@ export interface LimiterFinding {
   readonly windowSeconds?: number;
   readonly burst?: number;
   readonly ratePerSecond?: number;
-  /** Of windowSeconds, or of ratePerSecond where it is a bucket: what the answers leave possible. */
+  /** Range compatible with the answers: of windowSeconds, or of ratePerSecond for a bucket. */
   readonly interval?: readonly [low: number, high: number];
-  /** Whether the waits that 429 named were enough; absent where none was named or none waited out. */
+  /** Whether the Retry-After waits were long enough; absent if none was named or waited out. */
   readonly retryAfterHonest?: boolean;
   readonly retryAfter?: RetryAfter;
-  /** Without any model: admitted from rest before the first 429, within how many seconds; admitted in the long run. */
+  /** Independent of a model: requests admitted from rest before the first 429, and in how many seconds. */
   readonly fromRest?: { readonly admitted: number; readonly seconds: number };
   readonly longRunPerSecond?: number;
-  /** What RateLimit headers say. */
+  /** Policy declared by RateLimit headers. */
   readonly declared?: NonNullable<Sample['policy']>;
-  /** It holds requests back to an even pace: it delays them, before it refuses any, if it ever does. */
+  /** Delays requests to an even pace, before it rejects any. */
   readonly shaper?: Shaper;
-  /** It counts no requests in time: a number of concurrent ones is admitted, and the next one is refused. */
+  /** Concurrency limit, if that and no rate limit explains the 429 answers. */
   readonly atOnce?: number;
-  /** Whose requests it counts: each client's, or all of them from here; absent where there was one client only. */
+  /** Whether each client has its own limit or all clients share one; absent with one client only. */
   readonly scope?: 'client' | 'shared';
   readonly requests: number;
-  /** How long it was watched. */
+  /** Duration of the probe. */
   readonly watchedSeconds: number;
-  /** Other kinds that fit as well. */
+  /** Other kinds that also fit. */
   readonly alternatives: readonly LimiterKind[];
-  /** Share of the answers that the kind explains, by kind. */
+  /** Share of the answers that each kind explains. */
   readonly explained: Readonly<Partial<Record<LimiterKind, number>>>;
 }
 
-/** Waits that were sat out. */
+/** Retry-After waits that the probe waited out. */
 interface RetryAfter {
   readonly waits: number;
   readonly longEnough: number;
-  /** How much longer the next admission took at worst. */
+  /** Longest additional time until a request was admitted. */
   readonly worstShortSeconds: number;
 }
 
-/** Answers more at odds with a kind than this share rule it out. */
+/** Share of contradicting answers above which a kind is ruled out. */
 const TOLERATED = 0.012;
 
-/** What counts requests in time refuses the polls after a burst too, with none under way: few refusals tell. */
+/** Few rejections suffice: a rate limiter also rejects the polls after a burst, when no request is in flight. */
 const LEAST_REFUSED = 4;
 
 export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Probed): LimiterFinding {
   const requests = seen.length;
   const all = [...seen, ...waited];
-  const waits = satOut(all);
+  const waits = judgeRetryAfter(all);
   const first = seen.findIndex(({ ok }) => !ok);
   const last = pressed.at(-1) ?? waited.at(-1) ?? seen.at(-1);
   const watchedSeconds = Math.round(((last?.atMs ?? 0) - (seen[0]?.atMs ?? 0)) / 1000);
@@ -77,7 +76,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...none };
   if (seen.every(({ ok }) => ok)) return { kind: 'none-found', ...(shaper ? { shaper } : {}), ...none };
 
-  const atOnce = mostAtOnce(
+  const atOnce = findConcurrencyLimit(
     all.flatMap(({ sentMs, rttMs, ok }) =>
       sentMs === undefined || rttMs === undefined ? [] : [{ sentMs, rttMs, ok }],
     ),
@@ -88,19 +87,19 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const fits = fitAll(seen);
   const explained = Object.fromEntries(fits.map((fit) => [fit.best.kind, 1 - fit.misses / requests]));
   const least = smallest(fits.map((fit) => fit.misses));
-  // Within a few answers of the best: noise can make one kind miss an answer that it did give.
+  // Noise can make the right kind miss an answer, so a few more misses than the best are allowed.
   const remaining = fits
     .filter((fit) => fit.misses <= TOLERATED * requests + 1 && fit.misses <= least + 2)
     .sort((a, b) => a.misses - b.misses);
   const winner = remaining[0];
   if (!winner) return { kind: 'cannot-tell', ...none, explained };
   const alternatives = remaining.slice(1).map((fit) => fit.best.kind);
-  // Nothing was asked yet that would have told them apart.
-  const unasked = cutBy ? LIMITER_KINDS.filter((kind) => !fits.some((fit) => fit.best.kind === kind)) : [];
+  // The probe was cut before it sent what distinguishes these kinds.
+  const untested = cutBy ? LIMITER_KINDS.filter((kind) => !fits.some((fit) => fit.best.kind === kind)) : [];
   const { kind, limit, windowMs } = winner.best;
-  // Fits of different kinds that one answer tells apart, which may have been held up, are equally good.
+  // A difference of one answer, which may have been delayed, does not distinguish two kinds.
   const tied = remaining.length > 1 && remaining[1]!.misses <= winner.misses + 1;
-  // Moments known no better than requests let through lie apart tell no kind from one that paces otherwise.
+  // If times are less certain than the interval between admissions, kinds that pace differently look the same.
   const blurred = typicalSlackMs(seen) > windowMs / limit;
   const likewise = blurred ? LIMITER_KINDS.filter((other) => (explained[other] ?? 0) > 0.9) : [];
   const [lowMs, highMs] = winner.windowMs;
@@ -121,7 +120,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     ? {
         kind: 'cannot-tell',
         ...figures,
-        alternatives: [...new Set([kind, ...alternatives, ...likewise, ...unasked])],
+        alternatives: [...new Set([kind, ...alternatives, ...likewise, ...untested])],
         explained,
         ...common,
       }
@@ -135,10 +134,10 @@ function typicalSlackMs(seen: readonly Observation[]): number {
 
 const round = (value: number): number => Number(value.toPrecision(4));
 
-/** Fewer admissions tell no rate. */
+/** Minimum number of admissions to estimate a rate. */
 const LEAST_ADMITTED = 20;
 
-/** From the first refusal to the last: what is admitted in between is what was given anew. */
+/** Rate admitted under constant overload, when every admission uses refilled capacity. */
 function longRun(pressed: readonly Observation[]): Pick<LimiterFinding, 'longRunPerSecond'> {
   const samples = pressed.map(({ atMs, ok }) => ({
     dueMs: atMs - pressed[0]!.atMs,
@@ -152,16 +151,17 @@ function longRun(pressed: readonly Observation[]): Pick<LimiterFinding, 'longRun
   return settled ? { longRunPerSecond: round(perSecond) } : {};
 }
 
-/** So many waits have to be too short, before that is no neighbour's doing who shares the quota. */
-const LIES = 3;
+/** Waits that must be too short to rule out another client on the same quota as the cause. */
+const LEAST_SHORT_WAITS = 3;
 
 /**
- * Whether requests after the named wait were admitted, as far as no other of ours came in between: rejected requests
- * may count. A neighbour on the same quota may take what was given anew, but then the next wait is a whole one again.
+ * Whether requests after the Retry-After wait were admitted. Considers only waits without a request of the probe in
+ * between, as rejected requests may count. Another client on the same quota may use the refilled capacity, but then the
+ * next wait is a full one again.
  */
-function satOut(seen: readonly Observation[]): Pick<LimiterFinding, 'retryAfter' | 'retryAfterHonest'> {
+function judgeRetryAfter(seen: readonly Observation[]): Pick<LimiterFinding, 'retryAfter' | 'retryAfterHonest'> {
   let [longEnough, short, same, worstShortSeconds] = [0, 0, 0, 0];
-  // One wait until each admission: polls after a short one are none.
+  // One wait per admission: polls after a wait that was too short do not count as waits.
   let isShort = false;
   for (const [index, refused] of seen.entries()) {
     isShort &&= !refused.ok;
@@ -184,10 +184,10 @@ function satOut(seen: readonly Observation[]): Pick<LimiterFinding, 'retryAfter'
       worstShortSeconds = Math.max(worstShortSeconds, (admitted.atMs - refused.atMs) / 1000 - named);
   }
   const waits = longEnough + short + same;
-  const lies = (short >= LIES && short > longEnough) || (same > LIES && longEnough === 0);
-  if (waits === 0 || (longEnough === 0 && !lies)) return {};
+  const isTooShort = (short >= LEAST_SHORT_WAITS && short > longEnough) || (same > LEAST_SHORT_WAITS && longEnough === 0);
+  if (waits === 0 || (longEnough === 0 && !isTooShort)) return {};
   return {
     retryAfter: { waits, longEnough, worstShortSeconds: round(worstShortSeconds) },
-    retryAfterHonest: !lies,
+    retryAfterHonest: !isTooShort,
   };
 }

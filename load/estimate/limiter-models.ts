@@ -1,6 +1,6 @@
 /**
- * The four common rate limiters, once: simulated servers limit by them, and the estimator replays what a target admitted
- * through them, to see which would have answered so. Pure; runs in k6 and in Node alike. Times in ms.
+ * Models of the four common rate limiters. Simulated servers use them as limiters, and the estimator replays admitted
+ * requests through them. Pure; runs in k6 and in Node. Times in ms.
  */
 
 export const LIMITER_KINDS = ['fixed-window', 'sliding-log', 'sliding-counter', 'token-bucket'] as const;
@@ -8,28 +8,28 @@ export type LimiterKind = (typeof LIMITER_KINDS)[number];
 
 export interface LimiterSettings {
   readonly kind: LimiterKind;
-  /** Requests a window; for a token bucket, tokens added in windowMs. */
+  /** Requests per window; for a token bucket, tokens added in windowMs. */
   readonly limit: number;
   readonly windowMs: number;
-  /** What a full bucket holds; token bucket only. */
+  /** Capacity of the bucket; token bucket only. */
   readonly burst?: number;
-  /** Where windows begin: at phaseMs modulo windowMs. Windows on the clock only. */
+  /** Windows begin at phaseMs modulo windowMs; clock-aligned windows only. */
   readonly phaseMs?: number;
-  /** A window begins with the first request after the one before is over. Fixed windows only. */
+  /** A window begins with the first request after the previous window ended; fixed windows only. */
   readonly anchored?: boolean;
 }
 
-/** What it has counted; moments may be asked for a little before the last request that was counted. */
+/** State of a limiter. atMs may lie slightly before the last counted request. */
 interface Model {
-  /** By how many requests it is below its limit: from 0 on the next one is admitted. */
+  /** Distance to the limit in requests; the next one is admitted from 0 on. */
   spare(atMs: number): number;
   count(atMs: number): void;
-  /** How long until a request would be admitted. */
+  /** Time until a request would be admitted. */
   waitMs(atMs: number): number;
 }
 
 export interface Limiter {
-  /** How long until a request would be admitted; 0 where it is, and then it is counted. */
+  /** Admits and counts a request and returns 0, or returns the time until one would be admitted. */
   ask(nowMs: number): number;
 }
 
@@ -55,22 +55,22 @@ export function limiterModel(settings: LimiterSettings): Model {
   }
 }
 
-/** Of counts, half a request lies between the last one that is admitted and the first that is not. */
+/** Half a request: the threshold lies between the last admitted count and the first rejected one. */
 const BETWEEN = 0.5;
 
-/** Windows side by side. Two counts weigh the window before by the share of it that a sliding window would still cover. */
+/** Successive windows. A sliding counter adds the previous count, weighted by the share that still overlaps. */
 function windows({ kind, limit, windowMs, phaseMs = 0, anchored }: LimiterSettings): Model {
   let [beginMs, window, older, before, count] = [phaseMs, -Infinity, 0, 0, 0];
-  const weighs = kind === 'sliding-counter';
+  const isWeighted = kind === 'sliding-counter';
   const indexOf = (atMs: number): number => Math.floor((atMs - beginMs) / windowMs);
-  const faded = (atMs: number): number => 1 - ((atMs - beginMs) / windowMs - indexOf(atMs));
+  const remainingShare = (atMs: number): number => 1 - ((atMs - beginMs) / windowMs - indexOf(atMs));
   return {
     spare(atMs) {
       const ahead = indexOf(atMs) - window;
       const now = ahead === 0 ? count : ahead < 0 ? before : 0;
-      if (!weighs) return limit - now - BETWEEN;
+      if (!isWeighted) return limit - now - BETWEEN;
       const last = ahead === 0 ? before : ahead === 1 ? count : ahead < 0 ? older : 0;
-      return limit - 1 - now - last * faded(atMs);
+      return limit - 1 - now - last * remainingShare(atMs);
     },
     count(atMs) {
       const ahead = indexOf(atMs) - window;
@@ -83,18 +83,18 @@ function windows({ kind, limit, windowMs, phaseMs = 0, anchored }: LimiterSettin
       else count += 1;
     },
     waitMs(atMs) {
-      const leftMs = windowMs * faded(atMs);
-      if (!weighs) return leftMs;
+      const leftMs = windowMs * remainingShare(atMs);
+      if (!isWeighted) return leftMs;
       const ahead = indexOf(atMs) - window;
       const [last, now] = ahead === 0 ? [before, count] : [count, 0];
-      // Nothing more in this window; in the next, this one's count has to fade far enough.
+      // This window is full; in the next one, its weighted count has to drop far enough.
       if (now + 1 > limit) return leftMs + windowMs * Math.max(0, 1 - (limit - 1) / now);
       return leftMs - (windowMs * (limit - 1 - now)) / last;
     },
   };
 }
 
-/** Remembers every request that it admitted: never more than the limit within any stretch of one window. */
+/** Stores the time of every admitted request: at most `limit` in any interval of windowMs. */
 function slidingLog({ limit, windowMs }: LimiterSettings): Model {
   const times: number[] = [];
   return {
@@ -112,7 +112,7 @@ function slidingLog({ limit, windowMs }: LimiterSettings): Model {
   };
 }
 
-/** Tokens drip in at an even pace up to the burst; each request takes one. */
+/** Refills tokens at a constant rate up to the burst; each request takes one. */
 function tokenBucket({ limit, windowMs, burst = limit }: LimiterSettings): Model {
   const msPerToken = windowMs / limit;
   let [tokens, lastMs] = [burst, 0];
@@ -121,7 +121,7 @@ function tokenBucket({ limit, windowMs, burst = limit }: LimiterSettings): Model
   return {
     spare,
     count(atMs) {
-      // What a target admitted it admitted: the state follows it.
+      // A replay counts every request that the target admitted, even without a token.
       [tokens, lastMs] = [Math.max(-BETWEEN, spare(atMs)), atMs];
     },
     waitMs: (atMs) => -spare(atMs) * msPerToken,

@@ -1,30 +1,30 @@
 /**
- * The plan of questions that tells rate limiters apart in few requests. A generator: it yields what to send when, and
- * is given back what came; so k6 runs it against a target, and tests run it against a simulated limiter.
+ * The plan of a probe that identifies a rate limiter with few requests. A generator: it yields what to send and when,
+ * and receives the replies, so that k6 can run it against a target and tests against a simulated limiter.
  */
 import { largest, smallest, sum } from './numbers.ts';
 
-/** One request's outcome. Times in milliseconds since the probe began. */
+/** Outcome of one request. Times in milliseconds since the start of the probe. */
 export interface Observation {
-  /** About when the target decided, give or take slackMs; but for half a round trip, the same for all. */
+  /** Estimated time of the target's decision, ± slackMs, with an error of up to half a round trip common to all. */
   readonly atMs: number;
   readonly slackMs: number;
   readonly ok: boolean;
-  /** When it was sent, and how long its answer took. */
+  /** Time of sending, and round-trip time. */
   readonly sentMs?: number | undefined;
   readonly rttMs?: number | undefined;
-  /** Of a 429, where it said. */
+  /** Retry-After of a 429, if present. */
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** Send count requests, each a number of milliseconds after the one before, not before notBeforeMs. */
+/** Send `count` requests, spacingMs apart, not before notBeforeMs. */
 interface Ask {
   readonly notBeforeMs: number;
   readonly count: number;
   readonly spacingMs: number;
 }
 
-/** An answer as it was seen from here. */
+/** An answer as the client saw it. */
 export interface Reply {
   readonly sentMs: number;
   readonly rttMs: number;
@@ -32,21 +32,21 @@ export interface Reply {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** Clocks count whole milliseconds. */
+/** Half the resolution of a clock that counts whole milliseconds. */
 const CLOCK_MS = 0.5;
 
 /**
- * When each was decided. What every answer takes is the way there and back and says nothing: only what one took beyond
- * the quickest of its kind is uncertain. So a round trip of 80 ms is as good as one of 1 ms, if it is an even one.
+ * Estimates when the target decided each request. The shortest round trip, for admitted and rejected requests each, is
+ * taken as constant; only the excess over it is uncertain. So a constant 80 ms is as precise as a constant 1 ms.
  */
 export function placeReplies(replies: readonly Reply[]): Observation[] {
   const least = (ok: boolean): number =>
     smallest(replies.filter((one) => one.ok === ok).map(({ rttMs }) => rttMs));
   const bases = { ok: least(true), refused: least(false) };
-  const wayMs = Math.min(bases.ok, bases.refused) / 2;
+  const transitMs = Math.min(bases.ok, bases.refused) / 2;
   const placed = replies.map(({ sentMs, rttMs, ok, retryAfterSeconds }) => {
     const extraMs = rttMs - (ok ? bases.ok : bases.refused);
-    const atMs = sentMs + wayMs + extraMs / 2 + CLOCK_MS;
+    const atMs = sentMs + transitMs + extraMs / 2 + CLOCK_MS;
     return { sentMs, atMs, slackMs: extraMs / 2 + CLOCK_MS, ok, rttMs, retryAfterSeconds };
   });
   placed.sort((a, b) => a.sentMs - b.sentMs);
@@ -54,19 +54,19 @@ export function placeReplies(replies: readonly Reply[]): Observation[] {
   for (let from = 0; from < placed.length;) {
     let to = from + 1;
     const isNear = (one: number, ms: number): boolean => placed[to]!.sentMs - placed[one]!.sentMs <= ms;
-    while (to < placed.length && (isNear(from, AT_ONCE_MS) || isNear(to - 1, NEXT_MS))) to += 1;
-    observations.push(...asOneMoment(placed.slice(from, to)));
+    while (to < placed.length && (isNear(from, SIMULTANEOUS_MS) || isNear(to - 1, BURST_GAP_MS))) to += 1;
+    observations.push(...mergeSimultaneous(placed.slice(from, to)));
     from = to;
   }
   return observations.sort((a, b) => a.atMs - b.atMs);
 }
 
-/** Sent so close to one another, requests come in any order; a burst takes longer, one right behind the other. */
-const AT_ONCE_MS = 3;
-const NEXT_MS = 1;
+/** Requests sent within SIMULTANEOUS_MS may arrive in any order; gaps up to BURST_GAP_MS extend the group. */
+const SIMULTANEOUS_MS = 3;
+const BURST_GAP_MS = 1;
 
-/** Of requests sent at once the order is unknown: one moment for all, and those let through were the earlier ones. */
-function asOneMoment(group: readonly Observation[]): Observation[] {
+/** Gives simultaneous requests, whose order is unknown, one common time; admitted ones come first. */
+function mergeSimultaneous(group: readonly Observation[]): Observation[] {
   if (group.length === 1) return [...group];
   const first = smallest(group.map((one) => one.atMs - one.slackMs));
   const last = largest(group.map((one) => one.atMs + one.slackMs));
@@ -82,33 +82,33 @@ export interface ProbeLimits {
 
 type Plan<Result = void> = Generator<Ask, Result, readonly Reply[]>;
 
-/** Polls grow apart by this ratio while nothing is known of the wait, and are this close where it is. */
+/** Growth factor of the gaps between polls, first gap, and gap as a share of the wait where that is known. */
 const GROWTH = 1.13;
 const FIRST_GAP_MS = 8;
 const FINE_SHARE = 0.02;
-/** As many at once, at most. */
+/** Maximum number of concurrent requests in a burst. */
 const LARGEST_BATCH = 50;
-/** Polls under way at once: what passes among them after a release is spent. */
+/** Maximum number of polls in flight: those admitted after a release use up capacity. */
 const POLLS_AHEAD = 10;
-/** How often a patient burst asks again. */
-const PATIENT_POLLS = 12;
-/** Answers delayed this long compared with the quickest, in this many batches: they are paced, and not refused. */
+/** Number of retries until retryUntilMs. */
+const RETRY_POLLS = 12;
+/** Delays of SHAPED_MS over the quickest answer, in SHAPED_BATCHES successive batches, show a shaper. */
 const SHAPED_MS = 300;
 const SHAPED_BATCHES = 3;
-/** Waits that a 429 names are sat out without a request in between, so often, and so long in all. */
+/** Number and total length of Retry-After waits that are waited out without a request in between. */
 const WAITS = 5;
 const LONGEST_WAITS_S = 60;
-/** Asked for twice of what it admits, for two windows or this many seconds, in even steps. */
-const PRESSED = 2;
-const PRESSED_SECONDS = 5;
-const LONGEST_PRESSED_SECONDS = 30;
+/** Constant overload, relative to the admitted rate, for two windows or OVERLOAD_SECONDS; skipped if too long. */
+const OVERLOAD = 2;
+const OVERLOAD_SECONDS = 5;
+const LONGEST_OVERLOAD_SECONDS = 30;
 
-/** What a probe saw, and the limit that ended it early. */
+/** Observations of a probe by phase, and the limit that ended it early. */
 export interface Probed {
   readonly seen: readonly Observation[];
-  /** While waits were sat out: no evidence of the kind. */
+  /** While Retry-After was waited out; no evidence of the kind. */
   readonly waited?: readonly Observation[];
-  /** While more was asked than it admits, from the first refusal on: what it admits in the long run, whatever it is. */
+  /** Under constant overload, from the first rejection on: gives the long-run rate of any kind. */
   readonly pressed?: readonly Observation[];
   readonly cutBy?: keyof ProbeLimits;
 }
@@ -119,20 +119,20 @@ class Exhausted extends Error {
   }
 }
 
-/** When something is expected, and how long what it ends lasts. */
+/** An expected time, and the length of the interval that ends there. */
 type Moment = readonly [atMs: number, span: number];
 
 interface Release {
-  /** The moment of the first request let through again, and of the last one refused. */
+  /** Time of the first request admitted again, and of the last rejected one. */
   readonly atMs: number;
   readonly refusedMs: number;
-  /** How many were let through among the polls under way. */
+  /** Number of polls in flight that were admitted. */
   readonly passed: number;
 }
 
 /**
- * burst, wait, half a burst, the rest later, wait, burst, wait: each kind of limiter answers the second wait and
- * the third burst in its own way. What paces its releases evenly gets a second burst at another phase instead.
+ * Burst, wait, half a burst, the rest later, wait, burst, wait: the second wait and the third burst differ between the
+ * kinds of limiter. A limiter that refills at an even pace gets a second burst at another phase instead.
  */
 export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   const replies: Reply[] = [];
@@ -142,7 +142,7 @@ export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
     yield* plan(limits, replies, phases);
   } catch (error) {
     if (!(error instanceof Exhausted)) throw error;
-    // All that tells the kinds apart was asked before.
+    // Everything that distinguishes the kinds was sent before this phase.
     if (phases.waitedFrom === Infinity) cutBy = error.limit;
   }
   const waited = replies.slice(phases.waitedFrom, phases.pressedFrom);
@@ -155,7 +155,7 @@ export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   };
 }
 
-/** What a probe saw, from its answers in the order in which they were written down. */
+/** Reconstructs the observations of a probe from its replies in recorded order. */
 export function replayProbe(replies: readonly Reply[], limits: ProbeLimits): Probed {
   const probe = probeLimiter(limits);
   let step = probe.next();
@@ -176,17 +176,17 @@ function* plan(
   let quickestMs = Infinity;
   const at = (one: Reply): number => one.sentMs + quickestMs / 2;
   const now = (): number => (replies.length === 0 ? 0 : at(replies.at(-1)!));
-  /** The last one refused among those sent last. */
+  /** The last rejected reply of the latest batch. */
   let refused: Reply | undefined;
   function* send(count = 1, notBeforeMs = 0, spacingMs = 0): Plan<readonly Reply[]> {
     if (replies.length + count > limits.maxRequests) throw new Exhausted('maxRequests');
     if (Math.max(now(), notBeforeMs) > limits.maxSeconds * 1000) throw new Exhausted('maxSeconds');
-    // As precise as they are written down.
+    // Rounds as the records do, so that a replay takes the same decisions.
     const got = (yield { notBeforeMs, count, spacingMs }).map((one) => ({
       ...one,
       rttMs: Math.round(one.rttMs * 100) / 100,
     }));
-    // Of requests sent at once the order is unknown: those let through count as the earlier ones.
+    // The order of simultaneous requests is unknown: admitted ones count as earlier.
     got.sort((a, b) => a.sentMs - b.sentMs || Number(b.ok) - Number(a.ok));
     replies.push(...got);
     refused = got.findLast(({ ok }) => !ok);
@@ -194,10 +194,10 @@ function* plan(
     return got;
   }
 
-  /** Sends growing bursts until `most` were admitted, or one is rejected after that moment; returns how many were. */
-  function* burst(most = Infinity, patientUntilMs = 0): Plan<number> {
+  /** Sends growing batches until `most` are admitted, or one is rejected after retryUntilMs. Returns the admitted. */
+  function* burst(most = Infinity, retryUntilMs = 0): Plan<number> {
     const startedMs = now();
-    const pollMs = (patientUntilMs - startedMs) / PATIENT_POLLS;
+    const pollMs = (retryUntilMs - startedMs) / RETRY_POLLS;
     let [passed, batch, notBeforeMs, shaped] = [0, 1, 0, 0];
     while (passed < most) {
       const left = Math.max(1, limits.maxRequests - replies.length);
@@ -211,14 +211,14 @@ function* plan(
         if (shaped >= SHAPED_BATCHES) return passed;
         continue;
       }
-      if (now() >= patientUntilMs) break;
+      if (now() >= retryUntilMs) break;
       batch = Math.max(1, admitted);
       notBeforeMs = now() + pollMs;
     }
     return passed;
   }
 
-  /** Polls until let through: ever further apart, and closely around the moments that are expected. */
+  /** Polls until a request is admitted, with growing gaps, and densely around the expected times. */
   function* release(...expected: readonly Moment[]): Plan<Release> {
     const refusedAt = now();
     let lastMs = refusedAt;
@@ -228,13 +228,13 @@ function* plan(
       const [atMs, span] = expected.find(([moment, width]) => lastMs < moment + 0.2 * width) ?? [];
       if (atMs !== undefined && span !== undefined) {
         const soonMs = atMs - 0.16 * span;
-        // Nothing is let through before the first of them.
+        // Nothing is admitted before the first expected time.
         if (atMs === expected[0]![0] || next > soonMs) {
           gap = Math.max(4, FINE_SHARE * span);
           next = Math.max(lastMs + gap, soonMs);
         }
       }
-      // Several are under way at once where one round trip is longer than the gap.
+      // Keeps several polls in flight if a round trip is longer than the gap.
       const ahead = Math.max(1, Math.min(POLLS_AHEAD, Math.ceil(quickestMs / gap)));
       const got = yield* send(ahead, next - quickestMs / 2, gap);
       const first = got.findIndex(({ ok }) => ok);
@@ -252,20 +252,19 @@ function* plan(
   const burstMs = now() - startMs;
   const one = yield* release();
   const half = Math.max(Math.min(first, 2), Math.floor(first / 2));
-  // A log lets through again one by one, as they came: no faster than the first burst was. Nothing else follows at
-  // once in a bucket of few.
+  // A sliding log admits again one by one, at the pace of the first burst. A small bucket refills slowly.
   const pollingMs = Math.max(burstMs * 1.1, (one.atMs - startMs - burstMs) * (first < 10 ? 0.3 : 0));
   const mark = replies.length;
   const second = one.passed + (yield* burst(half - one.passed, now() + pollingMs));
   const isRefusedBetween = replies.slice(mark).some(({ ok }) => !ok);
   if (first > 1 && second < Math.max(2, half * 0.6)) {
     const paceMs = yield* evenly(first);
-    yield* sitOut();
-    yield* press(1000 / paceMs, PRESSED_SECONDS);
+    yield* waitOut();
+    yield* overload(1000 / paceMs, OVERLOAD_SECONDS);
     return;
   }
 
-  // All or much came back at once: a fixed window, or a log of moments. Half now, half later tells them apart.
+  // Most capacity returned together: a fixed window or a sliding log. Half now, half later distinguishes them.
   const guess = Math.max(one.atMs - startMs, 50);
   yield* send(1, one.atMs + 0.45 * guess);
   yield* burst();
@@ -276,16 +275,16 @@ function* plan(
   if (refused) yield* release([two.atMs + 0.5 * spanMs, spanMs * 0.5], again);
   yield* burst(Math.ceil(first * 0.75));
   if (refused) yield* release(again);
-  // From afar a fast bucket gives back as much meanwhile as a log does.
+  // Over a long round trip, a fast bucket refills as much as a sliding log does.
   if (isRefusedBetween) {
     yield* burst();
     yield* evenly(first);
   }
-  yield* sitOut();
-  yield* press((first * 1000) / spanMs, Math.max(PRESSED_SECONDS, (2.2 * spanMs) / 1000));
+  yield* waitOut();
+  yield* overload((first * 1000) / spanMs, Math.max(OVERLOAD_SECONDS, (2.2 * spanMs) / 1000));
 
-  /** Sits waits out that a 429 names, with no request of ours in between; too short ones are measured. */
-  function* sitOut(): Plan {
+  /** Waits out Retry-After without a request in between; measures waits that are too short. */
+  function* waitOut(): Plan {
     phases.waitedFrom = replies.length;
     let waitedSeconds = 0;
     for (let waits = 0; waits < WAITS; waits += 1) {
@@ -300,17 +299,17 @@ function* plan(
     }
   }
 
-  /** Asks for more than it admits, whatever comes. */
-  function* press(perSecond: number, seconds: number): Plan {
-    if (!(perSecond > 0) || seconds > LONGEST_PRESSED_SECONDS) return;
+  /** Offers a constant overload for `seconds`, whatever the replies. */
+  function* overload(perSecond: number, seconds: number): Plan {
+    if (!(perSecond > 0) || seconds > LONGEST_OVERLOAD_SECONDS) return;
     yield* burst();
     phases.pressedFrom = replies.length;
-    const gap = 1000 / (PRESSED * perSecond);
+    const gap = 1000 / (OVERLOAD * perSecond);
     const untilMs = now() + seconds * 1000;
     while (now() < untilMs) yield* send(Math.max(8, Math.ceil((6 * quickestMs) / gap)), now() + gap, gap);
   }
 
-  /** Waits for a number of releases that come one by one; the milliseconds from one to the next. */
+  /** Polls until `wanted` requests were admitted one by one; returns the mean interval in milliseconds. */
   function* pace(wanted: number): Plan<number> {
     const fromMs = now();
     let [passed, gap] = [0, 3];
@@ -326,22 +325,22 @@ function* plan(
     return (now() - fromMs) / passed;
   }
 
-  /** Releases come one by one: measure their pace, then burst again when another part of a window would be due. */
+  /** For refills one by one: measures their pace, then bursts at another phase. Returns the pace in ms. */
   function* evenly(allowance: number): Plan<number> {
     const emptiedMs = at(replies.find(({ ok }) => !ok)!);
     const enough = Math.max(10, Math.ceil(allowance / 5));
     const paceMs = yield* pace(enough);
     const windowMs = paceMs * allowance;
     for (const shift of [0.4, 0.7]) {
-      // Idle until any limiter has forgotten everything, and on until the phase differs.
+      // Idle until every kind of limiter has reset, then until the phase differs.
       const earliest = now() + 2.02 * windowMs;
       const phase = (((earliest - emptiedMs) / windowMs) % 1) - shift;
       yield* send(1, earliest + ((1 - phase) % 1) * windowMs);
       yield* burst();
       const again = now();
       const { atMs } = yield* release([again + paceMs, paceMs * 2]);
-      // A bucket drips on at once, at any phase; windows make one wait, and let through at a pace of their own then:
-      // the first pace was another where the first burst lay across an edge.
+      // A bucket refills immediately at any phase. A window causes a wait; its pace is then measured again, as the
+      // first burst may have spanned a window edge.
       const waited = atMs - again > 4 * paceMs;
       yield* pace(waited ? Math.max(enough, Math.ceil(allowance / 3)) : 4);
       if (waited) return paceMs;

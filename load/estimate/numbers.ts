@@ -1,6 +1,6 @@
-/** What numbers have in common: quantiles, medians, extremes of lists of any length, slopes. */
+/** Statistics: quantiles, medians, extremes of lists of any length, slopes. */
 
-/** The nearest-rank quantile of sorted numbers; NaN for none. */
+/** The nearest-rank quantile of sorted numbers; NaN if there are none. */
 export function quantile(sorted: ArrayLike<number>, share: number): number {
   return sorted[Math.max(0, Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1))] ?? NaN;
 }
@@ -18,7 +18,7 @@ export const sum = (values: Iterable<number>): number => {
   return all;
 };
 
-/** Of lists of any length: a spread into Math.min exceeds the call stack beyond some 100,000 values. */
+/** For lists of any length: a spread into Math.min exceeds the call stack beyond some 100,000 values. */
 export const smallest = (values: Iterable<number>): number => {
   let from = Infinity;
   for (const value of values) if (value < from) from = value;
@@ -34,12 +34,12 @@ export interface Slope {
   readonly interval: readonly [low: number, high: number];
 }
 
-/** Points are thinned out to this many: pairs grow with their square. */
+/** Sample size: the number of pairs grows quadratically. */
 const MOST_POINTS = 400;
-/** The normal quantile of 95 %. */
+/** Two-sided 95 % quantile of the normal distribution. */
 const Z = 1.96;
 
-/** NaN where there are fewer than three points at different places. */
+/** Theil–Sen slope with its 95 % interval; NaN with fewer than three pairs of points with different x. */
 export function theilSen(points: readonly (readonly [x: number, y: number])[]): Slope {
   const step = Math.max(1, Math.ceil(points.length / MOST_POINTS));
   const some = points.filter((_, index) => index % step === 0);
@@ -51,7 +51,7 @@ export function theilSen(points: readonly (readonly [x: number, y: number])[]): 
   if (slopes.length < 3) return { slope: NaN, interval: [NaN, NaN] };
   slopes.sort((a, b) => a - b);
   const n = some.length;
-  // Kendall's variance gives the ranks that the interval ends at.
+  // Kendall's variance gives the ranks of the interval's ends.
   const spread = Z * Math.sqrt((n * (n - 1) * (2 * n + 5)) / 18);
   const rank = (at: number): number => slopes[Math.max(0, Math.min(slopes.length - 1, Math.round(at)))]!;
   return {

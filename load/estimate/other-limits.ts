@@ -7,23 +7,23 @@ import { largest, quantile, smallest } from './numbers.ts';
 import type { Sample } from './step.ts';
 import type { Observation } from './limiter-probe.ts';
 
-/** Fewer tell nothing of arrivals by chance. */
+/** Minimum counts to judge Poisson arrivals. */
 const LEAST_REFUSED = 30;
 const LEAST_PASSED = 30;
-/** The share of refusals, and of answers, that has to lie on its side of the limit, give or take a tenth of it. */
-const CLEAR = 0.95;
-const BLUR = 0.1;
+/** Share of admissions that must lie below the limit, and of rejections that must lie at it, within a tolerance. */
+const LEAST_SHARE = 0.95;
+const TOLERANCE = 0.1;
 
-/** A request that was sent then, answered so much later, and let through or refused. */
+/** One request and its outcome. */
 interface Sent {
   readonly sentMs: number;
   readonly rttMs: number;
   readonly ok: boolean;
 }
 
-/** How many requests at once are let through, where that is what 429 depends on. */
-export const atOnceOf = (samples: readonly Sample[]): number | undefined =>
-  mostAtOnce(
+/** The concurrency limit that explains the 429 answers; undefined if none does. */
+export const concurrencyLimitOf = (samples: readonly Sample[]): number | undefined =>
+  findConcurrencyLimit(
     samples
       .map(({ dueMs, latencyMs, serviceMs, status }) => ({
         sentMs: dueMs + latencyMs - serviceMs,
@@ -34,50 +34,50 @@ export const atOnceOf = (samples: readonly Sample[]): number | undefined =>
     LEAST_REFUSED,
   );
 
-/** The same of requests in the order in which they were decided, and refusals enough. */
-export function mostAtOnce(sent: readonly Sent[], leastRefused: number): number | undefined {
+/** Like concurrencyLimitOf, for requests in the order of their decisions; needs at least leastRefused rejections. */
+export function findConcurrencyLimit(sent: readonly Sent[], leastRefused: number): number | undefined {
   const refusals = sent.flatMap(({ ok, rttMs }) => (ok ? [] : [rttMs]));
   if (refusals.length < leastRefused || sent.length - refusals.length < LEAST_PASSED) return undefined;
-  // On its way a request is not at the target; a refusal takes no longer than the way, and maybe some work.
+  // A request in transit does not count at the target. The quickest rejection is an upper bound of the transit time.
   const mostMs = smallest(refusals);
-  return [mostMs, mostMs / 2, 0].map((wayMs) => separating(sent, wayMs)).find((limit) => limit !== undefined);
+  return [mostMs, mostMs / 2, 0].map((transitMs) => separatingCount(sent, transitMs)).find((limit) => limit !== undefined);
 }
 
-/** The number under way that keeps refusals and answers apart. */
-function separating(sent: readonly Sent[], wayMs: number): number | undefined {
+/** The number of requests in flight that separates rejections from admissions. */
+function separatingCount(sent: readonly Sent[], transitMs: number): number | undefined {
   const refused: number[] = [];
   const passed: number[] = [];
-  let open: number[] = [];
+  let inFlight: number[] = [];
   for (const { sentMs, rttMs, ok } of sent) {
-    open = open.filter((doneMs) => doneMs > sentMs);
-    (ok ? passed : refused).push(open.length);
-    if (ok) open.push(sentMs + rttMs - wayMs);
+    inFlight = inFlight.filter((doneMs) => doneMs > sentMs);
+    (ok ? passed : refused).push(inFlight.length);
+    if (ok) inFlight.push(sentMs + rttMs - transitMs);
   }
   refused.sort((a, b) => a - b);
   const limit = quantile(refused, 0.5);
-  const give = Math.max(1, BLUR * limit);
+  const tolerance = Math.max(1, TOLERANCE * limit);
   const share = (counts: readonly number[], test: (count: number) => boolean): number =>
     counts.filter(test).length / counts.length;
-  // Of a limit of one or two, the next count is on the other side already.
+  // Without tolerance: for a limit of one or two, the adjacent count is already on the other side.
   const below = share(passed, (count) => count < limit);
-  const around = share(refused, (count) => Math.abs(count - limit) <= give);
-  return limit >= 1 && below >= CLEAR && around >= CLEAR ? limit : undefined;
+  const around = share(refused, (count) => Math.abs(count - limit) <= tolerance);
+  return limit >= 1 && below >= LEAST_SHARE && around >= LEAST_SHARE ? limit : undefined;
 }
 
 export interface Shaper {
   readonly ratePerSecond: number;
-  /** As many were held back at once, at most; where more are refused, that is its queue. */
+  /** Maximum number of requests held back; the length of the queue if further ones are rejected. */
   readonly heldBack: number;
-  /** A server that works on one request at a time would look the same after so long a way; or it is one. */
+  /** Whether a server with a single worker would look the same over this round trip; 'rather' if that is likelier. */
   readonly orOneWorker: boolean | 'rather';
 }
 
-/** Held back is what took so much longer than the quickest. */
+/** Delay over the quickest answer from which a request counts as held back. */
 const HELD_MS = 40;
 const LEAST_HELD = 12;
-/** Faster paces are not told from the work of answering. */
+/** Faster paces cannot be distinguished from service times. */
 const LEAST_PACE_MS = 5;
-/** How much the pace may vary, as a share: a queue of random work varies more. */
+/** Maximum relative variation of the pace: a queue with random service times varies more. */
 const EVEN = 0.35;
 
 export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
@@ -85,20 +85,20 @@ export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
     ok && rttMs !== undefined && sentMs !== undefined ? [{ rttMs, sentMs, doneMs: sentMs + rttMs }] : [],
   );
   const quickest = smallest(times.map(({ rttMs }) => rttMs));
-  const left = times
+  const departures = times
     .filter(({ rttMs }) => rttMs > quickest + HELD_MS)
     .map(({ doneMs }) => doneMs)
     .sort((a, b) => a - b);
-  if (left.length < LEAST_HELD || left.length < times.length * 0.3) return undefined;
-  const gaps = left
+  if (departures.length < LEAST_HELD || departures.length < times.length * 0.3) return undefined;
+  const gaps = departures
     .slice(1)
-    .map((doneMs, index) => doneMs - left[index]!)
+    .map((doneMs, index) => doneMs - departures[index]!)
     .sort((a, b) => a - b);
   const paceMs = gaps[gaps.length >> 1]!;
   const spreadMs = (gaps[Math.floor(gaps.length * 0.8)]! - gaps[Math.floor(gaps.length * 0.2)]!) / 2;
   if (paceMs < LEAST_PACE_MS || spreadMs > EVEN * paceMs) return undefined;
-  // A server that works on one request at a time is as even; but then each answer takes the pace at least. Where the
-  // way is longer than the pace, two at once tell: a server with several workers answers both alike.
+  // A single worker is as even, but each of its answers takes at least the pace. If the round trip is longer than the
+  // pace, simultaneous requests decide: a server with several workers takes the same time for both.
   const apart = times
     .slice(1)
     .map((one, index) => ({ one, before: times[index]! }))

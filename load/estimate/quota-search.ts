@@ -1,28 +1,31 @@
-/** A quota needs no queue: what it lets through in the long run is the figure. */
-import { atOnceOf } from './other-limits.ts';
+/** Capacity of a target that a rate limit stops first: the rate admitted in the long run is the figure. */
+import { concurrencyLimitOf } from './other-limits.ts';
 import { type Figure, type HowToRun, ordered, type Prediction, type SearchSettings } from './figures.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import { largest, smallest, sum } from './numbers.ts';
 import { type Quota, quotaOf } from './quota.ts';
 import { judgeStep, type Sample, type Step } from './step.ts';
 
-/** A quota's windows are watched for so long at most, in confirmations. */
-const LONGEST_QUOTA = 3;
+/** Maximum length of a quota run, in multiples of confirmSeconds. */
+const LONGEST_RUN = 3;
 const ATTEMPTS = 4;
-/** As many waits hold two releases: a wait is a window's rest, when its requests are used up. */
+/** Retry-After waits that contain two window resets: a wait is the rest of a window whose limit is used up. */
 const WAITS = 3;
-/** A quota lets through no more where twice as much is asked: less than this, unless it allows no burst to speak of. */
-const GROWS = 1.04;
-/** What lets through so much more refuses a share of whatever is asked. */
-const A_SHARE = 1.7;
+/**
+ * The admitted rate is final once doubling the offered rate raises it by less than this factor. With almost no burst
+ * capacity that takes several doublings.
+ */
+const MOST_GROWTH = 1.04;
+/** If the admitted rate still grows by this factor, 429 rejects a share of the requests at any rate: no quota. */
+const UNLIMITED_GROWTH = 1.7;
 const DOUBLINGS = 5;
 
-/** Runs at a rate for some seconds, counting answers only. */
+/** Runs a step in which only statuses count, not latencies. */
 type Watch = (rate: number, seconds: number) => Promise<{ step: Step; samples: readonly Sample[] }>;
 
 /**
- * Watches from release to release; rate: more than it lets through; samples: the answers that showed the quota. Nothing
- * where 429 follows from how many requests are under way, or is a share of whatever is asked.
+ * Measures a quota. `first.rate`: above its limit; `first.samples`: the answers that revealed it. Returns undefined if
+ * 429 depends on the number of requests in flight, or rejects a share of the requests at any rate.
  */
 async function searchQuota(
   watch: Watch,
@@ -30,7 +33,7 @@ async function searchQuota(
   first: { readonly rate: number; readonly samples: readonly Sample[] },
 ): Promise<Figure | undefined> {
   const { confirmSeconds, stepSeconds, maxRate } = settings;
-  const longest = LONGEST_QUOTA * confirmSeconds;
+  const longest = LONGEST_RUN * confirmSeconds;
   let samples = [...first.samples];
   const longEnough = (): number => {
     const wait = samples.reduce((longest, one) => Math.max(longest, one.retryAfterSeconds ?? 0), 0);
@@ -48,31 +51,31 @@ async function searchQuota(
   for (let attempt = 0; attempt < ATTEMPTS && !quota.settled; attempt += 1) {
     const run = await watch(rate, seconds);
     if (run.step.limitedRate === 0) {
-      // Asked for less than it lets through.
+      // The offered rate was below the limit.
       rate = Math.min(maxRate, rate * 2);
       continue;
     }
-    if (atOnceOf(run.samples) !== undefined) return undefined;
+    if (concurrencyLimitOf(run.samples) !== undefined) return undefined;
     samples = [...samples, ...run.samples];
     quota = quotaOf(run.samples, seconds);
     if (run.step.limitedRate >= OVERLOADED) overloaded = { samples: run.samples, seconds };
     if (!quota.settled) quota = declared(samples, run.samples, seconds) ?? quota;
     seconds = Math.min(longest, Math.max(longEnough(), seconds * 1.3));
   }
-  // What it admits is known from windows, or has to be regular.
+  // Without visible windows, the admitted rate must stay constant under a higher load, and be regular.
   let grew = 1;
   for (let more = 0; more < DOUBLINGS && paced(quota) && rate < maxRate; more += 1) {
     rate = Math.min(maxRate, rate * 2);
     const run = await watch(rate, stepSeconds);
-    if (atOnceOf(run.samples) !== undefined) return undefined;
+    if (concurrencyLimitOf(run.samples) !== undefined) return undefined;
     const again = quotaOf(run.samples, stepSeconds);
     if (run.step.limitedRate >= OVERLOADED) overloaded ??= { samples: run.samples, seconds: stepSeconds };
     if (!again.settled) break;
     grew = again.perSecond / quota.perSecond;
     quota = again;
-    if (grew < GROWS) break;
+    if (grew < MOST_GROWTH) break;
   }
-  if (grew > A_SHARE) return undefined;
+  if (grew > UNLIMITED_GROWTH) return undefined;
   if (paced(quota) && overloaded && irregular(overloaded)) return undefined;
   const { perSecond, error, settled } = quota;
   return {
@@ -84,20 +87,20 @@ async function searchQuota(
     ...(settled
       ? {}
       : {
-          unconfirmed: `${quota.releases} of the quota's releases were seen: its window is longer than the run${restWords(declaredBy(samples))}`,
+          unconfirmed: `${quota.releases} of the quota's releases were seen: its window is longer than the run${policyNote(declaredBy(samples))}`,
         }),
   };
 }
 
-const restWords = (policy: Sample['policy']): string =>
+const policyNote = (policy: Sample['policy']): string =>
   policy
     ? ` (its headers declare ${policy.limit} requests, given anew after ${policy.windowSeconds} s at least)`
     : '';
 
-/** Lets through evenly, as far as can be seen. */
+/** Admits at an even pace: no window resets were visible. */
 const paced = (quota: Quota): boolean => quota.settled && quota.windowSeconds === undefined;
 
-/** The window that headers declare; where they tell what is left of it, the longest rest that was seen. */
+/** The policy that RateLimit headers declare; if they only declare the time to the reset, the longest one seen. */
 export function declaredBy(samples: readonly Pick<Sample, 'policy'>[]): Sample['policy'] {
   const policies = samples.flatMap(({ policy }) => policy ?? []);
   return (
@@ -109,7 +112,7 @@ export function declaredBy(samples: readonly Pick<Sample, 'policy'>[]): Sample['
   );
 }
 
-/** What the headers declare, where nothing that was seen contradicts it: waits and counts that are too great. */
+/** The quota that headers declare; undefined if an observed wait or count is too large for it. */
 function declared(all: readonly Sample[], run: readonly Sample[], seconds: number): Quota | undefined {
   const policy = declaredBy(all);
   if (!policy || policy.atLeast) return undefined;
@@ -129,14 +132,14 @@ function declared(all: readonly Sample[], run: readonly Sample[], seconds: numbe
   };
 }
 
-/** A quota admits the same again and again; what depends on how long answers take varies as those do. */
+/** Variance-to-mean ratio of admitted counts above which 429 depends on response times, not on a quota. */
 const IRREGULAR = 0.3;
 const WIDTHS_SECONDS = Array.from({ length: 75 }, (_, index) => 0.4 * 1.05 ** index);
 const LEAST_WIDTHS = 6;
 const ENOUGH_ADMITTED = 10;
 const OVERLOADED = 0.4;
 
-/** Whether the numbers admitted under overload vary, in stretches of any length, about as much as independent events do. */
+/** Whether admitted counts under overload vary, at every interval length, about as much as independent events do. */
 function irregular({ samples, seconds }: Watched): boolean {
   const from = samples.find(({ status }) => status === 429)?.dueMs ?? Infinity;
   const admitted = samples.flatMap(({ status, dueMs }) => (status !== 429 && dueMs > from ? [dueMs] : []));
@@ -163,8 +166,8 @@ interface Watched {
 const PHASES = 12;
 
 /**
- * How many of a run from rest such a quota rejects, at least and at most: of windows neither kind nor phase is known,
- * and of a burst not more than about how many.
+ * Bounds of the number of requests that the quota rejects in a run from rest. Simulates every kind and phase of window,
+ * and half to twice the measured burst, as these are not known exactly.
  */
 function predictedRejections(
   { perSecond, limit, windowSeconds, burst = 1 }: Quota,
@@ -193,35 +196,35 @@ function predictedRejections(
   return { least: smallest(rejected), most: largest(rejected) };
 }
 
-/** How far above what was predicted, or above an interval, something has to lie to contradict it. */
+/** A value above a prediction or an interval by this factor contradicts it. */
 export const ABOVE = 1.06;
-/** Just below a quota, and as far above it as a limiter that counts rejected requests shows. */
+/** Rates of the prediction runs, relative to the quota; BEYOND reveals a limiter that counts rejected requests. */
 const BELOW = 0.95;
 const BEYOND = 1.5;
-/** The share of requests that may become of otherwise than a quota predicts. */
+/** Share of requests that may deviate from the prediction. */
 const UNPREDICTED = 0.04;
-/** What a limiter remembers is waited for, at most so long. */
+/** Longest pause before a step, in which the limiter resets. */
 export const LONGEST_PAUSE_SECONDS = 45;
 
-/** A search in which 429 broke a step, and how it goes on. */
-interface Underway {
+/** A search in which 429 broke a step, and the callbacks to continue it. */
+interface SearchInProgress {
   readonly settings: SearchSettings;
   readonly evidence: readonly Step[];
-  /** Of the last step. */
+  /** Samples of the last step. */
   readonly samples: readonly Sample[];
   readonly left: () => number;
   readonly run: (rate: number, seconds: number, how: HowToRun) => ReturnType<Watch>;
 }
 
 interface Confirmed {
-  /** Absent where no quota is what stops it first. */
+  /** Absent if a quota is not the limiting factor. */
   readonly figure?: Figure;
   readonly prediction?: Prediction;
   readonly atOnce?: number | undefined;
 }
 
-/** Asks for about twice of what passed so far; then for a minute just below it, which it has to predict. */
-export async function confirmQuota(search: Underway, first: Step): Promise<Confirmed> {
+/** Measures the quota at about twice the rate admitted so far; it must then predict a run below and one above it. */
+export async function confirmQuota(search: SearchInProgress, first: Step): Promise<Confirmed> {
   const { settings, evidence, left } = search;
   const { maxRate, confirmSeconds, slo } = settings;
   let { samples } = search;
@@ -239,9 +242,9 @@ export async function confirmQuota(search: Underway, first: Step): Promise<Confi
     settings,
     { rate: Math.min(maxRate, rate), samples },
   );
-  if (!figure) return { atOnce: atOnceOf(samples) };
+  if (!figure) return { atOnce: concurrencyLimitOf(samples) };
   if (!figure.confirmed) return { figure };
-  // Two windows' requests may pass in one, and as many a second as it says.
+  // Depending on the phase, a step may admit two limits in addition to the long-run rate.
   const { perSecond, limit } = figure.quota!;
   const bound = (step: Step): number => (2 * (limit ?? Infinity) + perSecond * step.seconds) * ABOVE;
   const more = evidence.find((step) => step.accepted * step.seconds > bound(step));
@@ -254,7 +257,7 @@ export async function confirmQuota(search: Underway, first: Step): Promise<Confi
     return unsure(
       `${more.accepted.toFixed(1)}/s were admitted for ${more.seconds.toFixed(0)} s before: rejected requests may count against it`,
     );
-  // A minute that is not asked for more than the figure, from rest; then one that is.
+  // First below the quota, from rest; then above it.
   const below = figure.requestsPerSecond * BELOW;
   const settle = Math.min(
     LONGEST_PAUSE_SECONDS,
@@ -290,7 +293,7 @@ export async function confirmQuota(search: Underway, first: Step): Promise<Confi
   };
   if (off > UNPREDICTED * samples.length) return {};
   const quota = { ...figure.quota!, refusedBelow: rejected / Math.max(1, samples.length) };
-  // Beyond it, a part has to be rejected: what is banned for a rejection is not, while none was.
+  // Above the quota some requests must be rejected: without a rejection, a ban that follows one does not show.
   const { windowSeconds = 0 } = quota;
   const beyondSeconds = Math.max(24 + 2 * settle, Math.min(1.2 * windowSeconds, 80));
   if (left() < beyondSeconds + settle) return { figure: { ...figure, quota }, prediction };

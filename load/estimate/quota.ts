@@ -1,6 +1,6 @@
 /**
- * What a quota lets through in the long run, read from one run that asks for more than that. Where it lets through in
- * windows, only whole ones count: from one release to another. How the phase lay to the run then doesn't matter.
+ * Estimates the rate that a quota admits in the long run, from one run that offers more. If it has windows, only whole
+ * ones count, from one reset to another, so that the phase does not matter.
  */
 import { largest } from './numbers.ts';
 import type { Observation } from './limiter-probe.ts';
@@ -8,27 +8,27 @@ import type { Sample } from './step.ts';
 
 export interface Quota {
   readonly perSecond: number;
-  /** Half the width of its interval, as a share. */
+  /** Half the relative width of the interval. */
   readonly error: number;
-  /** Whether it was seen for as long as it takes to know: two releases, or no windows at all. */
+  /** Whether the run was long enough: it contained two resets, or there are no windows. */
   readonly settled: boolean;
-  /** Releases after a long refusal; what it lets through from one to the next, and how far they lie apart. */
+  /** Resets observed; requests admitted from one to the next, and the time between them. */
   readonly releases: number;
   readonly limit?: number;
   readonly windowSeconds?: number;
-  /** Admitted from rest at a time, beyond what it admits in the long run. */
+  /** Requests admitted from rest in addition to the long-run rate. */
   readonly burst?: number;
-  /** The share of Poisson arrivals that it refuses at a rate just below it. */
+  /** Share of Poisson arrivals rejected at a rate just below the quota. */
   readonly refusedBelow?: number;
-  /** By its headers, as its window is too long to watch. */
+  /** Taken from the headers, as the window is too long to measure. */
   readonly declared?: true;
 }
 
-/** From a refusal to the next request let through: both are known, the moment of release lies between them. */
+/** A refill or reset, which lies between the last rejection and the next admission. */
 export interface Release {
   readonly refusedMs: number;
   readonly passedMs: number;
-  /** Since the first refusal before it. */
+  /** Time since the first of the rejections before it. */
   readonly waitedMs: number;
 }
 
@@ -43,11 +43,11 @@ export function releasesOf(seen: readonly Pick<Observation, 'ok' | 'atMs'>[]): R
   return releases;
 }
 
-/** A refusal this long, against the longest, ends in a release. */
+/** A series of rejections of this share of the longest ends with a reset. */
 const LONG = 0.5;
-/** Refusals that are shorter than this share of the run are no windows: requests are let through evenly. */
+/** If every series of rejections is shorter than this share of the run, there are no windows: admission is even. */
 const EVEN = 0.06;
-/** The part of a run that a burst allowance may have eaten into. */
+/** Initial share of a run that a burst allowance may distort. */
 const BURST_SHARE = 0.4;
 const LEAST_PASSED = 30;
 
@@ -58,7 +58,7 @@ export function quotaOf(samples: readonly Sample[], seconds: number): Quota {
     .sort((a, b) => a.atMs - b.atMs);
   const waits = releasesOf(sent);
   const firstRefusedMs = sent.find(({ ok }) => !ok)?.atMs ?? seconds * 1000;
-  // A refusal that the run's end cut short is a long one too.
+  // A series of rejections cut short by the end of the run also counts.
   const endMs = seconds * 1000;
   const cut = sent[sent.findLastIndex(({ ok }) => ok) + 1];
   const longest = largest(
@@ -84,7 +84,7 @@ export function quotaOf(samples: readonly Sample[], seconds: number): Quota {
   const releases = waits.filter(({ waitedMs }) => waitedMs >= LONG * longest).map(({ passedMs }) => passedMs);
   const [first, last] = [releases[0], releases.at(-1)];
   if (first === undefined || last === undefined || last === first) {
-    // At least this much passed, for an unknown time.
+    // No whole window was seen: this is only the rate of this run.
     const perSecond = (passed(0, endMs) * 1000) / endMs;
     return { perSecond, error: 1, settled: false, releases: releases.length };
   }
@@ -94,7 +94,7 @@ export function quotaOf(samples: readonly Sample[], seconds: number): Quota {
   }));
   const count = passed(first, last);
   const perSecond = (count * 1000) / (last - first);
-  // Arrivals are a pace apart: a release is seen so much late, at either end.
+  // Each reset is seen up to one interval between arrivals too late.
   const paceMs = endMs / Math.max(1, sent.length);
   const unequal = largest(spans.map((one) => Math.abs((one.count * 1000) / one.ms / perSecond - 1)));
   return {

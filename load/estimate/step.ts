@@ -1,25 +1,25 @@
-/** One step of a capacity search: what its requests say about the target, and whether the generator was up to it. */
+/** One step of a capacity search: the statistics of its samples, and the verdict on the SLO. */
 import { quantile } from './numbers.ts';
 
-/** What became of one request that was due at dueMs after the step's start. */
+/** Outcome of one request. dueMs: scheduled time since the start of the step. */
 export interface Sample {
   readonly dueMs: number;
-  /** From the moment it was due to its last byte: waiting for a VU, connecting, minting and a second try count. */
+  /** From dueMs to the last byte, including the wait for a VU, connecting, fetching a token and a retry. */
   readonly latencyMs: number;
-  /** From the moment it was sent to its last byte. */
+  /** From sending to the last byte. */
   readonly serviceMs: number;
-  /** HTTP status; 0 where no answer came. */
+  /** HTTP status; 0 without an answer. */
   readonly status: number;
-  /** Of a 429, where it said so. */
+  /** Retry-After of a 429, if present. */
   readonly retryAfterSeconds?: number | undefined;
-  /** What RateLimit headers declare. */
+  /** Declared by RateLimit headers; atLeast: only the time to the reset is known, a lower bound of the window. */
   readonly policy?:
     { readonly limit: number; readonly windowSeconds: number; readonly atLeast?: true } | undefined;
-  /** Where no answer came because no connection was had, or it was cut. */
+  /** No answer, because the connection was refused or reset. */
   readonly refusedConnection?: boolean | undefined;
 }
 
-/** The share of answers that a p99 leaves late. */
+/** Share of answers that may exceed a p99. */
 export const LATE_SHARE = 0.01;
 
 export interface Slo {
@@ -29,7 +29,7 @@ export interface Slo {
 }
 
 export interface Step {
-  /** Requests a second that were due, and that were answered. */
+  /** Scheduled and answered requests per second. */
   readonly offered: number;
   readonly achieved: number;
   readonly seconds: number;
@@ -38,36 +38,36 @@ export interface Step {
   /** Shares of the requests: failed in any way, and answered with 429. */
   readonly errorRate: number;
   readonly limitedRate: number;
-  /** Whether the quantiles measured are within the SLO; whether that is more than chance, says the verdict. */
+  /** Whether the measured quantiles meet the SLO; the verdict also considers significance. */
   readonly held: boolean;
   readonly verdict: Verdict;
-  /** Answers counted behind the warm-up, and those of them that were late or failed, and that failed. */
+  /** Answers after the warm-up; of these, late or failed; of these, failed. */
   readonly counted: number;
   readonly late: number;
   readonly failures: number;
-  /** Whether latency grew on and on while it lasted. */
+  /** Whether latency kept growing during the step. */
   readonly growing: boolean;
-  /** Why the generator or its machine, and not the target, may have made it so. */
+  /** Why the generator or its machine, not the target, may have caused the result. */
   readonly void?: string;
-  /** Answers a second while there was always more to do; absent where the target kept up. */
+  /** Answers per second under a backlog; absent if the target kept up. */
   readonly saturatedAt?: number;
-  /** Answers a second that were not 429. */
+  /** Answers per second other than 429. */
   readonly accepted: number;
 }
 
-/** The share of a step's start that is left out of its quantiles: the queue is still filling up. */
+/** Initial share of a step that its statistics exclude, as the queue is still filling. */
 export const WARM_UP = 0.2;
 
 export const failed = (status: number): boolean => status === 0 || status >= 400;
 
-/** Late or failed answers against one in a hundred, failed ones against the SLO's share. */
+/** Tests late or failed answers against LATE_SHARE, and failed ones against the error rate of the SLO. */
 export function verdictOf(late: number, failures: number, counted: number, slo: Slo): Verdict {
   if (shareVerdict(failures, counted, slo.errorRate) === 'breaks') return 'breaks';
   const verdict = shareVerdict(late, counted, LATE_SHARE);
   return verdict === 'holds' && moreThanChance(failures, counted, slo.errorRate) ? 'undecided' : verdict;
 }
 
-/** Latency that grew by this share of the SLO from a step's first third to its last is a backlog that grows. */
+/** Increase of the median latency from the first to the last third, as a share of the SLO, that shows a backlog. */
 const GROWING = 0.1;
 
 function growing(counted: readonly Sample[], slo: Slo): boolean {
@@ -80,7 +80,7 @@ function growing(counted: readonly Sample[], slo: Slo): boolean {
   return middle(counted.slice(-third)) - middle(counted.slice(0, third)) > GROWING * slo.p99Ms;
 }
 
-/** Sums a step up and holds it against the SLO. */
+/** Computes the statistics of a step and judges it against the SLO. */
 export function judgeStep(offered: number, seconds: number, samples: readonly Sample[], slo: Slo): Step {
   const counted = samples.filter((one) => one.dueMs >= seconds * 1000 * WARM_UP);
   const sorted = counted.map((one) => one.latencyMs).sort((a, b) => a - b);
@@ -101,7 +101,7 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
     errorRate,
     limitedRate: counted.length === 0 ? 0 : share((one) => one.status === 429),
     held: counted.length > 0 && p99Ms < slo.p99Ms && errorRate <= slo.errorRate,
-    // What held only because the step was over before the backlog was too long did not hold.
+    // With a growing backlog, a longer step would have broken the SLO.
     verdict: verdict === 'holds' && growing(counted, slo) ? 'undecided' : verdict,
     growing: growing(counted, slo),
     counted: counted.length,
@@ -112,31 +112,30 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
   };
 }
 
-/** Answers per second while a backlog lasted: known when answers went on well after the last request was due. */
+/** Answers per second under a backlog; undefined unless answers continued well after the last request was due. */
 export function saturation(samples: readonly Sample[], seconds: number): number | undefined {
   const answered = samples.filter(({ status }) => !failed(status));
   const ends = answered.map((one) => one.dueMs + one.latencyMs).sort((a, b) => a - b);
-  // A few that were slow by themselves are no backlog.
+  // Excludes the slowest 2 %: a few slow answers are no backlog.
   const lastMs = ends[Math.floor(ends.length * 0.98)] ?? 0;
   if (ends.length < 100 || lastMs < seconds * 1120 || samples.some((one) => one.status === 429))
     return undefined;
   const first = Math.floor(ends.length * 0.15);
-  // Over a multiple of 20 answers.
   const count = Math.floor((Math.floor(ends.length * 0.96) - first) / 20) * 20;
   return (count * 1000) / (ends[first + count]! - ends[first]!);
 }
 
-/** holds: surely below the share; breaks: surely above it; undecided: more answers are needed. */
+/** holds: significantly below the share; breaks: significantly above it; undecided: more answers are needed. */
 export type Verdict = 'holds' | 'breaks' | 'undecided';
 
-/** Fewer answers than these say nothing about one in a hundred. */
+/** Minimum number of answers to judge a share of 1 %. */
 export const LEAST_SAMPLES = 300;
 
-/** How often chance alone may look like a share below, or above. */
+/** Significance levels of the two verdicts. */
 const HOLDS_BY_CHANCE = 0.05;
 const BREAKS_BY_CHANCE = 0.02;
 
-/** The probability of at most k bad ones among n, each bad with probability p. */
+/** Binomial distribution function: the probability of at most k bad answers among n, each with probability p. */
 function binomialAtMost(k: number, n: number, p: number): number {
   if (k < 0) return 0;
   if (k >= n || p <= 0) return 1;
@@ -150,17 +149,17 @@ function binomialAtMost(k: number, n: number, p: number): number {
   return Math.min(1, sum);
 }
 
-/** Holds a number of bad answers of a total against the share that may be bad. */
+/** Binomial tests of the number of bad answers against the allowed share. */
 export function shareVerdict(bad: number, samples: number, share: number): Verdict {
   if (1 - binomialAtMost(bad - 1, samples, share) <= BREAKS_BY_CHANCE) return 'breaks';
   if (samples >= LEAST_SAMPLES && binomialAtMost(bad, samples, share) <= HOLDS_BY_CHANCE) return 'holds';
   return 'undecided';
 }
 
-/** How likely the share itself shows as many bad ones, where that is to be measured for longer. */
+/** Significance level at which an excess of bad answers is suspected, and measured for longer. */
 const SUSPECT = 0.2;
 
-/** Whether as many bad ones are more than the share would show; says so where there are too few answers to be sure. */
+/** Whether bad answers are suspected to exceed the share; needs fewer answers than shareVerdict. */
 export function moreThanChance(bad: number, samples: number, share: number): boolean {
   return 1 - binomialAtMost(bad - 1, samples, share) <= SUSPECT;
 }
