@@ -1,4 +1,4 @@
-/** The scenarios by name, and one way to run any of them into a result. */
+/** The scenarios by name, and the function that runs one and returns its result. */
 import { conformant, gatherFindings, type LoadResult } from '../result.ts';
 import { unlessAborted } from '../../engine/clock.ts';
 import { type Session, VoidRun } from '../run/session.ts';
@@ -10,7 +10,7 @@ import { rateLimit } from './rate-limit.ts';
 import type { Scenario, ScenarioOptions } from './flags.ts';
 import { tenants } from './tenants.ts';
 
-/** A name on the command line each. */
+/** Keys are the names on the command line. */
 export const SCENARIOS = {
   smoke,
   paging,
@@ -25,7 +25,7 @@ export const SCENARIOS = {
 
 export type ScenarioName = keyof typeof SCENARIOS;
 
-/** Runs a scenario. A run that says nothing about the target is a result too: void, with the reason. */
+/** Runs a scenario. If the run says nothing about the target, the result is void, with the reason. */
 export async function runScenario(
   name: ScenarioName,
   session: Session,

@@ -1,4 +1,4 @@
-/** Scenarios that are one run of open arrivals: smoke, poll, token, soak and spike; arrivals do not wait for answers. */
+/** Scenarios with one run of open-model arrivals (which do not wait for answers): smoke, poll, token, soak, spike. */
 import { median, quantile } from '../estimate/numbers.ts';
 import { failed, judgeStep, type Step } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
@@ -16,13 +16,13 @@ type Seen = Partial<ChaosRun> & {
 
 interface Kind {
   readonly about: string;
-  /** Arrivals a second, and seconds, where nothing else is said. */
+  /** Default arrivals per second, and duration in seconds. */
   readonly preset: readonly [rate: number, seconds: number];
   readonly flags?: Scenario['flags'];
   readonly asked: string;
-  /** The script's configuration beyond what all have. */
+  /** Script configuration in addition to the common one. */
   readonly over?: (flags: ScenarioOptions, settings: LoadSettings) => Partial<LoadConfig>;
-  /** What else is said, and whether that held; without it the SLO and the script's thresholds have to hold. */
+  /** Additional lines, and the verdict; by default the SLO and the script's thresholds must hold. */
   readonly judge?: (
     seen: Seen,
     flags: ScenarioOptions,
@@ -65,7 +65,7 @@ const arrivals = (script: string, { about, preset, flags = [], asked, over, judg
   },
 });
 
-/** The latencies of a part of the time, in order. */
+/** Sorted latencies in a part of the run; from and to are shares of its duration. */
 const latenciesIn = (samples: readonly Arrival[], seconds: number, from: number, to: number): number[] =>
   samples
     .filter(({ dueMs }) => dueMs >= from * seconds * 1000 && dueMs < to * seconds * 1000)
@@ -84,7 +84,7 @@ export const token = arrivals('token', {
   asked: 'tokens',
 });
 
-/** What `plan` plans with. Tenants ask for what came since they asked last: short windows, few items or none. */
+/** The load model of `plan`: tenants request new items since their last poll, so windows are short and pages small. */
 export const poll = arrivals('poll', {
   about: 'polls of many tenants: short windows at the end of the data',
   preset: [20, 30],
@@ -93,7 +93,7 @@ export const poll = arrivals('poll', {
   over: ({ head }) => ({ headSeconds: head }),
 });
 
-/** A shorter run shows how the server and the machine wake up. */
+/** In shorter runs, warm-up looks like drift. */
 const LEAST_SECONDS_TO_DRIFT = 60;
 
 export const soak = arrivals('soak', {
@@ -101,14 +101,14 @@ export const soak = arrivals('soak', {
   preset: [20, 120],
   flags: [FLAGS.chaos()],
   asked: 'pages',
-  // As many VUs as a target that answers nothing at all would hold.
+  // Enough VUs for a target that lets every request time out.
   over: ({ rate }, { maxVUs, timeoutSeconds }) => ({
     vus: Math.min(maxVUs, Math.ceil(rate * timeoutSeconds) + 20),
   }),
   judge({ samples, run, step, flat = true }, { duration }, { findings }) {
     const [first, last] = [0, 0.75].map((from) => median(latenciesIn(samples, duration, from, from + 0.25)));
     const seen = !Number.isNaN(first! + last!);
-    // A target that never served again has broken a requirement.
+    // A target that never recovered is a finding, not a void run.
     if (!seen && findings.length === 0) throw tooFew(samples.length, duration);
     const drifts = duration >= LEAST_SECONDS_TO_DRIFT && last! > 2 * first! && last! > first! + 5;
     const { token_calls = 0, unauthenticated = 0 } = run.summary?.counts ?? {};
@@ -123,7 +123,7 @@ export const soak = arrivals('soak', {
   },
 });
 
-/** As many times the rate for a third of the run; the last part has to be as good as the SLO again. */
+/** Multiplies the rate in the middle third of the run; the last sixth must meet the SLO again. */
 export const spike = arrivals('spike', {
   about: 'a burst of arrivals, and the recovery from it',
   preset: [20, 60],

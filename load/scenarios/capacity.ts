@@ -1,4 +1,4 @@
-/** capacity: the highest arrival rate at which the SLO holds and answers stay right. */
+/** capacity: the highest arrival rate at which the SLO holds and answers stay correct. */
 import { setTimeout } from 'node:timers/promises';
 import { checkRate, searchCapacity } from '../estimate/capacity.ts';
 import type { Quota } from '../estimate/quota.ts';
@@ -24,7 +24,7 @@ export const capacity: Scenario = {
   run: measure,
 };
 
-/** Of the check of one rate. */
+/** Duration of the check of a single rate. */
 const CHECK_SECONDS = 180;
 
 async function measure(session: Session, options: ScenarioOptions): Promise<Partial<LoadResult>> {
@@ -34,7 +34,7 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
     alone.basis !== 'one-rate' && alone.limitedBy === 'quota' && all.length > 1
       ? {
           ...alone,
-          perServer: await search(session, { ...options, startRate: both(alone, options, all.length) }, all),
+          perServer: await search(session, { ...options, startRate: startRateOfAll(alone, options, all.length) }, all),
         }
       : alone;
   return {
@@ -44,8 +44,8 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   };
 }
 
-/** All of them together begin above what they are admitted, if each is admitted as much as one alone. */
-const both = (alone: CapacityFigure, { startRate, maxRate }: ScenarioOptions, clients: number): number =>
+/** Start rate for all clients: above the sum of their quotas, if each has a quota of its own. */
+const startRateOfAll = (alone: CapacityFigure, { startRate, maxRate }: ScenarioOptions, clients: number): number =>
   Math.min(maxRate, Math.max(startRate, 1.5 * clients * alone.requestsPerSecond));
 
 function connectionWords({ connections: { accepted, refused } }: Session): string[] {
@@ -65,7 +65,7 @@ const search = async (
   slo: session.settings.slo,
 });
 
-/** The highest rate of what a script's arrivals are; over: what of its configuration follows from a rate. */
+/** Searches for the highest rate of a script's arrivals; `over` returns the configuration that depends on the rate. */
 export async function searchRate(
   session: Session,
   { startRate, maxRate, thoroughness, at }: ScenarioOptions,
@@ -76,7 +76,7 @@ export async function searchRate(
   const { slo } = session.settings;
   const runStep: RunStep = async (rate, seconds, { countsOnly, pauseSeconds = 0 } = {}) => {
     if (pauseSeconds > 0) await setTimeout(pauseSeconds * 1000, undefined, { signal: session.signal });
-    // Where answers are only counted, nothing is repeated for how late they were.
+    // If only counts matter, the run is not repeated for generator lag.
     const vus = Math.min(session.settings.maxVUs, Math.ceil(rate) + 20);
     const run = countsOnly
       ? { ...(await session.tryArrivals(rate, seconds, { ...over(rate), vus }, 0, script)), void: undefined }
@@ -104,14 +104,14 @@ export async function searchRate(
     : checkRate(runStep, settings, at, CHECK_SECONDS * thoroughness);
 }
 
-/** Refused more often than this just below a quota, callers have to spread their requests. */
-const BUNCHED = 0.01;
+/** Share of rejections just below a quota above which callers have to space their requests. */
+const NEEDS_SPACING = 0.01;
 
 function quotaWords({ steps, watchedSeconds }: Found, { refusedBelow = 0 }: Quota): string[] {
   const passed = steps.reduce((sum, step) => sum + step.accepted * step.seconds, 0);
   return [
     `slower quotas, of more than the ${passed.toFixed(0)} requests that it let through in ${watchedSeconds} s of load, are not excluded`,
-    ...(refusedBelow > BUNCHED
+    ...(refusedBelow > NEEDS_SPACING
       ? [
           `just below it ${(refusedBelow * 100).toFixed(0)} % are refused of requests that come by chance: it takes few at once`,
         ]

@@ -1,4 +1,4 @@
-/** Open arrivals while the target fails and heals again and again: what it refuses, serves and forgets meanwhile. */
+/** Open-model arrivals during repeated outages of the target: judges failures, recovery and lost data. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { largest, median, smallest } from '../estimate/numbers.ts';
 import { failed } from '../estimate/step.ts';
@@ -10,19 +10,19 @@ import type { Target } from '../../engine/target/target.ts';
 import { randomSource } from '../k6/lib/random.ts';
 
 export interface ChaosRun {
-  /** Requests that no outage touched. */
+  /** Requests not affected by an outage. */
   readonly samples: readonly Arrival[];
   readonly run: K6Run;
-  /** What the outages did, in lines for people. */
+  /** Summary lines about the outages. */
   readonly lines: readonly string[];
-  /** The server's memory and connections stayed as they were, as far as they are told. */
+  /** Whether the server's memory and connections stayed constant; true without metrics. */
   readonly flat: boolean;
 }
 
-/** A server serves again so long after its fault, at the latest (section 7.2). */
-const PATIENCE_MS = 30_000;
+/** Maximum recovery time after a fault (section 7.2). */
+const RECOVERY_MS = 30_000;
 
-/** Findings are the session's. Throws VoidRun where the commands fail, or make nothing fail. */
+/** Adds findings to the session. Throws VoidRun if a fault command fails, or makes no request fail. */
 export async function arrivalsUnderOutages(
   session: Session,
   requestsPerSecond: number,
@@ -45,7 +45,7 @@ export async function arrivalsUnderOutages(
       outages: true,
       judgedShare: 1,
       window: stored.window,
-      // Whether failures were to be expected is known here, and not there.
+      // The script does not know which failures are expected; that is judged below.
       thresholds: { findings: ['count<1'], unauthenticated: ['count<1'] },
     },
     0,
@@ -53,41 +53,41 @@ export async function arrivalsUnderOutages(
   );
   const ended = (): Promise<[readonly Outage[], readonly Reading[] | undefined]> =>
     Promise.all([outages.end(), metrics?.end()]);
-  const { samples, run, void: starved } = await arrivals.finally(ended);
-  if (starved) throw new VoidRun(starved);
-  const [been, readings = []] = await ended();
+  const { samples, run, void: generatorOverload } = await arrivals.finally(ended);
+  if (generatorOverload) throw new VoidRun(generatorOverload);
+  const [outageTimes, readings = []] = await ended();
   const after = await readAgain(session, stored);
 
   const startAtMs = run.summary?.startAtMs;
   if (startAtMs === undefined) throw new VoidRun('k6 does not say when it began');
-  const told = samples.map((one) => ({ ...one, atMs: startAtMs + one.dueMs }));
-  const healed = been.map((outage) => ({ ...outage, servedMs: servedAgain(outage, told) }));
+  const timed = samples.map((one) => ({ ...one, atMs: startAtMs + one.dueMs }));
+  const healed = outageTimes.map((outage) => ({ ...outage, servedMs: servedAgain(outage, timed) }));
   const isCalm = ({ atMs, latencyMs }: { atMs: number; latencyMs: number }): boolean =>
     !healed.some(({ beganAtMs, endedAtMs, servedMs }) => {
-      const until = servedMs ?? endedAtMs + PATIENCE_MS;
+      const until = servedMs ?? endedAtMs + RECOVERY_MS;
       return atMs <= until && atMs + latencyMs >= beganAtMs;
     });
-  const disturbed = told.filter((one) => !isCalm(one));
+  const disturbed = timed.filter((one) => !isCalm(one));
   const refused = disturbed.filter(({ status }) => failed(status));
   if (refused.length === 0)
-    throw new VoidRun(`${been.length} calls of the fault command made no request fail: is it the right one?`);
-  const lastAtMs = told.reduce((last, { atMs }) => Math.max(last, atMs), 0);
+    throw new VoidRun(`${outageTimes.length} calls of the fault command made no request fail: is it the right one?`);
+  const lastAtMs = timed.reduce((last, { atMs }) => Math.max(last, atMs), 0);
   for (const { endedAtMs, servedMs } of healed)
-    // Nearer to the end, it is told by whether all could be read again.
-    if (servedMs === undefined && (!after || lastAtMs > endedAtMs + PATIENCE_MS))
+    // For an outage close to the end of the run, the final read shows whether the target recovered.
+    if (servedMs === undefined && (!after || lastAtMs > endedAtMs + RECOVERY_MS))
       session.findings.push({
         id: '7.2-server-error',
-        message: `not served again within ${PATIENCE_MS / 1000} s of the fault's end (${new Date(endedAtMs).toISOString()})`,
+        message: `not served again within ${RECOVERY_MS / 1000} s of the fault's end (${new Date(endedAtMs).toISOString()})`,
       });
   return {
-    samples: told.filter(isCalm),
+    samples: timed.filter(isCalm),
     run,
-    lines: [sayOutages(healed, refused), compareWithStored(session, stored, after), ...sayReadings(readings)],
+    lines: [describeOutages(healed, refused), compareWithStored(session, stored, after), ...describeReadings(readings)],
     flat: isFlat(readings),
   };
 }
 
-/** When a request that was due behind the outage was served; undefined where none was in time. */
+/** Time of the first 200 for a request due after the outage; undefined if later than RECOVERY_MS. */
 function servedAgain(
   { endedAtMs }: Outage,
   samples: readonly (Arrival & { readonly atMs: number })[],
@@ -96,12 +96,12 @@ function servedAgain(
     .filter(({ atMs, status }) => atMs >= endedAtMs && status === 200)
     .map(({ atMs, latencyMs }) => atMs + latencyMs)
     .reduce((least, one) => Math.min(least, one), Infinity);
-  return served <= endedAtMs + PATIENCE_MS ? served : undefined;
+  return served <= endedAtMs + RECOVERY_MS ? served : undefined;
 }
 
-/** The same screenings once more; undefined where the target does not get well again. */
+/** Reads the stored screenings again; undefined if the target does not recover. */
 async function readAgain({ prepared }: Session, { window }: Stored): Promise<Stored | undefined> {
-  for (const untilMs = Date.now() + PATIENCE_MS; Date.now() <= untilMs; await sleep(500)) {
+  for (const untilMs = Date.now() + RECOVERY_MS; Date.now() <= untilMs; await sleep(500)) {
     try {
       return await readStored(prepared, window);
     } catch (error) {
@@ -111,7 +111,7 @@ async function readAgain({ prepared }: Session, { window }: Stored): Promise<Sto
   return undefined;
 }
 
-function sayOutages(
+function describeOutages(
   outages: readonly (Outage & { readonly servedMs: number | undefined })[],
   refused: readonly Arrival[],
 ): string {
@@ -127,7 +127,7 @@ function sayOutages(
   ].join('; ');
 }
 
-/** Every page against what was stored before; what can't be compared is said. */
+/** Adds findings for pages that differ from the screenings stored before; returns the summary line. */
 function compareWithStored(session: Session, before: Stored, after: Stored | undefined): string {
   const { lost, added } = changes(before, after ?? before);
   if (lost.length > 0)
@@ -141,7 +141,7 @@ function compareWithStored(session: Session, before: Stored, after: Stored | und
   return `${comparedPages} pages held against the ${before.items.flat().length} screenings stored`;
 }
 
-/** Below it nothing is said: a process grows while it warms up. */
+/** With fewer readings growth is not judged, as a process grows while it warms up. */
 const LEAST_READINGS = 120;
 const GROWTH = 1.25;
 const ROOM_MB = 16;
@@ -149,7 +149,7 @@ const ROOM_MB = 16;
 const quarter = (readings: readonly Reading[], from: number): readonly Reading[] =>
   readings.slice(Math.floor((readings.length * from) / 4), Math.floor((readings.length * (from + 1)) / 4));
 
-const grown = (readings: readonly Reading[], of: keyof Reading): readonly [number, number] => [
+const growthOf = (readings: readonly Reading[], of: keyof Reading): readonly [number, number] => [
   median(quarter(readings, 1).map((one) => one[of])),
   median(quarter(readings, 3).map((one) => one[of])),
 ];
@@ -157,15 +157,15 @@ const grown = (readings: readonly Reading[], of: keyof Reading): readonly [numbe
 function isFlat(readings: readonly Reading[]): boolean {
   if (readings.length < LEAST_READINGS) return true;
   return (['memoryMb', 'connections', 'resources'] as const).every((of) => {
-    const [before, then] = grown(readings, of);
+    const [before, then] = growthOf(readings, of);
     return then <= before * GROWTH + ROOM_MB;
   });
 }
 
-function sayReadings(readings: readonly Reading[]): string[] {
+function describeReadings(readings: readonly Reading[]): string[] {
   if (readings.length < 4) return [];
   const say = (of: keyof Reading, unit: string): string => {
-    const [before, then] = grown(readings, of);
+    const [before, then] = growthOf(readings, of);
     return `${before.toFixed(0)} and ${then.toFixed(0)} ${unit}`;
   };
   return [
@@ -185,11 +185,11 @@ const EVERY_MS = 1_000;
 
 /** Reads until `end` is called; failed readings are skipped. */
 function watchMetrics(url: string): { end(): Promise<readonly Reading[]> } {
-  const over = new AbortController();
+  const stopped = new AbortController();
   const readings: Reading[] = [];
   const watching = (async () => {
-    while (!over.signal.aborted) {
-      const text = await fetch(url, { signal: over.signal }).then(
+    while (!stopped.signal.aborted) {
+      const text = await fetch(url, { signal: stopped.signal }).then(
         (answer) => answer.text(),
         () => undefined,
       );
@@ -201,12 +201,12 @@ function watchMetrics(url: string): { end(): Promise<readonly Reading[]> } {
         resources: value('nodejs_active_resources_total'),
       };
       if (Object.values(reading).every(Number.isFinite)) readings.push(reading);
-      await sleep(EVERY_MS, undefined, { signal: over.signal }).catch(() => undefined);
+      await sleep(EVERY_MS, undefined, { signal: stopped.signal }).catch(() => undefined);
     }
   })();
   return {
     async end() {
-      over.abort();
+      stopped.abort();
       await watching;
       return readings;
     },
@@ -214,21 +214,21 @@ function watchMetrics(url: string): { end(): Promise<readonly Reading[]> } {
 }
 
 interface Outage {
-  /** When the target was told to fail, and when it had been told to be well again, in milliseconds since the epoch. */
+  /** When the start command was called, and when the stop command had returned, in milliseconds since the epoch. */
   readonly beganAtMs: number;
   readonly endedAtMs: number;
 }
 
-/** From the start until requests are surely under way, and from an outage's last end to the end. */
+/** Time before the first outage, so that requests are in flight, and after the last one. */
 const LEAD_MS = 8_000;
 const TAIL_MS = 2_000;
-/** Well for so long, failing for so long: drawn between these. */
-const WELL_MS = [4_000, 10_000] as const;
+/** Ranges from which the healthy and the failing periods are drawn. */
+const HEALTHY_MS = [4_000, 10_000] as const;
 const FAILING_MS = [1_000, 4_000] as const;
-/** Short of it there is no room for outages. */
+/** A shorter run has no room for outages. */
 export const LEAST_SECONDS = 15;
 
-/** Until `end` is called, which heals the target. Throws VoidRun where a command fails. */
+/** Runs outages until `end` is called, which ends the fault. `end` throws VoidRun if a command failed. */
 function beginOutages(
   fault: NonNullable<Target['fault']>,
   seconds: number,
@@ -236,14 +236,14 @@ function beginOutages(
 ): { end(): Promise<readonly Outage[]> } {
   const random = randomSource(seed);
   const between = ([least, most]: readonly [number, number]): number => least + random() * (most - least);
-  const over = new AbortController();
+  const stopped = new AbortController();
   const untilMs = Date.now() + seconds * 1000 - TAIL_MS;
   const outages: Outage[] = [];
-  const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: over.signal });
+  const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: stopped.signal });
 
   const run = async (): Promise<void> => {
-    for (let wellMs = LEAD_MS; ; wellMs = between(WELL_MS)) {
-      await pause(wellMs);
+    for (let healthyMs = LEAD_MS; ; healthyMs = between(HEALTHY_MS)) {
+      await pause(healthyMs);
       const failingMs = between(FAILING_MS);
       if (Date.now() + failingMs > untilMs) return;
       const beganAtMs = Date.now();
@@ -258,11 +258,11 @@ function beginOutages(
   };
   const running = run().then(
     () => undefined,
-    (error: unknown) => (over.signal.aborted ? undefined : (error as Error)),
+    (error: unknown) => (stopped.signal.aborted ? undefined : (error as Error)),
   );
   return {
     async end() {
-      over.abort();
+      stopped.abort();
       const error = await running;
       if (error) throw new VoidRun(`a fault command failed: ${error.message}`);
       return outages;

@@ -1,4 +1,4 @@
-/** What a scenario is, and the flags of scenarios: each is written once, and a scenario takes those that it uses. */
+/** The Scenario type, and the definitions of all flags, from which each scenario selects. */
 import { InvalidArgumentError, Option } from 'commander';
 import { parseRate, RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
 import type { LoadResult } from '../result.ts';
@@ -25,14 +25,14 @@ export const whole = (text: string): number => {
   return Number(text);
 };
 
-/** Of a whole: more than nothing, and 1 at most. */
+/** A share above 0 and at most 1. */
 export const share = (text: string): number => {
   const value = above0(text);
   if (value > 1) throw new InvalidArgumentError('a share above 0, at most 1, is expected.');
   return value;
 };
 
-/** What the service allows (section 8). */
+/** A page size that the API allows (section 8). */
 export const pageSize = (text: string): number => {
   const value = whole(text);
   if (value > 1000) throw new InvalidArgumentError('1 to 1000 is expected.');
@@ -46,7 +46,7 @@ export const duration = (text: string): number => {
   return seconds;
 };
 
-/** As it stands; the reference server reads it. */
+/** Validates only; the reference server parses the text again. */
 const rate = (text: string): string => {
   try {
     parseRate(text);
@@ -89,7 +89,7 @@ export const FLAGS = {
   parallelism: () => option('--parallelism <n>', 'runners on the cluster', whole, 3),
 } as const;
 
-/** What every scenario takes: the target, or what the reference server is started with. */
+/** Flags of every scenario: the target, or the settings of the reference server. */
 export const COMMON: readonly Option[] = [
   new Option('--target <file>', 'the target file; without it the reference server is started'),
   new Option('--base-url <url>', 'of the REST API, without a target file'),
@@ -104,7 +104,7 @@ export const COMMON: readonly Option[] = [
   new Option('--rate-algorithm <kind>', 'of that limit').choices(RATE_ALGORITHMS),
 ];
 
-/** What was given, as commander names it; what a scenario does not take is undefined there, and not read by it. */
+/** Parsed flags, as commander names them; flags that a scenario does not define are undefined. */
 export interface ScenarioFlags {
   readonly target?: string;
   readonly baseUrl?: string;
@@ -140,22 +140,22 @@ export interface ScenarioFlags {
   readonly maxSeconds?: number;
 }
 
-/** What a scenario runs with: its flags, and the probe's budget of the target file. */
+/** Options of a run: the flags, and the probe's budget from the target file. */
 export type ScenarioOptions = Omit<ScenarioFlags, 'target' | 'baseUrl' | 'authUrl' | 'clientId'> & {
   readonly maxRequests: number;
   readonly maxSeconds: number;
-  /** Of walks; tests end them sooner. */
+  /** Page limit of a traversal; tests lower it. */
   readonly maxPages?: number;
 };
 
 export interface Scenario {
   readonly about: string;
-  /** Besides what every scenario takes. */
+  /** In addition to COMMON. */
   readonly flags: readonly Option[];
-  /** Where it asks; absent: where screenings lie, which takes some thirty requests to find. */
+  /** Query window; if absent, a window with screenings is searched for, with about thirty requests. */
   readonly window?: Window;
-  /** The script that is the whole run, where one is: several runners may share it. */
+  /** The only script of the run, if there is one: several runners can then share it. */
   readonly script?: string;
-  /** Throws VoidRun where the run says nothing about the target. */
+  /** Throws VoidRun if the run says nothing about the target. */
   readonly run: (session: Session, options: ScenarioOptions) => Promise<Partial<LoadResult>>;
 }

@@ -1,4 +1,4 @@
-/** paging: what a page costs by depth, page size and window, and which mistake would cost so. */
+/** paging: the cost of a page by depth, page size and window, and the mistake that would explain it. */
 import { formatInstant, instant, type Instant, shift } from '../../engine/data/instant.ts';
 import { type DepthFinding, depthShape, type WindowPair } from '../estimate/depth.ts';
 import { median } from '../estimate/numbers.ts';
@@ -18,12 +18,12 @@ interface ReadPage {
   readonly status: number;
 }
 
-/** Pairs of windows before and after a database settles on its plans, and windows of zero width. */
+/** Number of window pairs before and after the database has cached its plans, and of zero-width windows. */
 const PAIRS = { early: 4, settled: 12 } as const;
 const EMPTY_WALKS = 25;
 /**
- * A database settles on a plan after five executions on a connection: each connection gets that many short windows,
- * several at once, before long ones are read again.
+ * A database may cache a plan after five executions on a connection: each connection gets more short windows than that,
+ * concurrently, before long ones are read again.
  */
 const PLANNED = { connections: 16, executions: 8 } as const;
 const VUS = 4;
@@ -40,7 +40,7 @@ type PagingOptions = Pick<ScenarioOptions, 'pageSize' | 'maxPages'>;
 
 async function judgeDepth(session: Session, options: PagingOptions): Promise<Partial<LoadResult>> {
   let depth = await measure(session, options);
-  // What shows once may be the machine's mood: it has to show again.
+  // A single measurement may be noise, so the shape must be reproduced.
   if (!depth.flat) {
     session.tell(`  ${depth.shape}: measured again`);
     const again = await measure(session, options);
@@ -74,7 +74,7 @@ async function measure(
   { pageSize, maxPages = DEEPEST }: PagingOptions,
 ): Promise<DepthFinding> {
   const { from, to } = session.prepared.base.window;
-  // Before any short window: a plan made for short windows must not be there yet.
+  // Before any short window, so that no plan for short windows is cached.
   const pages = await walk(session, [{ label: 'all', from, to, pageSize, maxPages, paired: true }], 1);
   const rows = pages.reduce((sum, one) => sum + one.items, 0);
   session.tell(
@@ -113,7 +113,7 @@ async function measure(
   return depthShape({ pages, windows, emptyMs: empty.map(({ ms }) => ms), pageSize });
 }
 
-/** Windows of a share of the whole, evenly spread over it. */
+/** `count` windows, each a share of the whole range, evenly spread over it. */
 function slices(
   from: string,
   to: string,
@@ -151,7 +151,7 @@ const LENGTHS = [
   { name: 'a half', share: 0.5 },
 ];
 
-/** Latency and items a second by page size and window length, with several VUs at once. */
+/** Latency and items per second by page size and window length, with VUS concurrent VUs. */
 async function compareSizes(session: Session) {
   const { from, to } = session.prepared.base.window;
   const rows = [];

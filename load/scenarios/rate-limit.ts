@@ -1,4 +1,4 @@
-/** rate-limit: which limiter the target has, in few requests. */
+/** rate-limit: identifies the target's limiter with few requests. */
 import { setTimeout } from 'node:timers/promises';
 import { SOME_WINDOW } from '../../engine/client/page.ts';
 import { declaredBy } from '../estimate/quota-search.ts';
@@ -19,7 +19,7 @@ import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
 export const rateLimit: Scenario = {
   about: 'which limiter there is, its limit, window and burst',
   flags: [FLAGS.maxRequests(), FLAGS.maxSeconds()],
-  // Whatever is asked before counts for the limiter.
+  // A fixed window: the limiter would count the requests of a search for one.
   window: SOME_WINDOW,
   run: probe,
 };
@@ -68,7 +68,7 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
   };
 }
 
-/** Kinds that would all have answered so are a result too. Too few answers are none, and so are those that no kind gives. */
+/** Why the run is void. Several kinds that fit are a result; too few answers, or no kind that fits, are not. */
 function unusable(limiter: LimiterFinding, { cutBy }: Probed, limits: RateLimitOptions): string | undefined {
   if (limiter.shaper || limiter.atOnce !== undefined) return undefined;
   if (cutBy === 'maxSeconds')
@@ -77,14 +77,14 @@ function unusable(limiter: LimiterFinding, { cutBy }: Probed, limits: RateLimitO
   return limiter.alternatives.length > 0 ? undefined : 'no known kind of limiter explains the answers';
 }
 
-/** So many requests another client sends at once, when the first was refused. */
+/** Requests that another client sends once the first client is rejected. */
 const OTHERS = 20;
-/** Passed with fewer than this share: the same limit; with more than that: another. */
+/** The limit is shared if a smaller share than SAME is admitted, and separate above ANOTHER. */
 const SAME = 0.4;
 const ANOTHER = 0.7;
 const SCOPE_TRIES = 3;
 
-/** Whether each client has a limit of its own; undefined where there is one client, or it can't be told. */
+/** Whether each client has a limit of its own; undefined with a single client, or if undecided. */
 async function scopeOf(
   session: Session,
   limiter: LimiterFinding,
@@ -93,7 +93,7 @@ async function scopeOf(
 ): Promise<LimiterFinding['scope']> {
   const { clients } = session.prepared.base;
   const first = seen.findIndex(({ ok }) => !ok);
-  // A limit of few would be used up by the other alone.
+  // The other client alone must not exhaust the limit.
   const count = Math.min(OTHERS, Math.floor(0.6 * first));
   if (clients.length < 2 || limiter.kind === 'none-found' || count < 3) return undefined;
   session.tell('  whose requests it counts: another client asks when the first one is refused');
@@ -106,7 +106,7 @@ async function scopeOf(
   return undefined;
 }
 
-/** Undefined where the limit may have been given anew before the other asked. */
+/** Undefined if the limit may have been refilled before the other client's requests. */
 async function askBoth(
   session: Session,
   count: number,
@@ -145,7 +145,7 @@ async function ask(
   return { ...probed, ...(declared ? { declared } : {}) };
 }
 
-/** So long until a limiter that answered so has forgotten what was asked: two windows, a minute at most. */
+/** Seconds until the limiter has reset: about two windows, at most a minute. */
 function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): number {
   const refused = seen.findIndex(({ ok }) => !ok);
   const released = seen.find(({ ok }, index) => ok && index > refused) ?? seen.at(-1)!;

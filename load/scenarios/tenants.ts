@@ -1,4 +1,4 @@
-/** tenants: how many tenants are carried that poll every so often, alone and while some of them read everything. */
+/** tenants: how many periodically polling tenants the target carries, alone and during back-fills. */
 import { median, quantile, sum } from '../estimate/numbers.ts';
 import type { Found } from '../estimate/figures.ts';
 import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
@@ -22,8 +22,8 @@ export const tenants: Scenario = {
   run: measure,
 };
 
-/** What runs show besides the figure. */
-interface Shown {
+/** Latencies collected during the search. */
+interface Latencies {
   readonly polls: { readonly ms: number; readonly pages: number }[];
   readonly backfill: { readonly ms: number; readonly items: number }[];
 }
@@ -44,7 +44,7 @@ async function carried(
   backfills: number,
 ): Promise<TenantsCarried> {
   const { poll: pollSeconds, tokenRenewal } = options;
-  const shown: Shown = { polls: [], backfill: [] };
+  const latencies: Latencies = { polls: [], backfill: [] };
   const found = await searchRate(
     session,
     options,
@@ -52,19 +52,19 @@ async function carried(
       tenants: { pollSeconds, backfills, tokensPerSecond: (rate * pollSeconds) / tokenRenewal },
     }),
     'tenants',
-    (run) => remember(run, shown),
+    (run) => remember(run, latencies),
   );
-  return figures(found, shown, pollSeconds);
+  return figures(found, latencies, pollSeconds);
 }
 
-function remember({ samples, run }: ArrivalsRun, shown: Shown): void {
+function remember({ samples, run }: ArrivalsRun, latencies: Latencies): void {
   for (const { status, latencyMs, pages = 1 } of samples)
-    if (status === 200) shown.polls.push({ ms: latencyMs, pages });
+    if (status === 200) latencies.polls.push({ ms: latencyMs, pages });
   for (const one of run.records)
-    if (one.kind === 'page' && one.status === 200) shown.backfill.push({ ms: one.ms, items: one.items });
+    if (one.kind === 'page' && one.status === 200) latencies.backfill.push({ ms: one.ms, items: one.items });
 }
 
-function figures(found: Found, { polls, backfill }: Shown, pollSeconds: number): TenantsCarried {
+function figures(found: Found, { polls, backfill }: Latencies, pollSeconds: number): TenantsCarried {
   const { requestsPerSecond, interval, confirmed, unconfirmed, prediction, steps, limitedBy } = found;
   const held = steps.filter((step) => step.offered <= requestsPerSecond && !step.void);
   const full = backfill.map(({ ms }) => ms).sort((a, b) => a - b);

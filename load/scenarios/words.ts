@@ -1,4 +1,4 @@
-/** Figures as people read them. */
+/** Formats figures for the summary and the tables. */
 import { quantile } from '../estimate/numbers.ts';
 import { failed, type Sample } from '../estimate/step.ts';
 import { VoidRun } from '../run/session.ts';
@@ -10,13 +10,13 @@ export function quantiles(valuesMs: readonly number[]): string {
   return `p50 ${quantile(sorted, 0.5).toFixed(1)} ms, p99 ${quantile(sorted, 0.99).toFixed(1)} ms`;
 }
 
-/** A part of the run, of which something is to be said, has no answer. */
+/** A part of the run that the verdict needs has no answers. */
 export const tooFew = (answers: number, seconds: number): VoidRun =>
   new VoidRun(
     `${answers} answers in ${seconds} s leave a part of the run without one: raise --rate or --duration`,
   );
 
-/** A table of text; numbers stand to the right. */
+/** Formats a text table; numeric columns are right-aligned. */
 export function textTable(
   header: readonly string[],
   rows: readonly (readonly (string | number)[])[],
@@ -40,7 +40,7 @@ export function textTable(
 
 const BINS = 40;
 
-/** Median and p99 over time, for the plots. */
+/** Latency time series for the plots. */
 export function overTime(samples: readonly Sample[]) {
   const endMs = samples.reduce((last, one) => Math.max(last, one.dueMs), 1);
   return Array.from({ length: BINS }, (_, bin) => {
