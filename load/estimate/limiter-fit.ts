@@ -159,7 +159,9 @@ const LEAST_SHORT_WAITS = 3;
  * between, as rejected requests may count. Another client on the same quota may use the refilled capacity, but then the
  * next wait is a full one again.
  */
-function judgeRetryAfter(seen: readonly Observation[]): Pick<LimiterFinding, 'retryAfter' | 'retryAfterHonest'> {
+function judgeRetryAfter(
+  seen: readonly Observation[],
+): Pick<LimiterFinding, 'retryAfter' | 'retryAfterHonest'> {
   let [longEnough, short, same, worstShortSeconds] = [0, 0, 0, 0];
   // One wait per admission: polls after a wait that was too short do not count as waits.
   let isShort = false;
@@ -184,7 +186,8 @@ function judgeRetryAfter(seen: readonly Observation[]): Pick<LimiterFinding, 're
       worstShortSeconds = Math.max(worstShortSeconds, (admitted.atMs - refused.atMs) / 1000 - named);
   }
   const waits = longEnough + short + same;
-  const isTooShort = (short >= LEAST_SHORT_WAITS && short > longEnough) || (same > LEAST_SHORT_WAITS && longEnough === 0);
+  const isTooShort =
+    (short >= LEAST_SHORT_WAITS && short > longEnough) || (same > LEAST_SHORT_WAITS && longEnough === 0);
   if (waits === 0 || (longEnough === 0 && !isTooShort)) return {};
   return {
     retryAfter: { waits, longEnough, worstShortSeconds: round(worstShortSeconds) },

@@ -40,7 +40,9 @@ export function findConcurrencyLimit(sent: readonly Sent[], leastRefused: number
   if (refusals.length < leastRefused || sent.length - refusals.length < LEAST_PASSED) return undefined;
   // A request in transit does not count at the target. The quickest rejection is an upper bound of the transit time.
   const mostMs = smallest(refusals);
-  return [mostMs, mostMs / 2, 0].map((transitMs) => separatingCount(sent, transitMs)).find((limit) => limit !== undefined);
+  return [mostMs, mostMs / 2, 0]
+    .map((transitMs) => separatingCount(sent, transitMs))
+    .find((limit) => limit !== undefined);
 }
 
 /** The number of requests in flight that separates rejections from admissions. */

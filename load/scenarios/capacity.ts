@@ -34,7 +34,11 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
     alone.basis !== 'one-rate' && alone.limitedBy === 'quota' && all.length > 1
       ? {
           ...alone,
-          perServer: await search(session, { ...options, startRate: startRateOfAll(alone, options, all.length) }, all),
+          perServer: await search(
+            session,
+            { ...options, startRate: startRateOfAll(alone, options, all.length) },
+            all,
+          ),
         }
       : alone;
   return {
@@ -45,8 +49,11 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
 }
 
 /** Start rate for all clients: above the sum of their quotas, if each has a quota of its own. */
-const startRateOfAll = (alone: CapacityFigure, { startRate, maxRate }: ScenarioOptions, clients: number): number =>
-  Math.min(maxRate, Math.max(startRate, 1.5 * clients * alone.requestsPerSecond));
+const startRateOfAll = (
+  alone: CapacityFigure,
+  { startRate, maxRate }: ScenarioOptions,
+  clients: number,
+): number => Math.min(maxRate, Math.max(startRate, 1.5 * clients * alone.requestsPerSecond));
 
 function connectionWords({ connections: { accepted, refused } }: Session): string[] {
   if (!Number.isFinite(refused)) return [];

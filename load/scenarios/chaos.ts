@@ -70,7 +70,9 @@ export async function arrivalsUnderOutages(
   const disturbed = timed.filter((one) => !isCalm(one));
   const refused = disturbed.filter(({ status }) => failed(status));
   if (refused.length === 0)
-    throw new VoidRun(`${outageTimes.length} calls of the fault command made no request fail: is it the right one?`);
+    throw new VoidRun(
+      `${outageTimes.length} calls of the fault command made no request fail: is it the right one?`,
+    );
   const lastAtMs = timed.reduce((last, { atMs }) => Math.max(last, atMs), 0);
   for (const { endedAtMs, servedMs } of healed)
     // For an outage close to the end of the run, the final read shows whether the target recovered.
@@ -82,7 +84,11 @@ export async function arrivalsUnderOutages(
   return {
     samples: timed.filter(isCalm),
     run,
-    lines: [describeOutages(healed, refused), compareWithStored(session, stored, after), ...describeReadings(readings)],
+    lines: [
+      describeOutages(healed, refused),
+      compareWithStored(session, stored, after),
+      ...describeReadings(readings),
+    ],
     flat: isFlat(readings),
   };
 }
