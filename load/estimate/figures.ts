@@ -26,8 +26,8 @@ const SAME = 0.005;
 
 /** Sums over all steps that are not void. */
 export function totals(steps: readonly Step[]): Pick<Step, 'late' | 'failures' | 'counted'> {
-  const told = steps.filter((step) => !step.void);
-  const sum = (of: (step: Step) => number): number => told.reduce((all, step) => all + of(step), 0);
+  const valid = steps.filter((step) => !step.void);
+  const sum = (of: (step: Step) => number): number => valid.reduce((all, step) => all + of(step), 0);
   return {
     late: sum(({ late }) => late),
     failures: sum(({ failures }) => failures),
@@ -59,7 +59,7 @@ export function bracketOf(steps: readonly Step[], slo: Slo): Bracket {
 export type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
   Partial<Pick<Found, 'unconfirmed' | 'limitedBy' | 'quota'>>;
 
-/** Steps end before a queue near its limit settles, so a rate that held may be too high by this factor. */
+/** Steps end before a queue near its limit settles, so the capacity may be this factor of a rate that held. */
 export const UNSETTLED = 0.94;
 /** Throughput below this share of a rate that held is a congestion collapse, not a limit. */
 const COLLAPSED = 0.7;
@@ -151,12 +151,12 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
 export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Figure {
   const { requestsPerSecond: rate, basis, confirmed } = figure;
   if (!confirmed || basis !== 'bisection') return figure;
-  const unsure = (unconfirmed: string): Figure => ({ ...figure, confirmed: false, unconfirmed });
+  const withoutConfirmation = (unconfirmed: string): Figure => ({ ...figure, confirmed: false, unconfirmed });
   if (pooled(evidence, 0, rate * FAR_BELOW, slo) !== 'holds')
-    return unsure('answers are late or fail at rates far below it as well');
+    return withoutConfirmation('answers are late or fail at rates far below it as well');
   const below = totals(evidence.filter((step) => step.offered <= rate));
   if (moreThanChance(below.failures, below.counted, slo.errorRate))
-    return unsure(`${below.failures} of ${below.counted} answers failed at rates up to it`);
+    return withoutConfirmation(`${below.failures} of ${below.counted} answers failed at rates up to it`);
   return figure;
 }
 

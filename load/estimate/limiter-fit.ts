@@ -23,6 +23,7 @@ export interface LimiterFinding {
   readonly retryAfter?: RetryAfter;
   /** Independent of a model: requests admitted from rest before the first 429, and in how many seconds. */
   readonly fromRest?: { readonly admitted: number; readonly seconds: number };
+  /** Independent of a model: rate admitted under constant overload. */
   readonly longRunPerSecond?: number;
   /** Policy declared by RateLimit headers. */
   readonly declared?: NonNullable<Sample['policy']>;
@@ -69,12 +70,12 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     ...(first > 0
       ? { fromRest: { admitted: first, seconds: round((seen[first]!.atMs - seen[0]!.atMs) / 1000) } }
       : {}),
-    ...longRun(pressed),
+    ...longRunRate(pressed),
   };
-  const none = { alternatives: [], explained: {}, ...common };
+  const noKind = { alternatives: [], explained: {}, ...common };
   const shaper = shaperOf(seen);
-  if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...none };
-  if (seen.every(({ ok }) => ok)) return { kind: 'none-found', ...(shaper ? { shaper } : {}), ...none };
+  if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...noKind };
+  if (seen.every(({ ok }) => ok)) return { kind: 'none-found', ...(shaper ? { shaper } : {}), ...noKind };
 
   const atOnce = findConcurrencyLimit(
     all.flatMap(({ sentMs, rttMs, ok }) =>
@@ -82,7 +83,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     ),
     LEAST_REFUSED,
   );
-  if (atOnce !== undefined) return { kind: 'cannot-tell', atOnce, ...none };
+  if (atOnce !== undefined) return { kind: 'cannot-tell', atOnce, ...noKind };
 
   const fits = fitAll(seen);
   const explained = Object.fromEntries(fits.map((fit) => [fit.best.kind, 1 - fit.misses / requests]));
@@ -92,7 +93,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     .filter((fit) => fit.misses <= TOLERATED * requests + 1 && fit.misses <= least + 2)
     .sort((a, b) => a.misses - b.misses);
   const winner = remaining[0];
-  if (!winner) return { kind: 'cannot-tell', ...none, explained };
+  if (!winner) return { kind: 'cannot-tell', ...noKind, explained };
   const alternatives = remaining.slice(1).map((fit) => fit.best.kind);
   // The probe was cut before it sent what distinguishes these kinds.
   const untested = cutBy ? LIMITER_KINDS.filter((kind) => !fits.some((fit) => fit.best.kind === kind)) : [];
@@ -101,7 +102,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const tied = remaining.length > 1 && remaining[1]!.misses <= winner.misses + 1;
   // If times are less certain than the interval between admissions, kinds that pace differently look the same.
   const blurred = typicalSlackMs(seen) > windowMs / limit;
-  const likewise = blurred ? LIMITER_KINDS.filter((other) => (explained[other] ?? 0) > 0.9) : [];
+  const indistinguishable = blurred ? LIMITER_KINDS.filter((other) => (explained[other] ?? 0) > 0.9) : [];
   const [lowMs, highMs] = winner.windowMs;
   const perSecond = (ms: number): number => round((limit * 1000) / ms);
   const figures =
@@ -120,7 +121,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     ? {
         kind: 'cannot-tell',
         ...figures,
-        alternatives: [...new Set([kind, ...alternatives, ...likewise, ...untested])],
+        alternatives: [...new Set([kind, ...alternatives, ...indistinguishable, ...untested])],
         explained,
         ...common,
       }
@@ -138,7 +139,7 @@ const round = (value: number): number => Number(value.toPrecision(4));
 const LEAST_ADMITTED = 20;
 
 /** Rate admitted under constant overload, when every admission uses refilled capacity. */
-function longRun(pressed: readonly Observation[]): Pick<LimiterFinding, 'longRunPerSecond'> {
+function longRunRate(pressed: readonly Observation[]): Pick<LimiterFinding, 'longRunPerSecond'> {
   const samples = pressed.map(({ atMs, ok }) => ({
     dueMs: atMs - pressed[0]!.atMs,
     latencyMs: 0,

@@ -64,7 +64,7 @@ async function searchQuota(
   }
   // Without visible windows, the admitted rate must stay constant under a higher load, and be regular.
   let grew = 1;
-  for (let more = 0; more < DOUBLINGS && paced(quota) && rate < maxRate; more += 1) {
+  for (let more = 0; more < DOUBLINGS && isPaced(quota) && rate < maxRate; more += 1) {
     rate = Math.min(maxRate, rate * 2);
     const run = await watch(rate, stepSeconds);
     if (concurrencyLimitOf(run.samples) !== undefined) return undefined;
@@ -76,7 +76,7 @@ async function searchQuota(
     if (grew < MOST_GROWTH) break;
   }
   if (grew > UNLIMITED_GROWTH) return undefined;
-  if (paced(quota) && overloaded && irregular(overloaded)) return undefined;
+  if (isPaced(quota) && overloaded && isIrregular(overloaded)) return undefined;
   const { perSecond, error, settled } = quota;
   return {
     ...ordered(perSecond, perSecond * (1 - error), perSecond * (1 + error)),
@@ -98,7 +98,7 @@ const policyNote = (policy: Sample['policy']): string =>
     : '';
 
 /** Admits at an even pace: no window resets were visible. */
-const paced = (quota: Quota): boolean => quota.settled && quota.windowSeconds === undefined;
+const isPaced = (quota: Quota): boolean => quota.settled && quota.windowSeconds === undefined;
 
 /** The policy that RateLimit headers declare; if they only declare the time to the reset, the longest one seen. */
 export function declaredBy(samples: readonly Pick<Sample, 'policy'>[]): Sample['policy'] {
@@ -140,7 +140,7 @@ const ENOUGH_ADMITTED = 10;
 const OVERLOADED = 0.4;
 
 /** Whether admitted counts under overload vary, at every interval length, about as much as independent events do. */
-function irregular({ samples, seconds }: Watched): boolean {
+function isIrregular({ samples, seconds }: Watched): boolean {
   const from = samples.find(({ status }) => status === 429)?.dueMs ?? Infinity;
   const admitted = samples.flatMap(({ status, dueMs }) => (status !== 429 && dueMs > from ? [dueMs] : []));
   const span = seconds * 1000 - from;
@@ -249,12 +249,12 @@ export async function confirmQuota(search: SearchInProgress, first: Step): Promi
   const bound = (step: Step): number => (2 * (limit ?? Infinity) + perSecond * step.seconds) * ABOVE;
   const more = evidence.find((step) => step.accepted * step.seconds > bound(step));
   let prediction: Prediction | undefined;
-  const unsure = (unconfirmed: string): Confirmed => ({
+  const withoutConfirmation = (unconfirmed: string): Confirmed => ({
     figure: { ...figure, confirmed: false, unconfirmed },
     ...(prediction ? { prediction } : {}),
   });
   if (more)
-    return unsure(
+    return withoutConfirmation(
       `${more.accepted.toFixed(1)}/s were admitted for ${more.seconds.toFixed(0)} s before: rejected requests may count against it`,
     );
   // First below the quota, from rest; then above it.
@@ -266,9 +266,9 @@ export async function confirmQuota(search: SearchInProgress, first: Step): Promi
       0,
     ),
   );
-  if (left() < confirmSeconds + settle) return unsure('its time was over before a minute was predicted');
+  if (left() < confirmSeconds + settle) return withoutConfirmation('its time was over before a minute was predicted');
   const { step: under } = await run(below, confirmSeconds, { pauseSeconds: settle });
-  if (under.void) return unsure(under.void);
+  if (under.void) return withoutConfirmation(under.void);
   const waits = samples.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? []);
   if (figure.quota!.declared && smallest(waits) > confirmSeconds) {
     const asPredicted = samples.filter(({ status }) => status === 429).length;
@@ -277,7 +277,7 @@ export async function confirmQuota(search: SearchInProgress, first: Step): Promi
     prediction = { requestsPerSecond: below, seconds: confirmSeconds, what, asPredicted, requests };
     return asPredicted === requests
       ? { figure, prediction }
-      : unsure('some were admitted before the wait that it named was over');
+      : withoutConfirmation('some were admitted before the wait that it named was over');
   }
   const admitted = samples.filter(({ status }) => status !== 429);
   if (judgeStep(below, confirmSeconds, admitted, slo).verdict === 'breaks') return {};
@@ -293,7 +293,7 @@ export async function confirmQuota(search: SearchInProgress, first: Step): Promi
   };
   if (off > UNPREDICTED * samples.length) return {};
   const quota = { ...figure.quota!, refusedBelow: rejected / Math.max(1, samples.length) };
-  // Above the quota some requests must be rejected: without a rejection, a ban that follows one does not show.
+  // The run below cannot show a ban that only a rejection triggers; above the quota, some requests must be rejected.
   const { windowSeconds = 0 } = quota;
   const beyondSeconds = Math.max(24 + 2 * settle, Math.min(1.2 * windowSeconds, 80));
   if (left() < beyondSeconds + settle) return { figure: { ...figure, quota }, prediction };

@@ -70,7 +70,7 @@ export function verdictOf(late: number, failures: number, counted: number, slo: 
 /** Increase of the median latency from the first to the last third, as a share of the SLO, that shows a backlog. */
 const GROWING = 0.1;
 
-function growing(counted: readonly Sample[], slo: Slo): boolean {
+function isGrowing(counted: readonly Sample[], slo: Slo): boolean {
   const third = Math.floor(counted.length / 3);
   const middle = (some: readonly Sample[]): number =>
     quantile(
@@ -102,8 +102,8 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
     limitedRate: counted.length === 0 ? 0 : share((one) => one.status === 429),
     held: counted.length > 0 && p99Ms < slo.p99Ms && errorRate <= slo.errorRate,
     // With a growing backlog, a longer step would have broken the SLO.
-    verdict: verdict === 'holds' && growing(counted, slo) ? 'undecided' : verdict,
-    growing: growing(counted, slo),
+    verdict: verdict === 'holds' && isGrowing(counted, slo) ? 'undecided' : verdict,
+    growing: isGrowing(counted, slo),
     counted: counted.length,
     late,
     failures,

@@ -44,7 +44,7 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   return {
     capacity: figure,
     held: figure.confirmed && figure.requestsPerSecond > 0,
-    summary: [...words(figure), ...connectionWords(session)],
+    summary: [...summaryLines(figure), ...connectionLines(session)],
   };
 }
 
@@ -55,7 +55,7 @@ const startRateOfAll = (
   clients: number,
 ): number => Math.min(maxRate, Math.max(startRate, 1.5 * clients * alone.requestsPerSecond));
 
-function connectionWords({ connections: { accepted, refused } }: Session): string[] {
+function connectionLines({ connections: { accepted, refused } }: Session): string[] {
   if (!Number.isFinite(refused)) return [];
   return [
     `${accepted} connections at once were accepted and ${refused} were not: the figure is of what so many carry`,
@@ -114,7 +114,7 @@ export async function searchRate(
 /** Share of rejections just below a quota above which callers have to space their requests. */
 const NEEDS_SPACING = 0.01;
 
-function quotaWords({ steps, watchedSeconds }: Found, { refusedBelow = 0 }: Quota): string[] {
+function quotaLines({ steps, watchedSeconds }: Found, { refusedBelow = 0 }: Quota): string[] {
   const passed = steps.reduce((sum, step) => sum + step.accepted * step.seconds, 0);
   return [
     `slower quotas, of more than the ${passed.toFixed(0)} requests that it let through in ${watchedSeconds} s of load, are not excluded`,
@@ -126,13 +126,13 @@ function quotaWords({ steps, watchedSeconds }: Found, { refusedBelow = 0 }: Quot
   ];
 }
 
-const LIMIT_WORDS: Readonly<Record<Found['limitedBy'], string>> = {
+const LIMIT_LABELS: Readonly<Record<Found['limitedBy'], string>> = {
   quota: 'its quota (it answers 429)',
   saturation: 'its hardware (answers become slow)',
   'none-found': 'nothing up to the highest rate tried',
 };
 
-function words(figure: CapacityFigure): string[] {
+function summaryLines(figure: CapacityFigure): string[] {
   const { requestsPerSecond, interval, limitedBy, slo, perServer, clients } = figure;
   const who = clients === 1 ? 'one client' : `${clients} clients`;
   const { collapse, quota, watchedSeconds, samples } = figure;
@@ -165,14 +165,14 @@ function words(figure: CapacityFigure): string[] {
     ...(figure.basis === 'no-rate'
       ? []
       : [
-          `stopped first by ${figure.atOnce === undefined ? LIMIT_WORDS[limitedBy] : `its limit of ${figure.atOnce} requests at once (it answers 429)`}`,
+          `stopped first by ${figure.atOnce === undefined ? LIMIT_LABELS[limitedBy] : `its limit of ${figure.atOnce} requests at once (it answers 429)`}`,
         ]),
     ...(quota?.windowSeconds === undefined
       ? []
       : [
           `${quota.limit} requests in ${quota.windowSeconds} s ${quota.declared ? 'are let through by what its RateLimit headers declare; nothing that was seen contradicts it' : `were let through, by ${quota.releases} releases`}`,
         ]),
-    ...(quota ? quotaWords(figure, quota) : []),
+    ...(quota ? quotaLines(figure, quota) : []),
     ...(collapse
       ? [
           `overload lowers its throughput: from ${perSecond(collapse.from)} on it answers ${perSecond(collapse.answersPerSecond)}, and recovers only when less is asked than that`,
@@ -181,6 +181,6 @@ function words(figure: CapacityFigure): string[] {
     ...(figure.gotFaster
       ? [`it got faster while it was watched (${watchedSeconds} s): the figure is of what it was at the end`]
       : []),
-    ...(perServer ? words(perServer) : []),
+    ...(perServer ? summaryLines(perServer) : []),
   ];
 }

@@ -27,7 +27,7 @@ export const rateLimit: Scenario = {
 type RateLimitOptions = Pick<ScenarioOptions, 'maxRequests' | 'maxSeconds'>;
 
 async function probe(session: Session, limits: RateLimitOptions): Promise<Partial<LoadResult>> {
-  let probed = await ask(session, limits);
+  let probed = await runProbe(session, limits);
   let limiter = identifyLimiter(probed);
   const { declared } = probed;
   const left = limits.maxRequests - limiter.requests;
@@ -35,7 +35,7 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
   if (open && !probed.cutBy && left > probed.seen.length) {
     session.tell('  these answers leave the kind open: asking once more');
     await setTimeout(settleSeconds(limiter, probed.seen) * 1000);
-    const again = await ask(session, { ...limits, maxRequests: left });
+    const again = await runProbe(session, { ...limits, maxRequests: left });
     const second = identifyLimiter(again);
     if (second.kind !== 'cannot-tell') [limiter, probed] = [second, again];
     limiter = { ...limiter, requests: limits.maxRequests - left + second.requests };
@@ -53,12 +53,12 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
       : await scopeOf(session, limiter, probed, spare);
   limiter = { ...limiter, ...(scope ? { scope } : {}), ...(declared ? { declared } : {}) };
   const startedAt = probed.seen[0]!.atMs;
-  const why = limiter.kind === 'cannot-tell' ? unusable(limiter, probed, limits) : undefined;
+  const reason = limiter.kind === 'cannot-tell' ? voidReason(limiter, probed, limits) : undefined;
   return {
     limiter,
-    ...(why ? { void: why } : {}),
+    ...(reason ? { void: reason } : {}),
     held: true,
-    summary: words(limiter, limits, why),
+    summary: summaryLines(limiter, limits, reason),
     tables: {
       answers: probed.seen.map(({ atMs, ok }) => ({
         seconds: Math.round(atMs - startedAt) / 1000,
@@ -69,7 +69,7 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
 }
 
 /** Why the run is void. Several kinds that fit are a result; too few answers, or no kind that fits, are not. */
-function unusable(limiter: LimiterFinding, { cutBy }: Probed, limits: RateLimitOptions): string | undefined {
+function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: RateLimitOptions): string | undefined {
   if (limiter.shaper || limiter.atOnce !== undefined) return undefined;
   if (cutBy === 'maxSeconds')
     return `${limits.maxSeconds} s were too short to tell: allow more with --max-seconds`;
@@ -100,14 +100,14 @@ async function scopeOf(
   const needed = Math.ceil(1.5 * first) + 2 * count;
   for (let tries = 1; tries <= SCOPE_TRIES && tries * needed <= left; tries += 1) {
     await setTimeout(settleSeconds(limiter, seen) * 1000);
-    const scope = await askBoth(session, count, needed);
+    const scope = await probeScope(session, count, needed);
     if (scope) return scope;
   }
   return undefined;
 }
 
 /** Undefined if the limit may have been refilled before the other client's requests. */
-async function askBoth(
+async function probeScope(
   session: Session,
   count: number,
   maxRequests: number,
@@ -130,7 +130,7 @@ async function askBoth(
   return others > ANOTHER && passed(othersAt + count, 0) < SAME ? 'client' : undefined;
 }
 
-async function ask(
+async function runProbe(
   session: Session,
   probe: RateLimitOptions,
 ): Promise<Probed & Pick<LimiterFinding, 'declared'>> {
@@ -179,10 +179,10 @@ function certainty({ explained }: LimiterFinding, kind: LimiterKind): string {
   return `it explains ${percent(explained[kind] ?? 0)} of the answers; the next best, ${NAMES[next[0]]}, ${percent(next[1])}`;
 }
 
-function words(
+function summaryLines(
   limiter: LimiterFinding,
   { maxRequests, maxSeconds }: RateLimitOptions,
-  why?: string,
+  reason?: string,
 ): string[] {
   const { kind, requests, alternatives, watchedSeconds, shaper, atOnce, scope, retryAfter } = limiter;
   const cost = `${requests} requests were sent in ${watchedSeconds} s; slower limits beyond so many, and limits of items or bytes, are not excluded`;
@@ -209,7 +209,7 @@ function words(
   const named =
     kind === 'cannot-tell'
       ? [
-          ...(others ? [`${others} ${why ? 'are still possible' : 'fit equally well'}`] : []),
+          ...(others ? [`${others} ${reason ? 'are still possible' : 'fit equally well'}`] : []),
           ...(figures.length > 0 ? [`if the first: ${figures.join(', ')}`] : []),
         ]
       : [`${NAMES[kind]}: ${figures.join(', ')}`, certainty(limiter, kind)];

@@ -35,7 +35,7 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   const beside = backfills > 0 && (await carried(session, { ...options, startRate }, backfills));
   const { slo } = session.settings;
   const figure: TenantsFigure = { pollSeconds, backfills, slo, alone, ...(beside ? { beside } : {}) };
-  return { tenants: figure, held: alone.confirmed && alone.tenants > 0, summary: words(figure) };
+  return { tenants: figure, held: alone.confirmed && alone.tenants > 0, summary: summaryLines(figure) };
 }
 
 async function carried(
@@ -52,12 +52,12 @@ async function carried(
       tenants: { pollSeconds, backfills, tokensPerSecond: (rate * pollSeconds) / tokenRenewal },
     }),
     'tenants',
-    (run) => remember(run, latencies),
+    (run) => collectLatencies(run, latencies),
   );
   return figures(found, latencies, pollSeconds);
 }
 
-function remember({ samples, run }: ArrivalsRun, latencies: Latencies): void {
+function collectLatencies({ samples, run }: ArrivalsRun, latencies: Latencies): void {
   for (const { status, latencyMs, pages = 1 } of samples)
     if (status === 200) latencies.polls.push({ ms: latencyMs, pages });
   for (const one of run.records)
@@ -83,21 +83,21 @@ function figures(found: Found, { polls, backfill }: Latencies, pollSeconds: numb
   };
 }
 
-function words({ pollSeconds, backfills, slo, alone, beside }: TenantsFigure): string[] {
+function summaryLines({ pollSeconds, backfills, slo, alone, beside }: TenantsFigure): string[] {
   const number = (value: number): string => value.toLocaleString('en-GB');
   const many = backfills === 1 ? 'one of them reads' : `${backfills} of them read`;
-  const said = ({ prediction, confirmed, unconfirmed, interval }: TenantsCarried): string => {
+  const describe = ({ prediction, confirmed, unconfirmed, interval }: TenantsCarried): string => {
     const between = Number.isFinite(interval[1])
       ? `between ${number(interval[0])} and ${number(interval[1])}`
       : `at least ${number(interval[0])}`;
-    const sure = confirmed ? 'confirmed' : `NOT confirmed: ${unconfirmed}`;
-    return `${between}, ${sure}${prediction ? `; ${number(prediction.asPredicted)} of ${number(prediction.requests)} polls of ${prediction.seconds} s as predicted` : ''}`;
+    const confirmation = confirmed ? 'confirmed' : `NOT confirmed: ${unconfirmed}`;
+    return `${between}, ${confirmation}${prediction ? `; ${number(prediction.asPredicted)} of ${number(prediction.requests)} polls of ${prediction.seconds} s as predicted` : ''}`;
   };
   return [
     `carries ${number(alone.tenants)} tenants${beside ? `; ${number(beside.tenants)} while ${many} everything` : ''}`,
     `each polls every ${pollSeconds} s over a connection of its own; 99 % of polls within ${slo.p99Ms} ms`,
-    `alone: ${said(alone)}`,
-    ...(beside ? [`beside back-fills: ${said(beside)}`] : []),
+    `alone: ${describe(alone)}`,
+    ...(beside ? [`beside back-fills: ${describe(beside)}`] : []),
     `${alone.pagesPerPoll.toFixed(2)} pages a poll, ${alone.pollMs.toFixed(1)} ms in the middle`,
     ...(beside?.backfillPageMs
       ? [`a page of a back-fill of 1,000 takes ${beside.backfillPageMs.mean.toFixed(1)} ms meanwhile`]

@@ -41,7 +41,7 @@ export function textTable(
 const BINS = 40;
 
 /** Latency time series for the plots. */
-export function overTime(samples: readonly Sample[]) {
+export function timeSeries(samples: readonly Sample[]) {
   const endMs = samples.reduce((last, one) => Math.max(last, one.dueMs), 1);
   return Array.from({ length: BINS }, (_, bin) => {
     const some = samples.filter((one) => Math.min(BINS - 1, Math.floor((BINS * one.dueMs) / endMs)) === bin);
