@@ -266,7 +266,8 @@ export async function confirmQuota(search: SearchInProgress, first: Step): Promi
       0,
     ),
   );
-  if (left() < confirmSeconds + settle) return withoutConfirmation('its time was over before a minute was predicted');
+  if (left() < confirmSeconds + settle)
+    return withoutConfirmation('its time was over before a minute was predicted');
   const { step: under } = await run(below, confirmSeconds, { pauseSeconds: settle });
   if (under.void) return withoutConfirmation(under.void);
   const waits = samples.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? []);

@@ -69,7 +69,11 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
 }
 
 /** Why the run is void. Several kinds that fit are a result; too few answers, or no kind that fits, are not. */
-function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: RateLimitOptions): string | undefined {
+function voidReason(
+  limiter: LimiterFinding,
+  { cutBy }: Probed,
+  limits: RateLimitOptions,
+): string | undefined {
   if (limiter.shaper || limiter.atOnce !== undefined) return undefined;
   if (cutBy === 'maxSeconds')
     return `${limits.maxSeconds} s were too short to tell: allow more with --max-seconds`;
