@@ -18,7 +18,7 @@ import { shellWord } from '../engine/run/evidence/evidence.ts';
 import { UsageError } from '../engine/errors.ts';
 
 /** Modes that print or write something instead of certifying. */
-export type Mode = 'list' | 'explain' | 'init' | 'check-target';
+type Mode = 'list' | 'explain' | 'init' | 'check-target';
 
 export interface Arguments {
   readonly mode?: Mode | undefined;

@@ -37,7 +37,7 @@ const TIME = /\d{4,}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?/g
 const UUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi;
 
 /** A text of the kit without the parts that depend on the target. */
-export const plain = (text: string): string =>
+const plain = (text: string): string =>
   text
     .replace(/https?:\/\/\S+/g, 'URL')
     .replace(UUID, 'UUID')

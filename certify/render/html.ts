@@ -190,7 +190,7 @@ const statusChip = (status: Status): Markup =>
   markup`<span class="chip ${status}"><span aria-hidden="true">${STATUS_MARK[status]}</span> ${status}</span>`;
 
 /** A command with a copy button, which the script shows if copying works. */
-export const command = (text: string, name: string): Markup =>
+const command = (text: string, name: string): Markup =>
   markup`<div class="command"><code tabindex="0">${commandLine(text)}</code><button type="button" class="copy" aria-label="Copy ${name}" hidden>Copy</button></div>`;
 
 /** One labelled piece of evidence. */

@@ -114,7 +114,7 @@ button:hover{border-color:var(--muted)}
 
 const sha256 = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-export interface Page {
+interface Page {
   readonly title: string;
   /** The content of `<body>`. */
   readonly body: Markup;

@@ -152,7 +152,7 @@ export class PageRequests {
 const same = (request: RequestOut): RequestOut => request;
 
 /** The query without one of its parts, each with the requirement for that part. */
-export function simplerQueries(query: PageQuery): [RequirementId, PageQuery][] {
+function simplerQueries(query: PageQuery): [RequirementId, PageQuery][] {
   const { from, to, pageSize } = query;
   const rewritten = (text: string, at: Instant): string => (isMovable(at) ? formatInstant(at) : text);
   const plain = (text: string): string => rewritten(text, instant(text));

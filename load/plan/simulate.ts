@@ -9,7 +9,7 @@ export interface Servers {
   readonly workers: number;
 }
 
-export interface Polls {
+interface Polls {
   readonly tenants: number;
   readonly pollSeconds: number;
   /** Length of the part of each interval in which polls arrive. */

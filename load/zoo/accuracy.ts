@@ -13,7 +13,7 @@ const ZOO = { ...CAPACITY_SERVERS, ...LIMITER_SERVERS, ...DEPTH_SERVERS } satisf
 type Family = keyof typeof ZOO;
 export const FAMILIES = Object.keys(ZOO) as Family[];
 
-export interface Row extends Omit<ZooServer, 'judge'>, Judged {
+interface Row extends Omit<ZooServer, 'judge'>, Judged {
   readonly family: Family;
 }
 

@@ -23,7 +23,7 @@ export function serviceTimes(settings: ServiceSettings, random: () => number): (
     : () => exponential(random, settings.serviceMs);
 }
 
-export interface Answer {
+interface Answer {
   readonly latencyMs: number;
   readonly status: number;
   readonly retryAfterSeconds?: number;

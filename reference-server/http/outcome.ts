@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-export interface Outcome {
+interface Outcome {
   readonly requestId: string;
   readonly method: string;
   /** Path and query as the handler gets them; not validated. */

@@ -199,7 +199,7 @@ export const authorized = (change: (authorization: string) => string): ServerOpt
 
 // -- tokens ------------------------------------------------------------------------------------
 
-export type Json = Record<string, unknown>;
+type Json = Record<string, unknown>;
 
 /** New values of members, computed from the original object; undefined removes a member. */
 type Changes = Readonly<Record<string, unknown>>;
@@ -297,7 +297,7 @@ export function withRequestValue<Value>(
 }
 
 /** Alters the claims of every token; the server still accepts the token with its original claims. */
-export const claims = (alter: (claims: Json) => Json): ServerOptions => ({
+const claims = (alter: (claims: Json) => Json): ServerOptions => ({
   wrapParts: (parts) => {
     const own = new Map<string, Parameters<typeof parts.tokens.mint>[0]>();
     const { tokens } = parts;

@@ -50,7 +50,7 @@ function loggable(path: string): LoggableFields {
   return { endpoint, ...tenantId, query: Object.fromEntries(shown) };
 }
 
-export interface Metrics {
+interface Metrics {
   readonly observer: Observer;
   /** In the Prometheus text format. */
   text(): Promise<string>;

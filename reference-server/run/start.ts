@@ -74,7 +74,7 @@ export interface ServerOptions {
   readonly wrapOutage?: (outage: Outage) => Outage;
 }
 
-export interface Observation {
+interface Observation {
   readonly observer: Observer;
   /** Served at /metrics. */
   readonly metrics?: () => Promise<string>;

@@ -209,14 +209,14 @@ export function quote(text: string): string {
 export const shellWord = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : quote(text));
 
 /** Quotes text that contains a variable: `quoteWith(url, '$TOKEN')` leaves `$TOKEN` to the shell. */
-export const quoteWith = (text: string, variable: string): string =>
+const quoteWith = (text: string, variable: string): string =>
   text
     .split(variable)
     .map((piece) => (piece === '' ? '' : quote(piece)))
     .join(`"${variable}"`) || "''";
 
 /** Escapes text for use within double quotes. */
-export const withinDoubleQuotes = (text: string): string =>
+const withinDoubleQuotes = (text: string): string =>
   text.replace(UNPRINTABLE, '?').replace(/["$`\\]/g, '\\$&');
 
 /** The earlier page with the same body whose request differs only in one parameter or in the path. */

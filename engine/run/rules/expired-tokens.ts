@@ -131,7 +131,7 @@ const SKEW_SECONDS = 60;
  * Why a refusal of this token would prove nothing about expiry: a server refuses tokens that it never issued for
  * other reasons. Undefined if the token is usable (section 2.2, section 5 rule 3).
  */
-export function whyNoExpiredToken(supplied: string, current: Token, nowMs: number): string | undefined {
+function whyNoExpiredToken(supplied: string, current: Token, nowMs: number): string | undefined {
   const claims = claimsOf(supplied);
   if (!claims) return 'expiredToken is no JWT, so its expiry is unknown';
   const exp = integerOf(member(claims, 'exp'));

@@ -32,7 +32,7 @@ import { densestSliceOf, sampleDataOf, WIDE_WINDOWS, windowOf } from '../walk/su
 
 /** The halves of a run in which a rule is tested. */
 export const MOMENTS = ['early in the run', 'late in the run'] as const;
-export type Moment = (typeof MOMENTS)[number];
+type Moment = (typeof MOMENTS)[number];
 
 /** One case of a rule. */
 export interface Case {

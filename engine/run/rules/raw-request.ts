@@ -57,7 +57,7 @@ export async function sendQuery(
 export const isClientError = ({ status }: Exchange): boolean => status >= 400 && status < 500;
 
 /** A query that must be rejected with 400 and one of the codes. */
-export interface Refusal {
+interface Refusal {
   readonly query: string;
   readonly codes: readonly string[];
 }

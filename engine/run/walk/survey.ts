@@ -219,7 +219,7 @@ export const stepDigits = (items: readonly { at: Instant }[]): number =>
   Math.max(6, ...items.map(({ at }) => at.fraction.length));
 
 /** Groups of two and more items with the same instant, in order. */
-export function tiesOf(items: readonly OracleItem[]): OracleItem[][] {
+function tiesOf(items: readonly OracleItem[]): OracleItem[][] {
   return groups(items).filter((group) => group.length > 1);
 }
 

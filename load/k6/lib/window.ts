@@ -47,7 +47,7 @@ export function instantKey(text: string): string | undefined {
 }
 
 /** The instant in milliseconds since the epoch; NaN if not RFC 3339. */
-export const msOf = (text: unknown): number => (Number(instantKey(String(text))) - 1e11) * 1000;
+const msOf = (text: unknown): number => (Number(instantKey(String(text))) - 1e11) * 1000;
 
 /** Returns a negative, zero or positive number; ids are decimal texts, so that 64 bits stay exact. */
 export function compareIds(a: string, b: string): number {
