@@ -29,7 +29,10 @@ const OPEN: readonly RequirementId[] = [
   '4.2-r3-one-tenant',
   '4.2-r4-order',
   '4.2-r5-exactly-once',
+  '4.2-repeatable',
   '5-missing',
+  '5-scheme',
+  '5-tampered',
   '5-forged',
   '5-valid-token',
   '5-expired',
@@ -122,8 +125,8 @@ class Judges {
   }
 }
 
-/** Laws have their own faults, and kit.ts holds the judge of valid requests for all requirements. */
-const isProvedElsewhere = (site: Site): boolean => /properties\/|engine\/run\/kit\.ts/.test(site);
+/** Laws have their own faults, and page-requests.ts the judge of valid requests for all requirements. */
+const isProvedElsewhere = (site: Site): boolean => /properties\/|engine\/run\/(kit|page-requests)\.ts/.test(site);
 
 /** Judges that share a line are distinguished by the cause of their findings. */
 const SHARED = /everywhere|7\.2-outage/;
