@@ -41,7 +41,7 @@ export const intermittent: readonly Fault[] = [
         if (!isScreenings(request)) return next(request);
         try {
           const isExhausted = ++inFlight > 6;
-          await sleep(5);
+          await sleep(20);
           return isExhausted ? refusal('500 internal_error') : await next(request);
         } finally {
           inFlight--;
