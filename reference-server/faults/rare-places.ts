@@ -125,7 +125,7 @@ export const rarePlaces: readonly Fault[] = [
         const others = underWay > 1;
         try {
           // Simulates the latency of a call to another service, so that requests overlap.
-          await sleep(5);
+          await sleep(20);
           const answer = await next(request);
           return others && answer.status === 401 && isScreenings(request) ? emptyPage() : answer;
         } finally {
