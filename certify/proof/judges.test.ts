@@ -126,7 +126,8 @@ class Judges {
 }
 
 /** Laws have their own faults, and page-requests.ts the judge of valid requests for all requirements. */
-const isProvedElsewhere = (site: Site): boolean => /properties\/|engine\/run\/(kit|page-requests)\.ts/.test(site);
+const isProvedElsewhere = (site: Site): boolean =>
+  /properties\/|engine\/run\/(kit|page-requests)\.ts/.test(site);
 
 /** Judges that share a line are distinguished by the cause of their findings. */
 const SHARED = /everywhere|7\.2-outage/;
