@@ -15,8 +15,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
-import { tripping, type Fault } from './fault.ts';
-import { pageFaults } from './may-trip.ts';
+import { pageFaults, tripping, type Fault } from './fault.ts';
 import { formOf } from './token-errors.ts';
 
 /** Alters the bytes of every page. */

@@ -14,8 +14,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, trusted, cachedBy, payloadOf, verifying } from './bearer.ts';
-import { tripping, type Fault } from './fault.ts';
-import { REFUSALS, fullFaults, refusalFaults } from './may-trip.ts';
+import { REFUSALS, fullFaults, refusalFaults, tripping, type Fault } from './fault.ts';
 
 /** Also accepts a token from another place when the Authorization header is missing. */
 export const tokenFrom = (tokenOf: (request: ServiceRequest) => string | null | undefined): ServerOptions =>

@@ -1,8 +1,7 @@
 /** Response caches whose key lacks a part of the request. */
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import { isScreenings, middleware, queryOf } from '../run/alter.ts';
-import type { Fault } from './fault.ts';
-import { pageFaults, refusalFaults } from './may-trip.ts';
+import { pageFaults, refusalFaults, type Fault } from './fault.ts';
 
 /** Caches pages by key. `guarded`: the service, with its authentication, runs before the cache. */
 function cache(

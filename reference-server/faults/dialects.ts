@@ -11,8 +11,7 @@ import {
   withHeader,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { tripping, type Fault } from './fault.ts';
-import { PAGES, pageFaults, refusalFaults } from './may-trip.ts';
+import { PAGES, pageFaults, refusalFaults, tripping, type Fault } from './fault.ts';
 import { insteadOfToken } from './token-errors.ts';
 
 const rejected = (statusAndCode: string, isOdd: (request: ServiceRequest) => boolean): ServerOptions =>

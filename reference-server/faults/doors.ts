@@ -13,8 +13,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, payloadOf, hmacKey } from './bearer.ts';
-import { tripping, type Fault } from './fault.ts';
-import { fullFaults } from './may-trip.ts';
+import { fullFaults, tripping, type Fault } from './fault.ts';
 
 /** Accepts another spelling of the path, and answers an empty page where the usual path answers `status`. */
 const bypass = (spelling: RegExp, status: number): ServerOptions =>

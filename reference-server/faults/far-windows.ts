@@ -2,8 +2,7 @@
 import { compareInstants, instant, shift, type Instant } from '../../engine/data/instant.ts';
 import { answering, defaulting, nextQuery, windowOf } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { tripping, type Fault } from './fault.ts';
-import { PAGES, pageFaults } from './may-trip.ts';
+import { PAGES, pageFaults, tripping, type Fault } from './fault.ts';
 import { RULES, rows } from './rows.ts';
 
 const DEFAULT_SIZE = { mayTrip: ['4.2-r6-next-pageSize', '2.4-full-pages'] } as const;

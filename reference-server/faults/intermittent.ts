@@ -3,8 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceAnswer } from '../http/http.ts';
 import { isScreenings, middleware, nextOf, pages, refusal, withoutLink } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import type { Fault } from './fault.ts';
-import { PAGES, sharing } from './may-trip.ts';
+import { PAGES, sharing, type Fault } from './fault.ts';
 import { brokenBody } from './rest-errors.ts';
 
 const rareFaults = sharing({ mayTrip: [...PAGES, '7.2-body', '7.2-server-error'] });

@@ -3,8 +3,7 @@ import type { Target } from '../../engine/target/target.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { emptyPage, html, refusal, refusals, withHeader } from '../run/alter.ts';
-import { tripping, type Fault } from './fault.ts';
-import { PAGES, REFUSALS, sharing } from './may-trip.ts';
+import { PAGES, REFUSALS, sharing, tripping, type Fault } from './fault.ts';
 import { brokenBody } from './rest-errors.ts';
 
 const MAY = { mayTrip: [...REFUSALS, '4.2-success', '4.2-r5-exactly-once', '7.2-retry-after'] } as const;

@@ -14,8 +14,7 @@ import {
 import type { PageQuery } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { CODES } from '../../engine/checks/errors.ts';
-import { tripping, type Fault } from './fault.ts';
-import { fullFaults, pageFaults, refusalFaults } from './may-trip.ts';
+import { fullFaults, pageFaults, refusalFaults, tripping, type Fault } from './fault.ts';
 import { first, formOf, forms, withForm } from './token-errors.ts';
 
 const TIMES = ['from', 'to'];

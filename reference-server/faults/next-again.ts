@@ -10,8 +10,7 @@ import {
   type Middleware,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import type { Fault } from './fault.ts';
-import { pageFaults } from './may-trip.ts';
+import { pageFaults, type Fault } from './fault.ts';
 
 /** Numbers every next (`cursor=1` …). `step` answers requests with a number, `mark`; `given` is the latest number. */
 function numbered(

@@ -15,8 +15,7 @@ import {
   withoutLink,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { tripping, type Fault } from './fault.ts';
-import { pageFaults } from './may-trip.ts';
+import { pageFaults, tripping, type Fault } from './fault.ts';
 
 /** Changes one parameter of next; undefined removes it. */
 const parameter = (name: string, change: (value: string) => string | undefined): ServerOptions =>

@@ -12,8 +12,7 @@ import {
   withHeader,
 } from '../run/alter.ts';
 import { TENANTS } from '../run/provisioning.ts';
-import type { Fault } from './fault.ts';
-import { TOKEN_CLAIMS } from './may-trip.ts';
+import { TOKEN_CLAIMS, type Fault } from './fault.ts';
 
 type Answer = ServiceAnswer | Promise<ServiceAnswer>;
 type Stage = 'before' | 'on' | 'after';

@@ -3,8 +3,7 @@ import { answering, emptyPage, middleware, queryOf, reading, onPages, withHeader
 import type { ServerOptions } from '../run/start.ts';
 import { tokenFrom } from './authentication.ts';
 import { authorizationOf, verifying } from './bearer.ts';
-import { tripping, type Fault } from './fault.ts';
-import { fullFaults } from './may-trip.ts';
+import { fullFaults, tripping, type Fault } from './fault.ts';
 import { learning } from './near-misses.ts';
 
 /** Verifies only some of the dot-separated parts of a token. */

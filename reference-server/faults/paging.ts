@@ -15,8 +15,7 @@ import {
   withQuery,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import type { Fault } from './fault.ts';
-import { pageFaults } from './may-trip.ts';
+import { pageFaults, type Fault } from './fault.ts';
 import { byId, byInstant, alterStored, RULES, rows, type Asked, type Row, type Rules } from './rows.ts';
 
 const byIdText = (a: Row, b: Row): number => (String(a.id) < String(b.id) ? -1 : 1);

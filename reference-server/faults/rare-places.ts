@@ -20,8 +20,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
-import { tripping, type Fault } from './fault.ts';
-import { refusalFaults } from './may-trip.ts';
+import { refusalFaults, tripping, type Fault } from './fault.ts';
 
 const isUpperCase: Where = (_, { path }) => /tenants\/[^/]*[A-F]/.test(path);
 const isFuture: Where = (query) => (windowOf(query)[1]?.seconds ?? 0n) > BigInt(Date.now()) / 1000n;

@@ -5,8 +5,7 @@ import type { StoredScreening } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { both, isScreenings, middleware, pages, requests, storedPages } from '../run/alter.ts';
-import { tripping, type Fault } from './fault.ts';
-import { fullFaults } from './may-trip.ts';
+import { fullFaults, tripping, type Fault } from './fault.ts';
 
 const done = (): ServiceAnswer => jsonAnswer(200, { done: true });
 const nothingToSay = (): ServiceAnswer => ({ status: 204, headers: [], body: '' });

@@ -14,8 +14,7 @@ import {
   withHeader,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { tripping, type Fault } from './fault.ts';
-import { fullFaults, refusalFaults } from './may-trip.ts';
+import { fullFaults, refusalFaults, tripping, type Fault } from './fault.ts';
 
 const ALL = [400, 401, 403, 404];
 const CRASH = '500 internal_error';

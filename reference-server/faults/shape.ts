@@ -2,8 +2,7 @@
 import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
 import { nextOf, nextUrls, pages, pageText, onPages, storedPages } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { tripping, type Fault } from './fault.ts';
-import { PAGES, pageFaults } from './may-trip.ts';
+import { PAGES, pageFaults, tripping, type Fault } from './fault.ts';
 import { eachItem, itemText, retimed } from './rows.ts';
 
 /** Changes the testTime of every item. */

@@ -17,8 +17,15 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, payloadOf, verifying } from './bearer.ts';
-import { tripping, type Fault } from './fault.ts';
-import { REFUSALS, TOKEN_CLAIMS, fullFaults, pageFaults, refusalFaults } from './may-trip.ts';
+import {
+  REFUSALS,
+  TOKEN_CLAIMS,
+  fullFaults,
+  pageFaults,
+  refusalFaults,
+  tripping,
+  type Fault,
+} from './fault.ts';
 import { formOf } from './token-errors.ts';
 
 export const tenants: readonly Fault[] = [

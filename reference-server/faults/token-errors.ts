@@ -15,8 +15,7 @@ import {
 } from '../run/alter.ts';
 import type { Client } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { tripping, type Fault } from './fault.ts';
-import { claimFaults, fullFaults, tokenRefusalFaults } from './may-trip.ts';
+import { claimFaults, fullFaults, tokenRefusalFaults, tripping, type Fault } from './fault.ts';
 
 type Form = Map<string, readonly string[]>;
 type Values = readonly string[];

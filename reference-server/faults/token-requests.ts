@@ -12,8 +12,7 @@ import {
   tokenMembers,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { tripping, type Fault } from './fault.ts';
-import { TOKEN_CLAIMS, fullFaults } from './may-trip.ts';
+import { TOKEN_CLAIMS, fullFaults, tripping, type Fault } from './fault.ts';
 import { first, formOf, insteadOfToken, single, withForm } from './token-errors.ts';
 
 const denied = (parameter: string): ServerOptions =>

@@ -13,8 +13,7 @@ import {
 } from '../run/alter.ts';
 import { authorizationOf } from './bearer.ts';
 import { formOf } from './token-errors.ts';
-import { tripping, type Fault } from './fault.ts';
-import { TOKEN_CLAIMS, TOKEN_REFUSALS, claimFaults } from './may-trip.ts';
+import { TOKEN_CLAIMS, TOKEN_REFUSALS, claimFaults, tripping, type Fault } from './fault.ts';
 
 const shifted = (seconds: number) =>
   tokenClaims(({ iat, exp }) => ({ iat: Number(iat) + seconds, exp: Number(exp) + seconds }));

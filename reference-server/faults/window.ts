@@ -15,8 +15,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
-import { tripping, type Fault } from './fault.ts';
-import { PAGES, pageFaults } from './may-trip.ts';
+import { PAGES, pageFaults, tripping, type Fault } from './fault.ts';
 import { alterStored, RULES, rows, screening, withAdded, type Asked, type Row, type Rules } from './rows.ts';
 
 /** Replaces a part of from and to before they are parsed. */
