@@ -1,4 +1,4 @@
-/** Sections 4.2 (rules 6 and 7) and 9: faults in next and the Link header. */
+/** Sections 4.2 (rules 5 to 7) and 9: faults in next and the Link header, and next that works only once or for a while. */
 import { formatInstant, instant } from '../../engine/data/instant.ts';
 import {
   both,
@@ -9,12 +9,16 @@ import {
   nextQuery,
   nextUrls,
   pages,
+  queryOf,
   refusal,
   requests,
   storedPages,
   withoutLink,
+  type Middleware,
 } from '../run/alter.ts';
+import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
+import { byDepth } from './rows.ts';
 import { pageFaults, tripping, type Fault } from './fault.ts';
 
 /** Changes one parameter of next; undefined removes it. */
@@ -156,5 +160,89 @@ export const next: readonly Fault[] = [
     'a Link header on the final page too': pages((page, _, __, { headers, path }) => {
       if (!nextOf(page)) page.headers.push(['link', `<http://${headers['host']}${path}>; rel="next"`]);
     }),
+  }),
+];
+
+// -- a next that works only once, only for a while, or only with one token ---------------------------
+
+/** Numbers every next (`cursor=1` …). `step` answers requests with a number, `mark`; `given` is the latest number. */
+function numbered(
+  make: () => (mark: string, given: number, ...args: Parameters<Middleware>) => ReturnType<Middleware>,
+): ServerOptions {
+  let given = 0;
+  const marking = nextQuery((query) => query.set('cursor', String((given += 1))));
+  return {
+    wrapHandler: (handler) => {
+      const plain = marking.wrapHandler!(handler);
+      const step = make();
+      return async (request) => {
+        const mark = queryOf(request).get('cursor');
+        return isScreenings(request) && mark !== null ? step(mark, given, request, plain) : plain(request);
+      };
+    },
+  };
+}
+
+const gone = (): ServiceAnswer => refusal('400 invalid_request');
+
+/** Path and query of the page's next. */
+function nextPath({ body }: ServiceAnswer): string | undefined {
+  const url = /"next":"([^"]*)"/.exec(String(body))?.[1];
+  return url && new URL(url).pathname + new URL(url).search;
+}
+
+export const nextAgain: readonly Fault[] = [
+  ...pageFaults({ '4.2-r5-exactly-once': /200.*400/ })({
+    'a next is good for one request': numbered(() => {
+      const used = new Set<string>();
+      return (mark, _, request, next) => {
+        if (used.has(mark)) return gone();
+        used.add(mark);
+        return next(request);
+      };
+    }),
+    'a next is gone after sixty further requests': numbered(
+      () => (mark, given, request, next) => (given - Number(mark) > 60 ? gone() : next(request)),
+    ),
+    'a next is bound to the token that it was given to': middleware(() => {
+      const holders = new Map<string, string>();
+      return async (request, next) => {
+        const holder = request.headers['authorization'] ?? '';
+        const owner = holders.get(request.path);
+        if (owner !== undefined && owner !== holder) return gone();
+        const answer = await next(request);
+        const path = nextPath(answer);
+        if (isScreenings(request) && path !== undefined) holders.set(path, holder);
+        return answer;
+      };
+    }),
+  }),
+  ...pageFaults({ '4.2-repeatable': /again item|items of the same next/ })({
+    'a next that was asked before gives the page after it': numbered(() => {
+      const asked = new Set<string>();
+      return async (mark, _, request, next) => {
+        const answer = await next(request);
+        const path = nextPath(answer);
+        if (asked.has(mark) && path !== undefined) return next({ ...request, path });
+        asked.add(mark);
+        return answer;
+      };
+    }),
+  }),
+  ...pageFaults(
+    { '4.2-r5-exactly-once': /is missing|screenings/ },
+    { bare: false, large: true },
+  )({
+    'pages of 1000 lose their first screening from the fourth on': byDepth((page, depth, { pageSize }) =>
+      depth > 3 && pageSize === 1000 ? { ...page, items: page.items.slice(1) } : page,
+    ),
+  }),
+  ...pageFaults(
+    { '2.4-next': /no next/ },
+    { large: true },
+  )({
+    'walks end after three pages of 1000': byDepth((page, depth, { pageSize }) =>
+      depth === 3 && pageSize === 1000 ? { ...page, more: false } : page,
+    ),
   }),
 ];

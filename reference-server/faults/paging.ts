@@ -3,20 +3,27 @@ import { compareInstants, cutInstant } from '../../engine/data/instant.ts';
 import {
   answering,
   defaulting,
-  perServer,
   isScreenings,
   middleware,
-  nextOf,
-  pages,
   queryOf,
   refusal,
   storedPages,
-  withoutLink,
   withQuery,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { pageFaults, type Fault } from './fault.ts';
-import { byId, byInstant, alterStored, RULES, rows, type Asked, type Row, type Rules } from './rows.ts';
+import {
+  alterStored,
+  byDepth,
+  byId,
+  byInstant,
+  RULES,
+  rows,
+  type Asked,
+  type Row,
+  type Rules,
+} from './rows.ts';
+import type { StoredPage } from '../parts.ts';
 
 const byIdText = (a: Row, b: Row): number => (String(a.id) < String(b.id) ? -1 : 1);
 /** A pseudo-random number that is the same on every start. */
@@ -31,20 +38,15 @@ const tied = (order: Rules['order']): ServerOptions => ordered((a, b) => byInsta
 const starts = (rule: (row: Row, asked: Asked, side: number) => boolean): ServerOptions =>
   rows({ begins: (row, asked) => rule(row, asked, compareInstants(row.at, asked.from)) });
 
-const endingAfter = (most: number): ServerOptions =>
-  perServer(() => {
-    const depths = new Map<string, number>();
-    return pages((page, query) => {
-      const next = nextOf(page);
-      if (next === undefined) return;
-      const keyOf = (id: string | null): string => `${query.get('to')} ${query.get('pageSize')} ${id}`;
-      const here = query.has('from_id') ? (depths.get(keyOf(query.get('from_id'))) ?? 1) : 1;
-      depths.set(keyOf(new URL(next).searchParams.get('from_id')), here + 1);
-      if (here < most) return;
-      withoutLink(page);
-      page.links = {};
-    });
-  });
+/** Alters the pages after page number `most` of traversals with one page size; their next stays. */
+const deep = (
+  size: number,
+  most: number,
+  alter: (items: StoredPage['items']) => StoredPage['items'],
+): ServerOptions =>
+  byDepth((page, depth, { pageSize }) =>
+    depth > most && pageSize === size ? { ...page, items: alter(page.items) } : page,
+  );
 
 export const paging: readonly Fault[] = [
   ...pageFaults({ '4.2-r4-order': /smaller id comes first/ })({
@@ -120,7 +122,7 @@ export const paging: readonly Fault[] = [
     'from_id of an id that does not exist is refused': unknownIdRefused(),
   }),
   ...pageFaults({ '2.4-next': /on the page.*no next/ })({
-    'the walk ends after ten pages': endingAfter(10),
+    'the walk ends after ten pages': byDepth((page, depth) => (depth < 10 ? page : { ...page, more: false })),
   }),
   ...pageFaults({ '4.2-pageSize-default': /at most 100 items/ })({
     'pageSize defaults to 1000': defaulting(
@@ -155,26 +157,6 @@ export const paging: readonly Fault[] = [
 function swapAt<T>(items: readonly T[], at: number): T[] {
   const [a, b] = [items[at], items[at + 1]];
   return a && b ? [...items.slice(0, at), b, a, ...items.slice(at + 2)] : [...items];
-}
-
-/** Alters the pages after page number `depth` of traversals with one page size; their next stays. */
-function deep(
-  pageSize: number,
-  depth: number,
-  alter: <T>(items: readonly T[]) => readonly T[],
-): ServerOptions {
-  return storedPages(() => {
-    const depths = new Map<string, number>();
-    return async (query, ask) => {
-      const page = await ask(query);
-      if (query.pageSize !== pageSize) return page;
-      const walk = `${query.tenantId} ${JSON.stringify(query.to, (_, v: unknown) => String(v))}`;
-      const here = query.fromId === undefined ? 1 : (depths.get(`${walk} ${query.fromId}`) ?? 1);
-      const last = page.items.at(-1);
-      if (last) depths.set(`${walk} ${last.id}`, here + 1);
-      return here > depth ? { ...page, items: alter(page.items) } : page;
-    };
-  });
 }
 
 function cursorLookup(): ServerOptions {

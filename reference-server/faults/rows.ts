@@ -100,6 +100,23 @@ export const alterStored = (
   alter: (page: StoredPage, query: PageQuery) => StoredPage | Promise<StoredPage>,
 ): ServerOptions => storedPages(() => async (query, ask) => alter(await ask(query), query));
 
+/** Alters the page number `depth` of a traversal, counted from 1, with the same parameters. The last item keeps next. */
+export const byDepth = (
+  alter: (page: StoredPage, depth: number, query: PageQuery) => StoredPage,
+): ServerOptions =>
+  storedPages(() => {
+    const depths = new Map<string, number>();
+    return async (query, ask) => {
+      const page = await ask(query);
+      const { tenantId, to, pageSize, fromId } = query;
+      const keyOf = (id: bigint | undefined): string =>
+        [tenantId, to.seconds, to.fraction, pageSize, id].join(' ');
+      const depth = fromId === undefined ? 1 : (depths.get(keyOf(fromId)) ?? 1);
+      depths.set(keyOf(page.items.at(-1)?.id), depth + 1);
+      return alter(page, depth, query);
+    };
+  });
+
 /** Alters single screenings. */
 export const eachItem = (alter: (item: StoredScreening, index: number) => StoredScreening): ServerOptions =>
   alterStored((page) => ({ ...page, items: page.items.map(alter) }));
