@@ -115,8 +115,6 @@ export const rarePlaces: readonly Fault[] = [
   }),
   ...refusalFaults({ '5-missing': /401 unauthenticated.*200/ })({
     'no token is asked for in a path in upper case': accepting('unauthenticated', isUpperCase),
-  }),
-  ...refusalFaults({ '5-garbage': /401 unauthenticated.*200/ })({
     'concurrent requests need no token': middleware(() => {
       let underWay = 0;
       return async (request, next) => {

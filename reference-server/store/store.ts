@@ -1,5 +1,4 @@
 /** The screening store in PostgreSQL: reads pages (4.2), stores screenings. */
-import { from as copyFrom } from 'pg-copy-streams';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { inChunks, type Screening } from '../../engine/data/dataset.ts';
@@ -57,6 +56,8 @@ export async function storeScreenings(
   connections: Connections,
   screenings: Iterable<Screening> | AsyncIterable<Screening>,
 ): Promise<void> {
+  // Imported only here: an optional dependency of the package, which lists its faults without it.
+  const { from: copyFrom } = await import('pg-copy-streams');
   await connections.transaction(async (client) => {
     await client.query(`SET LOCAL work_mem = '256MB'`);
     await client.query(
