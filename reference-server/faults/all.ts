@@ -3,19 +3,16 @@ import type { Fault } from './fault.ts';
 import { answered } from './answers.ts';
 import { authentication } from './authentication.ts';
 import { cached } from './cache.ts';
-import { dialects } from './dialects.ts';
+import { dialects, oversights } from './dialects.ts';
 import { doors } from './doors.ts';
-import { farWindows } from './far-windows.ts';
 import { events } from './events.ts';
 import { forged } from './forged.ts';
-import { intermittent } from './intermittent.ts';
 import { limits } from './limits.ts';
 import { outages } from './outage.ts';
 import { nearMisses } from './near-misses.ts';
 import { next, nextAgain } from './next.ts';
-import { oversights } from './oversights.ts';
 import { paging } from './paging.ts';
-import { rarePlaces } from './rare-places.ts';
+import { intermittent, rarePlaces } from './rare-places.ts';
 import { readOnly } from './read-only.ts';
 import { recommended } from './recommended.ts';
 import { restErrors } from './rest-errors.ts';
@@ -24,7 +21,7 @@ import { paths, tenants } from './tenants.ts';
 import { tokenErrorFaults } from './token-errors.ts';
 import { tokenRequests } from './token-requests.ts';
 import { tokens } from './tokens.ts';
-import { window } from './window.ts';
+import { farWindows, window } from './window.ts';
 
 export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   'the service': readOnly,

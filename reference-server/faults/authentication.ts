@@ -52,9 +52,6 @@ export const authentication: readonly Fault[] = [
   ...refusalFaults({ '5-missing': /401 unauthenticated.*403/ })({
     'no Authorization header is 403': onHeader(/^$/, '403 forbidden'),
   }),
-  ...refusalFaults({ '5-missing': /401 unauthenticated.*400/ })({
-    'no Authorization header is 400': onHeader(/^$/, '400 invalid_request'),
-  }),
   ...tripping({ '5-scheme': /401 unauthenticated.*200/ })({
     'a token without a scheme is accepted': authorized((value) =>
       value.replace(/^\S+\.\S+\.\S+$/, 'Bearer $&'),
@@ -130,7 +127,6 @@ export const authentication: readonly Fault[] = [
       () => async (token, nowSeconds, real) =>
         real(token, Math.min(nowSeconds, (payloadOf(token)?.exp ?? Infinity) - 1)),
     ),
-    'a leeway of a day on exp': leeway(86_400),
     'a leeway of twenty minutes on exp': leeway(1_200),
   }),
   ...fullFaults({ '5-expired': /401 unauthenticated.*403/ })({

@@ -2,7 +2,7 @@
 import { X509Certificate, type KeyObject } from 'node:crypto';
 import { importJWK, jwtVerify, type CryptoKey, type JWK } from 'jose';
 import type { TokenClaims } from '../parts.ts';
-import { answering, isScreenings, middleware, refusal } from '../run/alter.ts';
+import { answering, both, isScreenings, middleware, minting, refusal } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, trusted, headerOf, hmacKey, verifying, type TokenHeader } from './bearer.ts';
 import { tripping, type Fault } from './fault.ts';
@@ -86,25 +86,17 @@ export const forged: readonly Fault[] = [
 
 /** Accepts only the newest token of each client. */
 function lastOnly(): ServerOptions {
-  return {
-    wrapParts: (parts) => {
-      const newest = new Map<string, string>();
-      const { tokens } = parts;
-      return {
-        ...parts,
-        tokens: {
-          async mint(claims) {
-            // A random jti: two tokens minted in the same second would otherwise be equal.
-            const token = await tokens.mint({ ...claims, jti: String(Math.random()) } as TokenClaims);
-            newest.set(claims.sub, token);
-            return token;
-          },
-          async verify(token, nowSeconds) {
-            const claims = await tokens.verify(token, nowSeconds);
-            return claims && newest.get(claims.sub) === token ? claims : undefined;
-          },
-        },
-      };
-    },
-  };
+  const newest = new Map<string, string>();
+  return both(
+    minting(() => async (claims, real) => {
+      // A random jti: two tokens minted in the same second would otherwise be equal.
+      const token = await real({ ...claims, jti: String(Math.random()) } as TokenClaims);
+      newest.set(claims.sub, token);
+      return token;
+    }),
+    verifying(() => async (token, nowSeconds, real) => {
+      const claims = await real(token, nowSeconds);
+      return claims && newest.get(claims.sub) === token ? claims : undefined;
+    }),
+  );
 }

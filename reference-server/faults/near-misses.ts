@@ -3,7 +3,6 @@ import { compareInstants, cutInstant, parseInstant, shift, type Instant } from '
 import {
   isScreenings,
   jsonBody,
-  middleware,
   queryOf,
   reading,
   refusals,
@@ -15,29 +14,11 @@ import type { PageQuery } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { CODES } from '../../engine/checks/errors.ts';
 import { fullFaults, pageFaults, refusalFaults, tripping, type Fault } from './fault.ts';
-import { first, formOf, forms, withForm } from './token-errors.ts';
+import { anyClient, anySecret, first, forms, uncompared } from './token-errors.ts';
 
 const TIMES = ['from', 'to'];
 const INTEGERS = ['pageSize', 'from_id'];
 const untilNul = (text: string): string => text.split('\0')[0]!;
-
-/** Learns the right values from successful token requests; `take` decides which other values count as right. */
-export const learning = (
-  name: 'client_id' | 'client_secret',
-  take: (value: string, right: string) => boolean,
-): ServerOptions =>
-  middleware(() => {
-    const rights = new Map<string, ReturnType<typeof formOf>>();
-    return async (request, next) => {
-      const answer = await next(request);
-      const form = formOf(request);
-      const value = form.get(name)?.[0];
-      if (value === undefined) return answer;
-      if (answer.status === 200) rights.set(value, form);
-      const right = [...rights].find(([known]) => take(value, known))?.[1];
-      return answer.status === 401 && right ? next(withForm(request, right)) : answer;
-    };
-  });
 
 /** Changes the query of a page that has a cursor. */
 const cursor = (change: (query: PageQuery, fromId: bigint) => Partial<PageQuery>): ServerOptions =>
@@ -121,19 +102,8 @@ export const nearMisses: readonly Fault[] = [
     { '7.1-invalid_request-missing': /400 invalid_request.*token/ },
     { mayTrip: ['5-one-tenant'] },
   )({
-    'client_secret[$ne] is an operator of the database': middleware(() => {
-      let secret: readonly string[] | undefined;
-      return async (request, next) => {
-        const form = formOf(request);
-        if (form.has('client_secret[$ne]') && secret) {
-          form.set('client_secret', secret);
-          form.delete('client_secret[$ne]');
-          return next(withForm(request, form));
-        }
-        const answer = await next(request);
-        if (answer.status === 200 && form.has('client_secret')) secret = form.get('client_secret');
-        return answer;
-      };
+    'client_secret[$ne] is an operator of the database': uncompared((form, value) => {
+      if (form.delete('client_secret[$ne]')) form.set('client_secret', [value]);
     }),
   }),
   ...tripping({ '7.1-invalid_request-missing': /400 invalid_request.*token/ })({
@@ -143,16 +113,12 @@ export const nearMisses: readonly Fault[] = [
     }),
   }),
   ...tripping({ '7.1-invalid_client-id': /401 invalid_client.*token/ })({
-    'a client_id is looked up with LIKE': learning('client_id', (value) => value === '%'),
+    'a client_id is looked up with LIKE': anyClient((id) => id === '%'),
   }),
   ...fullFaults({ '7.1-invalid_client-secret': /401 invalid_client.*token/ })({
-    'a client_secret may stand anywhere in what is sent': learning(
-      'client_secret',
-      (value, right) => value !== right && value.endsWith(right),
-    ),
-    'a client_secret repeated after a NUL is the same to bcrypt': learning(
-      'client_secret',
-      (value, right) => value === `${right}\0${right}`,
+    'a client_secret may stand anywhere in what is sent': anySecret((shown, right) => shown.endsWith(right)),
+    'a client_secret repeated after a NUL is the same to bcrypt': anySecret(
+      (shown, right) => shown === `${right}\0${right}`,
     ),
   }),
   ...tripping({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*token/ })({

@@ -1,11 +1,12 @@
 /** Section 1: servers that accept writes. */
-import { compareInstants, instant } from '../../engine/data/instant.ts';
+import { instant } from '../../engine/data/instant.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { StoredScreening } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { both, isScreenings, middleware, pages, requests, storedPages } from '../run/alter.ts';
+import { both, isScreenings, middleware, pages, requests } from '../run/alter.ts';
 import { fullFaults, tripping, type Fault } from './fault.ts';
+import { screening, withAdded } from './rows.ts';
 
 const done = (): ServiceAnswer => jsonAnswer(200, { done: true });
 const nothingToSay = (): ServiceAnswer => ({ status: 204, headers: [], body: '' });
@@ -14,40 +15,27 @@ const WRITING = ['POST', 'PUT', 'PATCH', 'DELETE'];
 const isWriting = ({ method, path }: ServiceRequest, ...methods: string[]): boolean =>
   methods.includes(method) && /\/tenants\/[^/]+\/screenings(\/|\?|$)/.test(path);
 
-const screening = (id: string, testTime: string): StoredScreening => ({
-  id: BigInt(id),
-  testTime,
-  json: `{"id":${id},"tenantId":"${TENANTS.scratch}","testTime":"${testTime}"}`,
-});
-
-/** The scratch tenant's screenings, which `change` may alter before it answers. */
+/** The scratch tenant's screenings by id, which `change` may alter before it answers. */
 function writable(
-  change: (stored: Map<string, StoredScreening>, request: ServiceRequest) => ServiceAnswer | undefined,
+  change: (held: Map<string, StoredScreening>, request: ServiceRequest) => ServiceAnswer | undefined,
 ): ServerOptions {
-  let stored = new Map<string, StoredScreening>();
+  let held = new Map<string, StoredScreening>();
   return {
     ...middleware(
       () => (request, next) =>
-        (request.path.includes(TENANTS.scratch) &&
-          isWriting(request, ...WRITING) &&
-          change(stored, request)) ||
+        (request.path.includes(TENANTS.scratch) && isWriting(request, ...WRITING) && change(held, request)) ||
         next(request),
     ),
-    ...storedPages(() => {
+    ...withAdded(() => {
       // Each server starts with its own collection.
-      stored = new Map([['1', screening('1', '1970-05-05T05:05:05Z')]]);
-      return async (query, ask) => {
-        if (query.tenantId !== TENANTS.scratch) return ask(query);
-        const items = [...stored.values()].filter(
-          ({ testTime }) =>
-            compareInstants(instant(testTime), query.from) >= 0 &&
-            compareInstants(instant(testTime), query.to) < 0,
-        );
-        return { items, more: false };
-      };
+      held = new Map([['1', ofScratch('1', '1970-05-05T05:05:05Z')]]);
+      return ({ tenantId }) => (tenantId === TENANTS.scratch ? [...held.values()] : []);
     }),
   };
 }
+
+const ofScratch = (id: string, testTime: string): StoredScreening =>
+  screening(TENANTS.scratch, BigInt(id), instant(testTime));
 
 const idOf = ({ path }: ServiceRequest): string | undefined => /\/screenings\/(\d+)$/.exec(path)?.[1];
 
@@ -55,22 +43,22 @@ const UNCHANGED = { '1-read-only': /as before the writing methods.*without it/ }
 
 export const readOnly: readonly Fault[] = [
   ...fullFaults({ '1-read-only': /no screening that was not there before/ })({
-    'POST stores a screening': writable((stored, { method, body }) => {
+    'POST stores a screening': writable((held, { method, body }) => {
       if (method !== 'POST') return undefined;
       const { id, testTime } = JSON.parse(body.toString()) as { id: number; testTime: string };
-      stored.set(String(id), screening(String(id), testTime));
+      held.set(String(id), ofScratch(String(id), testTime));
       return done();
     }),
   }),
   ...fullFaults(UNCHANGED)({
-    'DELETE takes a screening away': writable((stored, request) => {
+    'DELETE takes a screening away': writable((held, request) => {
       const id = idOf(request);
       if (request.method !== 'DELETE' || id === undefined) return undefined;
-      stored.delete(id);
+      held.delete(id);
       return nothingToSay();
     }),
-    'DELETE of the collection empties it, and is answered 404': writable((stored, { method, path }) => {
-      if (method === 'DELETE' && path.endsWith('/screenings')) stored.clear();
+    'DELETE of the collection empties it, and is answered 404': writable((held, { method, path }) => {
+      if (method === 'DELETE' && path.endsWith('/screenings')) held.clear();
       return undefined;
     }),
   }),

@@ -3,6 +3,7 @@ import { parseForm } from '../http/form.ts';
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   authenticating,
+  both,
   intercepting,
   invalidClient,
   isTokenRequest,
@@ -57,6 +58,36 @@ export const first = (name: string, read: (text: string) => string): ServerOptio
     const [shown = ''] = values;
     return values.length > 0 && read(shown) !== shown ? [read(shown)] : values;
   });
+
+/** Also accepts credentials that are like those of an earlier successful request. */
+const alike = (
+  isLike: (
+    shown: readonly [id: string, secret: string],
+    right: readonly [id: string, secret: string],
+  ) => boolean,
+): ServerOptions =>
+  authenticating(() => {
+    const rights = new Map<string, string>();
+    return async (id, secret, real) => {
+      const client = await real(id, secret);
+      if (client) rights.set(id, secret);
+      const right = client ? undefined : [...rights].find((known) => isLike([id, secret], known));
+      return right ? real(...right) : client;
+    };
+  });
+export const anySecret = (isLike: (shown: string, right: string) => boolean): ServerOptions =>
+  alike(([id, secret], [rightId, right]) => id === rightId && isLike(secret, right));
+export const anyClient = (isLike: (shown: string, right: string) => boolean): ServerOptions =>
+  alike(([id], [right]) => isLike(id, right));
+
+/** In place of a client_secret that is not compared. */
+const UNCOMPARED = 'not compared';
+/** Takes the client_secret of the forms that `change` gives the value UNCOMPARED for right. */
+export const uncompared = (change: (form: Form, value: string) => void): ServerOptions =>
+  both(
+    anySecret((shown) => shown === UNCOMPARED),
+    forms((form) => change(form, UNCOMPARED)),
+  );
 
 /** Answers selected token requests without the service. */
 export const insteadOfToken = (
@@ -212,9 +243,6 @@ export const tokenErrorFaults: readonly Fault[] = [
       oauthError(400, 'unauthorized_client'),
     ),
   }),
-  ...tokenRefusalFaults({ '7.1-invalid_client-id': /401 invalid_client.*404/ })({
-    'an unknown client_id is 404': unknownClient(() => oauthError(404, 'not_found')),
-  }),
   ...tripping({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
     'invalid_client without WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
       withHeader(answer, 'www-authenticate', undefined),
@@ -291,19 +319,6 @@ function absent(name: string, value: string): ServerOptions {
 
 function everyField(read: (values: Values) => Values): ServerOptions {
   return forms((form) => form.forEach((values, name) => form.set(name, read(values))));
-}
-
-/** Learns a client's secret from its first successful authentication. */
-function anySecret(same: (shown: string, real: string) => boolean): ServerOptions {
-  return authenticating(() => {
-    const known = new Map<string, string>();
-    return async (id, secret, real) => {
-      const client = await real(id, secret);
-      if (client) known.set(id, secret);
-      const right = known.get(id);
-      return client ?? (right !== undefined && same(secret, right) ? real(id, right) : undefined);
-    };
-  });
 }
 
 function everyClient(changes: Partial<Client>): ServerOptions {

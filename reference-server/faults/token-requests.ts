@@ -3,7 +3,6 @@ import type { ServiceRequest } from '../http/http.ts';
 import {
   isTokenRequest,
   withRequestValue,
-  middleware,
   minting,
   oauthError,
   queryOf,
@@ -13,7 +12,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TOKEN_CLAIMS, fullFaults, tripping, type Fault } from './fault.ts';
-import { first, formOf, insteadOfToken, single, withForm } from './token-errors.ts';
+import { first, formOf, insteadOfToken, single, uncompared, withForm } from './token-errors.ts';
 
 const denied = (parameter: string): ServerOptions =>
   insteadOfToken(
@@ -88,18 +87,9 @@ export const tokenRequests: readonly Fault[] = [
     ),
   }),
   ...tripping({ '7.1-invalid_request-empty': /400 invalid_request or 401 invalid_client.*200/ })({
-    'a blank client_secret is not compared': middleware(() => {
-      let right: readonly string[] = [];
-      return async (request, next) => {
-        if (!isTokenRequest(request)) return next(request);
-        const form = formOf(request);
-        const shown = form.get('client_secret');
-        if (shown?.length === 1 && shown[0]!.trim() === '' && shown[0] !== '')
-          return next(withForm(request, form.set('client_secret', right)));
-        const answer = await next(request);
-        if (answer.status === 200 && form.get('client_id')?.[0] === 'primary-client') right = shown ?? right;
-        return answer;
-      };
+    'a blank client_secret is not compared': uncompared((form, value) => {
+      const [shown] = form.get('client_secret') ?? [];
+      if (shown && shown.trim() === '') form.set('client_secret', [value]);
     }),
   }),
 ];

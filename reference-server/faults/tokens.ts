@@ -57,9 +57,6 @@ export const tokens: readonly Fault[] = [
   ...tripping({ '2.1-token_type': /"Bearer".*bearer/ })({
     'token_type in lower case': tokenMembers(() => ({ token_type: 'bearer' })),
   }),
-  ...tripping({ '2.1-token_type': /"Bearer".*JWT/ })({
-    'token_type is JWT': tokenMembers(() => ({ token_type: 'JWT' })),
-  }),
   ...claimFaults({ '2.1-expires_in': /an integer from 1 to 3600/ })({
     'expires_in is a string': tokenMembers(({ expires_in }) => ({ expires_in: String(expires_in) })),
     'expires_in in milliseconds': tokenMembers(() => ({ expires_in: 3_600_000 })),

@@ -1,9 +1,7 @@
 /** All variants; those of a group can run together in one server. */
 import * as accidents from './accidents.ts';
-import * as guards from './guards.ts';
 import * as health from './health.ts';
 import * as pages from './pages.ts';
-import { queues } from './queues.ts';
 import * as refusals from './refusals.ts';
 import * as stacks from './stacks.ts';
 import * as stores from './stores.ts';
@@ -63,7 +61,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
     ...stores.milliseconds,
     ...stores.equalData,
     ...stores.clocks,
-    ...queues,
+    ...stores.queues,
     ...accidents.redeployed,
   ],
   'that rounds to microseconds': stores.rounded,
@@ -74,10 +72,10 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
   'with compression': transport.compressed,
   'with a gateway for odd paths': [...refusals.oddPaths],
   'with normalised paths': [...pages.signed, ...refusals.normalizedPaths],
-  'with a guard that answers 403': guards.html,
-  'with a guard that closes connections': guards.resets,
-  'with a guard that answers 429': guards.throttles,
-  'with a guard for each tenant': guards.perTenant,
+  'with a guard that answers 403': accidents.guards.html,
+  'with a guard that closes connections': accidents.guards.resets,
+  'with a guard that answers 429': accidents.guards.throttles,
+  'with a guard for each tenant': accidents.guards.perTenant,
   'in a servlet container': stacks.container,
   'on a permissive framework': stacks.library,
   'after a firewall': stacks.firewall,
