@@ -15,7 +15,7 @@ import {
   type ProvisioningSet,
   readProvisioning,
 } from './run/provisioning.ts';
-import type { Outage } from './store/running-postgres.ts';
+import type { Outage } from './store/postgres-embedded.ts';
 import { type ServerOptions, startServer } from './run/start.ts';
 import { changedTarget, type ReferenceTarget, writeTargetFile } from './run/target.ts';
 

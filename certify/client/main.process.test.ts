@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import { freePort } from '../../reference-server/store/running-postgres.ts';
+import { freePort } from '../../reference-server/store/postgres-embedded.ts';
 import type { ClientReport } from './report.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -3,14 +3,19 @@ import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '../../engine/clock.ts';
 import { OFFERED_SCOPE } from '../../engine/client/client.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
-import { onlyWhere, type Handler, type Listener, listen } from '../../reference-server/http/http.ts';
+import {
+  onlyWhere,
+  type Handler,
+  type Listener,
+  listen,
+  parseForm,
+} from '../../reference-server/http/http.ts';
 import { isTokenRequest } from '../../reference-server/run/alter.ts';
-import { parseForm } from '../../reference-server/http/form.ts';
 import type { Client, ServiceParts } from '../../reference-server/parts.ts';
 import { createMemoryStore } from '../../reference-server/store/memory.ts';
 import { createService } from '../../reference-server/http/service.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
-import { createTokenIssuer } from '../../reference-server/auth/tokens.ts';
+import { createTokenIssuer } from '../../reference-server/auth.ts';
 import { TENANT, type Window } from './data.ts';
 import { Recorder } from './record.ts';
 import { UsageError } from '../../engine/errors.ts';

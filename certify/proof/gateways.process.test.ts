@@ -1,7 +1,7 @@
 /** A conformant service stays conformant with nginx or Varnish in front, even if Varnish caches pages. */
 import { expect } from '@playwright/test';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
-import { freePort } from '../../reference-server/store/running-postgres.ts';
+import { freePort } from '../../reference-server/store/postgres-embedded.ts';
 import { startServer } from '../../reference-server/run/start.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import { certify, selectIds, type CertifyOptions } from '../certify.ts';

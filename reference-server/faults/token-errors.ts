@@ -1,6 +1,5 @@
 /** Section 7.1: faults in the errors of the token endpoint. */
-import { parseForm } from '../http/form.ts';
-import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import { parseForm, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import {
   authenticating,
   both,

@@ -1,7 +1,6 @@
 /** GET {base_url}/v1/tenants/{tenantId}/screenings: one page of a tenant's screenings (4.2, errors of 7.2). */
 import { compareInstants, type Instant, parseInstant } from '../../engine/data/instant.ts';
-import { parseForm } from './form.ts';
-import { errorAnswer, jsonAnswer, type ServiceAnswer } from './http.ts';
+import { parseForm, errorAnswer, jsonAnswer, type ServiceAnswer } from './http.ts';
 import {
   type ServiceParts,
   type StoredPage,

@@ -1,10 +1,10 @@
-/** The Screenings Retrieval Service: the token endpoint (4.1) and the REST API (4.2) in one handler. */
-import { errorAnswer, type Handler, type ServiceAnswer } from './http.ts';
-import type { ServiceParts } from '../parts.ts';
-import { answerScreenings } from './screenings-endpoint.ts';
+/** The Screenings Retrieval Service: the token endpoint (4.1) and the REST API (4.2) in one handler; and side paths. */
+import { errorAnswer, type Handler, type ServiceAnswer, jsonAnswer } from './http.ts';
+import { type ServiceParts, StoreUnavailable } from '../parts.ts';
+import { answerScreenings, authenticate } from './screenings-endpoint.ts';
 import { answerToken } from './token-endpoint.ts';
-
-export * from '../parts.ts';
+import type { Connections } from '../store/connections.ts';
+import { envelope, readEvents } from '../events.ts';
 
 /** Returns the handler; all state is in the parts. */
 export function createService(parts: ServiceParts): Handler {
@@ -34,4 +34,90 @@ export function createService(parts: ServiceParts): Handler {
 
 function methodNotAllowed(allow: string): ServiceAnswer {
   return errorAnswer(405, 'method_not_allowed', `this path supports only ${allow}`, [['allow', allow]]);
+}
+
+// -- paths outside the API: health, metrics and the outbox --------------------------------------------
+
+interface SideParts {
+  readonly connections: Connections;
+  readonly tokens: ServiceParts['tokens'];
+  readonly now: () => number;
+  /** Metrics in the Prometheus text format. */
+  readonly metrics?: () => Promise<string>;
+}
+
+const EVENTS_PER_PAGE = 1_000;
+
+/** Answers these paths before the handler and before any fault. */
+export function withSidePaths(handler: Handler, parts: SideParts): Handler {
+  return (request) => {
+    const [path = '', query = ''] = request.path.split('?');
+    const answer = findRoute(path);
+    if (!answer) return handler(request);
+    if (request.method === 'GET' || request.method === 'HEAD') return answer(request.headers, query);
+    return Promise.resolve(
+      errorAnswer(405, 'method_not_allowed', 'this path supports only GET, HEAD', [['allow', 'GET, HEAD']]),
+    );
+  };
+
+  function findRoute(
+    path: string,
+  ): ((headers: Headers, query: string) => Promise<ServiceAnswer>) | undefined {
+    if (path === '/healthz') return async () => jsonAnswer(200, { status: 'alive' });
+    if (path === '/readyz') return () => ready(parts.connections);
+    const { metrics } = parts;
+    if (path === '/metrics' && metrics) return async () => textAnswer(await metrics());
+    const tenantId = /^\/events\/([^/]+)$/.exec(path)?.[1];
+    return tenantId === undefined
+      ? undefined
+      : (headers, query) => outbox(tenantId, new URLSearchParams(query), headers, parts);
+  }
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+const textAnswer = (body: string): ServiceAnswer => ({
+  status: 200,
+  headers: [['content-type', 'text/plain; version=0.0.4; charset=utf-8']],
+  body,
+});
+
+async function ready(connections: Connections): Promise<ServiceAnswer> {
+  try {
+    await connections.query({ text: 'SELECT 1' });
+    return jsonAnswer(200, { status: 'ready' });
+  } catch {
+    return jsonAnswer(503, { status: 'the database does not answer' });
+  }
+}
+
+/** A tenant's events for its own token, as a batch of CloudEvents; `Link` leads to later events. */
+async function outbox(
+  tenantId: string,
+  query: URLSearchParams,
+  headers: Headers,
+  { connections, tokens, now }: SideParts,
+): Promise<ServiceAnswer> {
+  const claims = await authenticate(headers['authorization'], tokens, Math.floor(now() / 1000));
+  if ('status' in claims) return claims;
+  if (tenantId.toLowerCase() !== claims.tenant_id.toLowerCase()) {
+    return errorAnswer(403, 'forbidden', 'this token is for another tenant');
+  }
+  const after = query.get('after') ?? '0';
+  if (!/^\d{1,18}$/.test(after)) return errorAnswer(400, 'invalid_request', 'after is not a sequence number');
+  try {
+    const events = await readEvents(connections, claims.tenant_id, BigInt(after), EVENTS_PER_PAGE);
+    return {
+      status: 200,
+      headers: [
+        ['content-type', 'application/cloudevents-batch+json'],
+        ['link', `</events/${tenantId}?after=${events.at(-1)?.sequence ?? after}>; rel="next"`],
+        ['cache-control', 'no-store'],
+      ],
+      body: `[${events.map(envelope).join(',')}]`,
+    };
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return errorAnswer(503, 'service_unavailable', 'the database does not answer, try again later');
+  }
 }

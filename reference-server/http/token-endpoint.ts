@@ -1,7 +1,6 @@
 /** POST {auth_url}/oauth/token: the client credentials grant (section 4.1, errors of 7.1). */
 import { isUtf8 } from 'node:buffer';
-import { parseForm } from './form.ts';
-import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from './http.ts';
+import { parseForm, jsonAnswer, type ServiceAnswer, type ServiceRequest } from './http.ts';
 import { type Client, type ServiceParts, TooManyGuesses } from '../parts.ts';
 
 type TokenError =

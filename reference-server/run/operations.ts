@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Outage } from '../store/running-postgres.ts';
+import type { Outage } from '../store/postgres-embedded.ts';
 
 export interface Operations extends AsyncDisposable {
   /** Readable by this user only, and removed with the server. */

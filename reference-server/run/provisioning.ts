@@ -11,10 +11,10 @@ import {
   type GeneratorOptions,
 } from '../../fixtures/dataset/generator.ts';
 import { compareInstants, formatInstant, instant, shift } from '../../engine/data/instant.ts';
-import { createClientRegistry, hashSecret } from '../auth/clients.ts';
+import { createClientRegistry, hashSecret } from '../auth.ts';
 import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';
-import { readEvents, writeEvents } from '../events/events.ts';
+import { readEvents, writeEvents } from '../events.ts';
 import type { ClientRegistry } from '../parts.ts';
 import { forgetTenant, storeScreenings } from '../store/store.ts';
 

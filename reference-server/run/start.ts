@@ -5,18 +5,11 @@ import { parseScreening, readScreenings, type Screening } from '../../engine/dat
 import type { Connections } from '../store/connections.ts';
 import { openDatabase, type Database, type DatabaseChoice } from '../store/database.ts';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
-import {
-  directorySink,
-  fileSink,
-  startDelivery,
-  webhookSink,
-  type Delivery,
-  type Sink,
-} from '../events/delivery.ts';
+import { directorySink, fileSink, startDelivery, webhookSink, type Delivery, type Sink } from '../events.ts';
 import { listen, onlyWhere, type Handler, type Listener } from '../http/http.ts';
 import type { InProcess } from '../http/in-process.ts';
 import type { Observer } from '../http/outcome.ts';
-import type { ScreeningStore } from '../parts.ts';
+import type { ScreeningStore, ServiceParts } from '../parts.ts';
 import { openOperations } from './operations.ts';
 import {
   defaultProvisioning,
@@ -25,12 +18,11 @@ import {
   type ProvisioningSet,
 } from './provisioning.ts';
 import { createRateLimiter, type RateLimit } from '../http/rate-limit.ts';
-import type { Outage } from '../store/running-postgres.ts';
-import { createService, type ServiceParts } from '../http/service.ts';
-import { withSidePaths } from '../http/side-paths.ts';
+import type { Outage } from '../store/postgres-embedded.ts';
+import { createService, withSidePaths } from '../http/service.ts';
 import { createScreeningStore, removeScreenings, storeScreenings } from '../store/store.ts';
 import { describeTarget, type ReferenceTarget } from './target.ts';
-import { createTokenIssuer } from '../auth/tokens.ts';
+import { createTokenIssuer } from '../auth.ts';
 
 export interface ServerOptions {
   readonly host?: string;

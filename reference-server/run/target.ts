@@ -3,7 +3,7 @@ import { chmod, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import { formatInstant } from '../../engine/data/instant.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
-import type { Outage } from '../store/running-postgres.ts';
+import type { Outage } from '../store/postgres-embedded.ts';
 import type { Operations } from './operations.ts';
 import type { ServiceParts } from '../parts.ts';
 import type { ClientRole, Provisioned } from './provisioning.ts';

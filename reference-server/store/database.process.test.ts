@@ -1,12 +1,11 @@
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import { test as plain, expect } from '@playwright/test';
 import pg from 'pg';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { type DatabaseChoice, openDatabase } from './database.ts';
 import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
 import { startReferenceServer } from '../run/start.ts';
-import { type Received, mintToken, screeningsUrl, send, skipWithoutEngine, test, walk } from '../testing.ts';
+import { mintToken, screeningsUrl, skipWithoutEngine, test, walk } from '../testing.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-01T00:00:00Z';
 
@@ -64,49 +63,6 @@ test('reports a timeout for a database that never answers', async () => {
   const { port } = mute.address() as AddressInfo;
   await expect(openDatabase({ url: `postgres://nobody@127.0.0.1:${port}/none` })).rejects.toThrow(/timeout/);
   mute.close();
-});
-
-test('returns 503 service_unavailable while the database is unavailable, and pages afterwards', async ({
-  start,
-}) => {
-  const server = await start();
-  const target = server.target();
-  const { primary } = target.clients;
-  const token = await mintToken(target, primary);
-  const request = (): Promise<Received> =>
-    send(`${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=3`, {
-      headers: { authorization: `Bearer ${token}` },
-    });
-  const before = await request();
-  expect(before.status).toBe(200);
-
-  await server.interruptDatabase();
-  for (const answer of await Promise.all([request(), request(), request()])) {
-    expect(answer.status).toBe(503);
-    expect(answer.json).toMatchObject({ code: 'service_unavailable' });
-  }
-  expect((await mintToken(target, primary)).length).toBeGreaterThan(0);
-
-  await server.restoreDatabase();
-  expect(await request()).toMatchObject({ status: 200, text: before.text });
-});
-
-test('serves requests again after the database closed all connections', async ({ start, database }) => {
-  const server = await start();
-  const target = server.target();
-  const { primary } = target.clients;
-  const token = await mintToken(target, primary);
-  const url = `${screeningsUrl(target, primary.tenantId)}?${WINDOW}`;
-  const request = (): Promise<Received> => send(url, { headers: { authorization: `Bearer ${token}` } });
-  expect((await request()).status).toBe(200);
-
-  const killer = new pg.Client({ connectionString: database.url });
-  await killer.connect();
-  await killer.query(
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'screenings-%' AND pid <> pg_backend_pid()",
-  );
-  await killer.end();
-  await expect.poll(async () => (await request()).status).toBe(200);
 });
 
 test('reads every page by one range scan of the index, with a plan that does not depend on window and size', async ({

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { Connections, once, reasonOf } from './connections.ts';
-import type { Outage, RunningPostgres } from './running-postgres.ts';
+import type { Outage, RunningPostgres } from './postgres-embedded.ts';
 
 /** auto: DATABASE_URL, else a container if an engine answers, else embedded. */
 export type DatabaseChoice = 'auto' | 'embedded' | 'testcontainers' | { readonly url: string };

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, type RunningPostgres } from './running-postgres.ts';
+import { freePort, type RunningPostgres } from './postgres-embedded.ts';
 
 /** SCREENINGS_POSTGRES_IMAGE selects another image with the environment variables of the official one. */
 const POSTGRES_IMAGE = process.env['SCREENINGS_POSTGRES_IMAGE'] || 'postgres:18-alpine';

@@ -2,10 +2,33 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import type { Socket } from 'node:net';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, type RunningPostgres } from './running-postgres.ts';
+
+/** Ends PostgreSQL like a crash, and starts it again with all committed data. */
+export interface Outage {
+  begin(): Promise<void>;
+  end(): Promise<void>;
+}
+
+export interface RunningPostgres {
+  readonly url: string;
+  /** For log lines: its kind, and why it was chosen. */
+  readonly description: string;
+  /** Absent if this process did not start the server. */
+  readonly outage?: Outage;
+  stop(): Promise<void>;
+}
+
+/** Returns a free port of 127.0.0.1; another process may bind it before the caller does. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
 
 const USER = 'screenings';
 const ATTEMPTS = 3;

@@ -3,7 +3,7 @@ import type { Situation, SituationRow } from '../situation.ts';
 import { failureSituations, refusalSituations } from './failures.ts';
 import { pagesSituations, plainWalk } from './pages.ts';
 import { tokenSituations } from './tokens.ts';
-import { envelope } from '../../../reference-server/events/events.ts';
+import { envelope } from '../../../reference-server/events.ts';
 import type { Screening } from '../../../engine/data/dataset.ts';
 import { plain, screening, within, WINDOW } from '../data.ts';
 import { usual } from './steps.ts';

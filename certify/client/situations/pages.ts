@@ -10,8 +10,7 @@ import {
 import { fractional, large, plain, tied, twiceShown, WINDOW } from '../data.ts';
 import { followFindings } from '../judge/requests.ts';
 import { mints, pageRequests } from '../record.ts';
-import type { SituationRow } from '../situation.ts';
-import { finding } from '../situation.ts';
+import { type SituationRow, finding } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { usual } from './steps.ts';
 

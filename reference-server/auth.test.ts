@@ -1,9 +1,8 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { expect, test } from '@playwright/test';
 import { decodeProtectedHeader } from 'jose';
-import { createClientRegistry, hashSecret } from './clients.ts';
-import type { TokenClaims } from '../parts.ts';
-import { createTokenIssuer } from './tokens.ts';
+import { createTokenIssuer, hashSecret } from './auth.ts';
+import type { TokenClaims } from './parts.ts';
 
 const NOW = 1_800_000_000;
 const CLAIMS: TokenClaims = {
@@ -58,27 +57,6 @@ for (const [title, changes] of OTHERS) {
     expect(await issuerOf({ signingKeyPem, ...changes }).verify(token, NOW)).toBeUndefined();
   });
 }
-
-test('authenticates a client by id and secret, also after a wrong secret', async () => {
-  const client = {
-    clientId: 'a',
-    tenantId: CLAIMS.tenant_id,
-    scopes: ['screenings.read'],
-    grantTypes: ['client_credentials'],
-    suspended: false,
-  };
-  const registry = await createClientRegistry([
-    { ...client, secret: await hashSecret('right') },
-    { ...client, clientId: 'b', secret: await hashSecret('another') },
-  ]);
-  for (let time = 0; time < 2; time += 1) {
-    expect(await registry.authenticate('a', 'right')).toMatchObject({ clientId: 'a' });
-    expect(await registry.authenticate('a', 'another')).toBeUndefined();
-    expect(await registry.authenticate('b', 'right')).toBeUndefined();
-    expect(await registry.authenticate('nobody', 'right')).toBeUndefined();
-    expect(await registry.authenticate('a', '')).toBeUndefined();
-  }
-});
 
 test('hashes equal secrets differently', async () => {
   const [one, other] = [await hashSecret('secret'), await hashSecret('secret')];

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
-import { type Database, openDatabase } from '../store/database.ts';
-import { defaultProvisioning, loadProvisioning, type Provisioned, TENANTS } from '../run/provisioning.ts';
-import { type ReferenceServer, type ServerOptions, startServer } from '../run/start.ts';
-import { mintToken, screeningsUrl, send, test as base, walk } from '../testing.ts';
+import { type Database, openDatabase } from './store/database.ts';
+import { defaultProvisioning, loadProvisioning, type Provisioned, TENANTS } from './run/provisioning.ts';
+import { type ReferenceServer, type ServerOptions, startServer } from './run/start.ts';
+import { mintToken, screeningsUrl, send, test as base, walk } from './testing.ts';
 
 interface World {
   readonly directory: string;
