@@ -71,7 +71,7 @@ async function main(): Promise<number> {
     if (!isDescribed(args)) {
       // Imported only here, because certifying another target needs no database.
       const { startReference } = await import('./reference.ts').catch(withoutPackages);
-      reference = await startReference(directory);
+      reference = await startReference(directory, { runs: args.kit.runs });
       console.log(`reference server: ${reference.databaseDescription}`);
     }
     const all = { args, seed, recording, known, key, history, reference, directory };
