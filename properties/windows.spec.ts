@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import { pageOf, type PageQuery } from '../engine/client/page.ts';
-import { compareInstants, formatInstant, instant, shift, type Spelling } from '../engine/data/instant.ts';
+import { compareInstants, formatInstant, shift, type Spelling } from '../engine/data/instant.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { stepDigits } from '../engine/run/walk/survey.ts';
@@ -77,41 +77,6 @@ test(
             ORDERING,
           ),
         ),
-    );
-  },
-);
-
-test(
-  'a smaller window holds a slice of what the larger holds',
-  about('4.2-window', { access: 'reads', isSupplement: true }),
-  async ({ kit, title }) => {
-    const cases = await splits(kit);
-    await checkLaw(
-      kit,
-      cases,
-      {
-        id: '4.2-window',
-        title,
-        share: 0.75,
-        needsAgain: true,
-        script: ({ window, at }) => [
-          sayQuery({ ...window.query, pageSize: 1000 }),
-          `up to ${at}, and from there on`,
-        ],
-      },
-      ({ window: { query }, at }) =>
-        violationOf(kit, 'both smaller windows to hold their part of the larger', async (fetchPage) => {
-          const all = { ...query, pageSize: 1000 };
-          const larger = await fetchPage(all);
-          const early = await fetchPage({ ...all, to: at });
-          const late = await fetchPage({ ...all, from: at });
-          // More than one page: other laws check walks.
-          if ([larger, early, late].some(({ next }) => next !== undefined)) return undefined;
-          const cut = instant(at);
-          const side = (earlier: boolean): Entry[] =>
-            larger.items.filter((item) => compareInstants(item.at, cut) < 0 === earlier);
-          return exactly(early.items, side(true), ORDERING) ?? exactly(late.items, side(false), ORDERING);
-        }),
     );
   },
 );
