@@ -13,7 +13,7 @@ import {
   type Instant,
 } from '../engine/data/instant.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
-import { differs, type Judge, type Mismatch } from '../engine/checks/mismatch.ts';
+import type { Judge } from '../engine/checks/mismatch.ts';
 import { answered200, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
 import { sendQuery, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -26,7 +26,7 @@ import {
   type SampleData,
 } from '../engine/run/walk/survey.ts';
 import { expectedItems, walk } from '../engine/run/walk/walk.ts';
-import { lacksItem, containsItem, idsOf, endsBefore, sameItems } from '../engine/checks/selection.ts';
+import { lacksItem, containsItem, endsBefore, sameItems } from '../engine/checks/selection.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
 const MICRO = 6;
@@ -97,17 +97,6 @@ async function checkDigitCounts(kit: Kit): Promise<void> {
   }
 }
 
-/** Either page may be short (2.4): then the shorter one has `next` and is a prefix of the longer one. */
-function sameSelection(plain: Exchange, other: Exchange): Mismatch | undefined {
-  const [held, ids] = [idsOf(plain), idsOf(other)];
-  if (!ids || !held) return undefined;
-  const [shorter, few, more] = ids.length <= held.length ? [other, ids, held] : [plain, held, ids];
-  const goesOn = few.length === more.length || pageOf(shorter).nextUrl !== undefined;
-  return goesOn && few.every((id, index) => id === more[index])
-    ? undefined
-    : differs(`the ${held.length} items of ${plain.request.url.replace(/^.*\?/, '')}`, `${ids.length} items`);
-}
-
 /** Items at which windows begin and end. */
 const atEdges = (sample: SampleData): OracleItem[] => [
   ...new Set([...variedItems(sample, 8), ...itemsAtTurn(sample)]),
@@ -115,7 +104,7 @@ const atEdges = (sample: SampleData): OracleItem[] => [
 
 async function checkOffsets(kit: Kit): Promise<void> {
   const sample = await sampleDataOf(kit);
-  // Narrow windows first: a wrong offset shows in the fewest items there.
+  // Narrow windows: a wrong offset shows in the fewest items there.
   const singles = atEdges(sample);
   await mapConcurrently([...OFFSETS.entries()], async ([index, offsetMinutes]) => {
     const item = singles[index % singles.length]!;
@@ -126,28 +115,6 @@ async function checkOffsets(kit: Kit): Promise<void> {
       ...wide,
     });
     kit.check('4.2-offsets', exchange, containsItem(item));
-  });
-  const slice = windowOf(sample.densestSlice);
-  const [from, to] = [instant(slice.from), instant(slice.to)];
-  const plainly = { ...slice, ...wide };
-  const plain = await kit.page(plainly);
-  const { authoritative } = await kit.oracle();
-  const someOffsets = OFFSETS.filter((_, index) => index % 3 === 0);
-  await mapConcurrently(someOffsets, async (offsetMinutes) => {
-    const elsewhere = offsetMinutes < 0 ? 330 : -330;
-    const spelled = {
-      from: formatInstant(from, { offsetMinutes }),
-      to: formatInstant(to, { offsetMinutes: elsewhere }),
-      ...wide,
-    };
-    const exchange = await kit.page(spelled);
-    kit.ledger.check('4.2-offsets');
-    const mismatch = sameSelection(plain, exchange);
-    const again = async (): Promise<Mismatch | undefined> =>
-      sameSelection(await kit.page(plainly), await kit.page(spelled));
-    // Without a dataset, a screening that arrived in between would explain the difference too.
-    if (mismatch)
-      kit.fail({ id: '4.2-offsets', cause: 'probe', mismatch, exchange, again, needsAgain: !authoritative });
   });
 }
 
