@@ -23,6 +23,9 @@ const near = (right: string): string[] => [
   '*',
 ];
 
+/** Without blanks at an end: a parser may cut them off where that gives nobody more than the right value does. */
+const nearButTrimmed = (right: string): string[] => near(right).filter((text) => text === text.trim());
+
 /** The value with an accent on one letter, which accent-insensitive databases find equal; empty if it has no vowel. */
 const accented = (right: string): string[] =>
   /[aeiou]/i.test(right) ? [right.replace(/[aeiou]/i, (letter) => `${letter}\u0301`.normalize())] : [];
@@ -45,7 +48,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: word(`${LOWER}_`).map((text) => `x_${text}`),
     share: 0.3,
     refusal: [400, 'unsupported_grant_type'],
-    examples: near,
+    examples: nearButTrimmed,
   },
   {
     name: 'scope',
@@ -53,8 +56,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: word(`${LOWER}.:`).map((text) => `x.${text}`),
     share: 0.3,
     refusal: [400, 'invalid_scope'],
-    // Without the leading blank: a scope parser may ignore it.
-    examples: (right) => near(right).filter((text) => text !== ` ${right}`),
+    examples: nearButTrimmed,
   },
   {
     name: 'client_id',
@@ -100,10 +102,10 @@ for (const { name, id, cases, share, refusal, examples } of TOKEN_PARAMETERS) {
           const form = valid.map(([key, old]): [string, string] => [key, key === name ? value : old]);
           const suspicious = isSuspicious(value);
           const exchange = await kit.send({ ...kit.client.tokenRequest(form), suspicious });
-          // A value with a blank at either end, or credentials of another shape, may also be rejected as malformed.
+          // Credentials of another shape may also be rejected as malformed.
           const isOther =
             (suspicious && isClientError(exchange)) ||
-            ((guesses || value !== value.trim()) && !refusedAs(400, 'invalid_request')(exchange));
+            (guesses && !refusedAs(400, 'invalid_request')(exchange));
           const mismatch = isOther ? undefined : refusedAs(...refusal)(exchange);
           if (guesses) await kit.client.mint(owner);
           return mismatch && { mismatch, exchange };

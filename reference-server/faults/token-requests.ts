@@ -12,7 +12,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TOKEN_CLAIMS, fullFaults, tripping, type Fault } from './fault.ts';
-import { first, formOf, insteadOfToken, single, uncompared, withForm } from './token-errors.ts';
+import { first, formOf, insteadOfToken, single, uncompared } from './token-errors.ts';
 
 const denied = (parameter: string): ServerOptions =>
   insteadOfToken(
@@ -50,18 +50,6 @@ export const tokenRequests: readonly Fault[] = [
     { mayTrip: [...TOKEN_CLAIMS, '7.1-scope-subset'] },
   )({
     'a scope of nothing is granted': tokenMembers(() => ({ scope: '' })),
-  }),
-  ...tripping({ '7.1-invalid_request-malformed': /400 invalid_request.*200/ })({
-    'a multipart body is read like a form': requests((request) => {
-      if (!isTokenRequest(request) || !request.headers['content-type']?.startsWith('multipart/'))
-        return request;
-      const fields = [...request.body.toString().matchAll(/name="(\w+)"\r\n\r\n(.*?)\r\n--/gs)];
-      const headers = { ...request.headers, 'content-type': 'application/x-www-form-urlencoded' };
-      return withForm(
-        { ...request, headers },
-        fields.map(([, name = '', value = '']) => [name, [value]] as const),
-      );
-    }),
   }),
   ...tripping({ '4.1-no-query-credentials': /no token.*200 with access_token/ })({
     'a client_secret in the query is as good as one in the form': requests((request) => {

@@ -1,6 +1,7 @@
 /** Correct servers on common stacks: effects of containers, frameworks and libraries around the service. */
 import {
   answering,
+  both,
   html,
   intercepting,
   isScreenings,
@@ -14,7 +15,7 @@ import {
   tokenClaims,
   tokenMembers,
 } from '../run/alter.ts';
-import { formOf as parsed } from '../faults/token-errors.ts';
+import { formOf as parsed, single } from '../faults/token-errors.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { variants, type Variant } from './variant.ts';
@@ -113,6 +114,9 @@ export const library = variants({
       isTokenRequest(request)
         ? request.method !== 'POST'
         : !isScreenings(request) || request.method !== 'GET',
+  ),
+  'blanks of every kind around a grant_type or scope are cut off': both(
+    ...['grant_type', 'scope'].map((name) => single(name, (text) => text.trim())),
   ),
   'refresh_token: null': tokenMembers(() => ({ refresh_token: null })),
   'a resource that is unknown is invalid_target': intercepting(

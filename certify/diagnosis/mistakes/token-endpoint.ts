@@ -55,7 +55,7 @@ export const tokenEndpoint: readonly Mistake[] = [
   },
   {
     name: 'a token request is read from where it must not be, or not as a form',
-    what: 'JSON or multipart bodies, the query string or GET mint tokens; or a form with a charset parameter is refused.',
+    what: 'JSON bodies, the query string or GET mint tokens; or a form with a charset parameter is refused.',
     why: 'One body parser for all types, request.getParameter (which mixes query and form), Content-Type compared as a whole.',
     fix: 'Take POST with application/x-www-form-urlencoded only, and ignore parameters of the media type.',
     right: `if (mediaType(request) !== 'application/x-www-form-urlencoded') throw invalidRequest(); // query is never read`,
