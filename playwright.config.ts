@@ -11,7 +11,7 @@ export default defineConfig({
   testMatch: ['specs/*.spec.ts', 'properties/*.spec.ts'],
   testIgnore: ['**/node_modules/**'],
   outputDir: 'test-results',
-  globalSetup: './certify/playwright-setup.ts',
+  globalSetup: './certify/reference.ts',
   // One worker, so that all share what is known of the target; a run is split by `--shard`.
   workers: 1,
   // A test that passes only the second time has found something: it fails.

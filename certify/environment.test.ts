@@ -10,7 +10,7 @@ import { listen } from '../reference-server/http/http.ts';
 import { test } from '../reference-server/testing.ts';
 import { startServer, type ReferenceServer } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
-import { targetFor } from './proof/faults.ts';
+import { targetFor, obstaclesOf, certifyVariant } from './proof/faults.ts';
 import type { Report } from './report.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
 import { byTurns, FULL } from '../fixtures/own-tests/tiers.ts';
@@ -18,7 +18,6 @@ import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse }
 import { Transport } from '../engine/client/transport.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { answers } from '../reference-server/run/alter.ts';
-import { obstaclesOf, certifyVariant } from './proof/variants.ts';
 
 /** The server with TLS in front of it at this host. */
 const overTls = (server: ReferenceServer, host: string, cert = SELF_SIGNED) =>

@@ -6,6 +6,9 @@ import {
   type ReferenceServer,
   type ServerOptions,
 } from '../reference-server/run/start.ts';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { loadTarget } from '../engine/target/target.ts';
 
 export type { ReferenceServer };
 
@@ -33,3 +36,24 @@ export const startReference = (
       burst: REQUESTS.fixed + REQUESTS.perRun * runs,
     },
   });
+
+// -- Playwright’s global setup: starts it unless SCREENINGS_TARGET names a target file ----------------
+
+/** @returns the teardown */
+export default async function setUp(): Promise<() => Promise<void>> {
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-run-'));
+  process.env['SEED'] ??= String(Math.floor(Math.random() * 2 ** 31));
+  const given = process.env['SCREENINGS_TARGET'];
+  const reference = given ? undefined : await startReference(directory);
+  if (reference) {
+    const file = join(directory, 'target.json');
+    await writeFile(file, JSON.stringify(reference.target()), { mode: 0o600 });
+    process.env['SCREENINGS_TARGET'] = file;
+  }
+  const { name, baseUrl } = await loadTarget(process.env['SCREENINGS_TARGET']!);
+  console.log(`target: ${name} at ${baseUrl}, SEED=${process.env['SEED']}`);
+  return async () => {
+    await reference?.stop();
+    await rm(directory, { recursive: true, force: true });
+  };
+}

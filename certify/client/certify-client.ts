@@ -9,13 +9,11 @@ import { mapConcurrently } from '../../engine/client/concurrency.ts';
 import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.ts';
 import type { Verdict } from '../report.ts';
 import { readPrinted, type Client, type Ended } from './client.ts';
-import { inOrder, within } from './data.ts';
-import { INTERRUPTED, judgePlay } from './judge/play.ts';
-import { secretsOf, throughout, type Played } from './judge/throughout.ts';
+import { INTERRUPTED, judgePlay, secretsOf, throughout, type Played } from './judge.ts';
+import { inOrder, within } from './situations/blocks.ts';
 import { timelineOf } from './record.ts';
 import type { ClientReport, SituationResult } from './report.ts';
 import { SITUATIONS } from './situations/all.ts';
-import { plainWalk } from './situations/pages.ts';
 import type { Play, Situation } from './situation.ts';
 import { openStage, type Given, realWorld, type World } from './stage.ts';
 
@@ -55,7 +53,7 @@ export async function certifyClient(client: Client, options: Options): Promise<C
       rows.set(situation.name, await play(situation, context));
     };
     // A client that fails the plain walk cannot pass any other situation.
-    const first = chosen.find(({ name }) => name === plainWalk.name);
+    const first = chosen.find(({ name }) => name === SITUATIONS[0]!.name);
     if (first) await put(first);
     const basis = first && rows.get(first.name)!.played?.play.ended.status !== 0 && options.pollingMs > 0;
     const others = chosen.filter((situation) => situation !== first);
@@ -71,7 +69,7 @@ export async function certifyClient(client: Client, options: Options): Promise<C
     return {
       ...verdictOf(situations),
       kit: options.kit,
-      ...(options.only ? { selection: chosen.map(({ name }) => name) } : {}),
+      selection: options.only && chosen.map(({ name }) => name),
       client: options.name,
       startedAt: startedAt.toISOString(),
       durationMs: Math.round(performance.now() - began),
@@ -118,7 +116,7 @@ async function play(situation: Situation, context: Context): Promise<Row> {
     const result: SituationResult = {
       ...rowOf(situation),
       status,
-      ...(reason === undefined ? {} : { reason: redact(reason) }),
+      reason: reason && redact(reason),
       failures: redactDeep(failures, 'fixed'),
       durationMs: Math.round(performance.now() - began),
       timeline: redactDeep(timelineOf(seen.requests), 'fixed'),
@@ -145,11 +143,11 @@ async function perform(
     await writeFile(path, text);
     return path;
   };
-  const events = situation.events?.map((one) => `${one}\n`).join('');
+  const { events } = situation;
   const given: Given = {
     ...stage.given,
-    ...(events ? { events: await file('events.ndjson', events) } : {}),
-    ...(staged.tlsHost ? { trusted: await file('trusted.pem', SELF_SIGNED) } : {}),
+    events: events && (await file('events.ndjson', events.map((one) => `${one}\n`).join(''))),
+    trusted: staged.tlsHost && (await file('trusted.pem', SELF_SIGNED)),
   };
   const ending = new AbortController();
   const watching = new AbortController();
@@ -182,7 +180,7 @@ async function perform(
     tokens: recorder.tokens,
     ended,
     printed: readPrinted(ended.stdout ?? ''),
-    ...(stopped ? { stopped } : {}),
+    stopped,
     expected: within(staged.screenings, staged.window),
     all,
   };

@@ -23,11 +23,11 @@ async function main(): Promise<number> {
   const report = await certifyClient(clientOf(args, reportDir), {
     name: args.name ?? args.command ?? `a client started by hand, port ${args.listen}`,
     kit: { name: KIT_NAME, version: KIT_VERSION },
-    ...(args.only ? { only: args.only } : {}),
+    only: args.only,
     // One port serves one situation at a time, and a user may take any time.
     concurrency: args.listen === undefined ? args.concurrency : 1,
     pollingMs: args.listen === undefined ? 1000 * args.timeout : 0,
-    ...(args.listen === undefined ? {} : { port: args.listen }),
+    port: args.listen,
     signal: interrupted.signal,
     tell: (name, result) => {
       if (result) console.log(`${result.status.padEnd(8)}  ${name}`);

@@ -122,13 +122,11 @@ export class Recorder {
       items: { testTime: string }[];
       links: { next?: string };
     };
-    const next =
-      body.links.next === undefined ? undefined : resolveUrl(body.links.next, origin + record.request.path);
-    const lastTestTime = body.items.at(-1)?.testTime;
+    const { next } = body.links;
     record.page = {
       items: body.items.length,
-      ...(next === undefined ? {} : { next }),
-      ...(lastTestTime === undefined ? {} : { lastTestTime }),
+      next: next && resolveUrl(next, origin + record.request.path),
+      lastTestTime: body.items.at(-1)?.testTime,
     };
     if (!this.served.has(record.request.path)) this.progressMs = this.now();
     this.served.add(record.request.path);
@@ -166,10 +164,7 @@ export function line({ atMs, status, request, token }: Recorded): string {
 
 export const timelineOf = (requests: readonly Recorded[]): TimelineEntry[] =>
   requests.map(({ atMs, endMs, channel, request, status, token }) => ({
-    atMs: Math.round(atMs),
-    ...(endMs === undefined ? {} : { tookMs: Math.round(endMs - atMs) }),
-    channel,
+    ...{ channel, status, token, atMs: Math.round(atMs) },
+    tookMs: endMs === undefined ? undefined : Math.round(endMs - atMs),
     request: `${request.method} ${request.path}`,
-    status,
-    ...(token === undefined ? {} : { token }),
   }));

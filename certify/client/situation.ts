@@ -3,7 +3,7 @@ import type { Clock } from '../../engine/clock.ts';
 import type { Level } from '../../engine/requirements.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import type { Ended, Printed } from './client.ts';
-import { pageRequests, type Recorded } from './record.ts';
+import { line, pageRequests, type Recorded } from './record.ts';
 import type { ClientFailure } from './report.ts';
 import type { Given, StageOptions } from './stage.ts';
 
@@ -22,9 +22,6 @@ export interface Play {
   /** Everything that the server or the events hold. */
   readonly all: readonly Screening[];
 }
-
-/** A situation as written in the tables; the level defaults to MUST. */
-export type SituationRow = Omit<Situation, 'level'> & Partial<Pick<Situation, 'level'>>;
 
 export interface Situation {
   readonly name: string;
@@ -57,19 +54,30 @@ export interface Situation {
   readonly judge?: (play: Play) => readonly ClientFailure[];
 }
 
-/** A finding with the wording of other reports. */
+/** A situation as written in the tables; the level defaults to MUST. */
+export type SituationRow = Omit<Situation, 'name' | 'section' | 'level'> &
+  Partial<Pick<Situation, 'section' | 'level'>>;
+
+/** Situations by name; `section` is that of rows without their own. */
+export const situationsOf = (
+  section: string,
+  rows: Readonly<Record<string, SituationRow>>,
+): readonly Situation[] =>
+  Object.entries(rows).map(([name, row]) => ({ name, section, level: 'MUST', ...row }));
+
+/** A finding with the wording of other reports; `requests` show it. */
 export const finding = (
   expected: string,
   received: string,
-  requests: readonly string[] = [],
+  requests: readonly Recorded[] = [],
   level?: Level,
 ): ClientFailure => ({
   message: `expected ${expected}, got ${received}`,
-  expected,
-  received,
-  requests,
-  ...(level === undefined ? {} : { level }),
+  ...{ expected, received, requests: requests.map(line), level },
 });
+
+export const unless = (isRight: boolean, ...args: Parameters<typeof finding>): readonly ClientFailure[] =>
+  isRight ? [] : [finding(...args)];
 
 /** Whether the client received this status for a page at least once. */
 export const answered =

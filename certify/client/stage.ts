@@ -7,19 +7,26 @@ import {
   onlyWhere,
   type Handler,
   type Listener,
+  type ServiceRequest,
   listen,
   parseForm,
 } from '../../reference-server/http/http.ts';
-import { isTokenRequest } from '../../reference-server/run/alter.ts';
-import type { Client, ServiceParts } from '../../reference-server/parts.ts';
+import { tokenBody } from '../../reference-server/run/alter.ts';
+import type { ServiceParts } from '../../reference-server/parts.ts';
 import { createMemoryStore } from '../../reference-server/store/memory.ts';
 import { createService } from '../../reference-server/http/service.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { createTokenIssuer } from '../../reference-server/auth.ts';
-import { TENANT, type Window } from './data.ts';
 import { Recorder } from './record.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { secured } from '../../reference-server/http/certificates.ts';
+
+export const TENANT = '5f0c9a52-7c1e-4e0b-9d3a-2b6d8e4f1a07';
+
+export interface Window {
+  readonly from: string;
+  readonly to: string;
+}
 
 /** The values for a client. */
 export interface Given {
@@ -85,17 +92,12 @@ export async function openStage(
     tenantId: TENANT,
     from: window.from,
     to: window.to,
-    ...(pageSize === undefined ? {} : { pageSize }),
+    pageSize,
   };
-  const scopes = { asked: [OFFERED_SCOPE] as readonly string[] };
-  const parts = partsOf(given, options, scopes, world.serverClock);
-  const inner = createService(server.wrapParts?.(parts) ?? parts);
-  const service: Handler = (request) => {
-    if (isTokenRequest(request) && !options.grantsOneScope) scopes.asked = scopesOf(request.body);
-    return inner(request);
-  };
-  const played = server.wrapHandler?.(service) ?? service;
-  const watched = recorder.watch(bypassHead(played, service), api.origin);
+  const parts = partsOf(given, options, world.serverClock);
+  const service = createService(server.wrapParts?.(parts) ?? parts);
+  const played = (options.grantsOneScope ? {} : grantingAll).wrapHandler?.(service) ?? service;
+  const watched = recorder.watch(bypassHead(server.wrapHandler?.(played) ?? played, service), api.origin);
   api.handle(server.separateOrigins ? onlyWhere((path) => !isTokenPath(path), watched) : watched);
   if (auth !== api) auth.handle(onlyWhere(isTokenPath, watched));
   return {
@@ -115,29 +117,22 @@ const bypassHead =
   async (request) =>
     request.method === 'HEAD' ? service(request) : played(request);
 
-/** The scopes of a token request; a request without an offered scope is rejected as usual. */
-export function scopesOf(body: Buffer): readonly string[] {
-  const asked = parseForm(body.toString())?.get('scope')?.[0]?.split(' ').filter(Boolean) ?? [];
-  return asked.includes(OFFERED_SCOPE) ? asked : [OFFERED_SCOPE];
-}
+/** The scopes of a token request. */
+export const scopesOf = ({ body }: ServiceRequest): readonly string[] =>
+  parseForm(body.toString())?.get('scope')?.[0]?.split(' ').filter(Boolean) ?? [];
+
+/** Says that every requested scope is granted. */
+const grantingAll = tokenBody((body, request) => ({ ...body, scope: scopesOf(request).join(' ') }));
 
 function partsOf(
   given: Given,
   { screenings, server = {}, mostItems }: StageOptions,
-  scopes: { readonly asked: readonly string[] },
   clock: Clock,
 ): ServiceParts {
   const { baseUrl, authUrl, clientId, clientSecret, tenantId } = given;
   const store = createMemoryStore(new Map([[tenantId, screenings]]));
-  const client: Client = {
-    clientId,
-    tenantId,
-    get scopes() {
-      return scopes.asked;
-    },
-    grantTypes: ['client_credentials'],
-    suspended: false,
-  };
+  const grantTypes = ['client_credentials'];
+  const client = { clientId, tenantId, scopes: [OFFERED_SCOPE], grantTypes, suspended: false };
   return {
     baseUrl,
     authUrl,

@@ -1,4 +1,4 @@
-/** Certifies a server with a fault, and checks the verdict. */
+/** Certifies a server with a fault, or a variant, and checks the verdict. */
 import { certify, selectIds } from '../certify.ts';
 import type { Report, RequirementResult } from '../report.ts';
 import { requirement, type RequirementId } from '../../engine/requirements.ts';
@@ -11,6 +11,10 @@ import type { World } from '../../reference-server/testing.ts';
 import { InProcess } from '../../reference-server/http/in-process.ts';
 import { startServer, type ReferenceServer } from '../../reference-server/run/start.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
+import type { Database } from '../../reference-server/store/database.ts';
+import type { ScreeningStore } from '../../reference-server/parts.ts';
+import type { Provisioned } from '../../reference-server/run/provisioning.ts';
+import type { Variant } from '../../reference-server/variants/variant.ts';
 
 /** full: a complete target file. bare: addresses and the credentials of primary. */
 export type Mode = 'full' | 'bare';
@@ -128,4 +132,55 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
       ? [`the verdict is ${report.verdict}`]
       : [];
   return [...missed, ...unexpected, ...verdict];
+}
+
+// -- variants -----------------------------------------------------------------------------------------
+
+interface VariantOptions {
+  /** The number of cases per law. */
+  readonly runs?: number;
+  readonly seed?: number;
+  /** Whether the scratch tenant is filled in mode full. */
+  readonly fills?: boolean;
+  /** Sends requests directly to the handler, with this store instead of sockets and a database. */
+  readonly store?: ScreeningStore;
+}
+
+export async function certifyVariant(
+  database: Database,
+  provisioned: Provisioned,
+  variant: Variant,
+  mode: Mode,
+  { runs, seed = 1, fills = false, store }: VariantOptions = {},
+): Promise<Report> {
+  const inProcess = store && new InProcess();
+  await using server = await startServer(database, provisioned, {
+    ...variant.server,
+    ...(inProcess && { inProcess, store }),
+  });
+  const target = await targetFor(server, mode);
+  const said = variant.target?.(target) ?? target;
+  const ingest = fills ? { ingest: (lines: readonly string[]) => server.ingest(lines) } : {};
+  // The minimal target contains only what cannot be discovered.
+  return await certify(
+    mode === 'full' ? { ...said, ...ingest } : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
+    {
+      seed,
+      dispatcher: inProcess,
+      ...(runs === undefined ? {} : { runs }),
+    },
+  );
+}
+
+/** The obstacles to conformance; empty if the target is conformant and every core MUST was exercised. */
+export function obstaclesOf({ requirements, verdict, summary, basis, diagnosis }: Report): string[] {
+  const diagnosed = diagnosis.map(({ root }) => `${root} is diagnosed`);
+  const odd = requirements.flatMap(({ id, level, class: needs, status, reason, failures }) => {
+    if (status === 'fail' || status === 'error')
+      return [`${id} is ${status}: ${reason ?? failures[0]?.message}`];
+    const open = status === 'untested' && level === 'MUST' && needs === 'core' && reason !== basis;
+    return open ? [`${id} is untested: ${reason}`] : [];
+  });
+  const obstacles = [...odd, ...diagnosed];
+  return verdict === 'conformant' ? obstacles : [`the verdict is ${verdict}: ${summary}`, ...obstacles];
 }

@@ -4,12 +4,11 @@ import { test } from '../../reference-server/testing.ts';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { GROUPS } from '../../reference-server/variants/all.ts';
-import { certifyVariant, obstaclesOf } from './variants.ts';
+import { certifyVariant, obstaclesOf, targetFor } from './faults.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
 import { startServer } from '../../reference-server/run/start.ts';
 import { LIVE } from '../../reference-server/variants/live.ts';
 import { certify } from '../certify.ts';
-import { targetFor } from './faults.ts';
 
 /** Few cases per law, because there are many variants. */
 const RUNS = 4;

@@ -15,8 +15,7 @@ import {
   sockets,
   tokenAnswer,
 } from './tools.ts';
-import { WAYS } from './ways.ts';
-import { WIRE } from './wire.ts';
+import { WAYS, WIRE } from './wire.ts';
 
 const always =
   (answer: ServiceAnswer): Handler =>

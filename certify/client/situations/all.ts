@@ -1,12 +1,11 @@
 /** All situations, in the order of the report, and those with events in addition to REST (sections 2.3 and 6). */
-import type { Situation, SituationRow } from '../situation.ts';
+import { situationsOf, type Situation } from '../situation.ts';
 import { failureSituations, refusalSituations } from './failures.ts';
-import { pagesSituations, plainWalk } from './pages.ts';
+import { pagesSituations } from './pages.ts';
 import { tokenSituations } from './tokens.ts';
 import { envelope } from '../../../reference-server/events.ts';
 import type { Screening } from '../../../engine/data/dataset.ts';
-import { plain, screening, within, WINDOW } from '../data.ts';
-import { usual } from './steps.ts';
+import { plain, screening, usual, within, WINDOW } from './blocks.ts';
 
 const eventOf = ({ id, tenantId, testTime, json }: Screening): string =>
   envelope({ id: String(id), tenantId, testTime, json });
@@ -25,10 +24,8 @@ const events = [
   late,
 ].map(eventOf);
 
-const eventSituations: readonly SituationRow[] = [
-  {
-    name: 'events-beside-rest',
-    section: '6',
+const eventSituations = situationsOf('6', {
+  'events-beside-rest': {
     optional: true,
     title: 'a screening that comes by REST and as events, some of them twice, is collected once',
     lookAt: [
@@ -43,15 +40,13 @@ const eventSituations: readonly SituationRow[] = [
       printed.screenings.some(({ id }) => id === late.id || id === outside.id) ||
       'nothing was printed that only the events hold (SCREENINGS_EVENTS): the client reads no events',
   },
-];
+});
 
-const ROWS: readonly SituationRow[] = [
-  plainWalk,
+/** The first one is played before all others: a client that fails it cannot pass them. */
+export const SITUATIONS: readonly Situation[] = [
   ...pagesSituations,
   ...tokenSituations,
   ...failureSituations,
   ...refusalSituations,
   ...eventSituations,
 ];
-
-export const SITUATIONS: readonly Situation[] = ROWS.map((row) => ({ level: 'MUST', ...row }));

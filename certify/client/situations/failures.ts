@@ -3,11 +3,11 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../engine/clock.ts';
 import type { ServiceAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
-import { backoffFindings, seriesOf, tooEarly, repeatedRefusals } from '../judge/requests.ts';
-import { line, pageRequests } from '../record.ts';
-import { answered, finding, type Play, type SituationRow } from '../situation.ts';
+import { backoffFindings, seriesOf, tooEarly, repeatedRefusals } from '../requests.ts';
+import { pageRequests } from '../record.ts';
+import { answered, situationsOf, unless, type Play, type SituationRow } from '../situation.ts';
 import { answering, refusal, withHeader } from '../../../reference-server/run/alter.ts';
-import { pageStep, usual } from './steps.ts';
+import { pageStep, usual } from './blocks.ts';
 import { several } from '../../render/results.ts';
 
 const LOOK_AT_429 = [
@@ -22,10 +22,8 @@ const LOOK_AT_5XX = [
 /** Tolerance for inaccurate clocks and timers. */
 const EARLY_MS = 100;
 
-export const failureSituations: readonly SituationRow[] = [
-  {
-    name: '429-with-seconds',
-    section: '7.2',
+export const failureSituations = situationsOf('7.2', {
+  '429-with-seconds': {
     title: 'after a 429 nothing is asked for the seconds that `Retry-After` names; then the walk goes on',
     lookAt: LOOK_AT_429,
     stage: (clock) => usual(limitedAt([2], inSeconds(2), clock)),
@@ -33,9 +31,7 @@ export const failureSituations: readonly SituationRow[] = [
     givingUp: 'warns',
     judge: tooEarly,
   },
-  {
-    name: '429-with-a-date',
-    section: '7.2',
+  '429-with-a-date': {
     level: 'SHOULD',
     title: 'after a 429 nothing is asked until the HTTP-date that `Retry-After` names (RFC 9110, 10.2.3)',
     lookAt: ['the reader of Retry-After: it is a number of seconds, or an HTTP-date', ...LOOK_AT_429],
@@ -43,9 +39,7 @@ export const failureSituations: readonly SituationRow[] = [
     met: answered(429),
     judge: tooEarly,
   },
-  {
-    name: '429-twice',
-    section: '7.2',
+  '429-twice': {
     title: 'a 429 after a 429 is waited out like the first',
     lookAt: LOOK_AT_429,
     stage: (clock) => usual(limitedAt([2, 2], inSeconds(1), clock)),
@@ -53,29 +47,26 @@ export const failureSituations: readonly SituationRow[] = [
     givingUp: 'warns',
     judge: tooEarly,
   },
-  {
-    name: '500-once',
-    section: '7.2',
+  '500-once': {
     title: 'a 5xx is retried, and the walk goes on where it was',
     lookAt: LOOK_AT_5XX,
     stage: () => usual(failing('500 internal_error', [2, 4], 1)),
     met: answered(500),
   },
-  ...[[503, 'service_unavailable'] as const, [500, 'internal_error'] as const].map(
-    ([status, code]): SituationRow => ({
-      name: `${status}-three-times`,
-      section: '7.2',
-      title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is welcome)`,
-      lookAt: LOOK_AT_5XX,
-      stage: () => usual(failing(`${status} ${code}`, [2, 4], 3)),
-      met: answered(status),
-      givingUp: 'allowed',
-      judge: (play) => [...unretried(play), ...backoffFindings(play)],
-    }),
+  ...Object.fromEntries(
+    [[503, 'service_unavailable'] as const, [500, 'internal_error'] as const].map(([status, code]) => [
+      `${status}-three-times`,
+      {
+        title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is welcome)`,
+        lookAt: LOOK_AT_5XX,
+        stage: () => usual(failing(`${status} ${code}`, [2, 4], 3)),
+        met: answered(status),
+        givingUp: 'allowed',
+        judge: (play) => [...unretried(play), ...backoffFindings(play)],
+      } satisfies SituationRow,
+    ]),
   ),
-  {
-    name: '503-for-ever',
-    section: '7.2',
+  '503-for-ever': {
     title: 'where 503 does not end, the client gives up in bounded time, with waits that grow, and says so',
     lookAt: ['the number of retries: bounded', 'the exit status after the last one: not 0', ...LOOK_AT_5XX],
     stage: () => usual(failing('503 service_unavailable', [3], Infinity)),
@@ -83,8 +74,7 @@ export const failureSituations: readonly SituationRow[] = [
     impossible: true,
     judge: backoffFindings,
   },
-  {
-    name: 'connection-dropped',
+  'connection-dropped': {
     section: '4.2',
     title: 'an answer that breaks off in the middle is no page: what was collected is not told as whole',
     lookAt: [
@@ -95,8 +85,7 @@ export const failureSituations: readonly SituationRow[] = [
     met: answered(0),
     givingUp: 'allowed',
   },
-  {
-    name: 'slow-answer',
+  'slow-answer': {
     section: '4.2',
     level: 'SHOULD',
     title: 'an answer that takes three seconds is waited for',
@@ -107,13 +96,17 @@ export const failureSituations: readonly SituationRow[] = [
         ({ channel, atMs, endMs }) => channel === 'pages' && (endMs ?? Infinity) - atMs > 1_500,
       ) || 'the client ended before the slow answer',
   },
-];
+});
 
 function unretried({ requests, ended }: Play) {
   const [series] = seriesOf(requests, ({ status }) => status >= 500);
-  return series && series.waitsMs.length === 0 && ended.status !== 0
-    ? [finding('a retry', `exit status ${ended.status} after the first failure`, series.requests.map(line))]
-    : [];
+  const isRetried = !series || series.waitsMs.length > 0 || ended.status === 0;
+  return unless(
+    isRetried,
+    'a retry',
+    `exit status ${ended.status} after the first failure`,
+    series?.requests,
+  );
 }
 
 const failing = (error: string, pages: readonly number[], times: number): ServerOptions =>
@@ -186,32 +179,35 @@ const slowAt = (wanted: number, ms: number, clock: Clock): ServerOptions =>
 
 // -- final rejections, and a server with the wrong certificate -------------------------------------
 
-export const refusalSituations: readonly SituationRow[] = [
-  ...[[400, 'invalid_request'] as const, [403, 'forbidden'] as const, [404, 'not_found'] as const].map(
-    ([status, code]): SituationRow => ({
-      name: `${status}-not-retried`,
-      section: '7.2',
-      title: `a ${status} is final: the request is not retried, and the client says that it gave up`,
-      lookAt: ['which statuses are retried: 5xx, 429, and 401 once', 'the exit status after an error: not 0'],
-      stage: () => usual(answering(`${status} ${code}`, () => true)),
-      met: answered(status),
-      impossible: true,
-      judge: ({ requests }) => {
-        const refused = repeatedRefusals(requests, status);
-        return refused.length <= 1
-          ? []
-          : [
-              finding(
-                `no retry of a request that is answered ${status}`,
-                several(refused.length - 1, 'retry', 'retries'),
-                refused.slice(0, 8).map(line),
-              ),
-            ];
-      },
-    }),
+export const refusalSituations = situationsOf('7.2', {
+  ...Object.fromEntries(
+    [[400, 'invalid_request'] as const, [403, 'forbidden'] as const, [404, 'not_found'] as const].map(
+      ([status, code]) => [
+        `${status}-not-retried`,
+        {
+          title: `a ${status} is final: the request is not retried, and the client says that it gave up`,
+          lookAt: [
+            'which statuses are retried: 5xx, 429, and 401 once',
+            'the exit status after an error: not 0',
+          ],
+          stage: () => usual(answering(`${status} ${code}`, () => true)),
+          met: answered(status),
+          impossible: true,
+          judge: ({ requests }) => {
+            const refused = repeatedRefusals(requests, status);
+            const retries = several(refused.length - 1, 'retry', 'retries');
+            return unless(
+              refused.length <= 1,
+              `no retry of a request that is answered ${status}`,
+              retries,
+              refused.slice(0, 8),
+            );
+          },
+        } satisfies SituationRow,
+      ],
+    ),
   ),
-  {
-    name: 'tls-trusted',
+  'tls-trusted': {
     section: '4.1',
     optional: true,
     title: 'a server with a certificate in its own name, which the environment trusts, is spoken to over TLS',
@@ -223,8 +219,7 @@ export const refusalSituations: readonly SituationRow[] = [
     unspoken:
       'the client did not take the certificate: it may read none of SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
   },
-  {
-    name: 'tls-another-name',
+  'tls-another-name': {
     section: '4.1',
     optional: true,
     title: 'a server whose certificate is in another name gets neither the secret nor any other request',
@@ -233,14 +228,11 @@ export const refusalSituations: readonly SituationRow[] = [
     needs: 'tls-trusted',
     impossible: true,
     judge: ({ requests }) =>
-      requests.length === 0
-        ? []
-        : [
-            finding(
-              'no request to a server whose certificate is in another name',
-              `${several(requests.length, 'request')}${pageRequests(requests).length > 0 ? ', pages among them' : ''}`,
-              requests.slice(0, 4).map(line),
-            ),
-          ],
+      unless(
+        requests.length === 0,
+        'no request to a server whose certificate is in another name',
+        `${several(requests.length, 'request')}${pageRequests(requests).length > 0 ? ', pages among them' : ''}`,
+        requests.slice(0, 4),
+      ),
   },
-];
+});

@@ -7,40 +7,74 @@ import {
   pages,
   tokenBody,
 } from '../../../reference-server/run/alter.ts';
-import { fractional, large, plain, tied, twiceShown, WINDOW } from '../data.ts';
-import { followFindings } from '../judge/requests.ts';
+import { followFindings } from '../requests.ts';
 import { mints, pageRequests } from '../record.ts';
-import { type SituationRow, finding } from '../situation.ts';
+import { situationsOf, unless, type SituationRow } from '../situation.ts';
 import { several } from '../../render/results.ts';
-import { usual } from './steps.ts';
+import { fractional, large, plain, tied, twiceShown, usual, WINDOW } from './blocks.ts';
 
 const LOOK_AT_NEXT = [
   'the URL of the next request: links.next as it is, not put together from its parameters',
   'a URL library that decodes and encodes anew: a + in an offset arrives as a space',
 ];
 
-/** Played first: without it, no other situation can be judged. */
-export const plainWalk: SituationRow = {
-  name: 'plain-walk',
-  section: '4.2',
-  title:
-    'following `links.next` until it is absent collects every screening of the window, at the default page size',
-  lookAt: [
-    'the loop: it ends where links.next is absent, and nowhere else',
-    'the first request: from, to and the tenant of the environment, percent-encoded',
-    'the token request: a form with grant_type, client_id, client_secret and scope',
-    ...LOOK_AT_NEXT,
-  ],
-  stage: () => ({ screenings: plain(250), window: WINDOW, mostItems: 1000 }),
+/** A walk whose next is spelled in another way. */
+const spelt = (title: string, spell: (next: URL) => string): SituationRow => ({
+  title,
+  lookAt: LOOK_AT_NEXT,
+  stage: () => usual(nextUrls(spell)),
   judge: followFindings,
-};
+});
+/** The same URL with a query made of the parameters of next. */
+const withPairs = (next: URL, change: (pairs: string[]) => string[]): string =>
+  `${next.origin}${next.pathname}?${change(next.search.slice(1).split('&')).join('&')}`;
+const everyOctet = (text: string): string =>
+  Buffer.from(decodeURIComponent(text)).toString('hex').replace(/../g, '%$&');
+
+const nextSpellings = {
+  'next-in-another-order': spelt(
+    '`next` is followed as given, with its parameters in another order',
+    (next) => withPairs(next, (pairs) => pairs.reverse()),
+  ),
+  'next-with-extra-parameters': spelt(
+    '`next` is followed as given, with parameters that the client does not know',
+    (next) => withPairs(next, (pairs) => ['snapshot=a%2Fb', ...pairs, 'cursor=eJwz%3D']),
+  ),
+  'next-percent-encoded': spelt('`next` is followed as given, whatever it percent-encodes', (next) =>
+    withPairs(next, (pairs) =>
+      pairs.map((pair) =>
+        pair.replace(/=(.*)/, (whole, value: string) =>
+          /^pageSize/.test(pair) ? whole : `=${everyOctet(value)}`,
+        ),
+      ),
+    ),
+  ),
+  'next-relative': {
+    level: 'SHOULD',
+    ...spelt(
+      'a `next` that is a relative reference is resolved against the request (RFC 3986, 5)',
+      (next) => `${next.pathname}${next.search}`,
+    ),
+  },
+} satisfies Readonly<Record<string, SituationRow>>;
 
 const LONG_WALK_PAGES = 120;
 const CALLS_A_TOKEN = 10;
 
-export const pagesSituations: readonly SituationRow[] = [
-  {
-    name: 'long-walk',
+export const pagesSituations = situationsOf('4.2', {
+  'plain-walk': {
+    title:
+      'following `links.next` until it is absent collects every screening of the window, at the default page size',
+    lookAt: [
+      'the loop: it ends where links.next is absent, and nowhere else',
+      'the first request: from, to and the tenant of the environment, percent-encoded',
+      'the token request: a form with grant_type, client_id, client_secret and scope',
+      ...LOOK_AT_NEXT,
+    ],
+    stage: () => ({ screenings: plain(250), window: WINDOW, mostItems: 1000 }),
+    judge: followFindings,
+  },
+  'long-walk': {
     section: '5.6',
     level: 'SHOULD',
     title: `a walk of ${LONG_WALK_PAGES} pages gets along with one token: it is kept, and not minted for each call`,
@@ -56,26 +90,21 @@ export const pagesSituations: readonly SituationRow[] = [
       const minted = mints(requests);
       // Concurrent walkers may each start without a token.
       const later = minted.filter(({ atMs }) => atMs > (minted[0]!.endMs ?? Infinity));
-      return CALLS_A_TOKEN * later.length < pagesAsked
-        ? []
-        : [
-            finding(
-              `one token, reused, for ${several(pagesAsked, 'request')}`,
-              several(minted.length, 'token request'),
-              minted.slice(0, 5).map(({ atMs }) => `at ${(atMs / 1000).toFixed(3)} s  POST /oauth/token`),
-            ),
-          ];
+      return unless(
+        CALLS_A_TOKEN * later.length < pagesAsked,
+        `one token, reused, for ${several(pagesAsked, 'request')}`,
+        several(minted.length, 'token request'),
+        minted.slice(0, 5),
+      );
     },
   },
-  {
-    name: 'short-pages',
+  'short-pages': {
     section: '2.4',
     title: 'a page with fewer items than pageSize is not the last one: only an absent `next` says so',
     lookAt: ['the end of the loop: an absent links.next, not the number of items'],
     stage: () => ({ ...usual(), mostItems: 7 }),
   },
-  {
-    name: 'empty-page-with-next',
+  'empty-page-with-next': {
     section: '2.4',
     title: 'a page without items that has a `next` is not the last one',
     lookAt: ['the end of the loop: an absent links.next, not an empty array of items'],
@@ -84,16 +113,12 @@ export const pagesSituations: readonly SituationRow[] = [
       requests.some(({ page }) => page?.items === 0 && page.next !== undefined) ||
       'the client ended before the empty page',
   },
-  {
-    name: 'empty-window',
-    section: '4.2',
+  'empty-window': {
     title: 'a window without screenings is collected whole: nothing is printed, and the exit status is 0',
     lookAt: ['what the client makes of no items: no error, and no exit status other than 0'],
     stage: () => ({ ...usual(), window: { from: '2026-05-01T00:00:00Z', to: '2026-05-02T00:00:00Z' } }),
   },
-  {
-    name: 'ties-across-pages',
-    section: '4.2',
+  'ties-across-pages': {
     title: 'screenings at the same instant are all collected, also where they are more than a page',
     lookAt: [
       'the next request: links.next carries from_id, which tells ties apart; the last testTime alone does not',
@@ -101,16 +126,13 @@ export const pagesSituations: readonly SituationRow[] = [
     ],
     stage: () => ({ ...usual(), screenings: tied() }),
   },
-  {
-    name: 'large-ids',
+  'large-ids': {
     section: '2.3',
     title: 'ids are integers, beyond 2^53 too: neighbours stay apart and keep their digits',
     lookAt: ['the JSON parser: ids as 64-bit integers or text, not as doubles'],
     stage: () => ({ ...usual(), screenings: large() }),
   },
-  {
-    name: 'offsets-and-fractions',
-    section: '4.2',
+  'offsets-and-fractions': {
     title: 'testTimes in any offset and to the nanosecond, and a window in offsets of its own, lose nothing',
     lookAt: [
       'the query: a + of an offset is sent as %2B',
@@ -123,9 +145,7 @@ export const pagesSituations: readonly SituationRow[] = [
       window: { from: '2026-02-28T19:00:00.000000001-05:00', to: '2026-04-01T05:30:00.5+05:30' },
     }),
   },
-  {
-    name: 'summer-time-ends',
-    section: '4.2',
+  'summer-time-ends': {
     title:
       'instants are compared, not their texts: in the window, whose edges stand the other way round as text, in items that repeat an hour, and in `next`',
     lookAt: ['comparisons of from, to and testTime: as instants, with their offsets', ...LOOK_AT_NEXT],
@@ -136,17 +156,14 @@ export const pagesSituations: readonly SituationRow[] = [
     }),
     judge: followFindings,
   },
-  ...nextSpellings(),
-  {
-    name: 'unknown-fields',
+  ...nextSpellings,
+  'unknown-fields': {
     section: '9.3',
     title: 'unknown members in a screening, a page, its links and a token response are tolerated',
     lookAt: ['the JSON mapping: unknown members are ignored, not an error (section 9, rule 3)'],
     stage: () => usual(withUnknownFields),
   },
-  {
-    name: 'link-header-among-others',
-    section: '4.2',
+  'link-header-among-others': {
     level: 'SHOULD',
     title: 'a `Link` header with further relations and parameters (RFC 8288) leads no walk astray',
     lookAt: [
@@ -154,21 +171,19 @@ export const pagesSituations: readonly SituationRow[] = [
     ],
     stage: () => usual(furtherLinks),
   },
-  {
-    name: 'addresses',
+  addresses: {
     section: '4.1',
     title: 'base_url and auth_url are taken as given: two origins, and a path before /v1 and /oauth',
     lookAt: ['how URLs are put together: the path is appended to base_url, not put in place of its own path'],
     stage: () => usual({ pathPrefix: '/gateway/api', separateOrigins: true }),
   },
-  {
-    name: 'secret-form-encoded',
+  'secret-form-encoded': {
     section: '4.1',
     title: 'the token request is form-encoded: a client_secret may hold any character',
     lookAt: ['how the form is written: by the library’s encoder and not by joining texts'],
     stage: () => ({ ...usual(), clientSecret: 'p+l%u&s=%2B/"\'\\ ~$HOME`x' }),
   },
-];
+});
 
 /** Inserts an empty page with a `next` before each further page. */
 const emptyPages = pages((page, query, _number, request) => {
@@ -209,53 +224,3 @@ const furtherLinks = answers((answer, request) =>
       }
     : answer,
 );
-
-function nextSpellings(): SituationRow[] {
-  const spelt = (
-    name: string,
-    title: string,
-    spell: (next: URL) => string,
-    level: SituationRow['level'] = 'MUST',
-  ): SituationRow => ({
-    name,
-    section: '4.2',
-    level,
-    title,
-    lookAt: LOOK_AT_NEXT,
-    stage: () => usual(nextUrls(spell)),
-    judge: followFindings,
-  });
-  const pairs = (next: URL): string[] => next.search.slice(1).split('&');
-  const withQuery = (next: URL, query: string): string => `${next.origin}${next.pathname}?${query}`;
-  const everyOctet = (text: string): string =>
-    [...Buffer.from(decodeURIComponent(text))]
-      .map((octet) => `%${octet.toString(16).padStart(2, '0')}`)
-      .join('');
-  return [
-    spelt(
-      'next-in-another-order',
-      '`next` is followed as given, with its parameters in another order',
-      (next) => withQuery(next, pairs(next).reverse().join('&')),
-    ),
-    spelt(
-      'next-with-extra-parameters',
-      '`next` is followed as given, with parameters that the client does not know',
-      (next) => withQuery(next, ['snapshot=a%2Fb', ...pairs(next), 'cursor=eJwz%3D'].join('&')),
-    ),
-    spelt('next-percent-encoded', '`next` is followed as given, whatever it percent-encodes', (next) =>
-      withQuery(
-        next,
-        pairs(next)
-          .map((pair) => pair.split('=') as [string, string])
-          .map(([key, value]) => `${key}=${key === 'pageSize' ? value : everyOctet(value)}`)
-          .join('&'),
-      ),
-    ),
-    spelt(
-      'next-relative',
-      'a `next` that is a relative reference is resolved against the request (RFC 3986, 5)',
-      (next) => `${next.pathname}${next.search}`,
-      'SHOULD',
-    ),
-  ];
-}

@@ -10,12 +10,12 @@ import {
 } from '../../../reference-server/run/alter.ts';
 import { opaqueTokens } from '../../../reference-server/faults/tokens.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
-import { repeatedRefusals } from '../judge/requests.ts';
-import { line, mints, pageRequests, normalized, type Recorded } from '../record.ts';
-import { answered, finding, type Play, type SituationRow } from '../situation.ts';
+import { repeatedRefusals } from '../requests.ts';
+import { mints, pageRequests, normalized, type Recorded } from '../record.ts';
+import { answered, situationsOf, unless, type Play } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { scopesOf } from '../stage.ts';
-import { paced, pageStep, usual } from './steps.ts';
+import { paced, pageStep, usual } from './blocks.ts';
 
 const LOOK_AT_401 = [
   'what happens on a 401: the token is thrown away, one new one is minted, the same URL is asked once more',
@@ -27,10 +27,8 @@ const MARGIN_S = 60;
 /** Time between checking the clock and the arrival of a request, and rounding to whole seconds. */
 const LATE_S = 1.5;
 
-export const tokenSituations: readonly SituationRow[] = [
-  {
-    name: 'refresh-margin',
-    section: '5.6',
+export const tokenSituations = situationsOf('5.6', {
+  'refresh-margin': {
     level: 'SHOULD',
     title: `a token is used until ${MARGIN_S} seconds before exp, then a new one is minted (here it lives for ${LIFETIME_S})`,
     lookAt: [
@@ -47,21 +45,17 @@ export const tokenSituations: readonly SituationRow[] = [
         const issued = token === undefined ? undefined : minted[token - 1];
         return issued && (atMs - issued.endMs!) / 1000 > LIFETIME_S - MARGIN_S + LATE_S;
       });
-      if (late.length === 0) return [];
-      const issued = minted[late[0]!.token! - 1]!;
-      const left = LIFETIME_S - (late.at(-1)!.atMs - issued.endMs!) / 1000;
-      return [
-        finding(
-          `a new token from ${MARGIN_S} s before exp on`,
-          `${several(late.length, 'request')} with a token that was to be renewed (${left.toFixed(0)} s before its exp)`,
-          late.slice(0, 5).map(line),
-        ),
-      ];
+      const issued = late[0] && minted[late[0].token! - 1]!;
+      const left = issued && LIFETIME_S - (late.at(-1)!.atMs - issued.endMs!) / 1000;
+      return unless(
+        late.length === 0,
+        `a new token from ${MARGIN_S} s before exp on`,
+        `${several(late.length, 'request')} with a token that was to be renewed (${left?.toFixed(0)} s before its exp)`,
+        late.slice(0, 5),
+      );
     },
   },
-  {
-    name: 'token-expires-in-the-walk',
-    section: '5.6',
+  'token-expires-in-the-walk': {
     level: 'SHOULD',
     title: 'a token that expires in the middle of a walk is followed by another, and the walk goes on',
     lookAt: LOOK_AT_401,
@@ -71,9 +65,7 @@ export const tokenSituations: readonly SituationRow[] = [
         ? true
         : 'the walk was over before the token expired',
   },
-  {
-    name: '401-once',
-    section: '5.6',
+  '401-once': {
     level: 'SHOULD',
     title: 'on a 401 a new token is minted and the request retried with it: the walk goes on',
     lookAt: LOOK_AT_401,
@@ -84,19 +76,19 @@ export const tokenSituations: readonly SituationRow[] = [
       // A concurrent walk may still use the old token.
       const isRetry = (again: Recorded, first: Recorded): boolean =>
         normalized(again.request.path) === normalized(first.request.path) && again.atMs > first.endMs!;
-      for (const first of refused) {
+      const retried = refused.flatMap((first) => {
         const again = refused.find((one) => isRetry(one, first) && one.token === first.token);
-        if (again) {
-          const received = 'one with the token that was refused';
-          return [finding('a retry with a new token', received, [first, again].map(line))];
-        }
-      }
-      return [];
+        return again ? [first, again] : [];
+      });
+      return unless(
+        retried.length === 0,
+        'a retry with a new token',
+        'one with the token that was refused',
+        retried.slice(0, 2),
+      );
     },
   },
-  {
-    name: '401-for-ever',
-    section: '5.6',
+  '401-for-ever': {
     level: 'SHOULD',
     title:
       'on a 401 the request is retried exactly once: where the new token is refused too, the client gives up',
@@ -106,30 +98,25 @@ export const tokenSituations: readonly SituationRow[] = [
     impossible: true,
     judge: ({ requests }) => {
       const refused = repeatedRefusals(requests, 401);
-      return refused.length <= 2
-        ? []
-        : [
-            finding(
-              'one retry of a request that is answered 401',
-              `${several(refused.length - 1, 'retry', 'retries')}, with ${several(mints(requests).length, 'token request')}`,
-              refused.slice(0, 8).map(line),
-            ),
-          ];
+      return unless(
+        refused.length <= 2,
+        'one retry of a request that is answered 401',
+        `${several(refused.length - 1, 'retry', 'retries')}, with ${several(mints(requests).length, 'token request')}`,
+        refused.slice(0, 8),
+      );
     },
   },
-  {
-    name: 'scope-subset',
+  'scope-subset': {
     section: '5.7',
     optional: true,
     title: 'fewer scopes granted than requested are no error',
     lookAt: ['a comparison of the granted scope with the requested one: screenings.read is enough'],
     stage: () => ({ ...usual(), grantsOneScope: true }),
     met: ({ requests }) =>
-      mints(requests).some(({ request }) => scopesOf(request.body).length > 1) ||
+      mints(requests).some(({ request }) => scopesOf(request).length > 1) ||
       'the client asks for one scope only, of which none can be left out',
   },
-  {
-    name: 'opaque-token',
+  'opaque-token': {
     section: '2.2',
     level: 'SHOULD',
     title: 'the token is sent as it came: nothing in it has to be read (it looks like no JWT here)',
@@ -139,8 +126,7 @@ export const tokenSituations: readonly SituationRow[] = [
     ],
     stage: () => usual(opaqueTokens),
   },
-  {
-    name: 'credentials-refused',
+  'credentials-refused': {
     section: '7.1',
     level: 'SHOULD',
     title: 'a refusal of the credentials (401 invalid_client) is final: the client gives up and says so',
@@ -149,17 +135,14 @@ export const tokenSituations: readonly SituationRow[] = [
     met: ({ requests }) => mints(requests).length > 0 || 'the client asked for no token',
     impossible: true,
     judge: ({ requests }) =>
-      mints(requests).length <= 2
-        ? []
-        : [
-            finding(
-              'no retry of refused credentials',
-              several(mints(requests).length, 'token request'),
-              mints(requests).slice(0, 5).map(line),
-            ),
-          ],
+      unless(
+        mints(requests).length <= 2,
+        'no retry of refused credentials',
+        several(mints(requests).length, 'token request'),
+        mints(requests).slice(0, 5),
+      ),
   },
-];
+});
 
 /** When the first token must be renewed. */
 const oldAfterMs = (requests: Play['requests']): number =>

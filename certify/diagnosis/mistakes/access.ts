@@ -1,4 +1,4 @@
-/** Mistakes in authentication and authorization (section 5). */
+/** Mistakes in authentication, the separation of tenants, and the token endpoint (sections 2.1, 2.2, 4.1, 5 and 7.1). */
 import type { Mistake } from './mistake.ts';
 
 export const access: readonly Mistake[] = [
@@ -80,5 +80,107 @@ PyJWT: jwt.decode(token, key, algorithms=["ES256"], audience=AUD)`,
     fix: 'Compare the scheme without regard to case; send a challenge with each 401.',
     right: `/^bearer +(\\S+)$/i   ·   WWW-Authenticate: Bearer realm="screenings"`,
     breaks: '5-scheme-case 5-challenge',
+  },
+];
+
+// -- the token endpoint -------------------------------------------------------------------------------
+
+export const tokenEndpoint: readonly Mistake[] = [
+  {
+    name: 'a member of the token response has another name, type or value',
+    what: 'access_token, token_type, scope or the status differ from what OAuth clients read, or a member is there that should not be (refresh_token).',
+    why: 'Names in the house style (camel case), a generic login endpoint on a new path, an identity provider’s defaults.',
+    fix: 'Answer with the four members by their names, status 200.',
+    right: `200 {"access_token": "<jwt>", "token_type": "Bearer", "expires_in": 3600, "scope": "screenings.read"}`,
+    breaks: '2.1-access_token 2.1-token_type 2.1-scope 5-no-refresh-token 4.1-success',
+  },
+  {
+    name: 'expires_in is not the seconds that are left',
+    what: 'expires_in is a string, in milliseconds, fixed while a kept token grows old, or contradicts exp; clients renew too late or far too often.',
+    why: 'A configuration value is printed in place of what is left of this token.',
+    fix: 'Compute it from exp when the token is handed out.',
+    right: `expires_in: Math.floor(claims.exp - Date.now() / 1000)`,
+    breaks: '2.1-expires_in 2.1-expires_in-3600',
+  },
+  {
+    name: 'a claim of the token is missing or another',
+    what: 'iss, aud, sub, iat, exp, scope or tenant_id is missing, of another type, or differs from section 2.2.',
+    why: 'The identity provider’s own claims are passed on: internal issuer, aud as an array, scp, numbers of rows, milliseconds.',
+    fix: 'Map claims explicitly in the provider; times are integers of seconds.',
+    right: `{"iss": "<auth_url>", "aud": "<api>", "sub": "<client_id>", "iat": 1767225600, "exp": 1767229200,
+ "scope": "screenings.read", "tenant_id": "<uuid>"}`,
+    breaks: '2.2-aud 2.2-iss 2.2-exp 2.2-iat 2.2-sub 2.2-sub-client 2.2-tenant_id 2.2-scope',
+  },
+  {
+    name: 'the token endpoint’s headers are missing or others',
+    what: 'Cache-Control: no-store, the JSON Content-Type or the WWW-Authenticate of invalid_client is missing or another.',
+    why: 'The endpoint was written as a plain handler; security headers of a framework say no-cache, which still allows storing.',
+    fix: 'Set them on every answer of the endpoint.',
+    right: `Content-Type: application/json · Cache-Control: no-store · with 401: WWW-Authenticate: Basic realm="token"`,
+    breaks: '4.1-no-store 4.1-content-type 7.1-invalid_client-challenge',
+  },
+  {
+    name: 'client_id, secret, grant or scope are compared leniently',
+    what: 'A wrong value is accepted because it is like the right one: other case, a prefix, blanks around it; or it is not compared at all.',
+    why: 'Collations of the database that ignore case (MySQL, SQL Server) or trailing blanks, truncated columns or hashes (bcrypt beyond 72 bytes), trimming input filters.',
+    fix: 'Compare exactly, byte by byte; secrets in constant time against a hash of the whole.',
+    right: `crypto.timingSafeEqual(sha256(given), sha256(stored)) · MySQL: WHERE client_id = BINARY ?`,
+    breaks:
+      '7.1-invalid_client-secret 7.1-invalid_client-id 7.1-unsupported_grant_type 7.1-invalid_scope 7.1-invalid_request-empty',
+    when: /^answered 200/m,
+  },
+  {
+    name: 'a missing, empty or doubled parameter is made up for',
+    what: 'A token request without one of its four parameters, with an empty or a second value, earns a token or another error than invalid_request.',
+    why: 'Defaults for scope and grant_type, form parsers that keep the first or the last value, checks in the order in which the code needs them.',
+    fix: 'Before anything else require each of the four exactly once and not empty: else 400 invalid_request.',
+    right: `for (const name of REQUIRED) if (form.getAll(name).filter(Boolean).length !== 1) throw invalidRequest(name);`,
+    breaks: '7.1-invalid_request-missing 7.1-invalid_request-duplicated 7.1-invalid_request-empty',
+  },
+  {
+    name: 'a token request is read from where it must not be, or not as a form',
+    what: 'JSON bodies, the query string or GET mint tokens; or a form with a charset parameter is refused.',
+    why: 'One body parser for all types, request.getParameter (which mixes query and form), Content-Type compared as a whole.',
+    fix: 'Take POST with application/x-www-form-urlencoded only, and ignore parameters of the media type.',
+    right: `if (mediaType(request) !== 'application/x-www-form-urlencoded') throw invalidRequest(); // query is never read`,
+    breaks: '7.1-invalid_request-malformed 4.1-no-query-credentials 4.1-post-only 4.1-success',
+  },
+  {
+    name: 'a refusal of the token endpoint has another status or error',
+    what: 'The error is not the one of RFC 6749, 5.2 for its cause, or comes with another status.',
+    why: 'Errors are mapped in one catch-all, or a gateway answers before the endpoint.',
+    fix: 'Follow the table: invalid_client is 401, all others are 400.',
+    right: `secret wrong, client unknown: 401 invalid_client · grant not allowed: 400 unauthorized_client
+grant unusable: 400 invalid_grant · other grant_type: 400 unsupported_grant_type · scope not granted: 400 invalid_scope`,
+    breaks:
+      '7.1-invalid_client-secret 7.1-invalid_client-id 7.1-unauthorized_client 7.1-invalid_grant 7.1-invalid_scope 7.1-unsupported_grant_type 7.1-scope-subset',
+    when: /^answered 4/m,
+  },
+  {
+    name: 'token errors are not JSON with error and error_description',
+    what: 'The body of a 400 or 401 is plain text, a gateway’s page, or has its members elsewhere: OAuth clients cannot read why.',
+    why: 'The API’s own error format (problem details, envelopes) or the server’s default page is used.',
+    fix: 'Write the two members at the top level on every refusal.',
+    right: `400 {"error": "invalid_scope", "error_description": "not granted to this client"}`,
+    breaks: '7.1-body',
+  },
+  {
+    name: 'a scope or a client is granted what it must not have',
+    what: 'An unknown scope, an unknown grant or a client without the right gets a token, or a token with too much in it.',
+    why: 'The requested scope is copied into the token, flags of the client are not read.',
+    fix: 'Intersect what is requested with what the client has; an empty result is a refusal.',
+    right: `const granted = requested.filter((scope) => client.scopes.includes(scope));
+if (granted.length === 0) throw invalidScope(); // and before that: if (!client.grants.includes(grant)) throw unauthorizedClient()`,
+    breaks:
+      '2.1-scope 7.1-scope-subset 2.2-scope 7.1-invalid_grant 7.1-unauthorized_client 7.1-invalid_scope',
+    when: /^answered 200/m,
+  },
+  {
+    name: 'unknown parameters are refused',
+    what: 'resource, audience or another parameter that the endpoint does not know makes it fail, although RFC 6749, 3.2 requires to ignore it.',
+    why: 'Strict validation of input, or half support of RFC 8707.',
+    fix: 'Ignore what is not known.',
+    right: `const { grant_type, client_id, client_secret, scope } = form; // the rest is not looked at`,
+    breaks: '4.1-unknown-parameters',
   },
 ];

@@ -1,13 +1,10 @@
 /** All known kinds of mistake. */
-import { access } from './access.ts';
-import { answers } from './answers.ts';
+import { access, tokenEndpoint } from './access.ts';
+import { answers, refusals } from './answers.ts';
 import { environment } from './environment.ts';
 import type { Features } from '../features.ts';
 import type { Mistake } from './mistake.ts';
-import { paging } from './paging.ts';
-import { refusals } from './refusals.ts';
-import { tokenEndpoint } from './token-endpoint.ts';
-import { windows } from './windows.ts';
+import { paging, windows } from './paging.ts';
 
 export const MISTAKES: readonly Mistake[] = [
   ...paging,

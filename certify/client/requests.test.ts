@@ -1,7 +1,7 @@
 /** Judging waits: constant ones are reported, and every correct backoff is accepted. */
 import { expect, test } from '@playwright/test';
-import { fc } from '../../../fixtures/own-tests/seeded.ts';
-import type { Recorded } from '../record.ts';
+import { fc } from '../../fixtures/own-tests/seeded.ts';
+import type { Recorded } from './record.ts';
 import { backoffFindings, tooEarly } from './requests.ts';
 
 const request = (number: number, atMs: number, status: number, page = 1): Recorded => ({

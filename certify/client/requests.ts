@@ -1,9 +1,9 @@
 /** Judges waits before retries: as long as Retry-After says (429), or growing (5xx). */
-import { line, pageRequests, normalized, type Recorded, isStart } from '../record.ts';
-import type { ClientFailure } from '../report.ts';
-import { finding, type Play } from '../situation.ts';
-import { queryOf } from '../../../reference-server/run/alter.ts';
-import { compareInstants, parseInstant } from '../../../engine/data/instant.ts';
+import { pageRequests, normalized, type Recorded, isStart } from './record.ts';
+import type { ClientFailure } from './report.ts';
+import { finding, type Play } from './situation.ts';
+import { queryOf } from '../../reference-server/run/alter.ts';
+import { compareInstants, parseInstant } from '../../engine/data/instant.ts';
 
 /** The requests for a page that failed repeatedly, and the client's waits between them, in milliseconds. */
 interface Series {
@@ -77,7 +77,7 @@ const equal = ({ requests, waitsMs }: Series, what: string): ClientFailure =>
   finding(
     'waits that grow from one retry to the next (exponential backoff)',
     `${what}: ${listed(waitsMs)}`,
-    requests.slice(0, 8).map(line),
+    requests.slice(0, 8),
   );
 
 /** Tolerance for inaccurate clocks and timers. */
@@ -101,7 +101,7 @@ export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] 
       finding(
         `no request for ${seconds(waitUntilMs - endMs)} after the 429, as Retry-After says`,
         `the next one after ${seconds(early.atMs - endMs)}`,
-        [limited, early].map(line),
+        [limited, early],
       ),
     ];
   }
@@ -140,11 +140,11 @@ const pathOf = (url: string): string => url.replace(/^[a-z]+:\/\/[^/]+/i, '');
 function rebuilt(request: Recorded, before: Recorded | undefined): ClientFailure {
   const next = before?.page?.next;
   return next === undefined
-    ? finding('a walk that begins with from and to', 'a from_id of the client’s own', [line(request)])
+    ? finding('a walk that begins with from and to', 'a from_id of the client’s own', [request])
     : finding(
         `next to be followed as given: ${pathOf(next)}`,
         `another URL: ${differences(next, request.request.path)}`,
-        [line(before!), line(request)],
+        [before!, request],
       );
 }
 
@@ -175,6 +175,6 @@ function restart(request: Recorded, before: Recorded | undefined): ClientFailure
   return finding(
     `next to be followed as given: ${pathOf(before.page.next)}`,
     `a new query from the last testTime without from_id, which loses or repeats ties`,
-    [line(before), line(request)],
+    [before, request],
   );
 }

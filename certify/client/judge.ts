@@ -1,0 +1,304 @@
+/** Judges one play of a situation, the screenings that the client collected, and all plays together. */
+import { member } from '../../engine/client/json.ts';
+import { parseInstant, sameInstant } from '../../engine/data/instant.ts';
+import type { Screening } from '../../engine/data/dataset.ts';
+import { createRedactor, REDACTED, type Redactor } from '../../engine/run/evidence/redact.ts';
+import { several } from '../render/results.ts';
+import type { Status } from '../report.ts';
+import { pageRequests } from './record.ts';
+import type { ClientFailure, SituationResult } from './report.ts';
+import { finding, unless, type Play, type Situation } from './situation.ts';
+
+export interface Judged {
+  readonly status: Status;
+  readonly reason?: string;
+  readonly failures: readonly ClientFailure[];
+  /** Findings that break a MUST although the situation itself is a SHOULD. */
+  readonly graver: { readonly soldAsWhole?: ClientFailure; readonly endless?: ClientFailure };
+}
+
+export function judgePlay(situation: Situation, play: Play): Judged {
+  if (play.stopped === 'interrupted') return untested(INTERRUPTED);
+  if (play.requests.length === 0 && !situation.needs) return untested(situation.unspoken ?? silent(play));
+  const met = situation.met?.(play) ?? true;
+  if (met !== true && play.stopped === undefined) return untested(met);
+
+  const soldAsWhole = soldFindings(situation, play);
+  const endless = play.stopped && stoppedFinding(play, play.stopped);
+  const own = situation.judge?.(play) ?? [];
+  const gaveUp = play.stopped ? undefined : givenUp(situation, play, own);
+  const failures = [
+    ...own,
+    ...soldAsWhole,
+    ...(endless ? [endless] : []),
+    ...(gaveUp?.failure ? [gaveUp.failure] : []),
+  ];
+  const levels = failures.map(({ level }) => (situation.level === 'SHOULD' ? 'SHOULD' : (level ?? 'MUST')));
+  const status = levels.includes('MUST') ? 'fail' : levels.length > 0 ? 'warn' : 'pass';
+  if (status === 'pass' && !situation.impossible && play.ended.stdout === undefined) return untested(UNSEEN);
+  return {
+    status,
+    ...(gaveUp?.note && status === 'pass' ? { reason: gaveUp.note } : {}),
+    failures,
+    graver:
+      situation.level === 'MUST'
+        ? {}
+        : {
+            ...(soldAsWhole[0] && soldAsWhole[0].level === undefined ? { soldAsWhole: soldAsWhole[0] } : {}),
+            ...(endless && endless.level === undefined ? { endless } : {}),
+          },
+  };
+}
+
+const UNSEEN = 'the collected screenings are unknown: redirect the output of the client to the printed file';
+export const INTERRUPTED = 'the run was interrupted';
+
+/** A client without requests is untested; the reason contains how it ended. */
+function silent({ ended, stopped }: Play): string {
+  const said = ended.stderr.trim().split('\n').at(-1)?.slice(0, 300);
+  const end = stopped ? 'had to be stopped' : `ended with exit status ${ended.status ?? 'unknown'}`;
+  return `the client sent no request, and ${end}${said ? `: ${said}` : ''}`;
+}
+
+const untested = (reason: string): Judged => ({ status: 'untested', reason, failures: [], graver: {} });
+
+/** Findings on a client that exited with 0 and thereby declared the window complete. */
+function soldFindings({ impossible }: Situation, play: Play): readonly ClientFailure[] {
+  const { ended, printed, requests, stopped } = play;
+  if (stopped !== undefined || ended.stdout === undefined) return [];
+  if (ended.status !== undefined && ended.status !== 0) return [];
+  if (!impossible) return collectionFindings(play);
+  if (ended.status === undefined) return [];
+  return unless(
+    false,
+    'an exit status other than 0: the window could not be had',
+    `exit status 0 with ${several(printed.screenings.length, 'screening')}`,
+    pageRequests(requests).slice(-3),
+  );
+}
+
+/** The finding for a client that had to be stopped; a warning if the server failed, since it may have been backing off. */
+function stoppedFinding({ requests }: Play, why: 'silent' | 'storm'): ClientFailure {
+  const asked = pageRequests(requests);
+  const last = asked.slice(-5);
+  if (why === 'storm') {
+    const received = `${several(asked.length, 'request')} for pages, and no end`;
+    return finding('an end after a few retries', received, last);
+  }
+  return finding(
+    'an end in bounded time',
+    'none: the client made no progress within the timeout (--timeout), and was stopped',
+    last,
+    (last.at(-1)?.status ?? 0) >= 500 ? 'SHOULD' : undefined,
+  );
+}
+
+/** The finding for a client that gave up although it could have collected the window. */
+function givenUp(
+  { impossible, givingUp = 'breaks' }: Situation,
+  { ended, requests }: Play,
+  own: readonly ClientFailure[],
+): { readonly failure?: ClientFailure; readonly note?: string } | undefined {
+  if (impossible || ended.status === undefined || ended.status === 0) return undefined;
+  if (givingUp === 'allowed')
+    return { note: `the client gave up (exit status ${ended.status}), and said so` };
+  const said = ended.stderr.trim().split('\n').at(-1)?.slice(0, 200);
+  const failure = finding(
+    'the window to be collected whole',
+    `exit status ${ended.status}${said ? `: ${said}` : ''}`,
+    requests.slice(-4),
+    givingUp === 'warns' ? 'SHOULD' : undefined,
+  );
+  // The cause has already been reported.
+  return own.length > 0 ? undefined : { failure };
+}
+
+// -- the screenings that a client declared complete --------------------------------------------------
+
+const shown = (ids: readonly bigint[]): string =>
+  `${ids.slice(0, 3).join(', ')}${ids.length > 3 ? ` and ${ids.length - 3} more` : ''}`;
+
+function collectionFindings(play: Play): ClientFailure[] {
+  const { printed, expected, all, given } = play;
+  const wanted = new Set(expected.map(({ id }) => id));
+  const known = new Map(all.map((screening) => [screening.id, screening]));
+  const times = new Map<bigint, number>();
+  for (const { id } of printed.screenings) times.set(id, (times.get(id) ?? 0) + 1);
+  const ids = [...times.keys()];
+  const missing = expected.filter(({ id }) => !times.has(id));
+  const repeated = ids.filter((id) => times.get(id)! > 1);
+  const foreign = ids.filter((id) => !known.has(id));
+  const beside = ids.filter((id) => known.has(id) && !wanted.has(id) && given.events === undefined);
+  const others = repeated.length > 1 ? `, and ${several(repeated.length - 1, 'other')} more than once` : '';
+  return [
+    ...unless(
+      printed.malformed.length === 0,
+      'one JSON object a line',
+      `a line that is none: ${printed.malformed[0]?.slice(0, 120)}`,
+    ),
+    ...(missing.length > 0 ? [lost(play, missing)] : []),
+    ...unless(
+      repeated.length === 0,
+      'each screening once (the id is the key for deduplication)',
+      `screening ${repeated[0]} ${times.get(repeated[0]!)} times${others}`,
+    ),
+    ...unless(foreign.length === 0, 'ids as they were sent', rounded(foreign, missing)),
+    ...unless(
+      beside.length === 0,
+      'the screenings of [from, to) alone',
+      `${shown(beside)}, which the window does not hold`,
+    ),
+    ...altered(play, known),
+  ];
+}
+
+function rounded(foreign: readonly bigint[], missing: readonly Screening[]): string {
+  const [id] = foreign;
+  const digits = missing.find((screening) => Number(screening.id) === Number(id) && screening.id !== id);
+  return digits
+    ? `${id}, which no screening has: digits of ${digits.id} were lost (ids are integers beyond 2^53 too)`
+    : `${shown(foreign)}, which no screening has`;
+}
+
+function lost({ requests, expected, printed }: Play, missing: readonly Screening[]): ClientFailure {
+  const [first] = missing as [Screening];
+  const place = expected.indexOf(first);
+  const before = expected[place - 1];
+  const tie = before && sameInstant(parseInstant(before.testTime)!, parseInstant(first.testTime)!);
+  const after = before ? `, which follows ${before.id}${tie ? ' at the same testTime' : ''}` : '';
+  const double = BigInt(Number(first.id));
+  const rounding =
+    double !== first.id && printed.screenings.some(({ id }) => id === double)
+      ? `; its id was rounded to ${double}, as a double is`
+      : '';
+  const last = requests.findLast(({ page }) => page !== undefined);
+  const unfollowed = last?.page?.next !== undefined && printed.screenings.length < expected.length;
+  return finding(
+    `all ${several(expected.length, 'screening')} of the window`,
+    `${expected.length - missing.length}, and exit status 0: ${first.id} is missing${after}` +
+      `${missing.length > 1 ? `, and ${missing.length - 1} more` : ''}${rounding}` +
+      `${unfollowed ? `; the last page asked for had ${several(last.page!.items, 'item')} and a next` : ''}`,
+  );
+}
+
+/** A testTime that the client changed. Members that it leaves out do not matter. */
+function altered({ printed }: Play, known: ReadonlyMap<bigint, Screening>): ClientFailure[] {
+  const changed = printed.screenings.flatMap(({ id, json }) => {
+    const original = known.get(id);
+    const time = member(json, 'testTime');
+    const at = typeof time === 'string' ? parseInstant(time) : undefined;
+    return !original || !at || sameInstant(at, parseInstant(original.testTime)!)
+      ? []
+      : [finding(`testTime ${original.testTime} of screening ${id}`, String(time), [], 'SHOULD')];
+  });
+  return changed.slice(0, 1);
+}
+
+// -- rules that are judged over all situations --------------------------------------------------------
+
+export interface Played {
+  readonly name: string;
+  readonly play: Play;
+  readonly judged: Judged;
+}
+
+type Sentence = Pick<SituationResult, 'name' | 'section' | 'level' | 'title' | 'lookAt'> & {
+  readonly judge: (played: Played) => readonly ClientFailure[];
+};
+
+/** The secret, and opaque tokens, which the redactor does not recognize by itself. */
+export const secretsOf = ({ given, tokens }: Play): readonly string[] => [
+  given.clientSecret,
+  ...tokens.filter((token) => !token.includes('.')).slice(0, 20),
+];
+
+const inSituation = ({ name }: Played, failure: ClientFailure): ClientFailure => {
+  const { message, received, ...rest } = failure;
+  const where = ` (in ${name})`;
+  return { ...rest, message: message + where, received: received + where };
+};
+
+const SENTENCES: readonly Sentence[] = [
+  {
+    name: 'nothing-partial-as-whole',
+    section: '4.2',
+    level: 'MUST',
+    title: 'wherever the window can’t be collected whole, the client says so: its exit status is not 0',
+    lookAt: ['errors that end the loop: they end the client with a status other than 0'],
+    judge: ({ judged }) => (judged.graver.soldAsWhole ? [judged.graver.soldAsWhole] : []),
+  },
+  {
+    name: 'comes-to-an-end',
+    section: '7.2',
+    level: 'MUST',
+    title:
+      'whatever the server does, the client comes to an end by itself, after a bounded number of requests',
+    lookAt: ['every loop around a request: it counts its tries'],
+    judge: ({ judged }) => (judged.graver.endless ? [judged.graver.endless] : []),
+  },
+  {
+    name: 'secret-kept',
+    section: '4.1',
+    level: 'MUST',
+    title:
+      'the client_secret goes to the token endpoint alone, in the body: it stands in no URL and in nothing printed',
+    lookAt: [
+      'what is logged of a request or an error',
+      'where the credentials are put: the form, not the query',
+    ],
+    judge: ({ play }) => leaks(play),
+  },
+];
+
+function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
+  const { redact } = createRedactor([given.clientSecret]);
+  const holds = (text: string): boolean => redact(text).includes(REDACTED);
+  const inUrl = requests.filter(({ request }) => holds(request.path));
+  const toApi = requests.filter(
+    ({ channel, request: { body, headers } }) =>
+      channel === 'pages' && holds(`${body.toString()} ${Object.values(headers).join(' ')}`),
+  );
+  return [
+    ...unless(inUrl.length === 0, 'no secret in a URL', 'the client_secret in one', inUrl.slice(0, 1)),
+    ...unless(
+      toApi.length === 0,
+      'the secret to stay with the token endpoint',
+      'it in a request for a page',
+      toApi.slice(0, 1),
+    ),
+    ...Object.entries({ 'standard output': ended.stdout ?? '', 'standard error': ended.stderr }).flatMap(
+      ([where, text]) => [
+        ...unless(!holds(text), `no secret on ${where}`, 'the client_secret there'),
+        ...unless(
+          !tokens.some((token) => text.includes(token)),
+          `no token on ${where}`,
+          'an access token there',
+          [],
+          'SHOULD',
+        ),
+      ],
+    ),
+  ];
+}
+
+/** The results of these rules; untested if there was no request at all. */
+export function throughout(played: readonly Played[], { redactDeep }: Redactor): SituationResult[] {
+  return SENTENCES.map(({ judge, ...sentence }) => {
+    const found = played.flatMap((one) => judge(one).map((failure) => inSituation(one, failure)));
+    const failures = redactDeep(unique(found), 'fixed');
+    const levels = failures.map(({ level }) => level ?? sentence.level);
+    const status = levels.includes('MUST') ? 'fail' : levels.length > 0 ? 'warn' : 'pass';
+    return played.every(({ play }) => play.requests.length === 0)
+      ? { ...sentence, status: 'untested', reason: 'no request was seen', failures: [], durationMs: 0 }
+      : { ...sentence, status, failures, durationMs: 0 };
+  });
+}
+
+/** Reports the same leak only once. */
+function unique(failures: readonly ClientFailure[]): ClientFailure[] {
+  const seen = new Set<string>();
+  return failures.filter(({ message }) => {
+    const kind = message.replace(/ \(in [^)]*\)$/, '');
+    return !seen.has(kind) && seen.add(kind);
+  });
+}
