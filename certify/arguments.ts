@@ -33,17 +33,13 @@ export interface Arguments {
   /** Classes required for a conformant verdict, in addition to core. */
   readonly require: readonly RequirementClass[];
   readonly failFast: boolean;
-  /** The deadline of the whole run. */
   readonly deadlineMs?: number;
   readonly baseline?: string;
   readonly knownFailures?: string;
   /** Exit with 1 only for failures that neither the baseline nor the known failures contain. */
   readonly failOnNew: boolean;
-  /** The HAR file to write every exchange to. */
   readonly har?: string;
-  /** The HAR file to judge instead of sending requests. */
   readonly fromHar?: string;
-  /** The folder that keeps the report of every run. */
   readonly history?: string;
   /** A private key (JWK) to sign certificate.jws with. */
   readonly sign?: string;
@@ -261,7 +257,6 @@ function classes(
 export const isDescribed = ({ target, baseUrl, fromHar }: Arguments): boolean =>
   target !== undefined || baseUrl !== undefined || fromHar !== undefined;
 
-/** The command that replays a run. */
 export function replayCommand(
   { target, baseUrl, authUrl, clientId, dataset, only, require, deadlineMs, kit }: Arguments,
   seed: number,

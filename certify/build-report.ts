@@ -28,14 +28,11 @@ interface RunFacts {
   readonly startedAt: Date;
   readonly durationMs: number;
   readonly planned: number;
-  /** The ids that the run was limited to; undefined for all. */
   readonly selection: readonly RequirementId[] | undefined;
   readonly basis: FailedPreconditions;
-  /** The command that repeats the run. */
   readonly replay: string;
   /** Classes required for a conformant verdict, in addition to core. */
   readonly required: readonly RequirementClass[];
-  /** Why the run ended early. */
   readonly interrupted?: string | undefined;
 }
 
@@ -170,7 +167,6 @@ function resultOf(
     : { ...common, status: 'untested', reason, failures: [] };
 }
 
-/** Puts the first finding of each status before the others. */
 function mostDifferent(findings: readonly Finding[]): readonly Finding[] {
   const status = ({ exchange }: Finding): number | undefined => exchange?.status;
   const isFirst = (finding: Finding): boolean =>
@@ -227,7 +223,6 @@ const timeOf = (id: RequirementId, { outcomes }: Ledger): number =>
       .reduce((sum, { durationMs = 0, ids }) => sum + durationMs / ids.length, 0),
   );
 
-/** Whether a class must be exercised for a conformant verdict. */
 const isRequired = (needs: RequirementClass, { selection, required }: RunFacts): boolean =>
   selection !== undefined || needs === 'core' || required.includes(needs);
 

@@ -126,7 +126,6 @@ export async function sign(statement: Statement, key: JWK): Promise<string> {
     .sign(await importJWK(key, alg));
 }
 
-/** Why a certificate is not valid. */
 export class NotVerified extends Error {
   override readonly name = 'NotVerified';
   readonly code = 'ERR_NOT_VERIFIED';

@@ -21,7 +21,6 @@ import { SPECS } from '../specs/all.ts';
 import { buildReport } from './build-report.ts';
 import type { Report } from './report.ts';
 
-/** The progress of a run. */
 export interface Progress {
   readonly planned: number;
   readonly done: number;
@@ -37,30 +36,24 @@ export interface Progress {
 
 /** Concurrency limit of checks that do not disturb each other. */
 export const CONCURRENCY = 4;
-/** Concurrency limit of the requests of one check. */
 const REQUESTS_EACH = 3;
 
 export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>> {
   /** Concurrency limit of checks; 1 also sends requests one at a time. Default 4. */
   readonly concurrency?: number | undefined;
-  /** Requirement ids to test; all if absent. */
   readonly only?: readonly RequirementId[] | undefined;
-  /** Requirement ids to test first. */
   readonly first?: readonly string[] | undefined;
   /** Default: every test of specs and properties. */
   readonly checks?: readonly Check[];
   /** Classes required for a conformant verdict, in addition to core and those of the target file. */
   readonly require?: readonly RequirementClass[];
-  /** End the run at the first broken MUST. */
   readonly failFast?: boolean;
   /** Ends the run after this time; it then reports what it has tested. */
   readonly deadlineMs?: number;
-  /** The command that replays the run, for the report. */
   readonly replay?: string;
   readonly onProgress?: (progress: Progress) => void;
 }
 
-/** The checks of any of the selected requirements, in run order. */
 const selectChecks = (
   checks: readonly Check[],
   only: readonly RequirementId[] | undefined,
@@ -165,13 +158,11 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   });
 }
 
-/** Establishes the preconditions that most checks share. */
 async function fetchPreconditions(kit: Kit): Promise<void> {
   const { data } = await preconditionsOf(kit);
   if (!data) await pagesOfEverySize(kit).catch(() => undefined);
 }
 
-/** A signal that is aborted by the given one or at the deadline. */
 function endOf({ signal, deadlineMs = DEFAULT_DEADLINE_MS }: CertifyOptions): Disposable & {
   readonly signal: AbortSignal;
 } {
@@ -238,7 +229,6 @@ const SPENDABLE = 0.9;
 const shareOf = (left: number, waiting: number): number =>
   Math.max(LEAST_SHARE, Math.floor((SPENDABLE * 2 * left) / waiting));
 
-/** Checks that run one after another. */
 type Lane = readonly Check[];
 
 /**
@@ -260,7 +250,6 @@ export function concurrentLanes(checks: readonly Check[]): Lane[][] {
   });
 }
 
-/** Returns a function whose calls run one at a time, in order. */
 function oneAtATime(task: () => Promise<void>): () => Promise<void> {
   let last = Promise.resolve();
   return () => (last = last.then(task));

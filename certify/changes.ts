@@ -126,7 +126,6 @@ export function exitOnNew({ requirements, changes, knownFailures = [], verdict }
 const RUNS_SHOWN = 30;
 const KEPT = /^\d{4}-\d{2}-\d{2}T[\d-]+Z\.json$/;
 
-/** The members of a report that the history shows. */
 type HistoryEntry = Pick<Report, 'startedAt' | 'verdict'> & {
   readonly requirements: readonly { readonly id: string; readonly status: Status }[];
 };
@@ -147,7 +146,6 @@ export async function lastRun(directory: string): Promise<Baseline | undefined> 
   return last === undefined ? undefined : readBaseline(join(directory, last));
 }
 
-/** Stores the report and redraws `history.html`. */
 export async function keep(directory: string, report: Report): Promise<void> {
   await makeFolder(directory);
   await writeAtomically(join(directory, nameOf(report.startedAt)), `${JSON.stringify(report)}\n`);

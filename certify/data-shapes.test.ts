@@ -13,7 +13,6 @@ import { targetFor } from './proof/faults.ts';
 import { certify } from './certify.ts';
 import type { Report } from './report.ts';
 
-/** Certifies a server whose primary tenant holds only these screenings. */
 async function bare(
   world: World,
   screenings: readonly Screening[],
@@ -30,7 +29,6 @@ const faults = ({ requirements }: Report): string[] =>
     .filter(({ status }) => status === 'fail' || status === 'error')
     .map(({ id, reason, failures }) => `${id}: ${reason ?? failures[0]?.message}`);
 
-/** One every five minutes, without ties. */
 const untied = (count: number, first = '2026-03-01T08:00:00Z'): Screening[] =>
   Array.from({ length: count }, (_, index) => {
     const id = BigInt(1000 - 7 * index);

@@ -19,7 +19,6 @@ import { Transport } from '../engine/client/transport.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { answers } from '../reference-server/run/alter.ts';
 
-/** The server with TLS in front of it at this host. */
 const overTls = (server: ReferenceServer, host: string, cert = SELF_SIGNED) =>
   secured({ port: portOf(server), stop: async () => {} }, host, 0, cert);
 
@@ -229,7 +228,6 @@ test('a run uses both versions if both are offered, and reports them', FULL, asy
 
 type Http2Answer = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
 
-/** The answers to forty requests, sent twelve at a time. */
 async function asked(answer: Http2Answer): Promise<Exchange[]> {
   const server = createSecureServer({ key: KEY, cert: SELF_SIGNED, allowHTTP1: true }, answer);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

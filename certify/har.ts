@@ -56,7 +56,6 @@ function authorizationLines({ authorization }: Exchange['request']): [string, st
   return [['authorization', authorization.kind === 'header' ? authorization.label : 'Bearer $TOKEN']];
 }
 
-/** One exchange as a HAR entry, without secrets. */
 export function entryOf(exchange: Exchange, { redactDeep, add }: Redactor): object {
   const { request, status, headers, text, startedAtMs, durationMs, transportError } = exchange;
   // From the token response on, the token is a secret too; the redactor recognizes JWTs by their form.
@@ -106,7 +105,6 @@ export const harText = (entries: readonly object[]): string =>
 const TOKEN_PATH = /\/oauth\/token$/;
 const REST_PATH = /\/v1\/tenants\/[^/]+\/screenings$/;
 
-/** A recording, and the addresses that its requests were sent to. */
 export interface Recording {
   readonly baseUrl: string;
   readonly authUrl: string;
@@ -216,7 +214,6 @@ const isRedacted = ({ json }: Exchange): boolean => {
   return typeof token === 'string' && (token.includes(TOKEN) || token.includes(REDACTED) || token === '');
 };
 
-/** A target with nothing but its addresses. */
 export const targetOfRecording = ({ baseUrl, authUrl }: Recording, name?: string): Target => ({
   name: name ?? `recorded traffic with ${baseUrl}`,
   baseUrl,

@@ -83,7 +83,6 @@ async function main(): Promise<number> {
   }
 }
 
-/** Options of the whole session besides the target. */
 interface Session {
   readonly args: Arguments;
   readonly seed: number;
@@ -195,7 +194,6 @@ function withoutPackages(error: unknown): never {
   );
 }
 
-/** Runs a mode that does not certify. */
 async function runMode(args: Arguments): Promise<number> {
   const { mode, explain: id, target = 'target.json' } = args;
   const out = process.stdout;
@@ -232,7 +230,6 @@ async function targetOf(
   }
 }
 
-/** The target given by flags, in the form of a target file. */
 function targetFileOf({ baseUrl, authUrl, clientId }: Arguments): unknown {
   return {
     baseUrl,

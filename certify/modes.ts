@@ -27,7 +27,6 @@ import { createInterface } from 'node:readline/promises';
 
 // -- --check-target compares a token and a few pages with the target file ------------------------
 
-/** What to supply for each class; undefined if the class would be exercised. */
 function missingSupplies({
   clients,
   events,
@@ -77,7 +76,6 @@ async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange
 
 const SOME = { from: instant(SOME_WINDOW.from), to: instant(SOME_WINDOW.to) };
 
-/** The range from the first screening of a dataset to just after its last. */
 function spanOf(dataset: Target['dataset']): Target['window'] {
   if (!dataset?.length) return undefined;
   const times = dataset.map(({ testTime }) => instant(testTime)).sort(compareInstants);
@@ -187,7 +185,6 @@ export async function checkTarget(
 
 // -- --list and --explain NAME ---------------------------------------------------------------------
 
-/** One line per requirement (id, level, class, title), with sections as headings. */
 export function list(): string {
   const width = Math.max(...REQUIREMENTS.map(({ id }) => id.length));
   const lines = REQUIREMENTS.flatMap(({ id, section, level, class: needs, title }, index) => [
@@ -259,7 +256,6 @@ function explainMistake({ name, what, why, fix, right, breaks }: Mistake, column
 
 // -- --init ----------------------------------------------------------------------------------------
 
-/** The path of the schema, relative to the folder of a target file. */
 function targetSchemaUrl(folder: string): string {
   const path = relative(folder, join(PACKAGE_FOLDER, 'certify/schemas/target.schema.json')).replaceAll(
     '\\',

@@ -39,7 +39,6 @@ export const startReference = (
 
 // -- Playwright’s global setup: starts it unless SCREENINGS_TARGET names a target file ----------------
 
-/** @returns the teardown */
 export default async function setUp(): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-run-'));
   process.env['SEED'] ??= String(Math.floor(Math.random() * 2 ** 31));

@@ -131,7 +131,6 @@ export type Verdict = z.infer<typeof verdictSchema>;
 export type RequirementResult = DeepReadonly<z.infer<typeof requirementSchema>>;
 /** Observed behaviour where the specification is silent. */
 export type Observation = DeepReadonly<z.infer<typeof observationSchema>>;
-/** Findings with a common cause. */
 export type Diagnosis = DeepReadonly<z.infer<typeof diagnosisSchema>>;
 /** Differences from an earlier run: requirement ids in the order of the catalogue. */
 export type Changes = DeepReadonly<z.infer<typeof changesSchema>>;

@@ -4,7 +4,6 @@ import { dirname, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 
 interface Watched {
-  /** The target file and its dataset. */
   readonly files: readonly string[];
   /** Folders, watched recursively. */
   readonly folders: readonly string[];

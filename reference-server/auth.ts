@@ -22,7 +22,6 @@ import { jwtVerify, SignJWT } from 'jose';
 interface HashedSecret {
   readonly salt: Buffer;
   readonly hash: Buffer;
-  /** The scrypt parameter N. */
   readonly cost: number;
 }
 

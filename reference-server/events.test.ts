@@ -113,7 +113,6 @@ test('serves an outbox to its own tenant only, from any position', async ({ begi
   expect((await ask(next, {})).status).toBe(401);
 });
 
-/** A webhook receiver that answers as the callback decides. */
 async function receiver(answer: (request: IncomingMessage, response: ServerResponse) => void) {
   const received: string[] = [];
   const server = createServer((request, response) => {

@@ -48,7 +48,6 @@ export async function readEvents(
 
 const BATCH = 10_000;
 
-/** Writes the current outbox of a tenant to an NDJSON file. */
 export async function writeEvents(path: string, connections: Connections, tenantId: string): Promise<void> {
   await rm(path, { force: true });
   await appendFile(path, '', { mode: 0o600 });
@@ -67,11 +66,9 @@ export const linesOf = (events: readonly StoredEvent[]): string =>
 
 // -- delivery to sinks: files or a webhook ------------------------------------------------------------
 
-/** A destination of events. */
 export interface Sink {
   /** Key of the delivery position in the database; must be stable so that a later process resumes there. */
   readonly name: string;
-  /** Events per batch. */
   readonly batch: number;
   /** Called before the first delivery of a tenant's events. `resumed`: an earlier process delivered some. */
   prepare?(tenantId: string, resumed: boolean): Promise<void>;
@@ -107,7 +104,6 @@ class Queue {
   readonly #sink: Sink;
   readonly #tenantId: string;
   readonly #closing: AbortSignal;
-  /** The last acknowledged event. */
   #after: bigint | undefined;
   #last: Promise<void> = Promise.resolve();
   #backoffMs = 0;
@@ -135,7 +131,6 @@ class Queue {
     }));
   }
 
-  /** Returns whether there was something to deliver. */
   async #step(): Promise<boolean> {
     this.#after ??= await this.#resume();
     const events = await readEvents(this.#connections, this.#tenantId, this.#after, this.#sink.batch);
@@ -164,7 +159,6 @@ class Queue {
 /** One NDJSON file. It is truncated unless an earlier process delivered to it. */
 export const fileSink = (file: string): Sink => filesSink(file, () => file);
 
-/** One file TENANT.ndjson per tenant. */
 export const directorySink = (directory: string): Sink =>
   filesSink(directory, (tenantId) => join(directory, `${tenantId}.ndjson`));
 

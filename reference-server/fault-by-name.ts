@@ -9,7 +9,6 @@ import { ALONE, GROUPS } from './variants/all.ts';
 import { LIVE } from './variants/live.ts';
 import type { Variant } from './variants/variant.ts';
 
-/** The common part of faults and variants. */
 export interface Behaviour {
   readonly name: string;
   readonly server?: ServerOptions;
@@ -36,7 +35,6 @@ export function faultByName(name: string): Behaviour {
   throw new UsageError(`no fault is called "${name}"; did you mean "${near}"? --list-faults prints all`);
 }
 
-/** All names by heading; with a requirement id, the faults that trip it. */
 export const namesOf = (
   id?: string,
 ): readonly { readonly heading: string; readonly names: readonly string[] }[] =>

@@ -22,7 +22,6 @@ export interface StoredScreening {
 export interface StoredPage {
   /** In order; at most pageSize. */
   readonly items: readonly StoredScreening[];
-  /** Whether more screenings of the window follow. */
   readonly more: boolean;
 }
 
@@ -37,7 +36,6 @@ export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
 }
 
-/** The claims of section 2.2. */
 export interface TokenClaims {
   readonly iss: string;
   readonly aud: string;
@@ -59,7 +57,6 @@ export interface TokenIssuer {
 export interface Client {
   readonly clientId: string;
   readonly tenantId: string;
-  /** Scopes that may be granted. */
   readonly scopes: readonly string[];
   readonly grantTypes: readonly string[];
   /** The grant is suspended: invalid_grant. */
@@ -94,9 +91,7 @@ export interface ServiceParts {
   readonly authUrl: string;
   /** Prefix of both paths as they arrive; a proxy may have removed a part of the public path. */
   readonly pathPrefix: string;
-  /** The `iss` claim. */
   readonly issuer: string;
-  /** The `aud` claim. */
   readonly audience: string;
   /** Section 8: 3600. */
   readonly tokenLifetimeSeconds: number;

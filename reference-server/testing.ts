@@ -33,7 +33,6 @@ const CHEAP_HASH = 2;
 export interface World {
   readonly database: Database;
   readonly provisioned: Provisioned;
-  /** The same screenings in memory. */
   readonly store: ScreeningStore;
 }
 

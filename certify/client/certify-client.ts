@@ -18,12 +18,9 @@ import type { Play, Situation } from './situation.ts';
 import { openStage, type Given, realWorld, type World } from './stage.ts';
 
 export interface Options {
-  /** The name of the client in the report. */
   readonly name: string;
   readonly kit: ClientReport['kit'];
-  /** Names of situations; all if absent. */
   readonly only?: readonly string[];
-  /** The concurrency limit of situations. */
   readonly concurrency: number;
   /** Stops a client that makes no progress for this long; 0: never. */
   readonly pollingMs: number;
@@ -32,7 +29,6 @@ export interface Options {
   readonly signal?: AbortSignal;
   /** Creates the clock and network of a situation. Default: the system clock and sockets. */
   readonly world?: () => World;
-  /** Called before and after each situation. */
   readonly tell?: (name: string, result?: SituationResult) => void;
 }
 
@@ -191,7 +187,6 @@ const SLOW = /for-ever|three-times|margin|expires|429|slow|long/;
 const slowestFirst = (situations: readonly Situation[]): Situation[] =>
   [...situations].sort((a, b) => Number(SLOW.test(b.name)) - Number(SLOW.test(a.name)));
 
-/** Makes a passed situation untested if the one that it needs was untested. */
 function withNeeds(chosen: readonly Situation[], rows: readonly Row[]): SituationResult[] {
   return chosen.map((situation, index) => {
     const { result } = rows[index]!;

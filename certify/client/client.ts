@@ -49,10 +49,8 @@ function environmentOf(given: Given): Record<string, string> {
 // -- a shell command, started once per situation ---------------------------------------------------
 
 const MOST_OUTPUT = 64 * 1024 * 1024;
-/** The time between SIGTERM and SIGKILL. */
 const GRACE_MS = 1_500;
 
-/** @param directory the working directory of the command */
 export function commandClient(command: string, directory: string): Client {
   return async (given, signal) => {
     const child = spawnGuarded('/bin/sh', ['-c', fillIn(command, given)], {
@@ -119,7 +117,6 @@ const LOOK_EVERY_MS = 200;
  */
 export function clientByHand(directory: string, tell: (text: string) => void): Client {
   const typed: string[] = [];
-  /** The variables that the previous situation set. */
   let told: string[] = [];
   createInterface({ input: process.stdin }).on('line', (line) => typed.push(line));
 
@@ -161,7 +158,6 @@ interface Collected {
 }
 
 export interface Printed {
-  /** In the order printed. */
   readonly screenings: readonly Collected[];
   /** Lines that start like a JSON object but are not one. */
   readonly malformed: readonly string[];

@@ -10,7 +10,6 @@ import { FAILING, linked, WARNED } from './testing/mistakes.ts';
 import { smallClient, type Habits } from './testing/small-client.ts';
 import { certifyClient, type Options } from './certify-client.ts';
 
-/** Plays every situation with a small client, without real waiting. */
 const played = (habits: Habits, options: Partial<Options> = {}): Promise<ClientReport> =>
   certifyClient(smallClient(habits), {
     name: 'a small client',
@@ -58,7 +57,6 @@ const linkNext = (link: string): string | undefined =>
 
 interface Right {
   readonly habits: Habits;
-  /** Situations that do not apply to it. */
   readonly without?: readonly string[];
 }
 

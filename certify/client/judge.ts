@@ -93,7 +93,6 @@ function stoppedFinding({ requests }: Play, why: 'silent' | 'storm'): ClientFail
   );
 }
 
-/** The finding for a client that gave up although it could have collected the window. */
 function givenUp(
   { impossible, givingUp = 'breaks' }: Situation,
   { ended, requests }: Play,
@@ -294,7 +293,6 @@ export function throughout(played: readonly Played[], { redactDeep }: Redactor):
   });
 }
 
-/** Reports the same leak only once. */
 function unique(failures: readonly ClientFailure[]): ClientFailure[] {
   const seen = new Set<string>();
   return failures.filter(({ message }) => {

@@ -12,7 +12,6 @@ import { resolveUrl } from '../../engine/client/link-header.ts';
 import { parseInstant, toDecimal } from '../../engine/data/instant.ts';
 import { answerText, type TimelineEntry } from '../render/pictures.ts';
 
-/** A page that was served. */
 interface ServedPage {
   /** Absolute; absent on the last page. */
   readonly next?: string;
@@ -43,11 +42,9 @@ const STORM = 60;
 
 export class Recorder {
   readonly requests: Recorded[] = [];
-  /** All tokens issued, in order. */
   readonly tokens: string[] = [];
   /** When the client last received something new. */
   progressMs = 0;
-  /** Called when one URL is requested too often. */
   onStorm = (): void => {};
   private startedMs = 0;
   private readonly asked = new Map<string, number>();
@@ -84,7 +81,6 @@ export class Recorder {
     };
   }
 
-  /** Starts the client's clock. */
   start(): void {
     this.startedMs = this.clock.now();
     this.progressMs = 0;
@@ -133,7 +129,6 @@ export class Recorder {
   }
 }
 
-/** The GET requests for screenings, in order of arrival. */
 export const pageRequests = (requests: readonly Recorded[]): Recorded[] =>
   requests.filter(({ channel, request }) => channel === 'pages' && request.method === 'GET');
 

@@ -18,7 +18,6 @@ export interface ClientFailure {
   readonly message: string;
   readonly expected: string;
   readonly received: string;
-  /** The requests that show the failure, one line each. */
   readonly requests: readonly string[];
   /** Absent: the level of the situation. A SHOULD in a MUST situation is a warning. */
   readonly level?: Level;
@@ -28,7 +27,6 @@ export interface SituationResult {
   readonly name: string;
   readonly section: string;
   readonly level: Level;
-  /** The rule that is judged. */
   readonly title: string;
   readonly status: Status;
   /** Why it is untested, the error of the kit, or what could not be checked although it passed. */

@@ -11,7 +11,6 @@ interface Series {
   readonly waitsMs: readonly number[];
 }
 
-/** One series per page that failed. */
 export function seriesOf(requests: readonly Recorded[], failed: (request: Recorded) => boolean): Series[] {
   const byPage = new Map<string, Recorded[]>();
   for (const request of pageRequests(requests)) {
@@ -108,7 +107,6 @@ export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] 
   return [];
 }
 
-/** The longest series of requests that repeat a final rejection. */
 export function repeatedRefusals(requests: readonly Recorded[], status: number): Recorded[] {
   return seriesOf(requests, (request) => request.status === status)
     .map((series) => series.requests)
@@ -148,7 +146,6 @@ function rebuilt(request: Recorded, before: Recorded | undefined): ClientFailure
       );
 }
 
-/** How the client's URL differs from `next`, in words. */
 function differences(next: string, asked: string): string {
   const [given, own] = [next, asked].map((url) => queryOf({ path: pathOf(url) } as never)) as [
     URLSearchParams,

@@ -7,17 +7,13 @@ import { line, pageRequests, type Recorded } from './record.ts';
 import type { ClientFailure } from './report.ts';
 import type { Given, StageOptions } from './stage.ts';
 
-/** One run of a client against one server. */
 export interface Play {
   readonly given: Given;
   readonly requests: readonly Recorded[];
-  /** The tokens issued. */
   readonly tokens: readonly string[];
   readonly ended: Ended;
   readonly printed: Printed;
-  /** Why the client was stopped before it ended. */
   readonly stopped?: 'silent' | 'storm' | 'interrupted';
-  /** The screenings of the window, in order. */
   readonly expected: readonly Screening[];
   /** Everything that the server or the events hold. */
   readonly all: readonly Screening[];
@@ -25,7 +21,6 @@ export interface Play {
 
 export interface Situation {
   readonly name: string;
-  /** The section of the specification. */
   readonly section: string;
   readonly level: Level;
   /** The rule, as one sentence. */
@@ -36,7 +31,6 @@ export interface Situation {
   readonly optional?: true;
   /** Creates a server, which waits on this clock. */
   readonly stage: (clock: Clock) => StageOptions;
-  /** The lines of the event file for the client. */
   readonly events?: readonly string[];
   /** Screenings that only occur as events. */
   readonly onlyEvents?: readonly Screening[];
@@ -79,7 +73,6 @@ export const finding = (
 export const unless = (isRight: boolean, ...args: Parameters<typeof finding>): readonly ClientFailure[] =>
   isRight ? [] : [finding(...args)];
 
-/** Whether the client received this status for a page at least once. */
 export const answered =
   (status: number) =>
   ({ requests }: Play): true | string =>

@@ -28,7 +28,6 @@ export interface Window {
   readonly to: string;
 }
 
-/** The values for a client. */
 export interface Given {
   readonly baseUrl: string;
   readonly authUrl: string;
@@ -38,7 +37,6 @@ export interface Given {
   readonly from: string;
   readonly to: string;
   readonly pageSize?: number;
-  /** The path of a file of events. */
   readonly events?: string;
   /** The path of a file of certificates that the client must trust. */
   readonly trusted?: string;
@@ -117,7 +115,6 @@ const bypassHead =
   async (request) =>
     request.method === 'HEAD' ? service(request) : played(request);
 
-/** The scopes of a token request. */
 export const scopesOf = ({ body }: ServiceRequest): readonly string[] =>
   parseForm(body.toString())?.get('scope')?.[0]?.split(' ').filter(Boolean) ?? [];
 

@@ -52,7 +52,6 @@ const isServed = (failure: Failure): boolean => wantsRefusal(failure) && /^2/.te
 const isRefusedWrongly = (failure: Failure): boolean =>
   wantsRefusal(failure) && /^[45]\d\d/.test(failure.received ?? '');
 
-/** The requirements of each cause, the root first. */
 function causesOf(evidence: Evidence): string[][] {
   const ids = [...evidence.keys()];
   const isWindow = hasSeveralEdgesWrong(evidence);

@@ -10,7 +10,6 @@ import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import type { RequirementResult } from '../report.ts';
 
 export type Features = ReadonlySet<string>;
-/** The broken requirements with their features. */
 export type Evidence = ReadonlyMap<string, Features>;
 
 /** The mismatch is in a member of an answer or a part of its next, not in which items were selected. */
@@ -24,7 +23,6 @@ export const HAPPENED =
   /^asked with (?:from_id|pageSize 1(?:000)?|a path in upper case|Authorization: Bearer \$TOKEN)$/;
 /** The answer to a valid request in its usual form is wrong too. */
 export const PLAINLY = 'asked plainly';
-/** What the kit expected. */
 export const WANTED = 'wanted: ';
 const MEMBER = [
   ...['next', 'from', 'to', 'pageSize', 'from_id', 'links', 'items', 'id', 'tenantId', 'testTime'],
@@ -65,7 +63,6 @@ export function evidenceOf(
   );
 }
 
-/** Whether one answer breaks both requirements. */
 const sameAnswer = (
   a: Pick<RequirementResult, 'failures'>,
   b: Pick<RequirementResult, 'failures'>,
@@ -76,7 +73,6 @@ const sameAnswer = (
       b.failures.some((other) => other.request === request && other.requestId === requestId),
   );
 
-/** The features of a failure. */
 function featuresOf(failure: Failure): string[] {
   const { message, expected = message, picture, only = [], counterexample } = failure;
   const asked = requestFeatures(failure.request);
@@ -146,7 +142,6 @@ function answerFeatures(status: string, rest: string, expected: string): string[
   return [`answered ${status}${right}`, code ? `code ${code}${spelt}${nested}` : 'no documented code'];
 }
 
-/** Whether times with more than six fraction digits were requested or returned. */
 const isFine = ({ message, request }: Failure): boolean =>
   /\.\d{7}/.test(`${message} ${request}`.replaceAll(/(\.\d{6})0+(?!\d)/g, '$1'));
 const FINER = 'shows below a microsecond';
@@ -176,7 +171,6 @@ function valueFeature(text: string): string {
   return plain(text);
 }
 
-/** Whether a few or many items are missing. */
 function lossFeatures(received: string, expected: string): string[] {
   const more = /\band (\d+) more\b/.exec(`${expected} ${received}`)?.[1];
   return [
@@ -205,7 +199,6 @@ const urlIn = (text: string): URL | undefined => {
   return found !== undefined && URL.canParse(found) ? new URL(found) : undefined;
 };
 
-/** The parts in which the received URL differs from the expected one. */
 function urlFeatures(received: string, expected: string): string[] {
   const [came, wanted] = [urlIn(received), urlIn(expected)];
   if (!came || !wanted) return [];
@@ -222,7 +215,6 @@ function urlFeatures(received: string, expected: string): string[] {
   ];
 }
 
-/** How the received time differs from the expected one. */
 function timeFeatures(received: string, expected: string): string[] {
   const [wanted] = expected.match(TIME) ?? [];
   const [came] = received.match(TIME) ?? [];

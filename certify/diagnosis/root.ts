@@ -49,7 +49,6 @@ const ABOUT: Readonly<Record<string, RegExp>> = {
   invalid_request: /^4\.2-from_id/,
 };
 
-/** How well a requirement matches the received answer. */
 function matchScore(id: string, part: Evidence): number {
   const features = [...part.get(id)!];
   const code = id.replace(/^7\.\d-/, '');
@@ -73,6 +72,5 @@ function matchScore(id: string, part: Evidence): number {
   return sum;
 }
 
-/** The codes with which valid requests were rejected. */
 const codesOfValid = (features: ReadonlySet<string>): string[] =>
   [...(refusalOfValid(features) ?? '').matchAll(/code (\w+)/g)].map(([, code]) => code!);

@@ -194,7 +194,6 @@ async function startExpress(
   };
 }
 
-/** The tenant of a valid bearer token, in lower case; undefined otherwise. */
 async function tenantOf(authorization: string | undefined): Promise<string | undefined> {
   const [, token] = /^bearer +(\S+)$/i.exec(authorization ?? '') ?? [];
   if (token === undefined) return undefined;

@@ -56,7 +56,6 @@ const NEIGHBOURS: readonly (readonly string[])[] = [
 export const needsWalks = (id: string): boolean =>
   /^(2\.[34]|9|4\.2-(r[4-7]|repeatable)|5-(valid-token|not-shared-cache))/.test(id);
 
-/** The requirements on which a fault is judged: its own and the neighbouring ones. */
 export function selectionOf(fault: Fault): RequirementId[] {
   const own = tripped(fault);
   const near = NEIGHBOURS.filter((sections) => own.some((id) => sections.includes(requirement(id).section)));
@@ -137,7 +136,6 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
 // -- variants -----------------------------------------------------------------------------------------
 
 interface VariantOptions {
-  /** The number of cases per law. */
   readonly runs?: number;
   readonly seed?: number;
   /** Whether the scratch tenant is filled in mode full. */

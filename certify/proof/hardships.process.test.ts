@@ -12,14 +12,12 @@ test.describe.configure({ mode: 'parallel' });
 
 interface Hardship {
   readonly name: string;
-  /** @param directory an empty folder for this case */
   readonly args: (directory: string) => readonly string[];
   /** Sends a signal this long after the first output. */
   readonly signal?: { readonly name: NodeJS.Signals; readonly afterMs: number };
   /** The maximum file size in kilobytes, which simulates a full disk. */
   readonly fileKilobytes?: number;
   readonly status: number;
-  /** Matches the line that reports the problem. */
   readonly words: RegExp;
   readonly verdicts: readonly string[];
 }

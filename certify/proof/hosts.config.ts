@@ -5,7 +5,6 @@ process.env['SCREENINGS_HOST'] = 'playwright';
 
 export interface HostedTarget {
   readonly name: string;
-  /** The path of the target file. */
   readonly file: string;
   /** Selects tests, as a regular expression over titles and tags. */
   readonly grep: string;

@@ -44,7 +44,6 @@ const OPEN: readonly RequirementId[] = [
 interface Sighting {
   readonly fault: Fault;
   readonly mode: Mode;
-  /** The number of judges that found a mismatch. */
   readonly witnesses: number;
 }
 
@@ -109,7 +108,6 @@ type Site = string;
 class Judges {
   readonly judged = new Set<Site>();
   readonly mismatched = new Set<Site>();
-  /** The site whose judge reports no mismatch. */
   disabled: Site | undefined;
 
   clear(): void {
@@ -140,7 +138,6 @@ function callerOf(): string {
   return `${relative('', path)}:${line}`;
 }
 
-/** Instruments all judges of this process until disposed. */
 function instrument(): Judges & Disposable {
   const judges = new Judges();
   const { check, checkAll, fail } = Kit.prototype;
@@ -149,7 +146,6 @@ function instrument(): Judges & Disposable {
     observeBy: (observers: readonly Observer[], ...rest: unknown[]) => void;
   };
   const { observeBy } = watch;
-  /** Mismatches whose site is already recorded. */
   const known = new WeakSet<Mismatch>();
   const hold = <M extends Mismatch>(site: Site, mismatch: M | undefined): M | undefined => {
     if (mismatch) known.add(mismatch);

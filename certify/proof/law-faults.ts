@@ -14,7 +14,6 @@ import type { Mode as TargetMode } from './faults.ts';
 export type Mode = TargetMode | 'filled';
 
 interface LawFault {
-  /** The title of the law that must find it. */
   readonly law: string;
   readonly name: string;
   readonly server: ServerOptions;
@@ -22,11 +21,9 @@ interface LawFault {
   readonly mode: Mode;
 }
 
-/** Faults that a law must find, by name. */
 const foundBy = (law: string, mode: Mode, servers: Readonly<Record<string, ServerOptions>>): LawFault[] =>
   Object.entries(servers).map(([name, server]) => ({ law, mode, name, server }));
 
-/** A fault in the reference server's collection. */
 const collected = (name: string): Readonly<Record<string, ServerOptions>> => ({
   [name]: FAULTS.find((fault) => fault.name === name)!.server!,
 });
@@ -42,7 +39,6 @@ const lossy = (concerns: (pageSize: number) => boolean, most: number, index: num
     depth > most && concerns(pageSize) && page.items.length > 1 ? without(page, index) : page,
   );
 
-/** Page sizes that are rarely chosen by hand. */
 const odd = (pageSize: number): boolean =>
   (pageSize > 20 && pageSize < 47) || (pageSize > 50 && pageSize < 99);
 

@@ -28,13 +28,11 @@ const ARRIVING = 'a traversal returns what was stored before it once, while more
 interface Started {
   readonly server: ReferenceServer;
   readonly target: Target;
-  /** Set if the server runs in process. */
   readonly dispatcher: InProcess | undefined;
 }
 
 type Serve = (mode: Mode, options?: ServerOptions, stack?: Stack) => Promise<Started>;
 
-/** Provides servers over a few hundred screenings. */
 const test = base.extend<{ readonly serve: Serve }>({
   serve: async ({ small: { database, provisioned, store } }, use) => {
     const servers: ReferenceServer[] = [];
@@ -62,14 +60,12 @@ interface Counterexample {
   readonly path: string;
 }
 
-/** The counterexample of a law; undefined if it found none. */
 function counterexampleOf(report: Report, law: string): Counterexample | undefined {
   const failures = report.requirements.flatMap((requirement) => requirement.failures);
   const found = failures.find(({ counterexample }) => counterexample?.['law'] === law);
   return found?.counterexample as Counterexample | undefined;
 }
 
-/** Every failure, warning and error of a report, in words. */
 const problemsOf = (report: Report): string[] =>
   report.requirements
     .filter(({ status }) => ['fail', 'warn', 'error'].includes(status))
@@ -80,7 +76,6 @@ test.describe.configure({ mode: 'parallel' });
 /** The rarest of these faults is found by three runs of four, so five runs miss it once in a thousand. */
 const SEEDS = 5;
 
-/** The counterexample of the first seed that finds one. */
 async function counterexample(
   target: Target,
   law: string,
@@ -119,7 +114,6 @@ interface Minimal {
   readonly pageSize: number;
   /** Up to five screenings share an instant, and no window is narrower. */
   readonly itemsAtMost: number;
-  /** What the last line of the script says. */
   readonly words: RegExp;
 }
 
@@ -158,7 +152,6 @@ const MINIMAL: readonly Minimal[] = [
   },
 ];
 
-/** Parses the first line of a script. */
 function readScript({ script }: Counterexample) {
   const [, from, to, pageSize, fromId] =
     /^window \[(\S+), (\S+)\), pageSize (\d+)(?:, from_id (\d+))?$/.exec(script[0]!) ?? [];

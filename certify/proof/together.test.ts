@@ -90,7 +90,6 @@ const named = (name: string): Fault => {
   return found;
 };
 
-/** Certifies a server with all these faults in one run. */
 async function certifyTogether(world: World, faults: readonly Fault[]): Promise<Report> {
   const { server, target } = combined(faults);
   const all: Fault = { name: 'all of them', trips: {}, bare: false, server: server!, target: target! };
@@ -98,7 +97,6 @@ async function certifyTogether(world: World, faults: readonly Fault[]): Promise<
   return certifyFault(world, all, 'full', ids);
 }
 
-/** The requirements of a fault that the report does not find broken. */
 const missedOf =
   ({ requirements }: Report) =>
   (fault: Fault): string[] =>

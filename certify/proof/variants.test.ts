@@ -10,7 +10,6 @@ import { startServer } from '../../reference-server/run/start.ts';
 import { LIVE } from '../../reference-server/variants/live.ts';
 import { certify } from '../certify.ts';
 
-/** Few cases per law, because there are many variants. */
 const RUNS = 4;
 
 test.describe.configure({ mode: 'parallel' });

@@ -193,7 +193,6 @@ const statusChip = (status: Status): Markup =>
 const command = (text: string, name: string): Markup =>
   markup`<div class="command"><code tabindex="0">${commandLine(text)}</code><button type="button" class="copy" aria-label="Copy ${name}" hidden>Copy</button></div>`;
 
-/** One labelled piece of evidence. */
 function evidenceRow({ label, texts, kind, picture }: EvidenceLine): Markup {
   const cut = texts.map((text) => clip(text, LONGEST_EVIDENCE));
   const content =

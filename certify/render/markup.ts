@@ -22,7 +22,6 @@ export function clip(text: string, limit: number): string {
   return `${kept}… (${(text.length - kept.length).toLocaleString('en-US')} more characters)`;
 }
 
-/** Markup that needs no escaping. */
 export class Markup {
   readonly text: string;
   constructor(text: string) {

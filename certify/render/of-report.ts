@@ -190,7 +190,6 @@ export function changesText({ changes, knownFailures = [] }: Report): readonly E
   return [...since, ...known];
 }
 
-/** Splits a name such as `longestWalkPages` into words. */
 const nameInWords = (name: string): string =>
   name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
@@ -200,7 +199,6 @@ const numbersText = (values: Readonly<Record<string, number>>): string =>
     .map(([name, value]) => `${nameInWords(name)} ${number(value)}`)
     .join(', ');
 
-/** The reach of the run in words. */
 function reachText({ coverage: { deepestWalk, widestWindow, largestFullPage } }: Report): string {
   return [
     `deepest walk ${number(deepestWalk)} screenings`,
@@ -209,7 +207,6 @@ function reachText({ coverage: { deepestWalk, widestWindow, largestFullPage } }:
   ].join(', ');
 }
 
-/** The command that replays the run for one requirement. */
 export function replayCommand(report: Report, id: string): string {
   let command = report.replay.replace(/\s--(?:only|require)[ =]\S+/g, '');
   if (command.startsWith('npm run') && !/\s--(\s|$)/.test(command)) command += ' --';

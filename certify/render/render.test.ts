@@ -37,7 +37,6 @@ interface Element {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** The elements of an XML document, in order. Throws if it is not well-formed. */
 function elements(xml: string): readonly Element[] {
   const found: Element[] = [];
   const parser = new SaxesParser();
@@ -359,7 +358,6 @@ test('writes the other files if one rendering fails', async () => {
   expect((await readdir(directory)).sort()).toEqual(written);
 });
 
-/** The contrast ratio of two colours (WCAG 2.2, relative luminance). */
 function contrast(one: string, other: string): number {
   const luminance = (colour: string) => {
     const [red, green, blue] = [1, 3, 5].map((at) => {

@@ -12,7 +12,6 @@ export interface EvidenceLine {
   readonly picture?: Markup;
 }
 
-/** A requirement or a situation. */
 export interface Item {
   readonly id: string;
   readonly section: string;
@@ -29,7 +28,6 @@ export interface Item {
   readonly blocks: readonly (readonly EvidenceLine[])[];
 }
 
-/** The failures with one root. */
 export interface Cause {
   readonly root: string;
   readonly title: string;
@@ -56,11 +54,8 @@ export interface Table {
 }
 
 export interface Results {
-  /** The kind of report: `conformance report`. */
   readonly kind: string;
-  /** The noun for one item: `requirement`. */
   readonly noun: string;
-  /** The name of the target or the client. */
   readonly title: string;
   readonly verdict: Verdict;
   readonly summary: string;
@@ -79,7 +74,6 @@ export interface Results {
   /** The command that replays the run, and those that fetch the tokens in the evidence. */
   readonly replay?: string;
   readonly tokenCommands: readonly string[];
-  /** Explains the pictures. */
   readonly legend?: Markup;
   readonly files: Files;
 }
@@ -109,7 +103,6 @@ const STATUS_WORD: Readonly<Record<Status, string>> = {
 export const countWord = (status: Status, count: number): string =>
   status === 'error' && count === 1 ? 'kit error' : STATUS_WORD[status];
 
-/** A symbol that distinguishes the statuses without colour. */
 export const STATUS_MARK: Readonly<Record<Status, string>> = {
   pass: '✓',
   fail: '✗',
@@ -171,7 +164,6 @@ export const ofStatus = (
   ...statuses: readonly Status[]
 ): readonly Item[] => items.filter(({ status }) => statuses.includes(status));
 
-/** The items grouped by section, in report order. */
 export function sections<T extends { readonly section: string }>(
   all: readonly T[],
 ): readonly { readonly name: string; readonly title: string; readonly items: readonly T[] }[] {
@@ -183,7 +175,6 @@ export function sections<T extends { readonly section: string }>(
   }));
 }
 
-/** The untested items grouped by reason. */
 export function untestedByReason(
   results: Pick<Results, 'items'>,
 ): readonly { readonly reason: string; readonly ids: readonly string[] }[] {
@@ -195,13 +186,11 @@ export function untestedByReason(
   return [...idsByReason].map(([reason, ids]) => ({ reason, ids }));
 }
 
-/** The facts that a format shows. */
 export const factsOf = ({ facts }: Results, format: NonNullable<Fact['only']>[number]): readonly Entry[] =>
   facts.flatMap(({ label, text, only }) =>
     text !== '' && (only?.includes(format) ?? true) ? [[label, text] as const] : [],
   );
 
-/** Removes empty texts, and lines without text. */
 export const withoutEmpty = (lines: readonly EvidenceLine[]): readonly EvidenceLine[] =>
   lines
     .map((line) => ({ ...line, texts: line.texts.filter((text) => text !== '') }))
@@ -244,7 +233,6 @@ export function durationText(durationMs: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** The remark on a run limited by `--only`. */
 export const limitedTo = (names: readonly string[]): string =>
   `This run was limited to ${names.join(', ')}: the verdict covers only this selection.`;
 

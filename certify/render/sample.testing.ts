@@ -247,7 +247,6 @@ export function hostileReport(text: string): Report {
   );
 }
 
-/** The results in every format. */
 export const renderingsOf = (results: Results) => ({
   terminal: terminal(results, { color: false, columns: 140 }),
   ...{ html: html(results), junit: junit(results), summary: summary(results), badge: badge(results) },

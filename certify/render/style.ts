@@ -116,13 +116,10 @@ const sha256 = (text: string): string => `'sha256-${createHash('sha256').update(
 
 interface Page {
   readonly title: string;
-  /** The content of `<body>`. */
   readonly body: Markup;
-  /** CSS appended to the shared style sheet. */
   readonly style?: string;
   /** Inline JavaScript at the end of the body. The page must be usable without it. */
   readonly script?: string;
-  /** Determines the colour of the tab icon. */
   readonly status?: Status;
 }
 

@@ -80,7 +80,6 @@ function brokenSection(results: Results, title: string, items: readonly Item[]):
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** A heading with one line per entry; empty if there are no entries. */
 const listed = (title: string, entries: readonly Entry[]): string | false =>
   entries.length > 0 &&
   [`## ${title}`, entries.map(([label, text]) => `- **${words(label)}**: ${words(text)}`).join('\n')].join(

@@ -24,7 +24,6 @@ interface TerminalOptions {
   readonly columns?: number | undefined;
   /** Default: on a terminal without NO_COLOR, or with FORCE_COLOR. */
   readonly color?: boolean;
-  /** The path of the report, printed at the end. */
   readonly reportPath?: string;
 }
 
@@ -103,7 +102,6 @@ function untested(pen: Pen, results: Results): readonly string[] {
   return [pen.colors.bold('untested'), ...lines, ''];
 }
 
-/** Entries under a heading; empty if there are none. */
 function listed(pen: Pen, title: string, entries: readonly Entry[]): readonly string[] {
   if (entries.length === 0) return [];
   const lines = entries.flatMap(([label, text]) => {
@@ -113,7 +111,6 @@ function listed(pen: Pen, title: string, entries: readonly Entry[]): readonly st
   return [pen.colors.bold(title), ...lines, ''];
 }
 
-/** The failures by cause, directly below the verdict. */
 const causes = ({ width, colors }: Pen, { causes: all }: Results): readonly string[] =>
   all.flatMap(({ root, title, lines }, index) => [
     ...(index === 0 ? ['', colors.bold('by cause')] : ['']),
@@ -142,7 +139,6 @@ function verdict(pen: Pen, results: Results, reportPath = ''): readonly string[]
   ];
 }
 
-/** The closing text of a run, ending in a newline. */
 export function terminal(results: Results, options: TerminalOptions = {}): string {
   const width = Math.min(WIDEST, Math.max(NARROWEST, options.columns ?? USUAL));
   const pen: Pen = { width, colors: pc.createColors(options.color ?? wantsColor(process.stdout)) };

@@ -67,7 +67,6 @@ export async function prepareDirectory(directory: string, flag = '--report-dir')
   }
 }
 
-/** Checks that a file can be written. Throws a UsageError. */
 export async function prepareFile(path: string, flag: string): Promise<void> {
   const there = await stat(path).catch(() => undefined);
   if (there?.isDirectory()) throw new UsageError(`${flag}: ${path} is a folder; name a file`);

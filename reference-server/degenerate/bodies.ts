@@ -104,7 +104,6 @@ export const BODIES: readonly Degenerate[] = [
   ),
 ];
 
-/** Screenings one second apart, from 2026-03-01 on. */
 function screenings(count: number, more: object = {}): object[] {
   const first = Date.parse('2026-03-01T00:00:00Z');
   return Array.from({ length: count }, (_, n) => ({
@@ -117,7 +116,6 @@ function screenings(count: number, more: object = {}): object[] {
 
 const fields = (count: number): object =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`f${n}`, n]));
-/** Each of another shape. */
 const bulks: Readonly<Record<string, () => object>> = {
   '60,000 screenings in every page': () => ({ items: screenings(60_000), links: {} }),
   'a thousand screenings of 240 fields in every page': () => ({

@@ -51,7 +51,6 @@ export const tokenAnswer = (access_token = token()): ServiceAnswer =>
 
 export const isTokenPath = ({ path }: Pick<ServiceRequest, 'path'>): boolean => path.endsWith('/oauth/token');
 
-/** Answers every token request with a token, and all others with `answer`. */
 export const withTokenEndpoint =
   (answer: ServiceAnswer | ((request: ServiceRequest) => ServiceAnswer | Promise<ServiceAnswer>)): Handler =>
   async (request) =>
@@ -66,7 +65,6 @@ export const ITEMS: readonly object[] = [
 export const page = (items: readonly unknown[] = ITEMS, next?: unknown): ServiceAnswer =>
   json(200, { items, links: next === undefined ? {} : { next } });
 
-/** Writes raw bytes for pages; the token endpoint works. */
 export function raw(
   name: string,
   answer: (socket: Socket) => void,
@@ -101,7 +99,6 @@ export async function listenOn(server: Server, scheme = 'http'): Promise<Address
   };
 }
 
-/** An address where nothing listens any more. */
 export async function closedPort(): Promise<Address> {
   const { origin, ...address } = await sockets(() => undefined);
   await address[Symbol.asyncDispose]();

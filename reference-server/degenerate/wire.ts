@@ -53,7 +53,6 @@ const bomb = (() => {
   return () => (made ??= Buffer.concat(Array<Buffer>(64).fill(gzipSync(Buffer.alloc(16 * MIB, ' ')))));
 })();
 
-/** Each answer takes longer than the one before. */
 function slower(): Degenerate {
   let delayMs = 5;
   return http('slower and slower', async (request) => {
@@ -62,7 +61,6 @@ function slower(): Degenerate {
   });
 }
 
-/** Stops listening after this number of requests. */
 function closing(requests: number): Degenerate {
   return {
     name: `stops listening after ${requests} requests`,
@@ -85,7 +83,6 @@ function closing(requests: number): Degenerate {
   };
 }
 
-/** Serves this number of whole pages first. */
 function pouring(pages: number): Degenerate {
   let asked = 0;
   return raw(`bodies that never end, after ${pages} pages`, (socket) => {
@@ -139,7 +136,6 @@ export const WIRE: readonly Degenerate[] = [
 
 const urlOf = ({ headers, path }: ServiceRequest): string => `http://${headers['host']}${path}`;
 
-/** Returns pages whose `next` is computed from the request. */
 const withNext = (
   name: string,
   next: (request: ServiceRequest) => string,
@@ -198,7 +194,6 @@ const rejecting = (name: string, retryAfter: string | undefined, more: { slow?: 
 
 let counter = 0;
 
-/** Another screening on every call. */
 function another(): object {
   counter++;
   const at = new Date(Date.parse('2026-03-01T00:00:00Z') + counter * 1000).toISOString();

@@ -18,11 +18,9 @@ import { authorizationOf } from './bearer.ts';
 import { pageFaults, tripping, type Fault } from './fault.ts';
 import { formOf } from './token-errors.ts';
 
-/** Alters the bytes of every page. */
 const pageBytes = (alter: (text: string) => Buffer): ServerOptions =>
   onPages((page) => ({ ...page, body: alter(String(page.body)) }));
 
-/** Alters every item of the selected pages. */
 const items = (
   change: (item: string) => string,
   where: (query: URLSearchParams, number: number) => boolean = () => true,

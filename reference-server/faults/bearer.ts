@@ -17,7 +17,6 @@ const part = (token: string, index: number): unknown => {
   }
 };
 
-/** The claims, without verifying the signature. */
 export function payloadOf(token: string): TokenClaims | undefined {
   const parsed = part(token, 1);
   return typeof parsed === 'object' && parsed !== null && 'tenant_id' in parsed
@@ -43,7 +42,6 @@ export const verifying = (
   },
 });
 
-/** Accepts the claims of the selected tokens without verifying the signature. */
 export const trusted = (isBelieved: (token: string, header: TokenHeader) => boolean): ServerOptions =>
   verifying(
     () => async (token, nowSeconds, real) =>

@@ -106,14 +106,12 @@ export const dialects: readonly Fault[] = [
 
 // -- what only one kind of client meets: a token in another place, another language, an accented letter
 
-/** Verifies only some of the dot-separated parts of a token. */
 const parts = (from: number, to?: number): ServerOptions =>
   verifying(() => (token, nowSeconds, real) => real(token.split('.').slice(from, to).join('.'), nowSeconds));
 
 /** Without accents, as accent-insensitive collations of databases compare. */
 const bare = (text: string): string => text.normalize('NFD').replace(/\p{M}/gu, '');
 
-/** Changes pages for the languages that match. */
 const inLanguage = (language: RegExp, change: (body: string) => string): ServerOptions =>
   onPages((answer, _, { headers }) =>
     language.test(headers['accept-language'] ?? '')

@@ -32,7 +32,6 @@ const BRACES = /\/v1\/tenants\/%7B([^/?]+)%7D\/screenings(?=\?|$)/i;
 const anonymous = (isServed: (request: ServiceRequest) => boolean): ServerOptions =>
   accepting('unauthenticated', (_, request) => isServed(request));
 
-/** Serves these methods like GET, and without a token. */
 const methodsOpen = (...methods: string[]): ServerOptions =>
   middleware(() => async (request, next) => {
     if (!methods.includes(request.method) || !isScreenings(request)) return next(request);

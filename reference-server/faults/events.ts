@@ -43,13 +43,11 @@ const inData =
     return line.slice(0, start) + line.slice(start).replace(pattern, to);
   };
 
-/** Changes one line of every ten. */
 const everyTenth =
   (change: (line: string) => string | readonly string[]): Change =>
   (line, index) =>
     index % 10 === 3 ? change(line) : line;
 
-/** Adds one event of a screening that the REST API does not return. */
 const unknownEvent: Change = (line, index) =>
   index === 5 ? [line, inData(/"id":\d+/, '"id":424242424242')(line)] : line;
 

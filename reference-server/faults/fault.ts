@@ -4,7 +4,6 @@ import type { Target } from '../../engine/target/target.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export interface Fault {
-  /** Describes the fault in a few words; unique. */
   readonly name: string;
   /** Requirements that must fail (SHOULD: warn), each with the pattern that one of its messages must match. */
   readonly trips: Partial<Readonly<Record<RequirementId, RegExp>>>;

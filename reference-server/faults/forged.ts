@@ -84,7 +84,6 @@ export const forged: readonly Fault[] = [
   }),
 ];
 
-/** Accepts only the newest token of each client. */
 function lastOnly(): ServerOptions {
   const newest = new Map<string, string>();
   return both(

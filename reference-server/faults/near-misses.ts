@@ -20,7 +20,6 @@ const TIMES = ['from', 'to'];
 const INTEGERS = ['pageSize', 'from_id'];
 const untilNul = (text: string): string => text.split('\0')[0]!;
 
-/** Changes the query of a page that has a cursor. */
 const cursor = (change: (query: PageQuery, fromId: bigint) => Partial<PageQuery>): ServerOptions =>
   storedPages(
     () => (query, ask) =>

@@ -21,7 +21,6 @@ import type { ServerOptions } from '../run/start.ts';
 import { byDepth } from './rows.ts';
 import { pageFaults, tripping, type Fault } from './fault.ts';
 
-/** Changes one parameter of next; undefined removes it. */
 const parameter = (name: string, change: (value: string) => string | undefined): ServerOptions =>
   nextQuery((query) => {
     const value = change(query.get(name) ?? '');
@@ -29,7 +28,6 @@ const parameter = (name: string, change: (value: string) => string | undefined):
     else query.set(name, value);
   });
 
-/** Replaces text in next. */
 const nextText = (pattern: RegExp | string, to: string): ServerOptions =>
   nextUrls((next) => next.href.replaceAll(pattern, to));
 
@@ -185,7 +183,6 @@ function numbered(
 
 const gone = (): ServiceAnswer => refusal('400 invalid_request');
 
-/** Path and query of the page's next. */
 function nextPath({ body }: ServiceAnswer): string | undefined {
   const url = /"next":"([^"]*)"/.exec(String(body))?.[1];
   return url && new URL(url).pathname + new URL(url).search;

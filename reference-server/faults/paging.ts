@@ -32,7 +32,6 @@ const pseudoRandom = (id: bigint, salt: number): number =>
 
 const ordered = (order: Rules['order']): ServerOptions => rows({ order });
 
-/** Sorts ties in another order. */
 const tied = (order: Rules['order']): ServerOptions => ordered((a, b) => byInstant(a, b) || order(a, b));
 
 const starts = (rule: (row: Row, asked: Asked, side: number) => boolean): ServerOptions =>

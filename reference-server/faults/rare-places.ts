@@ -36,7 +36,6 @@ const isOfYears: Where = (query) => {
 const hasNineDigits = (query: URLSearchParams, name: string): boolean =>
   /\.\d{9}/.test(query.get(name) ?? '');
 
-/** Becomes faulty after this number of requests. */
 function afterRequests(requests: number, broken: ServerOptions): ServerOptions {
   let asked = 0;
   return {
@@ -168,7 +167,6 @@ export const rarePlaces: readonly Fault[] = [
 
 const rareFaults = sharing({ mayTrip: [...PAGES, '7.2-body', '7.2-server-error'] });
 
-/** Replaces every 25th answer of the screenings path. */
 const everyTwentyFifth = (answer: () => ServiceAnswer): ServerOptions =>
   middleware(() => {
     let asked = 0;

@@ -19,7 +19,6 @@ import { fullFaults, refusalFaults, tripping, type Fault } from './fault.ts';
 const ALL = [400, 401, 403, 404];
 const CRASH = '500 internal_error';
 
-/** Alters 400 answers with this code. */
 const errors = (code: string, alter: (answer: ServiceAnswer) => ServiceAnswer): ServerOptions =>
   refusals([400], (answer) => (String(answer.body).includes(`"${code}"`) ? alter(answer) : answer));
 
@@ -34,7 +33,6 @@ const matching =
 const integer = (name: string, spelling: RegExp, to?: (text: string) => string): ServerOptions =>
   reading([name], (text) => (spelling.test(text) ? to?.(text) : text));
 
-/** Accepts a from or to that is not RFC 3339. */
 const time = (spelling: RegExp, to: string): ServerOptions =>
   reading(['from', 'to'], (text) => text.replace(spelling, to));
 

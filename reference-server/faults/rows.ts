@@ -15,28 +15,21 @@ import { queryOf, storedPages, type PageOf } from '../run/alter.ts';
 export interface Row extends StoredScreening {
   /** The instant as the store holds it. */
   readonly at: Instant;
-  /** Position in the order of storage. */
   readonly place: number;
 }
 
-/** A page query with its raw parameters. */
 export interface Asked extends PageQuery {
   readonly raw: URLSearchParams;
 }
 
 export interface Rules {
-  /** Parses from and to. */
   readonly read: (text: string, name: 'from' | 'to') => Instant;
-  /** Parses a stored testTime. */
   readonly at: (testTime: string) => Instant;
   readonly order: (a: Row, b: Row) => number;
   /** Whether a row is at or after the start of the page. */
   readonly begins: (row: Row, asked: Asked) => boolean;
-  /** Whether a row is before the end of the window. */
   readonly ends: (row: Row, asked: Asked) => boolean;
-  /** Whether the store has the row. */
   readonly exists: (row: Row) => boolean;
-  /** Cuts the page from the selected rows. */
   readonly cut: (selected: readonly Row[], asked: Asked) => StoredPage;
 }
 
@@ -117,7 +110,6 @@ export const byDepth = (
     };
   });
 
-/** Alters single screenings. */
 export const eachItem = (alter: (item: StoredScreening, index: number) => StoredScreening): ServerOptions =>
   alterStored((page) => ({ ...page, items: page.items.map(alter) }));
 
@@ -129,7 +121,6 @@ export const itemText = (
 ): ServerOptions =>
   eachItem((item) => (where(item) ? { ...item, json: item.json.replace(from, to as string) } : item));
 
-/** The screening with another testTime. */
 export const retimed = (item: StoredScreening, testTime: string): StoredScreening => ({
   ...item,
   testTime,

@@ -5,7 +5,6 @@ import type { ServerOptions } from '../run/start.ts';
 import { PAGES, pageFaults, tripping, type Fault } from './fault.ts';
 import { eachItem, itemText, retimed } from './rows.ts';
 
-/** Changes the testTime of every item. */
 const times = (change: (testTime: string) => unknown): ServerOptions =>
   itemText(/"testTime":"([^"]*)"/, (_, testTime: string) => `"testTime":${JSON.stringify(change(testTime))}`);
 

@@ -84,7 +84,6 @@ export const tenants: readonly Fault[] = [
   }),
 ];
 
-/** Serves the screenings of the named tenant, whatever the path and the token say. */
 function namedElsewhere(tenantOf: (request: ServiceRequest) => string | undefined): ServerOptions {
   return withRequestValue(tenantOf, (current) =>
     storedPages(() => (query, ask) => ask({ ...query, tenantId: current() ?? query.tenantId })),
@@ -106,7 +105,6 @@ function concurrentMints(least: number): ServerOptions {
   });
 }
 
-/** Ignores the tenant_id claim and takes the tenant from the path. */
 function pathTenant(): ServerOptions {
   const tenantOf = ({ path }: ServiceRequest): string => /\/tenants\/([^/?]+)/.exec(path)?.[1] ?? '';
   return withRequestValue(tenantOf, (current) =>

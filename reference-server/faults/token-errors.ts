@@ -30,7 +30,6 @@ export const withForm = (
   return { ...request, body: Buffer.from(new URLSearchParams(pairs).toString()) };
 };
 
-/** Changes the form of every POST with a form. */
 export const forms = (change: (form: Form) => void): ServerOptions =>
   requests((request) => {
     const isForm = request.headers['content-type']?.includes('urlencoded');
@@ -47,7 +46,6 @@ const field = (name: string, read: (values: Values) => Values): ServerOptions =>
     if (values.length > 0) form.set(name, values);
   });
 
-/** Reads a field that occurs once as another text. */
 export const single = (name: string, read: (text: string) => string): ServerOptions =>
   field(name, (values) => (values.length === 1 ? values.map(read) : values));
 
@@ -88,7 +86,6 @@ export const uncompared = (change: (form: Form, value: string) => void): ServerO
     forms((form) => change(form, UNCOMPARED)),
   );
 
-/** Answers selected token requests without the service. */
 export const insteadOfToken = (
   answer: () => ServiceAnswer,
   where: (form: Form, request: ServiceRequest) => boolean,
@@ -327,12 +324,10 @@ function everyClient(changes: Partial<Client>): ServerOptions {
   });
 }
 
-/** Compares a field without regard to case. */
 function inAnyCase(name: string, right: string): ServerOptions {
   return oneOf(name, right, (shown, real) => shown.toLowerCase() === real);
 }
 
-/** Replaces a field's value by the right one where `isLike` accepts it. */
 function oneOf(
   name: string,
   real: string,

@@ -26,14 +26,11 @@ import { TENANTS } from '../run/provisioning.ts';
 import { PAGES, pageFaults, tripping, type Fault } from './fault.ts';
 import { alterStored, RULES, rows, screening, withAdded, type Asked, type Row, type Rules } from './rows.ts';
 
-/** Replaces a part of from and to before they are parsed. */
 const respell = (pattern: RegExp, to: string | ((sign: string) => string)): ServerOptions =>
   rows({ read: (text) => instant(text.replace(pattern, to as string)) });
 
-/** Parses from and to differently. */
 const parse = (change: Rules['read']): ServerOptions => rows({ read: change });
 
-/** Changes where the first page starts. */
 const firstBegins = (begins: (row: Row, asked: Asked) => boolean): Pick<Rules, 'begins'> => ({
   begins: (row, asked) => (asked.fromId === undefined ? begins(row, asked) : RULES.begins(row, asked)),
 });
@@ -48,7 +45,6 @@ const isInverted = (query: URLSearchParams): boolean => {
   return from !== undefined && to !== undefined && compareInstants(from, to) > 0;
 };
 
-/** A screening that is stored but not completed. */
 const UNFINISHED = screening(TENANTS.primary, 4_400_001n, instant('2024-06-15T12:00:00.5Z'));
 
 export const window: readonly Fault[] = [
@@ -262,7 +258,6 @@ const wrapped =
     return shift({ seconds: 0n, fraction: '' }, BigInt.asIntN(Number(bits), count), digits);
   };
 
-/** Refuses selected valid windows (from earlier than to). */
 const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 invalid_time_range') =>
   answering(answer, (query, { headers }) => {
     const [from, to] = windowOf(query);
@@ -270,7 +265,6 @@ const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 i
     return !!from && !!to && compareInstants(from, to) < 0 && !isAnonymous && where(from, to);
   });
 
-/** Refuses a from or to whose spelling matches. */
 const misspelt = (spelling: RegExp): ServerOptions =>
   answering('400 invalid_time_range', (query) =>
     ['from', 'to'].some((name) => spelling.test(query.get(name) ?? '')),

@@ -107,7 +107,6 @@ const refused = {
   ]),
 } as const;
 
-/** Binds a port and serves `handler` there. */
 export async function serve(handler: Handler, options: ListenOptions = {}): Promise<Listener> {
   const listener = await listen(options);
   listener.handle(handler);
@@ -248,7 +247,6 @@ const hasBody = ({ headers, httpVersionMajor }: IncomingMessage): boolean =>
   headers['content-length'] !== undefined ||
   headers['transfer-encoding'] !== undefined;
 
-/** Returns the whole body, or undefined if it exceeds the limit. */
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_OCTETS) return undefined;
   return new Promise((resolve, reject) => {

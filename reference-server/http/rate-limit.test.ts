@@ -2,7 +2,6 @@ import { expect, test } from '@playwright/test';
 import type { RateLimiter } from '../parts.ts';
 import { createRateLimiter, parseRate, RATE_ALGORITHMS, type RateLimit } from './rate-limit.ts';
 
-/** The decisions for requests at those moments: admitted, or the seconds to wait. */
 function answers(limiter: RateLimiter, momentsMs: readonly number[], client = 'a'): (number | 'ok')[] {
   return momentsMs.map((nowMs) => {
     const admission = limiter.admit(client, nowMs);

@@ -5,7 +5,6 @@ export const RATE_ALGORITHMS = ['fixed-window', 'sliding-window', 'token-bucket'
 export type RateAlgorithm = (typeof RATE_ALGORITHMS)[number];
 
 export interface RateLimit {
-  /** Requests per window. */
   readonly limit: number;
   readonly windowMs: number;
   /** Default fixed-window. */

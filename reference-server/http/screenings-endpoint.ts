@@ -90,7 +90,6 @@ function unauthenticated(message: string, detail: string): ServiceAnswer {
   ]);
 }
 
-/** Returns the query parameters of 4.2, or the 400. */
 function readPageRequest(query: string): PageRequest | ServiceAnswer {
   const fields = parseForm(query);
   if (!fields) return invalidRequest('the query is not percent-encoded UTF-8');

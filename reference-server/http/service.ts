@@ -42,7 +42,6 @@ interface SideParts {
   readonly connections: Connections;
   readonly tokens: ServiceParts['tokens'];
   readonly now: () => number;
-  /** Metrics in the Prometheus text format. */
   readonly metrics?: () => Promise<string>;
 }
 

@@ -72,7 +72,6 @@ export const answers = (
 export const requests = (alter: (request: ServiceRequest) => ServiceRequest): ServerOptions =>
   middleware(() => (request, next) => next(alter(request)));
 
-/** Alters answers of the screenings path with one of these statuses. */
 export const refusals = (
   statuses: readonly number[],
   alter: (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer,
@@ -92,7 +91,6 @@ export function refusal(statusAndCode: string): ServiceAnswer {
   );
 }
 
-/** An HTML page, as gateways and frameworks send. */
 export const html = (status: number, title: string): ServiceAnswer => ({
   status,
   headers: [['content-type', 'text/html']],
@@ -121,7 +119,6 @@ export const accepting = (code: string, where: Where = () => true): ServerOption
       : answer,
   );
 
-/** Alters the answers with pages. */
 export const onPages = (
   alter: (answer: ServiceAnswer, query: URLSearchParams, request: ServiceRequest) => ServiceAnswer,
 ): ServerOptions =>
@@ -129,7 +126,6 @@ export const onPages = (
     isScreenings(request) && answer.status === 200 ? alter(answer, queryOf(request), request) : answer,
   );
 
-/** Replaces the first match of `from` in the text of every page. */
 export const pageText = (from: string | RegExp, to: string): ServerOptions =>
   onPages((answer) => ({ ...answer, body: String(answer.body).replace(from, to) }));
 
@@ -152,7 +148,6 @@ export const reading = (
     });
   });
 
-/** Sets a default for an absent query parameter. */
 export const defaulting = (name: string, value: () => string, where: Where = () => true): ServerOptions =>
   requests((request) => {
     const query = queryOf(request);
@@ -188,7 +183,6 @@ export function withHeader(answer: ServiceAnswer, name: string, value: string | 
   return { ...answer, headers: value === undefined ? others : [...others, [name, value]] };
 }
 
-/** Alters the Authorization header of requests that have one. */
 export const authorized = (change: (authorization: string) => string): ServerOptions =>
   requests((request) => {
     const { authorization } = request.headers;
@@ -206,7 +200,6 @@ type Changes = Readonly<Record<string, unknown>>;
 const changed = (original: Json, make: (original: Json) => Changes): Json =>
   Object.fromEntries(Object.entries({ ...original, ...make(original) }).filter(([, v]) => v !== undefined));
 
-/** Changes members of the token response. */
 export const tokenMembers = (make: (body: Json) => Changes): ServerOptions =>
   tokenBody((body) => changed(body, make));
 
@@ -214,7 +207,6 @@ export const tokenMembers = (make: (body: Json) => Changes): ServerOptions =>
 export const tokenClaims = (make: (claims: Json) => Changes): ServerOptions =>
   claims((original) => changed(original, make));
 
-/** Changes the body of a JSON answer. */
 export const jsonBody =
   (change: (body: Json) => unknown) =>
   (answer: ServiceAnswer): ServiceAnswer => ({
@@ -222,11 +214,9 @@ export const jsonBody =
     body: JSON.stringify(change(JSON.parse(String(answer.body)) as Json)),
   });
 
-/** Alters the body of every token response. */
 export const tokenBody = (alter: (body: Json, request: ServiceRequest) => Json): ServerOptions =>
   tokenAnswers((answer, request) => jsonBody((body) => alter(body, request))(answer));
 
-/** Alters every token response. */
 export const tokenAnswers = (
   alter: (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer,
 ): ServerOptions =>

@@ -62,7 +62,6 @@ export interface ServerOptions {
   readonly wrapParts?: (parts: ServiceParts) => ServiceParts;
   /** Wraps the whole service, for faults in requests and answers. */
   readonly wrapHandler?: (handler: Handler) => Handler;
-  /** Wraps the outage that the fault commands cause. */
   readonly wrapOutage?: (outage: Outage) => Outage;
 }
 

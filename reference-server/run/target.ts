@@ -150,7 +150,6 @@ export async function changedTarget(
 
 const NOT_SERIALIZABLE = Symbol('not serializable');
 
-/** The value of a target's member in the target file. */
 async function serializeMember(target: Target, name: keyof Target, stem: string): Promise<unknown> {
   const { window, rateLimit } = target;
   switch (name) {

@@ -14,7 +14,6 @@ export interface Database extends AsyncDisposable {
   readonly url: string;
   readonly description: string;
   readonly outage?: Outage;
-  /** Opens a new pool. */
   connect(): Connections;
   stop(): Promise<void>;
 }

@@ -98,7 +98,6 @@ export const dailyQuota: readonly Variant[] = [
   },
 ];
 
-/** Caches pages for two seconds by URL and token, with or without an Age header. */
 const cache = (name: string, saysAge: boolean): Variant => ({
   name: `a cache of two seconds by URL and token ${name}`,
   server: middleware(() => {

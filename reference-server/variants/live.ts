@@ -70,7 +70,6 @@ function snapshots(everyMs: number): ServerOptions {
 const ONE_IN = 400n;
 const MAX_ERASED = 200;
 
-/** Erases primary's screenings one by one, as data subjects request it; only the kit uses the scratch tenant. */
 function erasing(): ServerOptions {
   return storedPages(() => {
     const since = Date.now();
@@ -111,7 +110,6 @@ const DAY = 86_400n;
 const DAYS = 84_000n;
 const KEPT_SINCE = instant('1971-01-01T00:00:00Z');
 
-/** Screenings of earlier runs in every second interval of three days. */
 const keptScratch = withAdded(() => ({ tenantId, from, to, pageSize }) => {
   if (tenantId !== TENANTS.scratch) return [];
   const dayOf = (at: Instant): bigint => (at.seconds - KEPT_SINCE.seconds) / DAY;

@@ -67,7 +67,6 @@ export const finalPages = variants({
   }),
 });
 
-/** Changes the spelling of from and to in next, and puts `to` first. */
 const timesOfNext = (spell: (text: string) => string): ServerOptions =>
   nextQuery((query) => ['to', 'from'].forEach((name) => query.set(name, spell(query.get(name)!))));
 
@@ -216,7 +215,6 @@ function withEvents(change: (line: string) => string): (target: Target) => Targe
 
 const MANY = 450;
 
-/** Items with hundreds of measurements. */
 export const wide: readonly Variant[] = [
   {
     name: `items of ${MANY} values`,
@@ -234,7 +232,6 @@ export const wide: readonly Variant[] = [
 
 const PICTURE = 'A'.repeat(260_000);
 
-/** Items with a large embedded picture. */
 export const pictures: readonly Variant[] = [
   {
     name: 'items of 260 kB',

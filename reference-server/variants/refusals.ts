@@ -152,7 +152,6 @@ export const tokenEndpoint = variants({
 
 const ODD_PATH = /\/\/|\/\.\/|\/(\?|$)|\.json|;|%|SCREENINGS/;
 
-/** A gateway answers unusual spellings of a path, and TRACE. */
 export const oddPaths = variants({
   'a gateway answers 400 with HTML to odd paths and 501 to TRACE': middleware(() => (request, next) => {
     if (request.method === 'TRACE') return html(501, 'No');

@@ -25,7 +25,6 @@ const isUnparsable = (target: string): boolean =>
   /[^\w\-.~!$&'()*+,;=:@/?%]|%(?![0-9a-f]{2})/i.test(target) ||
   /;|\\|\/\/|%(2f|5c|25|0|1|7f)/i.test(target.split('?')[0]!);
 
-/** The form of a token request; empty for other requests. */
 const formOf = (request: ServiceRequest): ReturnType<typeof parsed> =>
   isTokenRequest(request) ? parsed(request) : new Map();
 

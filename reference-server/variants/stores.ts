@@ -41,7 +41,6 @@ export const milliseconds = [truncating('a store of milliseconds, loaded with a 
 const ofTenant = (json: string, tenantId: string): string =>
   json.replace(/"tenantId":"[^"]*"/, `"tenantId":"${tenantId}"`);
 
-/** The second tenant has the same screenings. */
 export const equalData: readonly Variant[] = [
   {
     name: 'both tenants hold equal data but for tenantId',

@@ -4,14 +4,11 @@ import { both } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export interface Variant {
-  /** Describes the behaviour in a few words; unique. */
   readonly name: string;
   readonly server?: ServerOptions;
-  /** Changes the target file to describe the variant. */
   readonly target?: (target: Target) => Target;
 }
 
-/** Variants by name that need no change of the target file. */
 export const variants = (servers: Readonly<Record<string, ServerOptions>>): readonly Variant[] =>
   Object.entries(servers).map(([name, server]) => ({ name, server }));
 

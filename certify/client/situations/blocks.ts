@@ -99,7 +99,6 @@ export const within = (screenings: readonly Screening[], { from, to }: Window): 
 
 // -- servers -----------------------------------------------------------------------------------------
 
-/** The page size, whatever a client requests. */
 const PAGE_SIZE = 10;
 
 /** An ordinary server with plain screenings. */
@@ -133,7 +132,6 @@ export const pageStep = (make: () => PageStep): ServerOptions =>
     };
   });
 
-/** Delays every page. */
 export const paced = (ms: number, clock: Clock): ServerOptions =>
   pageStep(() => async (_place, request, next) => {
     await clock.sleep(ms);

@@ -18,7 +18,6 @@ const LOOK_AT_NEXT = [
   'a URL library that decodes and encodes anew: a + in an offset arrives as a space',
 ];
 
-/** A walk whose next is spelled in another way. */
 const spelt = (title: string, spell: (next: URL) => string): SituationRow => ({
   title,
   lookAt: LOOK_AT_NEXT,

@@ -144,7 +144,6 @@ export const tokenSituations = situationsOf('5.6', {
   },
 });
 
-/** When the first token must be renewed. */
 const oldAfterMs = (requests: Play['requests']): number =>
   (mints(requests)[0]?.endMs ?? Infinity) + 1000 * (LIFETIME_S - MARGIN_S);
 

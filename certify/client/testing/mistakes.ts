@@ -6,7 +6,6 @@ import type { Habits, PageSeen } from './small-client.ts';
 /** What the client does, the expected words by situation, and further situations in which it shows ('*': any). */
 type Mistake = readonly [habits: Habits, shows: Readonly<Record<string, RegExp>>, also?: readonly string[]];
 
-/** Changes one parameter of next. */
 const changed =
   (name: string, change: (value: string) => string) =>
   (next: URL): URL =>
@@ -28,7 +27,6 @@ const from =
     return again;
   };
 
-/** Follows the URL from the Link header instead of links.next. */
 export const linked =
   (find: (link: string) => string | undefined) =>
   (_next: URL, { link, url }: PageSeen): URL | undefined => {
@@ -51,7 +49,6 @@ const raw = (fields: Readonly<Record<string, string>>): string =>
 const RETRIED = { '500-once': /expected the window to be collected whole, got exit status 1/ };
 const THRICE = ['503-three-times', '500-three-times', '503-for-ever'];
 
-/** Mistakes that break a MUST. */
 export const FAILING: Readonly<Record<string, Mistake>> = {
   'rebuilds next from the parameters that it knows': [
     {
@@ -303,7 +300,6 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
   ],
 };
 
-/** Mistakes that only break recommendations. */
 export const WARNED: Readonly<Record<string, Mistake>> = {
   'mints a token for each call': [
     { mintsPerCall: true },

@@ -4,7 +4,6 @@ import { integerOf, member, parseJson, type Json } from '../../../engine/client/
 import type { Client } from '../client.ts';
 import type { Given, World } from '../stage.ts';
 
-/** Deviations from the correct behaviour. */
 export interface Habits {
   readonly mintsPerCall?: boolean;
   /** Seconds before exp at which a token is renewed. */
@@ -20,16 +19,13 @@ export interface Habits {
   readonly retriesInvalidClient?: number;
   /** Returns the URL to request instead of `next`; called only on pages with one. */
   readonly onward?: (next: URL, page: PageSeen) => URL | string | undefined;
-  /** Returns the URL to request first. */
   readonly first?: (url: URL, given: Given) => URL | string;
-  /** Ends the loop early. */
   readonly endsAt?: (page: PageSeen, given: Given) => boolean;
   readonly strictFields?: boolean;
   readonly strictTokenFields?: boolean;
   readonly idOf?: (id: bigint) => string;
   /** The key for deduplication, computed from testTime; the id if absent. */
   readonly dedupes?: 'never' | ((testTime: string) => string);
-  /** Filters the screenings; default: all. */
   readonly keeps?: (testTime: string, given: Given) => boolean;
   readonly asks?: { readonly scope?: string; readonly strict?: boolean };
   readonly exitOf?: (status: number) => number;

@@ -1,14 +1,11 @@
 /** One kind of mistake: of an implementation, or in its environment. */
 export interface Mistake {
-  /** The mistake in a few words. */
   readonly name: string;
   /** What happens, and the effect on clients. */
   readonly what: string;
   /** Why it happens, and with which technologies. */
   readonly why: string;
-  /** The remedy. */
   readonly fix: string;
-  /** A correct query or code snippet. */
   readonly right: string;
   /** The requirements that it breaks, the most typical first, separated by spaces. */
   readonly breaks: string;

@@ -16,7 +16,6 @@ interface Step {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** The flags after `npm run certify` in a script. */
 const flagsOf = (text: string): string[][] =>
   [...text.matchAll(/run certify -- (--[^'\n]*)/g)].map(([, flags]) => flags!.trim().split(' '));
 
