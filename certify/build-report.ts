@@ -62,9 +62,9 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
     seed: options.seed,
     verdict,
     summary: summaryOf(verdict, selected, unusable, facts),
-    ...basisText(facts),
-    ...(facts.required.length > 0 ? { required: facts.required } : {}),
-    ...(facts.selection ? { selection: facts.selection } : {}),
+    basis: basisOf(facts),
+    required: facts.required.length > 0 ? facts.required : undefined,
+    selection: facts.selection,
     coverage: { ...knowledge.coverage, oldestTokenSeconds: ledger.seen.get(OLDEST_TOKEN) ?? 0 },
     classes: Object.fromEntries(
       CLASSES.map((name) => [
@@ -80,8 +80,8 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
       notLookedAt: notLookedAt(ledger),
     },
     diagnosis: diagnose(selected),
-    ...(declared.length > 0 ? { declared } : {}),
-    ...notesText(ledger),
+    declared: declared.length > 0 ? declared : undefined,
+    notes: ledger.notes.size > 0 ? [...ledger.notes] : undefined,
     observations: observationsOf(ledger),
     replay: facts.replay,
     tokenCommands: tokenCommands(
@@ -108,13 +108,8 @@ function notLookedAt({ uncovered }: Ledger): Report['evidence']['notLookedAt'] {
   return [...rules.values()];
 }
 
-function basisText({ basis, interrupted }: RunFacts): { basis?: string } {
-  const broken = interrupted ?? basis.token ?? basis.page ?? basis.data;
-  return broken === undefined ? {} : { basis: broken };
-}
-
-const notesText = ({ notes }: Ledger): { notes?: readonly string[] } =>
-  notes.size > 0 ? { notes: [...notes] } : {};
+const basisOf = ({ basis, interrupted }: RunFacts): string | undefined =>
+  interrupted ?? basis.token ?? basis.page ?? basis.data;
 
 function resultOf(
   requirement: Requirement,
@@ -259,7 +254,7 @@ function summaryOf(
     return `Every ${facts.selection ? '' : 'core '}MUST${of} holds, and no other is broken.${warned}`;
   }
   if (count('error') > 0) return 'The kit itself failed: see the requirements with status error.';
-  const { basis } = basisText(facts);
+  const basis = basisOf(facts);
   const first = selected.find(
     ({ status, level, class: needs }) =>
       status === 'untested' && level === 'MUST' && isRequired(needs, facts),

@@ -81,8 +81,8 @@ export function statementOf(report: Report, reportJson: string | Uint8Array): St
       screenings: {
         ...{ verdict, target, kit, classes, coverage, seed, startedAt, durationMs },
         untested: [...ids('untested'), ...ids('error')],
-        ...(selection ? { selection: [...selection] } : {}),
-        ...(declared ? { declared: [...declared] } : {}),
+        selection: selection && [...selection],
+        declared: declared && [...declared],
       },
     },
   };

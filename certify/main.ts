@@ -116,10 +116,10 @@ async function runOnce(session: Session, baseline: Baseline | undefined): Promis
     ...args.kit,
     seed,
     only: args.only,
-    ...(args.watch === undefined ? {} : { first: failed }),
+    first: args.watch === undefined ? undefined : failed,
     require: args.require,
     failFast: args.failFast,
-    ...(args.deadlineMs === undefined ? {} : { deadlineMs: args.deadlineMs }),
+    deadlineMs: args.deadlineMs,
     replay: replayCommand(args, seed),
     signal: interrupted.signal,
     onProgress: progress.tell,
@@ -131,8 +131,8 @@ async function runOnce(session: Session, baseline: Baseline | undefined): Promis
   progress.end();
   const report: Report = {
     ...certified,
-    ...(baseline ? { changes: changesSince(baseline, certified) } : {}),
-    ...(known ? { knownFailures: standOf(known, certified) } : {}),
+    changes: baseline && changesSince(baseline, certified),
+    knownFailures: known && standOf(known, certified),
   };
   const written = await writeReport(report, at(args.reportDir), key)
     .then(async () => {

@@ -157,13 +157,11 @@ export function redactReport(report: Report, { redact, redactDeep }: Redactor): 
   } = report;
   return {
     ...redactDeep(texts, 'fixed'),
-    ...{ kit, startedAt, verdict, classes },
+    ...{ kit, startedAt, verdict, classes, selection, required },
     diagnosis: diagnosis.map(({ behavesLike, ...ids }) => ({
       ...ids,
       behavesLike: redactDeep(behavesLike, 'fixed'),
     })),
-    ...(selection && { selection }),
-    ...(required && { required }),
     evidence: { ...evidence, seen: redactDeep(evidence.seen), laws: redactDeep(evidence.laws) },
     requirements: requirements.map(({ reason, failures, ...fixed }) => ({
       ...fixed,

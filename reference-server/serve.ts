@@ -97,7 +97,7 @@ function provisioningSet(flags: Flags): Promise<ProvisioningSet> | ProvisioningS
   if (flags.provisioning) return readProvisioning(flags.provisioning);
   if (flags.empty) return defaultProvisioning({ count: 0, secondCount: 0 });
   if (flags.dataset.length > 0) return provisioningOfDatasets(flags.dataset);
-  return defaultProvisioning(flags.screenings === undefined ? {} : { count: flags.screenings });
+  return defaultProvisioning({ count: flags.screenings });
 }
 
 async function load(database: Database, flags: Flags): Promise<Provisioned> {
@@ -118,19 +118,15 @@ async function serverOptions(flags: Flags): Promise<ServerOptions> {
   const logged = log === undefined ? undefined : accessLog(log === true ? undefined : log);
   return {
     host: flags.host,
-    ports: { api: flags.port, ...(flags.authPort === undefined ? {} : { auth: flags.authPort }) },
+    ports: { api: flags.port, auth: flags.authPort },
     pathPrefix: flags.pathPrefix,
     tokenLifetimeSeconds: flags.tokenLifetime,
     faultCommands: true,
-    ...(publicUrl ? { publicUrl } : {}),
-    ...(publicAuthUrl ? { publicAuthUrl } : {}),
-    ...(rateLimit
-      ? { rateLimit: { ...rateLimit, algorithm: rateAlgorithm, ...(rateBurst ? { burst: rateBurst } : {}) } }
-      : {}),
-    ...(signingKey ? { signingKeyPem: await readFile(signingKey, 'utf8') } : {}),
-    ...(events ? { eventsFile: resolve(events) } : {}),
-    ...(eventsDir ? { eventsDirectory: resolve(eventsDir) } : {}),
-    ...(webhook ? { webhook } : {}),
+    ...{ publicUrl, publicAuthUrl, webhook },
+    rateLimit: rateLimit && { ...rateLimit, algorithm: rateAlgorithm, burst: rateBurst },
+    signingKeyPem: signingKey && (await readFile(signingKey, 'utf8')),
+    eventsFile: events && resolve(events),
+    eventsDirectory: eventsDir && resolve(eventsDir),
     observe(counts) {
       const metrics = createMetrics(counts);
       const observer: Observer = (outcome) => {

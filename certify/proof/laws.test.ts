@@ -257,17 +257,7 @@ test.describe('the reference server holds every law', () => {
     expect(report.requests).toBeLessThanOrEqual(REQUESTS_AT_MOST);
   });
 
-  test('with only its address and one pair of credentials', FULL, async ({ serve }) => {
-    const { target } = await serve('bare');
-    expect(problemsOf(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
-  });
-
-  test('with a rate limit of 200 requests per second', FULL, async ({ serve }) => {
-    const rateLimit = { limit: 200, windowMs: 1_000, algorithm: 'fixed-window' } as const;
-    const { target } = await serve('bare', { rateLimit });
-    expect(problemsOf(await certify(target, { checks: PROPERTIES, seed: SEED })), `seed ${SEED}`).toEqual([]);
-  });
-
+  // variants.test.ts runs the laws without a dataset, and with a rate limit.
   const DATASETS = 100;
   /** Laws that draw their cases from the data and only read. */
   const PAGING = PROPERTIES.filter(({ needs, access }) => needs === 'data' && access === 'reads');

@@ -58,13 +58,7 @@ export async function answerScreenings(
       return errorAnswer(404, 'not_found', 'this tenant is not onboarded');
     }
     const { from, to, pageSize, fromId } = asked;
-    const page = await parts.store.page({
-      tenantId: claims.tenant_id,
-      from,
-      to,
-      pageSize,
-      ...(fromId === undefined ? {} : { fromId }),
-    });
+    const page = await parts.store.page({ tenantId: claims.tenant_id, from, to, pageSize, fromId });
     return pageAnswer(page, asked, `${parts.baseUrl}/v1/tenants/${request.tenantId}/screenings`);
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;

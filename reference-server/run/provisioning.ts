@@ -171,9 +171,9 @@ export async function readProvisioning(path: string): Promise<ProvisioningSet> {
   return {
     tenants: parsed.data.tenants.map(({ dataset, ...tenant }) => ({
       ...tenant,
-      ...(dataset === undefined ? {} : { screenings: { file: resolve(dirname(path), dataset) } }),
+      screenings: dataset === undefined ? undefined : { file: resolve(dirname(path), dataset) },
     })),
-    clients: parsed.data.clients.map(({ role, ...known }) => ({ ...known, ...(role ? { role } : {}) })),
+    clients: parsed.data.clients,
   };
 }
 
@@ -256,7 +256,7 @@ export async function loadProvisioning(
     set,
     clients: await createClientRegistry(await Promise.all(registered)),
     onboarded: new Set(set.tenants.filter((t) => t.onboarded).map((t) => t.tenantId.toLowerCase())),
-    ...(window ? { window } : {}),
+    window,
     files,
     async [Symbol.asyncDispose]() {
       if (!options.directory) await rm(directory, { recursive: true, force: true });

@@ -146,13 +146,10 @@ export async function startServer(
   try {
     const connections = opened.use(database.connect());
     const listeners: Listener[] = [];
-    const tls = options.offersHttp2 && { key: KEY, cert: SELF_SIGNED };
+    const tls = options.offersHttp2 ? { key: KEY, cert: SELF_SIGNED } : undefined;
     if (options.inProcess && tls) options.inProcess.offersHttp2 = true;
     const open = async (port = 0): Promise<Listener> => {
-      const listener = opened.use(
-        options.inProcess?.listen() ??
-          (await listen({ port, ...(host ? { host } : {}), ...(tls ? { http2: tls } : {}) })),
-      );
+      const listener = opened.use(options.inProcess?.listen() ?? (await listen({ port, host, http2: tls })));
       listeners.push(listener);
       return listener;
     };
@@ -172,10 +169,10 @@ export async function startServer(
       tokens: createTokenIssuer({
         issuer: authUrl,
         audience: baseUrl,
-        ...(options.signingKeyPem ? { signingKeyPem: options.signingKeyPem } : {}),
+        signingKeyPem: options.signingKeyPem,
       }),
       clients: provisioned.clients,
-      ...(rateLimit ? { limiter: createRateLimiter(rateLimit) } : {}),
+      limiter: rateLimit && createRateLimiter(rateLimit),
       now,
     };
     const service = createService(options.wrapParts?.(parts) ?? parts);
@@ -183,8 +180,7 @@ export async function startServer(
     const { tokens } = parts;
     const observation = options.observe?.(() => connections.counts);
     const serve = (listener: Listener, served: Handler): void => {
-      const { metrics } = observation ?? {};
-      const all = withSidePaths(served, { connections, tokens, now, ...(metrics ? { metrics } : {}) });
+      const all = withSidePaths(served, { connections, tokens, now, metrics: observation?.metrics });
       listener.handle(all, observation?.observer);
     };
     if (separate) {
@@ -216,10 +212,8 @@ export async function startServer(
     const ca = join(operations.directory, 'ca.pem');
     if (tls) await writeFile(ca, SELF_SIGNED);
     const target = await describeTarget(parts, provisioned, operations, {
-      ...(rateLimit ? { rateLimit } : {}),
-      ...(eventsFile ? { eventsFile } : {}),
-      faultCommands,
-      ...(tls ? { ca } : {}),
+      ...{ rateLimit, eventsFile, faultCommands },
+      ca: tls && ca,
     });
     const deliver = (sink: Sink, tenants: Iterable<string>): Delivery =>
       opened.use(startDelivery(connections, sink, tenants));

@@ -59,22 +59,21 @@ export async function describeTarget(
   }
   const { primary } = clients;
   if (!primary) throw new Error('the provisioning has no client with the role "primary"');
-  const events = eventsFile ?? files.events;
   return {
     name: 'reference server',
     baseUrl: parts.baseUrl,
     authUrl: parts.authUrl,
     clients: { ...clients, primary },
-    ...(window ? { window } : {}),
+    window,
     ...files,
-    ...(events ? { events } : {}),
+    events: eventsFile ?? files.events,
     expiredToken: await mintExpired(parts, primary),
     errorCodePointer: '/code',
-    ...(ca ? { ca } : {}),
-    ...(rateLimit ? { rateLimit: probeOf(rateLimit) } : {}),
-    ...(faultCommands
-      ? { fault: { start: operations.command('outage-begin'), stop: operations.command('outage-end') } }
-      : {}),
+    ca,
+    rateLimit: rateLimit && probeOf(rateLimit),
+    fault: faultCommands
+      ? { start: operations.command('outage-begin'), stop: operations.command('outage-end') }
+      : undefined,
     ingest: operations.command('ingest'),
   };
 }
@@ -145,7 +144,7 @@ export async function changedTarget(
   }
   const { fault } = target;
   const outage = fault && fault !== before.fault ? { begin: fault.start, end: fault.stop } : undefined;
-  return { content, notSerializable, ...(outage ? { outage } : {}) };
+  return { content, notSerializable, outage };
 }
 
 const NOT_SERIALIZABLE = Symbol('not serializable');

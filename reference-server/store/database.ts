@@ -73,7 +73,7 @@ export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: strin
   return {
     url,
     description: running.description,
-    ...(running.outage ? { outage: running.outage } : {}),
+    outage: running.outage,
     connect: () => new Connections(url),
     stop,
     [Symbol.asyncDispose]: stop,

@@ -202,10 +202,7 @@ export const local: readonly Variant[] = [
 /** The same instant with offset +02:00, or in UTC if it has that offset already. */
 function respelt(text: string): string {
   const offsetMinutes = offsetMinutesOf(text) === 120 ? undefined : 120;
-  return formatInstant(instant(text), {
-    digits: 6,
-    ...(offsetMinutes === undefined ? {} : { offsetMinutes }),
-  });
+  return formatInstant(instant(text), { digits: 6, offsetMinutes });
 }
 
 /** Changes the captured events like the pages: both transports return the same object (section 6). */
