@@ -75,7 +75,7 @@ const alike = (
 export const anySecret = (isLike: (shown: string, right: string) => boolean): ServerOptions =>
   alike(([id, secret], [rightId, right]) => id === rightId && isLike(secret, right));
 export const anyClient = (isLike: (shown: string, right: string) => boolean): ServerOptions =>
-  alike(([id], [right]) => isLike(id, right));
+  alike(([id], [right]) => id !== right && isLike(id, right));
 
 /** In place of a client_secret that is not compared. */
 const UNCOMPARED = 'not compared';
