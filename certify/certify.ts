@@ -171,10 +171,7 @@ function endOf({ signal, deadlineMs = DEFAULT_DEADLINE_MS }: CertifyOptions): Di
   const either = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
   // Every request in flight adds a listener; this is not a leak.
   setMaxListeners(0, either);
-  return {
-    signal: either,
-    [Symbol.dispose]: () => clearTimeout(timer),
-  };
+  return { signal: either, [Symbol.dispose]: () => clearTimeout(timer) };
 }
 
 /** How long a check may take to notice the abort: it may be cleaning up. */

@@ -27,11 +27,7 @@ const baselineSchema = z.object({
 export type Baseline = z.infer<typeof baselineSchema>;
 
 const knownSchema = z.array(
-  z.strictObject({
-    id: z.string(),
-    reason: z.string().min(1),
-    expires: z.iso.date(),
-  }),
+  z.strictObject({ id: z.string(), reason: z.string().min(1), expires: z.iso.date() }),
 );
 
 export type KnownFailures = z.infer<typeof knownSchema>;

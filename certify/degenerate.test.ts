@@ -39,11 +39,7 @@ const credentials = { clientId: 'primary-client', clientSecret: 'a secret of nob
 const READING = selectIds(['2.1', '2.2', '2.3', '2.4', '4.2-success', '4.2-r5-exactly-once', '7.2']);
 
 async function read({ origin }: Address): Promise<Report> {
-  const target = await resolveTarget({
-    baseUrl: origin,
-    authUrl: origin,
-    clients: { primary: credentials },
-  });
+  const target = await resolveTarget({ baseUrl: origin, authUrl: origin, clients: { primary: credentials } });
   return certify(target, {
     seed: 1,
     runs: 1,

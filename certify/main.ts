@@ -231,11 +231,7 @@ async function targetOf(
 }
 
 function targetFileOf({ baseUrl, authUrl, clientId }: Arguments): unknown {
-  return {
-    baseUrl,
-    authUrl,
-    clients: { primary: { clientId, clientSecret: `\${${SECRET_VARIABLE}}` } },
-  };
+  return { baseUrl, authUrl, clients: { primary: { clientId, clientSecret: `\${${SECRET_VARIABLE}}` } } };
 }
 
 function exitOf(report: Report, failOnNew: boolean): number {

@@ -162,11 +162,7 @@ let directory: string;
 test.beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'screenings-supplies-'));
   await writeFile(join(directory, 'empty.ndjson'), '');
-  const foreign = {
-    id: 1,
-    tenantId: NOBODY,
-    testTime: '2024-06-01T00:00:00Z',
-  };
+  const foreign = { id: 1, tenantId: NOBODY, testTime: '2024-06-01T00:00:00Z' };
   await writeFile(join(directory, 'foreign.ndjson'), `${JSON.stringify(foreign)}\n`);
   const all = [...generateScreenings({ tenantId: TENANTS.primary, count: 600, seed: 1, bigIds: true })];
   const inOrder = all.sort((a, b) => compareInstants(instant(a.testTime), instant(b.testTime)));

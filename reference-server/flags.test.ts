@@ -39,8 +39,5 @@ for (const [line, message] of [
 test('parses valid flags', () => {
   expect(
     parseFlags(['--port', '0', '--rate-limit', '9/1s', '--keep', 'data'], { DATABASE_URL: 'x' }),
-  ).toMatchObject({
-    port: 0,
-    keep: 'data',
-  });
+  ).toMatchObject({ port: 0, keep: 'data' });
 });

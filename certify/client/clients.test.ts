@@ -64,12 +64,8 @@ const RIGHT: Readonly<Record<string, Right>> = {
   // requests.test.ts tries other waits before retries.
   'as it is': { habits: {} },
   'asks HEAD first': { habits: { headFirst: true } },
-  'the Link header leads on': {
-    habits: { onward: linked(linkNext) },
-  },
-  'two retries, then it gives up': {
-    habits: { retries5xx: 2, retries429: 2, retriesDropped: 0 },
-  },
+  'the Link header leads on': { habits: { onward: linked(linkNext) } },
+  'two retries, then it gives up': { habits: { retries5xx: 2, retries429: 2, retriesDropped: 0 } },
   'renews its token long before exp': { habits: { marginSeconds: 1800 } },
   'removes no duplicates: there are none': { habits: { dedupes: 'never' } },
   'ids as text': { habits: { idOf: (id) => `"${id}"` } },

@@ -66,10 +66,7 @@ function facts(report: Report): readonly Fact[] {
     { label: 'token endpoint', text: target.authUrl, only: ['html', 'markdown', 'junit'] },
     { label: 'requests', text: number(report.requests) },
     { label: 'seed', text: String(report.seed) },
-    {
-      label: 'checks',
-      text: `${number(ran.executed)} of ${number(ran.planned)} planned executed`,
-    },
+    { label: 'checks', text: `${number(ran.executed)} of ${number(ran.planned)} planned executed` },
     { label: 'reach', text: reachText(report) },
     { label: 'seen', text: numbersText(ran.seen), only: ['terminal', 'markdown'] },
     { label: 'cases by law', text: numbersText(ran.laws), only: ['markdown'] },

@@ -96,9 +96,7 @@ const BROKEN: Outcomes = {
     status: 'warn',
     checks: 310,
     failures: [
-      failure('100 items on a page with next', '97', 'from=a&to=b', '200 {"items":[…]}', {
-        count: 12,
-      }),
+      failure('100 items on a page with next', '97', 'from=a&to=b', '200 {"items":[…]}', { count: 12 }),
     ],
   },
   '4.2-fractions-finer': {

@@ -27,11 +27,9 @@ export function parseRate(text: string): Pick<RateLimit, 'limit' | 'windowMs'> {
 }
 
 export function createRateLimiter(rate: RateLimit): RateLimiter {
-  return {
-    'fixed-window': fixedWindow,
-    'sliding-window': slidingWindow,
-    'token-bucket': tokenBucket,
-  }[rate.algorithm ?? 'fixed-window'](rate);
+  return { 'fixed-window': fixedWindow, 'sliding-window': slidingWindow, 'token-bucket': tokenBucket }[
+    rate.algorithm ?? 'fixed-window'
+  ](rate);
 }
 
 const ADMITTED: Admission = { admitted: true };

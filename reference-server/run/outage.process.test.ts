@@ -164,10 +164,7 @@ test('a killed server keeps every acknowledged screening and its event', FULL, a
   const provisioning = join(directory, 'provisioning.json');
   await writeFile(
     provisioning,
-    JSON.stringify({
-      tenants: tenants.map(({ tenantId, onboarded }) => ({ tenantId, onboarded })),
-      clients,
-    }),
+    JSON.stringify({ tenants: tenants.map(({ tenantId, onboarded }) => ({ tenantId, onboarded })), clients }),
   );
   const begin = async (): Promise<{ kill: () => Promise<void>; target: ReferenceTarget }> => {
     const file = join(directory, 'target.json');

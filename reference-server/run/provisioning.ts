@@ -135,11 +135,7 @@ export async function provisioningOfDatasets(files: readonly string[]): Promise<
 const uuid = z.string().regex(UUID, 'must be a UUID').toLowerCase();
 const provisioningFile = z.strictObject({
   tenants: z.array(
-    z.strictObject({
-      tenantId: uuid,
-      onboarded: z.boolean().default(true),
-      dataset: z.string().optional(),
-    }),
+    z.strictObject({ tenantId: uuid, onboarded: z.boolean().default(true), dataset: z.string().optional() }),
   ),
   clients: z.array(
     z.strictObject({

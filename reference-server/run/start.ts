@@ -166,11 +166,7 @@ export async function startServer(
       audience: baseUrl,
       tokenLifetimeSeconds,
       store: options.store ?? createScreeningStore(connections, provisioned.onboarded),
-      tokens: createTokenIssuer({
-        issuer: authUrl,
-        audience: baseUrl,
-        signingKeyPem: options.signingKeyPem,
-      }),
+      tokens: createTokenIssuer({ issuer: authUrl, audience: baseUrl, signingKeyPem: options.signingKeyPem }),
       clients: provisioned.clients,
       limiter: rateLimit && createRateLimiter(rateLimit),
       now,

@@ -164,11 +164,7 @@ function halved(answer: ServiceAnswer): ServiceAnswer {
     await setImmediate();
     throw new Error('a situation of the kit');
   }
-  return {
-    ...answer,
-    headers: [...answer.headers, ['content-length', String(octets.length)]],
-    body: half(),
-  };
+  return { ...answer, headers: [...answer.headers, ['content-length', String(octets.length)]], body: half() };
 }
 
 const slowAt = (wanted: number, ms: number, clock: Clock): ServerOptions =>
