@@ -59,7 +59,7 @@ test('holds for a server that fails as documented and recovers', FULL, async () 
   );
   expect(result, output).toMatchObject({ void: false, conformant: true, held: true });
   expect(output).toMatch(/\d outages? of .*503 × \d+; served again after/);
-  expect(output).toMatch(/pages held against the \d+ screenings stored/);
+  expect(output).toMatch(/pages compared with the \d+ screenings stored/);
   expect([status, stillFails]).toEqual([0, false]);
 });
 

@@ -39,7 +39,7 @@ test('an interrupted scenario reports its results as void with exit status 130',
     ['soak', '--duration', '10m', '--rate', '20', ...at.flags],
     {},
     async (child) => {
-      while ((await at.server.counts()).pages < 10) await sleep(100);
+      while (at.server.counts.pages < 10) await sleep(100);
       child.kill('SIGINT');
     },
   );
@@ -88,11 +88,11 @@ test('exits with 2 for wrong usage, with 3 for an unreachable target', FULL, asy
 
 test('renews tokens of 4 s in time and not too often', FULL, async ({ k6 }) => {
   await using server = await startSimulatedServer({ tokenLifetimeSeconds: 4 });
-  const session = await openSession(k6, server.target(), { pageSize: 10 });
+  const session = await openSession(k6, server.target, { pageSize: 10 });
   const [seconds, vus] = [10, 3];
   // Without retries: a void run still has the right number of tokens.
   await session.tryArrivals(20, seconds, { vus }, 0);
-  const { tokens, pages, unauthenticated } = await server.counts();
+  const { tokens, pages, unauthenticated } = server.counts;
   expect(unauthenticated).toBe(0);
   expect(pages).toBeGreaterThan(0);
   // One token per VU and three quarters of a lifetime, one for the setup, one for the preparation.
@@ -106,7 +106,7 @@ for (const name of ['smoke', 'poll', 'soak'] as const)
     const limiter = { kind: 'token-bucket', limit: 10, windowMs: 1000, burst: 10 } as const;
     await using server = await startSimulatedServer({ limiter });
     for (const errorRate of [0.9, 0.1]) {
-      const session = await openSession(k6, server.target(), { slo: { p99Ms: 9000, errorRate } });
+      const session = await openSession(k6, server.target, { slo: { p99Ms: 9000, errorRate } });
       const result = await runScenario(name, session, { ...OPTIONS, rate: 20, duration: 4 });
       const { held, conformant, thresholds, summary } = result;
       const shown = JSON.stringify({ void: result.void, conformant, thresholds, summary });
@@ -186,7 +186,7 @@ const LIMITERS: Readonly<
 for (const [title, [settings, options, holds]] of Object.entries(LIMITERS))
   test(`rate-limit: ${title}`, FULL, async ({ k6 }) => {
     await using server = await startSimulatedServer(settings);
-    const session = await openSession(k6, server.target(), {}, rateLimit);
+    const session = await openSession(k6, server.target, {}, rateLimit);
     holds(await rateLimit.run(session, { ...OPTIONS, ...options }), session);
   });
 
@@ -194,11 +194,11 @@ test("trusts only the target file's certificates besides the system's", byTurns(
   await using at = await setting({});
   const ca = join(at.directory, 'ca.pem');
   await writeFile(ca, SELF_SIGNED);
-  const port = Number(new URL(at.server.baseUrl).port);
+  const port = Number(new URL(at.server.origin).port);
   const inner = { port, stop: async () => {} } as Listener;
   await using front = await secured(inner, 'localhost');
   const target = {
-    ...at.server.target(),
+    ...at.server.target,
     ...{ baseUrl: front.origin, authUrl: front.origin, ca },
     // The server does not know about the TLS proxy, so its next has the scheme http.
     trustedOrigins: [front.origin.replace('https:', 'http:')],
@@ -227,10 +227,10 @@ test("trusts only the target file's certificates besides the system's", byTurns(
 test('paging: recognises OFFSET, and reports a truncated cursor', FULL, async ({ k6 }) => {
   await using slow = await startSimulatedServer({ paging: 'offset', screenings: 30_000, pagingCost: 12 });
   const options = { ...OPTIONS, pageSize: 1000, maxPages: 100 };
-  const { depth } = await paging.run(await openSession(k6, slow.target()), options);
+  const { depth } = await paging.run(await openSession(k6, slow.target), options);
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });
   await using cut = await startSimulatedServer({ paging: 'millisecond-cursor', screenings: 2000 });
-  const session = await openSession(k6, cut.target());
+  const session = await openSession(k6, cut.target);
   await paging.run(session, options);
   expect(session.findings.map(({ id }) => id)).toContain('4.2-r6-next-from');
 });

@@ -10,7 +10,7 @@ import { generatorRow } from './generator.ts';
 import { type Row, serviceRows } from './service.ts';
 import { EXIT } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
-import { textTable } from '../scenarios/words.ts';
+import { textTable } from '../scenarios/format.ts';
 
 export interface BenchFlags {
   readonly screenings: number;

@@ -24,7 +24,7 @@ async function freePort(): Promise<number> {
 
 test('kubernetes: writes a TestRun and a runnable archive, both without secrets', async ({ k6 }) => {
   await using at = await setting({ clients: 2 });
-  const session = await openSession(k6, at.server.target());
+  const session = await openSession(k6, at.server.target);
   const options = { ...OPTIONS, rate: 10, duration: 1 };
   const files = await writeKubernetes('smoke', session, options, at.directory, 3);
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
@@ -73,7 +73,7 @@ test(
     const options = { ...OPTIONS, rate: 60, duration: 3 };
     // One seed gives the same arrivals for any number of runners.
     const open = () =>
-      openSession(k6, at.server.target(), { slo: { p99Ms: 5000, errorRate: 0.001 }, pageSize: 10, seed: 5 });
+      openSession(k6, at.server.target, { slo: { p99Ms: 5000, errorRate: 0.001 }, pageSize: 10, seed: 5 });
     const { env } = (await open()).prepared;
     const written = async (parallelism: number): Promise<string> => {
       const files = await writeKubernetes('smoke', await open(), options, at.directory, parallelism);

@@ -23,7 +23,7 @@ import {
   UNSETTLED,
 } from './figures.ts';
 import { smallest, sum } from './numbers.ts';
-import { ABOVE, confirmQuota, LONGEST_PAUSE_SECONDS } from './quota-search.ts';
+import { ABOVE, confirmQuota, LONGEST_PAUSE_SECONDS, longestWait } from './quota-search.ts';
 import { judgeStep, LEAST_SAMPLES, type Sample, type Step, type Verdict } from './step.ts';
 
 const OVERLOAD = 1.5;
@@ -135,7 +135,7 @@ class Search {
           return {
             ...this.#bisected(),
             confirmed: false,
-            unconfirmed: 'its time was over before a higher rate was seen to break',
+            unconfirmed: 'the time limit was reached before a higher rate broke the SLO',
           };
         await this.#lookAbove(above, seconds);
         isSeenAbove = true;
@@ -154,7 +154,7 @@ class Search {
   async #run(offered: number, seconds: number, how: HowToRun = {}): Promise<Step & { verdict: Verdict }> {
     if (!Number.isFinite(offered) || offered <= 0) throw new RangeError(`no rate to run at: ${offered}`);
     // The previous step must not influence this one through a limiter or a ban.
-    const wait = this.#samples.reduce((longest, one) => Math.max(longest, one.retryAfterSeconds ?? 0), 0);
+    const wait = longestWait(this.#samples);
     const pauseSeconds = how.pauseSeconds ?? (this.#noQuota && wait <= LONGEST_PAUSE_SECONDS ? wait : 0);
     if (seconds + pauseSeconds > this.#left()) throw new Ended(this.#atTheEnd());
     const run = await this.runStep(offered, seconds, { ...how, pauseSeconds });
@@ -302,7 +302,7 @@ class Search {
       ...bounds,
       basis: 'bisection',
       confirmed: !wide,
-      ...(wide ? { unconfirmed: 'too few answers came to decide between the ends of its interval' } : {}),
+      ...(wide ? { unconfirmed: 'too few answers to narrow the interval' } : {}),
     };
   }
 
@@ -313,12 +313,12 @@ class Search {
     // If the target changed, low may exceed high.
     const [less, more] = [Math.min(low, high), Math.max(low, high)];
     const rates = Number.isFinite(more)
-      ? `${less.toFixed(1)} and ${more.toFixed(1)}/s`
-      : `${less.toFixed(1)}/s and any more`;
+      ? `between ${less.toFixed(1)} and ${more.toFixed(1)}/s`
+      : `${less.toFixed(1)}/s or more`;
     return openEnded(
       this.#evidence(),
       this.settings.slo,
-      `its ${Math.round(this.settings.maxSeconds)} s are over; open is which rate between ${rates} a minute holds`,
+      `the time limit of ${Math.round(this.settings.maxSeconds)} s was reached; the highest rate that holds is ${rates}`,
     );
   }
 

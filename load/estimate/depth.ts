@@ -3,7 +3,7 @@
  * pages that begin at the same position and are read in succession, so that storage, item sizes, caches and other load
  * affect both alike.
  */
-import { largest, median, theilSen, type Slope } from './numbers.ts';
+import { median, theilSen, type Slope } from './numbers.ts';
 
 /** A page of one traversal; `firstMs`: the first page of a window that begins at the same position. */
 export interface DeepPage {
@@ -62,11 +62,11 @@ const END = 0.96;
 const BINS = 20;
 
 const CAUSES = {
-  offset: 'OFFSET, or another way of reading all rows before the page',
-  or: 'the cursor as `t > … OR (t = … AND id > …)`, which no index range serves: the rows before the page are read and thrown away, except near the end',
+  offset: 'OFFSET, or another query that reads all rows before the page',
+  or: 'the cursor as `t > … OR (t = … AND id > …)`, which is no index range: the database reads and discards the rows before the page, except near the end',
   first: 'work for first pages only, such as a count of all rows of the window',
-  rest: 'the rest of the window is sorted or counted for each page: ORDER BY something that the index does not hold, such as the time as text',
-  plan: "a plan kept from short windows is used for long ones (a prepared statement's generic plan; plan_cache_mode=force_custom_plan cures it)",
+  rest: 'each page sorts or counts the rest of the window: ORDER BY an expression that is not in the index, such as the time as text',
+  plan: "long windows use a plan that was cached for short ones (a prepared statement's generic plan; avoided by plan_cache_mode=force_custom_plan)",
 } as const;
 
 export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read): DepthFinding {
@@ -117,17 +117,8 @@ export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read): 
 
 /** Median latency over depth, in bins. */
 function curve(pages: readonly DeepPage[]): { depth: number; p50Ms: number }[] {
-  const width = Math.max(
-    1,
-    Math.ceil(
-      (largest(
-        pages.map(({ depth }) => depth),
-        0,
-      ) +
-        1) /
-        BINS,
-    ),
-  );
+  const deepest = pages.reduce((most, { depth }) => Math.max(most, depth), 0);
+  const width = Math.max(1, Math.ceil((deepest + 1) / BINS));
   return Array.from({ length: BINS }, (_, bin) => ({
     depth: bin * width,
     p50Ms: median(pages.flatMap(({ depth, ms }) => (Math.floor(depth / width) === bin ? [ms] : []))),

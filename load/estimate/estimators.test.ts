@@ -1,25 +1,26 @@
 /** Tests the estimators against simulated targets with known parameters, in virtual time. */
 import { expect, test } from '@playwright/test';
+import { SEED } from '../../fixtures/own-tests/seeded.ts';
+import { mergeParts } from '../commands/merge.ts';
 import { bucketOf, countOf, histogramOf, mergeHistograms, quantileBucket } from '../k6/lib/histogram.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
-import { identifyLimiter } from './limiter-fit.ts';
-import { createLimiter, LIMITER_KINDS, type LimiterSettings } from './limiter-models.ts';
-import type { Probed } from './limiter-probe.ts';
-import { probeVirtually } from '../zoo/limiters.ts';
-import { mergeParts } from '../commands/merge.ts';
 import { WorkQueue } from '../plan/simulate.ts';
-import { inOrder, limited, queueing, stepsAgainst, warming } from '../zoo/targets.ts';
-import { judgeStep, saturation, shareVerdict } from './step.ts';
-import { SEED } from '../../fixtures/own-tests/seeded.ts';
 import { SLO } from '../zoo/capacities.ts';
-import { concurrencyLimitOf } from './other-limits.ts';
+import { type Decide, limitedBy, probeVirtually } from '../zoo/limiters.ts';
+import { inOrder, limited, queueing, stepsAgainst, type VirtualRuns, warming } from '../zoo/targets.ts';
 import { searchCapacity } from './capacity.ts';
-import { SEARCH_DEFAULTS, type StepRun } from './figures.ts';
+import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
+import { identifyLimiter } from './limiter-fit.ts';
+import { LIMITER_KINDS } from './limiter-models.ts';
+import { concurrencyLimitOf } from './other-limits.ts';
+import { judgeStep, saturation, shareVerdict } from './step.ts';
+
+const exponentialService = (workers: number, serviceMs: number) =>
+  ({ workers, serviceMs, distribution: 'exponential' }) as const;
 
 test('measures saturation only under a backlog', async () => {
-  const service = { workers: 2, serviceMs: 10, distribution: 'exponential' } as const;
   const samplesAt = async (rate: number) =>
-    (await stepsAgainst(inOrder(queueing(service, 3)), 3)(rate, 10)).samples;
+    (await stepsAgainst(inOrder(queueing(exponentialService(2, 10), 3)), 3)(rate, 10)).samples;
   const [quiet, busy] = [await samplesAt(120), await samplesAt(400)];
   expect(saturation(quiet, 10)).toBeUndefined();
   expect(Math.abs(saturation(busy, 10)! / 200 - 1)).toBeLessThan(0.06);
@@ -27,23 +28,13 @@ test('measures saturation only under a backlog', async () => {
   expect(judgeStep(120, 10, quiet, SLO).held).toBe(true);
 });
 
-/** Runs the probe against a limiter in virtual time. */
-function probe(settings: LimiterSettings, seed: number, maxSeconds = 120): Probed {
-  const limiter = createLimiter(settings);
-  const limits = { maxRequests: 5000, maxSeconds };
-  return probeVirtually(
-    (atMs) => ({ waitMs: limiter.ask(atMs) }),
-    { rttMs: 1, jitterMs: 0.31 },
-    limits,
-    seed,
-  );
-}
+const NEAR = { rttMs: 1, jitterMs: 0.3 };
+const probe = (decide: Decide, maxSeconds = 60, network = NEAR) =>
+  identifyLimiter(probeVirtually(decide, network, { maxRequests: 2000, maxSeconds }, 1));
 
 test('limiter: reports cannot-tell if timing is less certain than the interval between tokens', () => {
-  const bucket = createLimiter({ kind: 'token-bucket', limit: 200, windowMs: 1000, burst: 100 });
-  const limits = { maxRequests: 5000, maxSeconds: 120 };
-  const probed = probeVirtually((at) => ({ waitMs: bucket.ask(at) }), { rttMs: 40, jitterMs: 15 }, limits, 3);
-  expect(identifyLimiter(probed).kind).toBe('cannot-tell');
+  const bucket = limitedBy({ kind: 'token-bucket', limit: 200, windowMs: 1000, burst: 100 });
+  expect(probe(bucket, 120, { rttMs: 40, jitterMs: 15 }).kind).toBe('cannot-tell');
 });
 
 test('limiter: distinguishes a concurrency limit from a rate limit at any round-trip time', () => {
@@ -51,7 +42,8 @@ test('limiter: distinguishes a concurrency limit from a rate limit at any round-
     [7, 50],
     [16, 10],
     [40, 30],
-  ] as const) {
+  ] as const)
+    // prettier-ignore
     for (const spread of [false, true]) {
       const random = randomSource(atOnce);
       let doneMs: number[] = [];
@@ -62,54 +54,41 @@ test('limiter: distinguishes a concurrency limit from a rate limit at any round-
         doneMs.push(atMs + delayMs);
         return { waitMs: 0, delayMs };
       };
-      const limits = { maxRequests: 2000, maxSeconds: 60 };
-      const found = identifyLimiter(probeVirtually(decide, { rttMs, jitterMs: 0.4 }, limits, 1));
+      const found = probe(decide, 60, { rttMs, jitterMs: 0.4 });
       expect(found).toMatchObject({ kind: 'cannot-tell', atOnce: expect.closeTo(atOnce, -0.5) });
     }
-  }
 });
 
 test('limiter: does not take a slow server for a shaper', () => {
   for (const workers of [1, 4]) {
     const queue = new WorkQueue(workers);
     const decide = (atMs: number) => ({ waitMs: 0, delayMs: queue.finishAt(atMs, 20) - atMs });
-    const limits = { maxRequests: 300, maxSeconds: 60 };
-    const found = identifyLimiter(probeVirtually(decide, { rttMs: 1, jitterMs: 0.3 }, limits, 1));
-    expect(found.kind).toBe('none-found');
+    expect(probe(decide).kind).toBe('none-found');
   }
 });
 
 test('limiter: recognises the limit of a server with a single worker', () => {
   const queue = new WorkQueue(1);
-  const limiter = createLimiter({ kind: 'fixed-window', limit: 25, windowMs: 3000 });
-  const decide = (atMs: number) => {
-    const waitMs = limiter.ask(atMs);
+  const limiter = limitedBy({ kind: 'fixed-window', limit: 25, windowMs: 3000 });
+  const found = probe((atMs) => {
+    const { waitMs } = limiter(atMs);
     return { waitMs, delayMs: waitMs > 0 ? 0 : queue.finishAt(atMs, 10) - atMs };
-  };
-  const limits = { maxRequests: 2000, maxSeconds: 60 };
-  const found = identifyLimiter(probeVirtually(decide, { rttMs: 2, jitterMs: 0.3 }, limits, 1));
+  });
   expect([found.kind, ...found.alternatives]).toContain('fixed-window');
 });
 
-test('limiter: reports none-found without a limiter', () => {
-  const probed = probe({ kind: 'fixed-window', limit: 1_000_000, windowMs: 1000 }, 1);
-  expect(identifyLimiter(probed)).toMatchObject({ kind: 'none-found', requests: probed.seen.length });
-});
-
-test('limiter: reports cannot-tell for random rejections', () => {
+test('limiter: reports none-found without a limiter, and cannot-tell for random rejections', () => {
+  expect(probe(() => ({ waitMs: 0 }))).toMatchObject({ kind: 'none-found', requests: 2000 });
   const random = randomSource(5);
   const seen = Array.from({ length: 200 }, (_, i) => ({ atMs: i * 20, slackMs: 0.5, ok: random() < 0.5 }));
   expect(identifyLimiter({ seen }).kind).toBe('cannot-tell');
 });
 
-for (const kind of LIMITER_KINDS) {
+for (const kind of LIMITER_KINDS)
   test(`limiter: does not name a ${kind} after a probe shorter than its window`, () => {
-    for (const phaseMs of [0, 4_000, 16_000]) {
-      const probed = probe({ kind, limit: 60, windowMs: 20_000, phaseMs }, 1, 8);
-      expect(identifyLimiter(probed).kind).toBe('cannot-tell');
-    }
+    for (const phaseMs of [0, 4_000, 16_000])
+      expect(probe(limitedBy({ kind, limit: 60, windowMs: 20_000, phaseMs }), 8).kind).toBe('cannot-tell');
   });
-}
 
 test('merged histograms equal the histogram of all values', () => {
   const random = randomSource(2);
@@ -125,93 +104,79 @@ test('merged histograms equal the histogram of all values', () => {
 });
 
 test('merge: counts unsent requests as failed, and judges the SLO by late requests instead of buckets', () => {
-  const shared = { runId: 'a', scenario: 'smoke', parts: 1, segment: '0:1', seconds: 10, p99Ms: 500 };
-  const of = (latencies: readonly number[], due: number, late: number) =>
-    mergeParts([
-      {
-        seconds: 10,
-        histogram: histogramOf(latencies),
-        counts: { pages: latencies.length, late },
-        shared: { ...shared, due, errorRate: 0.001 },
-      },
-    ]);
+  const run = { runId: 'a', scenario: 'smoke', parts: 1, segment: '0:1', seconds: 10 };
+  const of = (latencies: readonly number[], late = 0) => {
+    const shared = { ...run, due: 100, p99Ms: 500, errorRate: 0.001 };
+    const counts = { pages: latencies.length, late };
+    return mergeParts([{ seconds: 10, histogram: histogramOf(latencies), counts, shared }]);
+  };
   const quick = Array.from({ length: 100 }, () => 20);
-  expect(of(quick, 100, 0)).toMatchObject({ held: true, errorRate: 0 });
-  expect(of(quick.slice(0, 1), 100, 0)).toMatchObject({ held: false, errorRate: 0.99 });
+  expect(of(quick)).toMatchObject({ held: true, errorRate: 0 });
+  expect(of(quick.slice(0, 1))).toMatchObject({ held: false, errorRate: 0.99 });
   // Their bucket ends beyond 500 ms.
-  const near = Array.from({ length: 100 }, () => 498);
-  expect(of(near, 100, 0).held).toBe(true);
-  expect(of(near, 100, 2).held).toBe(false);
+  const near = quick.map(() => 498);
+  expect([of(near).held, of(near, 2).held]).toEqual([true, false]);
 });
 
-const SETTINGS = { ...SEARCH_DEFAULTS, slo: SLO, startRate: 20 };
+const search = (steps: RunStep, more: object = {}) =>
+  searchCapacity(steps, { ...SEARCH_DEFAULTS, slo: SLO, startRate: 20, ...more });
+const searchOf = (target: VirtualRuns, more?: object) => search(stepsAgainst(target, 1), more);
 
 test('capacity: does not confirm a quota whose window is longer than the search', async () => {
   const hourly = limited({ kind: 'fixed-window', limit: 400, windowMs: 3_600_000 });
-  const found = await searchCapacity(stepsAgainst(inOrder(hourly), 1), SETTINGS);
+  const found = await searchOf(inOrder(hourly));
   expect(found).toMatchObject({ limitedBy: 'quota', confirmed: false });
   expect(found.unconfirmed).toContain('window');
 });
 
 test('capacity: distinguishes a rate limit from a concurrency limit, however slow the answers', async () => {
-  for (const kind of LIMITER_KINDS) {
+  for (const kind of LIMITER_KINDS)
     for (const [workers, serviceMs] of [
       [60, 100],
       [1, 20],
       [1, 26],
     ] as const) {
-      const rest = queueing({ workers, serviceMs, distribution: 'exponential' }, 1);
+      // prettier-ignore
+      const rest = queueing(exponentialService(workers, serviceMs), 1);
       const target = limited({ kind, limit: 40, windowMs: 1000 }, false, rest);
       const { samples } = await stepsAgainst(inOrder(target), SEED)(90, 20);
       expect(concurrencyLimitOf(samples), `${kind} in front of ${workers} × ${serviceMs} ms`).toBeUndefined();
     }
-  }
 });
 
 test('capacity: reports none-found if the highest rate holds', async () => {
   const fast = queueing({ workers: 100, serviceMs: 1, distribution: 'deterministic' }, 1);
-  const found = await searchCapacity(stepsAgainst(inOrder(fast), 1), { ...SETTINGS, maxRate: 100 });
+  const found = await searchOf(inOrder(fast), { maxRate: 100 });
   expect(found).toMatchObject({ limitedBy: 'none-found', requestsPerSecond: 100, confirmed: true });
 });
 
 test('capacity: ends without confirmation if the target keeps getting faster', async () => {
-  const service = (serviceMs: number) => ({ workers: 1, serviceMs, distribution: 'exponential' }) as const;
-  const target = warming(
-    { before: service(20), after: service(0.05), fromSeconds: 0, untilSeconds: 4000 },
-    1,
-  );
-  const found = await searchCapacity(stepsAgainst(inOrder(target), 1), SETTINGS);
+  const found = await searchOf(inOrder(warming(exponentialService(1, 20), 400, [0, 4000], 1)));
   expect(found.confirmed && !found.gotFaster).toBe(false);
   expect(found.watchedSeconds).toBeLessThan(1000);
 });
 
 test('capacity: one void step does not affect the others', async () => {
-  const right = stepsAgainst(
-    inOrder(queueing({ workers: 3, serviceMs: 20, distribution: 'exponential' }, 2)),
-    2,
-  );
+  const right = stepsAgainst(inOrder(queueing(exponentialService(3, 20), 2)), 2);
   let steps = 0;
-  const found = await searchCapacity(async (rate, seconds): Promise<StepRun> => {
+  const found = await search(async (rate, seconds) => {
     steps += 1;
     const run = await right(rate, seconds);
     return steps === 7 ? { ...run, void: 'the machine stalled' } : run;
-  }, SETTINGS);
+  });
   expect(found.confirmed).toBe(true);
   expect(Math.abs(found.requestsPerSecond / 145 - 1)).toBeLessThan(0.1);
 });
 
 test('capacity: confirms no figure if every step is void', async () => {
-  const right = stepsAgainst(
-    inOrder(queueing({ workers: 1, serviceMs: 400, distribution: 'exponential' }, 2)),
-    2,
-  );
-  const found = await searchCapacity(
-    async (rate, seconds) => ({ ...(await right(rate, seconds)), void: 'the machine is busy' }),
-    SETTINGS,
-  );
+  const right = stepsAgainst(inOrder(queueing(exponentialService(1, 400), 2)), 2);
+  const found = await search(async (rate, seconds) => ({
+    ...(await right(rate, seconds)),
+    void: 'the machine is busy',
+  }));
   expect(found).toMatchObject({ confirmed: false, unconfirmed: 'the machine is busy' });
   // Void steps must not drive the rate up to the maximum.
-  expect(Math.max(...found.steps.map(({ offered }) => offered))).toBeLessThan(SETTINGS.maxRate / 2);
+  expect(Math.max(...found.steps.map(({ offered }) => offered))).toBeLessThan(SEARCH_DEFAULTS.maxRate / 2);
 });
 
 test('judges a share by significance instead of a quantile of few samples', () => {

@@ -3,7 +3,7 @@
  * that surely holds and the lowest that surely breaks, and figures with intervals. Assumes monotonicity: a step that
  * holds also counts for lower rates, and one that breaks for higher rates.
  */
-import { largest, smallest } from './numbers.ts';
+import { ascending, largest, smallest, sum } from './numbers.ts';
 import {
   LEAST_SAMPLES,
   moreThanChance,
@@ -27,11 +27,10 @@ const SAME = 0.005;
 /** Sums over all steps that are not void. */
 export function totals(steps: readonly Step[]): Pick<Step, 'late' | 'failures' | 'counted'> {
   const valid = steps.filter((step) => !step.void);
-  const sum = (of: (step: Step) => number): number => valid.reduce((all, step) => all + of(step), 0);
   return {
-    late: sum(({ late }) => late),
-    failures: sum(({ failures }) => failures),
-    counted: sum(({ counted }) => counted),
+    late: sum(valid.map(({ late }) => late)),
+    failures: sum(valid.map(({ failures }) => failures)),
+    counted: sum(valid.map(({ counted }) => counted)),
   };
 }
 
@@ -43,9 +42,7 @@ export function pooled(steps: readonly Step[], from: number, to: number, slo: Sl
 }
 
 export function bracketOf(steps: readonly Step[], slo: Slo): Bracket {
-  const rates = [...new Set(steps.filter((step) => !step.void).map((step) => step.offered))].sort(
-    (a, b) => a - b,
-  );
+  const rates = ascending([...new Set(steps.filter((step) => !step.void).map((step) => step.offered))]);
   const steady = steps.filter((step) => !step.growing);
   const holds = rates.filter((rate, index) =>
     rates.slice(index).some((above) => pooled(steady, rate, above, slo) === 'holds'),
@@ -76,7 +73,7 @@ export function ordered(figure: number, low: number, high: number) {
 export function saturationOf(evidence: readonly Step[], slo: Slo): number | undefined {
   const { low } = bracketOf(evidence, slo);
   const rates = evidence.flatMap((step) => (step.void ? [] : (step.saturatedAt ?? [])));
-  return rates.filter((rate) => rate > low).sort((a, b) => a - b)[0];
+  return ascending(rates).find((rate) => rate > low);
 }
 
 /** The lowest offered rate at which throughput collapses below the rate that held. */
@@ -112,7 +109,9 @@ export function atOneRate({ offered, verdict, limitedRate, errorRate, counted, .
     basis: 'one-rate',
     limitedBy: verdict === 'holds' ? 'none-found' : limitedRate > errorRate / 2 ? 'quota' : 'saturation',
     confirmed: verdict !== 'undecided',
-    ...(verdict === 'undecided' ? { unconfirmed: step.void ?? `${counted} answers do not decide` } : {}),
+    ...(verdict === 'undecided'
+      ? { unconfirmed: step.void ?? `${counted} answers are too few to decide` }
+      : {}),
   };
 }
 
@@ -136,15 +135,10 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
     return {
       ...figure,
       confirmed: false,
-      unconfirmed: 'it answers 429 at every rate that was tried, and no quota predicts when',
+      unconfirmed: 'the target answers 429 at every tested rate, and no quota predicts which requests',
     };
-  return confirmed
-    ? { ...figure, confirmed }
-    : {
-        ...figure,
-        confirmed,
-        unconfirmed: 'the SLO surely held at no rate, and surely broke at none so low',
-      };
+  const unconfirmed = 'the SLO held at no tested rate, but too few answers exclude a lower one';
+  return { ...figure, confirmed, ...(confirmed ? {} : { unconfirmed }) };
 }
 
 /** Withdraws the confirmation if late or failed answers at lower rates show that the SLO held only by chance. */
@@ -153,10 +147,12 @@ export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Fi
   if (!confirmed || basis !== 'bisection') return figure;
   const withoutConfirmation = (unconfirmed: string): Figure => ({ ...figure, confirmed: false, unconfirmed });
   if (pooled(evidence, 0, rate * FAR_BELOW, slo) !== 'holds')
-    return withoutConfirmation('answers are late or fail at rates far below it as well');
+    return withoutConfirmation('answers are also late or fail at much lower rates');
   const below = totals(evidence.filter((step) => step.offered <= rate));
   if (moreThanChance(below.failures, below.counted, slo.errorRate))
-    return withoutConfirmation(`${below.failures} of ${below.counted} answers failed at rates up to it`);
+    return withoutConfirmation(
+      `${below.failures} of ${below.counted} answers failed at rates up to this one`,
+    );
   return figure;
 }
 

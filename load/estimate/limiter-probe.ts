@@ -155,19 +155,6 @@ export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   };
 }
 
-/** Reconstructs the observations of a probe from its replies in recorded order. */
-export function replayProbe(replies: readonly Reply[], limits: ProbeLimits): Probed {
-  const probe = probeLimiter(limits);
-  let step = probe.next();
-  for (let from = 0; !step.done;) {
-    const to = from + step.value.count;
-    if (to > replies.length) return { seen: placeReplies(replies), cutBy: 'maxSeconds' };
-    step = probe.next(replies.slice(from, to));
-    from = to;
-  }
-  return step.value;
-}
-
 function* plan(
   limits: ProbeLimits,
   replies: Reply[],

@@ -5,8 +5,10 @@ export function quantile(sorted: ArrayLike<number>, share: number): number {
   return sorted[Math.max(0, Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1))] ?? NaN;
 }
 
+export const ascending = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
+
 export const median = (values: readonly number[]): number => {
-  const sorted = [...values].sort((a, b) => a - b);
+  const sorted = ascending(values);
   const middle = sorted.length >> 1;
   if (sorted.length === 0) return NaN;
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;

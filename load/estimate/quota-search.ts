@@ -3,6 +3,7 @@ import { concurrencyLimitOf } from './other-limits.ts';
 import { type Figure, type HowToRun, ordered, type Prediction, type SearchSettings } from './figures.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import { largest, smallest, sum } from './numbers.ts';
+import type { RatePolicy } from '../k6/lib/judge.ts';
 import { type Quota, quotaOf } from './quota.ts';
 import { judgeStep, type Sample, type Step } from './step.ts';
 
@@ -36,8 +37,8 @@ async function searchQuota(
   const longest = LONGEST_RUN * confirmSeconds;
   let samples = [...first.samples];
   const longEnough = (): number => {
-    const wait = samples.reduce((longest, one) => Math.max(longest, one.retryAfterSeconds ?? 0), 0);
-    const window = declaredBy(samples)?.windowSeconds ?? 0;
+    const wait = longestWait(samples);
+    const window = declaredBy(policiesOf(samples))?.windowSeconds ?? 0;
     const needed = Math.max(
       window <= longest / 2.2 ? 2.2 * window : 0,
       wait > stepSeconds ? WAITS * wait : 0,
@@ -78,6 +79,7 @@ async function searchQuota(
   if (grew > UNLIMITED_GROWTH) return undefined;
   if (isPaced(quota) && overloaded && isIrregular(overloaded)) return undefined;
   const { perSecond, error, settled } = quota;
+  const policy = declaredBy(policiesOf(samples));
   return {
     ...ordered(perSecond, perSecond * (1 - error), perSecond * (1 + error)),
     limitedBy: 'quota',
@@ -87,39 +89,38 @@ async function searchQuota(
     ...(settled
       ? {}
       : {
-          unconfirmed: `${quota.releases} of the quota's releases were seen: its window is longer than the run${policyNote(declaredBy(samples))}`,
+          unconfirmed: `the window is longer than the run (${quota.releases} resets)${policy ? `; RateLimit headers declare ${policy.limit} requests, and a reset after at least ${policy.windowSeconds} s` : ''}`,
         }),
   };
 }
-
-const policyNote = (policy: Sample['policy']): string =>
-  policy
-    ? ` (its headers declare ${policy.limit} requests, given anew after ${policy.windowSeconds} s at least)`
-    : '';
 
 /** Admits at an even pace: no window resets were visible. */
 const isPaced = (quota: Quota): boolean => quota.settled && quota.windowSeconds === undefined;
 
 /** The policy that RateLimit headers declare; if they only declare the time to the reset, the longest one seen. */
-export function declaredBy(samples: readonly Pick<Sample, 'policy'>[]): Sample['policy'] {
-  const policies = samples.flatMap(({ policy }) => policy ?? []);
-  return (
-    policies.findLast(({ atLeast }) => !atLeast) ??
-    policies.reduce<Sample['policy']>(
-      (longest, one) => (longest && longest.windowSeconds >= one.windowSeconds ? longest : one),
-      undefined,
-    )
+export const declaredBy = (policies: readonly RatePolicy[]): RatePolicy | undefined =>
+  policies.findLast(({ atLeast }) => !atLeast) ??
+  policies.reduce<RatePolicy | undefined>(
+    (longest, one) => (longest && longest.windowSeconds >= one.windowSeconds ? longest : one),
+    undefined,
   );
-}
+
+const policiesOf = (samples: readonly Sample[]): RatePolicy[] =>
+  samples.flatMap(({ policy }) => policy ?? []);
+
+export const longestWait = (samples: readonly Sample[]): number =>
+  largest(
+    samples.map((one) => one.retryAfterSeconds ?? 0),
+    0,
+  );
 
 /** The quota that headers declare; undefined if an observed wait or count is too large for it. */
 function declared(all: readonly Sample[], run: readonly Sample[], seconds: number): Quota | undefined {
-  const policy = declaredBy(all);
+  const policy = declaredBy(policiesOf(all));
   if (!policy || policy.atLeast) return undefined;
   const { limit, windowSeconds } = policy;
-  const longestWait = all.reduce((longest, one) => Math.max(longest, one.retryAfterSeconds ?? 0), 0);
   const passed = run.filter(({ status }) => status === 200).length;
-  if (longestWait > windowSeconds * 1.05 + 1 || passed > limit * (2 + seconds / windowSeconds))
+  if (longestWait(all) > windowSeconds * 1.05 + 1 || passed > limit * (2 + seconds / windowSeconds))
     return undefined;
   return {
     perSecond: limit / windowSeconds,
@@ -255,30 +256,24 @@ export async function confirmQuota(search: SearchInProgress, first: Step): Promi
   });
   if (more)
     return withoutConfirmation(
-      `${more.accepted.toFixed(1)}/s were admitted for ${more.seconds.toFixed(0)} s before: rejected requests may count against it`,
+      `an earlier step of ${more.seconds.toFixed(0)} s admitted ${more.accepted.toFixed(1)}/s: rejected requests may count towards the limit`,
     );
   // First below the quota, from rest; then above it.
   const below = figure.requestsPerSecond * BELOW;
-  const settle = Math.min(
-    LONGEST_PAUSE_SECONDS,
-    largest(
-      samples.map((one) => one.retryAfterSeconds ?? 0),
-      0,
-    ),
-  );
+  const settle = Math.min(LONGEST_PAUSE_SECONDS, longestWait(samples));
   if (left() < confirmSeconds + settle)
-    return withoutConfirmation('its time was over before a minute was predicted');
+    return withoutConfirmation('the time limit was reached before the prediction run');
   const { step: under } = await run(below, confirmSeconds, { pauseSeconds: settle });
   if (under.void) return withoutConfirmation(under.void);
   const waits = samples.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? []);
   if (figure.quota!.declared && smallest(waits) > confirmSeconds) {
     const asPredicted = samples.filter(({ status }) => status === 429).length;
     const requests = samples.length;
-    const what = 'rejected, as Retry-After said and its RateLimit headers declare';
+    const what = 'rejected, as Retry-After and the RateLimit headers declare';
     prediction = { requestsPerSecond: below, seconds: confirmSeconds, what, asPredicted, requests };
     return asPredicted === requests
       ? { figure, prediction }
-      : withoutConfirmation('some were admitted before the wait that it named was over');
+      : withoutConfirmation('requests were admitted before Retry-After had passed');
   }
   const admitted = samples.filter(({ status }) => status !== 429);
   if (judgeStep(below, confirmSeconds, admitted, slo).verdict === 'breaks') return {};

@@ -1,5 +1,6 @@
 /** One step of a capacity search: the statistics of its samples, and the verdict on the SLO. */
-import { quantile } from './numbers.ts';
+import type { RatePolicy } from '../k6/lib/judge.ts';
+import { ascending, quantile } from './numbers.ts';
 
 /** Outcome of one request. dueMs: scheduled time since the start of the step. */
 export interface Sample {
@@ -12,9 +13,7 @@ export interface Sample {
   readonly status: number;
   /** Retry-After of a 429, if present. */
   readonly retryAfterSeconds?: number | undefined;
-  /** Declared by RateLimit headers; atLeast: only the time to the reset is known, a lower bound of the window. */
-  readonly policy?:
-    { readonly limit: number; readonly windowSeconds: number; readonly atLeast?: true } | undefined;
+  readonly policy?: RatePolicy | undefined;
   /** No answer, because the connection was refused or reset. */
   readonly refusedConnection?: boolean | undefined;
 }
@@ -72,25 +71,23 @@ const GROWING = 0.1;
 
 function isGrowing(counted: readonly Sample[], slo: Slo): boolean {
   const third = Math.floor(counted.length / 3);
-  const middle = (some: readonly Sample[]): number =>
-    quantile(
-      some.map((one) => one.latencyMs).sort((a, b) => a - b),
-      0.5,
-    );
+  const middle = (some: readonly Sample[]): number => quantile(latenciesOf(some), 0.5);
   return middle(counted.slice(-third)) - middle(counted.slice(0, third)) > GROWING * slo.p99Ms;
 }
+
+const latenciesOf = (samples: readonly Sample[]): number[] => ascending(samples.map((one) => one.latencyMs));
 
 /** Computes the statistics of a step and judges it against the SLO. */
 export function judgeStep(offered: number, seconds: number, samples: readonly Sample[], slo: Slo): Step {
   const counted = samples.filter((one) => one.dueMs >= seconds * 1000 * WARM_UP);
-  const sorted = counted.map((one) => one.latencyMs).sort((a, b) => a - b);
-  const share = (test: (one: Sample) => boolean): number => counted.filter(test).length / counted.length;
+  const sorted = latenciesOf(counted);
   const lastMs = samples.reduce((last, one) => Math.max(last, one.dueMs + one.latencyMs), seconds * 1000);
   const p99Ms = quantile(sorted, 0.99);
-  const errorRate = counted.length === 0 ? 1 : share((one) => failed(one.status));
   const saturatedAt = saturation(samples, seconds);
   const late = counted.filter((one) => failed(one.status) || one.latencyMs >= slo.p99Ms).length;
   const failures = counted.filter((one) => failed(one.status)).length;
+  const errorRate = counted.length === 0 ? 1 : failures / counted.length;
+  const growing = isGrowing(counted, slo);
   const verdict = verdictOf(late, failures, counted.length, slo);
   return {
     offered,
@@ -99,11 +96,11 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
     p50Ms: quantile(sorted, 0.5),
     p99Ms,
     errorRate,
-    limitedRate: counted.length === 0 ? 0 : share((one) => one.status === 429),
+    limitedRate: counted.filter((one) => one.status === 429).length / Math.max(1, counted.length),
     held: counted.length > 0 && p99Ms < slo.p99Ms && errorRate <= slo.errorRate,
     // With a growing backlog, a longer step would have broken the SLO.
-    verdict: verdict === 'holds' && isGrowing(counted, slo) ? 'undecided' : verdict,
-    growing: isGrowing(counted, slo),
+    verdict: verdict === 'holds' && growing ? 'undecided' : verdict,
+    growing,
     counted: counted.length,
     late,
     failures,
@@ -115,7 +112,7 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
 /** Answers per second under a backlog; undefined unless answers continued well after the last request was due. */
 export function saturation(samples: readonly Sample[], seconds: number): number | undefined {
   const answered = samples.filter(({ status }) => !failed(status));
-  const ends = answered.map((one) => one.dueMs + one.latencyMs).sort((a, b) => a - b);
+  const ends = ascending(answered.map((one) => one.dueMs + one.latencyMs));
   // Excludes the slowest 2 %: a few slow answers are no backlog.
   const lastMs = ends[Math.floor(ends.length * 0.98)] ?? 0;
   if (ends.length < 100 || lastMs < seconds * 1120 || samples.some((one) => one.status === 429))

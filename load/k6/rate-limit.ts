@@ -1,11 +1,12 @@
-/** Sends the limiter's probe from one VU and records the answers; by hand it also identifies the limiter. */
+/** Sends the limiter's probe from one VU; by hand it also identifies the limiter. */
 import { check } from 'k6';
 import http from 'k6/http';
 import { identifyLimiter } from '../estimate/limiter-fit.ts';
-import { placeReplies, probeLimiter, type Probed, type Reply } from '../estimate/limiter-probe.ts';
+import { probeLimiter, type Probed } from '../estimate/limiter-probe.ts';
 import { runSetup, clientsOf, SETUP, type SetupData } from './lib/setup.ts';
-import { Client, firstPage, type PageRequest, type Sent } from './lib/client.ts';
+import { Client, firstPage } from './lib/client.ts';
 import { readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
+import type { RatePolicy } from './lib/judge.ts';
 import { write } from './lib/record.ts';
 
 const config = readConfig({ pageSize: 1 });
@@ -33,19 +34,20 @@ export const options = {
 export const setup = (): SetupData => runSetup(config);
 
 export default async function (data: SetupData): Promise<void> {
-  const askerOf = (index: number): Asker => {
+  http.setResponseCallback(http.expectedStatuses(200, 429));
+  const fetchOf = (index: number): Fetch => {
     const client = new Client(config, clientsOf(config, data)[index]!, data.tokens[index]!);
     // An empty window, the cheapest page.
     const { to } = data.window;
-    return { index, client, pageRequest: firstPage(config, client.credentials, to, to, config.pageSize) };
+    const pageRequest = firstPage(config, client.credentials, to, to, config.pageSize);
+    return () => client.fetchPageAsync(pageRequest);
   };
-  const { client, pageRequest } = askerOf(0);
-  http.setResponseCallback(http.expectedStatuses(200, 429));
+  const { other } = limits;
+  if (other) return compareClients(fetchOf(0), fetchOf(other.client), other.count);
+  const fetch = fetchOf(0);
   const originMs = Date.now();
-  const { other: second } = limits;
-  if (second) return compareClients(askerOf(0), askerOf(second.client), second.count, originMs);
   const probe = probeLimiter(limits);
-  const replies: Reply[] = [];
+  const policies: RatePolicy[] = [];
   let step = probe.next();
   while (!step.done) {
     const { notBeforeMs, count, spacingMs } = step.value;
@@ -55,35 +57,34 @@ export default async function (data: SetupData): Promise<void> {
     const sending = [];
     for (let index = 0; index < count; index += 1) {
       if (index > 0) await until(startMs + index * spacingMs);
-      sending.push(client.fetchPageAsync(pageRequest));
+      sending.push(fetch());
     }
     const answers = await Promise.all(sending);
-    for (const { sentAtMs, sent } of answers) tell(sent, sentAtMs - originMs);
-    const other = answers.find(({ sent }) => sent.status !== 200 && sent.status !== 429);
-    if (other) {
-      if (config.records) write({ kind: 'end', status: other.sent.status });
+    const unexpected = answers.find(({ sent: { status } }) => status !== 200 && status !== 429);
+    if (unexpected) {
+      if (config.records) write({ kind: 'probe', status: unexpected.sent.status });
       return;
     }
-    const these = answers.map(({ sentAtMs, sent }): Reply => ({
-      sentMs: sentAtMs - originMs,
-      rttMs: sent.serviceMs,
-      ok: sent.status === 200,
-      retryAfterSeconds: sent.retryAfterSeconds,
-    }));
-    replies.push(...these);
-    step = probe.next(these);
+    policies.push(...answers.flatMap(({ sent }) => sent.policy ?? []));
+    step = probe.next(
+      answers.map(({ sentAtMs, sent }) => ({
+        sentMs: sentAtMs - originMs,
+        rttMs: sent.serviceMs,
+        ok: sent.status === 200,
+        retryAfterSeconds: sent.retryAfterSeconds,
+      })),
+    );
   }
-  const { cutBy } = step.value;
-  if (!config.records) tellLimiter(replies, cutBy);
-  else if (cutBy) write({ kind: 'end', cutBy });
+  if (config.records) write({ kind: 'probe', probed: step.value, policies });
+  else tellLimiter(step.value);
 }
 
-function tellLimiter(replies: readonly Reply[], cutBy: Probed['cutBy']): void {
-  const found = identifyLimiter({ seen: placeReplies(replies), ...(cutBy ? { cutBy } : {}) });
+function tellLimiter(probed: Probed): void {
+  const found = identifyLimiter(probed);
   const { kind, shaper, atOnce, retryAfterHonest } = found;
-  console.log(JSON.stringify({ ...found, cutBy }));
-  check(replies, {
-    'requests are served': (all) => all.some(({ ok }) => ok),
+  console.log(JSON.stringify({ ...found, cutBy: probed.cutBy }));
+  check(probed, {
+    'requests are served': ({ seen }) => seen.some(({ ok }) => ok),
     'the limiter is identified or absent': () =>
       kind !== 'cannot-tell' || shaper !== undefined || atOnce !== undefined,
     'Retry-After is long enough': () => retryAfterHonest !== false,
@@ -96,47 +97,27 @@ function until(atMs: number): Promise<void> {
   return waitMs <= 0 ? Promise.resolve() : new Promise((done) => setTimeout(done, waitMs));
 }
 
-function tell(sent: Sent, sentMs: number, client = 0): void {
-  if (!config.records) return;
-  const { status, retryAfterSeconds, policy } = sent;
-  write({
-    kind: 'answer',
-    client,
-    sentMs,
-    rttMs: Math.round(sent.serviceMs * 100) / 100,
-    status,
-    retryAfterSeconds,
-    policy,
-  });
-}
-
 const LARGEST_BATCH = 50;
 
-interface Asker {
-  readonly index: number;
-  readonly client: Client;
-  readonly pageRequest: PageRequest;
-}
+type Fetch = () => ReturnType<Client['fetchPageAsync']>;
 
 /**
  * The first client sends until it is rejected, then the second: if that is rejected too, both share a limit. Then the
  * first again: if it is admitted, its limit was reset, maybe before the second one's requests.
  */
-async function compareClients(one: Asker, another: Asker, count: number, originMs: number): Promise<void> {
-  const ask = async ({ index, client, pageRequest }: Asker, times: number): Promise<number> => {
-    const answers = await Promise.all(
-      Array.from({ length: times }, () => client.fetchPageAsync(pageRequest)),
-    );
-    for (const { sent, sentAtMs } of answers) tell(sent, sentAtMs - originMs, index);
-    return answers.filter(({ sent }) => sent.status === 200).length;
+async function compareClients(one: Fetch, other: Fetch, count: number): Promise<void> {
+  /** Returns the share of concurrent requests that were admitted. */
+  const admitted = async (fetch: Fetch, times: number): Promise<number> => {
+    const answers = await Promise.all(Array.from({ length: times }, fetch));
+    return answers.filter(({ sent }) => sent.status === 200).length / times;
   };
   // Opens its connections before they are needed.
-  await ask(another, 1);
+  await admitted(other, 1);
   let sent = 0;
   for (let batch = 1; sent < limits.maxRequests; batch = Math.min(LARGEST_BATCH, batch * 2)) {
     sent += batch;
-    if ((await ask(one, batch)) < batch) break;
+    if ((await admitted(one, batch)) === 1) continue;
+    write({ kind: 'compared', other: await admitted(other, count), again: await admitted(one, count) });
+    return;
   }
-  await ask(another, count);
-  await ask(one, count);
 }

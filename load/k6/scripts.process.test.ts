@@ -26,7 +26,7 @@ const SCENARIOS = ['arrivals', 'poll', 'rate-limit', 'smoke', 'soak', 'spike', '
 /** Runs each script on the same simulated server. */
 async function ran(k6: string, scripts: readonly string[], more: object = {}) {
   await using at = await setting({});
-  const session = await openSession(k6, at.server.target());
+  const session = await openSession(k6, at.server.target);
   const { from, to } = session.prepared.base.window;
   const common = {
     // Enough for a busy machine: a request without a free VU breaks a threshold.
@@ -82,7 +82,7 @@ async function byHand(
 /** A simulated server, with its addresses and first client as values for -e. */
 async function simulated(settings: SimulatedSettings = {}) {
   const at = await setting(settings);
-  const { baseUrl, authUrl, clients } = at.server.target() as {
+  const { baseUrl, authUrl, clients } = at.server.target as {
     baseUrl: string;
     authUrl: string;
     clients: Record<'primary' | 'secondTenant', { clientId: string; clientSecret: string }>;

@@ -111,7 +111,11 @@ export class WorkQueue {
 
 /** Inserts into a list in descending order of time, so that the next one is popped. */
 export function insertDescending<Event extends { readonly atMs: number }>(list: Event[], event: Event): void {
-  let index = list.length;
-  while (index > 0 && list[index - 1]!.atMs < event.atMs) index -= 1;
-  list.splice(index, 0, event);
+  let [from, to] = [0, list.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (list[middle]!.atMs < event.atMs) to = middle;
+    else from = middle + 1;
+  }
+  list.splice(from, 0, event);
 }

@@ -6,7 +6,7 @@ import type { Arrival, K6Run } from '../run/k6-run.ts';
 import type { LoadSettings, Session } from '../run/session.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
 import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
-import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './words.ts';
+import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
 
 type Seen = Partial<ChaosRun> & {
   readonly samples: readonly Arrival[];

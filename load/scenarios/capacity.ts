@@ -1,25 +1,19 @@
 /** capacity: the highest arrival rate at which the SLO holds and answers stay correct. */
 import { setTimeout } from 'node:timers/promises';
 import { checkRate, searchCapacity } from '../estimate/capacity.ts';
-import type { Quota } from '../estimate/quota.ts';
-import { type Found, type RunStep, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
+import { type Found, type RunStep, SEARCH_DEFAULTS } from '../estimate/figures.ts';
+import { sum } from '../estimate/numbers.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import type { ArrivalsRun, Session } from '../run/session.ts';
 import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
-import { perSecond, quantiles } from './words.ts';
+import { between, confirmation, number, perSecond, quantiles } from './format.ts';
 
 export const capacity: Scenario = {
   about: 'the highest arrival rate at which the SLO holds',
   flags: [
-    FLAGS.pageSize(100),
-    FLAGS.startRate(),
-    FLAGS.maxRate(),
-    FLAGS.at(),
-    FLAGS.thoroughness(),
-    FLAGS.sloP99(),
-    FLAGS.sloErrors(),
-    FLAGS.maxVUs(),
+    ...[FLAGS.pageSize(100), FLAGS.startRate(), FLAGS.maxRate(), FLAGS.at(), FLAGS.thoroughness()],
+    ...[FLAGS.sloP99(), FLAGS.sloErrors(), FLAGS.maxVUs()],
   ],
   run: measure,
 };
@@ -29,48 +23,30 @@ const CHECK_SECONDS = 180;
 
 async function measure(session: Session, options: ScenarioOptions): Promise<Partial<LoadResult>> {
   const all = session.prepared.base.clients;
-  const alone = await search(session, options, all.slice(0, 1));
+  const search = async (more: object, clients: LoadConfig['clients']): Promise<CapacityFigure> => ({
+    ...(await searchRate(session, { ...options, ...more }, () => ({ clients }), 'arrivals')),
+    clients: clients.length,
+    slo: session.settings.slo,
+  });
+  const alone = await search({}, all.slice(0, 1));
+  const isQuota = alone.basis !== 'one-rate' && alone.limitedBy === 'quota';
+  // Starts above the sum of the quotas, if each client has a quota of its own.
+  const sumOfQuotas = 1.5 * all.length * alone.requestsPerSecond;
+  const startRate = Math.min(options.maxRate, Math.max(options.startRate, sumOfQuotas));
   const figure =
-    alone.basis !== 'one-rate' && alone.limitedBy === 'quota' && all.length > 1
-      ? {
-          ...alone,
-          perServer: await search(
-            session,
-            { ...options, startRate: startRateOfAll(alone, options, all.length) },
-            all,
-          ),
-        }
-      : alone;
+    isQuota && all.length > 1 ? { ...alone, perServer: await search({ startRate }, all) } : alone;
+  const { accepted, refused } = session.connections;
   return {
     capacity: figure,
     held: figure.confirmed && figure.requestsPerSecond > 0,
-    summary: [...summaryLines(figure), ...connectionLines(session)],
+    summary: [
+      ...summaryLines(figure),
+      ...(Number.isFinite(refused)
+        ? [`connection limit: ${accepted} concurrent connections were accepted, ${refused} were not`]
+        : []),
+    ],
   };
 }
-
-/** Start rate for all clients: above the sum of their quotas, if each has a quota of its own. */
-const startRateOfAll = (
-  alone: CapacityFigure,
-  { startRate, maxRate }: ScenarioOptions,
-  clients: number,
-): number => Math.min(maxRate, Math.max(startRate, 1.5 * clients * alone.requestsPerSecond));
-
-function connectionLines({ connections: { accepted, refused } }: Session): string[] {
-  if (!Number.isFinite(refused)) return [];
-  return [
-    `${accepted} connections at once were accepted and ${refused} were not: the figure is of what so many carry`,
-  ];
-}
-
-const search = async (
-  session: Session,
-  options: ScenarioOptions,
-  clients: LoadConfig['clients'],
-): Promise<CapacityFigure> => ({
-  ...(await searchRate(session, options, () => ({ clients }), 'arrivals')),
-  clients: clients.length,
-  slo: session.settings.slo,
-});
 
 /** Searches for the highest rate of a script's arrivals; `over` returns the configuration that depends on the rate. */
 export async function searchRate(
@@ -80,7 +56,6 @@ export async function searchRate(
   script: string,
   seen: (run: ArrivalsRun) => void = () => {},
 ): Promise<Found> {
-  const { slo } = session.settings;
   const runStep: RunStep = async (rate, seconds, { countsOnly, pauseSeconds = 0 } = {}) => {
     if (pauseSeconds > 0) await setTimeout(pauseSeconds * 1000, undefined, { signal: session.signal });
     // If only counts matter, the run is not repeated for generator lag.
@@ -95,16 +70,14 @@ export async function searchRate(
     );
     return { samples, ...(why ? { void: why } : {}) };
   };
-  const settings: SearchSettings = {
-    slo,
-    startRate,
-    maxRate,
+  const settings = {
+    ...{ slo: session.settings.slo, startRate, maxRate },
     bracketSeconds: SEARCH_DEFAULTS.bracketSeconds * thoroughness,
     overloadSeconds: SEARCH_DEFAULTS.overloadSeconds * thoroughness,
     stepSeconds: SEARCH_DEFAULTS.stepSeconds * thoroughness,
     confirmSeconds: SEARCH_DEFAULTS.confirmSeconds * thoroughness,
     maxSeconds: SEARCH_DEFAULTS.maxSeconds * thoroughness,
-    tell: (line) => session.tell(`  ${line}`),
+    tell: (line: string) => session.tell(`  ${line}`),
   };
   return at === undefined
     ? searchCapacity(runStep, settings)
@@ -114,73 +87,50 @@ export async function searchRate(
 /** Share of rejections just below a quota above which callers have to space their requests. */
 const NEEDS_SPACING = 0.01;
 
-function quotaLines({ steps, watchedSeconds }: Found, { refusedBelow = 0 }: Quota): string[] {
-  const passed = steps.reduce((sum, step) => sum + step.accepted * step.seconds, 0);
-  return [
-    `slower quotas, of more than the ${passed.toFixed(0)} requests that it let through in ${watchedSeconds} s of load, are not excluded`,
-    ...(refusedBelow > NEEDS_SPACING
-      ? [
-          `just below it ${(refusedBelow * 100).toFixed(0)} % are refused of requests that come by chance: it takes few at once`,
-        ]
-      : []),
-  ];
-}
-
-const LIMIT_LABELS: Readonly<Record<Found['limitedBy'], string>> = {
-  quota: 'its quota (it answers 429)',
-  saturation: 'its hardware (answers become slow)',
-  'none-found': 'nothing up to the highest rate tried',
+const LIMITING_FACTORS: Readonly<Record<Found['limitedBy'], string>> = {
+  quota: 'the rate limit (429)',
+  saturation: 'saturation (answers become slow)',
+  'none-found': 'none up to the highest tested rate',
 };
 
 function summaryLines(figure: CapacityFigure): string[] {
-  const { requestsPerSecond, interval, limitedBy, slo, perServer, clients } = figure;
-  const who = clients === 1 ? 'one client' : `${clients} clients`;
-  const { collapse, quota, watchedSeconds, samples } = figure;
-  const at = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
-  const [low, high] = interval.map((end) => end.toFixed(1));
-  const between = Number.isFinite(interval[1])
-    ? `between ${low} and ${high}`
-    : `at least ${low}, and how much more was not seen`;
-  const { prediction } = figure;
-  const predicted = prediction
-    ? [
-        `${prediction.asPredicted.toLocaleString('en-GB')} of ${prediction.requests.toLocaleString('en-GB')} as predicted in ${prediction.seconds} s at ${perSecond(prediction.requestsPerSecond)}: ${prediction.what}`,
-      ]
-    : [];
+  const { requestsPerSecond, slo, prediction, quota, collapse, watchedSeconds, atOnce } = figure;
+  const clients = figure.clients === 1 ? 'one client' : `${figure.clients} clients`;
+  const objective = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
+  const predicted = prediction && [
+    `${number(prediction.asPredicted)} of ${number(prediction.requests)} as predicted in ${prediction.seconds} s at ${perSecond(prediction.requestsPerSecond)}: ${prediction.what}`,
+  ];
   if (figure.basis === 'one-rate') {
     const { offered } = figure.steps[0]!;
-    const answer = !figure.confirmed
-      ? `UNDECIDED (${figure.unconfirmed})`
-      : requestsPerSecond > 0
-        ? 'yes'
-        : 'no';
-    return [`does ${who} get ${perSecond(offered)} at ${at}: ${answer}`, ...predicted];
+    const known = requestsPerSecond > 0 ? 'yes' : 'no';
+    const answer = figure.confirmed ? known : `UNDECIDED (${figure.unconfirmed})`;
+    return [
+      `does the SLO (${objective}) hold at ${perSecond(offered)} for ${clients}: ${answer}`,
+      ...(predicted ?? []),
+    ];
   }
+  const interval = between(figure.interval, (end) => end.toFixed(1));
+  const isNone = figure.basis === 'no-rate';
+  const { refusedBelow = 0 } = quota ?? {};
+  const admitted = sum(figure.steps.map((step) => step.accepted * step.seconds)).toFixed(0);
+  const factor = atOnce === undefined ? LIMITING_FACTORS[figure.limitedBy] : `${atOnce} concurrent requests`;
   return [
-    figure.basis === 'no-rate'
-      ? `${who}: the SLO (${at}) holds at no rate that was tried, ${between}`
-      : `${who}: ${perSecond(requestsPerSecond)}, ${between}, at ${at}`,
-    `by ${samples} answers in ${watchedSeconds} s of load; ${figure.confirmed ? 'confirmed' : `NOT confirmed: ${figure.unconfirmed}`}`,
-    ...predicted,
-    ...(figure.basis === 'no-rate'
-      ? []
-      : [
-          `stopped first by ${figure.atOnce === undefined ? LIMIT_LABELS[limitedBy] : `its limit of ${figure.atOnce} requests at once (it answers 429)`}`,
-        ]),
-    ...(quota?.windowSeconds === undefined
-      ? []
-      : [
-          `${quota.limit} requests in ${quota.windowSeconds} s ${quota.declared ? 'are let through by what its RateLimit headers declare; nothing that was seen contradicts it' : `were let through, by ${quota.releases} releases`}`,
-        ]),
-    ...(quota ? quotaLines(figure, quota) : []),
-    ...(collapse
-      ? [
-          `overload lowers its throughput: from ${perSecond(collapse.from)} on it answers ${perSecond(collapse.answersPerSecond)}, and recovers only when less is asked than that`,
-        ]
-      : []),
-    ...(figure.gotFaster
-      ? [`it got faster while it was watched (${watchedSeconds} s): the figure is of what it was at the end`]
-      : []),
-    ...(perServer ? summaryLines(perServer) : []),
-  ];
+    isNone
+      ? `${clients}: the SLO (${objective}) holds at no tested rate, ${interval}`
+      : `${clients}: ${perSecond(requestsPerSecond)}, ${interval}, with ${objective}`,
+    `measured with ${figure.samples} answers in ${watchedSeconds} s of load; ${confirmation(figure)}`,
+    predicted?.[0],
+    !isNone && `limiting factor: ${factor}`,
+    quota?.windowSeconds !== undefined &&
+      `${quota.limit} requests in ${quota.windowSeconds} s: ${quota.declared ? 'declared by RateLimit headers, and no answer contradicts it' : `measured over ${quota.releases} resets`}`,
+    quota &&
+      `limits of more than the ${admitted} requests admitted in ${watchedSeconds} s of load are not excluded`,
+    refusedBelow > NEEDS_SPACING &&
+      `just below the limit, ${(refusedBelow * 100).toFixed(0)} % of requests at random times are rejected: the limiter admits only small bursts`,
+    collapse &&
+      `overload reduces the throughput: from ${perSecond(collapse.from)} on it answers ${perSecond(collapse.answersPerSecond)}, and recovers only below that rate`,
+    figure.gotFaster &&
+      `the target became faster during the ${watchedSeconds} s of load: the result is for its final state`,
+    ...(figure.perServer ? summaryLines(figure.perServer) : []),
+  ].filter((line) => typeof line === 'string');
 }

@@ -32,12 +32,19 @@ export async function arrivalsUnderOutages(
   const { prepared, settings } = session;
   const { fault, metricsUrl } = prepared.target;
   const stored = await readStored(prepared);
-  session.tell(`  ${stored.items.flat().length} screenings are read before the first outage`);
+  session.tell(`  ${stored.items.flat().length} screenings read before the first outage`);
   for (const [index, { tenantId }] of prepared.base.clients.entries())
     session.judge.know(tenantId, oracleOf(stored.items[index]!));
-  const metrics = metricsUrl === undefined ? undefined : watchMetrics(metricsUrl);
-  const outages = beginOutages(fault!, seconds, settings.seed);
-  const arrivals = session.tryArrivals(
+  const stopped = new AbortController();
+  const metrics = metricsUrl === undefined ? [] : readMetrics(metricsUrl, stopped.signal);
+  const outages = runOutages(fault!, seconds, settings.seed, stopped.signal);
+  // Reported at the end of the load.
+  outages.catch(() => undefined);
+  const end = async (): Promise<[readonly Outage[], readonly Reading[]]> => {
+    stopped.abort();
+    return Promise.all([outages, metrics]);
+  };
+  const ran = session.tryArrivals(
     requestsPerSecond,
     seconds,
     {
@@ -51,30 +58,27 @@ export async function arrivalsUnderOutages(
     0,
     'soak',
   );
-  const ended = (): Promise<[readonly Outage[], readonly Reading[] | undefined]> =>
-    Promise.all([outages.end(), metrics?.end()]);
-  const { samples, run, void: generatorOverload } = await arrivals.finally(ended);
-  if (generatorOverload) throw new VoidRun(generatorOverload);
-  const [outageTimes, readings = []] = await ended();
+  const { samples, run, void: overload } = await ran.finally(end);
+  if (overload) throw new VoidRun(overload);
+  const [ended, readings] = await end();
   const after = await readAgain(session, stored);
 
   const startAtMs = run.summary?.startAtMs;
-  if (startAtMs === undefined) throw new VoidRun('k6 does not say when it began');
+  if (startAtMs === undefined) throw new VoidRun('k6 does not report its start time');
   const timed = samples.map((one) => ({ ...one, atMs: startAtMs + one.dueMs }));
-  const healed = outageTimes.map((outage) => ({ ...outage, servedMs: servedAgain(outage, timed) }));
+  const recovered = ended.map((outage) => ({ ...outage, servedMs: servedAgain(outage, timed) }));
   const isCalm = ({ atMs, latencyMs }: { atMs: number; latencyMs: number }): boolean =>
-    !healed.some(({ beganAtMs, endedAtMs, servedMs }) => {
-      const until = servedMs ?? endedAtMs + RECOVERY_MS;
-      return atMs <= until && atMs + latencyMs >= beganAtMs;
-    });
-  const disturbed = timed.filter((one) => !isCalm(one));
-  const refused = disturbed.filter(({ status }) => failed(status));
-  if (refused.length === 0)
-    throw new VoidRun(
-      `${outageTimes.length} calls of the fault command made no request fail: is it the right one?`,
+    recovered.every(
+      ({ beganAtMs, endedAtMs, servedMs = endedAtMs + RECOVERY_MS }) =>
+        atMs > servedMs || atMs + latencyMs < beganAtMs,
     );
-  const lastAtMs = timed.reduce((last, { atMs }) => Math.max(last, atMs), 0);
-  for (const { endedAtMs, servedMs } of healed)
+  const failures = timed.filter((one) => !isCalm(one) && failed(one.status));
+  if (failures.length === 0)
+    throw new VoidRun(
+      `${ended.length} calls of the fault command made no request fail: is it the right one?`,
+    );
+  const lastAtMs = largest(timed.map(({ atMs }) => atMs));
+  for (const { endedAtMs, servedMs } of recovered)
     // For an outage close to the end of the run, the final read shows whether the target recovered.
     if (servedMs === undefined && (!after || lastAtMs > endedAtMs + RECOVERY_MS))
       session.findings.push({
@@ -85,7 +89,7 @@ export async function arrivalsUnderOutages(
     samples: timed.filter(isCalm),
     run,
     lines: [
-      describeOutages(healed, refused),
+      describeOutages(recovered, failures),
       compareWithStored(session, stored, after),
       ...describeReadings(readings),
     ],
@@ -98,11 +102,9 @@ function servedAgain(
   { endedAtMs }: Outage,
   samples: readonly (Arrival & { readonly atMs: number })[],
 ): number | undefined {
-  const served = samples
-    .filter(({ atMs, status }) => atMs >= endedAtMs && status === 200)
-    .map(({ atMs, latencyMs }) => atMs + latencyMs)
-    .reduce((least, one) => Math.min(least, one), Infinity);
-  return served <= endedAtMs + RECOVERY_MS ? served : undefined;
+  const served = samples.filter(({ atMs, status }) => atMs >= endedAtMs && status === 200);
+  const firstMs = smallest(served.map(({ atMs, latencyMs }) => atMs + latencyMs));
+  return firstMs <= endedAtMs + RECOVERY_MS ? firstMs : undefined;
 }
 
 /** Reads the stored screenings again; undefined if the target does not recover. */
@@ -119,18 +121,16 @@ async function readAgain({ prepared }: Session, { window }: Stored): Promise<Sto
 
 function describeOutages(
   outages: readonly (Outage & { readonly servedMs: number | undefined })[],
-  refused: readonly Arrival[],
+  failures: readonly Arrival[],
 ): string {
   const seconds = (ms: number): string => (ms / 1000).toFixed(1);
   const lengths = outages.map(({ beganAtMs, endedAtMs }) => endedAtMs - beganAtMs);
   const slowest = largest(outages.map(({ endedAtMs, servedMs = endedAtMs }) => servedMs - endedAtMs));
-  const counts = new Map<number, number>();
-  for (const { status } of refused) counts.set(status, (counts.get(status) ?? 0) + 1);
-  const answers = [...counts].map(([status, count]) => `${status || 'no answer'} × ${count}`);
-  return [
-    `${outages.length} outages of ${seconds(smallest(lengths))} to ${seconds(largest(lengths))} s: ${answers.join(', ')}`,
-    `served again after ${seconds(slowest)} s at most`,
-  ].join('; ');
+  const statuses = failures.map(({ status }) => status || 'no answer');
+  const answers = [...new Set(statuses)].map(
+    (status) => `${status} × ${statuses.filter((one) => one === status).length}`,
+  );
+  return `${outages.length} outages of ${seconds(smallest(lengths))} to ${seconds(largest(lengths))} s: ${answers.join(', ')}; served again after ${seconds(slowest)} s at most`;
 }
 
 /** Adds findings for pages that differ from the screenings stored before; returns the summary line. */
@@ -139,84 +139,74 @@ function compareWithStored(session: Session, before: Stored, after: Stored | und
   if (lost.length > 0)
     session.findings.push({
       id: '4.2-repeatable',
-      message: `${lost.length} screenings that were served before the outages are not served after them, the first of them item ${lost[0]!.id}`,
+      message: `${lost.length} screenings that were served before the outages are missing after them, the first one is item ${lost[0]!.id}`,
     });
   const { comparedPages, storedMismatches } = session.judge;
-  if (added) return `screenings were added meanwhile: ${comparedPages} pages are held against nothing`;
+  if (added) return `screenings were added during the run: ${comparedPages} pages were not compared`;
   session.findings.push(...storedMismatches);
-  return `${comparedPages} pages held against the ${before.items.flat().length} screenings stored`;
+  return `${comparedPages} pages compared with the ${before.items.flat().length} screenings stored`;
 }
+
+const READINGS = {
+  memoryMb: ['process_resident_memory_bytes', 'MB'],
+  connections: ['database_connections', 'connections to the database'],
+  /** Sockets, timers and other handles that keep the process alive. */
+  resources: ['nodejs_active_resources_total', 'open resources'],
+} as const;
+type Reading = Readonly<Record<keyof typeof READINGS, number>>;
+const KINDS = Object.keys(READINGS) as (keyof Reading)[];
 
 /** With fewer readings growth is not judged, as a process grows while it warms up. */
 const LEAST_READINGS = 120;
 const GROWTH = 1.25;
 const ROOM_MB = 16;
 
-const quarter = (readings: readonly Reading[], from: number): readonly Reading[] =>
-  readings.slice(Math.floor((readings.length * from) / 4), Math.floor((readings.length * (from + 1)) / 4));
+/** Medians of the second and of the last quarter. */
+const growthOf = (readings: readonly Reading[], of: keyof Reading): [number, number] =>
+  [1, 3].map((from) => {
+    const [start, end] = [from, from + 1].map((part) => Math.floor((readings.length * part) / 4));
+    return median(readings.slice(start, end).map((one) => one[of]));
+  }) as [number, number];
 
-const growthOf = (readings: readonly Reading[], of: keyof Reading): readonly [number, number] => [
-  median(quarter(readings, 1).map((one) => one[of])),
-  median(quarter(readings, 3).map((one) => one[of])),
-];
-
-function isFlat(readings: readonly Reading[]): boolean {
-  if (readings.length < LEAST_READINGS) return true;
-  return (['memoryMb', 'connections', 'resources'] as const).every((of) => {
+const isFlat = (readings: readonly Reading[]): boolean =>
+  readings.length < LEAST_READINGS ||
+  KINDS.every((of) => {
     const [before, then] = growthOf(readings, of);
     return then <= before * GROWTH + ROOM_MB;
   });
-}
 
 function describeReadings(readings: readonly Reading[]): string[] {
   if (readings.length < 4) return [];
-  const say = (of: keyof Reading, unit: string): string => {
-    const [before, then] = growthOf(readings, of);
-    return `${before.toFixed(0)} and ${then.toFixed(0)} ${unit}`;
-  };
+  const figures = KINDS.map(
+    (of) =>
+      `${growthOf(readings, of)
+        .map((value) => value.toFixed(0))
+        .join(' and ')} ${READINGS[of][1]}`,
+  );
   return [
-    `the server in the second quarter and in the last: ${say('memoryMb', 'MB')}, ${say('connections', 'connections to the database')}, ${say('resources', 'open resources')}${isFlat(readings) ? '' : ': it grows'}`,
+    `the server in the second and in the last quarter: ${figures.join(', ')}${isFlat(readings) ? '' : ': they grow'}`,
   ];
-}
-
-interface Reading {
-  readonly memoryMb: number;
-  /** Connections to its database. */
-  readonly connections: number;
-  /** Sockets, timers and other handles that keep the process alive. */
-  readonly resources: number;
 }
 
 const EVERY_MS = 1_000;
 
-/** Reads until `end` is called; failed readings are skipped. */
-function watchMetrics(url: string): { end(): Promise<readonly Reading[]> } {
-  const stopped = new AbortController();
+/** Reads until the signal is aborted; failed readings are skipped. */
+async function readMetrics(url: string, signal: AbortSignal): Promise<readonly Reading[]> {
   const readings: Reading[] = [];
-  const watching = (async () => {
-    while (!stopped.signal.aborted) {
-      const text = await fetch(url, { signal: stopped.signal }).then(
-        (answer) => answer.text(),
-        () => undefined,
-      );
-      const value = (name: string): number =>
-        Number(new RegExp(`^${name}(?:\\{[^}]*\\})? ([\\d.e+]+)$`, 'm').exec(text ?? '')?.[1] ?? NaN);
-      const reading = {
-        memoryMb: value('process_resident_memory_bytes') / 1e6,
-        connections: value('database_connections'),
-        resources: value('nodejs_active_resources_total'),
-      };
-      if (Object.values(reading).every(Number.isFinite)) readings.push(reading);
-      await sleep(EVERY_MS, undefined, { signal: stopped.signal }).catch(() => undefined);
-    }
-  })();
-  return {
-    async end() {
-      stopped.abort();
-      await watching;
-      return readings;
-    },
-  };
+  while (!signal.aborted) {
+    const text = await fetch(url, { signal }).then(
+      (answer) => answer.text(),
+      () => '',
+    );
+    const values = KINDS.map((of) => {
+      const pattern = new RegExp(`^${READINGS[of][0]}(?:\\{[^}]*\\})? ([\\d.e+]+)$`, 'm');
+      return [of, Number(pattern.exec(text)?.[1]) / (of === 'memoryMb' ? 1e6 : 1)] as const;
+    });
+    if (values.every(([, value]) => Number.isFinite(value)))
+      readings.push(Object.fromEntries(values) as unknown as Reading);
+    await sleep(EVERY_MS, undefined, { signal }).catch(() => undefined);
+  }
+  return readings;
 }
 
 interface Outage {
@@ -234,44 +224,33 @@ const FAILING_MS = [1_000, 4_000] as const;
 /** A shorter run has no room for outages. */
 export const LEAST_SECONDS = 15;
 
-/** Runs outages until `end` is called, which ends the fault. `end` throws VoidRun if a command failed. */
-function beginOutages(
+/** Runs outages until the signal is aborted, which ends the fault. Throws VoidRun if a command fails. */
+async function runOutages(
   fault: NonNullable<Target['fault']>,
   seconds: number,
   seed: number,
-): { end(): Promise<readonly Outage[]> } {
+  signal: AbortSignal,
+): Promise<readonly Outage[]> {
   const random = randomSource(seed);
   const between = ([least, most]: readonly [number, number]): number => least + random() * (most - least);
-  const stopped = new AbortController();
   const untilMs = Date.now() + seconds * 1000 - TAIL_MS;
   const outages: Outage[] = [];
-  const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: stopped.signal });
-
-  const run = async (): Promise<void> => {
+  try {
     for (let healthyMs = LEAD_MS; ; healthyMs = between(HEALTHY_MS)) {
-      await pause(healthyMs);
+      await sleep(healthyMs, undefined, { signal });
       const failingMs = between(FAILING_MS);
-      if (Date.now() + failingMs > untilMs) return;
+      if (Date.now() + failingMs > untilMs) return outages;
       const beganAtMs = Date.now();
       try {
         await fault.start();
-        await pause(failingMs);
+        await sleep(failingMs, undefined, { signal });
       } finally {
         await fault.stop();
         outages.push({ beganAtMs, endedAtMs: Date.now() });
       }
     }
-  };
-  const running = run().then(
-    () => undefined,
-    (error: unknown) => (stopped.signal.aborted ? undefined : (error as Error)),
-  );
-  return {
-    async end() {
-      stopped.abort();
-      const error = await running;
-      if (error) throw new VoidRun(`a fault command failed: ${error.message}`);
-      return outages;
-    },
-  };
+  } catch (error) {
+    if (!signal.aborted) throw new VoidRun(`a fault command failed: ${(error as Error).message}`);
+    return outages;
+  }
 }

@@ -1,26 +1,16 @@
 /** paging: the cost of a page by depth, page size and window, and the mistake that would explain it. */
 import { formatInstant, instant, type Instant, shift } from '../../engine/data/instant.ts';
 import { type DepthFinding, depthShape, type WindowPair } from '../estimate/depth.ts';
-import { median } from '../estimate/numbers.ts';
+import { median, sum } from '../estimate/numbers.ts';
 import type { Walk } from '../k6/lib/config.ts';
+import type { PageRecord } from '../k6/lib/record.ts';
 import type { LoadResult } from '../result.ts';
 import { type Session, VoidRun } from '../run/session.ts';
 import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
-import { quantiles } from './words.ts';
-
-interface ReadPage {
-  readonly walk: Walk;
-  readonly iteration: number;
-  readonly depth: number;
-  readonly items: number;
-  readonly ms: number;
-  readonly firstMs?: number | undefined;
-  readonly status: number;
-}
+import { quantiles } from './format.ts';
 
 /** Number of window pairs before and after the database has cached its plans, and of zero-width windows. */
-const PAIRS = { early: 4, settled: 12 } as const;
-const EMPTY_WALKS = 25;
+const [EARLY_PAIRS, SETTLED_PAIRS, EMPTY_WALKS] = [4, 12, 25];
 /**
  * A database may cache a plan after five executions on a connection: each connection gets more short windows than that,
  * concurrently, before long ones are read again.
@@ -31,7 +21,7 @@ const WALK_SECONDS = 600;
 const DEEPEST = 4000;
 
 export const paging: Scenario = {
-  about: 'what a page costs by depth, page size and window',
+  about: 'latency of a page by depth, page size and window',
   flags: [FLAGS.pageSize(500)],
   run: judgeDepth,
 };
@@ -42,7 +32,7 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
   let depth = await measure(session, options);
   // A single measurement may be noise, so the shape must be reproduced.
   if (!depth.flat) {
-    session.tell(`  ${depth.shape}: measured again`);
+    session.tell(`  ${depth.shape}: measuring again`);
     const again = await measure(session, options);
     if (again.flat) depth = again;
   }
@@ -53,17 +43,15 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
     held: depth.flat,
     tables: { depth: depth.points, sizes: tables },
     summary: [
-      `${depth.rows} rows were traversed, beyond ${depth.emptyMs.toFixed(1)} ms for an empty page; whatever the reason, 1,000 rows further on a page cost ${depth.msPerThousandRows.slope.toFixed(3)} ms (${depth.msPerThousandRows.interval.map((ms) => ms.toFixed(3)).join(' to ')}) more`,
+      `traversed ${depth.rows} rows; latency of an empty page ${depth.emptyMs.toFixed(1)} ms; absolute growth per 1,000 rows ${depth.msPerThousandRows.slope.toFixed(3)} ms (${depth.msPerThousandRows.interval.map((ms) => ms.toFixed(3)).join(' to ')})`,
       depth.flat
-        ? `flat: deep in a traversal a page costs ${depth.ratios.deep.toFixed(2)} × the first page of a window that begins there`
-        : `${depth.shape}: against the first page of a window that begins at the same position a deep page costs ${depth.ratios.deep.toFixed(1)} ×; against a short window a long one costs ${depth.ratios.long.toFixed(1)} ×, ${depth.ratios.settled.toFixed(1)} × after many short ones`,
-      ...(depth.likelyCause ? [`look for: ${depth.likelyCause}`] : []),
-      ...(broken
-        ? ['look for: a cursor that loses digits of testTime, such as one cut to milliseconds']
-        : []),
+        ? `flat: a deep page costs ${depth.ratios.deep.toFixed(2)} × the first page of a window that begins at its position`
+        : `${depth.shape}: a deep page costs ${depth.ratios.deep.toFixed(1)} × the first page of a window that begins at its position; a long window ${depth.ratios.long.toFixed(1)} × a short one, ${depth.ratios.settled.toFixed(1)} × after many short windows`,
+      ...(depth.likelyCause ? [`likely cause: ${depth.likelyCause}`] : []),
+      ...(broken ? ['likely cause: a cursor that truncates testTime, such as to milliseconds'] : []),
       ...tables.map(
         (row) =>
-          `windows of ${row.window}, pages of ${row.pageSize}: ${row.latency}, ${row.itemsPerSecond} items/s, by ${row.pages} of them`,
+          `window of ${row.window} of the data, pages of ${row.pageSize}: ${row.latency}, ${row.itemsPerSecond} items/s, ${row.pages} pages`,
       ),
     ],
   };
@@ -76,51 +64,47 @@ async function measure(
   const { from, to } = session.prepared.base.window;
   // Before any short window, so that no plan for short windows is cached.
   const pages = await walk(session, [{ label: 'all', from, to, pageSize, maxPages, paired: true }], 1);
-  const rows = pages.reduce((sum, one) => sum + one.items, 0);
+  const rows = sum(pages.map(({ items }) => items));
   session.tell(
-    `  a walk of ${pages.length} pages, ${rows} screenings: ${quantiles(pages.map(({ ms }) => ms))}`,
+    `  traversed ${pages.length} pages, ${rows} screenings: ${quantiles(pages.map(({ ms }) => ms))}`,
   );
   const span = Math.min(1, (1.3 * pageSize) / Math.max(1, rows));
   const once = { pageSize, maxPages: 1 };
   const pairs = async (count: number, settled: boolean): Promise<WindowPair[]> => {
-    const walks = slices(from, to, span, count, { label: 'short', ...once }).flatMap((short, index) => {
+    const walks = slices(session, span, count, { label: 'short', ...once }).flatMap((short, index) => {
       const both = [short, { ...short, label: 'long', to }];
       return index % 2 === 0 ? both : both.reverse();
     });
     const read = await walk(session, walks, 1);
     const msOf = (label: string, index: number): number =>
-      read.find((one) => one.walk.label === label && one.iteration >> 1 === index)?.ms ?? NaN;
+      read.find((one) => walks[one.walk]!.label === label && one.walk >> 1 === index)?.ms ?? NaN;
     return Array.from({ length: count }, (_, index) => ({
       shortMs: msOf('short', index),
       longMs: msOf('long', index),
       settled,
     })).filter(({ shortMs, longMs }) => shortMs >= 0 && longMs >= 0);
   };
-  const early = await pairs(PAIRS.early, false);
+  const early = await pairs(EARLY_PAIRS, false);
   const { connections, executions } = PLANNED;
   await walk(
     session,
-    slices(from, to, span, connections * executions, { label: 'plans', ...once }),
+    slices(session, span, connections * executions, { label: 'plans', ...once }),
     connections,
   );
-  const windows = [...early, ...(await pairs(PAIRS.settled, true))];
-  const nothing = { label: 'empty', from: to, to, ...once };
-  const empty = await walk(
-    session,
-    Array.from({ length: EMPTY_WALKS }, () => nothing),
-    1,
-  );
-  return depthShape({ pages, windows, emptyMs: empty.map(({ ms }) => ms), pageSize });
+  const windows = [...early, ...(await pairs(SETTLED_PAIRS, true))];
+  const nothing = Array.from({ length: EMPTY_WALKS }, () => ({ label: 'empty', from: to, to, ...once }));
+  const emptyMs = (await walk(session, nothing, 1)).map(({ ms }) => ms);
+  return depthShape({ pages, windows, emptyMs, pageSize });
 }
 
 /** `count` windows, each a share of the whole range, evenly spread over it. */
 function slices(
-  from: string,
-  to: string,
+  { prepared }: Session,
   share: number,
   count: number,
   rest: Pick<Walk, 'label' | 'pageSize' | 'maxPages'>,
 ): Walk[] {
+  const { from, to } = prepared.base.window;
   const [first, last] = [instant(from), instant(to)];
   const micros = (last.seconds - first.seconds) * 1_000_000n;
   const at = (part: number): Instant =>
@@ -131,50 +115,36 @@ function slices(
   });
 }
 
-async function walk(session: Session, walks: readonly Walk[], vus: number): Promise<ReadPage[]> {
+async function walk(session: Session, walks: readonly Walk[], vus: number): Promise<PageRecord[]> {
   const run = await session.run('walks', session.config('walks', { walks, vus, seconds: WALK_SECONDS }));
-  const records = run.records.flatMap((one): ReadPage[] => {
-    if (one.kind !== 'page') return [];
-    const { walk: iteration, ...rest } = one;
-    return [{ ...rest, iteration, walk: walks[iteration]! }];
-  });
-  const failed = records.find(({ status }) => status !== 200);
-  if (failed) throw new VoidRun(`a walk ended at page ${failed.depth + 1} with status ${failed.status}`);
-  if (records.length === 0) throw new VoidRun('no page was read');
-  return records;
+  const pages = run.records.filter((one) => one.kind === 'page');
+  const failed = pages.find(({ status }) => status !== 200);
+  if (failed) throw new VoidRun(`a traversal ended at page ${failed.depth + 1} with status ${failed.status}`);
+  if (pages.length === 0) throw new VoidRun('no page was read');
+  return pages;
 }
 
 const SIZES = [10, 100, 1000];
-const LENGTHS = [
-  { name: 'a thousandth', share: 0.001 },
-  { name: 'a fiftieth', share: 0.02 },
-  { name: 'a half', share: 0.5 },
-];
+const LENGTHS = { 'a thousandth': 0.001, 'a fiftieth': 0.02, half: 0.5 };
 
 /** Latency and items per second by page size and window length, with VUS concurrent VUs. */
 async function compareSizes(session: Session) {
-  const { from, to } = session.prepared.base.window;
   const rows = [];
-  for (const { name, share } of LENGTHS) {
+  for (const [window, share] of Object.entries(LENGTHS))
     for (const pageSize of SIZES) {
-      const startedAt = Date.now();
-      const records = await walk(
-        session,
-        slices(from, to, share, VUS * 2, { label: name, pageSize, maxPages: 10 }),
-        VUS,
-      );
-      const ms = records.map((one) => one.ms);
-      const items = records.reduce((sum, one) => sum + one.items, 0);
+      const walks = slices(session, share, VUS * 2, { label: window, pageSize, maxPages: 10 });
+      const pages = await walk(session, walks, VUS);
+      const ms = pages.map((one) => one.ms);
       rows.push({
-        window: name,
+        window,
         pageSize,
-        pages: records.length,
+        pages: pages.length,
         p50Ms: Number(median(ms).toFixed(2)),
-        itemsPerSecond: Math.round((items * 1000) / Math.max(1, ms.reduce((sum, one) => sum + one, 0) / VUS)),
+        itemsPerSecond: Math.round(
+          (sum(pages.map(({ items }) => items)) * 1000) / Math.max(1, sum(ms) / VUS),
+        ),
         latency: quantiles(ms),
-        wallMs: Date.now() - startedAt,
       });
     }
-  }
   return rows;
 }

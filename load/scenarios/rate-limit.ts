@@ -4,36 +4,31 @@ import { SOME_WINDOW } from '../../engine/client/page.ts';
 import { declaredBy } from '../estimate/quota-search.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
-import {
-  type Observation,
-  type Probed,
-  type ProbeLimits,
-  replayProbe,
-  type Reply,
-} from '../estimate/limiter-probe.ts';
-import type { LoadRecord } from '../k6/lib/record.ts';
+import { type Observation, type Probed, type ProbeLimits } from '../estimate/limiter-probe.ts';
 import type { LoadResult } from '../result.ts';
 import { type Session, VoidRun } from '../run/session.ts';
 import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
 
 export const rateLimit: Scenario = {
-  about: 'which limiter there is, its limit, window and burst',
+  about: 'the kind of rate limiter, its limit, window and burst',
   flags: [FLAGS.maxRequests(), FLAGS.maxSeconds()],
   // A fixed window: the limiter would count the requests of a search for one.
   window: SOME_WINDOW,
   run: probe,
 };
 
-type RateLimitOptions = Pick<ScenarioOptions, 'maxRequests' | 'maxSeconds'>;
-
-async function probe(session: Session, limits: RateLimitOptions): Promise<Partial<LoadResult>> {
+async function probe(
+  session: Session,
+  { maxRequests, maxSeconds }: ScenarioOptions,
+): Promise<Partial<LoadResult>> {
+  const limits = { maxRequests, maxSeconds };
   let probed = await runProbe(session, limits);
   let limiter = identifyLimiter(probed);
   const { declared } = probed;
   const left = limits.maxRequests - limiter.requests;
   const open = limiter.kind === 'cannot-tell' && !limiter.shaper && limiter.atOnce === undefined;
   if (open && !probed.cutBy && left > probed.seen.length) {
-    session.tell('  these answers leave the kind open: asking once more');
+    session.tell('  these answers do not decide the kind: probing again');
     await setTimeout(settleSeconds(limiter, probed.seen) * 1000);
     const again = await runProbe(session, { ...limits, maxRequests: left });
     const second = identifyLimiter(again);
@@ -43,7 +38,7 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
   if (limiter.retryAfterHonest === false) {
     session.findings.push({
       id: '7.2-retry-after-honest',
-      message: 'a request sent after the wait that Retry-After named was refused again',
+      message: 'a request sent after Retry-After had passed was rejected again',
     });
   }
   const spare = limits.maxRequests - limiter.requests;
@@ -58,7 +53,7 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
     limiter,
     ...(reason ? { void: reason } : {}),
     held: true,
-    summary: summaryLines(limiter, limits, reason),
+    summary: summaryLines(limiter, reason),
     tables: {
       answers: probed.seen.map(({ atMs, ok }) => ({
         seconds: Math.round(atMs - startedAt) / 1000,
@@ -69,15 +64,11 @@ async function probe(session: Session, limits: RateLimitOptions): Promise<Partia
 }
 
 /** Why the run is void. Several kinds that fit are a result; too few answers, or no kind that fits, are not. */
-function voidReason(
-  limiter: LimiterFinding,
-  { cutBy }: Probed,
-  limits: RateLimitOptions,
-): string | undefined {
+function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: ProbeLimits): string | undefined {
   if (limiter.shaper || limiter.atOnce !== undefined) return undefined;
   if (cutBy === 'maxSeconds')
-    return `${limits.maxSeconds} s were too short to tell: allow more with --max-seconds`;
-  if (cutBy) return `${limits.maxRequests} requests were too few to tell: allow more with --max-requests`;
+    return `${limits.maxSeconds} s were too short to identify the limiter: raise --max-seconds`;
+  if (cutBy) return `${limits.maxRequests} requests were too few to identify it: raise --max-requests`;
   return limiter.alternatives.length > 0 ? undefined : 'no known kind of limiter explains the answers';
 }
 
@@ -95,57 +86,35 @@ async function scopeOf(
   { seen }: Probed,
   left: number,
 ): Promise<LimiterFinding['scope']> {
-  const { clients } = session.prepared.base;
   const first = seen.findIndex(({ ok }) => !ok);
   // The other client alone must not exhaust the limit.
   const count = Math.min(OTHERS, Math.floor(0.6 * first));
-  if (clients.length < 2 || limiter.kind === 'none-found' || count < 3) return undefined;
-  session.tell('  whose requests it counts: another client asks when the first one is refused');
-  const needed = Math.ceil(1.5 * first) + 2 * count;
-  for (let tries = 1; tries <= SCOPE_TRIES && tries * needed <= left; tries += 1) {
+  if (session.prepared.base.clients.length < 2 || count < 3) return undefined;
+  session.tell('  is the limit per client? Another client sends requests once the first one is rejected');
+  const maxRequests = Math.ceil(1.5 * first) + 2 * count;
+  for (let tries = 1; tries <= SCOPE_TRIES && tries * maxRequests <= left; tries += 1) {
     await setTimeout(settleSeconds(limiter, seen) * 1000);
-    const scope = await probeScope(session, count, needed);
-    if (scope) return scope;
+    const probe = { maxRequests, maxSeconds: 60, other: { client: 1, count } };
+    const config = session.config('rate-limit', { probe, seconds: 60, pageSize: 1 });
+    const { records } = await session.run('rate-limit', config);
+    const compared = records.find((one) => one.kind === 'compared');
+    if (compared && compared.other < SAME) return 'shared';
+    // If the first client was admitted again, the limit was reset, maybe before the other client's requests.
+    if (compared && compared.other > ANOTHER && compared.again < SAME) return 'client';
   }
   return undefined;
 }
 
-/** Undefined if the limit may have been refilled before the other client's requests. */
-async function probeScope(
-  session: Session,
-  count: number,
-  maxRequests: number,
-): Promise<LimiterFinding['scope']> {
-  const probe = { maxRequests, maxSeconds: 60, other: { client: 1, count } };
-  const run = await session.run(
-    'rate-limit',
-    session.config('rate-limit', { probe, seconds: 60, pageSize: 1 }),
-  );
-  const answers = run.records.flatMap((one) => (one.kind === 'answer' ? [one] : []));
-  const refusedAt = answers.findIndex(({ client, status }) => client === 0 && status === 429);
-  if (refusedAt < 0) return undefined;
-  const othersAt = answers.findIndex(({ client }, index) => index > refusedAt && client === 1);
-  const passed = (from: number, who: number): number =>
-    answers.slice(from, from + count).filter(({ client, status }) => client === who && status === 200)
-      .length / count;
-  if (othersAt < 0) return undefined;
-  const others = passed(othersAt, 1);
-  if (others < SAME) return 'shared';
-  return others > ANOTHER && passed(othersAt + count, 0) < SAME ? 'client' : undefined;
-}
-
 async function runProbe(
   session: Session,
-  probe: RateLimitOptions,
+  probe: ProbeLimits,
 ): Promise<Probed & Pick<LimiterFinding, 'declared'>> {
   const config = session.config('rate-limit', { probe, seconds: 0, pageSize: 1 });
-  const run = await session.run('rate-limit', config);
-  const end = run.records.find((one) => one.kind === 'end');
-  if (end?.status !== undefined) throw new VoidRun(`the probe was stopped by status ${end.status}`);
-  const probed = probedOf(run.records, probe);
-
-  if (probed.seen.length === 0) throw new VoidRun('the probe sent nothing');
-  const declared = declaredBy(run.records.flatMap((one) => (one.kind === 'answer' ? [one] : [])));
+  const { records } = await session.run('rate-limit', config);
+  const { probed, policies = [], status } = records.find((one) => one.kind === 'probe') ?? {};
+  if (!probed)
+    throw new VoidRun(`the probe was stopped${status === undefined ? '' : ` by status ${status}`}`);
+  const declared = declaredBy(policies);
   return { ...probed, ...(declared ? { declared } : {}) };
 }
 
@@ -158,83 +127,58 @@ function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): n
   return Math.min(60, 2.1 * window);
 }
 
-function probedOf(records: readonly LoadRecord[], limits: ProbeLimits): Probed {
-  const replies = records.flatMap((one): Reply[] => {
-    if (one.kind !== 'answer' || one.client === 1) return [];
-    const { sentMs, rttMs, status, retryAfterSeconds } = one;
-    return [{ sentMs, rttMs, ok: status === 200, retryAfterSeconds }];
-  });
-  return replayProbe(replies, limits);
-}
-
 const NAMES = {
-  'fixed-window': 'a fixed window',
-  'sliding-log': 'a sliding window (a log of requests)',
-  'sliding-counter': 'a sliding window (two weighted counters)',
-  'token-bucket': 'a token bucket',
+  'fixed-window': 'fixed window',
+  'sliding-log': 'sliding window (log of requests)',
+  'sliding-counter': 'sliding window (two weighted counters)',
+  'token-bucket': 'token bucket',
 } as const;
 
 /** How much better the kind explains the answers than the next best one. */
 function certainty({ explained }: LimiterFinding, kind: LimiterKind): string {
-  const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
-  const next = LIMITER_KINDS.filter((other) => other !== kind)
-    .map((other) => [other, explained[other] ?? 0] as const)
-    .sort(([, one], [, other]) => other - one)[0]!;
-  return `it explains ${percent(explained[kind] ?? 0)} of the answers; the next best, ${NAMES[next[0]]}, ${percent(next[1])}`;
+  const percent = (other: LimiterKind): string => `${((explained[other] ?? 0) * 100).toFixed(1)} %`;
+  const others = LIMITER_KINDS.filter((other) => other !== kind);
+  const next = others.sort((one, other) => (explained[other] ?? 0) - (explained[one] ?? 0))[0]!;
+  return `it explains ${percent(kind)} of the answers; the next best kind, ${NAMES[next]}, ${percent(next)}`;
 }
 
-function summaryLines(
-  limiter: LimiterFinding,
-  { maxRequests, maxSeconds }: RateLimitOptions,
-  reason?: string,
-): string[] {
+function summaryLines(limiter: LimiterFinding, reason: string | undefined): string[] {
   const { kind, requests, alternatives, watchedSeconds, shaper, atOnce, scope, retryAfter } = limiter;
-  const cost = `${requests} requests were sent in ${watchedSeconds} s; slower limits beyond so many, and limits of items or bytes, are not excluded`;
+  const { fromRest, longRunPerSecond, declared, interval, limit, burst } = limiter;
+  const cost = `${requests} requests in ${watchedSeconds} s; slower limits, and limits of items or bytes, are not excluded`;
   if (shaper) {
-    const worker = 'a server that works on one request at a time';
-    const what = shaper.orOneWorker ? ['a shaper', worker] : ['a shaper'];
-    if (shaper.orOneWorker === 'rather') what.reverse();
+    const kinds = ['a shaper', ...(shaper.orOneWorker ? ['a server with a single worker'] : [])];
+    if (shaper.orOneWorker === 'rather') kinds.reverse();
     return [
-      `${what.join(', or ')}: requests beyond ${shaper.ratePerSecond}/s are delayed, not refused; up to ${shaper.heldBack} were held back at once`,
+      `${kinds.join(', or ')}: delays requests beyond ${shaper.ratePerSecond}/s instead of rejecting them; queue of up to ${shaper.heldBack} requests`,
       cost,
     ];
   }
-  if (kind === 'none-found') return [`no limit was met`, cost];
+  if (kind === 'none-found') return ['no limit was found', cost];
   if (atOnce !== undefined)
-    return [`no limit of requests in time: ${atOnce} at once are answered, and the next one with 429`, cost];
-  const between = `between ${limiter.interval?.join(' and ')}`;
-  const figures = [
-    limiter.limit === undefined ? '' : `${limiter.limit} requests in ${limiter.windowSeconds} s (${between})`,
-    limiter.burst === undefined
-      ? ''
-      : `a burst of ${limiter.burst}, then ${limiter.ratePerSecond}/s (${between})`,
-  ].filter(Boolean);
+    return [`no rate limit, but a concurrency limit: ${atOnce} requests; the next one gets 429`, cost];
+  const range = `between ${interval?.join(' and ')}`;
+  const figures =
+    limit !== undefined
+      ? `${limit} requests in ${limiter.windowSeconds} s (${range})`
+      : burst !== undefined && `burst of ${burst}, then ${limiter.ratePerSecond}/s (${range})`;
   const others = alternatives.map((other) => NAMES[other]).join(', ');
-  const named =
-    kind === 'cannot-tell'
-      ? [
-          ...(others ? [`${others} ${reason ? 'are still possible' : 'fit equally well'}`] : []),
-          ...(figures.length > 0 ? [`if the first: ${figures.join(', ')}`] : []),
-        ]
-      : [`${NAMES[kind]}: ${figures.join(', ')}`, certainty(limiter, kind)];
-  const { fromRest, longRunPerSecond, declared } = limiter;
   return [
-    ...(fromRest ? [`from rest ${fromRest.admitted} were admitted within ${fromRest.seconds} s`] : []),
-    ...(declared
-      ? [
-          `its headers declare ${declared.limit} requests ${declared.atLeast ? `, given anew after ${declared.windowSeconds} s at least` : `in ${declared.windowSeconds} s`}`,
-        ]
-      : []),
-    ...(longRunPerSecond ? [`in the long run ${longRunPerSecond}/s are admitted while more is asked`] : []),
-    ...named,
+    fromRest && `from rest: ${fromRest.admitted} requests admitted within ${fromRest.seconds} s`,
+    declared &&
+      `RateLimit headers declare ${declared.limit} requests${declared.atLeast ? `, with a reset after ${declared.windowSeconds} s or more` : ` in ${declared.windowSeconds} s`}`,
+    longRunPerSecond && `under constant overload: ${longRunPerSecond}/s admitted`,
+    ...(kind !== 'cannot-tell'
+      ? [`${NAMES[kind]}: ${figures}`, certainty(limiter, kind)]
+      : [
+          others && `${others} ${reason ? 'are still possible' : 'fit equally well'}`,
+          figures && `if the first: ${figures}`,
+        ]),
     retryAfter === undefined
-      ? 'Retry-After: not seen, or no wait was sat out'
+      ? 'Retry-After: absent, or no wait was tested'
       : `Retry-After: ${retryAfter.longEnough} of ${retryAfter.waits} waits were long enough${retryAfter.longEnough < retryAfter.waits ? `, worst ${retryAfter.worstShortSeconds} s short` : ''}`,
-    ...(scope === 'client'
-      ? ['each client has a limit of its own']
-      : scope === 'shared'
-        ? ['both clients use up the same limit: it is for this address or for the whole server']
-        : []),
+    scope === 'client' && 'each client has its own limit',
+    scope === 'shared' && 'the clients share one limit: per address or for the whole server',
     cost,
-  ];
+  ].filter((line) => typeof line === 'string' && line !== '') as string[];
 }

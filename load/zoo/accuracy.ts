@@ -3,7 +3,7 @@
  * seed. `npm run load -- accuracy` prints the table; the tests run a few servers of each family.
  */
 import { randomSource } from '../k6/lib/random.ts';
-import { textTable } from '../scenarios/words.ts';
+import { textTable } from '../scenarios/format.ts';
 import { CAPACITY_SERVERS } from './capacities.ts';
 import { DEPTH_SERVERS } from './depths.ts';
 import { LIMITER_SERVERS } from './limiters.ts';

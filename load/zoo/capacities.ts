@@ -1,7 +1,7 @@
 /** Simulated servers with known capacities that behave like real ones under load, and the judgement of the search. */
 import { searchCapacity } from '../estimate/capacity.ts';
-import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
+import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
 import {
   adaptive,
   banning,
@@ -10,15 +10,15 @@ import {
   failingRandomly,
   inOrder,
   limited,
+  limitingConcurrency,
   polled,
   queueing,
-  limitingConcurrency,
+  refusingConnections,
   type ServiceSettings,
   sharing,
   simulatedCapacity,
   slowRandomly,
   stepsAgainst,
-  refusingConnections,
   type VirtualRuns,
   warming,
 } from './targets.ts';
@@ -32,6 +32,8 @@ interface Simulated {
   readonly truthFromSeconds?: number;
   readonly settings?: Partial<SearchSettings>;
 }
+
+type DrawCapacity = (index: number, random: () => number) => Simulated;
 
 export const SLO = { p99Ms: 500, errorRate: 0.001 };
 /** Tolerated relative error. */
@@ -51,6 +53,9 @@ const exponentialService = (perSecond: number, workers: number): ServiceSettings
   serviceMs: (workers * 1000) / perSecond,
   distribution: 'exponential',
 });
+const described = ({ workers, serviceMs, distribution }: ServiceSettings): string =>
+  `${workers} × ${serviceMs.toFixed(1)} ms ${distribution}`;
+const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
 
 /** Steady-state capacity per second: by the Erlang C formula for exponential service, otherwise by simulation. */
 function trueCapacity(service: ServiceSettings): number {
@@ -66,9 +71,6 @@ function trueCapacity(service: ServiceSettings): number {
   return low;
 }
 
-const described = ({ workers, serviceMs, distribution }: ServiceSettings): string =>
-  `${workers} × ${serviceMs.toFixed(1)} ms ${distribution}`;
-
 /** M/M/c queue: the share of requests that take longer than `t` seconds; `mu`: service rate of one worker. */
 function shareLaterThan(workers: number, mu: number, rate: number, t: number): number {
   const load = rate / mu;
@@ -80,8 +82,6 @@ function shareLaterThan(workers: number, mu: number, rate: number, t: number): n
   return Math.exp(-mu * t) * (1 + waits * both);
 }
 
-type DrawCapacity = (index: number, random: () => number) => Simulated;
-
 /** A server whose true capacity is computed by simulation. */
 const simulated = (
   name: string,
@@ -91,15 +91,20 @@ const simulated = (
   seconds?: number,
 ): Simulated => ({ name, truth: simulatedCapacity(create, maxRate, SLO, seconds), target: create(index) });
 
-const quotaOf = (
-  limiter: LimiterSettings,
-  more: Partial<Simulated> = {},
-  declares = false,
-): Omit<Simulated, 'name'> => ({
+const withQuota = (name: string, limiter: LimiterSettings, declares = false): Simulated => ({
+  name,
   truth: (limiter.limit * 1000) / limiter.windowMs,
   target: inOrder(limited(limiter, declares)),
-  ...more,
 });
+
+const rejecting = (service: ServiceSettings, limit: number, status: 429 | 503, index: number): Simulated =>
+  simulated(
+    `${status} beyond ${limit} at the same time, ${described(service)}`,
+    index,
+    (seed) => inOrder(limitingConcurrency(service, limit, status, seed)),
+    saturationOf(service),
+    120,
+  );
 
 const CLASSES = {
   queues: (index, random) => {
@@ -109,16 +114,15 @@ const CLASSES = {
   },
   sharing: (index, random) => {
     const service = drawService(random);
-    const create = (seed: number) => sharing(service, seed);
-    return simulated(`${described(service)}, shared`, index, create, saturationOf(service));
+    const name = `${described(service)}, shared`;
+    return simulated(name, index, (seed) => sharing(service, seed), saturationOf(service));
   },
   overload: (index, random) => {
     const saturation = 60 + 340 * random();
     const service = exponentialService(saturation, 1 + Math.floor(8 * random()));
     const growth = 0.002 + 0.048 * random();
-    const create = (seed: number) => inOrder(collapsing({ ...service, growth }, seed));
     const name = `${described(service)}, ${percent(growth)} more work for each in the queue`;
-    return simulated(name, index, create, saturation);
+    return simulated(name, index, (seed) => inOrder(collapsing(service, growth, seed)), saturation);
   },
   quotas: (index, random) => {
     const [limit, windowSeconds] = QUOTAS[index % QUOTAS.length]!;
@@ -127,7 +131,7 @@ const CLASSES = {
     const windowMs = windowSeconds * 1000;
     const declares = windowSeconds > 300;
     const name = `${kind}, ${limit} in ${windowSeconds} s${declares ? ', declared' : ''}`;
-    return { name, ...quotaOf({ kind, limit, windowMs, phaseMs: random() * windowMs }, {}, declares) };
+    return withQuota(name, { kind, limit, windowMs, phaseMs: random() * windowMs }, declares);
   },
   refusals: (index, random) => REFUSALS[index % REFUSALS.length]!(index, random),
   errors: (index, random) => {
@@ -143,7 +147,7 @@ const CLASSES = {
     const share = SLOW_SHARES[index % SLOW_SHARES.length]!;
     const saturation = 100 + 300 * random();
     const service = exponentialService(saturation, 4);
-    const create = (seed: number) => inOrder(slowRandomly({ share, slowMs: 900 }, service, seed));
+    const create = (seed: number) => inOrder(slowRandomly(share, 900, service, seed));
     const name = `${percent(share)} slow at any rate`;
     return share > 0.01
       ? { name, truth: 0, target: create(index) }
@@ -154,11 +158,11 @@ const CLASSES = {
     const after = before * (2 + 2 * random());
     const fromSeconds = 20 + 180 * random();
     const untilSeconds = fromSeconds + (index % 2) * 100 * random();
-    const phases = { before: exponentialService(before, 2), after: exponentialService(after, 2) };
+    const service = exponentialService(before, 2);
     return {
       name: `${before.toFixed(0)}/s, from ${fromSeconds.toFixed(0)} to ${untilSeconds.toFixed(0)} s up to ${after.toFixed(0)}/s`,
-      truth: trueCapacity(phases.after),
-      target: inOrder(warming({ ...phases, fromSeconds, untilSeconds }, index)),
+      truth: trueCapacity(exponentialService(after, 2)),
+      target: inOrder(warming(service, after / before, [fromSeconds, untilSeconds], index)),
       truthFromSeconds: untilSeconds,
     };
   },
@@ -166,8 +170,9 @@ const CLASSES = {
   ceilings: (index, random) => {
     if (index % 2 === 1) {
       const limit = [9000, 36_000, 24_000][(index >> 1) % 3]!;
-      const limiter = { kind: 'fixed-window', limit, windowMs: 60_000, phaseMs: 60_000 * random() } as const;
-      return { name: `${limit} in 60 s`, ...quotaOf(limiter, { settings: { startRate: 100 } }) };
+      const windowMs = 60_000;
+      const limiter = { kind: 'fixed-window', limit, windowMs, phaseMs: windowMs * random() } as const;
+      return { ...withQuota(`${limit} in 60 s`, limiter), settings: { startRate: 100 } };
     }
     const saturation = 70 + 30 * random();
     const service = exponentialService(saturation, 2);
@@ -186,9 +191,7 @@ const CLASSES = {
     return {
       name: `${described(service)}, down for 3 s from ${atSeconds.toFixed(0)} s on`,
       truth: trueCapacity(service),
-      target: inOrder(
-        refusingConnections({ fromSeconds: atSeconds, forSeconds: 3 }, queueing(service, index)),
-      ),
+      target: inOrder(refusingConnections(atSeconds, 3, queueing(service, index))),
     };
   },
   /** Polls of several pages, token requests and back-fills share the workers; the capacity is in polls per second. */
@@ -198,8 +201,8 @@ const CLASSES = {
     const tokensPerPoll = 0.02 + 0.1 * random();
     const settings = { pages, tokensPerPoll, backfills: index % 3, backfillWork: 1 + 3 * random() };
     const name = `${described(service)}, ${pages.toFixed(2)} pages a poll, ${settings.backfills} back-fills`;
-    const create = (seed: number) => polled(service, settings, seed);
-    return simulated(name, index, create, saturationOf(service) / (pages + tokensPerPoll), 120);
+    const maxRate = saturationOf(service) / (pages + tokensPerPoll);
+    return simulated(name, index, (seed) => polled(service, settings, seed), maxRate, 120);
   },
   /** 429 without a quota: an adaptive concurrency limit, and a ban after a rejection. */
   feedback: (index, random) => {
@@ -208,28 +211,21 @@ const CLASSES = {
       const service = exponentialService(saturation, 2 + Math.floor(6 * random()));
       const slowMs = 100 + 150 * random();
       const name = `adaptive concurrency, ${described(service)}, backs off from ${slowMs.toFixed(0)} ms`;
-      return simulated(name, index, (seed) => inOrder(adaptive(service, { slowMs }, seed)), saturation, 120);
+      return simulated(name, index, (seed) => inOrder(adaptive(service, slowMs, seed)), saturation, 120);
     }
     const [limit, windowSeconds, outSeconds] = BANS[(index >> 1) % BANS.length]!;
-    const settings = { limit, windowMs: windowSeconds * 1000, outMs: outSeconds * 1000 };
+    const create = () => inOrder(banning(limit, windowSeconds * 1000, outSeconds * 1000));
     const name = `${limit} in ${windowSeconds} s, then out for ${outSeconds} s`;
-    return simulated(name, index, () => inOrder(banning(settings)), limit / windowSeconds, 300);
+    return simulated(name, index, create, limit / windowSeconds, 300);
   },
 } satisfies Record<string, DrawCapacity>;
 
 /** Servers that answer 429 or 503 without a quota per window, and quotas of token buckets. */
 const REFUSALS: readonly DrawCapacity[] = [
   (index, random) => {
-    const concurrencyLimit = 10 + Math.floor(30 * random());
-    const service = {
-      workers: concurrencyLimit,
-      serviceMs: 20 + 80 * random(),
-      distribution: 'exponential',
-    } as const;
-    const name = `429 beyond ${concurrencyLimit} at the same time, ${service.serviceMs.toFixed(0)} ms`;
-    const create = (seed: number) =>
-      inOrder(limitingConcurrency(service, { concurrencyLimit, status: 429 }, seed));
-    return simulated(name, index, create, saturationOf(service), 120);
+    const workers = 10 + Math.floor(30 * random());
+    const serviceMs = 20 + 80 * random();
+    return rejecting({ workers, serviceMs, distribution: 'exponential' }, workers, 429, index);
   },
   (index, random) => {
     const share = 0.01 + 0.14 * random();
@@ -239,7 +235,7 @@ const REFUSALS: readonly DrawCapacity[] = [
   (_, random) => {
     const [limit, burst] = [10 + 50 * random(), 1 + Math.floor(4 * random())];
     const limiter = { kind: 'token-bucket', limit, windowMs: 1000, burst } as const;
-    return { name: `${limit.toFixed(1)}/s, burst ${burst}`, ...quotaOf(limiter) };
+    return withQuota(`${limit.toFixed(1)}/s, burst ${burst}`, limiter);
   },
   (index, random) => {
     const saturation = 80 + 200 * random();
@@ -255,48 +251,28 @@ const REFUSALS: readonly DrawCapacity[] = [
   (index, random) => {
     const saturation = 80 + 200 * random();
     const service = exponentialService(saturation, 1 + Math.floor(6 * random()));
-    const concurrencyLimit = service.workers + 10 + Math.floor(40 * random());
-    const name = `503 beyond ${concurrencyLimit} at the same time, ${saturation.toFixed(0)}/s`;
-    const create = (seed: number) =>
-      inOrder(limitingConcurrency(service, { concurrencyLimit, status: 503 }, seed));
-    return simulated(name, index, create, saturation, 120);
+    return rejecting(service, service.workers + 10 + Math.floor(40 * random()), 503, index);
   },
 ];
 
-const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
 const FAILING_SHARES = [0.004, 0.0003, 0.01, 0.0005, 0.006, 0.0002];
-const QUOTAS = [
-  [600, 60],
-  [3000, 60],
-  [100, 10],
-  [60, 1],
-  [300, 30],
-  [20, 1],
-  [1800, 3600],
-] as const;
-const BANS = [
-  [100, 10, 30],
-  [200, 10, 30],
-  [60, 5, 20],
-] as const;
 const SLOW_SHARES = [0.015, 0.005, 0.03, 0.002, 0.02, 0.012];
+/** Limit, and window in seconds. */
+const QUOTAS = [[600, 60], [3000, 60], [100, 10], [60, 1], [300, 30], [20, 1], [1800, 3600]] as const; // prettier-ignore
+/** Limit, window and length of the ban in seconds. */
+const BANS = [[100, 10, 30], [200, 10, 30], [60, 5, 20]] as const; // prettier-ignore
 
 export const CAPACITY_SERVERS = Object.fromEntries(
   Object.entries<DrawCapacity>(CLASSES).map(([family, draw]) => [
     family,
     (index, random, seed) => {
       const { name, truth, target, truthFromSeconds = 0, settings } = draw(index, random);
+      const search = { ...SEARCH_DEFAULTS, slo: SLO, ...settings };
       return {
         name,
         truth: `${truth.toFixed(1)}/s`,
-        judge: async () => {
-          const found = await searchCapacity(stepsAgainst(target, seed), {
-            ...SEARCH_DEFAULTS,
-            slo: SLO,
-            ...settings,
-          });
-          return judged(found, truth, truthFromSeconds);
-        },
+        judge: async () =>
+          judged(await searchCapacity(stepsAgainst(target, seed), search), truth, truthFromSeconds),
       };
     },
   ]),

@@ -1,24 +1,30 @@
 /** Simulated servers with a limiter of known kind and figures, probed in virtual time. */
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
-import { largest } from '../estimate/numbers.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
+import { largest } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
 import type { Draw, Judged } from './targets.ts';
 
 /** Decides on a request that arrives at `atMs`: 0 or the time until it would be admitted, and the delay by a shaper. */
-type Decide = (atMs: number) => { readonly waitMs: number; readonly delayMs?: number };
+export type Decide = (atMs: number) => { readonly waitMs: number; readonly delayMs?: number };
 
 interface Network {
   /** Round-trip time, and mean jitter of each direction. */
   readonly rttMs: number;
   readonly jitterMs: number;
-  /** Returns Retry-After for a wait, both in seconds; default: rounded up. */
-  readonly retryAfter?: (seconds: number) => number;
 }
 
-/** Runs the limiter's probe in virtual time, without waiting. */
-export function probeVirtually(decide: Decide, network: Network, limits: ProbeLimits, seed: number): Probed {
+const roundedUp = (seconds: number): number => Math.ceil(seconds);
+
+/** Runs the limiter's probe in virtual time, without waiting. `retryAfter`: the header for a wait, both in seconds. */
+export function probeVirtually(
+  decide: Decide,
+  network: Network,
+  limits: ProbeLimits,
+  seed: number,
+  retryAfter = roundedUp,
+): Probed {
   const random = randomSource(seed);
   const jitter = (): number => 0.2 + exponential(random, network.jitterMs);
   const plan = probeLimiter(limits);
@@ -40,17 +46,19 @@ export function probeVirtually(decide: Decide, network: Network, limits: ProbeLi
         const { waitMs, delayMs = 0 } = decide(arrivesMs);
         const rttMs = arrivesMs - sentMs + delayMs + network.rttMs / 2 + jitter();
         nowMs = Math.max(nowMs, sentMs + rttMs);
-        const retryAfterSeconds = Math.max(0, (network.retryAfter ?? Math.ceil)(waitMs / 1000));
-        return {
-          sentMs: Math.floor(sentMs - originMs),
-          rttMs,
-          ok: waitMs === 0,
-          ...(waitMs > 0 ? { retryAfterSeconds } : {}),
-        };
+        const retryAfterSeconds = Math.max(0, retryAfter(waitMs / 1000));
+        const reply = { sentMs: Math.floor(sentMs - originMs), rttMs, ok: waitMs === 0 };
+        return waitMs > 0 ? { ...reply, retryAfterSeconds } : reply;
       });
     step = plan.next(replies);
   }
   return step.value;
+}
+
+/** Admits a request that all of these limiters admit; later ones do not count what an earlier one rejects. */
+export function limitedBy(...all: readonly LimiterSettings[]): Decide {
+  const limiters = all.map(createLimiter);
+  return (atMs) => ({ waitMs: limiters.reduce((waitMs, one) => waitMs || one.ask(atMs), 0) });
 }
 
 const LIMITS = { maxRequests: 5000, maxSeconds: 360 };
@@ -66,43 +74,40 @@ function drawLimiter(index: number, random: () => number): LimiterSettings {
   return { kind, limit, windowMs, ...(kind === 'token-bucket' ? { burst } : { phaseMs }) };
 }
 
-const verdictOf = (found: LimiterFinding, right: boolean): Judged['verdict'] =>
-  right ? 'right' : found.kind === 'cannot-tell' && !found.shaper ? 'undecided' : 'wrong';
-
-/** Compares kind and figures with the truth; the error is the larger one of limit and window. */
-function judgeLimiter(truth: LimiterSettings, found: LimiterFinding): Judged {
-  const bucket = truth.kind === 'token-bucket';
-  const paced = bucket ? (truth.limit * 1000) / truth.windowMs : truth.windowMs / 1000;
-  const limitError = (found.limit ?? found.burst ?? NaN) / (bucket ? truth.burst! : truth.limit) - 1;
-  const windowError = ((bucket ? found.ratePerSecond : found.windowSeconds) ?? NaN) / paced - 1;
-  const [low, high] = found.interval ?? [0, 0];
-  const right =
-    found.kind === truth.kind &&
-    Math.abs(limitError) <= TOLERANCE &&
-    Math.abs(windowError) <= TOLERANCE &&
-    paced > low * 0.99 &&
-    paced < high * 1.01 &&
-    found.retryAfterHonest !== false;
-  const error = Math.abs(limitError) > Math.abs(windowError) ? limitError : windowError;
-  return {
-    found: describe(found),
-    error: Number.isNaN(error) ? undefined : error,
-    verdict: verdictOf(found, right),
-    seconds: found.watchedSeconds,
-  };
-}
-
 interface Drawn {
-  readonly retryAfter?: (seconds: number) => number;
   readonly name: string;
   readonly truth: string;
   readonly decide: Decide;
-  /** The relative error of the figure; undefined without a figure. */
-  readonly error?: (found: LimiterFinding) => number | undefined;
+  readonly retryAfter?: typeof roundedUp;
+  /** The relative errors of the figures; undefined without a figure. */
+  readonly errors?: (found: LimiterFinding) => readonly (number | undefined)[];
   readonly right: (found: LimiterFinding) => boolean;
 }
 
+const within = (limit: number, windowMs: number): string => `${limit} in ${(windowMs / 1000).toFixed(2)} s`;
 const HOUR = { kind: 'fixed-window', windowMs: 3_600_000, limit: 1000 } as const;
+const isHonest = ({ retryAfterHonest }: LimiterFinding): boolean => retryAfterHonest !== false;
+const ratio = (found: number | undefined, truth: number): number | undefined => found && found / truth - 1;
+
+/** Compares kind, figures and their interval with the truth. */
+function plain(settings: LimiterSettings): Drawn {
+  const { kind, limit, windowMs, burst } = settings;
+  const bucket = kind === 'token-bucket';
+  const paced = bucket ? (limit * 1000) / windowMs : windowMs / 1000;
+  return {
+    name: kind,
+    truth: bucket ? `burst ${burst}, ${paced.toFixed(1)}/s` : within(limit, windowMs),
+    decide: limitedBy(settings),
+    errors: (found) => [
+      (found.limit ?? found.burst ?? NaN) / (bucket ? burst! : limit) - 1,
+      ((bucket ? found.ratePerSecond : found.windowSeconds) ?? NaN) / paced - 1,
+    ],
+    right: (found) => {
+      const [low, high] = found.interval ?? [0, 0];
+      return found.kind === kind && paced > low * 0.99 && paced < high * 1.01 && isHonest(found);
+    },
+  };
+}
 
 /**
  * nginx's limit_req as in its source: excess in thousandths of requests, whole milliseconds, rejected requests do not
@@ -123,26 +128,22 @@ const OTHER_LIMITERS: readonly ((random: () => number) => Drawn)[] = [
   (random) => {
     const limit = 20 + Math.floor(40 * random());
     const windowMs = 2000 + Math.round(3000 * random());
-    const fast = createLimiter({ kind: 'fixed-window', limit, windowMs, phaseMs: windowMs * random() });
-    const slow = createLimiter(HOUR);
     return {
       name: 'stacked: a fast one, and 1,000 an hour',
-      truth: `${limit} in ${(windowMs / 1000).toFixed(2)} s`,
-      decide: (atMs) => ({ waitMs: fast.ask(atMs) || slow.ask(atMs) }),
-      error: (found) => found.limit && found.limit / limit - 1,
+      truth: within(limit, windowMs),
+      decide: limitedBy({ kind: 'fixed-window', limit, windowMs, phaseMs: windowMs * random() }, HOUR),
+      errors: (found) => [ratio(found.limit, limit)],
       right: ({ kind }) => kind === 'fixed-window',
     };
   },
   (random) => {
     const perSecond = 8 + 20 * random();
     const burst = 10 + Math.floor(30 * random());
-    const fast = createLimiter({ kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst });
-    const slow = createLimiter(HOUR);
     return {
       name: 'stacked: a bucket, and 1,000 an hour',
       truth: `${perSecond.toFixed(1)}/s, burst ${burst}`,
-      decide: (atMs) => ({ waitMs: fast.ask(atMs) || slow.ask(atMs) }),
-      error: (found) => found.ratePerSecond && found.ratePerSecond / perSecond - 1,
+      decide: limitedBy({ kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst }, HOUR),
+      errors: (found) => [ratio(found.ratePerSecond, perSecond)],
       right: ({ kind }) => kind === 'token-bucket',
     };
   },
@@ -156,7 +157,7 @@ const OTHER_LIMITERS: readonly ((random: () => number) => Drawn)[] = [
         freeAtMs = Math.max(freeAtMs, atMs) + 1000 / perSecond;
         return { waitMs: 0, delayMs: freeAtMs - 1000 / perSecond - atMs };
       },
-      error: ({ shaper }) => shaper && shaper.ratePerSecond / perSecond - 1,
+      errors: ({ shaper }) => [ratio(shaper?.ratePerSecond, perSecond)],
       right: ({ shaper }) => shaper !== undefined,
     };
   },
@@ -167,30 +168,27 @@ const OTHER_LIMITERS: readonly ((random: () => number) => Drawn)[] = [
     ] as const
   ).map(([how, retryAfter]) => (random: () => number): Drawn => {
     const limit = 20 + Math.floor(40 * random());
-    const limiter = createLimiter({ kind: 'fixed-window', limit, windowMs: 4500, phaseMs: 4500 * random() });
     return {
       name: `Retry-After ${how}`,
-      truth: `${limit} in 4.50 s, Retry-After too short`,
-      decide: (atMs) => ({ waitMs: limiter.ask(atMs) }),
+      truth: `${within(limit, 4500)}, Retry-After too short`,
+      decide: limitedBy({ kind: 'fixed-window', limit, windowMs: 4500, phaseMs: 4500 * random() }),
       retryAfter,
-      error: ({ longRunPerSecond }) => longRunPerSecond && (longRunPerSecond * 4.5) / limit - 1,
-      right: ({ retryAfterHonest }) => retryAfterHonest === false,
+      errors: ({ longRunPerSecond }) => [ratio(longRunPerSecond, limit / 4.5)],
+      right: (found) => !isHonest(found),
     };
   }),
   () => ({
     name: "nginx's limit_req, nodelay",
     truth: '60.0/s, burst 41',
     decide: limitReq(60, 40, true),
-    error: ({ burst, ratePerSecond }) =>
-      ratePerSecond && largest([burst! / 41 - 1, ratePerSecond / 60 - 1].map(Math.abs)),
+    errors: ({ burst, ratePerSecond }) => [ratio(burst, 41), ratio(ratePerSecond, 60)],
     right: ({ kind }) => kind === 'token-bucket',
   }),
   () => ({
     name: "nginx's limit_req",
     truth: '60.0/s, 40 held back',
     decide: limitReq(60, 40, false),
-    error: ({ shaper }) =>
-      shaper && largest([shaper.heldBack / 40 - 1, shaper.ratePerSecond / 60 - 1].map(Math.abs)),
+    errors: ({ shaper }) => [ratio(shaper?.heldBack, 40), ratio(shaper?.ratePerSecond, 60)],
     right: ({ shaper }) => shaper !== undefined,
   }),
   (random) => {
@@ -199,13 +197,13 @@ const OTHER_LIMITERS: readonly ((random: () => number) => Drawn)[] = [
     const times: number[] = [];
     return {
       name: 'rejected requests count',
-      truth: `${limit} in ${(windowMs / 1000).toFixed(2)} s, Retry-After long enough`,
+      truth: `${within(limit, windowMs)}, Retry-After long enough`,
       decide: (atMs) => {
         while (times.length > 0 && times[0]! <= atMs - windowMs) times.shift();
         times.push(atMs);
         return { waitMs: times.length > limit ? windowMs : 0 };
       },
-      right: ({ retryAfterHonest }) => retryAfterHonest !== false,
+      right: isHonest,
     };
   },
   (random) => {
@@ -220,70 +218,51 @@ const OTHER_LIMITERS: readonly ((random: () => number) => Drawn)[] = [
         lastMs = atMs;
         return { waitMs: shared.ask(atMs) };
       },
-      right: ({ retryAfterHonest }) => retryAfterHonest !== false,
+      right: isHonest,
     };
   },
 ];
 
+const judged = ({ name, truth, decide, retryAfter, errors, right }: Drawn, net: Network, seed: number) => ({
+  name: `${name}, ${net.rttMs} ms away`,
+  truth,
+  judge: (): Judged => {
+    const found = identifyLimiter(probeVirtually(decide, net, LIMITS, seed, retryAfter));
+    const known = (errors?.(found) ?? []).flatMap((one) => (one === undefined ? [] : [one]));
+    const worst = largest(known.map(Math.abs), 0);
+    const error = known.find((one) => Math.abs(one) === worst);
+    const isRight = right(found) && known.every((one) => Math.abs(one) <= TOLERANCE);
+    const isOpen = found.kind === 'cannot-tell' && !found.shaper;
+    const verdict = isRight ? 'right' : isOpen ? 'undecided' : 'wrong';
+    return { found: describe(found), error, verdict, seconds: found.watchedSeconds };
+  },
+});
+
 export const LIMITER_SERVERS = {
   limiters: (index, random, seed) => {
-    const settings = drawLimiter(index, random);
+    const drawn = plain(drawLimiter(index, random));
     const rttMs = Math.round(80 * random());
-    const network = { rttMs, jitterMs: 0.2 + random() * (0.3 + rttMs / 60) };
-    const bucket = settings.kind === 'token-bucket';
-    const paced = bucket
-      ? `burst ${settings.burst}, ${((settings.limit * 1000) / settings.windowMs).toFixed(1)}/s`
-      : `${settings.limit} in ${(settings.windowMs / 1000).toFixed(2)} s`;
-    return {
-      name: `${settings.kind}, ${rttMs} ms away`,
-      truth: paced,
-      judge: () => {
-        const limiter = createLimiter(settings);
-        return judgeLimiter(
-          settings,
-          identifyLimiter(probeVirtually((atMs) => ({ waitMs: limiter.ask(atMs) }), network, LIMITS, seed)),
-        );
-      },
-    };
+    return judged(drawn, { rttMs, jitterMs: 0.2 + random() * (0.3 + rttMs / 60) }, seed);
   },
   'more-limiters': (index, random, seed) => {
-    const {
-      name,
-      truth,
-      decide,
-      error: errorOf,
-      right,
-      retryAfter,
-    } = OTHER_LIMITERS[index % OTHER_LIMITERS.length]!(random);
+    const drawn = OTHER_LIMITERS[index % OTHER_LIMITERS.length]!(random);
     const rttMs = Math.round(60 * random());
-    const network = { rttMs, jitterMs: 0.2 + 0.5 * random(), ...(retryAfter ? { retryAfter } : {}) };
-    return {
-      name: `${name}, ${rttMs} ms away`,
-      truth,
-      judge: () => {
-        const found = identifyLimiter(probeVirtually(decide, network, LIMITS, seed));
-        const error = errorOf?.(found);
-        const verdict = verdictOf(found, right(found) && Math.abs(error ?? 0) <= TOLERANCE);
-        return { found: describe(found), error, verdict, seconds: found.watchedSeconds };
-      },
-    };
+    return judged(drawn, { rttMs, jitterMs: 0.2 + 0.5 * random() }, seed);
   },
 } satisfies Record<string, Draw>;
 
-function describe({
-  kind,
-  shaper,
-  limit,
-  windowSeconds,
-  burst,
-  ratePerSecond,
-  retryAfterHonest,
-  retryAfter,
-  longRunPerSecond,
-  alternatives,
-}: LimiterFinding) {
+function describe(found: LimiterFinding): string {
+  const { kind, shaper, limit, burst, retryAfter, longRunPerSecond, alternatives } = found;
   if (shaper) return `shaper, ${shaper.ratePerSecond}/s`;
-  const figures =
-    limit === undefined ? `burst ${burst}, ${ratePerSecond}/s` : `${limit} in ${windowSeconds} s`;
-  return `${kind}${(limit ?? burst) ? `, ${figures}` : ''}${alternatives.length > 0 ? `, or ${alternatives.join(', ')}` : ''}${retryAfterHonest === false ? `, Retry-After too short (${retryAfter!.longEnough} of ${retryAfter!.waits}, ${retryAfter!.worstShortSeconds} s)` : ''}${longRunPerSecond ? `, ${longRunPerSecond}/s` : ''}`;
+  return [
+    kind,
+    limit && `${limit} in ${found.windowSeconds} s`,
+    burst && `burst ${burst}, ${found.ratePerSecond}/s`,
+    alternatives.length > 0 && `or ${alternatives.join(', ')}`,
+    !isHonest(found) &&
+      `Retry-After too short (${retryAfter!.longEnough} of ${retryAfter!.waits}, ${retryAfter!.worstShortSeconds} s)`,
+    longRunPerSecond && `${longRunPerSecond}/s`,
+  ]
+    .filter(Boolean)
+    .join(', ');
 }

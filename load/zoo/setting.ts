@@ -11,7 +11,7 @@ import { findK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/prepare.ts';
 import { type LoadSettings, Session } from '../run/session.ts';
 import type { Scenario, ScenarioOptions } from '../scenarios/flags.ts';
-import { type SimulatedServer, type SimulatedSettings, startSimulatedServer } from './server.ts';
+import { type SimulatedSettings, startSimulatedServer } from './server.ts';
 
 const MISSING = 'k6 is not there: npm run load -- install-k6';
 
@@ -38,9 +38,9 @@ export const load = (
 /** Starts a simulated server with a target file and a report directory. */
 export async function setting(settings: SimulatedSettings) {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
-  const server: SimulatedServer = await startSimulatedServer(settings);
+  const server = await startSimulatedServer(settings);
   const target = join(directory, 'target.json');
-  await writeFile(target, JSON.stringify(server.target()));
+  await writeFile(target, JSON.stringify(server.target));
   return {
     server,
     directory,

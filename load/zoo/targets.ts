@@ -17,18 +17,13 @@ export interface ServiceSettings {
 }
 
 /** Returns a function that draws service times. */
-export function serviceTimes(settings: ServiceSettings, random: () => number): () => number {
-  return settings.distribution === 'deterministic'
-    ? () => settings.serviceMs
-    : () => exponential(random, settings.serviceMs);
-}
+export const serviceTimes = (
+  { distribution, serviceMs }: ServiceSettings,
+  random: () => number,
+): (() => number) =>
+  distribution === 'deterministic' ? () => serviceMs : () => exponential(random, serviceMs);
 
-interface Answer {
-  readonly latencyMs: number;
-  readonly status: number;
-  readonly retryAfterSeconds?: number;
-  readonly policy?: Sample['policy'];
-}
+type Answer = Pick<Sample, 'latencyMs' | 'status' | 'retryAfterSeconds' | 'policy'>;
 
 /** Answers a request that arrives at `atMs`, in milliseconds since the target's start. */
 type VirtualTarget = (atMs: number) => Answer;
@@ -62,10 +57,15 @@ export function stepsAgainst(target: VirtualRuns, seed: number): RunStep {
   };
 }
 
-export function queueing(service: ServiceSettings, seed: number): VirtualTarget {
+/** Serves in the order of arrival; `factor`: multiplies the work of a request. */
+export function queueing(
+  service: ServiceSettings,
+  seed: number,
+  factor: (atMs: number) => number = () => 1,
+): VirtualTarget {
   const queue = new WorkQueue(service.workers);
   const draw = serviceTimes(service, randomSource(seed));
-  return (atMs) => ({ latencyMs: queue.finishAt(atMs, draw()) - atMs, status: 200 });
+  return (atMs) => ({ latencyMs: queue.finishAt(atMs, draw() * factor(atMs)) - atMs, status: 200 });
 }
 
 /**
@@ -102,27 +102,43 @@ export function sharing(service: ServiceSettings, seed: number): VirtualRuns {
   };
 }
 
-interface ConcurrencySettings {
-  /** Includes queued requests. */
-  readonly concurrencyLimit: number;
-  readonly status: 429 | 503;
-}
-
-/** Rejects requests beyond a concurrency limit. */
-export function limitingConcurrency(
-  service: ServiceSettings,
-  { concurrencyLimit, status }: ConcurrencySettings,
-  seed: number,
+/** The requests in flight that `rest` admitted; `admits` decides on the next one by their number. */
+function whileOpen(
+  rest: VirtualTarget,
+  status: 429 | 503,
+  admits: (open: number) => boolean,
+  ended: (answer: Answer) => void = () => {},
 ): VirtualTarget {
-  const rest = queueing(service, seed);
-  let doneMs: number[] = [];
+  let open: (Answer & { doneMs: number })[] = [];
   return (atMs) => {
-    doneMs = doneMs.filter((ms) => ms > atMs);
-    if (doneMs.length >= concurrencyLimit) return { latencyMs: 1, status, retryAfterSeconds: 1 };
+    for (const one of open) if (one.doneMs <= atMs) ended(one);
+    open = open.filter(({ doneMs }) => doneMs > atMs);
+    if (!admits(open.length)) return { latencyMs: 1, status, retryAfterSeconds: 1 };
     const answer = rest(atMs);
-    doneMs.push(atMs + answer.latencyMs);
+    open.push({ ...answer, doneMs: atMs + answer.latencyMs });
     return answer;
   };
+}
+
+/** Rejects requests beyond a concurrency limit, which includes queued requests. */
+export const limitingConcurrency = (
+  service: ServiceSettings,
+  limit: number,
+  status: 429 | 503,
+  seed: number,
+): VirtualTarget => whileOpen(queueing(service, seed), status, (open) => open < limit);
+
+/** Adaptive concurrency limit (AIMD): grows by 1 / limit after a fast answer, and by a factor of 0.9 after a slow one. */
+export function adaptive(service: ServiceSettings, slowMs: number, seed: number): VirtualTarget {
+  let limit = service.workers * 4;
+  return whileOpen(
+    queueing(service, seed),
+    429,
+    (open) => open < Math.floor(limit),
+    ({ latencyMs }) => {
+      limit = latencyMs > slowMs ? Math.max(service.workers, limit * 0.9) : Math.min(200, limit + 1 / limit);
+    },
+  );
 }
 
 /** Answers a random share of the requests by `other`. */
@@ -132,175 +148,88 @@ function randomly(share: number, other: VirtualTarget, rest: VirtualTarget, seed
 }
 
 /** Answers a random share of the requests with this status. */
-export function failingRandomly(
+export const failingRandomly = (
   share: number,
   status: number,
   rest: VirtualTarget,
   seed: number,
-): VirtualTarget {
-  return randomly(share, () => ({ latencyMs: 1, status }), rest, seed ^ 0xfa11);
-}
+): VirtualTarget => randomly(share, () => ({ latencyMs: 1, status }), rest, seed ^ 0xfa11);
 
-interface OverloadSettings extends ServiceSettings {
-  /** Additional work per waiting request, as a share such as 0.01. */
-  readonly growth: number;
-}
-
-/** Work per request grows with the queue, so that throughput falls beyond saturation. */
-export function collapsing(settings: OverloadSettings, seed: number): VirtualTarget {
-  const queue = new WorkQueue(settings.workers);
-  const draw = serviceTimes(settings, randomSource(seed));
-  // Completion times of the open requests, in descending order.
-  const open: { readonly atMs: number }[] = [];
-  return (atMs) => {
-    while (open.length > 0 && open.at(-1)!.atMs <= atMs) open.pop();
-    const waiting = Math.max(0, open.length - settings.workers);
-    const doneMs = queue.finishAt(atMs, draw() * (1 + settings.growth * waiting));
-    insertDescending(open, { atMs: doneMs });
-    return { latencyMs: doneMs - atMs, status: 200 };
-  };
-}
-
-/** Refuses connections for some seconds. */
-export function refusingConnections(
-  { fromSeconds, forSeconds }: { readonly fromSeconds: number; readonly forSeconds: number },
-  rest: VirtualTarget,
-): VirtualTarget {
-  return (atMs) =>
-    atMs >= fromSeconds * 1000 && atMs < (fromSeconds + forSeconds) * 1000
-      ? { latencyMs: 1, status: 0 }
-      : rest(atMs);
-}
-
-/** Adaptive concurrency limit (AIMD): grows by 1 / limit after a fast answer, and by a factor of 0.9 after a slow one. */
-export function adaptive(
+/** Answers a random share of the requests `slowMs` later. */
+export function slowRandomly(
+  share: number,
+  slowMs: number,
   service: ServiceSettings,
-  { slowMs }: { readonly slowMs: number },
   seed: number,
 ): VirtualTarget {
   const rest = queueing(service, seed);
-  let limit = service.workers * 4;
-  let open: { doneMs: number; latencyMs: number }[] = [];
+  const slow: VirtualTarget = (atMs) => {
+    const answer = rest(atMs);
+    return { ...answer, latencyMs: answer.latencyMs + slowMs };
+  };
+  return randomly(share, slow, rest, seed ^ 0x7a11);
+}
+
+/** Work per request grows by this share per waiting request, so that throughput falls beyond saturation. */
+export function collapsing(service: ServiceSettings, growth: number, seed: number): VirtualTarget {
+  // Completion times of the open requests, in descending order.
+  const open: { readonly atMs: number }[] = [];
+  const rest = queueing(service, seed, (atMs) => {
+    while (open.length > 0 && open.at(-1)!.atMs <= atMs) open.pop();
+    return 1 + growth * Math.max(0, open.length - service.workers);
+  });
   return (atMs) => {
-    for (const { doneMs, latencyMs } of open)
-      if (doneMs <= atMs)
-        limit =
-          latencyMs > slowMs ? Math.max(service.workers, limit * 0.9) : Math.min(200, limit + 1 / limit);
-    open = open.filter(({ doneMs }) => doneMs > atMs);
-    if (open.length >= Math.floor(limit)) return { latencyMs: 1, status: 429, retryAfterSeconds: 1 };
-    const { latencyMs } = rest(atMs);
-    open.push({ doneMs: atMs + latencyMs, latencyMs });
-    return { latencyMs, status: 200 };
+    const answer = rest(atMs);
+    insertDescending(open, { atMs: atMs + answer.latencyMs });
+    return answer;
   };
 }
 
+/** Becomes faster, up to `factor`, between two moments, like servers that scale out or warm their caches. */
+export function warming(
+  before: ServiceSettings,
+  factor: number,
+  [fromSeconds, untilSeconds]: readonly [number, number],
+  seed: number,
+): VirtualTarget {
+  const lasts = Math.max(1e-9, untilSeconds - fromSeconds);
+  return queueing(before, seed, (atMs) => {
+    const progress = Math.min(1, Math.max(0, (atMs / 1000 - fromSeconds) / lasts));
+    return 1 / (1 - progress + progress * factor);
+  });
+}
+
+/** Refuses connections for some seconds. */
+export const refusingConnections =
+  (fromSeconds: number, forSeconds: number, rest: VirtualTarget): VirtualTarget =>
+  (atMs) =>
+    atMs >= fromSeconds * 1000 && atMs < (fromSeconds + forSeconds) * 1000
+      ? { latencyMs: 1, status: 0 }
+      : rest(atMs);
+
+const ADMITS: VirtualTarget = () => ({ latencyMs: 5, status: 200 });
+
 /** After a rejection, rejects all requests for `outMs`. */
-export function banning(settings: {
-  readonly limit: number;
-  readonly windowMs: number;
-  readonly outMs: number;
-}): VirtualTarget {
-  const limiter = createLimiter({ kind: 'sliding-log', ...settings });
+export function banning(limit: number, windowMs: number, outMs: number): VirtualTarget {
+  const limiter = createLimiter({ kind: 'sliding-log', limit, windowMs });
   let untilMs = -Infinity;
   return (atMs) => {
-    if (atMs >= untilMs && limiter.ask(atMs) === 0) return { latencyMs: 5, status: 200 };
-    if (atMs >= untilMs) untilMs = atMs + settings.outMs;
+    if (atMs >= untilMs && limiter.ask(atMs) === 0) return ADMITS(atMs);
+    if (atMs >= untilMs) untilMs = atMs + outMs;
     return { latencyMs: 1, status: 429, retryAfterSeconds: Math.ceil((untilMs - atMs) / 1000) };
   };
 }
 
 /** `policy`: whether RateLimit headers declare the limit; `rest`: answers the admitted requests. */
-export function limited(
-  limiter: LimiterSettings,
-  policy = false,
-  rest: VirtualTarget = () => ({ latencyMs: 5, status: 200 }),
-): VirtualTarget {
-  const ask = createLimiter(limiter);
+export function limited(settings: LimiterSettings, policy = false, rest = ADMITS): VirtualTarget {
+  const limiter = createLimiter(settings);
+  const { limit, windowMs } = settings;
+  const declared = policy ? { policy: { limit, windowSeconds: windowMs / 1000 } } : {};
   return (atMs) => {
-    const waitMs = ask.ask(atMs);
+    const waitMs = limiter.ask(atMs);
     if (waitMs === 0) return rest(atMs);
-    const { limit, windowMs } = limiter;
-    return {
-      latencyMs: 1,
-      status: 429,
-      retryAfterSeconds: Math.ceil(waitMs / 1000),
-      ...(policy ? { policy: { limit, windowSeconds: windowMs / 1000 } } : {}),
-    };
+    return { latencyMs: 1, status: 429, retryAfterSeconds: Math.ceil(waitMs / 1000), ...declared };
   };
-}
-
-interface TailSettings {
-  /** Share of slow answers at any rate, and their additional latency. */
-  readonly share: number;
-  readonly slowMs: number;
-}
-
-/** A share of the answers is slow at any rate. */
-export function slowRandomly(tail: TailSettings, service: ServiceSettings, seed: number): VirtualTarget {
-  const rest = queueing(service, seed);
-  const slow: VirtualTarget = (atMs) => {
-    const answer = rest(atMs);
-    return { ...answer, latencyMs: answer.latencyMs + tail.slowMs };
-  };
-  return randomly(tail.share, slow, rest, seed ^ 0x7a11);
-}
-
-interface WarmingSettings {
-  readonly before: ServiceSettings;
-  readonly after: ServiceSettings;
-  /** Start and end of the acceleration, in seconds since the start. */
-  readonly fromSeconds: number;
-  readonly untilSeconds: number;
-}
-
-/** Becomes faster between two moments, like servers that scale out or warm their caches. */
-export function warming(settings: WarmingSettings, seed: number): VirtualTarget {
-  const { before, after, fromSeconds, untilSeconds } = settings;
-  const queue = new WorkQueue(before.workers);
-  const random = randomSource(seed);
-  return (atMs) => {
-    const progress = Math.min(
-      1,
-      Math.max(0, (atMs / 1000 - fromSeconds) / Math.max(1e-9, untilSeconds - fromSeconds)),
-    );
-    const rate = (1 - progress) / before.serviceMs + progress / after.serviceMs;
-    const draw = before.distribution === 'deterministic' ? 1 / rate : exponential(random, 1 / rate);
-    return { latencyMs: queue.finishAt(atMs, draw) - atMs, status: 200 };
-  };
-}
-
-/** Minimum number of requests for a meaningful p99. */
-const MIN_REQUESTS = 300;
-
-/**
- * Capacity by simulation: the highest rate at which most runs of `seconds`, each from an idle start, keep the SLO.
- */
-export function simulatedCapacity(
-  create: (seed: number) => VirtualRuns,
-  maxRate: number,
-  slo: Slo,
-  seconds = 60,
-  runs = 9,
-): number {
-  const holds = (rate: number): boolean => {
-    const good = Array.from({ length: runs }, (_, run) => {
-      const answers = create(run + 1)(poissonArrivals(run * 31 + 7, rate, seconds));
-      const failures = answers.filter(({ status }) => failed(status)).length;
-      const sorted = answers
-        .map(({ status, latencyMs }) => (failed(status) ? Infinity : latencyMs))
-        .sort((a, b) => a - b);
-      return failures <= slo.errorRate * answers.length && quantile(sorted, 0.99) < slo.p99Ms;
-    }).filter(Boolean).length;
-    return good * 2 > runs;
-  };
-  let [low, high] = [0, maxRate];
-  for (let round = 0; round < 9; round += 1) {
-    const rate = (low + high) / 2;
-    if (holds(rate)) low = rate;
-    else high = rate;
-  }
-  // A rate with too few requests for a p99 does not count: the SLO is below the latency of an idle server.
-  return low * seconds < MIN_REQUESTS ? 0 : (low + high) / 2;
 }
 
 interface TenantsSettings {
@@ -340,6 +269,38 @@ export function polled(service: ServiceSettings, settings: TenantsSettings, seed
     }
     return moments.map((atMs, poll) => ({ latencyMs: done[poll]! - atMs, status: 200 }));
   };
+}
+
+/** Minimum number of requests for a meaningful p99. */
+const MIN_REQUESTS = 300;
+const RUNS = 9;
+
+/** Capacity by simulation: the highest rate at which most runs of `seconds`, each from an idle start, keep the SLO. */
+export function simulatedCapacity(
+  create: (seed: number) => VirtualRuns,
+  maxRate: number,
+  slo: Slo,
+  seconds = 60,
+  runs = RUNS,
+): number {
+  const keepsSlo = (rate: number, run: number): boolean => {
+    const answers = create(run + 1)(poissonArrivals(run * 31 + 7, rate, seconds));
+    const failures = answers.filter(({ status }) => failed(status)).length;
+    const sorted = answers
+      .map(({ status, latencyMs }) => (failed(status) ? Infinity : latencyMs))
+      .sort((a, b) => a - b);
+    return failures <= slo.errorRate * answers.length && quantile(sorted, 0.99) < slo.p99Ms;
+  };
+  let [low, high] = [0, maxRate];
+  for (let round = 0; round < 9; round += 1) {
+    const rate = (low + high) / 2;
+    let [held, run] = [0, 0];
+    while (held * 2 <= runs && (run - held) * 2 < runs) if (keepsSlo(rate, run++)) held += 1;
+    if (held * 2 > runs) low = rate;
+    else high = rate;
+  }
+  // A rate with too few requests for a p99 does not count: the SLO is below the latency of an idle server.
+  return low * seconds < MIN_REQUESTS ? 0 : (low + high) / 2;
 }
 
 export interface Judged {

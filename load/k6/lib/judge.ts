@@ -38,94 +38,73 @@ export function judgePage(url: string, answer: PageAnswer): Finding[] {
   if (typeof links !== 'object' || links === null)
     return [{ id: '2.4-links', message: 'expected links to be an object' }];
 
+  const findings: Finding[] = [];
+  const flag = (id: string, message: string): void => {
+    if (!findings.some((known) => known.id === id)) findings.push({ id, message });
+  };
   const { from = '', to = '', from_id: fromId, pageSize } = parseQuery(url);
-  const tenantId = /\/tenants\/([^/?]+)/.exec(url)?.[1] ?? '';
   const ids = String(answer.json(IDS)).slice(1, -1).split(',');
   const times = answer.json('items.#.testTime') as unknown[];
   const keys = keysOf(times);
   const odd = keys.findIndex((key) => key === undefined);
-  const findings: Finding[] = [];
-  const flag = (id: string, isBroken: boolean, message: () => string): void => {
-    if (isBroken && !findings.some((known) => known.id === id)) findings.push({ id, message: message() });
-  };
-  flag('2.4-items', count > Number(pageSize), () => `expected at most ${pageSize} items, got ${count}`);
-  const say = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
-  flag(
-    '2.3-testTime',
-    times.length < count || odd >= 0,
-    () => `expected an RFC 3339 date-time, got ${say(times[odd])} in item ${ids[odd]}`,
-  );
+  if (count > Number(pageSize)) flag('2.4-items', `expected at most ${pageSize} items, got ${count}`);
+  if (times.length < count || odd >= 0)
+    flag('2.3-testTime', `expected an RFC 3339 date-time, got ${say(times[odd])} in item ${ids[odd]}`);
   if (findings.length > 0) return findings;
 
-  const isOwn = (id: unknown): boolean => String(id).toLowerCase() === tenantId.toLowerCase();
+  const tenantId = /\/tenants\/([^/?]+)/.exec(url)?.[1] ?? '';
   const tenants = answer.json('items.#.tenantId') as unknown[];
-  const foreign = tenants.find((id) => id !== tenantId && !isOwn(id));
-  flag(
-    '4.2-r3-one-tenant',
-    foreign !== undefined || tenants.length < count,
-    () => `expected tenantId ${tenantId}, got ${say(foreign)}`,
+  const foreign = tenants.find(
+    (id) => id !== tenantId && String(id).toLowerCase() !== tenantId.toLowerCase(),
   );
+  if (foreign !== undefined || tenants.length < count)
+    flag('4.2-r3-one-tenant', `expected tenantId ${tenantId}, got ${say(foreign)}`);
   for (let index = 1; index < count; index += 1) {
-    const [before, key, id] = [keys[index - 1]!, keys[index]!, ids[index]!];
-    const order = before < key ? -1 : before > key ? 1 : compareIds(ids[index - 1]!, id);
-    flag('4.2-r5-exactly-once', order === 0, () => `item ${id} occurs twice`);
-    flag(
-      '4.2-r4-order',
-      order > 0,
-      () => `item ${id} follows item ${ids[index - 1]}, which violates the order by (testTime, id)`,
-    );
+    const [before, key, previous, id] = [keys[index - 1]!, keys[index]!, ids[index - 1]!, ids[index]!];
+    const order = before < key ? -1 : before > key ? 1 : compareIds(previous, id);
+    if (order === 0) flag('4.2-r5-exactly-once', `item ${id} occurs twice`);
+    if (order > 0)
+      flag('4.2-r4-order', `item ${id} follows item ${previous}, which violates the order by (testTime, id)`);
   }
   const last = { id: ids[count - 1]!, time: String(times[count - 1]) };
   if (count > 0) {
     // Ordered items are in the window if the first and the last are.
     const [firstKey, lastKey] = [instantKey(String(times[0]))!, instantKey(last.time)!];
     const fromKey = instantKey(from) ?? firstKey;
-    flag('4.2-window', firstKey < fromKey, () => `item ${ids[0]} at ${times[0]} is before from ${from}`);
-    flag(
-      '4.2-to-exclusive',
-      lastKey >= (instantKey(to) ?? `${lastKey}0`),
-      () => `item ${last.id} at ${last.time} is not before to ${to}`,
-    );
-    flag(
-      '4.2-from_id',
-      fromId !== undefined && firstKey === fromKey && compareIds(ids[0]!, fromId) <= 0,
-      () => `a next page begins with item ${ids[0]}, at or before the last item of the page before`,
-    );
+    if (firstKey < fromKey) flag('4.2-window', `item ${ids[0]} at ${times[0]} is before from ${from}`);
+    if (lastKey >= (instantKey(to) ?? `${lastKey}0`))
+      flag('4.2-to-exclusive', `item ${last.id} at ${last.time} is not before to ${to}`);
+    if (fromId !== undefined && firstKey === fromKey && compareIds(ids[0]!, fromId) <= 0)
+      flag('4.2-from_id', `a next page begins with item ${ids[0]}, not after item ${fromId}`);
   }
 
   // Rules 6 and 7 of 4.2.
   const next = answer.json('links.next');
   const linked = linkedNext(header(answer.headers, 'link'));
-  flag(
-    '4.2-r7-link-absent',
-    next === undefined && linked !== undefined,
-    () => 'the final page carries a Link header with rel="next"',
-  );
-  if (next === undefined) return findings;
-  flag('2.4-next', typeof next !== 'string', () => `expected links.next to be a string, got ${say(next)}`);
-  if (typeof next !== 'string') return findings;
-  flag('4.2-r7-link', linked !== next, () => `expected Link with rel="next" to ${next}, got ${say(linked)}`);
+  if (next === undefined) {
+    if (linked !== undefined)
+      flag('4.2-r7-link-absent', 'the final page carries a Link header with rel="next"');
+    return findings;
+  }
+  if (typeof next !== 'string') {
+    flag('2.4-next', `expected links.next to be a string, got ${say(next)}`);
+    return findings;
+  }
+  if (linked !== next) flag('4.2-r7-link', `expected Link with rel="next" to ${next}, got ${say(linked)}`);
   const given = parseQuery(next);
   const at = (text = ''): string | undefined => instantKey(text);
-  flag('4.2-r6-next-to', at(given['to']) !== at(to), () => `expected to=${to}, got ${given['to']}`);
-  flag(
-    '4.2-r6-next-pageSize',
-    Number(given['pageSize']) !== Number(pageSize),
-    () => `expected pageSize=${pageSize}, got ${given['pageSize']}`,
-  );
-  if (count === 0) return findings;
-  flag(
-    '4.2-r6-next-from',
-    at(given['from']) !== at(last.time),
-    () => `expected from to be the last item's testTime ${last.time}, got ${given['from']}`,
-  );
-  flag(
-    '4.2-r6-next-from_id',
-    given['from_id'] !== last.id,
-    () => `expected from_id=${last.id}, got ${given['from_id']}`,
-  );
+  const expected: readonly (readonly [string, string | undefined, isSame: boolean])[] = [
+    ['to', to, at(given['to']) === at(to)],
+    ['pageSize', pageSize, Number(given['pageSize']) === Number(pageSize)],
+    ['from', last.time, count === 0 || at(given['from']) === at(last.time)],
+    ['from_id', last.id, count === 0 || given['from_id'] === last.id],
+  ];
+  for (const [name, value, isSame] of expected)
+    if (!isSame) flag(`4.2-r6-next-${name}`, `expected next to have ${name}=${value}, got ${given[name]}`);
   return findings;
 }
+
+const say = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
 
 /** Texts of equal format sort like the instants; most targets send such texts. */
 function keysOf(times: readonly unknown[]): (string | undefined)[] {
@@ -177,11 +156,9 @@ export function judgeLimited(answer: Pick<PageAnswer, 'body' | 'headers'>) {
 export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined {
   const text = [header(headers, 'ratelimit-policy'), header(headers, 'ratelimit-limit')].join(',');
   const policies = text.split(',').flatMap((item) => {
-    const limit = /;\s*q="?(\d+)/i.exec(item)?.[1] ?? /^\s*(\d+)\s*;/.exec(item)?.[1];
-    const seconds = /;\s*w="?(\d+)/i.exec(item)?.[1];
-    return Number(limit) > 0 && Number(seconds) > 0
-      ? [{ limit: Number(limit), windowSeconds: Number(seconds) }]
-      : [];
+    const limit = Number(/;\s*q="?(\d+)/i.exec(item)?.[1] ?? /^\s*(\d+)\s*;/.exec(item)?.[1]);
+    const windowSeconds = Number(/;\s*w="?(\d+)/i.exec(item)?.[1]);
+    return limit > 0 && windowSeconds > 0 ? [{ limit, windowSeconds }] : [];
   });
   return (
     policies.sort((a, b) => a.limit / a.windowSeconds - b.limit / b.windowSeconds)[0] ??
@@ -193,10 +170,8 @@ export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined
 function policyOfReset(headers: PageAnswer['headers']): RatePolicy | undefined {
   const all = header(headers, 'ratelimit') ?? '';
   const value = (name: string): number => {
-    const own = header(headers, `ratelimit-${name}`) ?? header(headers, `x-ratelimit-${name}`);
-    return Number(
-      new RegExp(`\\b${name}=(\\d+)`, 'i').exec(all)?.[1] ?? /^\s*(\d+)/.exec(own ?? '')?.[1] ?? NaN,
-    );
+    const own = header(headers, `ratelimit-${name}`) ?? header(headers, `x-ratelimit-${name}`) ?? '';
+    return Number(new RegExp(`\\b${name}=(\\d+)`, 'i').exec(all)?.[1] ?? /^\s*(\d+)/.exec(own)?.[1]);
   };
   const [limit, reset] = [value('limit'), value('reset')];
   // Some servers send the moment of the reset.

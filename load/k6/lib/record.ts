@@ -1,4 +1,5 @@
 /** Records that a script writes for the kit: one line of JSON each on the console. Runs in k6 and in Node. */
+import type { Probed } from '../../estimate/limiter-probe.ts';
 import type { Finding, RatePolicy } from './judge.ts';
 
 /** A request of open arrivals. */
@@ -22,7 +23,7 @@ export interface ArrivalRecord {
 }
 
 /** A page of a traversal. */
-interface PageRecord {
+export interface PageRecord {
   readonly kind: 'page';
   readonly walk: number;
   readonly depth: number;
@@ -33,23 +34,19 @@ interface PageRecord {
   readonly status: number;
 }
 
-/** An answer to the limiter's probe. */
-interface AnswerRecord {
-  readonly kind: 'answer';
-  /** Index of the client; default 0. */
-  readonly client?: number;
-  readonly sentMs: number;
-  readonly rttMs: number;
-  readonly status: number;
-  readonly retryAfterSeconds?: number | undefined;
-  readonly policy?: RatePolicy | undefined;
+/** The result of the limiter's probe with the declared policies, or the unexpected status that ended it. */
+interface ProbeRecord {
+  readonly kind: 'probe';
+  readonly probed?: Probed;
+  readonly policies?: readonly RatePolicy[];
+  readonly status?: number;
 }
 
-/** Early end of the limiter's probe: by one of its limits, or by an unexpected status. */
-interface EndRecord {
-  readonly kind: 'end';
-  readonly cutBy?: 'maxRequests' | 'maxSeconds';
-  readonly status?: number;
+/** Shares of requests that were admitted once a client was rejected: of another client, and then of the same one. */
+interface ComparedRecord {
+  readonly kind: 'compared';
+  readonly other: number;
+  readonly again: number;
 }
 
 interface FindingRecord extends Finding {
@@ -67,7 +64,8 @@ export interface SampleRecord {
   readonly body: string;
 }
 
-export type LoadRecord = SampleRecord | ArrivalRecord | PageRecord | AnswerRecord | EndRecord | FindingRecord;
+export type LoadRecord =
+  SampleRecord | ArrivalRecord | PageRecord | ProbeRecord | ComparedRecord | FindingRecord;
 
 /** Replaces tokens of the run in recorded answers. */
 export const TOKEN = 'a-token-of-this-run-which-no-answer-may-repeat';

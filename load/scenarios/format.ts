@@ -1,20 +1,29 @@
-/** Formats figures for the summary and the tables. */
-import { quantile } from '../estimate/numbers.ts';
+/** Formats figures for the summary, the tables and the plots. */
+import { number } from '../../certify/render/results.ts';
+import { ascending, quantile } from '../estimate/numbers.ts';
 import { failed, type Sample } from '../estimate/step.ts';
 import { VoidRun } from '../run/session.ts';
 
+export { number };
 export const perSecond = (rate: number): string => `${rate >= 100 ? rate.toFixed(0) : rate.toFixed(1)}/s`;
 
 export function quantiles(valuesMs: readonly number[]): string {
-  const sorted = [...valuesMs].sort((a, b) => a - b);
+  const sorted = ascending(valuesMs);
   return `p50 ${quantile(sorted, 0.5).toFixed(1)} ms, p99 ${quantile(sorted, 0.99).toFixed(1)} ms`;
 }
 
+/** `between 3 and 5`; without an upper end `at least 3; higher rates were not measured`. */
+export const between = ([low, high]: readonly [number, number], show: (end: number) => string): string =>
+  Number.isFinite(high)
+    ? `between ${show(low)} and ${show(high)}`
+    : `at least ${show(low)}; higher rates were not measured`;
+
+export const confirmation = ({ confirmed, unconfirmed }: { confirmed: boolean; unconfirmed?: string }) =>
+  confirmed ? 'confirmed' : `NOT confirmed: ${unconfirmed}`;
+
 /** A part of the run that the verdict needs has no answers. */
 export const tooFew = (answers: number, seconds: number): VoidRun =>
-  new VoidRun(
-    `${answers} answers in ${seconds} s leave a part of the run without one: raise --rate or --duration`,
-  );
+  new VoidRun(`too few answers (${answers} in ${seconds} s): raise --rate or --duration`);
 
 /** Formats a text table; numeric columns are right-aligned. */
 export function textTable(
@@ -22,16 +31,14 @@ export function textTable(
   rows: readonly (readonly (string | number)[])[],
 ): string {
   const all = [header, ...rows.map((row) => row.map(String))];
-  const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  const numeric = header.map((_, column) =>
-    rows.every((row) => /^[-+\d.,%×]*$/.test(String(row[column] ?? ''))),
-  );
+  const columns = header.map((_, column) => ({
+    width: Math.max(...all.map((row) => row[column]?.length ?? 0)),
+    pad: rows.every((row) => /^[-+\d.,%×]*$/.test(String(row[column] ?? ''))) ? 'padStart' : 'padEnd',
+  }));
   return all
     .map((row) =>
       row
-        .map((cell, column) =>
-          numeric[column] ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!),
-        )
+        .map((cell, column) => cell[columns[column]!.pad as 'padEnd'](columns[column]!.width))
         .join('  ')
         .trimEnd(),
     )
@@ -45,7 +52,7 @@ export function timeSeries(samples: readonly Sample[]) {
   const endMs = samples.reduce((last, one) => Math.max(last, one.dueMs), 1);
   return Array.from({ length: BINS }, (_, bin) => {
     const some = samples.filter((one) => Math.min(BINS - 1, Math.floor((BINS * one.dueMs) / endMs)) === bin);
-    const sorted = some.map((one) => one.latencyMs).sort((a, b) => a - b);
+    const sorted = ascending(some.map((one) => one.latencyMs));
     return {
       seconds: Number((((bin + 0.5) * endMs) / BINS / 1000).toFixed(2)),
       requests: some.length,
@@ -57,6 +64,4 @@ export function timeSeries(samples: readonly Sample[]) {
 }
 
 export const brokenThresholds = (all: Readonly<Record<string, boolean>> = {}): string[] =>
-  Object.entries(all)
-    .filter(([, ok]) => !ok)
-    .map(([rule]) => `threshold broken: ${rule}`);
+  Object.entries(all).flatMap(([rule, ok]) => (ok ? [] : [`threshold broken: ${rule}`]));
