@@ -5,12 +5,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { prepareDirectory } from '../../certify/render/write.ts';
-import { certificateRows } from './certificate.ts';
-import { generatorRow } from './generator.ts';
-import { type Row, serviceRows } from './service.ts';
 import { EXIT } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
 import { textTable } from '../scenarios/format.ts';
+import { certificateRows } from './certificate.ts';
+import { generatorRow } from './generator.ts';
+import { type Row, serviceRows } from './service.ts';
 
 export interface BenchFlags {
   readonly screenings: number;
@@ -34,22 +34,21 @@ export async function bench(
     ...(wanted('certify') ? await certificateRows(tell) : []),
     ...(k6 ? [await generatorRow(k6, tell)] : []),
   ];
-
   const file = join(reportDir, 'bench.json');
+  const known =
+    part === undefined
+      ? []
+      : await readFile(file, 'utf8').then(
+          (text) => (JSON.parse(text) as { rows: Row[] }).rows,
+          () => [],
+        );
   // Keeps the rows of other parts.
-  const before = await readFile(file, 'utf8').then(
-    (text) => (JSON.parse(text) as { rows: Row[] }).rows,
-    () => [],
-  );
-  const others =
-    part === undefined ? [] : before.filter(({ name }) => !rows.some((row) => row.name === name));
+  const others = known.filter(({ name }) => !rows.some((row) => row.name === name));
   await writeFile(file, `${JSON.stringify({ rows: [...others, ...rows] }, null, 2)}\n`);
-  const cells = rows.map(({ name, ratio, goal, reached }) => [
-    name,
-    ratio.toFixed(2),
-    goal.toFixed(2),
-    reached ? 'yes' : 'no',
-  ]);
+  const cells = rows.map(
+    ({ name, ratio, goal, reached }) =>
+    [name, ratio.toFixed(2), goal.toFixed(2), reached ? 'yes' : 'no'], // prettier-ignore
+  );
   console.log(textTable(['row', 'ratio', 'goal', 'reached'], cells));
   console.log(file);
   return rows.every(({ reached }) => reached) ? EXIT.held : EXIT.broken;

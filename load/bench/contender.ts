@@ -11,48 +11,34 @@ const [kind = '', url, tenant = ''] = process.argv.slice(2);
 const pool = new pg.Pool({ connectionString: url, max: 10 });
 const AFTER_CURSOR =
   'FROM screening WHERE tenant = $1 AND (at, screening.id) > ($2, $3) ORDER BY at, screening.id LIMIT $4';
-const textOf = (rows: readonly [string][]): string =>
-  `{"items":[${rows.map(([json]) => json).join(',')}],"links":{}}`;
 
-type Answer = (query: URLSearchParams) => Promise<string>;
-
-async function rowsOf(name: string, text: string, values: unknown[]): Promise<[string][]> {
-  return (await pool.query({ name, text, values, rowMode: 'array' })).rows as unknown as [string][];
+/** Selects the bodies of screenings; the values are query parameters by name. */
+async function pageOf(name: string, text: string, query: URLSearchParams, values: string[]): Promise<string> {
+  const parameters = [tenant, ...values.map((value) => query.get(value))];
+  const { rows } = await pool.query({ name, text, values: parameters, rowMode: 'array' });
+  return `{"items":[${rows.map(([json]) => String(json)).join(',')}],"links":{}}`;
 }
 
-const ANSWERS: Readonly<Record<string, Answer>> = {
+const constants: Record<string, string> = {};
+
+const ANSWERS: Readonly<Record<string, (query: URLSearchParams) => Promise<string>>> = {
   /** The same page without any checks. */
-  bare: async (query) =>
-    textOf(
-      await rowsOf('bare', `SELECT json ${AFTER_CURSOR}`, [
-        tenant,
-        query.get('at'),
-        query.get('id'),
-        Number(query.get('size')),
-      ]),
+  bare: (query) => pageOf('bare', `SELECT json ${AFTER_CURSOR}`, query, ['at', 'id', 'size']),
+  offset: (query) =>
+    pageOf(
+      'offset',
+      'SELECT json FROM screening WHERE tenant = $1 ORDER BY at, screening.id LIMIT $2 OFFSET $3',
+      query,
+      ['size', 'offset'],
     ),
-  /** Paging with OFFSET. */
-  offset: async (query) =>
-    textOf(
-      await rowsOf(
-        'offset',
-        'SELECT json FROM screening WHERE tenant = $1 ORDER BY at, screening.id LIMIT $2 OFFSET $3',
-        [tenant, Number(query.get('size')), Number(query.get('offset'))],
-      ),
-    ),
+  /** A constant body as long as the first requested page of that size. */
+  constant: async (query) =>
+    (constants[query.get('size')!] ??= (await ANSWERS['bare']!(query)).replace(/[^\x20-\x7e]/g, '?')),
 };
 
-const CONSTANT: Record<string, string> = {};
-
-/** A constant body as long as the first requested page of that size. */
-async function constant(query: URLSearchParams): Promise<string> {
-  const size = query.get('size') ?? '';
-  return (CONSTANT[size] ??= (await ANSWERS['bare']!(query)).replace(/[^\x20-\x7e]/g, '?'));
-}
-
-function plain(answer: Answer): Server {
+function plain(): Server {
   return createServer((request, response) => {
-    void answer(new URLSearchParams(request.url?.slice(2))).then((text) => {
+    void ANSWERS[kind]!(new URLSearchParams(request.url?.slice(2))).then((text) => {
       const body = Buffer.from(text);
       response
         .writeHead(200, { 'content-type': 'application/json', 'content-length': body.length })
@@ -66,18 +52,14 @@ function first(): Server {
   const app = express();
   app.get('/', async (request, response) => {
     const { at, id, size } = request.query;
-    const { rows } = await pool.query<{ json: object }>(`SELECT id, test_time, json::json ${AFTER_CURSOR}`, [
-      tenant,
-      at,
-      id,
-      Number(size),
-    ]);
+    const text = `SELECT id, test_time, json::json ${AFTER_CURSOR}`;
+    const { rows } = await pool.query<{ json: object }>(text, [tenant, at, id, Number(size)]);
     response.json({ items: rows.map(({ json }) => ({ ...json })), links: {} });
   });
   return createServer(app);
 }
 
-const server = kind === 'first' ? first() : plain(kind === 'constant' ? constant : ANSWERS[kind]!);
+const server = kind === 'first' ? first() : plain();
 server.listen(0, '127.0.0.1', () => console.log((server.address() as AddressInfo).port));
 process.stdout.on('error', () => process.exit());
 process.stdin.on('end', () => process.exit()).resume();

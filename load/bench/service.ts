@@ -51,12 +51,7 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
   const subject: Subject = {
     port: Number(new URL(target.baseUrl).port),
     token: await mint(target, primary.clientId, primary.clientSecret),
-    form: new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: primary.clientId,
-      client_secret: primary.clientSecret,
-      scope: 'screenings.read',
-    }).toString(),
+    form: tokenForm(primary).toString(),
     databaseUrl: database.url,
     tenantId: TENANTS.primary,
     small: {
@@ -76,6 +71,14 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
     ...(await guessRow(subject.port, primary.clientId, plan)),
   ];
 }
+
+const tokenForm = (client: { clientId: string; clientSecret: string }): URLSearchParams =>
+  new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: client.clientId,
+    client_secret: client.clientSecret,
+    scope: 'screenings.read',
+  });
 
 export interface Row {
   readonly name: string;
@@ -150,64 +153,49 @@ async function pageRows(subject: Subject, size: number, plan: Plan): Promise<Row
     const [whole = '0', fraction = '0'] = at.split('.');
     return new Date(Number(whole) * 1_000).toISOString().replace('.000Z', `.${fraction}Z`);
   };
-  const own = (cursor: Cursor, of = subject as Pick<Subject, 'tenantId' | 'token'>): string => {
-    const query = {
-      from: instantOf(cursor),
-      to: '9000-01-01T00:00:00Z',
-      pageSize: String(size),
-      from_id: cursor.id,
+  const pageSize = String(size);
+  const own = (some: readonly Cursor[], of = subject as Pick<Subject, 'tenantId' | 'token'>): Measure => {
+    const request = (cursor: Cursor): string => {
+      const window = { from: instantOf(cursor), to: '9000-01-01T00:00:00Z' };
+      const query = new URLSearchParams({ ...window, pageSize, from_id: cursor.id });
+      return get(`/v1/tenants/${of.tenantId}/screenings?${query}`, of.token);
     };
-    return get(`/v1/tenants/${of.tenantId}/screenings?${new URLSearchParams(query)}`, of.token);
+    return () => measureThroughput(port, () => request(pick(some)), seconds);
   };
-  const other = (cursor: Cursor): string =>
-    get(
-      `/?${new URLSearchParams({ at: cursor.at, id: cursor.id, offset: String(cursor.offset), size: String(size) })}`,
-    );
-  const throughputOf =
-    (at: number, request: () => string): Measure =>
-    async () =>
-      measureThroughput(at, request, seconds);
+  const peer = (peerPort: number): Measure => {
+    const request = ({ at, id, offset }: Cursor): string =>
+      get(`/?${new URLSearchParams({ at, id, offset: String(offset), size: pageSize })}`);
+    return () => measureThroughput(peerPort, () => request(pick(cursors)), seconds);
+  };
   const ordered = [...cursors].sort((a, b) => a.offset - b.offset);
   const tenth = Math.ceil(ordered.length / 10);
 
   const rate = await measureMedians(
     {
-      own: throughputOf(port, () => own(pick(cursors))),
+      own: own(cursors),
       pgbench: () =>
         pgbench(databaseUrl, PAGE.afterScreening, tenantId, cursors.slice(0, 64), { size, seconds }),
-      bare: throughputOf(bare.port, () => other(pick(cursors))),
-      offset: throughputOf(offset.port, () => other(pick(cursors))),
-      first: throughputOf(first.port, () => other(pick(cursors))),
-      constant: throughputOf(constant.port, () => other(pick(cursors))),
-      begin: throughputOf(port, () => own(pick(ordered.slice(0, tenth)))),
-      end: throughputOf(port, () => own(pick(ordered.slice(-tenth)))),
-      small: throughputOf(port, () => own(pick(subject.small.cursors), subject.small)),
+      bare: peer(bare.port),
+      offset: peer(offset.port),
+      first: peer(first.port),
+      constant: peer(constant.port),
+      begin: own(ordered.slice(0, tenth)),
+      end: own(ordered.slice(-tenth)),
+      small: own(subject.small.cursors, subject.small),
     },
     plan,
   );
   const detail = { screenings, pageSize: size, connections: 8, rounds: plan.rounds };
-  const against = (name: string, peer: string, goal: number): Row[] =>
-    rowAtLeast(`pages of ${size} against ${name}`, rate('own'), rate(peer), goal, detail);
+  const against = (name: string, other: string, goal: number, one = 'own'): Row[] =>
+    rowAtLeast(`pages of ${size}${name}`, rate(one), rate(other), goal, detail);
   return [
-    ...against('pgbench with the same query', 'pgbench', size < 1_000 ? 0.35 : 0.5),
-    ...against('node:http with pg, nothing checked', 'bare', 0.7),
-    ...against('OFFSET', 'offset', 5),
-    ...against('what is written first (objects, JSON.stringify, express)', 'first', 5),
-    ...against('node:http with constant octets', 'constant', 0.15),
-    ...rowAtLeast(
-      `pages of ${size}: the last tenth against the first`,
-      rate('end'),
-      rate('begin'),
-      1 / 1.2,
-      detail,
-    ),
-    ...rowAtLeast(
-      `pages of ${size}: ${screenings} screenings against 10000`,
-      rate('own'),
-      rate('small'),
-      1 / 1.2,
-      detail,
-    ),
+    ...against(' against pgbench with the same query', 'pgbench', size < 1_000 ? 0.35 : 0.5),
+    ...against(' against node:http with pg, nothing checked', 'bare', 0.7),
+    ...against(' against OFFSET', 'offset', 5),
+    ...against(' against what is written first (objects, JSON.stringify, express)', 'first', 5),
+    ...against(' against node:http with constant octets', 'constant', 0.15),
+    ...against(': the last tenth against the first', 'begin', 1 / 1.2, 'end'),
+    ...against(`: ${screenings} screenings against 10000`, 'small', 1 / 1.2),
   ];
 }
 
@@ -231,12 +219,7 @@ async function tokenRow({ port, form }: Subject, plan: Plan): Promise<Row[]> {
 async function guessRow(port: number, clientId: string, plan: Plan): Promise<Row[]> {
   const guess = async (id: string): Promise<number> => {
     const sentAt = performance.now();
-    const body = new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: id,
-      client_secret: 'wrong',
-      scope: 'screenings.read',
-    });
+    const body = tokenForm({ clientId: id, clientSecret: 'wrong' });
     await (await fetch(`http://127.0.0.1:${port}/oauth/token`, { method: 'POST', body })).text();
     return performance.now() - sentAt;
   };

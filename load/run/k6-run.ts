@@ -47,7 +47,8 @@ interface K6Options {
   readonly ca?: string | undefined;
   /** Judges the sampled answers. */
   readonly judge?: ((sample: SampleRecord) => readonly Finding[]) | undefined;
-  readonly progress?: Progress | undefined;
+  /** Takes each answer; returns true if the run is hopeless. */
+  readonly progress?: ReturnType<typeof trackProgress> | undefined;
 }
 
 /** Prevents k6 from contacting other hosts than the target. */
@@ -89,26 +90,16 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
   const { k6, config, env, outputs = [], signal, ca, judge, progress } = options;
   const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
   try {
-    const [configPath, summaryPath] = ['config.json', 'summary.json'].map((name) =>
-      join(directory, name),
-    ) as [string, string];
-    await writeFile(configPath, JSON.stringify(config));
+    const LOAD_CONFIG = join(directory, 'config.json');
+    const SUMMARY = join(directory, 'summary.json');
+    await writeFile(LOAD_CONFIG, JSON.stringify(config));
     const trusted = ca === undefined ? {} : { SSL_CERT_FILE: join(directory, 'trusted.pem') };
     if (ca !== undefined) await writeFile(trusted.SSL_CERT_FILE!, `${await systemCertificates()}\n${ca}`);
     const outs = outputs.flatMap((output) => ['--out', output]);
     const child = spawnGuarded(
       k6,
       ['run', '--quiet', '--no-color', '--log-format=raw', ...outs, await scriptOfKit(script, directory)],
-      {
-        env: {
-          ...baseEnvironment(),
-          ...K6_OFFLINE,
-          ...env,
-          ...trusted,
-          LOAD_CONFIG: configPath,
-          SUMMARY: summaryPath,
-        },
-      },
+      { env: { ...baseEnvironment(), ...K6_OFFLINE, ...env, ...trusted, LOAD_CONFIG, SUMMARY } },
     );
     child.stdout.resume();
     const interrupt = (): void => {
@@ -120,7 +111,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     const pressure = measurePressure();
     let isHopeless = false;
     const onArrival = (one: ArrivalRecord): void => {
-      if (!progress?.note(one) || isHopeless) return;
+      if (!progress?.(one) || isHopeless) return;
       isHopeless = true;
       interrupt();
     };
@@ -144,7 +135,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     })) as [number | null];
     const wallSeconds = (Date.now() - startedAt) / 1000;
 
-    const summary = await readFile(summaryPath, 'utf8').then(
+    const summary = await readFile(SUMMARY, 'utf8').then(
       (text) => JSON.parse(text) as ScenarioSummary,
       () => undefined,
     );
@@ -211,11 +202,8 @@ export function listen(
 /** Go reads one file and the system's directories: SSL_CERT_FILE replaces the file, so its content is included. */
 async function systemCertificates(): Promise<string> {
   const files = [
-    process.env['SSL_CERT_FILE'] ?? '',
-    '/etc/ssl/certs/ca-certificates.crt',
-    '/etc/pki/tls/certs/ca-bundle.crt',
-    '/etc/ssl/ca-bundle.pem',
-    '/etc/ssl/cert.pem',
+    ...[process.env['SSL_CERT_FILE'] ?? '', '/etc/ssl/certs/ca-certificates.crt'],
+    ...['/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/ca-bundle.pem', '/etc/ssl/cert.pem'],
   ];
   for (const path of files) {
     const pem = await readFile(path, 'utf8').catch(() => '');
@@ -228,11 +216,9 @@ async function systemCertificates(): Promise<string> {
 export type Arrival = Sample & ArrivalRecord;
 
 export const arrivalsOf = (records: readonly LoadRecord[]): Arrival[] =>
-  records.flatMap((one) =>
-    one.kind !== 'arrival'
-      ? []
-      : [noConnection(one.errorCode ?? 0) ? { ...one, refusedConnection: true } : one],
-  );
+  records
+    .filter((one) => one.kind === 'arrival')
+    .map((one) => (noConnection(one.errorCode ?? 0) ? { ...one, refusedConnection: true } : one));
 
 /** Recorded latencies of pages. */
 export const latenciesOf = (records: readonly LoadRecord[]): number[] =>
@@ -243,27 +229,22 @@ export const latenciesOf = (records: readonly LoadRecord[]): number[] =>
  * the dashboard are passed on; their passwords, tokens and headers are not.
  */
 const PASSED_VARIABLES = [
-  ...['PATH', 'HOME', 'TMPDIR', 'LANG', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'K6_OUT'],
-  ...['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
-  ...['HOST', 'PORT', 'PERIOD', 'OPEN', 'EXPORT', 'RECORD', 'TAGS'].map((name) => `K6_WEB_DASHBOARD_${name}`),
-  'K6_WEB_DASHBOARD',
-  ...['SERVER_URL', 'PUSH_INTERVAL', 'TREND_STATS', 'TREND_AS_NATIVE_HISTOGRAM', 'STALE_MARKERS'].map(
-    (name) => `K6_PROMETHEUS_RW_${name}`,
-  ),
-  ...[
-    ...['SERVICE_NAME', 'METRIC_PREFIX', 'FLUSH_INTERVAL', 'EXPORT_INTERVAL', 'EXPORTER_PROTOCOL'],
-    ...['HTTP_EXPORTER_ENDPOINT', 'HTTP_EXPORTER_INSECURE', 'HTTP_EXPORTER_URL_PATH'],
-    ...['GRPC_EXPORTER_ENDPOINT', 'GRPC_EXPORTER_INSECURE'],
-  ].map((name) => `K6_OTEL_${name}`),
+  /^(PATH|HOME|TMPDIR|LANG|SSL_CERT_(FILE|DIR)|K6_OUT)$/,
+  /^((https?|no)_proxy|(HTTPS?|NO)_PROXY)$/,
+  /^K6_WEB_DASHBOARD(_(HOST|PORT|PERIOD|OPEN|EXPORT|RECORD|TAGS))?$/,
+  /^K6_PROMETHEUS_RW_(SERVER_URL|PUSH_INTERVAL|TREND_STATS|TREND_AS_NATIVE_HISTOGRAM|STALE_MARKERS)$/,
+  /^K6_OTEL_(SERVICE_NAME|METRIC_PREFIX|(FLUSH|EXPORT)_INTERVAL|EXPORTER_PROTOCOL)$/,
+  /^K6_OTEL_(HTTP_EXPORTER_(ENDPOINT|INSECURE|URL_PATH)|GRPC_EXPORTER_(ENDPOINT|INSECURE))$/,
 ];
 
-export function baseEnvironment(
+export const baseEnvironment = (
   from: Readonly<Record<string, string | undefined>> = process.env,
-): Record<string, string> {
-  return Object.fromEntries(
-    PASSED_VARIABLES.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])),
+): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(from).flatMap(([name, value]) =>
+      value !== undefined && PASSED_VARIABLES.some((pattern) => pattern.test(name)) ? [[name, value]] : [],
+    ),
   );
-}
 
 /** k6's error codes for failed and reset connections; an answer's timeout is not one. */
 const noConnection = (code: number): boolean => (code >= 1200 && code < 1300) || code === 1000;
@@ -279,45 +260,36 @@ const MIN_ANSWERS = 20;
 /** Reported like a broken k6 threshold. */
 const HOPELESS_RULE = `failed rate<${HOPELESS_SHARE} over ${HOPELESS_MS / 1000} s`;
 
-/** Progress lines and early abort. Keeps only counts, so that memory is bounded; time is that of the answers. */
-export class Progress {
-  readonly #config: Pick<LoadConfig, 'seconds' | 'p99Ms'>;
-  readonly #tell: (line: string) => void;
-  readonly #intervalMs: number;
-  #reportedMs = 0;
-  #answers = 0;
-  #late = 0;
-  #failed = 0;
-  #recent = { sinceMs: 0, answers: 0, failed: 0 };
-
-  constructor(config: Pick<LoadConfig, 'seconds' | 'p99Ms'>, tell: (line: string) => void) {
-    this.#config = config;
-    this.#tell = tell;
-    this.#intervalMs = Math.max(MIN_INTERVAL_MS, (config.seconds * 1000) / LINES);
-  }
-
-  /** Returns true if the run is hopeless. */
-  note({ dueMs, latencyMs, status }: Pick<ArrivalRecord, 'dueMs' | 'latencyMs' | 'status'>): boolean {
+/**
+ * Progress lines and early abort. Keeps only counts, so that memory is bounded; time is that of the answers. The
+ * function that it returns takes each answer, and returns true if the run is hopeless.
+ */
+export function trackProgress(
+  { seconds, p99Ms }: Pick<LoadConfig, 'seconds' | 'p99Ms'>,
+  tell: (line: string) => void,
+): (one: Pick<ArrivalRecord, 'dueMs' | 'latencyMs' | 'status'>) => boolean {
+  const intervalMs = Math.max(MIN_INTERVAL_MS, (seconds * 1000) / LINES);
+  const total = { answers: 0, late: 0, failed: 0 };
+  let reportedMs = 0;
+  let recent = { sinceMs: 0, answers: 0, failed: 0 };
+  return ({ dueMs, latencyMs, status }) => {
     const atMs = dueMs + latencyMs;
-    const { seconds, p99Ms } = this.#config;
-    if (atMs >= this.#reportedMs + this.#intervalMs) {
-      this.#reportedMs = atMs - (atMs % this.#intervalMs);
-      this.#tell(
-        `  ${durationText(atMs)} of ${durationText(seconds * 1000)}: ${number(this.#answers)} answers, ${number(this.#late)} late, ${number(this.#failed)} failed`,
+    if (atMs >= reportedMs + intervalMs) {
+      reportedMs = atMs - (atMs % intervalMs);
+      tell(
+        `  ${durationText(atMs)} of ${durationText(seconds * 1000)}: ${number(total.answers)} answers, ${number(total.late)} late, ${number(total.failed)} failed`,
       );
     }
-    const recent = this.#recent;
     const isOver = atMs >= recent.sinceMs + HOPELESS_MS;
-    const isHopeless =
-      isOver && recent.answers >= MIN_ANSWERS && recent.failed >= HOPELESS_SHARE * recent.answers;
-    if (isOver) this.#recent = { sinceMs: atMs, answers: 0, failed: 0 };
-    const isFailed = failed(status);
-    this.#answers += 1;
-    this.#recent.answers += 1;
-    if (isFailed) {
-      this.#failed += 1;
-      this.#recent.failed += 1;
-    } else if (latencyMs >= p99Ms) this.#late += 1;
+    const { answers, failed: failures } = recent;
+    const isHopeless = isOver && answers >= MIN_ANSWERS && failures >= HOPELESS_SHARE * answers;
+    if (isOver) recent = { sinceMs: atMs, answers: 0, failed: 0 };
+    total.answers += 1;
+    recent.answers += 1;
+    if (failed(status)) {
+      total.failed += 1;
+      recent.failed += 1;
+    } else if (latencyMs >= p99Ms) total.late += 1;
     return isHopeless;
-  }
+  };
 }

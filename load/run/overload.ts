@@ -2,7 +2,7 @@
  * Detects generator overload: the generator or its machine, not the target, shaped the result. Finds the number of virtual
  * users, and so of connections: raised if requests waited, lowered if connections were refused.
  */
-import { quantile, sum } from '../estimate/numbers.ts';
+import { ascending, quantile, sum } from '../estimate/numbers.ts';
 import { failed, type Slo, WARM_UP } from '../estimate/step.ts';
 import type { Arrival, K6Run } from './k6-run.ts';
 import type { Pressure } from './machine.ts';
@@ -28,8 +28,6 @@ const PRESSURE_WORDS = {
   throttled: "the container's processor quota was used up",
 } as const;
 
-const sorted = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
-
 /** Returns the reason for a void result, or undefined. */
 export function overloadOf(
   run: Pick<K6Run, 'cpuShare' | 'pressure' | 'summary' | 'oneIn'> & Partial<Pick<K6Run, 'records'>>,
@@ -50,7 +48,7 @@ export function overloadOf(
     return passing(`the generator used ${(run.cpuShare * 100).toFixed(0)} % of this machine's processors`);
   }
   const answered = samples.filter((one) => !failed(one.status));
-  const latencies = sorted(answered.map((one) => one.latencyMs));
+  const latencies = ascending(answered.map((one) => one.latencyMs));
   const latency = quantile(latencies, 0.99);
   // A stall of the machine delays the target too, and its queue lasts several times as long: a small violation of the
   // SLO is not evidence. A large violation, or half of the answers late, is.
@@ -68,7 +66,7 @@ export function overloadOf(
   const dropped = (run.summary?.counts['dropped_iterations'] ?? 0) / run.oneIn;
   const answeredAll = run.summary !== undefined && answered.length >= 0.99 * (samples.length - dropped);
   if (dropped > slo.errorRate * samples.length && answeredAll) {
-    const served = quantile(sorted(answered.map((one) => one.serviceMs)), 0.9);
+    const served = quantile(ascending(answered.map((one) => one.serviceMs)), 0.9);
     if (served < slo.p99Ms)
       return {
         reason: `${Math.round(dropped * run.oneIn)} requests found no free VU while the target answered within ${served.toFixed(0)} ms (p90)`,
@@ -77,8 +75,8 @@ export function overloadOf(
   }
   // Little's law: requests waited for VUs although the target answered in time, so there were too few VUs. A
   // saturated target would occupy every VU for longer than the SLO.
-  const waited = quantile(sorted(answered.map((one) => one.latencyMs - one.serviceMs)), 0.99);
-  const service = quantile(sorted(answered.map((one) => one.serviceMs)), 0.9);
+  const waited = quantile(ascending(answered.map((one) => one.latencyMs - one.serviceMs)), 0.99);
+  const service = quantile(ascending(answered.map((one) => one.serviceMs)), 0.9);
   if (latency >= slo.p99Ms && waited >= slo.p99Ms / 2 && service < slo.p99Ms) {
     const reason = `requests waited up to ${waited.toFixed(0)} ms for a free VU while the target answered within ${service.toFixed(0)} ms (p90)`;
     return { reason, remedy: 'vus' };

@@ -1,7 +1,7 @@
 /** The number of virtual users, generator overload, and k6's output with bounded memory and progress lines. */
 import { expect, test } from '@playwright/test';
 import { Connections, overloadOf } from './overload.ts';
-import { type Arrival, listen, Progress } from './k6-run.ts';
+import { type Arrival, listen, trackProgress } from './k6-run.ts';
 import { EventEmitter } from 'node:events';
 
 const NEEDED = 500;
@@ -80,13 +80,13 @@ test('keeps a fraction of many arrivals, and everything else', () => {
 
 test('prints at most 60 lines of 80 columns for an hour, and stops after 20 s with 90 % failures', () => {
   const told: string[] = [];
-  const progress = new Progress({ seconds: 3600, p99Ms: 500 }, (line) => told.push(line));
+  const progress = trackProgress({ seconds: 3600, p99Ms: 500 }, (line) => told.push(line));
   const failingFromMs = 3_000_000;
   let hopelessAtMs: number | undefined;
   for (let dueMs = 0; dueMs < 3_600_000; dueMs += 100) {
     const status = dueMs >= failingFromMs ? 503 : 200;
     const latencyMs = dueMs % 10_000 === 0 ? 600 : 10;
-    if (progress.note({ dueMs, latencyMs, status })) hopelessAtMs ??= dueMs;
+    if (progress({ dueMs, latencyMs, status })) hopelessAtMs ??= dueMs;
   }
   expect(told.length).toBeLessThanOrEqual(60);
   expect(told.filter((line) => line.length > 80)).toEqual([]);
@@ -97,9 +97,9 @@ test('prints at most 60 lines of 80 columns for an hour, and stops after 20 s wi
 
 test('does not stop for a short outage or for few answers', () => {
   const hopelessIn = (everyMs: number, failsFor: number): boolean => {
-    const progress = new Progress({ seconds: 600, p99Ms: 500 }, () => {});
+    const progress = trackProgress({ seconds: 600, p99Ms: 500 }, () => {});
     return Array.from({ length: 600_000 / everyMs }, (_, index) => index * everyMs)
-      .map((dueMs) => progress.note({ dueMs, latencyMs: 1, status: dueMs < failsFor ? 0 : 200 }))
+      .map((dueMs) => progress({ dueMs, latencyMs: 1, status: dueMs < failsFor ? 0 : 200 }))
       .some(Boolean);
   };
   expect([hopelessIn(100, 15_000), hopelessIn(2000, 600_000), hopelessIn(100, 60_000)]).toEqual([

@@ -1,13 +1,13 @@
 /** The context of every scenario: k6, the prepared target, the settings and the progress output. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { quantile } from '../estimate/numbers.ts';
+import { ascending, quantile } from '../estimate/numbers.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { dueCount, judgedShare, neverStarted, poissonArrivals } from '../k6/lib/random.ts';
 import { type Histogram, histogramOf, mergeHistograms } from '../k6/lib/histogram.ts';
 import { Judge } from './judging.ts';
-import { type Arrival, arrivalsOf, type K6Run, latenciesOf, Progress, runK6 } from './k6-run.ts';
+import { type Arrival, arrivalsOf, type K6Run, latenciesOf, runK6, trackProgress } from './k6-run.ts';
 import { Connections, type Overload, overloadOf } from './overload.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './prepare.ts';
@@ -125,9 +125,7 @@ export class Session {
       ca: this.prepared.ca,
       judge: (sample) => this.judge.judge(sample),
       // Steps are short and may overload the target on purpose; outages end by themselves.
-      ...(PRECOMPUTED.includes(script) || config.outages
-        ? {}
-        : { progress: new Progress(config, this.tell) }),
+      progress: PRECOMPUTED.includes(script) || config.outages ? undefined : trackProgress(config, this.tell),
     });
     this.findings.push(...run.findings);
     this.requests += run.summary?.counts['pages'] ?? 0;
@@ -144,14 +142,9 @@ export class Session {
     return run;
   }
 
-  /** Runs open arrivals at a rate. Throws VoidRun after repeated generator overload. */
-  async arrivals(
-    requestsPerSecond: number,
-    seconds: number,
-    over: Partial<LoadConfig> = {},
-    script = 'arrivals',
-  ): Promise<ArrivalsRun> {
-    const run = await this.tryArrivals(requestsPerSecond, seconds, over, VOID_RETRIES, script);
+  /** Like tryArrivals, but throws VoidRun after repeated generator overload. */
+  async arrivals(rate: number, seconds: number, over: Partial<LoadConfig>, script: string) {
+    const run = await this.tryArrivals(rate, seconds, over, VOID_RETRIES, script);
     if (run.void) throw new VoidRun(run.void);
     return run;
   }
@@ -184,8 +177,7 @@ export class Session {
       const atRest = await pressureAtRest();
       const run = await this.run(script, config);
       const samples = withLost(arrivalsOf(run.records), config, run.oneIn);
-      const lags = samples.map((one) => one.schedulerLagMs).sort((a, b) => a - b);
-      const schedulerLagP99Ms = quantile(lags, 0.99);
+      const schedulerLagP99Ms = quantile(ascending(samples.map((one) => one.schedulerLagMs)), 0.99);
       this.schedulerLagP99Ms = Math.max(this.schedulerLagP99Ms, schedulerLagP99Ms);
       const done = { samples, run, schedulerLagP99Ms, vus };
       if (run.isHopeless) return done;
@@ -203,11 +195,8 @@ export class Session {
       if (!refused) connections.accept(vus);
       const found = shortfallOf(run, config) ?? overloadOf(run, samples, schedulerLagP99Ms, slo, atRest);
       if (!found) {
-        const service = samples.filter(({ status }) => status !== 0).map((one) => one.serviceMs);
-        this.#latencyMs = quantile(
-          service.sort((a, b) => a - b),
-          0.95,
-        );
+        const answered = samples.filter(({ status }) => status !== 0);
+        this.#latencyMs = quantile(ascending(answered.map((one) => one.serviceMs)), 0.95);
         return done;
       }
       if (found.remedy === 'vus') {
