@@ -1,44 +1,51 @@
 /** `npm run load -- merge FILES`: merges the results of parallel runners. */
 import { readFile, writeFile } from 'node:fs/promises';
-import type { Finding } from '../k6/lib/judge.ts';
-import { readRecords } from '../k6/lib/record.ts';
-import { conformant, EXIT, gatherFindings, type LoadResult } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
-import {
-  bucketEndMs,
-  countOf,
-  type Histogram,
-  mergeHistograms,
-  quantileBucket,
-} from '../k6/lib/histogram.ts';
+import { largest } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
+import { bucketEndMs, countOf, mergeHistograms, quantileBucket } from '../k6/lib/histogram.ts';
+import type { Finding } from '../k6/lib/judge.ts';
 import { neverStarted } from '../k6/lib/random.ts';
-import type { SharedPart } from '../k6/lib/summary.ts';
+import { readRecords } from '../k6/lib/record.ts';
+import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
+import { conformant, EXIT, gatherFindings, type LoadResult } from '../result.ts';
 
-interface ReadPart extends Part {
-  readonly findings: readonly Finding[];
+type Part = Pick<ScenarioSummary, 'seconds' | 'histogram' | 'counts' | 'shared' | 'schedulerLagP99Ms'> & {
+  /** Why the part must not be interpreted. */
+  readonly void?: string;
+};
+
+export interface Merged extends Omit<Part, 'shared'> {
+  readonly parts: number;
+  readonly requests: number;
+  readonly requestsPerSecond: number;
+  /** Upper ends of the histogram buckets with the quantiles. */
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly errorRate: number;
+  /** Whether the SLO of the shared run held; absent without one. */
+  readonly held?: boolean;
 }
 
 /** Reads a result file, a summary file, or a runner's log that contains the summary. Throws UsageError. */
-async function readPart(file: string): Promise<ReadPart> {
+async function readPart(file: string): Promise<Part & { findings: readonly Finding[] }> {
   const text = await readFile(file, 'utf8').catch(() => {
     throw new UsageError(`${file}: cannot be read`);
   });
   const lines = text.split('\n');
-  const candidates = [text, ...lines.filter((line) => line.startsWith('{')).reverse()];
-  for (const candidate of candidates) {
+  for (const candidate of [text, ...lines.filter((line) => line.startsWith('{')).reverse()]) {
     const parsed = parse(candidate);
     if (!parsed?.histogram) continue;
-    const { void: why, shared, schedulerLagP99Ms } = parsed;
+    const { void: why, shared, schedulerLagP99Ms, requests = 0, tokenCalls = 0, durationMs = 0 } = parsed;
     return {
-      seconds: parsed.seconds ?? (parsed.durationMs ?? 0) / 1000,
+      seconds: parsed.seconds ?? durationMs / 1000,
       histogram: parsed.histogram,
-      counts: parsed.counts ?? { pages: parsed.requests ?? 0, token_calls: parsed.tokenCalls ?? 0 },
+      counts: parsed.counts ?? { pages: requests, token_calls: tokenCalls },
       ...(typeof why === 'string' ? { void: why } : {}),
       ...(shared ? { shared } : {}),
       ...(schedulerLagP99Ms === undefined ? {} : { schedulerLagP99Ms }),
       findings: [
-        ...readRecords(lines).flatMap((one) => (one.kind === 'finding' ? [one] : [])),
+        ...readRecords(lines).filter((one) => one.kind === 'finding'),
         ...(parsed.findings ?? []).flatMap(({ id, failures }) =>
           failures.map(({ message }) => ({ id, message })),
         ),
@@ -48,12 +55,9 @@ async function readPart(file: string): Promise<ReadPart> {
   throw new UsageError(`${file}: contains no histogram of a load run`);
 }
 
-type Parsed = Partial<Omit<Part, 'void'>> &
-  Partial<Pick<LoadResult, 'durationMs' | 'requests' | 'tokenCalls' | 'findings' | 'void'>>;
-
-function parse(text: string): Parsed | undefined {
+function parse(text: string): (Partial<Omit<Part, 'void'>> & Partial<LoadResult>) | undefined {
   try {
-    return JSON.parse(text) as Parsed;
+    return JSON.parse(text) as Partial<Omit<Part, 'void'>> & Partial<LoadResult>;
   } catch {
     return undefined;
   }
@@ -62,13 +66,7 @@ function parse(text: string): Parsed | undefined {
 /** Prints the merged result; exit status as for a scenario. Throws a UsageError for mixed or duplicate parts. */
 export async function mergeCommand(files: readonly string[], output?: string): Promise<number> {
   const parts = await Promise.all(files.map(readPart));
-  let merged: Merged;
-  try {
-    merged = mergeParts(parts);
-  } catch (error) {
-    if (error instanceof RangeError) throw new UsageError(error.message);
-    throw error;
-  }
+  const merged = mergeParts(parts);
   const findings = gatherFindings(parts.flatMap((part) => part.findings));
   // Findings that were counted but not printed count as well.
   const correct = conformant(findings) && (findings.length > 0 || !merged.counts['findings']);
@@ -87,53 +85,20 @@ export async function mergeCommand(files: readonly string[], output?: string): P
   return held && correct ? EXIT.held : EXIT.broken;
 }
 
-interface Part {
-  readonly seconds: number;
-  readonly histogram: Histogram;
-  readonly counts: Readonly<Record<string, number>>;
-  /** Present for runners that share a run. */
-  readonly shared?: SharedPart;
-  readonly schedulerLagP99Ms?: number;
-  /** Why the part must not be interpreted. */
-  readonly void?: string;
-}
-
-export interface Merged extends Omit<Part, 'shared'> {
-  readonly parts: number;
-  readonly requests: number;
-  readonly requestsPerSecond: number;
-  /** Upper ends of the histogram buckets with the quantiles. */
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly errorRate: number;
-  /** Whether the SLO of the shared run held; absent without one. */
-  readonly held?: boolean;
-}
-
-/** Tolerated scheduler lag of a runner, as a share of the SLO's p99. */
-const MAX_LAG = 0.5;
-/** Tolerated share of requests that the runners did not start before the end. */
-const MAX_SHORTFALL = 0.01;
-
-/** Merges parts that ran concurrently. Throws a RangeError for parts of different runs or with the same segment. */
+/** Merges parts that ran concurrently. Throws a UsageError for parts of different runs or with the same segment. */
 export function mergeParts(parts: readonly Part[]): Merged {
   const histogram = mergeHistograms(parts.map((part) => part.histogram));
-  const counts: Record<string, number> = {};
-  for (const part of parts) {
-    for (const [name, count] of Object.entries(part.counts)) counts[name] = (counts[name] ?? 0) + count;
-  }
+  const counts = mergeHistograms(parts.map((part) => part.counts));
   const shared = runOf(parts);
   // The planned duration of a shared run excludes setup and the last answers.
-  const seconds = shared?.seconds ?? Math.max(0, ...parts.map((part) => part.seconds));
+  const seconds = shared?.seconds ?? largest(parts.map((part) => part.seconds));
   const requests = countOf(histogram);
-  const p99Ms = bucketEndMs(quantileBucket(histogram, 0.99));
   // Requests that were due but never sent count as failed.
   const due = Math.max(requests, shared?.due ?? 0);
   const failures = (counts['errors'] ?? 0) + (counts['limited'] ?? 0) + due - requests;
   const errorRate = due === 0 ? 1 : failures / due;
   const lateShare = ((counts['late'] ?? 0) + due - requests) / Math.max(1, due);
-  const why =
-    parts.find((part) => part.void)?.void ?? missing(parts, shared) ?? lateRunner(parts, shared, counts);
+  const why = parts.find((part) => part.void)?.void ?? (shared && voidReason(parts, shared, counts));
   return {
     parts: parts.length,
     seconds,
@@ -142,39 +107,41 @@ export function mergeParts(parts: readonly Part[]): Merged {
     requests,
     requestsPerSecond: seconds > 0 ? requests / seconds : 0,
     p50Ms: bucketEndMs(quantileBucket(histogram, 0.5)),
-    p99Ms,
+    p99Ms: bucketEndMs(quantileBucket(histogram, 0.99)),
     errorRate,
     ...(shared ? { held: lateShare <= LATE_SHARE && errorRate <= shared.errorRate } : {}),
     ...(why ? { void: why } : {}),
   };
 }
 
-/** Returns the shared run; undefined for independent parts. Throws a RangeError for mixed or duplicate parts. */
+/** Returns the shared run; undefined for independent parts. */
 function runOf(parts: readonly Part[]): SharedPart | undefined {
   const shared = parts.flatMap((part) => part.shared ?? []);
   if (shared.length === 0) return undefined;
   if (shared.length < parts.length || new Set(shared.map(({ runId }) => runId)).size > 1)
-    throw new RangeError('the parts are not of one run');
-  const duplicate = shared.find(({ segment }, index) =>
-    shared.slice(index + 1).some((other) => other.segment === segment),
-  );
-  if (duplicate) throw new RangeError(`segment ${duplicate.segment} is there twice`);
+    throw new UsageError('the parts are not of one run');
+  const segments = shared.map(({ segment }) => segment);
+  const duplicate = segments.find((segment, index) => segments.indexOf(segment) < index);
+  if (duplicate) throw new UsageError(`segment ${duplicate} is there twice`);
   return shared[0];
 }
 
-const missing = (parts: readonly Part[], shared: SharedPart | undefined): string | undefined =>
-  shared && parts.length < shared.parts ? `${parts.length} of ${shared.parts} parts are there` : undefined;
+/** Tolerated scheduler lag of a runner, as a share of the SLO's p99. */
+const MAX_LAG = 0.5;
+/** Tolerated share of requests that the runners did not start before the end. */
+const MAX_SHORTFALL = 0.01;
 
-function lateRunner(
+function voidReason(
   parts: readonly Part[],
-  shared: SharedPart | undefined,
+  { parts: count, due = 0, p99Ms }: SharedPart,
   counts: Part['counts'],
 ): string | undefined {
-  const lag = Math.max(0, ...parts.map((part) => part.schedulerLagP99Ms ?? 0));
-  if (shared && lag > shared.p99Ms * MAX_LAG)
-    return `a runner started requests up to ${lag.toFixed(0)} ms late (p99): it fell behind`;
-  const short = neverStarted(shared?.due ?? 0, counts);
-  return short > MAX_SHORTFALL * (shared?.due ?? 0)
-    ? `the runners never began ${short} of ${shared!.due} requests: they fell behind`
+  if (parts.length < count) return `${parts.length} of ${count} parts are there`;
+  const lag = largest(parts.map((part) => part.schedulerLagP99Ms ?? 0));
+  if (lag > p99Ms * MAX_LAG)
+    return `generator overload: a runner started requests up to ${lag.toFixed(0)} ms late (p99)`;
+  const short = neverStarted(due, counts);
+  return short > MAX_SHORTFALL * due
+    ? `generator overload: ${short} of ${due} requests were never started`
     : undefined;
 }

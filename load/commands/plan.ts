@@ -3,7 +3,7 @@
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { median } from '../estimate/numbers.ts';
+import { largest, median } from '../estimate/numbers.ts';
 import type { Habits } from '../plan/demand.ts';
 import { type Measured, plan, type Plan, type Policy } from '../plan/plan.ts';
 import { type CapacityFigure, EXIT, type LoadResult, type TenantsFigure } from '../result.ts';
@@ -51,7 +51,7 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     ? measuredByTenants(result, result.tenants, flags.measuredReplicas)
     : measuredBy(result, result.capacity!, flags.measuredReplicas);
   const pollMs = flags.pollFrom === undefined ? undefined : await medianOf(flags.pollFrom, 'poll');
-  const pageMs = result.capacity ? idleMs(result.capacity) : result.tenants!.alone.pollMs;
+  const pageMs = result.capacity ? idleMs(result.capacity.steps) : result.tenants!.alone.pollMs;
   const tokenPrice =
     flags.tokenFrom === undefined ? 1 : (await medianOf(flags.tokenFrom, 'token')) / (pollMs ?? pageMs);
   // Polls find few screenings and cost less than full pages, so the capacity in polls is higher by that factor.
@@ -104,7 +104,9 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
 /** Why the measured figure is unreliable. */
 function objections(result: LoadResult, figure: { confirmed: boolean; unconfirmed?: string }): string[] {
   return [
-    ...(figure.confirmed ? [] : [`the capacity was not confirmed (${figure.unconfirmed}), nor is the plan`]),
+    ...(figure.confirmed
+      ? []
+      : [`the capacity is not confirmed (${figure.unconfirmed}), so the plan is unreliable`]),
     ...(result.conformant
       ? []
       : [
@@ -119,26 +121,25 @@ const SHARED = 1.3;
 function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number): Measured {
   const quota = figure.limitedBy === 'quota';
   const all = figure.perServer ?? figure;
-  const server = !quota
-    ? 'capacity'
-    : all === figure || all.limitedBy === 'none-found'
-      ? 'at-least'
-      : all.limitedBy !== 'quota'
-        ? 'capacity'
-        : all.requestsPerSecond < SHARED * figure.requestsPerSecond
-          ? 'quota'
-          : 'at-least';
+  const isShared = all.requestsPerSecond < SHARED * figure.requestsPerSecond;
+  const server =
+    !quota || all.limitedBy === 'saturation'
+      ? 'capacity'
+      : all !== figure && all.limitedBy === 'quota' && isShared
+        ? 'quota'
+        : 'at-least';
   const steps = all.steps.filter((step) => !step.void && step.p50Ms > 0);
-  const quiet = [...steps].sort((a, b) => a.offered - b.offered)[0];
-  const busy = steps.flatMap((step) => step.saturatedAt ?? []).sort((a, b) => b - a)[0];
-  const saturation = Math.max(busy ?? 0, all.requestsPerSecond);
+  const saturation = largest(
+    steps.map((step) => step.saturatedAt ?? 0),
+    all.requestsPerSecond,
+  );
   const { limit, windowSeconds } = figure.quota ?? {};
   return {
     perSecond: all.interval[0],
     limitedBy: all.limitedBy,
     server,
     saturation,
-    workers: Math.max(1, Math.round((saturation * (quiet?.p50Ms ?? 0)) / 1000)),
+    workers: Math.max(1, Math.round((saturation * (idleMs(steps) || 0)) / 1000)),
     ...(quota && server !== 'quota'
       ? {
           clientQuota: {
@@ -180,8 +181,8 @@ function measuredByTenants(
 const MAX_UTILISATION = 0.95;
 
 /** Latency of a page without waiting. */
-const idleMs = (figure: CapacityFigure): number =>
-  [...figure.steps].sort((a, b) => a.offered - b.offered)[0]?.p50Ms ?? NaN;
+const idleMs = (steps: CapacityFigure['steps']): number =>
+  [...steps].sort((a, b) => a.offered - b.offered)[0]?.p50Ms ?? NaN;
 
 /** Returns the median latency of a run of open arrivals. Throws UsageError. */
 async function medianOf(file: string, scenario: string): Promise<number> {

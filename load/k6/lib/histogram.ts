@@ -30,20 +30,17 @@ export function quantileBucket(histogram: Histogram, share: number): number {
   return -1;
 }
 
-/** `each`: the count per value. */
-export function histogramOf(values: Iterable<number>, each = 1): Histogram {
-  const counts: Record<string, number> = {};
-  for (const value of values) counts[bucketOf(value)] = (counts[bucketOf(value)] ?? 0) + each;
-  return counts;
-}
-
+/** Adds up counts by name, such as histograms. */
 export function mergeHistograms(histograms: readonly Histogram[]): Histogram {
   const merged: Record<string, number> = {};
-  for (const histogram of histograms) {
+  for (const histogram of histograms)
     for (const [bucket, count] of Object.entries(histogram)) merged[bucket] = (merged[bucket] ?? 0) + count;
-  }
   return merged;
 }
+
+/** `each`: the count per value. */
+export const histogramOf = (values: readonly number[], each = 1): Histogram =>
+  mergeHistograms(values.map((value) => ({ [bucketOf(value)]: each })));
 
 /** Percentiles that a runner reports: denser where SLOs are defined. */
 export const GRID: readonly number[] = [
