@@ -1,6 +1,6 @@
 /** Non-implementations, and targets that fail during a run: k6 stops, and the result is void or broken, never held. */
 import { FULL } from '../fixtures/own-tests/tiers.ts';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { SPELL } from '../reference-server/degenerate/bodies.ts';
@@ -10,11 +10,10 @@ import {
   isTokenPath,
   ITEMS,
   page,
-  TENANT,
   tokenAnswer,
 } from '../reference-server/degenerate/tools.ts';
 import { serve } from '../reference-server/http/http.ts';
-import { load, setting, test } from './zoo/setting.ts';
+import { load, setting, test, writeTarget } from './zoo/setting.ts';
 import type { SimulatedSettings } from './zoo/server.ts';
 
 test.describe.configure({ mode: 'parallel' });
@@ -62,16 +61,9 @@ const SELECTED = [
 for (const { name, start } of DEGENERATE.filter((one) => SELECTED.includes(one.name)))
   test(`does not hold for: ${name}`, FULL, async ({}, info) => {
     await using server = await start();
-    const addresses = [
-      '--base-url',
-      server.origin,
-      '--auth-url',
-      server.origin,
-      '--client-id',
-      'primary-client',
-    ];
+    const urls = ['--base-url', server.origin, '--auth-url', server.origin, '--client-id', 'primary-client'];
     const { status, output } = await load(
-      [...SMOKE, '--duration', '1s', ...addresses, '--report-dir', info.outputPath()],
+      [...SMOKE, '--duration', '1s', ...urls, '--report-dir', info.outputPath()],
       { SCREENINGS_CLIENT_SECRET: 'a secret of nobody' },
     );
     expect([1, 3]).toContain(status);
@@ -95,14 +87,7 @@ for (const [kind, issued] of [
       await using server = await serve(async (request) =>
         issued && isTokenPath(request) ? tokenAnswer(issued) : echo(request),
       );
-      const file = info.outputPath('target.json');
-      const primary = { clientId: 'primary-client', clientSecret: secret, tenantId: TENANT };
-      const window = { from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' };
-      const { origin } = server;
-      await writeFile(
-        file,
-        JSON.stringify({ baseUrl: origin, authUrl: origin, clients: { primary }, window }),
-      );
+      const file = await writeTarget(info.outputPath(), server.origin, secret);
       const directory = info.outputPath('result');
       const { status, output } = await load([...SMOKE, '--target', file, '--report-dir', directory]);
       expect(status).toBe(1);

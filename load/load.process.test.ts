@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { secured, SELF_SIGNED } from '../reference-server/http/certificates.ts';
-import { json, page, TENANT, withTokenEndpoint } from '../reference-server/degenerate/tools.ts';
+import { json, page, withTokenEndpoint } from '../reference-server/degenerate/tools.ts';
 import { type Listener, serve } from '../reference-server/http/http.ts';
 import type { Session } from './run/session.ts';
 import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';
 import { rateLimit } from './scenarios/rate-limit.ts';
 import type { ScenarioOptions } from './scenarios/flags.ts';
-import { load, openSession, OPTIONS, setting, test } from './zoo/setting.ts';
+import { load, openSession, OPTIONS, setting, test, writeTarget } from './zoo/setting.ts';
 import { type SimulatedSettings, startSimulatedServer } from './zoo/server.ts';
 
 const SECRET = 'simulated-secret-0-c0ffee';
@@ -50,24 +50,20 @@ test('an interrupted scenario reports its results as void with exit status 130',
   expect(result.requests).toBeGreaterThan(0);
 });
 
-test(
-  'smoke: a slow target breaks the SLO with exit status 1, or is void on a busy machine',
-  FULL,
-  async () => {
-    const service = { workers: 64, serviceMs: 120, distribution: 'deterministic' } as const;
-    await using at = await setting({ service });
-    const { status } = await load([...SMOKE, '100', ...at.flags]);
-    const result = await at.result('smoke');
-    expect(result).toMatchObject({ conformant: true, held: false });
-    if (result.void === false) expect(status).toBe(1);
-    else expect([status, result.void]).toEqual([3, expect.stringMatching(/busy|processor|overload/)]);
-  },
-);
+const slow = { workers: 64, serviceMs: 150, distribution: 'deterministic' } as const;
+
+test('smoke: a slow target breaks the SLO with status 1, or is void on a busy machine', FULL, async () => {
+  await using at = await setting({ service: slow });
+  const { status } = await load([...SMOKE, '100', ...at.flags]);
+  const result = await at.result('smoke');
+  expect(result).toMatchObject({ conformant: true, held: false });
+  if (result.void === false) expect(status).toBe(1);
+  else expect([status, result.void]).toEqual([3, expect.stringMatching(/busy|processor|overload/)]);
+});
 
 test('smoke: generator overload is void with exit status 3', FULL, async () => {
   test.slow();
-  const service = { workers: 64, serviceMs: 150, distribution: 'deterministic' } as const;
-  await using at = await setting({ service });
+  await using at = await setting({ service: slow });
   const flags = ['--duration', '1s', '--rate', '80', '--slo-p99', '1500', '--max-vus', '2'];
   const { status, output } = await load(['smoke', ...flags, ...at.flags]);
   expect(output).toContain('VOID');
@@ -77,10 +73,7 @@ test('smoke: generator overload is void with exit status 3', FULL, async () => {
 
 test('exits with 2 for wrong usage, with 3 for an unreachable target', FULL, async ({}, info) => {
   expect(await load(['smok'])).toMatchObject({ status: 2, output: expect.stringContaining('smoke') });
-  const dead = info.outputPath('dead.json');
-  const clients = { primary: { clientId: 'a', clientSecret: 'not-to-be-shown' } };
-  const nowhere = 'http://127.0.0.1:1';
-  await writeFile(dead, JSON.stringify({ baseUrl: nowhere, authUrl: nowhere, clients }));
+  const dead = await writeTarget(info.outputPath(), 'http://127.0.0.1:1', 'not-to-be-shown');
   const answer = await load(['smoke', '--target', dead]);
   expect(answer.status).toBe(3);
   expect(answer.output).not.toContain('not-to-be-shown');
@@ -118,11 +111,7 @@ test('soak: stops early with exit status 1 if almost all requests fail', FULL, a
   test.slow();
   let asked = 0;
   await using server = await serve(withTokenEndpoint(() => (asked++ < 50 ? page() : json(503, {}))));
-  const { origin } = server;
-  const primary = { clientId: 'primary-client', clientSecret: 'x', tenantId: TENANT };
-  const window = { from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' };
-  const file = info.outputPath('target.json');
-  await writeFile(file, JSON.stringify({ baseUrl: origin, authUrl: origin, clients: { primary }, window }));
+  const file = await writeTarget(info.outputPath(), server.origin);
   const flags = ['--duration', '10m', '--report-dir', info.outputPath(), '--target', file];
   const { status, output } = await load(['soak', ...flags]);
   expect(output).toMatch(/\d+\.\d s of 10 min 0 s: \d+ answers, .* failed/);
@@ -205,17 +194,7 @@ test("trusts only the target file's certificates besides the system's", byTurns(
   };
   const file = join(at.directory, 'tls.json');
   await writeFile(file, JSON.stringify(target));
-  const flags = [
-    'smoke',
-    '--target',
-    file,
-    '--duration',
-    '1s',
-    '--slo-p99',
-    '5000',
-    '--report-dir',
-    at.directory,
-  ];
+  const flags = [...SMOKE, '5000', '--target', file, '--report-dir', at.directory];
   expect(await load(flags)).toMatchObject({ status: 0, output: expect.stringContaining('held') });
   await writeFile(file, JSON.stringify({ ...target, ca: undefined }));
   expect(await load(flags)).toMatchObject({ status: 3, output: expect.stringContaining('not trusted') });

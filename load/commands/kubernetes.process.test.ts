@@ -37,10 +37,7 @@ test('kubernetes: writes a TestRun and a runnable archive, both without secrets'
     containerSecurityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
   });
   const here = await load(['smoke', '--kubernetes', join(at.directory, 'k8s'), ...at.flags]);
-  expect(here).toMatchObject({
-    status: 2,
-    output: expect.stringContaining('unreachable for the cluster'),
-  });
+  expect(here).toMatchObject({ status: 2, output: expect.stringContaining('unreachable for the cluster') });
 
   const { binaryData } = JSON.parse(texts[0]!) as { binaryData: { 'kit.tar': string } };
   const archive = Buffer.from(binaryData['kit.tar'], 'base64');
@@ -49,12 +46,7 @@ test('kubernetes: writes a TestRun and a runnable archive, both without secrets'
   const tar = join(at.directory, 'kit.tar');
   await writeFile(tar, archive);
   const { stdout } = await run(k6, ['run', '--quiet', tar], {
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      HOME: at.directory,
-      ...K6_OFFLINE,
-      ...session.prepared.env,
-    },
+    env: { PATH: process.env['PATH'], HOME: at.directory, ...K6_OFFLINE, ...session.prepared.env },
   });
   const summary = JSON.parse(stdout.split('\n').find((line) => line.startsWith('{'))!) as {
     counts: { pages: number };
@@ -89,14 +81,7 @@ test(
       const started = await Promise.all(
         segments.map(async (segment) => {
           const address = `127.0.0.1:${await freePort()}`;
-          const flags = [
-            'run',
-            '--quiet',
-            '--log-format=raw',
-            '--no-color',
-            '--paused',
-            `--address=${address}`,
-          ];
+          const flags = ['run', '--quiet', '--log-format=raw', '--paused', `--address=${address}`];
           const parts =
             segments.length > 1
               ? [`--execution-segment=${segment}`, `--execution-segment-sequence=${sequence}`]
@@ -129,10 +114,8 @@ test(
     const one = await runners(await written(1), ['0:1']);
     const sum = join(at.directory, 'sum.json');
     const whole = join(at.directory, 'whole.json');
-    expect(await load(['merge', ...three, '--output', sum])).toMatchObject({
-      status: 0,
-      output: expect.stringContaining('held'),
-    });
+    const says = (status: number, text: string) => ({ status, output: expect.stringContaining(text) });
+    expect(await load(['merge', ...three, '--output', sum])).toMatchObject(says(0, 'held'));
     expect((await load(['merge', ...one, '--output', whole])).status).toBe(0);
     const [merged, alone] = await Promise.all(
       [sum, whole].map(async (file) => JSON.parse(await readFile(file, 'utf8')) as Merged),
@@ -141,11 +124,9 @@ test(
     expect(merged!.requests).toBeGreaterThan(100);
     expect(Math.abs(merged!.requestsPerSecond / alone!.requestsPerSecond - 1)).toBeLessThan(0.05);
 
-    const lost = await load(['merge', ...three.slice(1)]);
-    expect(lost).toMatchObject({ status: 3, output: expect.stringContaining('2 of 3 parts') });
-    const twice = await load(['merge', three[0]!, three[0]!, three[1]!]);
-    expect(twice).toMatchObject({ status: 2, output: expect.stringContaining('twice') });
-    const mixed = await load(['merge', three[0]!, three[1]!, one[0]!]);
-    expect(mixed).toMatchObject({ status: 2, output: expect.stringContaining('not of one run') });
+    expect(await load(['merge', ...three.slice(1)])).toMatchObject(says(3, '2 of 3 parts'));
+    const [first, second] = three as [string, string];
+    expect(await load(['merge', first, first, second])).toMatchObject(says(2, 'twice'));
+    expect(await load(['merge', first, second, one[0]!])).toMatchObject(says(2, 'not of one run'));
   },
 );

@@ -82,20 +82,10 @@ async function byHand(
 /** A simulated server, with its addresses and first client as values for -e. */
 async function simulated(settings: SimulatedSettings = {}) {
   const at = await setting(settings);
-  const { baseUrl, authUrl, clients } = at.server.target as {
-    baseUrl: string;
-    authUrl: string;
-    clients: Record<'primary' | 'secondTenant', { clientId: string; clientSecret: string }>;
-  };
-  const { clientId, clientSecret } = clients.primary;
-  const values = {
-    BASE_URL: baseUrl,
-    AUTH_URL: authUrl,
-    CLIENT_ID: clientId,
-    P99_MS: '9000',
-    DURATION: '1s',
-  };
-  return { at, clients, values, secret: clientSecret };
+  const { baseUrl: BASE_URL, authUrl: AUTH_URL, clients } = at.server.target;
+  const { clientId: CLIENT_ID, clientSecret: secret } = clients.primary;
+  const values = { BASE_URL, AUTH_URL, CLIENT_ID, P99_MS: '9000', DURATION: '1s' };
+  return { at, clients, values, secret };
 }
 
 const HANDS: Readonly<
@@ -131,43 +121,26 @@ test(MORE, byTurns(MORE), async ({ k6 }) => {
   const file = join(at.directory, 'clients.csv');
   const rows = Object.values(clients).map(({ clientId, clientSecret }) => `${clientId},${clientSecret}`);
   await writeFile(file, `client_id,client_secret\n${rows.join('\n')}\n`);
-  const count = (tags: string) => ({ [`http_reqs{${tags}}`]: ['count>2'] });
-  const tagged = [
-    ...[
-      'client:simulated-0',
-      'client:simulated-1',
-      'page:first',
-      'page_size:50',
-      'phase:even',
-      'testid:mine',
-    ],
-  ].reduce((all, tags) => ({ ...all, ...count(tags) }), {});
-  const [pages, path] = [
-    { ...values, CLIENTS: file, RATE: '20', PAGE_SIZE: '50', TESTID: 'mine' },
-    scriptPath('pages'),
-  ];
+  const tags = ['client:simulated-0', 'client:simulated-1', 'page:first', 'page_size:50'];
+  const counted = [...tags, 'phase:even', 'testid:mine'].map((tag) => [`http_reqs{${tag}}`, ['count>2']]);
+  const pages = { ...values, CLIENTS: file, RATE: '20', PAGE_SIZE: '50', TESTID: 'mine' };
+  const path = scriptPath('pages');
   const run = (more: Record<string, string>, ...flags: string[]) =>
     byHand(k6, at.directory, secret, ['run', ...flags, path], { ...pages, ...more });
-  expect(await run({ THRESHOLDS: JSON.stringify(tagged) })).toMatchObject({ status: 0 });
+  const says = (text: string) => ({ output: expect.stringContaining(text) });
+  const thresholds = JSON.stringify(Object.fromEntries(counted));
+  expect(await run({ THRESHOLDS: thresholds })).toMatchObject({ status: 0 });
   expect(await run({ THRESHOLDS: '{"page_ms":["p(99)<0"]}' })).toMatchObject({ status: 99 });
-  expect(await run({ THRESHOLDS: 'p99' })).toMatchObject({
-    output: expect.stringContaining('THRESHOLDS=p99: expected JSON such'),
-  });
-  expect(await run({ DURATION: 'long' })).toMatchObject({
-    output: expect.stringContaining('a duration such as 90s or 5m'),
-  });
+  expect(await run({ THRESHOLDS: 'p99' })).toMatchObject(says('THRESHOLDS=p99: expected JSON such'));
+  expect(await run({ DURATION: 'long' })).toMatchObject(says('a duration such as 90s or 5m'));
   const shortcut = await run({}, '--vus', '3', '--duration', '1s');
-  expect(shortcut).toMatchObject({
-    status: 108,
-    output: expect.stringContaining('give -e RATE=… and -e DURATION=…'),
-  });
+  expect(shortcut).toMatchObject({ status: 108, ...says('give -e RATE=… and -e DURATION=…') });
   const tar = join(at.directory, 'kit.tar');
-  expect(await byHand(k6, at.directory, '', ['archive', '-O', tar, path], values)).toMatchObject({
-    status: 0,
-  });
+  const archive = byHand(k6, at.directory, '', ['archive', '-O', tar, path], values);
+  expect(await archive).toMatchObject({ status: 0 });
   expect(await byHand(k6, at.directory, secret, ['run', tar])).toMatchObject({ status: 0 });
   const missing = await byHand(k6, at.directory, '', ['run', tar]);
-  expect(missing).toMatchObject({ status: 107, output: expect.stringContaining('SCREENINGS_CLIENT_SECRET') });
+  expect(missing).toMatchObject({ status: 107, ...says('SCREENINGS_CLIENT_SECRET') });
 });
 
 /** Mints one token, then fails. */
@@ -184,10 +157,7 @@ function deadTokenEndpoint(): Handler {
 /** Serves one page in `times` requests, and 429 otherwise. */
 function mostly429(times = Infinity): Handler {
   let asked = 0;
-  const limited = {
-    ...json(429, { code: 'rate_limited' }),
-    headers: [['retry-after', '1']] as [string, string][],
-  };
+  const limited = { ...json(429, { code: 'rate_limited' }), headers: [['retry-after', '1'] as const] };
   return withTokenEndpoint(() => (++asked % times === 0 ? page() : limited));
 }
 
@@ -210,13 +180,8 @@ for (const [name, server] of [
         const window = { FROM: '2026-03-01T00:00:00Z', TO: '2026-03-02T00:00:00Z' };
         const addresses = { BASE_URL: target.origin, AUTH_URL: target.origin, CLIENT_ID: 'primary-client' };
         const values = { ...addresses, ...window, DURATION: '4s', ...more };
-        const { status, output } = await byHand(
-          k6,
-          tmpdir(),
-          'a secret',
-          ['run', scriptPath(script)],
-          values,
-        );
+        const flags = ['run', scriptPath(script)];
+        const { status, output } = await byHand(k6, tmpdir(), 'a secret', flags, values);
         expect([99, output]).toEqual([status, expect.stringContaining('✗')]);
       },
     );

@@ -20,36 +20,31 @@ const { pollSeconds, backfills, tokensPerSecond } = config.tenants ?? {
 /** Tenants poll independently, so that their polls form a Poisson process. */
 const due = dueMoments(config);
 
+const duration = `${seconds}s`;
+const BACKFILLS = {
+  executor: 'constant-vus',
+  exec: 'backfill',
+  vus: backfills,
+  duration,
+  gracefulStop: '2s',
+};
+const perMinute = { rate: Math.max(1, Math.round(tokensPerSecond * 60)), timeUnit: '60s', duration };
+const TOKENS = {
+  executor: 'constant-arrival-rate',
+  exec: 'token',
+  ...perMinute,
+  preAllocatedVUs: 2,
+  maxVUs: 20,
+};
+
 export const options = {
   ...SETUP,
   // After a poll interval of a minute, servers have usually closed the idle connection.
   noVUConnectionReuse: true,
   scenarios: {
     polls: { ...precomputedArrivals(config, due), exec: 'poll' },
-    ...(backfills > 0
-      ? {
-          backfills: {
-            executor: 'constant-vus',
-            exec: 'backfill',
-            vus: backfills,
-            duration: `${seconds}s`,
-            gracefulStop: '2s',
-          },
-        }
-      : {}),
-    ...(tokensPerSecond > 0
-      ? {
-          tokens: {
-            executor: 'constant-arrival-rate',
-            exec: 'token',
-            rate: Math.max(1, Math.round(tokensPerSecond * 60)),
-            timeUnit: '60s',
-            duration: `${seconds}s`,
-            preAllocatedVUs: 2,
-            maxVUs: 20,
-          },
-        }
-      : {}),
+    ...(backfills > 0 ? { backfills: BACKFILLS } : {}),
+    ...(tokensPerSecond > 0 ? { tokens: TOKENS } : {}),
   },
   thresholds: thresholdsOf(config, {}),
 };

@@ -66,7 +66,7 @@ export async function startSimulatedServer(settings: SimulatedSettings) {
   async function page({ path, headers }: ServiceRequest): Promise<ServiceAnswer> {
     // First, because it is the arrival time.
     const nowMs = performance.now();
-    const url = new URL(path, server.origin);
+    const url = new URL(path, `http://${headers['host']}`);
     const { tenantId, expiresAtMs = 0 } = issued.get(headers['authorization']?.slice(7) ?? '') ?? {};
     if (tenantId === undefined || expiresAtMs <= Date.now()) {
       counts.unauthenticated += 1;

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test as base } from '@playwright/test';
 import { runCommand, type Ended } from '../../fixtures/own-tests/run-command.ts';
+import { TENANT } from '../../reference-server/degenerate/tools.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import type { LoadResult } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
@@ -52,6 +53,15 @@ export async function setting(settings: SimulatedSettings) {
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Writes a target file for a server of degenerate/tools.ts and returns its path. */
+export async function writeTarget(directory: string, origin: string, clientSecret = 'x'): Promise<string> {
+  const primary = { clientId: 'primary-client', clientSecret, tenantId: TENANT };
+  const window = { from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' };
+  const path = join(directory, 'target.json');
+  await writeFile(path, JSON.stringify({ baseUrl: origin, authUrl: origin, clients: { primary }, window }));
+  return path;
 }
 
 const DEFAULTS: LoadSettings = {

@@ -31,16 +31,7 @@ const spreadSeconds = ({ requestsPerSecond, spikeFactor = 1, seconds, vus }: Loa
   Math.min(5, seconds / 20, Math.min(MAX_WAITING_VUS, 4 * vus) / (requestsPerSecond * spikeFactor));
 
 export function openArrivals(config: LoadConfig): Record<string, Scenario> {
-  const {
-    scenario,
-    requestsPerSecond,
-    spikeFactor = 1,
-    seconds,
-    timeoutSeconds,
-    vus,
-    clients,
-    parts = 1,
-  } = config;
+  const { scenario, requestsPerSecond, spikeFactor = 1, seconds, parts = 1 } = config;
   const spread = spreadSeconds(config);
   // k6 requires integers.
   const rate = (times: number): number => Math.max(1, Math.round(requestsPerSecond * times * 1000));
@@ -48,22 +39,14 @@ export function openArrivals(config: LoadConfig): Record<string, Scenario> {
   const common = {
     timeUnit: '1000s',
     preAllocatedVUs: Math.max(
-      vus + Math.ceil(requestsPerSecond * spikeFactor * spread),
-      clients.length,
+      config.vus + Math.ceil(requestsPerSecond * spikeFactor * spread),
+      config.clients.length,
       parts,
     ),
-    gracefulStop: `${Math.ceil(spread + 3 * timeoutSeconds)}s`,
+    gracefulStop: `${Math.ceil(spread + 3 * config.timeoutSeconds)}s`,
   };
-  if (config.spikeFactor === undefined)
-    return {
-      [scenario]: {
-        executor: 'constant-arrival-rate',
-        rate: rate(1),
-        duration: part(1),
-        tags: { phase: 'even' },
-        ...common,
-      },
-    };
+  const even = { rate: rate(1), duration: part(1), tags: { phase: 'even' }, ...common };
+  if (config.spikeFactor === undefined) return { [scenario]: { executor: 'constant-arrival-rate', ...even } };
   const stages = [1, spikeFactor, 1].flatMap((times) => [
     { target: rate(times), duration: '0s' },
     { target: rate(times), duration: part(3) },
@@ -148,7 +131,12 @@ export function arrive(config: LoadConfig, data: SetupData, start: StartPage, re
     index = exec.vu.idInTest % config.clients.length;
     client = new Client(config, clientsOf(config, data)[index]!, data.tokens[index]!);
   }
-  if (config.outages && draw() < RENEWAL_SHARE) tryRenewal(client);
+  if (config.outages && draw() < RENEWAL_SHARE)
+    try {
+      client.renew();
+    } catch {
+      // Keeps the old token; the next request shows the failure.
+    }
   if (!pageRequest || walked >= WALK_PAGES) {
     pageRequest = start(data, draw, client);
     walked = 0;
@@ -160,32 +148,22 @@ export function arrive(config: LoadConfig, data: SetupData, start: StartPage, re
     lag?.add(schedulerLagMs);
     return;
   }
-  const { status, errorCode, retryAfterSeconds, policy } = sent;
   writeArrival({
     kind: 'arrival',
     dueMs: rounded(dueAtMs - data.startAtMs),
     latencyMs: rounded(sent.latencyMs),
     serviceMs: rounded(sent.serviceMs),
     schedulerLagMs,
-    status,
     client: index,
-    retryAfterSeconds,
-    policy,
-    errorCode,
+    status: sent.status,
+    errorCode: sent.errorCode,
+    retryAfterSeconds: sent.retryAfterSeconds,
+    policy: sent.policy,
   });
 }
 
 /** Share of the arrivals that use a new token in outage tests. */
 const RENEWAL_SHARE = 0.02;
-
-/** Keeps the old token if the token endpoint fails. */
-function tryRenewal(client: Client): void {
-  try {
-    client.renew();
-  } catch {
-    // The next request shows the failure.
-  }
-}
 
 const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 

@@ -35,14 +35,10 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
     );
   const askedAt = Date.now();
   tokenCalls.add(1);
+  const form = { grant_type: 'client_credentials', client_id: client.clientId, client_secret: secret };
   const response = http.post(
     `${config.authUrl}/oauth/token`,
-    {
-      grant_type: 'client_credentials',
-      client_id: client.clientId,
-      client_secret: secret,
-      scope: 'screenings.read',
-    },
+    { ...form, scope: 'screenings.read' },
     {
       headers: extraHeaders(),
       timeout: `${config.timeoutSeconds}s`,
@@ -71,8 +67,6 @@ export interface Sent {
   readonly retryAfterSeconds?: number | undefined;
   readonly policy?: RatePolicy | undefined;
 }
-
-type Times = Pick<Sent, 'serviceMs' | 'latencyMs'>;
 
 /** From connecting to the last byte: k6's duration excludes connecting, for which a client waits too. */
 function timeOf({ timings }: RefinedResponse<'text'>): number {
@@ -120,8 +114,6 @@ const originOf = (url: string): string => /^https?:\/\/[^/?#@]+/i.exec(url)?.[0]
 
 /** One client's requests within one VU. */
 export class Client {
-  readonly #config: LoadConfig;
-  readonly credentials: LoadClient;
   /** Whether to add to k6's metrics. They cost more than records, which suffice for the kit. */
   readonly #counts: boolean;
   #token!: Token;
@@ -131,16 +123,17 @@ export class Client {
   /** Every token so far, to redact them from what is written. */
   readonly #tokens: string[] = [];
 
-  constructor(config: LoadConfig, credentials: LoadClient, token: Token) {
-    this.#config = config;
-    this.credentials = credentials;
+  constructor(
+    private readonly config: LoadConfig,
+    readonly credentials: LoadClient,
+    token: Token,
+  ) {
     this.#counts = !config.records || config.metricsRead === true;
     this.#use(token);
   }
 
-  /** Replaces the current token. */
   renew(): void {
-    this.#use(mint(this.#config, this.credentials));
+    this.#use(mint(this.config, this.credentials));
   }
 
   #use(token: Token): void {
@@ -157,20 +150,17 @@ export class Client {
    */
   fetchPage(pageRequest: PageRequest, dueAtMs: number): Sent {
     const sentAtMs = Date.now();
-    const params = (): RefinedParams<'text'> => this.#paramsOf(pageRequest);
+    const get = () => http.get(pageRequest.url, this.#paramsOf(pageRequest));
     let response: RefinedResponse<'text'> | undefined;
-    let isSingle = true;
+    let isSingle = sentAtMs < this.#renewAtMs;
     try {
-      if (sentAtMs >= this.#renewAtMs) {
-        this.renew();
-        isSingle = false;
-      }
-      response = http.get(pageRequest.url, params());
+      if (!isSingle) this.renew();
+      response = get();
       if (response.status === 401) {
         isSingle = false;
         unauthenticated.add(1);
         this.renew();
-        response = http.get(pageRequest.url, params());
+        response = get();
       }
     } catch {
       response = undefined;
@@ -179,13 +169,13 @@ export class Client {
     // Date.now() has a resolution of one millisecond, so it is used only if there was more than one request.
     const exactMs = response ? timeOf(response) : 0;
     const serviceMs = isSingle ? exactMs : Math.max(exactMs, doneAtMs - sentAtMs);
-    const times = { serviceMs, latencyMs: Math.max(serviceMs, doneAtMs - dueAtMs) };
+    const latencyMs = Math.max(serviceMs, doneAtMs - dueAtMs);
     if (this.#counts && response) {
       pages.add(1);
-      pageMs.add(times.latencyMs, { page: pageRequest.page });
-      if (times.latencyMs >= this.#config.p99Ms) late.add(1);
+      pageMs.add(latencyMs, { page: pageRequest.page });
+      if (latencyMs >= this.config.p99Ms) late.add(1);
     }
-    return this.#judge(pageRequest, response, times);
+    return this.#judge(pageRequest, response, serviceMs, latencyMs);
   }
 
   /** Requests a page without waiting for others in flight and without a retry, for callers that count requests. */
@@ -194,8 +184,7 @@ export class Client {
     try {
       if (startedAtMs >= this.#renewAtMs) this.renew();
     } catch {
-      const never = { serviceMs: 0, latencyMs: 0 };
-      return { sent: this.#judge(pageRequest, undefined, never), sentAtMs: startedAtMs };
+      return { sent: this.#judge(pageRequest, undefined, 0, 0), sentAtMs: startedAtMs };
     }
     const response = await http.asyncRequest('GET', pageRequest.url, null, this.#paramsOf(pageRequest));
     if (this.#counts) pages.add(1);
@@ -203,7 +192,7 @@ export class Client {
     const latencyMs = timeOf(response);
     // The request is sent after connecting.
     const sentAtMs = startedAtMs + latencyMs - serviceMs;
-    return { sent: this.#judge(pageRequest, response, { serviceMs, latencyMs }), sentAtMs };
+    return { sent: this.#judge(pageRequest, response, serviceMs, latencyMs), sentAtMs };
   }
 
   #paramsOf({ page, pageSize }: PageRequest): RefinedParams<'text'> {
@@ -213,7 +202,7 @@ export class Client {
         Authorization: `Bearer ${this.#token.value}`,
         Accept: 'application/json',
       },
-      timeout: `${this.#config.timeoutSeconds}s`,
+      timeout: `${this.config.timeoutSeconds}s`,
       redirects: 0,
       // A fixed name, so that each cursor in a URL does not create a time series.
       tags: { name: 'page', page, page_size: String(pageSize), client: this.credentials.clientId },
@@ -221,15 +210,21 @@ export class Client {
     });
   }
 
-  #judge(pageRequest: PageRequest, response: RefinedResponse<'text'> | undefined, times: Times): Sent {
-    const { records, metricsRead, judgedShare = 1 } = this.#config;
+  #judge(
+    pageRequest: PageRequest,
+    response: RefinedResponse<'text'> | undefined,
+    serviceMs: number,
+    latencyMs: number,
+  ): Sent {
+    const { records, metricsRead, judgedShare = 1 } = this.config;
     const status = response?.status ?? 0;
     if (this.#counts) failures.add(status !== 200);
     if (!records)
       check(status, { 'a page request returns 200 or 429': () => status === 200 || status === 429 });
     if (status !== 200) (status === 429 ? limited : errors).add(1);
-    if (!response) return { ...times, status, errorCode: 0 };
-    const sent = { ...times, status, response, errorCode: response.error_code };
+    const errorCode = response?.error_code ?? 0;
+    if (!response) return { serviceMs, latencyMs, status, errorCode };
+    const sent = { serviceMs, latencyMs, status, response, errorCode };
     const { headers } = response;
     const judged = Math.random() < judgedShare;
     if (judged && records) this.#record(pageRequest, response);
@@ -250,7 +245,7 @@ export class Client {
 
   /** Failures are counted; they are judged only if the target is made to fail. */
   #record({ url, page }: PageRequest, { status, headers, body }: RefinedResponse<'text'>): void {
-    if (status === 0 || (status !== 200 && status !== 429 && !this.#config.outages)) return;
+    if (status === 0 || (status !== 200 && status !== 429 && !this.config.outages)) return;
     const followed = page === 'next';
     write({ kind: 'sample', url, followed, status, headers, body: body ?? '' }, (text) =>
       this.#withoutTokens(text),
@@ -260,7 +255,7 @@ export class Client {
   #tell(found: readonly Finding[], url: string, status: number): void {
     for (const finding of found) {
       findings.add(1, { requirement: finding.id });
-      if (this.#config.records) continue;
+      if (this.config.records) continue;
       const message = this.#withoutTokens(finding.message);
       const request = `GET ${this.#withoutTokens(url)}`;
       write({ kind: 'finding', id: finding.id, message, request, response: String(status) });

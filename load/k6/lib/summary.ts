@@ -63,19 +63,19 @@ function summarise(data: SummaryData): ScenarioSummary {
   };
 }
 
-const partOf = (config: LoadConfig): SharedPart => {
-  const { runId, scenario, parts, seconds, p99Ms, errorRate } = config;
-  return {
-    due: dueCount(config),
-    runId: runId!,
-    scenario,
-    parts: parts ?? 1,
-    segment: String(exec.test.options.executionSegment ?? '0:1'),
-    seconds,
-    p99Ms,
-    errorRate,
-  };
-};
+const partOf = ({
+  runId,
+  scenario,
+  parts = 1,
+  seconds,
+  p99Ms,
+  errorRate,
+  ...config
+}: LoadConfig): SharedPart => ({
+  ...{ runId: runId!, scenario, parts, seconds, p99Ms, errorRate },
+  due: dueCount({ ...config, parts, seconds }),
+  segment: String(exec.test.options.executionSegment ?? '0:1'),
+});
 
 /**
  * The kit exports it next to a script; k6 calls it by this name. Without SUMMARY (on a cluster) it prints to standard
