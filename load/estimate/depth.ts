@@ -30,7 +30,7 @@ interface Read {
 
 /** Read order of the pair at this depth; undefined without a pair. Alternates, as the second read has a warm cache. */
 export function pairedAt(depth: number): 'deep-first' | 'deep-last' | undefined {
-  const step = depth < 60 ? 2 : 8;
+  const step = depth < 120 ? 2 : 8;
   if (depth % step !== 1) return undefined;
   return Math.floor(depth / step) % 2 === 0 ? 'deep-first' : 'deep-last';
 }

@@ -1,6 +1,6 @@
 /**
- * Detects generator overload: the generator or its machine, not the target, shaped the result. Finds the number of virtual
- * users, and so of connections: raised if requests waited, lowered if connections were refused.
+ * Detects generator overload, which makes a result void. Finds the number of virtual users, and so of connections:
+ * raised if requests waited, lowered if connections were refused.
  */
 import { ascending, quantile, sum } from '../estimate/numbers.ts';
 import { failed, type Slo, WARM_UP } from '../estimate/step.ts';
@@ -39,7 +39,7 @@ export function overloadOf(
   const none = (reason: string): Overload => ({ reason, remedy: 'none' });
   const passing = (reason: string): Overload => ({ reason, remedy: 'passing' });
   const made = (run.summary?.counts['pages'] ?? 0) / run.oneIn;
-  if (samples.length === 0) return none('the generator sent nothing');
+  if (samples.length === 0) return none('the generator sent no request');
   const written =
     sum(samples.map(({ pages = 1 }) => pages)) +
     (run.records ?? []).filter(({ kind }) => kind === 'page').length;

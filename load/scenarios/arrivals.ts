@@ -1,5 +1,5 @@
 /** Scenarios with one run of open-model arrivals (which do not wait for answers): smoke, poll, token, soak, spike. */
-import { median, quantile } from '../estimate/numbers.ts';
+import { ascending, median, quantile } from '../estimate/numbers.ts';
 import { failed, judgeStep, type Step } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Arrival, K6Run } from '../run/k6-run.ts';
@@ -19,7 +19,7 @@ interface Kind {
   /** Default arrivals per second, and duration in seconds. */
   readonly preset: readonly [rate: number, seconds: number];
   readonly flags?: Scenario['flags'];
-  readonly asked: string;
+  readonly unit: string;
   /** Script configuration in addition to the common one. */
   readonly over?: (flags: ScenarioOptions, settings: LoadSettings) => Partial<LoadConfig>;
   /** Additional lines, and the verdict; by default the SLO and the script's thresholds must hold. */
@@ -30,7 +30,7 @@ interface Kind {
   ) => { held: boolean; lines: string[] };
 }
 
-const arrivals = (script: string, { about, preset, flags = [], asked, over, judge }: Kind): Scenario => ({
+const arrivals = (script: string, { about, preset, flags = [], unit, over, judge }: Kind): Scenario => ({
   about,
   flags: [
     ...[FLAGS.pageSize(100), FLAGS.rate(preset[0]), FLAGS.duration(preset[1]), FLAGS.sloP99()],
@@ -45,17 +45,15 @@ const arrivals = (script: string, { about, preset, flags = [], asked, over, judg
       : await session.arrivals(rate, duration, own, script);
     const { samples, run } = ran;
     const step = judgeStep(rate, duration, samples, session.settings.slo);
-    const { held, lines } = judge?.({ ...ran, step }, given, session) ?? {
-      held: step.held && run.status === 0,
-      lines: [],
-    };
-    const share = run.oneIn > 1 ? ` (told by one in ${run.oneIn})` : '';
+    const bySlo = { held: step.held && run.status === 0, lines: [] };
+    const { held, lines } = judge?.({ ...ran, step }, given, session) ?? bySlo;
+    const share = run.oneIn > 1 ? ` (one in ${run.oneIn} measured)` : '';
     return {
       held,
       seconds: duration,
       ...(script === 'token' ? { requests: samples.length } : {}),
       summary: [
-        `${samples.length * run.oneIn} ${asked}${share} at ${perSecond(rate)} over ${duration} s: ${quantiles(samples.map((one) => one.latencyMs))}, ${step.late} of ${step.counted} late or failed`,
+        `${samples.length * run.oneIn} ${unit}${share} at ${perSecond(rate)} over ${duration} s: ${quantiles(samples.map((one) => one.latencyMs))}, ${step.late} of ${step.counted} late or failed`,
         ...lines,
         ...(ran.lines ?? []),
         ...brokenThresholds(run.summary?.thresholds),
@@ -66,22 +64,21 @@ const arrivals = (script: string, { about, preset, flags = [], asked, over, judg
 });
 
 /** Sorted latencies in a part of the run; from and to are shares of its duration. */
-const latenciesIn = (samples: readonly Arrival[], seconds: number, from: number, to: number): number[] =>
-  samples
-    .filter(({ dueMs }) => dueMs >= from * seconds * 1000 && dueMs < to * seconds * 1000)
-    .map(({ latencyMs }) => latencyMs)
-    .sort((a, b) => a - b);
+function latenciesIn(samples: readonly Arrival[], seconds: number, from: number, to: number): number[] {
+  const isIn = ({ dueMs }: Arrival): boolean => dueMs >= from * seconds * 1000 && dueMs < to * seconds * 1000;
+  return ascending(samples.filter(isIn).map(({ latencyMs }) => latencyMs));
+}
 
 export const smoke = arrivals('smoke', {
-  about: 'half a minute of little load, every page judged: for every night',
+  about: 'light load for half a minute, every page judged; for nightly runs',
   preset: [5, 30],
-  asked: 'pages',
+  unit: 'pages',
 });
 
 export const token = arrivals('token', {
   about: 'open arrivals at the token endpoint',
   preset: [20, 30],
-  asked: 'tokens',
+  unit: 'tokens',
 });
 
 /** The load model of `plan`: tenants request new items since their last poll, so windows are short and pages small. */
@@ -89,7 +86,7 @@ export const poll = arrivals('poll', {
   about: 'polls of many tenants: short windows at the end of the data',
   preset: [20, 30],
   flags: [FLAGS.head()],
-  asked: 'polls',
+  unit: 'polls',
   over: ({ head }) => ({ headSeconds: head }),
 });
 
@@ -97,10 +94,10 @@ export const poll = arrivals('poll', {
 const LEAST_SECONDS_TO_DRIFT = 60;
 
 export const soak = arrivals('soak', {
-  about: 'even load for a long time: what drifts, leaks, freezes or expires',
+  about: 'constant rate for a long time: drift, leaks, stalls and expiry',
   preset: [20, 120],
   flags: [FLAGS.chaos()],
-  asked: 'pages',
+  unit: 'pages',
   // Enough VUs for a target that lets every request time out.
   over: ({ rate }, { maxVUs, timeoutSeconds }) => ({
     vus: Math.min(maxVUs, Math.ceil(rate * timeoutSeconds) + 20),
@@ -116,8 +113,8 @@ export const soak = arrivals('soak', {
     return {
       held: run.status === 0 && step.held && !drifts && flat,
       lines: [
-        `the slowest took ${(slowest / 1000).toFixed(2)} s${seen ? `; median of the first quarter ${first!.toFixed(1)} ms, of the last ${last!.toFixed(1)} ms` : ''}${drifts ? ': it drifts' : ''}`,
-        `${token_calls} token calls, ${unauthenticated} answers 401`,
+        `slowest page ${(slowest / 1000).toFixed(2)} s${seen ? `; median latency ${first!.toFixed(1)} ms in the first quarter, ${last!.toFixed(1)} ms in the last` : ''}${drifts ? ': latency drifts' : ''}`,
+        `${token_calls} token requests, ${unauthenticated} answers 401`,
       ],
     };
   },
@@ -128,7 +125,7 @@ export const spike = arrivals('spike', {
   about: 'a burst of arrivals, and the recovery from it',
   preset: [20, 60],
   flags: [FLAGS.spikeFactor()],
-  asked: 'pages',
+  unit: 'pages',
   over: ({ rate, spikeFactor }, { maxVUs }) => ({
     spikeFactor,
     vus: Math.min(maxVUs, Math.ceil(rate * spikeFactor) + 20),
@@ -144,8 +141,8 @@ export const spike = arrivals('spike', {
     return {
       held: after < slo.p99Ms && lost === 0,
       lines: [
-        `p99 before ${before.toFixed(0)} ms; during, at ${perSecond(rate * spikeFactor)}, ${during.toFixed(0)} ms; at the end ${after.toFixed(0)} ms`,
-        `${samples.filter(({ status }) => status === 429).length} were answered 429, ${lost} failed otherwise`,
+        `p99 ${before.toFixed(0)} ms before the spike; ${during.toFixed(0)} ms during it, at ${perSecond(rate * spikeFactor)}; ${after.toFixed(0)} ms at the end`,
+        `${samples.filter(({ status }) => status === 429).length} answers 429, ${lost} other failures`,
         `recovered ${((recoveredMs - spikeEndMs) / 1000).toFixed(1)} s after the spike`,
       ],
     };
