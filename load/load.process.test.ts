@@ -79,6 +79,16 @@ test('exits with 2 for wrong usage, with 3 for an unreachable target', FULL, asy
   expect(answer.output).not.toContain('not-to-be-shown');
 });
 
+test('tenants: reports the number of tenants with and without a back-fill', FULL, async () => {
+  test.slow();
+  await using at = await setting({ screenings: 2000 });
+  const flags = ['--poll', '10s', '--max-rate', '20', '--thoroughness', '0.05', '--slo-p99', '5000'];
+  const { output } = await load(['tenants', ...flags, ...at.flags]);
+  // A busy machine may leave the figure open.
+  expect(output).toMatch(/carries \d+ tenants; \d+ while one of them reads all screenings|VOID/);
+  expect(output).not.toContain('the kit itself failed');
+});
+
 test('renews tokens of 4 s in time and not too often', FULL, async ({ k6 }) => {
   await using server = await startSimulatedServer({ tokenLifetimeSeconds: 4 });
   const session = await openSession(k6, server.target, { pageSize: 10 });

@@ -10,7 +10,7 @@ export const tenants: Scenario = {
   about: 'the number of tenants that the target carries: polls, back-fills and token requests together',
   flags: [
     ...[FLAGS.pageSize(100), FLAGS.poll(), FLAGS.backfills(), FLAGS.renewal(), FLAGS.maxRate()],
-    ...[FLAGS.thoroughness(), FLAGS.sloP99(), FLAGS.sloErrors(), FLAGS.maxVUs()],
+    ...[FLAGS.startRate(), FLAGS.thoroughness(), FLAGS.sloP99(), FLAGS.sloErrors(), FLAGS.maxVUs()],
   ],
   run: measure,
 };
