@@ -25,6 +25,8 @@ const ANOTHER_ROOT = [
   'the screening in the middle of a page of more than ten is left out',
   'only to is cut to milliseconds',
   'where three screenings tie across a boundary the second is lost',
+  'a to one microsecond after a second is that second',
+  'every second answer to the same request for five items begins with the second',
   'pages by OFFSET, one too many from the second on',
   'concurrent requests need no token',
   'stored instants cut to milliseconds',

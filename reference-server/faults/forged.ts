@@ -4,8 +4,17 @@ import { importJWK, jwtVerify, type CryptoKey, type JWK } from 'jose';
 import type { TokenClaims } from '../parts.ts';
 import { answering, both, isScreenings, middleware, minting, refusal } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, trusted, headerOf, hmacKey, verifying, type TokenHeader } from './bearer.ts';
-import { tripping, type Fault } from './fault.ts';
+import { TENANTS } from '../run/provisioning.ts';
+import {
+  authorizationOf,
+  trusted,
+  headerOf,
+  hmacKey,
+  payloadOf,
+  verifying,
+  type TokenHeader,
+} from './bearer.ts';
+import { refusalFaults, tripping, type Fault } from './fault.ts';
 
 type Key = CryptoKey | KeyObject | Uint8Array | undefined;
 
@@ -51,6 +60,14 @@ export const forged: readonly Fault[] = [
       (token, { alg }) => alg === 'ES256' && /^A{86}$/.test(token.split('.')[2] ?? ''),
     ),
   }),
+  ...refusalFaults(
+    { '5-tampered': /401 unauthenticated.*200/ },
+    { bare: false },
+  )({
+    "the signature of the second tenant's tokens is not looked at": trusted(
+      (token) => payloadOf(token)?.tenant_id === TENANTS.secondTenant,
+    ),
+  }),
   ...tripping({ '5-forged': /401 unauthenticated.*403/ })({
     'a forged token is 403': answering(
       '403 forbidden',
@@ -58,7 +75,13 @@ export const forged: readonly Fault[] = [
     ),
   }),
   ...tripping({ '5-valid-token': /401 unauthenticated, after a later one had been minted/ })({
-    'a later mint ends the tokens before it': lastOnly(),
+    'a later mint ends the tokens before it': lastOnes(1),
+  }),
+  ...tripping(
+    { '5-valid-token': /after it was issued/ },
+    { needsNeighbours: true },
+  )({
+    'the fourth later mint ends a token': lastOnes(4),
   }),
   ...tripping(
     { '5-valid-token': /200: the token lasts \d+ s more.*401/ },
@@ -84,18 +107,19 @@ export const forged: readonly Fault[] = [
   }),
 ];
 
-function lastOnly(): ServerOptions {
-  const newest = new Map<string, string>();
+/** Only the newest tokens of a client are valid. */
+function lastOnes(valid: number): ServerOptions {
+  const newest = new Map<string, string[]>();
   return both(
     minting(() => async (claims, real) => {
       // A random jti: two tokens minted in the same second would otherwise be equal.
       const token = await real({ ...claims, jti: String(Math.random()) } as TokenClaims);
-      newest.set(claims.sub, token);
+      newest.set(claims.sub, [token, ...(newest.get(claims.sub) ?? [])].slice(0, valid));
       return token;
     }),
     verifying(() => async (token, nowSeconds, real) => {
       const claims = await real(token, nowSeconds);
-      return claims && newest.get(claims.sub) === token ? claims : undefined;
+      return claims && newest.get(claims.sub)?.includes(token) ? claims : undefined;
     }),
   );
 }

@@ -1,9 +1,12 @@
 /** Sections 4.2 (rules 5 to 7) and 9: faults in next and the Link header, and next that works only once or for a while. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { formatInstant, instant } from '../../engine/data/instant.ts';
 import {
   both,
+  emptyPage,
   fieldsOf,
   isScreenings,
+  jsonBody,
   middleware,
   nextOf,
   nextQuery,
@@ -183,7 +186,7 @@ function numbered(
 
 const gone = (): ServiceAnswer => refusal('400 invalid_request');
 
-function nextPath({ body }: ServiceAnswer): string | undefined {
+export function nextPath({ body }: ServiceAnswer): string | undefined {
   const url = /"next":"([^"]*)"/.exec(String(body))?.[1];
   return url && new URL(url).pathname + new URL(url).search;
 }
@@ -211,6 +214,48 @@ export const nextAgain: readonly Fault[] = [
         const path = nextPath(answer);
         if (isScreenings(request) && path !== undefined) holders.set(path, holder);
         return answer;
+      };
+    }),
+  }),
+  ...pageFaults({ '4.2-repeatable': /items of the same next/ })({
+    'a next that a new token asks for gives an empty page': middleware(() => {
+      const known = new Map<string, Set<string>>();
+      return async (request, next) => {
+        const holder = request.headers['authorization'] ?? '';
+        const holders = known.get(request.path);
+        const answer = await next(request);
+        if (holders && !holders.has(holder) && answer.status === 200) return emptyPage();
+        const path = nextPath(answer);
+        if (isScreenings(request) && path !== undefined)
+          known.set(path, (known.get(path) ?? new Set()).add(holder));
+        return answer;
+      };
+    }),
+    'of two requests at the same time for the same next the second gets an empty page': middleware(() => {
+      const underWay = new Set<string>();
+      return async (request, next) => {
+        const { path } = request;
+        if (!queryOf(request).has('from_id')) return next(request);
+        if (underWay.has(path)) return emptyPage();
+        underWay.add(path);
+        // Simulates the latency of a call to another service, so that requests overlap.
+        await sleep(20);
+        return next(request).finally(() => underWay.delete(path));
+      };
+    }),
+  }),
+  ...pageFaults({ '4.2-repeatable': /again item \d+/ })({
+    'every second answer to the same request for five items begins with the second': middleware(() => {
+      const asked = new Map<string, number>();
+      return async (request, next) => {
+        const answer = await next(request);
+        const query = queryOf(request);
+        if (query.get('pageSize') !== '5' || query.has('from_id') || answer.status !== 200) return answer;
+        const times = (asked.get(request.path) ?? 0) + 1;
+        asked.set(request.path, times);
+        return times % 2 === 1
+          ? answer
+          : jsonBody((page) => ({ ...page, items: (page['items'] as unknown[]).slice(1) }))(answer);
       };
     }),
   }),

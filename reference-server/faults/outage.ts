@@ -13,6 +13,7 @@ import {
 } from '../run/alter.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import { TOKEN_CLAIMS, type Fault } from './fault.ts';
+import { nextPath } from './next.ts';
 
 type Answer = ServiceAnswer | Promise<ServiceAnswer>;
 type Stage = 'before' | 'on' | 'after';
@@ -74,6 +75,24 @@ const replacing =
     if (answer.status === status && !isLeft(request)) return odd();
     return answer.status === 200 && isScreenings(request) ? unavailable() : answer;
   };
+
+/** Fails, except that pages after the second one of a traversal get `odd` in one stage. */
+const failingDeep = (name: string, words: RegExp, oddStage: Stage, odd: () => ServiceAnswer): Fault => {
+  const deep = new Set<string>();
+  return {
+    name,
+    trips: { '7.2-server-error': words },
+    mayTrip: ['7.2-body'],
+    ...outage(async (request, stage, next) => {
+      if (stage === oddStage && deep.has(request.path)) return odd();
+      if (stage === 'on' && isScreenings(request)) return unavailable();
+      const answer = await next(request);
+      const path = nextPath(answer);
+      if (isFollowed(request) && path !== undefined) deep.add(path);
+      return answer;
+    }),
+  };
+};
 
 const FAILS = /5xx with internal_error or service_unavailable/;
 const WALK = ['4.2-r5-exactly-once', '4.2-from_id', '4.2-r7-link', '4.2-window'] as const;
@@ -187,6 +206,25 @@ export const outages: readonly Fault[] = [
     { '7.2-server-error': /without pageSize.*200 within.*end of the fault.*503/ },
     ['after'],
     (request) => isScreenings(request) && !queryOf(request).has('pageSize'),
+    unavailable,
+  ),
+  failing(
+    'the failure of first pages of one item is kept after an outage',
+    { '7.2-server-error': /a page: 200 within.*end of the fault.*503/ },
+    ['after'],
+    (request) => isOf('primary')(request) && queryOf(request).get('pageSize') === '1' && !isFollowed(request),
+    unavailable,
+  ),
+  failingDeep(
+    'a failing server answers deep pages without a documented code',
+    /in the middle of a traversal: 5xx with/,
+    'on',
+    () => refusal('500 database_down'),
+  ),
+  failingDeep(
+    'the failure of deep pages is kept after an outage',
+    /in the middle of a traversal: 200 within.*503/,
+    'after',
     unavailable,
   ),
   failing(

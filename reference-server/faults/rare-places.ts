@@ -20,8 +20,8 @@ import {
   nextOf,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf } from './bearer.ts';
-import { refusalFaults, tripping, type Fault, PAGES, sharing } from './fault.ts';
+import { authorizationOf, headerOf, payloadOf } from './bearer.ts';
+import { pageFaults, refusalFaults, tripping, type Fault, PAGES, sharing } from './fault.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import { brokenBody } from './rest-errors.ts';
 
@@ -47,6 +47,11 @@ function afterRequests(requests: number, broken: ServerOptions): ServerOptions {
 }
 
 export const rarePlaces: readonly Fault[] = [
+  ...pageFaults({ '4.2-r4-order': /ascending|comes first/ })({
+    'newest first in a path in upper case': pages((page, query, _, request) => {
+      if (isUpperCase(query, request) && !nextOf(page)) page.items.reverse();
+    }),
+  }),
   ...tripping({ '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ })({
     'pageSize is not looked at after a cursor': accepting('page_size_out_of_range', (query) =>
       query.has('from_id'),
@@ -117,6 +122,32 @@ export const rarePlaces: readonly Fault[] = [
   }),
   ...refusalFaults({ '5-missing': /401 unauthenticated.*200/ })({
     'no token is asked for in a path in upper case': accepting('unauthenticated', isUpperCase),
+  }),
+  ...refusalFaults({ '5-scheme': /401 unauthenticated.*200/ })({
+    'a scheme other than Bearer is accepted in a path in upper case': accepting(
+      'unauthenticated',
+      (query, request) => isUpperCase(query, request) && /^Basic /.test(authorizationOf(request)),
+    ),
+  }),
+  ...refusalFaults({ '5-forged': /401 unauthenticated.*200/ })({
+    'a key in the header of the token is believed in a path in upper case': accepting(
+      'unauthenticated',
+      (query, request) =>
+        isUpperCase(query, request) &&
+        headerOf(authorizationOf(request).slice('Bearer '.length)).jwk !== undefined,
+    ),
+  }),
+  ...refusalFaults(
+    { '5-expired': /401 unauthenticated.*200/ },
+    { bare: false },
+  )({
+    'exp is not looked at where pageSize is 1000': accepting(
+      'unauthenticated',
+      (query, request) =>
+        isLarge(query, request) && (payloadOf(authorizationOf(request))?.exp ?? Infinity) < Date.now() / 1000,
+    ),
+  }),
+  ...refusalFaults({ '5-missing': /401 unauthenticated.*200/ })({
     'concurrent requests need no token': middleware(() => {
       let underWay = 0;
       return async (request, next) => {

@@ -1,5 +1,5 @@
 /** Violations of recommendations: each gives a warning and leaves the verdict as it is. */
-import { cutInstant, instant } from '../../engine/data/instant.ts';
+import { cutInstant, instant, type Instant } from '../../engine/data/instant.ts';
 import {
   answering,
   authorized,
@@ -19,6 +19,13 @@ import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { tripping, type Fault } from './fault.ts';
 import { alterStored, rows } from './rows.ts';
+
+/** A store whose instants have microseconds; `change` cuts or rounds a parameter. */
+const inMicroseconds = (parameter: 'from' | 'to', change: (at: Instant) => Instant): ServerOptions =>
+  rows({
+    exists: ({ at }) => at.fraction.length <= 6,
+    read: (text, name) => (name === parameter ? change(instant(text)) : instant(text)),
+  });
 
 export const recommended: readonly Fault[] = [
   ...tripping({ '2.1-expires_in-3600': /3600 for a new token/ })({
@@ -60,10 +67,8 @@ export const recommended: readonly Fault[] = [
     { '4.2-fractions-finer': /item \d+/ },
     { target: ({ dataset: _, secondDataset: __, ...target }) => target },
   )({
-    'nanoseconds of from and to are cut off': rows({
-      exists: ({ at }) => at.fraction.length <= 6,
-      read: (text) => cutInstant(instant(text), 6),
-    }),
+    'nanoseconds of from are cut off': inMicroseconds('from', (at) => cutInstant(at, 6)),
+    'nanoseconds of to are cut off': inMicroseconds('to', (at) => cutInstant(at, 6)),
   }),
   ...tripping({ '4.2-lowercase': /200.*invalid_time_range/ })({
     'lower-case t and z are refused': answering(

@@ -1,7 +1,7 @@
 /** Section 5: faults in the separation of tenants, and in how paths name them. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
-import type { TokenClaims } from '../parts.ts';
+import type { PageQuery, TokenClaims } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import {
   emptyPage,
@@ -60,6 +60,24 @@ export const tenants: readonly Fault[] = [
     { bare: false },
   )({
     "the other tenant's screening in the middle of a page": foreignScreening(false),
+  }),
+  ...pageFaults(
+    { '4.2-r3-one-tenant': /only screenings of/ },
+    { bare: false, target: ({ dataset: _, secondDataset: __, ...target }) => target },
+  )({
+    "the other tenant's screening in the middle of a later page": foreignScreening(
+      false,
+      ({ fromId }) => fromId !== undefined,
+    ),
+    'the tenant is kept in a variable that all requests share': storedPages(() => {
+      let tenantId = '';
+      return async (query, ask) => {
+        tenantId = query.tenantId;
+        // Simulates the latency of a call to another service, so that requests overlap.
+        await sleep(20);
+        return ask({ ...query, tenantId });
+      };
+    }),
   }),
   ...pageFaults(
     { '4.2-r3-one-tenant': /holds|both tenants/ },
@@ -127,11 +145,14 @@ function sharedTokens(): ServerOptions {
   });
 }
 
-function foreignScreening(rewritten: boolean): ServerOptions {
+function foreignScreening(
+  rewritten: boolean,
+  onPage: (query: PageQuery) => boolean = () => true,
+): ServerOptions {
   return storedPages(() => async (query, ask) => {
     const page = await ask(query);
     const middle = page.items[page.items.length >> 1];
-    if (page.items.length < 5 || !middle) return page;
+    if (page.items.length < 5 || !middle || !onPage(query)) return page;
     const { fromId: _, ...window } = query;
     const others = await ask({ ...window, tenantId: TENANTS.secondTenant, pageSize: 1 });
     const [stranger] = others.items;

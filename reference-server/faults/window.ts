@@ -31,6 +31,16 @@ const respell = (pattern: RegExp, to: string | ((sign: string) => string)): Serv
 
 const parse = (change: Rules['read']): ServerOptions => rows({ read: change });
 
+/** Parses times that have exactly six digits differently. */
+const micros = (parameter: 'from' | 'to', change: (at: Instant) => Instant): ServerOptions =>
+  parse((text, name) =>
+    name === parameter && /\.\d{6}(?!\d)/.test(text) ? change(instant(text)) : instant(text),
+  );
+
+/** Includes items up to `to` where `most` is 0, and before it where `most` is -1. */
+const endsBy = (most: (asked: Asked) => 0 | -1): ServerOptions =>
+  rows({ ends: (row, asked) => compareInstants(row.at, asked.to) <= most(asked) });
+
 const firstBegins = (begins: (row: Row, asked: Asked) => boolean): Pick<Rules, 'begins'> => ({
   begins: (row, asked) => (asked.fromId === undefined ? begins(row, asked) : RULES.begins(row, asked)),
 });
@@ -44,6 +54,10 @@ const isInverted = (query: URLSearchParams): boolean => {
   const [from, to] = windowOf(query);
   return from !== undefined && to !== undefined && compareInstants(from, to) > 0;
 };
+
+/** Both are valid, and one ends in Z. */
+const hasOneOffset = (query: URLSearchParams): boolean =>
+  windowOf(query).every(Boolean) && /Z$/.test(query.get('from')!) !== /Z$/.test(query.get('to')!);
 
 const UNFINISHED = screening(TENANTS.primary, 4_400_001n, instant('2024-06-15T12:00:00.5Z'));
 
@@ -96,6 +110,9 @@ export const window: readonly Fault[] = [
         asked.from.fraction === '' ? RULES.begins(row, asked) : isAfter(row, asked),
       ),
     ),
+    'from compared with > in pages of fewer than ten': rows(
+      firstBegins((row, asked) => (asked.pageSize < 10 ? isAfter : RULES.begins)(row, asked)),
+    ),
   }),
   ...pageFaults({ '4.2-from-inclusive': /item \d+/ })({
     'stored instants cut to milliseconds': rows({ at: (text) => cutInstant(instant(text), 3) }),
@@ -104,18 +121,32 @@ export const window: readonly Fault[] = [
       return name === 'from' && at.fraction.length > 3 ? shift(cutInstant(at, 3), 1n, 3) : at;
     }),
   }),
-  ...pageFaults({ '4.2-to-exclusive': /no item at or after/ })({
-    'to compared with <=': rows({ ends: (row, { to }) => compareInstants(row.at, to) <= 0 }),
+  ...pageFaults({ '4.2-to-exclusive': /no item at/ })({
+    'to compared with <=': endsBy(() => 0),
+    'to compared with <= in pages of fewer than eight': endsBy(({ pageSize }) => (pageSize < 8 ? 0 : -1)),
+    'to compared with <= in pages of more than a hundred': endsBy(({ pageSize }) =>
+      pageSize > 100 ? 0 : -1,
+    ),
   }),
   ...pageFaults({ '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ })({
-    'to compared with <= on the pages after the first': rows({
-      ends: (row, { to, fromId }) => compareInstants(row.at, to) <= (fromId === undefined ? -1 : 0),
-    }),
+    'to compared with <= on the pages after the first': endsBy(({ fromId }) =>
+      fromId === undefined ? -1 : 0,
+    ),
   }),
   ...pageFaults({ '4.2-to-exclusive': /no item at or after/, '4.2-window': /only items in \[/ })({
     'to is ignored': rows({ ends: () => true }),
   }),
+  ...pageFaults({ '4.2-window': /only items in \[/, '4.2-fractions': /not item/ })({
+    'a from in microseconds is cut to milliseconds': micros('from', (at) => cutInstant(at, 3)),
+  }),
   ...pageFaults({ '4.2-window': /on the page|number \d+/, '4.2-fractions': /item/ })({
+    'a fraction of more than nine digits is left out': parse((text) => {
+      const at = instant(text);
+      return at.fraction.length > 9 ? cutInstant(at, 0) : at;
+    }),
+    'a to one microsecond after a second is that second': micros('to', (at) =>
+      at.fraction === '000001' ? cutInstant(at, 0) : at,
+    ),
     'to is a millisecond early, as a way to make <= out of <': rows({
       ends: (row, { to }) => compareInstants(row.at, shift(to, -1n, 3)) <= 0,
     }),
@@ -169,6 +200,14 @@ export const window: readonly Fault[] = [
       const minutes = /-\d\d:(\d\d)$/.exec(text)?.[1] ?? 0;
       return shift(instant(text), BigInt(-2 * 60 * Number(minutes)), 0);
     }),
+    'the offset of from is taken for the one of to': rows({
+      ends: (row, { raw }) => {
+        const [from, to] = [raw.get('from') ?? '', raw.get('to') ?? ''];
+        const offset = /[+-]\d\d:\d\d$/;
+        const read = offset.test(from) && offset.test(to) ? to.replace(offset, offset.exec(from)![0]) : to;
+        return compareInstants(row.at, instant(read)) < 0;
+      },
+    }),
     'an offset of five hours is taken for four': respell(/\+05:(\d\d)$/, '+04:$1'),
   }),
   ...pageFaults(
@@ -217,10 +256,15 @@ export const window: readonly Fault[] = [
     }),
   }),
   ...pageFaults({ '4.2-r1-zero-width': /no items and no next/ })({
-    'a window of no width holds the items of its instant': rows({
-      ends: (row, asked) =>
-        compareInstants(row.at, asked.to) <= (compareInstants(asked.from, asked.to) === 0 ? 0 : -1),
-    }),
+    'a window of no width holds the items of its instant': endsBy(({ from, to }) =>
+      compareInstants(from, to) === 0 ? 0 : -1,
+    ),
+    'a window of no width holds the items of its instant where pageSize is given': endsBy(
+      ({ from, to, raw }) => (raw.has('pageSize') && compareInstants(from, to) === 0 ? 0 : -1),
+    ),
+    'a window of no width, spelled with two offsets, holds the items of its instant': endsBy(
+      ({ from, to, raw }) => (raw.get('from') !== raw.get('to') && compareInstants(from, to) === 0 ? 0 : -1),
+    ),
   }),
   ...tripping({ '4.2-r2-inverted': /400 invalid_time_range.*200/ })({
     'to earlier than from is an empty page after a cursor': accepting('invalid_time_range', (query) =>
@@ -234,11 +278,11 @@ export const window: readonly Fault[] = [
     'to earlier than from is invalid_request': answering('400 invalid_request', isInverted),
   }),
   ...pageFaults({ '4.2-r2-inverted': /400 invalid_time_range/ })({
-    'from and to compared as text to see which is earlier': both(
-      answering(emptyPage, isInverted),
+    'from and to compared as text to see which is earlier, where one of them has an offset': both(
+      answering(emptyPage, (query) => hasOneOffset(query) && isInverted(query)),
       answering(
         '400 invalid_time_range',
-        (query) => windowOf(query).every(Boolean) && query.get('to')! < query.get('from')!,
+        (query) => hasOneOffset(query) && query.get('to')! < query.get('from')!,
       ),
     ),
   }),
