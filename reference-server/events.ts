@@ -3,7 +3,7 @@ import { appendFile, rm, mkdir, open, writeFile } from 'node:fs/promises';
 import type { Connections } from './store/connections.ts';
 import { dirname, join, resolve } from 'node:path';
 
-export interface StoredEvent {
+interface StoredEvent {
   readonly sequence: bigint;
   readonly tenantId: string;
   readonly id: string;
@@ -61,7 +61,7 @@ export async function writeEvents(path: string, connections: Connections, tenant
   }
 }
 
-export const linesOf = (events: readonly StoredEvent[]): string =>
+const linesOf = (events: readonly StoredEvent[]): string =>
   events.map((event) => `${envelope(event)}\n`).join('');
 
 // -- delivery to sinks: files or a webhook ------------------------------------------------------------

@@ -9,7 +9,7 @@ import { pageRequests } from './record.ts';
 import type { ClientFailure, SituationResult } from './report.ts';
 import { finding, unless, type Play, type Situation } from './situation.ts';
 
-export interface Judged {
+interface Judged {
   readonly status: Status;
   readonly reason?: string;
   readonly failures: readonly ClientFailure[];

@@ -43,11 +43,6 @@ export function middleware(make: () => Middleware): ServerOptions {
   };
 }
 
-/** Makes the options once per server, so that each server has its own state. */
-export const perServer = (make: () => ServerOptions): ServerOptions => ({
-  wrapHandler: (handler) => make().wrapHandler!(handler),
-});
-
 /** Combines servers, the first one innermost: requests pass it last. */
 export function both(...servers: readonly ServerOptions[]): ServerOptions {
   const handlers = servers.flatMap(({ wrapHandler }) => wrapHandler ?? []);
