@@ -52,9 +52,9 @@ async function sendWrite(
 /** Sends every writing method to addresses that hold no screening, without a body. */
 async function sendHarmlessWrites(kit: Kit): Promise<void> {
   const own = kit.request(await kit.tenantOf(), '', { kind: 'none' }).url;
-  const nobodys = kit.request(UNKNOWN_TENANT, '', { kind: 'none' }).url;
+  const ofUnknownTenant = kit.request(UNKNOWN_TENANT, '', { kind: 'none' }).url;
   for (const method of METHODS) {
-    await sendWrite(kit, method, nobodys, 'primary');
+    await sendWrite(kit, method, ofUnknownTenant, 'primary');
     await sendWrite(kit, method, `${own}/${NO_ID}`, 'primary');
   }
 }

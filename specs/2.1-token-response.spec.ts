@@ -21,7 +21,7 @@ const isNewToken = (early: Exchange, late: Exchange): boolean =>
   Math.abs(issuedAtOf(late) - issuedAtOf(early) - (late.startedAtMs - early.startedAtMs) / 1000) < 1.5;
 
 test(
-  'the token response of every client',
+  'the token response of every client has its four fields',
   about(['2.1-access_token', '2.1-token_type', '2.1-expires_in', '2.1-scope'], { needs: 'token' }),
   ({ kit }) => mintAll(kit),
 );

@@ -54,7 +54,7 @@ async function tokenDialects(kit: Kit): Promise<void> {
 }
 
 test(
-  'token requests in many dialects',
+  '200: valid token requests in many dialects of HTTP',
   about(['4.1-success', '7.1-body'], { needs: 'token', access: 'reads', isSupplement: true }),
   ({ kit }) => tokenDialects(kit),
 );

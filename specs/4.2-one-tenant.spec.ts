@@ -24,7 +24,7 @@ async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
   return [primary, second];
 }
 
-/** The last instant that primary alone has screenings of: what is empty for the second tenant, or after the last of its ties, is not kept for others. */
+/** Requests an instant at which only primary has screenings: an empty answer that is cached without the tenant, or without from_id, would be served to primary. */
 async function emptyFirst(kit: Kit, primary: Walk, second: Walk): Promise<void> {
   const taken = new Set(second.items.map(({ at }) => formatInstant(at)));
   const last = primary.items.findLast(({ at }) => !taken.has(formatInstant(at)));

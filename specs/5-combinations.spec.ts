@@ -83,13 +83,13 @@ const noToken = withAuthorization('5-missing', () => ({ kind: 'none' }));
 const half = ({ text }: TokenPart): number => text.length >> 1;
 
 /** Replacements for a valid token. The first ones are sent in every combination. */
-const TELLING: readonly ((kit: Kit) => Case)[] = [
+const INFORMATIVE: readonly ((kit: Kit) => Case)[] = [
   noToken,
   withAuthorization('5-scheme', ({ text }) => bearerHeader(`Basic ${text}`, 'Basic $TOKEN')),
   bearer('5-garbage', 'garbage'),
   inQuery,
 ];
-const TELLING_OF_JWT: readonly ((kit: Kit) => Case)[] = [
+const INFORMATIVE_OF_JWT: readonly ((kit: Kit) => Case)[] = [
   altered((head, payload) => [head, payload, none], 'signature removed'),
   forged,
 ];
@@ -109,8 +109,8 @@ async function bearers(kit: Kit): Promise<readonly Case[]> {
   const supplied = await unlessUntested(expiredBearer(kit));
   return [
     ...(supplied ? [expired(kit, supplied)] : []),
-    ...[...(isJwt ? TELLING_OF_JWT : []), ...TELLING, ...OTHERS, ...(isJwt ? OTHERS_OF_JWT : [])].map((way) =>
-      way(kit),
+    ...[...(isJwt ? INFORMATIVE_OF_JWT : []), ...INFORMATIVE, ...OTHERS, ...(isJwt ? OTHERS_OF_JWT : [])].map(
+      (create) => create(kit),
     ),
   ];
 }
@@ -150,7 +150,7 @@ const RULES: readonly Rule[] = [
     id: '5-missing',
     alsoIds: ['5-scheme', '5-garbage', '5-tampered', '5-forged', '5-expired', '5-query-token'],
     name: 'unauthenticated: invalid tokens, in pairwise combinations',
-    everywhere: TELLING.length + TELLING_OF_JWT.length + 1,
+    everywhere: INFORMATIVE.length + INFORMATIVE_OF_JWT.length + 1,
     without: ['token'],
     isLate: true,
     servedBefore: true,

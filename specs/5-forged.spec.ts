@@ -84,8 +84,8 @@ test(
   about('5-forged', { needs: 'page', access: 'reads late' }),
   async ({ kit }) => {
     const token = await jwtOf(kit);
-    const stranger = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : UNKNOWN_TENANT;
-    await checkRefused(kit, await asymmetricForgeries(token, stranger));
+    const otherTenant = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : UNKNOWN_TENANT;
+    await checkRefused(kit, await asymmetricForgeries(token, otherTenant));
     await withHostedForgeries(token, (forgeries) => checkRefused(kit, forgeries));
   },
 );

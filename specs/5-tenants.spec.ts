@@ -49,7 +49,7 @@ test("forbidden: another tenant's path", about('5-forbidden', { needs: 'page' })
 });
 
 test(
-  'the path of an unknown tenant',
+  'forbidden or not_found: the path of an unknown tenant',
   about(['5-forbidden-unknown', '7.2-forbidden'], { needs: 'page' }),
   async ({ kit }) => {
     const exchange = await kit.send(

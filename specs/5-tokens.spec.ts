@@ -169,7 +169,7 @@ test(
 );
 
 test(
-  'unauthenticated: altered tokens',
+  'unauthenticated: a token with an altered header, payload or signature',
   about('5-tampered', { needs: 'page', access: 'reads late' }),
   ({ kit }) => checkAlteredTokens(kit),
 );

@@ -128,7 +128,7 @@ async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess
   }
 }
 
-/** The refusal of right credentials that were accepted at once when they were sent again: no lockout ends so soon. */
+/** The refusal of right credentials that were accepted immediately when they were sent again: no lockout ends so soon. */
 async function isRefusedOnce(kit: Kit, mint: () => Promise<unknown>): Promise<Exchange | undefined> {
   const before = kit.client.refusedOnce;
   await mint();
@@ -293,7 +293,7 @@ for (const { error, id, what, form, judge = refusedAs(400, error) } of ROWS)
   });
 
 test(
-  'invalid_request: a body that is no form',
+  'invalid_request: a body that is not a form',
   about('7.1-invalid_request-malformed', { needs: 'token' }),
   async ({ kit }) => {
     const { form, ...request } = kit.client.tokenRequest(kit.client.validForm('primary'));

@@ -289,7 +289,7 @@ test(
 );
 
 test(
-  'a failing server still accepts right credentials, and rejects wrong ones and who may not ask',
+  'a failing server still accepts valid credentials, and rejects invalid credentials and requests without permission',
   about(
     [
       '4.1-success',

@@ -95,7 +95,7 @@ async function provoke(kit: Kit): Promise<Provoked> {
 const isRefusedOrLost = (exchange: Exchange, fullest: Exchange): boolean =>
   [400, 404].includes(exchange.status) || (exchange.status === 200 && itemsOf(exchange) < itemsOf(fullest));
 
-/** 400, 404 and pages are judged at once, 401 by the observers. */
+/** 400, 404 and pages are judged immediately, 401 by the observers. */
 const isOtherRefusal = ({ status, transportError }: Exchange): boolean =>
   transportError
     ? transportError.kind !== 'timeout'

@@ -94,8 +94,8 @@ function withRoom(request: RequestOut, name: 'from' | 'to'): RequestOut {
 const malformedTime =
   (name: 'from' | 'to', value: string, ...codes: readonly string[]) =>
   (kit: Kit): Case => {
-    const way = refusal({ [name]: value }, ...codes)(kit);
-    return { ...way, alter: (request, baseline) => way.alter(withRoom(request, name), baseline) };
+    const usual = refusal({ [name]: value }, ...codes)(kit);
+    return { ...usual, alter: (request, baseline) => usual.alter(withRoom(request, name), baseline) };
   };
 
 const EDGES = ['from', 'to'] as const;
@@ -103,8 +103,8 @@ const EDGES = ['from', 'to'] as const;
 /** What form decoding makes of a raw `+`. Accepted only if the target takes a raw `+` literally (RFC 3986, section 3.4). */
 const BLANK_OFFSET = '2026-03-01T00:00:00%2001:00';
 
-const blankWays = EDGES.map((name) => async (kit: Kit): Promise<Case> => {
-  const way = malformedTime(name, BLANK_OFFSET, 'invalid_time_range')(kit);
+const blankCases = EDGES.map((name) => async (kit: Kit): Promise<Case> => {
+  const usual = malformedTime(name, BLANK_OFFSET, 'invalid_time_range')(kit);
   const isRawPlusServed = await kit.once('raw plus', async () => {
     const { from } = encoded(SOME_WINDOW);
     const { status } = await sendQuery(kit, rawQuery({ from: from!, to: '2026-03-02T00:00:00+01:00' }));
@@ -112,8 +112,8 @@ const blankWays = EDGES.map((name) => async (kit: Kit): Promise<Case> => {
     return status === 200;
   });
   return isRawPlusServed
-    ? { ...way, judge: (exchange) => (exchange.status === 200 ? undefined : way.judge(exchange)) }
-    : way;
+    ? { ...usual, judge: (exchange) => (exchange.status === 200 ? undefined : usual.judge(exchange)) }
+    : usual;
 });
 
 const timeWay = (name: 'from' | 'to', value: string): ((kit: Kit) => Case) =>
@@ -245,7 +245,7 @@ const RULES: readonly Rule[] = [
     everywhere: EDGES.length * TELLING_TIMES.length,
     cases: async (kit) => [
       ...refusals([...tellingWays, ...timeWays, ...rawTimeWays])(kit),
-      ...(await Promise.all(blankWays.map((way) => way(kit)))),
+      ...(await Promise.all(blankCases.map((create) => create(kit)))),
     ],
   },
   {
@@ -309,7 +309,7 @@ for (const check of RULES.flatMap(checksOf))
   test(check.title, about(check.ids, check), ({ kit }) => check.run(kit));
 
 test(
-  'no 5xx: requests that are malformed in many ways',
+  'no 5xx: malformed queries, paths and headers',
   about('7.2-no-unprovoked-5xx', { needs: 'page' }),
   async ({ kit }) => {
     const tenantId = await kit.tenantOf();
@@ -362,7 +362,7 @@ test(
 );
 
 test(
-  'no 5xx: a client_id that is no text',
+  'no 5xx: a client_id that is not text',
   about('7.2-no-unprovoked-5xx', { needs: 'token', access: 'guesses', isSupplement: true }),
   async ({ kit }) => {
     for (const body of oddForms(kit, 'client_id', ['a%00b', '%ff%fe'])) {

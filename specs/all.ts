@@ -23,7 +23,7 @@ import './6-events.spec.ts';
 import './9-versioning.spec.ts';
 import './earlier-run.spec.ts';
 import './5-tokens.spec.ts';
-import './5-doors.spec.ts';
+import './5-bypass.spec.ts';
 import './5-forged.spec.ts';
 import './5-tenants.spec.ts';
 import './7.1-token-errors.spec.ts';

@@ -105,7 +105,7 @@ test('filters by status, section, class and text, and resets', async () => {
   expect(opened.mismatches).toEqual([]);
 });
 
-test('each status box governs its own rows', byTurns('each status', 2), async () => {
+test('each status checkbox shows and hides the rows of its status', byTurns('each status', 2), async () => {
   const report = sampleReport();
   const counted = counts(report.requirements);
   await using opened = await open(report);

@@ -91,7 +91,7 @@ export class TargetHealth {
   waitedMs = 0;
   /** Token requests with wrong credentials that were answered 401. */
   wrongSecrets = 0;
-  /** The latest answer that refused right credentials after a wrong secret, while their repetition was served at once. */
+  /** The latest answer that refused right credentials after a wrong secret, while their repetition was served immediately. */
   refusedOnce: Exchange | undefined;
   private readonly limit: ConcurrencyLimit;
   private readonly flights = new Set<{ most: number }>();

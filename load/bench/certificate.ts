@@ -110,7 +110,7 @@ async function readAll(target: Target): Promise<void> {
 
 async function checkAll(target: Target): Promise<void> {
   await using kit = new Kit(target, kitOptions({ seed: 1 }));
-  const { end, course } = await walk(kit, ALL);
-  if (end !== 'complete' || course.count !== SCREENINGS)
-    throw new Error(`the walk is ${end} at ${course.count}`);
+  const { end, summary } = await walk(kit, ALL);
+  if (end !== 'complete' || summary.count !== SCREENINGS)
+    throw new Error(`the walk is ${end} at ${summary.count}`);
 }

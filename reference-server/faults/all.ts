@@ -4,7 +4,7 @@ import { answered } from './answers.ts';
 import { authentication } from './authentication.ts';
 import { cached } from './cache.ts';
 import { dialects, oversights } from './dialects.ts';
-import { doors } from './doors.ts';
+import { bypasses } from './bypass.ts';
 import { events } from './events.ts';
 import { forged } from './forged.ts';
 import { limits } from './limits.ts';
@@ -38,7 +38,7 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   authentication: [...authentication, ...tenants],
   'whose token, and for how long': forged,
   'whose path': paths,
-  'doors without a token': doors,
+  'authentication bypass': bypasses,
   'dialects of clients': dialects,
   'token errors': tokenErrorFaults,
   'token requests': tokenRequests,

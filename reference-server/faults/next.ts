@@ -244,7 +244,7 @@ export const nextAgain: readonly Fault[] = [
       };
     }),
   }),
-  ...pageFaults({ '4.2-repeatable': /again item \d+/ })({
+  ...pageFaults({ '4.2-repeatable': /number \d+ again/ })({
     'every second answer to the same request for five items begins with the second': middleware(() => {
       const asked = new Map<string, number>();
       return async (request, next) => {
@@ -259,7 +259,7 @@ export const nextAgain: readonly Fault[] = [
       };
     }),
   }),
-  ...pageFaults({ '4.2-repeatable': /again item|items of the same next/ })({
+  ...pageFaults({ '4.2-repeatable': /number \d+ again|items of the same next/ })({
     'a next that was asked before gives the page after it': numbered(() => {
       const asked = new Set<string>();
       return async (mark, _, request, next) => {

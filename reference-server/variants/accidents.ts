@@ -148,7 +148,7 @@ export const slowedDown = variants({
 const PARAMETERS = ['from', 'to', 'pageSize', 'from_id'];
 
 export const parameters = variants({
-  'an unknown query parameter is refused before anybody looks at who asks': answering(
+  'an unknown query parameter is refused before authentication': answering(
     '400 invalid_request',
     (query) => ![...query.keys()].every((name) => PARAMETERS.includes(name)),
   ),

@@ -51,7 +51,7 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     pages: knowledge.pages,
   };
   for (const name of clientsInDoubt(run)) await correctTenant(run, name);
-  const stand: Finding[] = [];
+  const kept: Finding[] = [];
   // Reuse answers, so that a request which breaks several requirements gets the same answer for each reduction.
   const asked = new Map(ledger.unconfirmed.map(({ exchange }) => [keyOf(exchange?.request), exchange]));
   const sendOnce = async (request: RequestOut): Promise<Exchange> => {
@@ -61,11 +61,11 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
   };
   for (const finding of ledger.unconfirmed) {
     const confirmed = await confirm(finding, context);
-    const kept = confirmed && (await withMinimalCombination(confirmed, baseline, sendOnce));
-    ledger.settle(finding, kept);
-    if (kept) stand.push(kept);
+    const reduced = confirmed && (await withMinimalCombination(confirmed, baseline, sendOnce));
+    ledger.settle(finding, reduced);
+    if (reduced) kept.push(reduced);
   }
-  return stand;
+  return kept;
 }
 
 const keyOf = (request: RequestOut | undefined): string =>

@@ -277,6 +277,6 @@ export const FACTORS: readonly Factor[] = [
     of: digitsOf,
   },
   ...DIALECTS,
-  { name: 'company', levels: { 'asked alone': same, 'asked concurrently': same } },
+  { name: 'concurrency', levels: { 'sent exclusively': same, 'sent concurrently': same } },
   { name: 'moment', levels: { 'early in the run': same, 'late in the run': same } },
 ];

@@ -142,7 +142,10 @@ const levelsOf = (name: string): readonly string[] =>
   Object.keys(FACTORS.find((combination) => combination.name === name)!.levels);
 
 /** All levels that apply to a rule: the full coverage to aim for. */
-async function roomOf(kit: Kit, { inPlaceOf, without = [], isLate = false }: RuleScope): Promise<Factors> {
+async function applicableFactors(
+  kit: Kit,
+  { inPlaceOf, without = [], isLate = false }: RuleScope,
+): Promise<Factors> {
   const noProtocol = !(await kit.client.offersHttp2());
   return Object.fromEntries(
     FACTORS.filter(
@@ -156,12 +159,14 @@ async function roomOf(kit: Kit, { inPlaceOf, without = [], isLate = false }: Rul
 }
 
 /** The levels that the target supports. */
-async function factorsOf(kit: Kit, room: Factors): Promise<Factors> {
+async function factorsOf(kit: Kit, applicable: Factors): Promise<Factors> {
   const otherCase = await otherCaseIsServed(kit);
   const isThere = (level: string): boolean =>
     !(level === 'as the second tenant' && !kit.target.clients.secondTenant) &&
     !(level === OTHER_CASE && !otherCase);
-  return Object.fromEntries(Object.entries(room).map(([name, levels]) => [name, levels.filter(isThere)]));
+  return Object.fromEntries(
+    Object.entries(applicable).map(([name, levels]) => [name, levels.filter(isThere)]),
+  );
 }
 
 const OTHER_CASE = 'a path in another case';
@@ -203,8 +208,8 @@ function plainRequest(
 }
 
 /** Nothing else is in flight during these requests. */
-const ALONE = 'asked alone';
-const CONCURRENT = 'asked concurrently';
+const EXCLUSIVE = 'sent exclusively';
+const CONCURRENT = 'sent concurrently';
 
 /** The combination itself was not answered 200, so it proves nothing about the rule. */
 const NOT_SERVED = Symbol('not served');
@@ -223,40 +228,40 @@ export async function inEveryCombination(
   const baseline = await baselineOf(kit, moment);
   const everywhere = Math.min(caseCount, rule.everywhere ?? 1);
   const names = Array.from({ length: everywhere }, (_, index) => String(index));
-  const room = await roomOf(kit, rule);
-  const factors = { ...(await factorsOf(kit, room)), ...(everywhere > 1 ? { case: names } : {}) };
+  const applicable = await applicableFactors(kit, rule);
+  const factors = { ...(await factorsOf(kit, applicable)), ...(everywhere > 1 ? { case: names } : {}) };
   const combinations = await kit.once(`cover of ${rule.name}`, async () =>
     avoidExpensiveLevel(
       pairwise(factors, seedFor(kit.options.seed, rule.name)),
-      'company',
-      ALONE,
+      'concurrency',
+      EXCLUSIVE,
       CONCURRENT,
     ),
   );
   const others = Array.from({ length: Math.max(0, caseCount - everywhere) }, (_, i) => everywhere + i);
-  const turns = [
+  const assignments = [
     ...combinations.map((combination) => ({ combination, index: Number(combination['case'] ?? 0) })),
     ...others.map((index) => ({ combination: combinations[index % combinations.length]!, index })),
   ].filter(({ combination }) => (combination['moment'] ?? moment) === moment);
   const notServed: RequestOut[] = [];
-  const runTurn = async ({ combination, index }: (typeof turns)[number]): Promise<void> => {
+  const runAssignment = async ({ combination, index }: (typeof assignments)[number]): Promise<void> => {
     const plain = plainRequest(baseline, combination, kit.target.headers);
     const isServed =
       (await ask({ combination, baseline, plain, toDialect: toDialect(combination) }, index)) !== NOT_SERVED;
     if (isServed) for (const dialect of dialectsOf(combination)) kit.ledger.observe('dialects', dialect);
-    kit.ledger.noteCombination(rule.name, room, isServed ? combination : {});
+    kit.ledger.noteCombination(rule.name, applicable, isServed ? combination : {});
     if (!isServed) notServed.push(plain);
   };
-  const alone = turns.filter(({ combination }) => combination['company'] === ALONE);
-  for (const turn of alone) await runTurn(turn);
+  const exclusive = assignments.filter(({ combination }) => combination['concurrency'] === EXCLUSIVE);
+  for (const assignment of exclusive) await runAssignment(assignment);
   await mapConcurrently(
-    turns.filter((turn) => !alone.includes(turn)),
-    runTurn,
+    assignments.filter((assignment) => !exclusive.includes(assignment)),
+    runAssignment,
   );
   const [first] = notServed;
   if (first)
     throw new PreconditionFailed(
-      `${notServed.length} of its ${turns.length} combinations were not answered 200 even without the rule's own change: ${sayRequest(first)}`,
+      `${notServed.length} of its ${assignments.length} combinations were not answered 200 even without the rule's own change: ${sayRequest(first)}`,
       '4.2-success',
     );
 }
@@ -270,13 +275,13 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
     moment,
     cases.length,
     async ({ combination, plain, baseline }, index) => {
-      const isExclusive = combination['company'] === ALONE;
+      const isExclusive = combination['concurrency'] === EXCLUSIVE;
       const testCase = async ({ id = rule.id, alter, judge }: Case): Promise<NewFinding | undefined> => {
         const request = await applyCase(rule, combination, plain, baseline, alter);
         const exchange = readable(await kit.send(request, { isExclusive }));
         if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
         const mismatch = judge(exchange);
-        const varied = Object.keys(await roomOf(kit, rule));
+        const varied = Object.keys(await applicableFactors(kit, rule));
         // A wrongly served request and a wrong rejection are different faults.
         const cause = `${rule.name}, ${exchange.status}`;
         return mismatch && { id, cause, mismatch, exchange, judge, varied };
@@ -353,4 +358,4 @@ export const refusalOr200 =
 export const refusals =
   (all: readonly ((kit: Kit) => Case)[]) =>
   (kit: Kit): readonly Case[] =>
-    all.map((way) => way(kit));
+    all.map((create) => create(kit));

@@ -21,7 +21,7 @@ const WIDE_WINDOW = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
 
 /** Tests the preconditions of checks once: a token, a page, screenings. */
 export const preconditionsOf = (kit: Kit): Promise<FailedPreconditions> =>
-  kit.once('basis', () => checkPreconditions(kit));
+  kit.once('preconditions', () => checkPreconditions(kit));
 
 async function checkPreconditions(kit: Kit): Promise<FailedPreconditions> {
   const token = await reasonOf(() => tokenPrecondition(kit));

@@ -105,7 +105,7 @@ export class Knowledge {
   private readonly traversals = new Map<string, number>();
 
   /** A traversal reached the page limit without an end. */
-  unending = false;
+  endless = false;
 
   /** The largest page size whose answers can be read: smaller for large items. */
   pageSize = MAX_PAGE_SIZE;

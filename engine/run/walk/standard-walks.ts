@@ -16,7 +16,7 @@ const SMALL_SIZES = 20;
 const MIDDLE_ITEMS = 450;
 const DEEP_ITEMS = 100;
 const WALK_PAGES = 8;
-const WALKS_AT_ONCE = 12;
+const WALKS_CONCURRENTLY = 12;
 /** The page limit of a walk: a window cannot cut a huge tie. */
 const LONGEST_WALK = 100;
 
@@ -28,7 +28,7 @@ async function walkAll(kit: Kit): Promise<readonly Walk[]> {
   const walks = await mapConcurrently(
     plans,
     (query) => checkWalk(kit, query, { maxPages: LONGEST_WALK, isSample: true }),
-    WALKS_AT_ONCE,
+    WALKS_CONCURRENTLY,
   );
   for (const walked of walks) noteEmptyPages(kit, walked);
   return walks;
@@ -70,7 +70,7 @@ const yearOf = (at: Instant): string => formatInstant(at).slice(0, 4);
 
 /** The share of a small budget for walks, and the most informative page sizes, in order. */
 const SHARE_OF_BUDGET = 1 / 6;
-const TELLING_SIZES = [7, MAX_PAGE_SIZE, undefined, 3, 99, 1];
+const INFORMATIVE_SIZES = [7, MAX_PAGE_SIZE, undefined, 3, 99, 1];
 
 function affordable(
   plans: readonly PageQuery[],
@@ -78,12 +78,14 @@ function affordable(
   budget = Infinity,
 ): readonly PageQuery[] {
   if (budget === Infinity) return plans;
-  const telling = TELLING_SIZES.flatMap((size) => plans.find(({ pageSize }) => pageSize === size) ?? []);
+  const informative = INFORMATIVE_SIZES.flatMap(
+    (size) => plans.find(({ pageSize }) => pageSize === size) ?? [],
+  );
   const longest = sample.items.length;
   const pagesOf = ({ pageSize = DEFAULT_PAGE_SIZE }: PageQuery): number =>
     Math.ceil((pageSize < DEFAULT_PAGE_SIZE ? sample.densestSlice.length : longest) / pageSize) + 1;
   let left = budget * SHARE_OF_BUDGET;
-  return telling.filter((query) => (left -= pagesOf(query)) >= 0);
+  return informative.filter((query) => (left -= pagesOf(query)) >= 0);
 }
 
 /** A size that does not divide the tie, for a few pages. */

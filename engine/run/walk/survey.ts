@@ -91,10 +91,13 @@ function sampleOf(items: readonly OracleItem[], size: number, beyond: PageQuery 
 }
 
 /** A smaller sample if pages are short, to limit the pages of its walks. */
-function sampleSize({ knowledge }: Kit, { course, exchanges, end }: Walk): number {
+function sampleSize({ knowledge }: Kit, { summary, exchanges, end }: Walk): number {
   const readable = Math.min(SAMPLE_ITEMS, knowledge.itemsIn(SAMPLE_SHARE));
   if (end === 'complete' || readable < SAMPLE_ITEMS) return readable;
-  return Math.max(SLICE_ITEMS, Math.min(readable, Math.ceil((WALK_PAGES * course.count) / exchanges.length)));
+  return Math.max(
+    SLICE_ITEMS,
+    Math.min(readable, Math.ceil((WALK_PAGES * summary.count) / exchanges.length)),
+  );
 }
 
 /** Recently loaded data may appear late: an empty tenant is polled for a while. */

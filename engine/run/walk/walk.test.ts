@@ -3,7 +3,7 @@ import { expect, test } from '@playwright/test';
 import type { Exchange } from '../../client/exchange.ts';
 import { parseJson } from '../../client/json.ts';
 import { instant } from '../../data/instant.ts';
-import { Course, walkMismatch, type Walk } from './walk.ts';
+import { WalkSummary, walkMismatch, type Walk } from './walk.ts';
 
 const FROM = '2026-01-01T00:00:00Z';
 const query = { from: FROM, to: '2027-01-01T00:00:00Z' };
@@ -26,9 +26,9 @@ function pageOf(ids: readonly number[]): Exchange {
 
 function truncatedAfter(...pages: readonly (readonly number[])[]): Walk {
   const exchanges = pages.map(pageOf);
-  const course = new Course();
-  for (const exchange of exchanges) course.add(exchange);
-  return { query, exchanges, items: [], course, end: 'cut' };
+  const summary = new WalkSummary();
+  for (const exchange of exchanges) summary.add(exchange);
+  return { query, exchanges, items: [], summary, end: 'cut' };
 }
 
 test('a truncated walk lost no item that it had not reached', () => {

@@ -29,7 +29,7 @@ export interface Walk {
   readonly exchanges: readonly Exchange[];
   /** All items that can be ordered, in the order of arrival; read again from the pages. */
   readonly items: readonly OrderedItem[];
-  readonly course: Course;
+  readonly summary: WalkSummary;
   readonly end: WalkEnd;
   /** Why it is stuck. */
   readonly why?: string;
@@ -48,18 +48,18 @@ interface WalkOptions extends PageOptions {
 const PAGES_AT_MOST = 1_000;
 const ITEMS_AT_MOST = 100_000;
 /** The limit after one traversal reached the other limit: a target whose `next` never ends shows nothing more. */
-const PAGES_ONCE_UNENDING = 5;
+const PAGES_AFTER_ENDLESS = 5;
 
 /** The page limit of a traversal without its own limit, after this many pages and items. */
 export function pagesAtMost({ knowledge }: Kit, pages: number, items: number): number {
-  if (pages >= PAGES_AT_MOST || items >= ITEMS_AT_MOST) knowledge.unending = true;
-  return knowledge.unending ? PAGES_ONCE_UNENDING : PAGES_AT_MOST;
+  if (pages >= PAGES_AT_MOST || items >= ITEMS_AT_MOST) knowledge.endless = true;
+  return knowledge.endless ? PAGES_AFTER_ENDLESS : PAGES_AT_MOST;
 }
 /** Empty pages in a row after which a walk counts as endless; servers that scan time in slices send many. */
 const EMPTY_IN_A_ROW = 200;
 
 /** Far more than can arrive during a traversal. */
-const unendingFrom = (known: number): number => 2 * known + 50;
+const endlessFrom = (known: number): number => 2 * known + 50;
 
 /** Walks a window. Throws PreconditionFailed if the first page fails. */
 export async function walk(kit: Kit, query: PageQuery, options: WalkOptions = {}): Promise<Walk> {
@@ -76,19 +76,19 @@ export async function walkOn(
 ): Promise<Walk> {
   const exchanges = [first];
   const urls = new Set([first.request.url]);
-  const course = new Course();
-  course.add(first);
+  const summary = new WalkSummary();
+  summary.add(first);
   let empty = 0;
   const ended = (end: WalkEnd, why?: string): Walk => {
     kit.ledger.raiseTo('longestWalkPages', exchanges.length);
-    kit.knowledge.noteWalk(course.count);
+    kit.knowledge.noteWalk(summary.count);
     return {
       query,
       exchanges,
       get items() {
         return exchanges.flatMap(orderedItems);
       },
-      course,
+      summary,
       end,
       ...(why === undefined ? {} : { why }),
     };
@@ -105,14 +105,14 @@ export async function walkOn(
     if (empty >= EMPTY_IN_A_ROW) return ended('stuck', `${empty} empty pages in a row, each with next`);
     // A walk with its own limit may be long without being endless.
     const unlimitedPages = maxPages === Infinity ? exchanges.length : 0;
-    if (course.count > unendingFrom(known)) {
-      kit.knowledge.unending = true;
-      return ended('stuck', `${course.count} items and next, where ${known} screenings are known`);
+    if (summary.count > endlessFrom(known)) {
+      kit.knowledge.endless = true;
+      return ended('stuck', `${summary.count} items and next, where ${known} screenings are known`);
     }
     const most = isAgain
       ? maxPages
-      : Math.min(maxPages, pagesAtMost(kit, unlimitedPages, unlimitedPages > 0 ? course.count : 0));
-    if (exchanges.length >= most || course.ids.size >= enough) return ended('cut');
+      : Math.min(maxPages, pagesAtMost(kit, unlimitedPages, unlimitedPages > 0 ? summary.count : 0));
+    if (exchanges.length >= most || summary.ids.size >= enough) return ended('cut');
     urls.add(page.nextUrl);
     const exchange = await kit.follow(page.nextUrl, client);
     if (exchange.transportError) throw new Untested(`a walk broke off: ${exchange.transportError.message}`);
@@ -121,13 +121,13 @@ export async function walkOn(
     }
     noteBoundary(kit, exchanges.at(-1)!, exchange);
     exchanges.push(exchange);
-    const repeated = course.add(exchange);
+    const repeated = summary.add(exchange);
     if (repeated) return ended('stuck', `page ${exchanges.length} repeats ${sayItem(repeated)}`);
   }
 }
 
 /** The summary of a walk. It keeps only the ids of items, since a walk may be long. */
-export class Course {
+export class WalkSummary {
   readonly ids = new Set<bigint>();
   count = 0;
   /** Whether every item can be ordered. */
@@ -176,7 +176,7 @@ export function walkMismatch(
   walked: Walk,
   expected: readonly OracleItem[],
 ): (Mismatch & { exchange?: Exchange }) | undefined {
-  const { count, readable, repeated } = walked.course;
+  const { count, readable, repeated } = walked.summary;
   if (repeated) {
     const { item, index } = repeated;
     return {
@@ -220,7 +220,7 @@ function lostOn(
   walked: Walk,
   expected: readonly OracleItem[],
 ): { readonly passed: readonly OracleItem[]; readonly lost: readonly OracleItem[] } {
-  const { ids, last } = walked.course;
+  const { ids, last } = walked.summary;
   const passed =
     walked.end === 'cut' ? expected.filter((item) => last && compareKeys(item, last) < 0) : expected;
   return { passed, lost: passed.filter((item) => !ids.has(item.id) && !lostByFirstPage(item, walked)) };
@@ -297,7 +297,7 @@ export async function checkWalk(
   });
   const first = walked!;
   await kit.checkAll('4.2-r4-order', 'walk', async () => {
-    const mismatch = first.course.outOfOrder;
+    const mismatch = first.summary.outOfOrder;
     return (
       mismatch && {
         ...mismatch,

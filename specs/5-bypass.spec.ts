@@ -154,7 +154,7 @@ async function checkIdentityHeaders(kit: Kit): Promise<void> {
 }
 
 test(
-  'other spellings of a request, without a token and for another tenant',
+  'no other spelling of a URL is served without a token or for another tenant',
   about(['5-missing', '5-tampered', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
   ({ kit }) => checkSpellings(kit),
 );
@@ -173,13 +173,13 @@ async function checkOtherMethods(kit: Kit): Promise<void> {
 }
 
 test(
-  'other methods, without a token',
+  'no other method is served without a token',
   about('5-missing', { needs: 'page', access: 'scratch', isSupplement: true }),
   ({ kit }) => checkOtherMethods(kit),
 );
 
 test(
-  'headers that do not stand in for a token',
+  'no other header replaces a token',
   about(['5-missing', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
   ({ kit }) => checkIdentityHeaders(kit),
 );
@@ -198,7 +198,7 @@ test(
 );
 
 test(
-  "a token of a tenant that is not onboarded, on another tenant's path",
+  "forbidden: another tenant's path, with a token of a tenant that is not onboarded",
   about('5-forbidden', { needs: 'page', isSupplement: true }),
   async ({ kit }) => {
     if (!kit.target.clients.notOnboarded)

@@ -39,7 +39,7 @@ const methodsOpen = (...methods: string[]): ServerOptions =>
     return authorizationOf(request) === '' ? emptyPage() : answer;
   });
 
-export const doors: readonly Fault[] = [
+export const bypasses: readonly Fault[] = [
   ...tripping(
     { '5-missing': /401.*200/ },
     { mayTrip: ['5-tampered'] },
