@@ -69,6 +69,7 @@ export const clocks = variants({
     expires_in: 3_597,
     not_before: 0,
     id_token: null,
+    refresh_token: '',
   })),
   'sub is an internal key of the client': tokenClaims(({ sub }) => ({ sub: `0oa-${String(sub)}` })),
 });
