@@ -133,6 +133,18 @@ export async function startInProcess(
   return { ...server, dispatcher };
 }
 
+/** Whether requests go over sockets to a server on PostgreSQL, or directly to the handler with a store in memory. */
+export type Stack = 'in process' | 'real';
+
+export const startOn = async (
+  stack: Stack,
+  world: World,
+  options?: ServerOptions,
+): Promise<ReferenceServer & { readonly dispatcher?: InProcess }> =>
+  stack === 'in process'
+    ? startInProcess(world, options)
+    : startServer(world.database, world.provisioned, options);
+
 export interface Received {
   readonly status: number;
   readonly headers: Headers;

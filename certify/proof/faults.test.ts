@@ -10,8 +10,8 @@ import { tripped } from '../../reference-server/faults/fault.ts';
 import { FULL, turnOf } from '../../fixtures/own-tests/tiers.ts';
 import { SEED } from '../../fixtures/own-tests/seeded.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
-import { certifyFault, modesOf, selectionOf, verdictErrors, type Stack } from './faults.ts';
-import { test, type World } from '../../reference-server/testing.ts';
+import { certifyFault, modesOf, selectionOf, verdictErrors } from './faults.ts';
+import { test, type Stack, type World } from '../../reference-server/testing.ts';
 
 test.describe.configure({ mode: 'parallel' });
 

@@ -7,7 +7,7 @@ import { readDataset } from '../../engine/data/dataset.ts';
 import { memoizeLatest } from '../../engine/data/memoize.ts';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
-import type { World } from '../../reference-server/testing.ts';
+import { startOn, type Stack, type World } from '../../reference-server/testing.ts';
 import { InProcess } from '../../reference-server/http/in-process.ts';
 import { startServer, type ReferenceServer } from '../../reference-server/run/start.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
@@ -69,21 +69,16 @@ const POLLING_SCALE = 0.1;
 /** Minimal counterexamples are tested elsewhere; shrinking here would take most of the time. */
 const SHRINK = { evaluations: 4 };
 
-/** Whether requests go over sockets to a server on PostgreSQL, or directly to the handler with a store in memory. */
-export type Stack = 'in process' | 'real';
-
 /** @param untilProved ends a run limited to the fault's own requirements once each has failed with the expected words */
 export async function certifyFault(
-  { database, provisioned, store }: World,
+  world: World,
   fault: Fault,
   mode: Mode,
   only: readonly RequirementId[] | undefined = selectionOf(fault),
   stack: Stack = 'in process',
   untilProved = true,
 ): Promise<Report> {
-  const inProcess = stack === 'in process' ? new InProcess() : undefined;
-  const inside = inProcess && { inProcess, store };
-  await using server = await startServer(database, provisioned, { ...fault.server, ...inside });
+  await using server = await startOn(stack, world, fault.server);
   const target = await targetFor(server, mode);
   const left = new Map(Object.entries(fault.trips));
   const neighbours = only?.some((id) => !left.has(id)) ?? true;
@@ -95,7 +90,7 @@ export async function certifyFault(
     shrink: SHRINK,
     pollingScale: POLLING_SCALE,
     signal: proved.signal,
-    dispatcher: inProcess,
+    dispatcher: server.dispatcher,
     onProgress: ({ findings }) => {
       for (const { id, mismatch } of findings) if (left.get(id)?.test(sayMismatch(mismatch))) left.delete(id);
       if (left.size === 0 && !neighbours && untilProved) proved.abort('proved');
@@ -162,11 +157,7 @@ export async function certifyVariant(
   // The minimal target contains only what cannot be discovered.
   return await certify(
     mode === 'full' ? { ...said, ...ingest } : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
-    {
-      seed,
-      dispatcher: inProcess,
-      ...(runs === undefined ? {} : { runs }),
-    },
+    { seed, runs, dispatcher: inProcess },
   );
 }
 

@@ -9,13 +9,12 @@ import { Oracle } from '../../engine/data/oracle.ts';
 import { parseScreening } from '../../engine/data/dataset.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
-import { InProcess } from '../../reference-server/http/in-process.ts';
 import { middleware } from '../../reference-server/run/alter.ts';
-import { test as base } from '../../reference-server/testing.ts';
-import { startServer, type ReferenceServer, type ServerOptions } from '../../reference-server/run/start.ts';
+import { startOn, test as base, type Stack } from '../../reference-server/testing.ts';
+import type { ReferenceServer, ServerOptions } from '../../reference-server/run/start.ts';
 import { datasets, lineOf, screeningsOf, uniqueIds } from '../../properties/generated-data.ts';
 import type { Report } from '../report.ts';
-import { targetFor, type Stack } from './faults.ts';
+import { targetFor } from './faults.ts';
 import { LAW_FAULTS, type Mode } from './law-faults.ts';
 import { PROPERTIES, propertyTitled } from '../../properties/all.ts';
 
@@ -25,23 +24,21 @@ const EXACT = 'a traversal of any window at any page size returns what is known 
 const SPELLED = 'another spelling of the same instants gives the same screenings';
 const ARRIVING = 'a traversal returns what was stored before it once, while more data arrives';
 
-interface Started {
-  readonly server: ReferenceServer;
+type Server = Awaited<ReturnType<typeof startOn>>;
+interface Started extends Pick<Server, 'dispatcher'> {
+  readonly server: Server;
   readonly target: Target;
-  readonly dispatcher: InProcess | undefined;
 }
 
 type Serve = (mode: Mode, options?: ServerOptions, stack?: Stack) => Promise<Started>;
 
 const test = base.extend<{ readonly serve: Serve }>({
-  serve: async ({ small: { database, provisioned, store } }, use) => {
-    const servers: ReferenceServer[] = [];
+  serve: async ({ small }, use) => {
+    const servers: Server[] = [];
     await use(async (mode, options = {}, stack = 'real') => {
-      const dispatcher = stack === 'in process' ? new InProcess() : undefined;
-      const inside = dispatcher && { inProcess: dispatcher, store };
-      const server = await startServer(database, provisioned, { ...options, ...inside });
+      const server = await startOn(stack, small, options);
       servers.push(server);
-      return { server, target: await targetOf(server, mode), dispatcher };
+      return { server, target: await targetOf(server, mode), dispatcher: server.dispatcher };
     });
     for (const server of servers) await server.stop();
   },

@@ -54,9 +54,7 @@ export const cached: readonly Fault[] = [
   ...pageFaults(
     { '4.2-r3-one-tenant': /only screenings of|other tenant/ },
     { bare: false },
-  )({
-    'a cache key without the tenant': cache((_, query) => `${query}`),
-  }),
+  )({ 'a cache key without the tenant': cache((_, query) => `${query}`) }),
   ...pageFaults(
     { '4.2-window': /on the page.*got no items/ },
     { bare: false, needsNeighbours: true },

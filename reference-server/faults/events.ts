@@ -54,12 +54,8 @@ const unknownEvent: Change = (line, index) =>
 const TENANT = '"tenantId":"00000000-0000-4000-8000-000000000001"';
 
 export const events: readonly Fault[] = [
-  ...altering({ '6-envelope': /specversion: "1.0"/ })({
-    'specversion 0.3': replaced('"1.0"', '"0.3"'),
-  }),
-  ...altering({ '6-envelope': /source: a non-empty string/ })({
-    'events without source': without('source'),
-  }),
+  ...altering({ '6-envelope': /specversion: "1.0"/ })({ 'specversion 0.3': replaced('"1.0"', '"0.3"') }),
+  ...altering({ '6-envelope': /source: a non-empty string/ })({ 'events without source': without('source') }),
   ...altering({ '6-envelope': /type: a non-empty string/ })({
     'one event of ten without type': everyTenth(without('type')),
   }),
@@ -126,15 +122,11 @@ export const events: readonly Fault[] = [
   ...altering({ '6-complete': /only events of screenings that REST returns/ }, [
     '6-same-object',
     '6-envelope',
-  ])({
-    'an event of a screening that REST does not return': unknownEvent,
-  }),
+  ])({ 'an event of a screening that REST does not return': unknownEvent }),
   ...alteringWithoutWindow({ '6-complete': /only events of screenings that REST returns.*424242424242/ }, [
     '6-same-object',
     '6-envelope',
-  ])({
-    'no window is known, and an event is of a screening that REST does not return': unknownEvent,
-  }),
+  ])({ 'no window is known, and an event is of a screening that REST does not return': unknownEvent }),
   ...alteringWithoutWindow({ '6-same-object': /id: \d+, as REST returns it.*what a double makes of it/ }, [
     '6-complete',
   ])({

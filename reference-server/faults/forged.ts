@@ -80,9 +80,7 @@ export const forged: readonly Fault[] = [
   ...tripping(
     { '5-valid-token': /after it was issued/ },
     { needsNeighbours: true },
-  )({
-    'the fourth later mint ends a token': lastOnes(4),
-  }),
+  )({ 'the fourth later mint ends a token': lastOnes(4) }),
   ...tripping(
     { '5-valid-token': /200: the token lasts \d+ s more.*401/ },
     { mayTrip: ['5-forbidden', '5-scheme-case'] },

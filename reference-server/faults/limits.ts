@@ -12,10 +12,7 @@ const MAY = { mayTrip: [...REFUSALS, '4.2-success', '4.2-r5-exactly-once', '7.2-
 const BUCKET: RateLimit = { limit: 20, windowMs: 1_000, algorithm: 'token-bucket', burst: 300 };
 const probing =
   (maxRequests: number) =>
-  (target: Target): Target => ({
-    ...target,
-    rateLimit: { maxRequests, maxSeconds: 20 },
-  });
+  (target: Target): Target => ({ ...target, rateLimit: { maxRequests, maxSeconds: 20 } });
 const probed = sharing({ target: probing(900) });
 
 const limited = (alter: Parameters<typeof refusals>[1], rateLimit = BUCKET): ServerOptions => ({
@@ -42,9 +39,7 @@ export const limits: readonly Fault[] = [
   ...probed(
     { '7.2-rate_limited': /past the rate limit.*403.*one at a time/, '7.2-forbidden': /403 forbidden.*403/ },
     MAY,
-  )({
-    'past the limit the 403 of a firewall': limited(() => html(403, 'Forbidden')),
-  }),
+  )({ 'past the limit the 403 of a firewall': limited(() => html(403, 'Forbidden')) }),
   ...probed(
     {
       '7.2-rate_limited': /past the rate limit.*(500|broken connection).*one at a time/,

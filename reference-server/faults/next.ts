@@ -61,9 +61,7 @@ export const next: readonly Fault[] = [
       new Date(Date.parse(text) + 86_400_000).toISOString(),
     ),
   }),
-  ...pageFaults({ '4.2-r6-next-to': /no to/ })({
-    'next without to': parameter('to', () => undefined),
-  }),
+  ...pageFaults({ '4.2-r6-next-to': /no to/ })({ 'next without to': parameter('to', () => undefined) }),
   ...pageFaults({ '4.2-r6-next-from': /raw \+/ })({
     'the + of an offset stands raw in next': nextText('%2B', '+'),
   }),
@@ -132,9 +130,7 @@ export const next: readonly Fault[] = [
     ),
     'next without the path prefix of the API': { pathPrefix: '/api', ...nextText('/api/', '/') },
   }),
-  ...pageFaults({ '9-prefix': /next under \/v1/ })({
-    'next leads under /v2': nextText('/v1/', '/v2/'),
-  }),
+  ...pageFaults({ '9-prefix': /next under \/v1/ })({ 'next leads under /v2': nextText('/v1/', '/v2/') }),
   ...pageFaults({ '9-prefix': /the API under \/v1/ })({
     'the API answers without /v1': middleware(() => (request, handler) => {
       if (request.path.startsWith('/v1/')) return refusal('404 not_found');

@@ -31,10 +31,7 @@ export function outage(
     }),
     target: (target) => ({
       ...target,
-      fault: {
-        start: async () => void (stage = 'on'),
-        stop: async () => void (stage = 'after'),
-      },
+      fault: { start: async () => void (stage = 'on'), stop: async () => void (stage = 'after') },
     }),
   };
 }

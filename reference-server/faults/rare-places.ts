@@ -240,9 +240,7 @@ export const intermittent: readonly Fault[] = [
   ...rareFaults(
     { '7.2-no-unprovoked-5xx': /no 5xx.*503/ },
     { needsNeighbours: true },
-  )({
-    'one answer in twenty-five is 503': everyTwentyFifth(() => refusal('503 service_unavailable')),
-  }),
+  )({ 'one answer in twenty-five is 503': everyTwentyFifth(() => refusal('503 service_unavailable')) }),
   ...rareFaults(
     { '7.2-no-unprovoked-5xx': /broken connection/ },
     { needsNeighbours: true },

@@ -57,9 +57,7 @@ export const recommended: readonly Fault[] = [
       () => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 500) }),
     ),
   }),
-  ...tripping({ '4.1-post-only': /no token/ })({
-    'GET mints a token': fromTokenQuery('GET'),
-  }),
+  ...tripping({ '4.1-post-only': /no token/ })({ 'GET mints a token': fromTokenQuery('GET') }),
   ...tripping({ '4.1-no-query-credentials': /no token/ })({
     'credentials in the query mint a token': fromTokenQuery('POST'),
   }),

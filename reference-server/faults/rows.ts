@@ -46,10 +46,7 @@ export const RULES: Rules = {
   },
   ends: (row, { to }) => compareInstants(row.at, to) < 0,
   exists: () => true,
-  cut: (selected, { pageSize }) => ({
-    items: selected.slice(0, pageSize),
-    more: selected.length > pageSize,
-  }),
+  cut: (selected, { pageSize }) => ({ items: selected.slice(0, pageSize), more: selected.length > pageSize }),
 };
 
 const EVERYTHING = {

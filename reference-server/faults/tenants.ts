@@ -32,9 +32,7 @@ export const tenants: readonly Fault[] = [
   ...tripping(
     { '5-forbidden': /403 forbidden.*200/ },
     { mayTrip: [...REFUSALS, '4.2-r3-one-tenant', '2.3-tenantId'], bare: false },
-  )({
-    "another tenant's path is served its screenings": pathTenant(),
-  }),
+  )({ "another tenant's path is served its screenings": pathTenant() }),
   ...fullFaults({ '5-forbidden': /403 forbidden.*404/ })({
     "an onboarded tenant's path is 404 for another": refusals([403], () => refusal('404 not_found')),
   }),
@@ -58,9 +56,7 @@ export const tenants: readonly Fault[] = [
   ...pageFaults(
     { '4.2-r3-one-tenant': /only screenings of/, '2.3-tenantId': /as in the path/ },
     { bare: false },
-  )({
-    "the other tenant's screening in the middle of a page": foreignScreening(false),
-  }),
+  )({ "the other tenant's screening in the middle of a page": foreignScreening(false) }),
   ...pageFaults(
     { '4.2-r3-one-tenant': /only screenings of/ },
     { bare: false, target: ({ dataset: _, secondDataset: __, ...target }) => target },

@@ -198,9 +198,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...tripping(
     { '7.1-invalid_scope': /400 invalid_scope.*200/ },
     { mayTrip: ['7.1-invalid_request-empty', '2.1-scope', '2.2-scope'] },
-  )({
-    'an unknown scope is granted nothing, with a token': single('scope', () => 'screenings.read'),
-  }),
+  )({ 'an unknown scope is granted nothing, with a token': single('scope', () => 'screenings.read') }),
   ...tripping({ '7.1-invalid_scope': /400 invalid_scope.*invalid_request/ })({
     'an unknown scope is invalid_request': recoded('invalid_scope', 'invalid_request'),
   }),

@@ -42,9 +42,7 @@ export const opaqueTokens = middleware(() => {
 });
 
 export const tokens: readonly Fault[] = [
-  ...tripping({ '2.1-access_token': /a JWT in compact form/ })({
-    'an opaque access token': opaqueTokens,
-  }),
+  ...tripping({ '2.1-access_token': /a JWT in compact form/ })({ 'an opaque access token': opaqueTokens }),
   ...tripping(
     { '2.1-access_token': /a JWT in compact form/ },
     { mayTrip: ['4.1-success'] },
@@ -100,9 +98,7 @@ export const tokens: readonly Fault[] = [
   ...claimFaults({ '2.2-iat': /epoch seconds/ })({
     'iat with a fraction': tokenClaims(({ iat }) => ({ iat: Number(iat) + 0.123 })),
   }),
-  ...claimFaults({ '2.2-iat': /of the last hour/ })({
-    'iat in local time': shifted(7_200),
-  }),
+  ...claimFaults({ '2.2-iat': /of the last hour/ })({ 'iat in local time': shifted(7_200) }),
   ...claimFaults({ '2.2-exp': /exp: iat \+ 3600, got exp: iat \+ 86400/ })({
     'tokens last a day': { tokenLifetimeSeconds: 86_400 },
   }),

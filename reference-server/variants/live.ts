@@ -132,7 +132,5 @@ export const LIVE: readonly Variant[] = [
   live('a traversal shows what was there when it began, while screenings arrive late', snapshots(50)),
   live('the testTime of a screening is corrected once', correcting()),
   live('screenings are erased all the while', erasing()),
-  ...variants({
-    'a scratch tenant that earlier runs have filled by half': keptScratch,
-  }),
+  ...variants({ 'a scratch tenant that earlier runs have filled by half': keptScratch }),
 ];

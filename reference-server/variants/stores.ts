@@ -22,10 +22,7 @@ const truncating = (name: string, digits: number): Variant => {
   const shown = eachItem((item) => retimed(item, cutText(item.testTime, digits)));
   return {
     name,
-    server: {
-      ...store,
-      wrapParts: (parts) => shown.wrapParts!(store.wrapParts!(parts)),
-    },
+    server: { ...store, wrapParts: (parts) => shown.wrapParts!(store.wrapParts!(parts)) },
     target: (target) => ({
       ...target,
       events: target.events?.map((line) =>
