@@ -28,6 +28,7 @@ const REQUIRED = (
 ).map(([name, id]): Rule => ({
   id,
   name: `400: no ${name}`,
+  alike: 2,
   topic: `missing-${name}-code`,
   cases: refusals(
     [{}, { [`${name}%5B%5D`]: encodeURIComponent(SOME_WINDOW[name]) }].map((typed) =>
@@ -47,7 +48,7 @@ const isEmpty: Judge = (exchange) => {
 const ZERO_WIDTH: Rule = {
   id: '4.2-r1-zero-width',
   name: '200: zero-width windows are empty',
-  everywhere: 2,
+  alike: Infinity,
   precondition: 'data',
   inPlaceOf: 'window',
   cases: async (kit) => {
@@ -62,7 +63,7 @@ const ZERO_WIDTH: Rule = {
 const INVERTED: Rule = {
   id: '4.2-r2-inverted',
   name: 'invalid_time_range: to earlier than from',
-  everywhere: 3,
+  alike: Infinity,
   inPlaceOf: 'window',
   cases: (kit) => {
     const { from, to } = SOME_WINDOW;
@@ -85,11 +86,12 @@ const INVERTED: Rule = {
 /** Offsets at which a 64-bit nanosecond or a 32-bit second counter wraps around. */
 const WRAPS = [2n ** 64n / 10n ** 9n, 2n ** 32n];
 
-/** At least a day from the first and last representable date, so that any offset can express it. */
 const WIDE: readonly (readonly [string, string])[] = [
+  // At least a day from the first and last representable date, so that any offset can express it.
   ['0001-01-02T00:00:00Z', '9999-12-30T00:00:00Z'],
+  // From the first to the last second that can be written: what clients send for "everything".
+  ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59Z'],
   ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'],
-  ['1600-01-01T00:00:00Z', '2300-01-01T00:00:00Z'],
   ['1677-09-21T00:00:00Z', '2262-04-12T00:00:00Z'],
   ['1901-12-13T00:00:00Z', '2038-01-20T00:00:00Z'],
 ];

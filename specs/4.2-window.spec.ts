@@ -15,6 +15,7 @@ import {
 import type { OracleItem } from '../engine/data/oracle.ts';
 import type { Judge } from '../engine/checks/mismatch.ts';
 import { answered200, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
+import { seedFor } from '../engine/run/state/covering-array.ts';
 import { sendQuery, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
@@ -50,8 +51,14 @@ const LARGEST_ID = 2n ** 63n - 1n;
 const after2s = (at: Instant): string => formatInstant(shift(at, 2_000_000n, MICRO));
 const before2s = (at: Instant): string => formatInstant(shift(at, -2_000_000n, MICRO));
 
-/** Large enough for every window of these tests except a giant tie; the largest page size is a requirement of its own. */
-const wide = { pageSize: 250 } as const;
+/**
+ * The query with a page size from 102 to 998, another one for each window, to find faults at some sizes. It is large
+ * enough for most windows of these tests; the largest page size is a requirement of its own.
+ */
+const widely = (query: PageQuery): PageQuery => ({
+  ...query,
+  pageSize: 102 + (Math.abs(seedFor(0, query.from + query.to)) % 897),
+});
 
 /**
  * With a unit of 10^-digits seconds: `from` = t + 1 unit excludes an item at t, and `to` = t + 1 unit includes it.
@@ -65,8 +72,7 @@ async function askFractions(
 ): Promise<void> {
   const after = formatInstant(shift(item.at, 1n, digits), { digits });
   const before = formatInstant(shift(item.at, -1n, digits), { digits });
-  const page = (query: PageQuery): Promise<Exchange> =>
-    kit.page({ ...query, ...wide }, digits > MICRO ? { id } : {});
+  const page = (query: PageQuery): Promise<Exchange> => kit.page(widely(query), digits > MICRO ? { id } : {});
   kit.check(id, await page({ from: after, to: after2s(item.at) }), lacksItem(item), 'from one unit later');
   kit.check(id, await page({ from: before, to: after }), containsItem(item), 'one unit on both sides');
 }
@@ -78,7 +84,7 @@ async function checkDigitCounts(kit: Kit): Promise<void> {
   // Items with the longest fractions are the most sensitive.
   const item = items.sort((a, b) => b.at.fraction.length - a.at.fraction.length)[0] ?? sample.items[0]!;
   const ask = async (from: Instant, to: Instant, digits: number, judge: Judge): Promise<void> => {
-    const query = { from: formatInstant(from, { digits }), to: formatInstant(to, { digits }), ...wide };
+    const query = widely({ from: formatInstant(from, { digits }), to: formatInstant(to, { digits }) });
     kit.check('4.2-fractions', await kit.page(query, { id: '4.2-fractions' }), judge, `${digits} digits`);
   };
   for (const digits of [1, 2, 3, 4, 5, 6]) {
@@ -108,11 +114,12 @@ async function checkOffsets(kit: Kit): Promise<void> {
   await mapConcurrently([...OFFSETS.entries()], async ([index, offsetMinutes]) => {
     const item = singles[index % singles.length]!;
     // One second of margin on both sides: fractions at the edges belong to another requirement.
-    const exchange = await kit.page({
-      from: formatInstant(shift(item.at, -1n, 0), { offsetMinutes }),
-      to: formatInstant(shift(item.at, 1n, 0), { offsetMinutes: OFFSETS[(index + 1) % OFFSETS.length]! }),
-      ...wide,
-    });
+    const exchange = await kit.page(
+      widely({
+        from: formatInstant(shift(item.at, -1n, 0), { offsetMinutes }),
+        to: formatInstant(shift(item.at, 1n, 0), { offsetMinutes: OFFSETS[(index + 1) % OFFSETS.length]! }),
+      }),
+    );
     kit.check('4.2-offsets', exchange, containsItem(item));
   });
 }
@@ -124,7 +131,7 @@ async function checkSameDigits(kit: Kit): Promise<void> {
   const [from, to] = [formatInstant(shift(item.at, -1n, 0)), formatInstant(shift(item.at, 1n, 0))];
   for (const offset of ['Z', '+01:00', '-05:30', 'Z']) {
     const spelled = { from: from.replace('Z', offset), to: to.replace('Z', offset) };
-    const exchange = await kit.page({ ...spelled, ...wide });
+    const exchange = await kit.page(widely(spelled));
     kit.check('4.2-offsets', exchange, offset === 'Z' ? containsItem(item) : lacksItem(item));
   }
 }
@@ -144,7 +151,7 @@ test(
     const sample = await sampleDataOf(kit);
     for (const item of atEdges(sample)) {
       for (const from of new Set([item.testTime, formatInstant(item.at)])) {
-        const exchange = await kit.page({ from, to: after2s(item.at), ...wide });
+        const exchange = await kit.page(widely({ from, to: after2s(item.at) }));
         kit.check('4.2-from-inclusive', exchange, containsItem(item));
         kit.ledger.count('itemsAtFrom');
       }
@@ -161,7 +168,7 @@ test(
       const before = lastBefore(sample, item);
       const from = before ? formatInstant(before.at) : before2s(item.at);
       for (const to of new Set([item.testTime, formatInstant(item.at)])) {
-        const exchange = await kit.page({ from, to, ...wide });
+        const exchange = await kit.page(widely({ from, to }));
         kit.check('4.2-to-exclusive', exchange, endsBefore(item.at));
         kit.ledger.count('itemsAtTo');
       }
@@ -192,17 +199,17 @@ test(
     await mapConcurrently(
       windows.filter((window) => window.length > 0),
       async (window) => {
-        await kit.page({ ...windowOf(window), ...wide });
+        await kit.page(widely(windowOf(window)));
       },
     );
-    if (items.length === 1) await kit.page({ ...windowOf(items), ...wide });
+    if (items.length === 1) await kit.page(widely(windowOf(items)));
     // A server may take midnight for the whole day.
     const item = items.find(
       ({ at }) => !sameInstant(midnightOf(at), at) && isMovable(shift(at, -SECONDS_A_DAY, 0)),
     );
     const midnight = item && midnightOf(item.at);
     if (midnight)
-      await kit.page({ from: formatInstant(shift(midnight, -1n, 0)), to: formatInstant(midnight), ...wide });
+      await kit.page(widely({ from: formatInstant(shift(midnight, -1n, 0)), to: formatInstant(midnight) }));
   },
 );
 
@@ -246,7 +253,7 @@ test(
       await askFractions(kit, id, item, NANO);
       // A server that rounds `from` up to the item's microsecond compares ids and drops the item.
       const between = formatInstant(shift(item.at, -500n, NANO), { digits: NANO });
-      const query = { from: between, to: after2s(item.at), fromId: LARGEST_ID, ...wide };
+      const query = widely({ from: between, to: after2s(item.at), fromId: LARGEST_ID });
       kit.check(id, await kit.page(query, { id }), containsItem(item), 'a cursor between two microseconds');
     }
   },
@@ -255,10 +262,9 @@ test(
 test('lower-case t and z are accepted', about('4.2-lowercase', { access: 'reads' }), async ({ kit }) => {
   const { densestSlice } = await sampleDataOf(kit);
   const { from, to } = windowOf(densestSlice);
-  const exchange = await kit.ask(
-    { from: from.toLowerCase(), to: to.toLowerCase(), ...wide },
-    { id: '4.2-lowercase' },
-  );
+  const exchange = await kit.ask(widely({ from: from.toLowerCase(), to: to.toLowerCase() }), {
+    id: '4.2-lowercase',
+  });
   if (exchange.status !== 200) return;
   kit.check('4.2-lowercase', exchange, containsItem(densestSlice[0]!));
 });

@@ -47,6 +47,10 @@ const deep = (
     depth > most && pageSize === size ? { ...page, items: alter(page.items) } : page,
   );
 
+/** The last page that is returned at some page sizes is the first one. */
+const noNextAt = (isFull: (pageSize: number) => boolean): ServerOptions =>
+  alterStored((page, { pageSize }) => ({ ...page, more: page.more && !isFull(pageSize) }));
+
 export const paging: readonly Fault[] = [
   ...pageFaults({ '4.2-r4-order': /smaller id comes first/ })({
     'ties in descending order of id': tied((a, b) => byId(b, a)),
@@ -126,7 +130,13 @@ export const paging: readonly Fault[] = [
     'from_id of an id that does not exist is refused': unknownIdRefused(),
   }),
   ...pageFaults({ '2.4-next': /on the page.*no next/ })({
-    'the walk ends after ten pages': byDepth((page, depth) => (depth < 10 ? page : { ...page, more: false })),
+    'the walk ends after a hundred pages': byDepth((page, depth) =>
+      depth < 100 ? page : { ...page, more: false },
+    ),
+    'no next where a buffer of 64 rows, or several, is full with the extra row': noNextAt(
+      (pageSize) => (pageSize + 1) % 64 === 0,
+    ),
+    'no next where a buffer of 64 rows, or several, is full': noNextAt((pageSize) => pageSize % 64 === 0),
   }),
   ...pageFaults({ '4.2-pageSize-default': /at most 100 items/ })({
     'pageSize defaults to 1000': defaulting(
@@ -137,9 +147,17 @@ export const paging: readonly Fault[] = [
   }),
   ...pageFaults({ '4.2-pageSize-bounds': /200.*page_size_out_of_range/ })(
     Object.fromEntries(
-      ['1000', '1'].map((size) => [
-        `pageSize ${size} is refused`,
-        answering('400 page_size_out_of_range', (query) => query.get('pageSize') === size),
+      [
+        [1000, 1000],
+        [1, 1],
+        [600, 998],
+        [102, 126],
+      ].map(([from, to]) => [
+        `page sizes from ${from} to ${to} are refused`,
+        answering('400 page_size_out_of_range', (query) => {
+          const pageSize = Number(query.get('pageSize') ?? 0);
+          return pageSize >= from! && pageSize <= to!;
+        }),
       ]),
     ),
   ),

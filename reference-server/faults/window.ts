@@ -219,6 +219,16 @@ export const window: readonly Fault[] = [
     }),
   }),
   ...pageFaults(
+    { '4.2-from-inclusive': /item \d+ at/ },
+    { bare: false, needsNeighbours: true },
+  )({
+    'from compared with > for the second tenant': rows(
+      firstBegins((row, asked) =>
+        asked.tenantId === TENANTS.secondTenant ? isAfter(row, asked) : RULES.begins(row, asked),
+      ),
+    ),
+  }),
+  ...pageFaults(
     { '4.2-offsets': /item \d+/ },
     { bare: false },
   )({
@@ -348,9 +358,9 @@ export const farWindows: readonly Fault[] = [
     { '7.2-no-unprovoked-5xx': /no 5xx/ },
     { mayTrip: [...PAGES, '7.2-body'] },
   )({
-    'a to in the last year that can be written is a crash: 500': answering(
+    'a to on the last day that can be written is a crash: 500': answering(
       '500 internal_error',
-      (query) => query.get('to')?.startsWith('9999') === true,
+      (query) => query.get('to')?.startsWith('9999-12-31') === true,
     ),
   }),
   ...pageFaults(
@@ -367,6 +377,7 @@ export const farWindows: readonly Fault[] = [
     ),
     'windows are compared in the local time of Berlin': onWallClock('Europe/Berlin'),
     'windows are compared in the local time of New York': onWallClock('America/New_York'),
+    'the first day of the year 1 is refused': misspelt(/^0001-01-01/),
     'a year of a whole century never has a 29 February': misspelt(/^\d\d00-02-29/),
   }),
   ...pageFaults({ '4.2-success': /200.*404/ })({

@@ -52,6 +52,8 @@ export interface Rule {
   readonly cases: (kit: Kit) => readonly Case[] | Promise<readonly Case[]>;
   /** The number of first cases that are tested in every combination; each of the others is tested in one. Default 1. */
   readonly everywhere?: number;
+  /** So many first cases show the same by turns (one of `everywhere` cases, the next one …): a combination tests one of them. */
+  readonly alike?: number;
   /** A case that fails if all others do: it is reported instead of another one. */
   readonly simplest?: (kit: Kit) => Case;
   /** First sends the same request with a token: a cached answer must not be served to other clients. */
@@ -69,7 +71,7 @@ export interface Rule {
 }
 
 /** The part of a rule that decides in which combinations it is tested. */
-export type RuleScope = Pick<Rule, 'name' | 'everywhere' | 'inPlaceOf' | 'without' | 'isLate'>;
+export type RuleScope = Pick<Rule, 'name' | 'everywhere' | 'alike' | 'inPlaceOf' | 'without' | 'isLate'>;
 
 /** A combination of the covering array, and the request without the rule's own change. */
 export interface CombinedRequest {
@@ -238,9 +240,18 @@ export async function inEveryCombination(
       CONCURRENT,
     ),
   );
-  const others = Array.from({ length: Math.max(0, caseCount - everywhere) }, (_, i) => everywhere + i);
+  const alike = Math.min(caseCount, rule.alike ?? everywhere);
+  const uses = names.map(() => 0);
+  const inTurn = combinations.map((combination) => {
+    const first = Number(combination['case'] ?? 0);
+    const index = first + everywhere * (uses[first] ?? 0);
+    uses[first] = index + everywhere < alike ? (uses[first] ?? 0) + 1 : 0;
+    return { combination, index };
+  });
+  const taken = new Set(inTurn.map(({ index }) => index));
+  const others = Array.from({ length: caseCount }, (_, index) => index).filter((index) => !taken.has(index));
   const assignments = [
-    ...combinations.map((combination) => ({ combination, index: Number(combination['case'] ?? 0) })),
+    ...inTurn,
     ...others.map((index) => ({ combination: combinations[index % combinations.length]!, index })),
   ].filter(({ combination }) => (combination['moment'] ?? moment) === moment);
   const notServed: RequestOut[] = [];

@@ -12,9 +12,12 @@ import type { Exchange } from '../../client/exchange.ts';
 import type { PageOptions } from '../page-requests.ts';
 
 /** Every size up to here is walked, to find faults at a single page size. */
-const SMALL_SIZES = 20;
+const SMALL_SIZES = 18;
+/** Sizes around which buffers and batches end, at them or at one more (what servers ask of their store). */
+const MIDDLE_SIZES = [64, 99, 100, 101, 127, 256];
 const MIDDLE_ITEMS = 450;
-const DEEP_ITEMS = 100;
+/** With pages of one item, a walk of more than a hundred pages. */
+const DEEP_ITEMS = 104;
 const WALK_PAGES = 8;
 const WALKS_CONCURRENTLY = 12;
 /** The page limit of a walk: a window cannot cut a huge tie. */
@@ -37,7 +40,7 @@ async function walkAll(kit: Kit): Promise<readonly Walk[]> {
 function planWalks(sample: SampleData): PageQuery[] {
   const slice = windowOf(sample.densestSlice);
   const count = sample.densestSlice.length;
-  const small = [...range(1, SMALL_SIZES), count - 1, count, count + 1].filter((size) => size >= 1);
+  const small = [...range(2, SMALL_SIZES), count - 1, count, count + 1].filter((size) => size >= 1);
   const middle = windowOf(stretch(sample, MIDDLE_ITEMS));
   const deep = windowOf(stretch(sample, DEEP_ITEMS));
   const largest = [...sample.ties].sort((a, b) => b.length - a.length)[0];
@@ -51,15 +54,15 @@ function planWalks(sample: SampleData): PageQuery[] {
     // The largest pages reveal a target whose next never ends after the fewest requests.
     { ...sample.window, pageSize: MAX_PAGE_SIZE },
     // The longest first; the others run concurrently.
-    ...[3, 7].map((pageSize) => ({ ...deep, pageSize })),
+    { ...deep, pageSize: 1 },
     ...[...new Set(small)].map((pageSize) => ({ ...slice, pageSize })),
     // Formats of dates have a year of the week too, which differs around the turn of the year.
     ...(turn.length === 0
       ? []
       : [{ ...windowOf(turn), pageSize: Math.min(MAX_PAGE_SIZE, Math.ceil(turn.length / WALK_PAGES)) }]),
     { ...middle },
-    ...[50, 99, 100, 101, 250].map((pageSize) => ({ ...middle, pageSize })),
-    ...[500, 999].map((pageSize) => ({ ...sample.window, pageSize })),
+    ...MIDDLE_SIZES.map((pageSize) => ({ ...middle, pageSize })),
+    ...[511, 999].map((pageSize) => ({ ...sample.window, pageSize })),
     ...(largest && (largest.length > count || !isWalked)
       ? [{ ...windowOf(largest), pageSize: sizeFor(largest) }]
       : []),
@@ -81,9 +84,9 @@ function affordable(
   const informative = INFORMATIVE_SIZES.flatMap(
     (size) => plans.find(({ pageSize }) => pageSize === size) ?? [],
   );
-  const longest = sample.items.length;
+  const [longest, slice] = [sample.items.length, sample.densestSlice.length];
   const pagesOf = ({ pageSize = DEFAULT_PAGE_SIZE }: PageQuery): number =>
-    Math.ceil((pageSize < DEFAULT_PAGE_SIZE ? sample.densestSlice.length : longest) / pageSize) + 1;
+    Math.ceil((pageSize === 1 ? DEEP_ITEMS : pageSize < DEFAULT_PAGE_SIZE ? slice : longest) / pageSize) + 1;
   let left = budget * SHARE_OF_BUDGET;
   return informative.filter((query) => (left -= pagesOf(query)) >= 0);
 }
