@@ -24,7 +24,7 @@ async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
   const own = second.items[0]?.at;
   if (own && isMovable(own))
     await kit.page(
-      { from: formatInstant(own), to: formatInstant(shift(own, 1n, 0)) },
+      { from: formatInstant(own), to: formatInstant(shift(own, 3n, 0)) },
       { client: 'secondTenant' },
     );
   await emptyFirst(kit, primary, second);

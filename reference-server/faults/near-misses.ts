@@ -62,6 +62,9 @@ export const nearMisses: readonly Fault[] = [
     'the sign of a from_id is lost': reading(['from_id'], (text) => text.replace(/^-(?=\d)/, '')),
   }),
   ...pageFaults({ '4.2-from_id': /(item|\d)/ })({
+    'one more than the largest from_id is the smallest': cursor((_, fromId) => ({
+      fromId: BigInt.asIntN(64, fromId + 1n) - 1n,
+    })),
     'a from_id is cut to 32 bits': cursor((_, fromId) => ({ fromId: BigInt.asIntN(32, fromId) })),
   }),
   ...tripping(

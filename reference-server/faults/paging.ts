@@ -47,6 +47,12 @@ const deep = (
     depth > most && pageSize === size ? { ...page, items: alter(page.items) } : page,
   );
 
+const refusedSizes = (from: number, to: number): ServerOptions =>
+  answering('400 page_size_out_of_range', (query) => {
+    const pageSize = Number(query.get('pageSize') ?? 0);
+    return pageSize >= from && pageSize <= to;
+  });
+
 /** The last page that is returned at some page sizes is the first one. */
 const noNextAt = (isFull: (pageSize: number) => boolean): ServerOptions =>
   alterStored((page, { pageSize }) => ({ ...page, more: page.more && !isFull(pageSize) }));
@@ -145,22 +151,17 @@ export const paging: readonly Fault[] = [
       (query) => query.has('from'),
     ),
   }),
-  ...pageFaults({ '4.2-pageSize-bounds': /200.*page_size_out_of_range/ })(
-    Object.fromEntries(
-      [
-        [1000, 1000],
-        [1, 1],
-        [600, 998],
-        [102, 126],
-      ].map(([from, to]) => [
-        `page sizes from ${from} to ${to} are refused`,
-        answering('400 page_size_out_of_range', (query) => {
-          const pageSize = Number(query.get('pageSize') ?? 0);
-          return pageSize >= from! && pageSize <= to!;
-        }),
-      ]),
-    ),
-  ),
+  ...pageFaults({ '4.2-pageSize-bounds': /200.*page_size_out_of_range/ })({
+    'pageSize 1000 is refused': refusedSizes(1000, 1000),
+    'pageSize 1 is refused': refusedSizes(1, 1),
+  }),
+  ...pageFaults(
+    { '4.2-pageSize-bounds': /200.*page_size_out_of_range/ },
+    { needsNeighbours: true },
+  )({
+    'page sizes from 102 to 126 are refused': refusedSizes(102, 126),
+    'page sizes from 600 to 998 are refused': refusedSizes(600, 998),
+  }),
   ...pageFaults({ '4.2-repeatable': /number \d+ again/ })({
     'a tie comes in another order each time': shuffledTies(),
   }),

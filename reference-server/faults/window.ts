@@ -50,6 +50,8 @@ const isAfter = (row: Row, { from }: Asked): boolean => compareInstants(row.at, 
 const isNewYear = ({ from, fromId }: Asked): boolean =>
   fromId === undefined && /-01-01T00:00:00Z$/.test(formatInstant(from));
 
+const isMidnight = (at: Instant): boolean => /T00:00:00Z$/.test(formatInstant(at));
+
 const isInverted = (query: URLSearchParams): boolean => {
   const [from, to] = windowOf(query);
   return from !== undefined && to !== undefined && compareInstants(from, to) > 0;
@@ -149,6 +151,12 @@ export const window: readonly Fault[] = [
     ),
     'to is a millisecond early, as a way to make <= out of <': rows({
       ends: (row, { to }) => compareInstants(row.at, shift(to, -1n, 3)) <= 0,
+    }),
+  }),
+  ...pageFaults({ '4.2-window': /only items in \[/ })({
+    'a window from midnight to midnight includes its last day': rows({
+      ends: (row, { from, to }) =>
+        compareInstants(row.at, isMidnight(from) && isMidnight(to) ? shift(to, 86_400n, 0) : to) < 0,
     }),
   }),
   ...pageFaults({ '4.2-window': /only items in \[|on the page/ })({
