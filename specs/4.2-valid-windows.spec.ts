@@ -86,23 +86,23 @@ const INVERTED: Rule = {
 /** Offsets at which a 64-bit nanosecond or a 32-bit second counter wraps around. */
 const WRAPS = [2n ** 64n / 10n ** 9n, 2n ** 32n];
 
+/** At least a day from the first and last representable date, so that any offset can express it. */
 const WIDE: readonly (readonly [string, string])[] = [
-  // At least a day from the first and last representable date, so that any offset can express it.
   ['0001-01-02T00:00:00Z', '9999-12-30T00:00:00Z'],
-  // From the first to the last second that can be written: what clients send for "everything".
-  ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59Z'],
   ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'],
+  ['1600-01-01T00:00:00Z', '2300-01-01T00:00:00Z'],
   ['1677-09-21T00:00:00Z', '2262-04-12T00:00:00Z'],
   ['1901-12-13T00:00:00Z', '2038-01-20T00:00:00Z'],
 ];
 
 const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['2000-02-29T00:00:00Z', '2024-02-29T00:00:00Z'],
-  ['0001-01-02T00:00:00Z', '0002-01-01T00:00:00Z'],
+  // The first and the last second that can be written; no next has to express them with another offset.
+  ['0001-01-01T00:00:00Z', '0002-01-01T00:00:00Z'],
+  ['9000-01-01T00:00:00Z', '9999-12-31T23:59:59Z'],
   ['1600-01-01T00:00:00Z', '1601-01-01T00:00:00Z'],
   ['1969-12-31T23:59:58.1Z', '1969-12-31T23:59:58.9Z'],
   ['2090-01-01T00:00:00Z', '2091-01-01T00:00:00Z'],
-  ['9000-01-01T00:00:00Z', '9999-12-30T00:00:00Z'],
   // Clocks are put back between both edges, in Europe, New York, Chicago, Los Angeles and Sydney.
   ['2024-10-27T00:45:00Z', '2024-10-27T01:15:00Z'],
   ['2024-11-03T05:45:00Z', '2024-11-03T06:15:00Z'],
