@@ -136,8 +136,8 @@ export const paging: readonly Fault[] = [
     'from_id of an id that does not exist is refused': unknownIdRefused(),
   }),
   ...pageFaults({ '2.4-next': /on the page.*no next/ })({
-    'the walk ends after a hundred pages': byDepth((page, depth) =>
-      depth < 100 ? page : { ...page, more: false },
+    'the walk ends after sixty-four pages': byDepth((page, depth) =>
+      depth < 64 ? page : { ...page, more: false },
     ),
     'no next where a buffer of 64 rows, or several, is full with the extra row': noNextAt(
       (pageSize) => (pageSize + 1) % 64 === 0,

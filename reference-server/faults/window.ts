@@ -154,9 +154,11 @@ export const window: readonly Fault[] = [
     }),
   }),
   ...pageFaults({ '4.2-window': /only items in \[/ })({
-    'a window from midnight to midnight includes its last day': rows({
-      ends: (row, { from, to }) =>
-        compareInstants(row.at, isMidnight(from) && isMidnight(to) ? shift(to, 86_400n, 0) : to) < 0,
+    'a window from one midnight to another includes the day that follows': rows({
+      ends: (row, { from, to }) => {
+        const isOfDays = isMidnight(from) && isMidnight(to) && compareInstants(from, to) < 0;
+        return compareInstants(row.at, isOfDays ? shift(to, 86_400n, 0) : to) < 0;
+      },
     }),
   }),
   ...pageFaults({ '4.2-window': /only items in \[|on the page/ })({
