@@ -111,6 +111,9 @@ test("compares a client's quota with one tenant, a shared quota with all", () =>
   expect(alone.clientUtilisation).toBeCloseTo(1 / 600);
   expect(alone).toMatchObject({ carried: true });
   expect(alone.replicas).toBeUndefined();
+  expect(alone.limitedFirstBy).toContain('the quota of one client');
+  const open = planned({}, { limitedBy: 'none-found', server: 'at-least' });
+  expect(open.limitedFirstBy).toContain('none found');
   const shared = planned({ tenants: 900 }, { limitedBy: 'quota', server: 'quota', perSecond: 10 });
   expect(shared).toMatchObject({ carried: false });
   expect(shared.utilisation).toBeCloseTo(1.5);

@@ -163,17 +163,21 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
       spreadNeededSeconds !== undefined &&
       `polls within ${show(spreadSeconds)} s of one another break the SLO on one replica although ${percent(1 - Math.min(1, utilisation))} of it is free; spread over ${show(spreadNeededSeconds)} s they keep the SLO`,
   );
+  const noLimit =
+    'none found: the capacity is the highest tested rate, so the number of replicas is an upper bound';
   const limitedFirstBy =
     measured.server === 'quota'
       ? 'the shared quota of all clients, which more replicas do not raise'
       : measured.server === 'at-least'
-        ? 'the quota of one client, which more replicas do not raise; the servers were not measured beyond it'
+        ? clientQuota
+          ? 'the quota of one client, which more replicas do not raise; the servers were not measured beyond it'
+          : noLimit
         : (clientUtilisation ?? 0) > utilisation
           ? 'the quota of one client, which more replicas do not raise'
           : one >= slo && utilisation <= 1
             ? 'simultaneous polls: spread them or add replicas'
             : measured.limitedBy === 'none-found'
-              ? 'none found: the capacity is the highest rate tried, so the number of replicas is an upper bound'
+              ? noLimit
               : 'the hardware: add replicas';
   const [today, last] = [years[0]!, years.at(-1)!];
   return {

@@ -45,7 +45,7 @@ export function judgePage(url: string, answer: PageAnswer): Finding[] {
   const { from = '', to = '', from_id: fromId, pageSize } = parseQuery(url);
   const ids = String(answer.json(IDS)).slice(1, -1).split(',');
   const times = answer.json('items.#.testTime') as unknown[];
-  const keys = keysOf(times);
+  const keys = times.map((time) => (typeof time === 'string' ? instantKey(time) : undefined));
   const odd = keys.findIndex((key) => key === undefined);
   if (count > Number(pageSize)) flag('2.4-items', `expected at most ${pageSize} items, got ${count}`);
   if (times.length < count || odd >= 0)
@@ -105,16 +105,6 @@ export function judgePage(url: string, answer: PageAnswer): Finding[] {
 }
 
 const say = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
-
-/** Texts of equal format sort like the instants; most targets send such texts. */
-function keysOf(times: readonly unknown[]): (string | undefined)[] {
-  const length = String(times[0]).length;
-  const alike = times.every(
-    (time) => typeof time === 'string' && time.length === length && time.endsWith('Z'),
-  );
-  if (alike && instantKey(String(times[0])) !== undefined) return times as string[];
-  return times.map((time) => (typeof time === 'string' ? instantKey(time) : undefined));
-}
 
 const FORM = '>; rel="next"';
 
