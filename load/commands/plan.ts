@@ -54,8 +54,8 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
   const pageMs = result.capacity ? idleMs(result.capacity.steps) : result.tenants!.alone.pollMs;
   const tokenPrice =
     flags.tokenFrom === undefined ? 1 : (await medianOf(flags.tokenFrom, 'token')) / (pollMs ?? pageMs);
-  // Polls find few screenings and cost less than full pages, so the capacity in polls is higher by that factor.
-  const cheaper = pollMs === undefined ? 1 : pageMs / pollMs;
+  // Polls find few screenings and cost less than full pages, so a server carries more of them; a quota counts requests.
+  const cheaper = pollMs === undefined || measured.server !== 'capacity' ? 1 : pageMs / pollMs;
   const planned = plan(
     {
       ...measured,
