@@ -3,9 +3,6 @@ import { type DeepPage, depthShape, pairedAt, type Shape, type WindowPair } from
 import { randomSource } from '../k6/lib/random.ts';
 import type { Draw } from './targets.ts';
 
-const PAGING_DEFECTS = ['offset', 'or-form', 'sort-by-text', 'generic-plan', 'millisecond-cursor'] as const;
-export type PagingDefect = (typeof PAGING_DEFECTS)[number];
-
 interface PageWork {
   /** Rows of the tenant before the page, of the window before the page, and of the window from the page on. */
   readonly rowsBefore: number;
@@ -17,39 +14,57 @@ interface PageWork {
 /** Extra milliseconds of one page. */
 type PageCost = (work: PageWork) => number;
 
-const MS_PER_ROW = { offset: 0.0008, orForm: 0.0006, sort: 0.0006, bitmap: 0.0007 };
+const MS_PER_ROW = { offset: 0.0008, orForm: 0.0006, sort: 0.0006, count: 0.0006, bitmap: 0.0007 };
 /** PostgreSQL plans a prepared statement for its parameters five times before it considers a generic plan. */
 const CUSTOM_PLANS = 5;
 const SHORT_WINDOW_ROWS = 2000;
 
-/** `factor` multiplies the cost of each row, so that fewer rows show the same shape. */
-export function pageCost(defect: PagingDefect | undefined, factor = 1): PageCost {
-  const cost = measuredCost(defect);
-  return (work) => cost(work) * factor;
-}
-
-function measuredCost(defect: PagingDefect | undefined): PageCost {
-  switch (defect) {
-    case 'offset':
-      return ({ rowsSkipped }) => rowsSkipped * MS_PER_ROW.offset;
-    case 'or-form':
-      // With few rows left the planner scans the index from its other end.
-      return ({ resumed, rowsBefore, rowsLeft }) =>
-        resumed && rowsLeft > 0.04 * (rowsBefore + rowsLeft) ? rowsBefore * MS_PER_ROW.orForm : 0;
-    case 'sort-by-text':
-      return ({ rowsLeft }) => rowsLeft * MS_PER_ROW.sort;
-    case 'generic-plan': {
+/** The cost by defect, with the state of a database, and the shape that it causes. */
+const DEFECTS = {
+  offset: [
+    'grows-with-depth',
+    () =>
+      ({ rowsSkipped }) =>
+        rowsSkipped * MS_PER_ROW.offset,
+  ],
+  // With few rows left the planner scans the index from its other end.
+  'or-form': [
+    'grows-with-depth',
+    () =>
+      ({ resumed, rowsBefore, rowsLeft }) =>
+        resumed && rowsLeft > 0.04 * (rowsBefore + rowsLeft) ? rowsBefore * MS_PER_ROW.orForm : 0,
+  ],
+  'sort-by-text': [
+    'slow-on-long-windows',
+    () =>
+      ({ rowsLeft }) =>
+        rowsLeft * MS_PER_ROW.sort,
+  ],
+  'generic-plan': [
+    'slow-on-long-windows',
+    () => {
       let shortWindows = 0;
-      let generic = false;
       return ({ rowsLeft }) => {
         if (rowsLeft < SHORT_WINDOW_ROWS) shortWindows += 1;
-        if (shortWindows >= CUSTOM_PLANS) generic = true;
-        return generic ? rowsLeft * MS_PER_ROW.bitmap : 0;
+        return shortWindows >= CUSTOM_PLANS ? rowsLeft * MS_PER_ROW.bitmap : 0;
       };
-    }
-    default:
-      return () => 0;
-  }
+    },
+  ],
+  'count-first': [
+    'slow-first-page',
+    () =>
+      ({ rowsLeft, resumed }) =>
+        resumed ? 0 : rowsLeft * MS_PER_ROW.count,
+  ],
+} as const satisfies Record<string, readonly [Shape, () => PageCost]>;
+
+/** `millisecond-cursor` costs nothing, but repeats items. */
+export type PagingDefect = keyof typeof DEFECTS | 'millisecond-cursor';
+
+/** `factor` multiplies the cost of each row, so that fewer rows show the same shape. */
+export function pageCost(defect: PagingDefect | undefined, factor = 1): PageCost {
+  const cost = defect === undefined || defect === 'millisecond-cursor' ? () => 0 : DEFECTS[defect][1]();
+  return (work) => cost(work) * factor;
 }
 
 const PAGE_SIZE = 500;
@@ -60,16 +75,6 @@ const PAGE_SIZE = 500;
  */
 type Environment = (part: number, request: number, again: boolean) => number;
 
-const SHAPES: Readonly<Record<string, Shape>> = {
-  offset: 'grows-with-depth',
-  'or-form': 'grows-with-depth',
-  'sort-by-text': 'slow-on-long-windows',
-  'generic-plan': 'slow-on-long-windows',
-  'count-first': 'slow-first-page',
-};
-
-const countFirst: PageCost = ({ rowsLeft, resumed }) => (resumed ? 0 : rowsLeft * 0.0006);
-
 const ENVIRONMENTS: Readonly<Record<string, Environment>> = {
   'nothing else': () => 1,
   'slow old storage': (part) => (part < 0.7 ? 8 : 1),
@@ -79,29 +84,21 @@ const ENVIRONMENTS: Readonly<Record<string, Environment>> = {
   'caches that warm': (_part, request) => 1 + 8 * Math.exp(-request / 60),
 };
 
-const DEFECTIVE: Readonly<Record<string, () => PageCost>> = {
-  ...Object.fromEntries(
-    PAGING_DEFECTS.filter((defect) => SHAPES[defect]).map((defect) => [defect, () => pageCost(defect)]),
-  ),
-  'count-first': () => countFirst,
-};
-
 export const DEPTH_SERVERS = {
   depths: (index, random, seed) => {
-    const names = Object.keys(DEFECTIVE);
+    const names = Object.keys(DEFECTS) as (keyof typeof DEFECTS)[];
     const defect = index % 2 === 0 ? undefined : names[(index >> 1) % names.length]!;
-    const environment = Object.keys(ENVIRONMENTS)[(index >> 1) % Object.keys(ENVIRONMENTS).length]!;
+    const environments = Object.entries(ENVIRONMENTS);
+    const [around, environment] = environments[(index >> 1) % environments.length]!;
     const rttMs = 80 * random();
     const walkPages = [26, 60, 150, 400][Math.floor(4 * random())]! * (defect ? 4 : 1);
     const baseMs = 1 + 3 * random();
-    const shape = defect ? SHAPES[defect]! : 'flat';
+    const shape = defect ? DEFECTS[defect][0] : 'flat';
     return {
-      name: `${defect ?? 'a right query'}, ${environment}, ${rttMs.toFixed(0)} ms away, ${walkPages} pages`,
+      name: `${defect ?? 'a right query'}, ${around}, ${rttMs.toFixed(0)} ms away, ${walkPages} pages`,
       truth: shape,
       judge: () => {
-        const found = depthShape(
-          read({ walkPages, rttMs, baseMs }, DEFECTIVE[defect ?? '']?.(), ENVIRONMENTS[environment]!, seed),
-        );
+        const found = depthShape(read({ walkPages, rttMs, baseMs }, pageCost(defect), environment, seed));
         const { deep, long, settled } = found.ratios;
         return {
           found: `${found.shape}, ${[deep, long, settled].map((ratio) => ratio.toFixed(2)).join(' ')}`,
@@ -115,7 +112,7 @@ export const DEPTH_SERVERS = {
 /** Sends the requests of the scenario: a traversal with pairs, then pairs of windows, before and after short windows. */
 function read(
   { walkPages, rttMs, baseMs }: { walkPages: number; rttMs: number; baseMs: number },
-  cost: PageCost | undefined,
+  cost: PageCost,
   environment: Environment,
   seed: number,
 ) {
@@ -130,7 +127,7 @@ function read(
     again = false,
   ): number => {
     request += 1;
-    const work = baseMs + (cost?.({ rowsBefore, rowsSkipped: skipped, rowsLeft, resumed }) ?? 0);
+    const work = baseMs + cost({ rowsBefore, rowsSkipped: skipped, rowsLeft, resumed });
     const factor = environment(rowsBefore / rows, request, again) * (0.8 + 0.4 * random());
     return rttMs + work * factor + 1.5 * random();
   };
