@@ -6,8 +6,9 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
-import { FULL } from '../../fixtures/own-tests/tiers.ts';
-import type { Merged } from './merge.ts';
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import type { ScenarioSummary } from '../k6/lib/summary.ts';
+import { type Merged, mergeParts } from './merge.ts';
 import { K6_OFFLINE } from '../run/k6-run.ts';
 import { load, openSession, OPTIONS, setting, test } from '../zoo/setting.ts';
 import { type testRunOf, writeKubernetes } from './write.ts';
@@ -22,37 +23,51 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test('kubernetes: writes a TestRun and a runnable archive, both without secrets', async ({ k6 }) => {
-  await using at = await setting({ clients: 2 });
-  const session = await openSession(k6, at.server.target);
-  const options = { ...OPTIONS, rate: 10, duration: 1 };
-  const files = await writeKubernetes('smoke', session, options, at.directory, 3);
-  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
-  const testRun = JSON.parse(texts[1]!) as ReturnType<typeof testRunOf>;
-  expect(testRun).toMatchObject({ apiVersion: 'k6.io/v1alpha1', kind: 'TestRun', spec: { parallelism: 3 } });
-  expect(testRun.metadata.name).toMatch(/^screenings-smoke-[0-9a-f]{8}$/);
-  expect(testRun.spec.runner).toMatchObject({
-    automountServiceAccountToken: 'false',
-    securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-    containerSecurityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
-  });
-  const here = await load(['smoke', '--kubernetes', join(at.directory, 'k8s'), ...at.flags]);
-  expect(here).toMatchObject({ status: 2, output: expect.stringContaining('unreachable for the cluster') });
+for (const scenario of ['smoke', 'token'] as const)
+  test(
+    `kubernetes: writes a TestRun and a runnable archive of ${scenario}, without secrets`,
+    byTurns(scenario, 2),
+    async ({ k6 }) => {
+      await using at = await setting({ clients: 2 });
+      const session = await openSession(k6, at.server.target, { slo: { p99Ms: 9000, errorRate: 0.001 } });
+      const options = { ...OPTIONS, rate: 10, duration: 1 };
+      const files = await writeKubernetes(scenario, session, options, at.directory, 3);
+      const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
+      const testRun = JSON.parse(texts[1]!) as ReturnType<typeof testRunOf>;
+      expect(testRun).toMatchObject({
+        apiVersion: 'k6.io/v1alpha1',
+        kind: 'TestRun',
+        spec: { parallelism: 3 },
+      });
+      expect(testRun.metadata.name).toMatch(new RegExp(`^screenings-${scenario}-[0-9a-f]{8}$`));
+      expect(testRun.spec.runner).toMatchObject({
+        automountServiceAccountToken: 'false',
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+        containerSecurityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+      });
+      const here = await load([scenario, '--kubernetes', join(at.directory, 'k8s'), ...at.flags]);
+      expect(here).toMatchObject({
+        status: 2,
+        output: expect.stringContaining('unreachable for the cluster'),
+      });
 
-  const { binaryData } = JSON.parse(texts[0]!) as { binaryData: { 'kit.tar': string } };
-  const archive = Buffer.from(binaryData['kit.tar'], 'base64');
-  for (const text of [...texts, archive.toString('latin1')]) expect(text.includes('c0ffee')).toBe(false);
-  expect(archive.includes('eyJ')).toBe(false);
-  const tar = join(at.directory, 'kit.tar');
-  await writeFile(tar, archive);
-  const { stdout } = await run(k6, ['run', '--quiet', tar], {
-    env: { PATH: process.env['PATH'], HOME: at.directory, ...K6_OFFLINE, ...session.prepared.env },
-  });
-  const summary = JSON.parse(stdout.split('\n').find((line) => line.startsWith('{'))!) as {
-    counts: { pages: number };
-  };
-  expect(summary.counts.pages).toBeGreaterThan(0);
-});
+      const { binaryData } = JSON.parse(texts[0]!) as { binaryData: { 'kit.tar': string } };
+      const archive = Buffer.from(binaryData['kit.tar'], 'base64');
+      for (const text of [...texts, archive.toString('latin1')]) expect(text.includes('c0ffee')).toBe(false);
+      expect(archive.includes('eyJ')).toBe(false);
+      const tar = join(at.directory, 'kit.tar');
+      await writeFile(tar, archive);
+      const { stdout } = await run(k6, ['run', '--quiet', tar], {
+        env: { PATH: process.env['PATH'], HOME: at.directory, ...K6_OFFLINE, ...session.prepared.env },
+      });
+      const { shared, ...summary } = JSON.parse(
+        stdout.split('\n').find((line) => line.startsWith('{'))!,
+      ) as ScenarioSummary;
+      const merged = mergeParts([{ ...summary, shared: { ...shared!, parts: 1 } }]);
+      expect(merged).toMatchObject({ held: true, errorRate: 0 });
+      expect(merged.requests).toBeGreaterThan(5);
+    },
+  );
 
 test(
   'kubernetes: three runners, started paused like by the operator, merge to the result of one',

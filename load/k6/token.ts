@@ -2,8 +2,8 @@
 import exec from 'k6/execution';
 import { openArrivals, waitUntilDue } from './lib/arrivals.ts';
 import { refuseShortcuts, SETUP, type SetupData } from './lib/setup.ts';
-import { mint } from './lib/client.ts';
-import { readConfig, thresholdsOf } from './lib/config.ts';
+import { countToken, mint } from './lib/client.ts';
+import { readConfig, sharedRun, thresholdsOf } from './lib/config.ts';
 import { write } from './lib/record.ts';
 
 const config = readConfig({ scenario: 'token', requestsPerSecond: 20, seconds: 30 });
@@ -35,5 +35,6 @@ export default function ({ startAtMs }: Pick<SetupData, 'startAtMs'>): void {
   const serviceMs = Date.now() - sentAtMs;
   const latencyMs = Math.max(serviceMs, Date.now() - dueAtMs);
   const dueMs = dueAtMs - startAtMs;
+  if (sharedRun) countToken(config, latencyMs, status === 200);
   if (config.records) write({ kind: 'arrival', dueMs, latencyMs, serviceMs, status, schedulerLagMs, client });
 }

@@ -74,7 +74,9 @@ export function waitUntilDue(config: LoadConfig): DueRequest {
     const time = (dueAtMs - exec.scenario.startTime) / (config.seconds * 1000);
     exec.vu.metrics.tags['phase'] = SPIKE.find(([, end]) => time < end)![0];
   }
-  return { dueAtMs, schedulerLagMs: Math.max(0, Date.now() - dueAtMs), draw };
+  const schedulerLagMs = Math.max(0, Date.now() - dueAtMs);
+  lag?.add(schedulerLagMs);
+  return { dueAtMs, schedulerLagMs, draw };
 }
 
 /** Precomputed due moments: a step is short, and needs an exact rate with few VUs. */
@@ -144,10 +146,7 @@ export function arrive(config: LoadConfig, data: SetupData, start: StartPage, re
   const sent = client.fetchPage(pageRequest, dueAtMs);
   pageRequest = sent.status === 200 ? nextPage(config, pageRequest, sent) : undefined;
   walked += 1;
-  if (!config.records) {
-    lag?.add(schedulerLagMs);
-    return;
-  }
+  if (!config.records) return;
   writeArrival({
     kind: 'arrival',
     dueMs: rounded(dueAtMs - data.startAtMs),

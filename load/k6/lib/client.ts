@@ -26,6 +26,13 @@ const limited = new Counter('limited');
 const late = new Counter('late');
 const unauthenticated = new Counter('unauthenticated');
 
+/** Counts a token request where tokens are the load, so that `merge` can judge it. */
+export function countToken({ p99Ms }: LoadConfig, latencyMs: number, isIssued: boolean): void {
+  pageMs.add(latencyMs, { page: 'token' });
+  if (latencyMs >= p99Ms) late.add(1);
+  if (!isIssued) errors.add(1);
+}
+
 /** Mints a token (section 4.1). Throws an Error if that fails, because load needs a token. */
 export function mint(config: LoadConfig, client: LoadClient): Token {
   const secret = client.secret ?? __ENV[client.secretVariable];
