@@ -168,7 +168,7 @@ function* plan(
   function* send(count = 1, notBeforeMs = 0, spacingMs = 0): Plan<readonly Reply[]> {
     if (replies.length + count > limits.maxRequests) throw new Exhausted('maxRequests');
     if (Math.max(now(), notBeforeMs) > limits.maxSeconds * 1000) throw new Exhausted('maxSeconds');
-    // Rounds as the records do, so that a replay takes the same decisions.
+    // Rounds to 0.01 ms, which keeps the record of the probe short.
     const got = (yield { notBeforeMs, count, spacingMs }).map((one) => ({
       ...one,
       rttMs: Math.round(one.rttMs * 100) / 100,
