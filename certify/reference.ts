@@ -13,7 +13,7 @@ import { loadTarget } from '../engine/target/target.ts';
 export type { ReferenceServer };
 
 /** Requests of primary before the rate limit is provoked: without laws, and for one case of each law. */
-const REQUESTS = { fixed: 1_150, perRun: 45 } as const;
+const REQUESTS = { fixed: 1_100, perRun: 45 } as const;
 
 /**
  * The rate limit is a burst that a run's other requests nearly use up without being rejected, so the rate-limit check
@@ -43,7 +43,8 @@ export default async function setUp(): Promise<() => Promise<void>> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-run-'));
   process.env['SEED'] ??= String(Math.floor(Math.random() * 2 ** 31));
   const given = process.env['SCREENINGS_TARGET'];
-  const reference = given ? undefined : await startReference(directory);
+  const runs = process.env['RUNS'] ? Number(process.env['RUNS']) : undefined;
+  const reference = given ? undefined : await startReference(directory, { runs });
   if (reference) {
     const file = join(directory, 'target.json');
     await writeFile(file, JSON.stringify(reference.target()), { mode: 0o600 });
