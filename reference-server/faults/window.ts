@@ -153,7 +153,7 @@ export const window: readonly Fault[] = [
       ends: (row, { to }) => compareInstants(row.at, shift(to, -1n, 3)) <= 0,
     }),
   }),
-  ...pageFaults({ '4.2-window': /only items in \[/ })({
+  ...pageFaults({ '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ })({
     'a window from one midnight to another includes the day that follows': rows({
       ends: (row, { from, to }) => {
         const isOfDays = isMidnight(from) && isMidnight(to) && compareInstants(from, to) < 0;
