@@ -46,7 +46,8 @@ test(
     const first = kit.client.firstMint;
     if (!first) return;
     const again = await kit.client.mint();
-    const elapsedSeconds = (again.startedAtMs - first.startedAtMs) / 1000;
+    // From the answer on: the first request may have waited for the start of the service.
+    const elapsedSeconds = (again.startedAtMs - first.startedAtMs - first.durationMs) / 1000;
     // The same token, or another one that lasts no longer.
     if (elapsedSeconds < 8 || expiryOf(again) !== expiryOf(first)) return;
     const before = secondsOf(member(first.json, 'expires_in'));
