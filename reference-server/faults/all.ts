@@ -21,7 +21,8 @@ import { paths, tenants } from './tenants.ts';
 import { tokenErrorFaults } from './token-errors.ts';
 import { tokenRequests } from './token-requests.ts';
 import { tokens } from './tokens.ts';
-import { farWindows, window } from './window.ts';
+import { farWindows } from './far-windows.ts';
+import { window } from './window.ts';
 
 export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
   'the service': readOnly,
