@@ -12,19 +12,25 @@ const word = (letters: string): fc.Arbitrary<string> =>
 const LOWER = 'abcdefghijklmnopqrstuvwxyz';
 const credentials = word(`${LOWER}0123456789-_~%&=+ `).map((text) => `x${text}x`);
 
-/** Values that contain the right one, are contained in it, or are a pattern that matches it. */
+/** Values that contain the right one, or are contained in it. */
 const near = (right: string): string[] => [
   right.slice(1),
-  `x${right}`,
-  ` ${right}`,
+  `x/${right}`,
+  // Databases pad texts with blanks before they compare them.
+  `${right} `,
   `${right}\n`,
-  `${right}\u0000x`,
-  '%',
-  '*',
+  `${right}\u0000\u20ac`,
 ];
 
 /** Without blanks at an end: a parser may cut them off where that gives nobody more than the right value does. */
 const nearButTrimmed = (right: string): string[] => near(right).filter((text) => text === text.trim());
+
+/** Patterns that match every value. */
+const WILDCARDS = ['%', '*'];
+
+/** A form that is decoded twice has the right value. */
+const encodedTwice = (right: string): string =>
+  right.replace(/^./, (letter) => `%${letter.charCodeAt(0).toString(16)}`);
 
 /** The value with an accent on one letter, which accent-insensitive databases find equal; empty if it has no vowel. */
 const accented = (right: string): string[] =>
@@ -48,7 +54,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: word(`${LOWER}_`).map((text) => `x_${text}`),
     share: 0.3,
     refusal: [400, 'unsupported_grant_type'],
-    examples: nearButTrimmed,
+    examples: (right) => [...nearButTrimmed(right), encodedTwice(right), right.replace('_', '-')],
   },
   {
     name: 'scope',
@@ -56,7 +62,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: word(`${LOWER}.:`).map((text) => `x.${text}`),
     share: 0.3,
     refusal: [400, 'invalid_scope'],
-    examples: nearButTrimmed,
+    examples: (right) => [...nearButTrimmed(right), `${right},x.x`, '*'],
   },
   {
     name: 'client_id',
@@ -64,7 +70,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: credentials,
     share: 0.1,
     refusal: [401, 'invalid_client'],
-    examples: (right) => [...near(right), ...accented(right)],
+    examples: (right) => [...near(right), ...WILDCARDS, ...accented(right)],
   },
   {
     name: 'client_secret',
@@ -73,7 +79,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     share: 0.1,
     refusal: [401, 'invalid_client'],
     // bcrypt repeats the password with its NUL, so the last one hashes like the secret itself.
-    examples: (right) => [...near(right), ...accented(right), `${right}\u0000${right}`],
+    examples: (right) => [...near(right), ...WILDCARDS, ...accented(right), `${right}\u0000${right}`],
   },
 ];
 

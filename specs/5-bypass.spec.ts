@@ -94,7 +94,8 @@ async function checkSpellings(kit: Kit): Promise<void> {
 }
 
 /** Headers with which a gateway marks authenticated or internal requests. */
-const gatewayHeaders = (tenantId: string, clientId: string): Record<string, string> => ({
+const gatewayHeaders = (tenantId: string, clientId: string, token: string): Record<string, string> => ({
+  'x-forwarded-access-token': token,
   ...Object.fromEntries(
     ['x-forwarded-for', 'x-real-ip', 'true-client-ip', 'client-ip', 'x-cluster-client-ip'].map((name) => [
       name,
@@ -122,7 +123,7 @@ async function checkIdentityHeaders(kit: Kit): Promise<void> {
   const etag = header(page, 'etag');
   const tenantId = await kit.tenantOf();
   const bare = kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), { kind: 'none' });
-  const spoofed = gatewayHeaders(tenantId, kit.target.clients.primary.clientId);
+  const spoofed = gatewayHeaders(tenantId, kit.target.clients.primary.clientId, (await kit.token()).text);
   const conditional = { 'if-none-match': etag ?? '*' };
   const all: Record<string, string>[] = [
     spoofed,

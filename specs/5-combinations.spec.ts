@@ -36,8 +36,34 @@ const withAuthorization =
     judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
   });
 
-const bearer = (id: RequirementId, value: string): ((kit: Kit) => Case) =>
-  withAuthorization(id, () => bearerHeader(`Bearer ${value}`, `Bearer ${value}`));
+/** Another one in each combination. */
+const turning = (values: readonly string[]): (() => string) => {
+  let turn = 0;
+  return () => values[turn++ % values.length]!;
+};
+
+/** Schemes of other products for the same tokens. */
+const SCHEMES = ['Basic', 'JWT', 'OAuth', 'DPoP', 'Bearer:'];
+/** What clients send by mistake, and developers leave as a way in. */
+const NO_TOKENS = ['garbage', 'undefined', 'test', 'admin', 'dev'];
+
+const otherScheme = (kit: Kit): Case => {
+  const scheme = turning(SCHEMES);
+  const authorization = ({ text }: Token): Authorization => {
+    const label = scheme();
+    return bearerHeader(`${label} ${text}`, `${label} $TOKEN`);
+  };
+  return withAuthorization('5-scheme', authorization)(kit);
+};
+
+const noTokenAtAll = (kit: Kit): Case => {
+  const text = turning(NO_TOKENS);
+  const authorization = (): Authorization => {
+    const label = `Bearer ${text()}`;
+    return bearerHeader(label, label);
+  };
+  return withAuthorization('5-garbage', authorization)(kit);
+};
 
 const altered = (
   alter: (...parts: ReturnType<typeof partsOf>) => ReturnType<typeof partsOf>,
@@ -83,12 +109,7 @@ const noToken = withAuthorization('5-missing', () => ({ kind: 'none' }));
 const half = ({ text }: TokenPart): number => text.length >> 1;
 
 /** Replacements for a valid token. The first ones are sent in every combination. */
-const INFORMATIVE: readonly ((kit: Kit) => Case)[] = [
-  noToken,
-  withAuthorization('5-scheme', ({ text }) => bearerHeader(`Basic ${text}`, 'Basic $TOKEN')),
-  bearer('5-garbage', 'garbage'),
-  inQuery,
-];
+const INFORMATIVE: readonly ((kit: Kit) => Case)[] = [noToken, otherScheme, noTokenAtAll, inQuery];
 const INFORMATIVE_OF_JWT: readonly ((kit: Kit) => Case)[] = [
   altered((head, payload) => [head, payload, none], 'signature removed'),
   forged,

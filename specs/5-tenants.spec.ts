@@ -158,11 +158,13 @@ async function checkTenantParameters(kit: Kit): Promise<void> {
 }
 
 /** Path segments that are aliases of the caller, or nearly the own tenantId, as sent in the path. */
-function nearlyOwnPaths(own: string): string[] {
+function nearlyOwnPaths(own: string, stranger: string): string[] {
   const other = (digit: string): string => (digit === '0' ? '1' : '0');
   const groups = own.split('-');
   return [
-    ...['me', '*', 'self', 'my', 'current', 'default', 'all', '%2A', '-', '_', '0', 'null'],
+    ...['me', '*', 'self', 'my', 'current', 'default', 'all', '-', '0', 'null'],
+    // Compared before it is resolved.
+    ...['/../', '%2F..%2F'].map((up) => `${own}${up}${stranger}`),
     '00000000-0000-0000-0000-000000000000',
     `${own}0`,
     `0${own}`,
@@ -184,7 +186,8 @@ function nearlyOwnPaths(own: string): string[] {
 /** Only the own tenantId may be served; rejections with 400, 403 and 404 are all allowed. */
 async function checkNearlyOwnPaths(kit: Kit): Promise<void> {
   const own = (await kit.tenantOf()).toLowerCase();
-  await mapConcurrently(nearlyOwnPaths(own), async (path) => {
+  const stranger = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : UNKNOWN_TENANT;
+  await mapConcurrently(nearlyOwnPaths(own, stranger), async (path) => {
     const authorization = { kind: 'client', client: 'primary' } as const;
     const request = kit.request(path, FIRST_PAGE, authorization);
     kit.check(

@@ -40,7 +40,9 @@ export const authentication: readonly Fault[] = [
     'a token in a cookie is accepted': tokenFrom(
       ({ headers }) => /\btoken=([^;]+)/.exec(headers['cookie'] ?? '')?.[1],
     ),
-    'a token in X-Access-Token is accepted': tokenFrom(({ headers }) => headers['x-access-token']),
+    'a token in X-Forwarded-Access-Token is accepted': tokenFrom(
+      ({ headers }) => headers['x-forwarded-access-token'],
+    ),
   }),
   ...refusalFaults({ '5-missing': /401 unauthenticated.*200/ })({
     'no Authorization header is served an empty page': onHeader(/^$/, emptyPage),
@@ -58,8 +60,14 @@ export const authentication: readonly Fault[] = [
     ),
     'the scheme is not looked at': authorized((value) => value.replace(/^\S+ (?=\S+\.\S+\.\S+$)/, 'Bearer ')),
     'any scheme that begins with Bearer is accepted': authorized((value) =>
-      value.replace(/^Bearer\S+ /, 'Bearer '),
+      value.replace(/^Bearer\w+ /, 'Bearer '),
     ),
+    'a colon after Bearer is left out': authorized((value) => value.replace(/^Bearer: /, 'Bearer ')),
+    'JWT is a scheme too': authorized((value) => value.replace(/^JWT /, 'Bearer ')),
+    'quotes round a token are taken off': authorized((value) =>
+      value.replace(/^Bearer "(.*)"$/, 'Bearer $1'),
+    ),
+    'the first of several credentials counts': authorized((value) => value.split(',')[0]!.trim()),
     'client credentials by Basic are accepted in place of a token': answering(emptyPage, (_, request) => {
       const basic = /^Basic (\S+)$/.exec(authorizationOf(request))?.[1] ?? '';
       return Buffer.from(basic, 'base64').toString().startsWith('primary-client:');
@@ -70,6 +78,9 @@ export const authentication: readonly Fault[] = [
   }),
   ...refusalFaults({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a string that is no token is a crash: 500': onHeader(/^Bearer [^.]+$/, '500 internal_error'),
+  }),
+  ...tripping({ '5-garbage': /401 unauthenticated.*200/ })({
+    'the developers have left a token: test': onHeader(/^Bearer test$/, emptyPage),
   }),
   ...refusalFaults({ '5-garbage': /401 unauthenticated.*403/ })({
     'a string that is no token is 403': onHeader(/^Bearer [\w-]*(\.[\w-]?\.[\w-]?)?$/, '403 forbidden'),
@@ -137,7 +148,7 @@ export const authentication: readonly Fault[] = [
   }),
   ...tripping({ '5-query-token': /401 unauthenticated.*200/ })({
     'access_token in the query is accepted': tokenFrom((request) => queryOf(request).get('access_token')),
-    'token in the query is accepted': tokenFrom((request) => queryOf(request).get('token')),
+    'accessToken in the query is accepted': tokenFrom((request) => queryOf(request).get('accessToken')),
   }),
 ];
 

@@ -7,13 +7,14 @@ import {
   emptyPage,
   isScreenings,
   middleware,
+  nextQuery,
   onPages,
   accepting,
   withHeader,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, payloadOf, hmacKey } from './bearer.ts';
-import { fullFaults, tripping, type Fault } from './fault.ts';
+import { fullFaults, pageFaults, tripping, type Fault } from './fault.ts';
 
 /** Accepts another spelling of the path, and answers an empty page where the usual path answers `status`. */
 const bypass = (spelling: RegExp, status: number): ServerOptions =>
@@ -86,6 +87,19 @@ export const bypasses: readonly Fault[] = [
         (_, { headers }) => headers['if-none-match'] !== undefined,
       ),
     ),
+  }),
+  ...pageFaults({ '5-missing': /401.*200/ })({
+    'a next needs no token, since it is signed': both(
+      accepting('unauthenticated', (query) => query.get('signature') === 'right'),
+      nextQuery((query) => query.set('signature', 'right')),
+    ),
+  }),
+  ...tripping({ '5-forbidden-unknown': /no page at .*200/ })({
+    'a path is compared before its dots are resolved': middleware(() => async (request, next) => {
+      const own = request.path.replace(/(\/tenants\/[^/]+)\/\.\.\/[^/?]+/, '$1');
+      const answer = await next({ ...request, path: own });
+      return own !== request.path && answer.status === 200 ? emptyPage() : answer;
+    }),
   }),
   ...fullFaults({ '5-forbidden': /403.*(200|304)/ })({
     'a slash after the path opens every tenant': bypass(TRAILING_SLASH, 403),

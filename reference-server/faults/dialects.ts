@@ -46,6 +46,10 @@ export const dialects: readonly Fault[] = [
       '400 invalid_request',
       ({ headers }) => headers['user-agent'] === undefined,
     ),
+    'a request with a cookie needs a session': rejected(
+      '401 unauthenticated',
+      ({ headers }) => headers['cookie'] !== undefined && headers['authorization'] !== undefined,
+    ),
     'from has to be the first parameter': rejected('400 invalid_request', (request) =>
       /^(to|pageSize|from_id)=/.test(rawQuery(request)),
     ),

@@ -22,7 +22,10 @@ type Values = readonly string[];
 
 export const formOf = (request: ServiceRequest): Form => new Map(parseForm(request.body.toString()) ?? []);
 
-const withForm = (request: ServiceRequest, form: Iterable<readonly [string, Values]>): ServiceRequest => {
+export const withForm = (
+  request: ServiceRequest,
+  form: Iterable<readonly [string, Values]>,
+): ServiceRequest => {
   const pairs = [...form].flatMap(([name, values]) => values.map((value): [string, string] => [name, value]));
   return { ...request, body: Buffer.from(new URLSearchParams(pairs).toString()) };
 };

@@ -1,18 +1,34 @@
 /** Sections 4.1 and 7.1: faults with additional, empty or misplaced parameters of token requests. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServiceRequest } from '../http/http.ts';
 import {
+  answers,
+  authenticating,
+  html,
   isTokenRequest,
+  jsonBody,
+  middleware,
   withRequestValue,
   minting,
   oauthError,
   queryOf,
   requests,
+  tokenBody,
   tokenClaims,
   tokenMembers,
 } from '../run/alter.ts';
+import type { Client } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { TOKEN_CLAIMS, fullFaults, tripping, type Fault } from './fault.ts';
-import { first, formOf, insteadOfToken, single, uncompared } from './token-errors.ts';
+import {
+  TOKEN_CLAIMS,
+  claimFaults,
+  fullFaults,
+  sharing,
+  tokenRefusalFaults,
+  tripping,
+  type Fault,
+} from './fault.ts';
+import { first, formOf, forms, insteadOfToken, single, uncompared, withForm } from './token-errors.ts';
 
 const denied = (parameter: string): ServerOptions =>
   insteadOfToken(
@@ -80,7 +96,114 @@ export const tokenRequests: readonly Fault[] = [
       if (shown && shown.trim() === '') form.set('client_secret', [value]);
     }),
   }),
+  ...tripping({ '7.1-invalid_request-duplicated': /400 invalid_request.*token/ })({
+    'the first of two client_ids counts where they differ': forms((form) => {
+      const [id, other = id] = form.get('client_id') ?? [];
+      if (id !== undefined && id !== other) form.set('client_id', [id]);
+    }),
+    'duplicates are not looked for where the form has a charset': middleware(() => (request, next) => {
+      const form = [...formOf(request)].map(([name, values]) => [name, values.slice(0, 1)] as const);
+      return next(request.headers['content-type']?.includes('charset') ? withForm(request, form) : request);
+    }),
+  }),
+  ...tokenRefusalFaults({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*token/ })({
+    'the grant_type counts where it comes first': middleware(() => (request, next) => {
+      const form = formOf(request);
+      const isElsewhere = [...form.keys()].indexOf('grant_type') > 0 && form.get('grant_type')!.length === 1;
+      return next(isElsewhere ? withForm(request, form.set('grant_type', ['client_credentials'])) : request);
+    }),
+    'values of a form are decoded twice': forms((form) =>
+      form.forEach((values, name) => form.set(name, values.map(decodedAgain))),
+    ),
+  }),
+  ...tripping({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*unauthorized_client/ })({
+    'a grant that the library knows is unauthorized_client': insteadOfToken(
+      () => oauthError(400, 'unauthorized_client'),
+      (form) => form.get('grant_type')?.[0]?.startsWith('urn:ietf:params:oauth:grant-type:') === true,
+    ),
+  }),
+  ...tripping({ '7.1-invalid_client-secret': /401 invalid_client.*token/ })({
+    'a wrong secret is right while the right one is checked': authenticating(() => {
+      const inFlight = new Set<{ readonly id: string; met?: Client }>();
+      return async (id, secret, real) => {
+        const check: { readonly id: string; met?: Client } = { id };
+        inFlight.add(check);
+        const client = await real(id, secret);
+        if (client) for (const other of inFlight) if (other.id === id) other.met = client;
+        await sleep(30);
+        inFlight.delete(check);
+        return client ?? check.met;
+      };
+    }),
+  }),
+  ...claimFaults({ '7.1-invalid_scope': /400 invalid_scope.*token/ })({
+    'scopes may be separated by commas': single('scope', (scope) => scope.replaceAll(',', ' ')),
+    'openid is a scope of every client': first('scope', (scope) =>
+      scope === 'openid' ? 'screenings.read' : scope,
+    ),
+  }),
+  ...tripping({ '5-no-refresh-token': /no member refresh_token/ })({
+    'offline_access brings a refresh token': tokenBody((body, request) =>
+      formOf(request).get('scope')?.[0]?.includes('offline_access')
+        ? { ...body, refresh_token: 'kept' }
+        : body,
+    ),
+  }),
+  ...tripping({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
+    'a client_secret beyond 72 octets is a crash: 500': crashing('client_secret', /.{73}/s),
+  }),
+  ...tripping({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-id': /401 invalid_client.*500/ })({
+    'a client_id beyond 255 octets is a crash: 500': crashing('client_id', /.{256}/s),
+  }),
+  ...tripping({
+    '7.2-no-unprovoked-5xx': /no 5xx/,
+    '7.1-unsupported_grant_type': /400 unsupported_grant_type.*500/,
+  })({
+    'a grant_type beyond Latin-1 is a crash: 500': crashing('grant_type', /[^\0-\xff]/),
+  }),
+  ...tripping({ '7.1-invalid_client-id': /401 invalid_client.*token/ })({
+    'blanks after a client_id do not count': single('client_id', (id) => id.replace(/ +$/, '')),
+    'a realm before the client_id is left out': single('client_id', (id) => id.split('/').at(-1)!),
+    'a domain after the client_id is left out': single('client_id', (id) => id.split('@')[0]!),
+  }),
+  ...tokenRefusalFaults({ '7.1-body': /JSON with error/ })({
+    'token errors are HTML where Accept is a list': tokenRefusals((answer, { headers }) =>
+      headers['accept'] === 'application/json' ? answer : html(answer.status, 'refused'),
+    ),
+    'error_description is an object for Accept-Language: de': tokenRefusals((answer, { headers }) =>
+      headers['accept-language']?.startsWith('de')
+        ? jsonBody((body) => ({ ...body, error_description: { de: 'abgelehnt' } }))(answer)
+        : answer,
+    ),
+  }),
+  ...sharing({ needsNeighbours: true })({ '7.1-body': /JSON with error/ })({
+    'a line feed in a client_id breaks the JSON of its error': tokenRefusals((answer, request) => ({
+      ...answer,
+      body: String(answer.body).replace('client_id', formOf(request).get('client_id')?.[0] ?? ''),
+    })),
+  }),
 ];
+
+function decodedAgain(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
+}
+
+function crashing(name: string, odd: RegExp): ServerOptions {
+  return insteadOfToken(
+    () => oauthError(500, 'server_error'),
+    (form) => odd.test(form.get(name)?.[0] ?? ''),
+  );
+}
+
+function tokenRefusals(alter: Parameters<typeof answers>[0]): ServerOptions {
+  return answers((answer, request) =>
+    isTokenRequest(request) && [400, 401].includes(answer.status) ? alter(answer, request) : answer,
+  );
+}
 
 function tenantByParameter(): ServerOptions {
   const asked = (request: ServiceRequest) => formOf(request).get('tenant_id')?.[0];

@@ -1,6 +1,7 @@
 /** Dialects: equivalent spellings of a request (header names, headers irrelevant to the service, the query). */
 import type { Client } from '../../client/client.ts';
 import type { HeaderNames, RequestOut } from '../../client/exchange.ts';
+import type { Factors } from '../state/covering-array.ts';
 
 type Change = (request: RequestOut) => RequestOut;
 
@@ -77,6 +78,18 @@ function queryOf(request: RequestOut): string | undefined {
   return Object.keys(QUERIES).find((level) => QUERIES[level]!(request).url === url);
 }
 
+/** What browsers, caches, tracers and cookie jars add; it means nothing here. */
+const FURTHER: Readonly<Record<string, string>> = {
+  'cache-control': 'no-cache',
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+  cookie: 'consent=all',
+};
+
+const withoutFurther: Change = (request) => ({
+  ...request,
+  headers: Object.fromEntries(Object.entries(request.headers).filter(([name]) => !(name in FURTHER))),
+});
+
 export const PROTOCOL = 'protocol';
 
 export const DIALECTS: readonly Dialect[] = [
@@ -108,10 +121,21 @@ export const DIALECTS: readonly Dialect[] = [
     name: 'Accept-Encoding',
     ...headerLevels('accept-encoding', {
       'no Accept-Encoding': undefined,
-      'Accept-Encoding: gzip': 'gzip',
-      'Accept-Encoding: br': 'br',
+      'Accept-Encoding: gzip, deflate': 'gzip, deflate',
+      'Accept-Encoding: br, gzip': 'br, gzip, deflate',
       'Accept-Encoding: deflate': 'deflate',
     }),
+  },
+  {
+    name: 'further headers',
+    levels: {
+      'no further headers': withoutFurther,
+      'headers of other clients': (request) => ({
+        ...request,
+        headers: { ...FURTHER, ...request.headers },
+      }),
+    },
+    of: ({ headers }) => (headers['traceparent'] ? 'headers of other clients' : 'no further headers'),
   },
   {
     name: 'Accept-Language',
@@ -145,6 +169,33 @@ export const toDialect =
       (changed, { name, levels }) => (levels[combination[name] ?? ''] ?? Object.values(levels)[0]!)(changed),
       request,
     );
+
+/** RFC 6749, appendix B defines the media type without parameters, so a charset must be ignored. */
+const FORM = 'application/x-www-form-urlencoded';
+const REVERSED = 'fields in reverse';
+
+/** The factors of a token request; `body` only for requests that may be sent in chunks. */
+export const tokenFactorsOn = async (client: Client): Promise<Factors> => ({
+  ...Object.fromEntries(
+    (await dialectsOn(client))
+      .filter(({ name }) => name !== 'query')
+      .map(({ name, levels }) => [name, Object.keys(levels)]),
+  ),
+  form: ['fields as documented', REVERSED],
+  type: [FORM, `${FORM}; charset=UTF-8`, `${FORM};charset=utf-8`],
+});
+
+/** Puts a token request in the dialect of a combination of these factors. */
+export const toTokenDialect =
+  (combination: Readonly<Record<string, string>>): Change =>
+  (request) => {
+    const { form = [], headers, ...plain } = toDialect(combination)(request);
+    return {
+      ...plain,
+      form: combination['form'] === REVERSED ? [...form].reverse() : form,
+      headers: { ...headers, 'content-type': combination['type']! },
+    };
+  };
 
 /** The dialect levels of a combination. */
 export const dialectsOf = (combination: Readonly<Record<string, string>>): string[] =>
