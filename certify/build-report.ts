@@ -250,7 +250,9 @@ function summaryOf(
     return `${several(failed, 'MUST requirement')}${of} ${failed === 1 ? 'is' : 'are'} broken.`;
   }
   if (verdict === 'conformant') {
-    const warned = count('warn') > 0 ? ` ${count('warn')} recommendations are not followed.` : '';
+    const warns = count('warn');
+    const warned =
+      warns > 0 ? ` ${several(warns, 'recommendation')} ${warns === 1 ? 'is' : 'are'} not followed.` : '';
     return `Every ${facts.selection ? '' : 'core '}MUST${of} holds, and no other is broken.${warned}`;
   }
   if (count('error') > 0) return 'The kit itself failed: see the requirements with status error.';
