@@ -37,7 +37,7 @@ for (const proof of proofs) {
 for (const variant of LIVE) {
   for (const mode of ['full', 'bare'] as const) {
     const title = `${variant.name}, ${mode}`;
-    test(title, byTurns(title, 16), async ({ small: { database, provisioned, store } }) => {
+    test(title, byTurns(title), async ({ small: { database, provisioned, store } }) => {
       test.slow();
       // Filling a tenant needs the database.
       const stack = mode === 'full' ? { fills: true } : { store };
