@@ -23,6 +23,8 @@ export interface ServiceRequest {
   /** The header names as sent. */
   readonly names?: readonly string[];
   readonly isHttp2?: boolean;
+  /** Identifies the connection; absent in process. */
+  readonly connection?: object;
   readonly body: Buffer;
 }
 
@@ -198,7 +200,11 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
   const headers = request.headers as Record<string, string>;
   const names = request.rawHeaders.filter((_, index) => index % 2 === 0);
   const isHttp2 = request.httpVersionMajor === 2;
-  await send(response, await answerTo(handler, { method, target, headers, names, isHttp2, body }));
+  const connection = request.socket;
+  await send(
+    response,
+    await answerTo(handler, { method, target, headers, names, isHttp2, connection, body }),
+  );
 }
 
 const isTooLong = (target: string): boolean => Buffer.byteLength(target) > MAX_TARGET_OCTETS;

@@ -25,6 +25,7 @@ export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {
     ...refusals.lists,
     ...tokens.clocks,
     ...transport.gzipped,
+    ...transport.cachedHeaders,
   ],
   'with relative links': [
     ...pages.screenings,

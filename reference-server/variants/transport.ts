@@ -65,6 +65,22 @@ export const connections = variants({
   })),
 });
 
+export const cachedHeaders = variants({
+  'header values of a connection are cached without regard to case, as by Jetty': middleware(() => {
+    const caches = new WeakMap<object, Map<string, string>>();
+    return (request, next) => {
+      const { connection, headers } = request;
+      const { authorization } = headers;
+      if (!connection || authorization === undefined) return next(request);
+      const cache = caches.get(connection) ?? new Map<string, string>();
+      const key = authorization.toLowerCase();
+      const first = cache.get(key) ?? authorization;
+      caches.set(connection, cache.set(key, first));
+      return next({ ...request, headers: { ...headers, authorization: first } });
+    };
+  }),
+});
+
 /** `Sunday, 06-Nov-94 08:49:37 GMT`: obsolete, but recipients must accept it (RFC 9110, 5.6.7). */
 function rfc850(at: Date): string {
   const [, day, month, year, time] = at.toUTCString().split(' ');
