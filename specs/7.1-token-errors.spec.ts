@@ -283,7 +283,7 @@ const ROWS: readonly ErrorRow[] = [
   ...GRANTS.map((grant): ErrorRow => ({
     error: 'unsupported_grant_type',
     id: '7.1-unsupported_grant_type',
-    what: `grant_type=${grant}`,
+    what: `grant_type=${grant.replace(/.*:/, '')}`,
     form: (valid) => replaced(valid, 'grant_type', grant),
   })),
   ...SCOPES.map((scope): ErrorRow => ({

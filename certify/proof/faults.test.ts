@@ -27,6 +27,7 @@ const ANOTHER_ROOT = [
   'where three screenings tie across a boundary the second is lost',
   'a to one microsecond after a second is that second',
   'every second answer to the same request for five items begins with the second',
+  'a huge from_id overflows: 500',
   'pages by OFFSET, one too many from the second on',
   'concurrent requests need no token',
   'stored instants cut to milliseconds',

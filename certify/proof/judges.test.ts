@@ -30,7 +30,7 @@ for (const { id } of REQUIREMENTS) {
     using judges = instrument();
     const errorsOf = async (fault: Fault, mode: Mode, untilProved: boolean): Promise<string[]> => {
       const world = fault.large ? large : small;
-      const only = fault.needsNeighbours ? selectionOf(fault) : [id];
+      const only = fault.needsNeighbours ? selectionOf(fault) : tripped(fault);
       const report = await certifyFault(world, fault, mode, only, 'in process', untilProved);
       return verdictErrors(fault, report).filter((error) => error.startsWith(`${id} `));
     };

@@ -78,7 +78,7 @@ export const answered: readonly Fault[] = [
       if (next) page.headers.push(['link', `<${next.replace(/from_id=(\d+)/, 'from_id=$10')}>; rel="next"`]);
     }),
   }),
-  ...pageFaults({ '4.2-repeatable': /item number \d+ again/ })({
+  ...pageFaults({ '4.2-repeatable': /as number \d+ again/ })({
     'compressed pages come from a cache of their own, which lacks an item': pages(
       (page, _, __, { headers }) => {
         if (headers['accept-encoding']?.includes('gzip')) page.items.splice(1, 1);

@@ -87,11 +87,6 @@ export const paging: readonly Fault[] = [
       swapAt(items, 2),
     ),
   }),
-  ...pageFaults({ '4.2-r5-exactly-once': /twice on one page/ })({
-    'the last item comes twice on a page of fewer than 250': alterStored((page, { pageSize }) =>
-      pageSize === 250 && !page.more ? { ...page, items: [...page.items, ...page.items.slice(-1)] } : page,
-    ),
-  }),
   ...pageFaults({ '4.2-r5-exactly-once': /is missing/ })({
     'the page after the sixth at page size 3 loses its first item': deep(3, 6, (items) => items.slice(1)),
     'where three screenings tie across a boundary the second is lost': alterStored((page, query) => {

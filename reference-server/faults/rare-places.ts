@@ -52,6 +52,12 @@ export const rarePlaces: readonly Fault[] = [
       if (isUpperCase(query, request) && !nextOf(page)) page.items.reverse();
     }),
   }),
+  ...pageFaults({ '4.2-r5-exactly-once': /twice on one page/ })({
+    'the last item comes twice in a path in upper case': pages((page, query, _, request) => {
+      const isFull = page.items.length >= Number(query.get('pageSize') ?? 100);
+      if (isUpperCase(query, request) && !isFull) page.items.push(...page.items.slice(-1));
+    }),
+  }),
   ...tripping({ '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ })({
     'pageSize is not looked at after a cursor': accepting('page_size_out_of_range', (query) =>
       query.has('from_id'),
@@ -122,6 +128,16 @@ export const rarePlaces: readonly Fault[] = [
   }),
   ...refusalFaults({ '5-missing': /401 unauthenticated.*200/ })({
     'no token is asked for in a path in upper case': accepting('unauthenticated', isUpperCase),
+    'no token is asked for where a window is one day, unless a header has one or a condition': accepting(
+      'unauthenticated',
+      (query, { headers }) => {
+        const [from, to] = windowOf(query);
+        const isDay = !!from && !!to && to.seconds - from.seconds === 86_400n;
+        const isPlain =
+          !headers['if-none-match'] && !Object.values(headers).some((value) => /eyJ/.test(value));
+        return isDay && isPlain;
+      },
+    ),
   }),
   ...refusalFaults({ '5-scheme': /401 unauthenticated.*200/ })({
     'a scheme other than Bearer is accepted in a path in upper case': accepting(
