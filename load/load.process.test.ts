@@ -131,7 +131,7 @@ test('soak: stops early with exit status 1 if almost all requests fail', FULL, a
 
 type Limited = Awaited<ReturnType<typeof rateLimit.run>>;
 const fixedWindow = { kind: 'fixed-window', limit: 30, windowMs: 2000 } as const;
-const wide = { maxRequests: 600, maxSeconds: 30 };
+const wide = { maxRequests: 900, maxSeconds: 30 };
 
 /** Tests with k6; the identification itself is tested in virtual time. */
 const LIMITERS: Readonly<
