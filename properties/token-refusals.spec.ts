@@ -22,7 +22,7 @@ const near = (right: string): string[] => [
   `${right}\u0000\u20ac`,
 ];
 
-/** Without blanks at an end: a parser may cut them off where that gives nobody more than the right value does. */
+/** A parser may trim a value where the trimmed value grants no more than the right one. */
 const nearButTrimmed = (right: string): string[] => near(right).filter((text) => text === text.trim());
 
 /** Patterns that match every value. */

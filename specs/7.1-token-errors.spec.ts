@@ -1,5 +1,6 @@
 /** Section 7.1: which token requests are rejected, and with which error. */
 import { about, test } from '../fixtures/test.ts';
+import { swapCase } from '../engine/client/altered-token.ts';
 import { OFFERED_SCOPE } from '../engine/client/client.ts';
 import { header, type Exchange } from '../engine/client/exchange.ts';
 import { excerpt, member } from '../engine/client/json.ts';
@@ -62,11 +63,6 @@ interface Guess {
   readonly value: string;
 }
 
-const inOtherCase = (text: string): string =>
-  text.replace(/[a-z]/gi, (letter) =>
-    letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
-  );
-
 const CYCLES = ['0123456789', 'abcdef', 'ghijklmnopqrstuvwxyz', 'ABCDEF', 'GHIJKLMNOPQRSTUVWXYZ'];
 
 /** A value of the same length and character classes, so that the server can only reject it as unknown. */
@@ -85,7 +81,7 @@ function wrongSecrets({ clients }: Target): Guess[] {
     // bcrypt takes 72 octets, and some libraries fail on more.
     (secret) => `${secret}${'x'.repeat(72)}`,
     (secret) => secret.slice(0, -1),
-    inOtherCase,
+    swapCase,
     (secret) => `${secret} `,
   ];
   const near = kinds.map((kind, index): Guess => {
@@ -197,7 +193,7 @@ const SCOPES = ['openid', 'screenings.write', 'SCREENINGS.READ', 'screenings.rea
 
 /** The client_id with the case of its letters inverted; empty if that is another client's, or a UUID (same value). */
 function otherCaseIds(kit: Kit, clientId: string): string[] {
-  const swapped = inOtherCase(clientId);
+  const swapped = swapCase(clientId);
   const taken = Object.values(kit.target.clients).some((client) => client?.clientId === swapped);
   return taken || isUuid(clientId) ? [] : [swapped];
 }

@@ -52,7 +52,7 @@ export interface Rule {
   readonly cases: (kit: Kit) => readonly Case[] | Promise<readonly Case[]>;
   /** The number of first cases that are tested in every combination; each of the others is tested in one. Default 1. */
   readonly everywhere?: number;
-  /** So many first cases show the same by turns (one of `everywhere` cases, the next one …): a combination tests one of them. */
+  /** The number of first cases that alternate: in each combination one of them replaces a case of `everywhere`. */
   readonly alike?: number;
   /** A case that fails if all others do: it is reported instead of another one. */
   readonly simplest?: (kit: Kit) => Case;
