@@ -23,7 +23,7 @@ import {
   commandLine,
 } from './results.ts';
 import { SCRIPT, page } from './style.ts';
-import { TIMELINE_STYLE, WALK_PICTURE_STYLE } from './pictures.ts';
+import { TIMELINE_STYLE } from './pictures.ts';
 
 const LONGEST_TEXT = 2_000;
 
@@ -225,7 +225,7 @@ ${blocks
 `;
 }
 
-const ITEM_STYLE = `${WALK_PICTURE_STYLE}${TIMELINE_STYLE}
+const ITEM_STYLE = `${TIMELINE_STYLE}
 details.requirement{border-bottom:1px solid var(--border)}
 details.requirement>summary{display:grid;grid-template-columns:1rem 6.4rem 15.5rem 1fr;gap:.15rem .6rem;align-items:baseline;padding:.45rem .3rem;cursor:pointer;list-style:none}
 details.requirement>summary::-webkit-details-marker{display:none}

@@ -18,7 +18,7 @@ import {
   type Table,
   type Cause,
 } from './results.ts';
-import { walkPictureSvg, walkPictureText } from './pictures.ts';
+import { walkLines } from './pictures.ts';
 import { commandLine } from '../../engine/package.ts';
 
 /** The selected requirements, by default all. Requirements outside the selection do not count as untested. */
@@ -244,14 +244,7 @@ export function evidence(
     words('logged as', failure.requestId ?? ''),
     words('only', (failure.only ?? []).join(', ')),
     words('case', ...scriptLines(counterexample ?? {})),
-    ...(picture
-      ? [
-          {
-            ...words('pages', ...walkPictureText(picture)),
-            picture: walkPictureSvg(picture, `walk-${id}-${index}`),
-          },
-        ]
-      : []),
+    { label: 'pages', texts: picture ? walkLines(picture) : [], kind: 'line' },
     words('seen', seen.filter(Boolean).join(', ')),
     ...(index === 0
       ? [

@@ -17,7 +17,7 @@ import {
   selectionText,
 } from './of-report.ts';
 import { counts, countsText, durationText, sectionTitle, untestedByReason } from './results.ts';
-import { walkPictureText } from './pictures.ts';
+import { walkLines } from './pictures.ts';
 import { clip, visible } from './markup.ts';
 import {
   clientResults,
@@ -172,7 +172,7 @@ test('all renderings agree on what changed, on known failures, and on where a wa
     for (const word of words.split(/[\s;]+/)) for (const text of texts) expect(text).toContain(word);
   }
   const broken = plain(junit);
-  for (const line of walkPictureText(picture))
+  for (const line of walkLines(picture))
     for (const text of [...texts, broken]) expect(text.replace(/&amp;/g, '&')).toContain(line);
 });
 
