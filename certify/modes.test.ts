@@ -92,9 +92,9 @@ test('--explain lists the tests of every requirement, within the given width', (
 });
 
 test('--explain describes every known kind of mistake', () => {
-  for (const { name, what, fix } of MISTAKES) {
+  for (const { name, why, fix } of MISTAKES) {
     const text = explain(name, 80).replace(/\s+/g, ' ');
-    for (const part of [name, what, fix]) expect(text).toContain(part.replace(/\s+/g, ' '));
+    for (const part of [name, why, fix]) expect(text).toContain(part.replace(/\s+/g, ' '));
   }
 });
 

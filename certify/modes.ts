@@ -19,7 +19,6 @@ import { noSuch } from '../engine/target/usage.ts';
 import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
 import { MISTAKES } from './diagnosis/mistakes/all.ts';
-import type { Mistake } from './diagnosis/mistakes/mistake.ts';
 import { sectionTitle, wrap } from './render/results.ts';
 import { dirname, join, relative } from 'node:path';
 import { writeFile } from 'node:fs/promises';
@@ -241,11 +240,13 @@ const partOf =
       .flatMap((text) => wrap(text, Math.min(110, columns) - 12))
       .map((line, index) => `  ${(index ? '' : label).padEnd(10)}${line}`);
 
-function explainMistake({ name, what, why, fix, right, breaks }: Mistake, columns: number): string {
+function explainMistake(
+  { name, why, fix, right, breaks }: (typeof MISTAKES)[number],
+  columns: number,
+): string {
   const part = partOf(columns);
   return [
     name,
-    ...part('what', [what]),
     ...part('why', [why]),
     ...part('fix', [fix]),
     ...right.split('\n').map((line, index) => `  ${(index ? '' : 'right').padEnd(10)}${line}`),

@@ -38,7 +38,7 @@ function diagnosisOf(
   const root = findings[0]!;
   const behavesLike = kindsOf(root, evidence.get(root)!)
     .slice(0, MOST_MISTAKES)
-    .map(({ name, what, why, fix, right }) => ({ name, why: `${what} ${why}`, remedy: `${fix}\n${right}` }));
+    .map(({ name, why, fix, right }) => ({ name, why, remedy: `${fix}\n${right}` }));
   const result = results.find(({ id }) => id === root);
   const failure = result?.failures.findIndex((one) => isAcceptedToo(one, result));
   return { root, findings, ...(failure === undefined ? {} : { failure }), behavesLike };

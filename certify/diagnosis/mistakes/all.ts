@@ -6,29 +6,30 @@ import type { Features } from '../features.ts';
 import type { Mistake } from './mistake.ts';
 import { paging, windows } from './paging.ts';
 
-export const MISTAKES: readonly Mistake[] = [
-  ...paging,
-  ...windows,
-  ...answers,
-  ...access,
-  ...tokenEndpoint,
-  ...refusals,
-  ...environment,
-];
+interface Kind extends Mistake {
+  readonly name: string;
+  /** Not of the implementation itself. */
+  readonly isOutside: boolean;
+}
+
+const OF_SERVICES = { ...paging, ...windows, ...answers, ...access, ...tokenEndpoint, ...refusals };
+
+export const MISTAKES: readonly Kind[] = [OF_SERVICES, environment].flatMap((kinds) =>
+  Object.entries<Mistake>(kinds).map(([name, kind]) => ({ name, ...kind, isOutside: kinds === environment })),
+);
 
 /**
- * The kinds of mistake that break a requirement: those that match the features of its failures first, then the most
- * frequent. Causes in the environment come after matching ones, and only if a feature suggests them.
+ * The kinds of mistake that break a requirement: those whose words its failures contain first, then the most
+ * frequent. Causes in the environment come after matching ones, and only if a word suggests them.
  */
-export function kindsOf(id: string, features: Features): readonly Mistake[] {
+export function kindsOf(id: string, features: Features): readonly Kind[] {
   const shown = [...features].join('\n');
-  return MISTAKES.flatMap((mistake) => {
-    const place = mistake.breaks.split(' ').indexOf(id);
-    const fits = mistake.when?.test(shown);
-    const isOutside = environment.includes(mistake);
-    if (place < 0 || (isOutside && fits === false)) return [];
-    return [{ mistake, rank: place + (isOutside ? 50 : fits === undefined ? 0 : fits ? -100 : 100) }];
+  return MISTAKES.flatMap((kind) => {
+    const place = kind.breaks.split(' ').indexOf(id);
+    const fits = kind.when?.test(shown);
+    if (place < 0 || (kind.isOutside && fits === false)) return [];
+    return [{ kind, rank: place + (kind.isOutside ? 50 : fits === undefined ? 0 : fits ? -100 : 100) }];
   })
     .sort((a, b) => a.rank - b.rank)
-    .map(({ mistake }) => mistake);
+    .map(({ kind }) => kind);
 }

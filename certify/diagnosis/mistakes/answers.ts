@@ -1,107 +1,83 @@
 /** Mistakes in the form of answers (2.3, 2.4, 6), in methods (1), and in REST errors, rate limits and failures (7.2, 8). */
-import type { Mistake } from './mistake.ts';
+import type { Mistakes } from './mistake.ts';
 
-export const answers: readonly Mistake[] = [
-  {
-    name: 'testTime is not RFC 3339',
-    what: 'testTime lacks its offset or its T, or is a number: no client can tell which instant is meant.',
-    why: 'The database’s own text form, a local date-time type, or a serializer’s default (epoch milliseconds in Jackson) is printed as it is.',
+export const answers = {
+  'testTime is not RFC 3339': {
+    why: 'testTime lacks its offset or its T, or is a number: no client can tell which instant is meant. The database’s own text form, a local date-time type, or a serializer’s default (epoch milliseconds in Jackson) is printed as it is.',
     fix: 'Print an offset date-time explicitly.',
     right: `Jackson: WRITE_DATES_AS_TIMESTAMPS=false with OffsetDateTime · Python: dt.isoformat() of an aware datetime
 SQL: to_char(test_time AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
     breaks: '2.3-testTime',
   },
-  {
-    name: 'the serializer bends empty or single values',
-    what: 'items or links is null, missing, or of another type on some pages: on the empty one, on the last, or with a single item.',
-    why: 'XML-born converters unwrap arrays of one, nil slices become null in Go, links are left out where they are empty.',
+  'the serializer bends empty or single values': {
+    why: 'items or links is null, missing, or of another type on some pages: on the empty one, on the last, or with a single item. XML-born converters unwrap arrays of one, nil slices become null in Go, links are left out where they are empty.',
     fix: 'Start from an empty array and an empty object, and always write both.',
     right: `Go: items := make([]Screening, 0) · Java: List.of(), Map.of() · every page has "items": […] and "links": {…}`,
     breaks: '2.4-links 2.4-items',
     when: /(items|links) (null|absent|an object|an array)/m,
   },
-  {
-    name: 'an id is not the screening’s own',
-    what: 'The same screening has different ids in different answers, or two share one.',
-    why: 'The number of the row on the page, or a hash made on the way, is shown in place of the primary key.',
+  'an id is not the screening’s own': {
+    why: 'The same screening has different ids in different answers, or two share one. The number of the row on the page, or a hash made on the way, is shown in place of the primary key.',
     fix: 'Show the stored primary key.',
     right: `SELECT id, test_time, … FROM screening   -- no row_number(), no generated id in the DTO`,
     breaks: '2.3-id-stable',
   },
-  {
-    name: 'the same screening looks different from answer to answer',
-    what: 'Members appear or vanish, or values change in form: null here and left out there, decimals rounded, a field of the data not shown.',
-    why: 'Two versions run in parallel, list and detail have serializers of their own, numbers go through floating point.',
+  'the same screening looks different from answer to answer': {
+    why: 'Members appear or vanish, or values change in form: null here and left out there, decimals rounded, a field of the data not shown. Two versions run in parallel, list and detail have serializers of their own, numbers go through floating point.',
     fix: 'One serializer for all answers; keep decimals as decimals.',
     right: `Java: BigDecimal · Python: simplejson(use_decimal=True) · release a new field on all instances together`,
     breaks: '2.3-object-stable',
   },
-  {
-    name: 'the octets or the type of an answer are not those of JSON',
-    what: 'The Content-Type is missing or wrong, the text is not UTF-8 or has a byte order mark, or a compressed body does not match its header.',
-    why: 'The platform’s default charset, a text helper in place of the JSON one, strings cut by bytes, a proxy that compresses twice.',
+  'the octets or the type of an answer are not those of JSON': {
+    why: 'The Content-Type is missing or wrong, the text is not UTF-8 or has a byte order mark, or a compressed body does not match its header. The platform’s default charset, a text helper in place of the JSON one, strings cut by bytes, a proxy that compresses twice.',
     fix: 'Answer by the framework’s JSON helper in UTF-8; cut text by characters.',
     right: `res.json(page) · Content-Type: application/json · Files and JVM: -Dfile.encoding=UTF-8`,
     breaks: '2.4-utf8 4.2-content-type 4.2-repeatable',
   },
-  {
-    name: 'the tenants’ screenings are mixed',
-    what: 'A page holds items of another tenant, items whose tenantId is not the one of the path, or another tenant’s page as a whole.',
-    why: 'The condition on the tenant is missing in one of several queries or joins, or a cache or pool carries it over.',
+  'the tenants’ screenings are mixed': {
+    why: 'A page holds items of another tenant, items whose tenantId is not the one of the path, or another tenant’s page as a whole. The condition on the tenant is missing in one of several queries or joins, or a cache or pool carries it over.',
     fix: 'Put the tenant into every query, or let the database do so (row-level security).',
     right: `CREATE POLICY own ON screening USING (tenant_id = current_setting('app.tenant')::uuid);`,
     breaks: '2.3-tenantId 4.2-r3-one-tenant',
   },
-  {
-    name: 'a method that would write does something',
-    what: 'POST, PUT, PATCH or DELETE changes what GET shows, or is answered as if it had.',
-    why: 'Generated CRUD routes (Spring Data REST, json-server, admin plugins) are left open, or a catch-all handler answers every method.',
+  'a method that would write does something': {
+    why: 'POST, PUT, PATCH or DELETE changes what GET shows, or is answered as if it had. Generated CRUD routes (Spring Data REST, json-server, admin plugins) are left open, or a catch-all handler answers every method.',
     fix: 'Route only GET and HEAD, and answer other methods with 405 and Allow.',
     right: `405 Method Not Allowed, Allow: GET, HEAD   -- and a database role with SELECT only`,
     breaks: '1-read-only 1-read-only-refused',
   },
-  {
-    name: 'the envelope is no CloudEvent',
-    what: 'An event lacks one of specversion, id, source and type, has one of another type or name, or a pair (source, id) that another event has.',
-    why: 'Envelopes are put together by hand, or follow CloudEvents 0.3 or the names of another broker.',
+  'the envelope is no CloudEvent': {
+    why: 'An event lacks one of specversion, id, source and type, has one of another type or name, or a pair (source, id) that another event has. Envelopes are put together by hand, or follow CloudEvents 0.3 or the names of another broker.',
     fix: 'Make events with the CloudEvents SDK in structured JSON mode.',
     right: `{"specversion": "1.0", "id": "…", "source": "/screenings", "type": "screening.completed", "time": "2026-03-01T12:00:00Z", "data": {…}}`,
     breaks: '6-envelope',
   },
-  {
-    name: 'the event shows another screening than REST',
-    what: 'Names, values or precision of data differ from the REST object of the same id, or the object is not one of the tenant’s.',
-    why: 'Events and REST have serializers of their own, or the event is made before the record is final.',
+  'the event shows another screening than REST': {
+    why: 'Names, values or precision of data differ from the REST object of the same id, or the object is not one of the tenant’s. Events and REST have serializers of their own, or the event is made before the record is final.',
     fix: 'Serialize once and use the same text on both transports.',
     right: `outbox: INSERT INTO event (id, json) SELECT id, json FROM screening WHERE id = $1   -- the JSON that GET returns`,
     breaks: '6-same-object',
   },
-  {
-    name: 'testTime is spelt anew on one of the transports',
-    what: 'The event and the REST object have the same instant with different offsets or digits.',
-    why: 'One side stores only the instant and prints it in UTC or with fewer zeros; the other passes the captured text on. The dataset, which holds the text as captured, shows which side it is.',
+  'testTime is spelt anew on one of the transports': {
+    why: 'The event and the REST object have the same instant with different offsets or digits. One side stores only the instant and prints it in UTC or with fewer zeros; the other passes the captured text on. The dataset, which holds the text as captured, shows which side it is.',
     fix: 'Keep the captured text beside the instant, and print it on both transports.',
     right: `test_time_text text NOT NULL, test_time timestamptz GENERATED ALWAYS AS (…) STORED   -- print the first, compare the second`,
     breaks: '6-same-object 2.3-object-stable',
     when: /^the same instant in another spelling$/m,
   },
-  {
-    name: 'events and screenings are not the same set',
-    what: 'A screening has no event, or an event no screening.',
-    why: 'Publishing happens outside of the transaction that stores: a crash, a full queue or a rollback in between.',
+  'events and screenings are not the same set': {
+    why: 'A screening has no event, or an event no screening. Publishing happens outside of the transaction that stores: a crash, a full queue or a rollback in between.',
     fix: 'Write an outbox row in the same transaction and publish from there until acknowledged.',
     right: `BEGIN; INSERT INTO screening …; INSERT INTO outbox …; COMMIT;   -- a relay sends, and deletes on ack`,
     breaks: '6-complete',
   },
-];
+} satisfies Mistakes;
 
 // -- errors -------------------------------------------------------------------------------------------
 
-export const refusals: readonly Mistake[] = [
-  {
-    name: 'the framework’s own error answers',
-    what: 'A refusal has the framework’s status and body: 422 with detail (FastAPI), problem details or timestamp and path (Spring, ASP.NET), an HTML page (Express, Flask).',
-    why: 'Validation, routing and authentication of the framework refuse before the handlers run, and each has an error handler of its own.',
+export const refusals = {
+  'the framework’s own error answers': {
+    why: 'A refusal has the framework’s status and body: 422 with detail (FastAPI), problem details or timestamp and path (Spring, ASP.NET), an HTML page (Express, Flask). Validation, routing and authentication of the framework refuse before the handlers run, and each has an error handler of its own.',
     fix: 'Replace the error handlers of validation, router and authentication by one that writes the documented status and code.',
     right: `FastAPI: @app.exception_handler(RequestValidationError) · Spring: @RestControllerAdvice, AuthenticationEntryPoint, ErrorController
 Express: app.use((error, req, res, next) => …) as the last · ASP.NET: InvalidModelStateResponseFactory`,
@@ -109,18 +85,14 @@ Express: app.use((error, req, res, next) => …) as the last · ASP.NET: Invalid
       '7.2-body 7.2-invalid_request 7.2-invalid_time_range 7.2-page_size_out_of_range 4.2-from-required 4.2-to-required 7.2-unauthenticated 7.2-forbidden 7.2-not_found 5-missing 5-scheme 5-garbage 5-tampered 5-forged 5-forbidden 5-forbidden-unknown 7.1-body 7.1-invalid_request-missing 7.1-invalid_request-malformed 7.1-invalid_request-empty 7.2-no-unprovoked-5xx',
     when: /^(an HTML page|problem details|the body of a framework|answered 422)$/m,
   },
-  {
-    name: 'errors do not carry the documented code',
-    what: 'An error of the REST API has no JSON body, no code, or a code in another spelling or place than the documented one, or a failure is reported as an empty page; clients cannot tell the causes apart.',
-    why: 'The framework’s or a gateway’s default error page answers, enums are printed by their constant’s name.',
+  'errors do not carry the documented code': {
+    why: 'An error of the REST API has no JSON body, no code, or a code in another spelling or place than the documented one, or a failure is reported as an empty page; clients cannot tell the causes apart. The framework’s or a gateway’s default error page answers, enums are printed by their constant’s name.',
     fix: 'One error writer for the whole API, also for what filters and the router refuse.',
     right: `{"code": "invalid_time_range", "message": "to is earlier than from"}   -- exactly these values, in lower case`,
     breaks: '7.2-body 7.2-server-error 7.2-unauthenticated 7.2-forbidden 7.2-rate_limited',
   },
-  {
-    name: 'the refusal is another than the one for its cause',
-    what: 'The request is refused, but with the code or status of another mistake: 422 for 400, invalid_request for invalid_time_range or page_size_out_of_range, and so on.',
-    why: 'Validation of the framework answers for all parameters alike.',
+  'the refusal is another than the one for its cause': {
+    why: 'The request is refused, but with the code or status of another mistake: 422 for 400, invalid_request for invalid_time_range or page_size_out_of_range, and so on. Validation of the framework answers for all parameters alike.',
     fix: 'Distinguish syntax, time and range in your own validation.',
     right: `no integer: 400 invalid_request · no RFC 3339 or to < from: 400 invalid_time_range · outside 1 to 1000: 400 page_size_out_of_range
 tenant not onboarded: 404 not_found`,
@@ -128,56 +100,44 @@ tenant not onboarded: 404 not_found`,
       '7.2-not_found 7.2-invalid_request 7.2-invalid_time_range 7.2-page_size_out_of_range 4.2-r2-inverted',
     when: /^answered [45]/m,
   },
-  {
-    name: 'what is no integer is read as one',
-    what: 'pageSize or from_id with letters, exponents or blanks is read up to there, or ignored, in place of 400 invalid_request.',
-    why: 'parseInt reads as far as it can, optional binding yields null on a failed conversion.',
+  'what is no integer is read as one': {
+    why: 'pageSize or from_id with letters, exponents or blanks is read up to there, or ignored, in place of 400 invalid_request. parseInt reads as far as it can, optional binding yields null on a failed conversion.',
     fix: 'Match the whole value before converting.',
     right: `if (!/^-?\\d+$/.test(value)) throw invalidRequest(name);`,
     breaks: '7.2-invalid_request',
     when: /^answered 2/m,
   },
-  {
-    name: 'what is no RFC 3339 is read as a time',
-    what: 'Times without offset, seconds or date, with impossible days or hours, with text after the time, or words such as now are accepted.',
-    why: 'Lenient parsers: new Date(), dateutil, strtotime, PostgreSQL’s own cast (which knows now, infinity, zones by name).',
+  'what is no RFC 3339 is read as a time': {
+    why: 'Times without offset, seconds or date, with impossible days or hours, with text after the time, or words such as now are accepted. Lenient parsers: new Date(), dateutil, strtotime, PostgreSQL’s own cast (which knows now, infinity, zones by name).',
     fix: 'Match the grammar first, then parse, and check that day and hour exist.',
     right: `/^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]\\d\\d:\\d\\d)$/i   -- then ResolverStyle.STRICT or the like`,
     breaks: '7.2-invalid_time_range',
     when: /^answered 2/m,
   },
-  {
-    name: 'a page size out of range is mended',
-    what: '0, 1001 or a negative pageSize is answered with a page in place of 400 page_size_out_of_range.',
-    why: 'Clamping (Spring Data’s max-page-size), or 0 taken for absent.',
+  'a page size out of range is mended': {
+    why: '0, 1001 or a negative pageSize is answered with a page in place of 400 page_size_out_of_range. Clamping (Spring Data’s max-page-size), or 0 taken for absent.',
     fix: 'Reject the value instead of clamping it.',
     right: `if (size < 1n || size > 1000n) throw new BadRequest('page_size_out_of_range'); // before it is cut to 32 bits`,
     breaks: '7.2-page_size_out_of_range',
     when: /^answered 2/m,
   },
-  {
-    name: 'odd input makes the server fail',
-    what: 'A request that should be refused, or served, is answered 5xx or by a broken connection.',
-    why: 'A value that the parser lets through breaks further in: NUL in PostgreSQL text, integers beyond 64 bits, years that a date type has not, undecodable percent signs.',
+  'odd input makes the server fail': {
+    why: 'A request that should be refused, or served, is answered 5xx or by a broken connection. A value that the parser lets through breaks further in: NUL in PostgreSQL text, integers beyond 64 bits, years that a date type has not, undecodable percent signs.',
     fix: 'Validate at the edge, and turn what still throws on bad input into a 400.',
     right: `from_id: BigInt within 64 bits, else 400 · text with \\u0000: 400 · decodeURIComponent in try/catch: 400`,
     breaks: '7.2-no-unprovoked-5xx',
   },
-  {
-    name: 'valid requests fail now and then',
-    what: 'One answer in many is 5xx, breaks off, or lacks something: a client meets it in every longer walk.',
-    why: 'One bad instance behind the balancer, timeouts of a pool, keep-alive times shorter than the balancer’s.',
+  'valid requests fail now and then': {
+    why: 'One answer in many is 5xx, breaks off, or lacks something: a client meets it in every longer walk. One bad instance behind the balancer, timeouts of a pool, keep-alive times shorter than the balancer’s.',
     fix: 'Compare instances; let the server’s idle timeout be longer than the balancer’s; finish requests before a shutdown.',
     right: `node: server.keepAliveTimeout = 65_000 (balancer: 60 s) · remove an instance from the balancer before it stops`,
     breaks: '7.2-no-unprovoked-5xx 4.1-success 4.2-success',
     when: /not each time/m,
   },
-  {
-    name: 'the rate limit does not say how long to wait',
-    what: 'A refusal for rate is not 429 rate_limited, or its Retry-After is missing, malformed, or not the time after which a request is served.',
-    why: 'Gateways answer 503 or a page of their own, or print milliseconds, dates of another format, or the epoch of the reset.',
+  'the rate limit does not say how long to wait': {
+    why: 'A refusal for rate is not 429 rate_limited, or its Retry-After is missing, malformed, or not the time after which a request is served. Gateways answer 503 or a page of their own, or print milliseconds, dates of another format, or the epoch of the reset.',
     fix: 'Answer 429 with whole seconds, rounded up to when the limit really opens again.',
     right: `429 · Retry-After: 3 · {"code": "rate_limited"}   -- Math.ceil((resetAtMs - Date.now()) / 1000)`,
     breaks: '7.2-retry-after 7.2-rate_limited 7.2-retry-after-honest',
   },
-];
+} satisfies Mistakes;
