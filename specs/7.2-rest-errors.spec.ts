@@ -29,7 +29,7 @@ import { narrowOf, type Baseline, withParameter, withWindow } from '../engine/ru
 import type { Kit } from '../engine/run/kit.ts';
 
 /** One for from and one for to, since one parser usually serves both edges. */
-const MALFORMED_TIMES: readonly (readonly [from: string, to: string])[] = [
+export const MALFORMED_TIMES: readonly (readonly [from: string, to: string])[] = [
   ['2026-03-01T00:00:00', '2026-03-01T00:00:00'], // no offset
   ['2026-03-01', '2026-03-01'], // a date alone, which may be read as the end of the day
   ['2026-03-01T24:00:00Z', '2026-03-01T24:00:00Z'],

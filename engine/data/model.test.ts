@@ -7,6 +7,7 @@ import {
   compareInstants,
   formatInstant,
   instant,
+  offsetMinutesOf,
   parseInstant,
   shift,
   toDecimal,
@@ -24,13 +25,6 @@ const test = base.extend<object, { readonly postgres: Connections }>({
   ],
 });
 
-/** One query for many values; rows are in the order of the values. */
-const rowsOf = <Row extends Record<string, unknown>>(
-  postgres: Connections,
-  text: string,
-  ...values: unknown[]
-): Promise<Row[]> => postgres.query<Row>({ text, values });
-
 // -- arbitraries ---------------------------------------------------------------------------------
 
 const two = (value: number): string => String(value).padStart(2, '0');
@@ -41,9 +35,6 @@ const offsetTexts = fc.oneof(
     .tuple(fc.constantFrom('+', '-'), fc.nat({ max: 15 }), fc.nat({ max: 59 }))
     .map(([sign, hours, minutes]) => `${sign}${two(hours)}:${two(minutes)}`),
 );
-
-const digitsOf = (max: number): fc.Arbitrary<string> =>
-  fc.string({ unit: fc.constantFrom(...'0123456789'), maxLength: max });
 
 /** Any date of the years 1 to 9998, mostly valid, often near the end of a month. */
 const dates = fc
@@ -56,7 +47,7 @@ const times = fc
 
 const texts = (fraction: number): fc.Arbitrary<string> =>
   fc
-    .tuple(dates, times, digitsOf(fraction), offsetTexts)
+    .tuple(dates, times, fc.stringMatching(RegExp(`^\\d{0,${fraction}}$`)), offsetTexts)
     .map(([date, time, digits, offset]) => `${date}T${time}${digits === '' ? '' : `.${digits}`}${offset}`);
 
 /** Texts that the kit can parse, for properties about instants only. */
@@ -74,53 +65,56 @@ const keys: fc.Arbitrary<Key> = fc.record({
   id: fc.oneof(fc.bigInt({ min: 0n, max: 120n }), fc.bigInt({ min: 2n ** 53n - 2n, max: 2n ** 63n - 1n })),
 });
 
-const check = <T>(
-  arbitrary: fc.Arbitrary<T>,
-  holds: (value: T) => Promise<void>,
-  numRuns: number,
-): Promise<void> => fc.assert(fc.asyncProperty(arbitrary, holds), { numRuns });
-
 // -- instants ------------------------------------------------------------------------------------
 
-const many = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T[]> =>
-  fc.array(arbitrary, { minLength: 1, maxLength: 60, size: 'max' });
-
-test('instants equal timestamptz to the microsecond', async ({ postgres }) => {
-  const sql = `SELECT trim_scale(extract(epoch FROM text::timestamptz))::text AS epoch
-               FROM unnest($1::text[]) WITH ORDINALITY AS given(text, n) ORDER BY n`;
-  await check(
-    many(readable(6)),
-    async (written) => {
-      const rows = await rowsOf<{ epoch: string }>(postgres, sql, written);
-      expect(written.map((text) => toDecimal(instant(text)))).toEqual(rows.map(({ epoch }) => epoch));
-    },
-    40,
+/**
+ * Declares a test: PostgreSQL's answer for each value, `sql` over the columns `given`, is the kit's. One query for
+ * many values.
+ */
+function testAgainstPostgres<T>(
+  title: string,
+  arbitrary: fc.Arbitrary<T>,
+  sql: string,
+  columns: readonly (readonly [type: string, column: (value: T) => string])[],
+  ours: (value: T) => string,
+): void {
+  const arrays = columns.map(([type], index) => `$${index + 1}::${type}[]`).join();
+  const names = columns.map((_, index) => 'abc'[index]).join();
+  const text = `SELECT (${sql})::text AS answer FROM unnest(${arrays}) WITH ORDINALITY AS given(${names}, n) ORDER BY n`;
+  test(title, ({ postgres }) =>
+    fc.assert(
+      fc.asyncProperty(fc.array(arbitrary, { minLength: 1, maxLength: 60, size: 'max' }), async (values) => {
+        const given = columns.map(([, column]) => values.map(column));
+        const rows = await postgres.query<{ answer: string }>({ text, values: given });
+        expect(values.map((value) => [value, ours(value)])).toEqual(
+          values.map((value, index) => [value, rows[index]?.answer]),
+        );
+      }),
+      { numRuns: 40 },
+    ),
   );
-});
+}
 
-test('accepts exactly the dates that PostgreSQL accepts', async ({ postgres }) => {
-  const sql = `SELECT pg_input_is_valid(text, 'timestamptz') AS valid
-               FROM unnest($1::text[]) WITH ORDINALITY AS given(text, n) ORDER BY n`;
-  const written = many(
-    fc.tuple(dates, times, offsetTexts).map(([date, time, offset]) => `${date}T${time}${offset}`),
-  );
-  await check(
-    written,
-    async (all) => {
-      const rows = await rowsOf<{ valid: boolean }>(postgres, sql, all);
-      expect(all.map((text) => [text, parseInstant(text) !== undefined])).toEqual(
-        all.map((text, i) => [text, rows[i]!.valid]),
-      );
-    },
-    40,
-  );
-});
+testAgainstPostgres(
+  'instants equal timestamptz to the microsecond',
+  readable(6),
+  'trim_scale(extract(epoch FROM a::timestamptz))',
+  [['text', (text) => text]],
+  (text) => toDecimal(instant(text)),
+);
 
-test('instants compare like numeric, to any digit', async ({ postgres }) => {
-  const sql = `SELECT sign(a - b)::int AS sign
-               FROM unnest($1::numeric[], $2::numeric[]) WITH ORDINALITY AS given(a, b, n) ORDER BY n`;
+testAgainstPostgres(
+  'accepts exactly the dates that PostgreSQL accepts',
+  texts(0),
+  "pg_input_is_valid(a, 'timestamptz')",
+  [['text', (text) => text]],
+  (text) => String(parseInstant(text) !== undefined),
+);
+
+testAgainstPostgres(
+  'instants compare like numeric, to any digit',
   // Neighbours that differ in a late digit are rare by chance.
-  const pairs = fc
+  fc
     .tuple(
       readable(12),
       fc.bigInt({ min: -3n, max: 3n }),
@@ -128,125 +122,76 @@ test('instants compare like numeric, to any digit', async ({ postgres }) => {
       readable(12),
       fc.boolean(),
     )
-    .map(([text, units, digits, other, near]): [Instant, Instant] => [
-      instant(text),
-      near ? shift(instant(text), units, digits) : instant(other),
-    ]);
-  await check(
-    many(pairs),
-    async (all) => {
-      const rows = await rowsOf<{ sign: number }>(
-        postgres,
-        sql,
-        all.map(([a]) => toDecimal(a)),
-        all.map(([, b]) => toDecimal(b)),
-      );
-      expect(all.map(([a, b]) => Math.sign(compareInstants(a, b)))).toEqual(rows.map(({ sign }) => sign));
-    },
-    40,
-  );
-});
+    .map(([text, units, digits, other, near]) => ({
+      a: instant(text),
+      b: near ? shift(instant(text), units, digits) : instant(other),
+    })),
+  'sign(a - b)::int',
+  [
+    ['numeric', ({ a }) => toDecimal(a)],
+    ['numeric', ({ b }) => toDecimal(b)],
+  ],
+  ({ a, b }) => String(Math.sign(compareInstants(a, b))),
+);
 
-test('shifting an instant equals adding numeric', async ({ postgres }) => {
-  const sql = `SELECT trim_scale(a + units * power(10::numeric, -digits))::text AS moved
-               FROM unnest($1::numeric[], $2::numeric[], $3::int[]) WITH ORDINALITY AS given(a, units, digits, n)
-               ORDER BY n`;
-  const moves = fc.tuple(readable(12), fc.bigInt({ min: -(10n ** 9n), max: 10n ** 9n }), fc.nat({ max: 12 }));
-  await check(
-    many(moves),
-    async (all) => {
-      const rows = await rowsOf<{ moved: string }>(
-        postgres,
-        sql,
-        all.map(([text]) => toDecimal(instant(text))),
-        all.map(([, units]) => String(units)),
-        all.map(([, , digits]) => digits),
-      );
-      const moved = all.map(([text, units, digits]) => toDecimal(shift(instant(text), units, digits)));
-      expect(moved).toEqual(rows.map((row) => row.moved));
-    },
-    40,
-  );
-});
+testAgainstPostgres(
+  'shifting an instant equals adding numeric',
+  fc.tuple(readable(12), fc.bigInt({ min: -(10n ** 9n), max: 10n ** 9n }), fc.nat({ max: 12 })),
+  'trim_scale(a + b * power(10::numeric, -c))',
+  [
+    ['numeric', ([text]) => toDecimal(instant(text))],
+    ['numeric', ([, units]) => String(units)],
+    ['int', ([, , digits]) => String(digits)],
+  ],
+  ([text, units, digits]) => toDecimal(shift(instant(text), units, digits)),
+);
 
-test('every spelling of an instant is the same timestamptz', async ({ postgres }) => {
-  const sql = `SELECT bool_and(a::timestamptz = b::timestamptz) AS same
-               FROM unnest($1::text[], $2::text[]) AS given(a, b)`;
-  const spelled = fc.tuple(
-    readable(6),
-    fc.record(
-      {
-        offsetMinutes: fc.integer({ min: -900, max: 900 }),
-        digits: fc.nat({ max: 6 }),
-        lowerCase: fc.boolean(),
-      },
-      { requiredKeys: [] },
+testAgainstPostgres(
+  'every spelling of an instant is the same timestamptz, and has its offset',
+  fc
+    .tuple(
+      readable(6),
+      fc.integer({ min: -900, max: 900 }),
+      fc.record({ digits: fc.nat({ max: 6 }), lowerCase: fc.boolean() }, { requiredKeys: [] }),
+    )
+    .map(([text, offsetMinutes, spelling]) => ({
+      text,
+      offsetMinutes,
+      spelled: formatInstant(instant(text), { offsetMinutes, ...spelling }),
+    })),
+  'a::timestamptz = b::timestamptz',
+  [
+    ['text', ({ text }) => text],
+    ['text', ({ spelled }) => spelled],
+  ],
+  ({ text, offsetMinutes, spelled }) =>
+    String(
+      toDecimal(instant(spelled)) === toDecimal(instant(text)) && offsetMinutesOf(spelled) === offsetMinutes,
     ),
-  );
-  await check(
-    many(spelled),
-    async (all) => {
-      const written = all.map(([text, spelling]) => formatInstant(instant(text), spelling));
-      const [row] = await rowsOf<{ same: boolean }>(
-        postgres,
-        sql,
-        all.map(([text]) => text),
-        written,
-      );
-      expect(row).toEqual({ same: true });
-      // The written texts can be parsed again.
-      expect(written.map((text) => toDecimal(instant(text)))).toEqual(
-        all.map(([text]) => toDecimal(instant(text))),
-      );
-    },
-    40,
-  );
-});
+);
 
 // -- the oracle ----------------------------------------------------------------------------------
 
-const uniqueKeys = fc.uniqueArray(keys, { selector: ({ id }) => id, maxLength: 60, size: 'max' });
-
-test('keys are ordered like ORDER BY (numeric, bigint)', async ({ postgres }) => {
-  const sql = `SELECT id::text FROM unnest($1::numeric[], $2::bigint[]) AS given(at, id) ORDER BY at, given.id`;
-  await check(
-    uniqueKeys,
-    async (all) => {
-      const rows = await rowsOf<{ id: string }>(
-        postgres,
-        sql,
-        all.map(({ at }) => toDecimal(at)),
-        all.map(({ id }) => String(id)),
-      );
-      expect([...all].sort(compareKeys).map(({ id }) => String(id))).toEqual(rows.map(({ id }) => id));
-    },
-    60,
-  );
-});
-
-test('the oracle selects the same range as a keyset query', async ({ postgres }) => {
-  const sql = `SELECT id::text FROM unnest($1::numeric[], $2::bigint[]) AS given(at, id)
-               WHERE CASE WHEN $4::bigint IS NULL THEN at >= $3::numeric
-                          ELSE (at, id) > ($3::numeric, $4::bigint) END
-                 AND CASE WHEN $7::bigint IS NULL THEN at < $5::numeric
-                          ELSE (at, id) <= ($6::numeric, $7::bigint) END
-               ORDER BY at, given.id`;
+test('the oracle selects the same range as a keyset query, in the same order', async ({ postgres }) => {
+  const text = `SELECT id::text FROM unnest($1::numeric[], $2::bigint[]) AS given(at, id)
+                WHERE CASE WHEN $4::bigint IS NULL THEN at >= $3::numeric
+                           ELSE (at, id) > ($3::numeric, $4::bigint) END
+                  AND CASE WHEN $7::bigint IS NULL THEN at < $5::numeric
+                           ELSE (at, id) <= ($6::numeric, $7::bigint) END
+                ORDER BY at, given.id`;
   const spans = fc.record({
-    all: uniqueKeys,
+    all: fc.uniqueArray(keys, { selector: ({ id }) => id, maxLength: 60, size: 'max' }),
     from: keys,
     to: keys,
     upTo: keys,
     afterId: fc.boolean(),
     bounded: fc.boolean(),
   });
-  await check(
-    spans,
-    async ({ all, from, to, upTo, afterId, bounded }) => {
+  await fc.assert(
+    fc.asyncProperty(spans, async ({ all, from, to, upTo, afterId, bounded }) => {
       const known = new Oracle(true);
       for (const key of all) known.add({ ...key, testTime: formatInstant(key.at) }, 0);
-      const rows = await rowsOf<{ id: string }>(
-        postgres,
-        sql,
+      const values = [
         all.map(({ at }) => toDecimal(at)),
         all.map(({ id }) => String(id)),
         toDecimal(from.at),
@@ -254,7 +199,8 @@ test('the oracle selects the same range as a keyset query', async ({ postgres })
         toDecimal(to.at),
         toDecimal(upTo.at),
         bounded ? String(upTo.id) : null,
-      );
+      ];
+      const rows = await postgres.query<{ id: string }>({ text, values });
       const found = known.within({
         from: from.at,
         to: to.at,
@@ -262,7 +208,8 @@ test('the oracle selects the same range as a keyset query', async ({ postgres })
         ...(bounded ? { upTo } : {}),
       });
       expect(found.map(({ id }) => String(id))).toEqual(rows.map(({ id }) => id));
-    },
-    150,
+      expect([...all].sort(compareKeys)).toEqual(known.items.map(({ at, id }) => ({ at, id })));
+    }),
+    { numRuns: 150 },
   );
 });

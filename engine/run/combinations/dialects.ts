@@ -158,7 +158,7 @@ export const DIALECTS: readonly Dialect[] = [
 ];
 
 /** The dialects that the target supports: HTTP/2 only if it is offered. */
-export const dialectsOn = async (client: Client): Promise<readonly Dialect[]> =>
+const dialectsOn = async (client: Client): Promise<readonly Dialect[]> =>
   (await client.offersHttp2()) ? DIALECTS : DIALECTS.filter(({ name }) => name !== PROTOCOL);
 
 /** Puts a request in the dialect of a combination; factors that it does not name stay usual. */

@@ -127,7 +127,7 @@ export async function walkOn(
 }
 
 /** The summary of a walk. It keeps only the ids of items, since a walk may be long. */
-export class WalkSummary {
+class WalkSummary {
   readonly ids = new Set<bigint>();
   count = 0;
   /** Whether every item can be ordered. */
@@ -172,7 +172,7 @@ function noteBoundary(kit: Kit, before: Exchange, after: Exchange): void {
 }
 
 /** The mismatch of a walk of a window whose `expected` items are known. Items outside the window break 4.2-window. */
-export function walkMismatch(
+function walkMismatch(
   walked: Walk,
   expected: readonly OracleItem[],
 ): (Mismatch & { exchange?: Exchange }) | undefined {
