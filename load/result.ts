@@ -7,7 +7,7 @@ import type { Slo } from './estimate/step.ts';
 import type { DepthFinding } from './estimate/depth.ts';
 import type { LimiterFinding } from './estimate/limiter-fit.ts';
 import type { Finding } from './k6/lib/judge.ts';
-import type { Histogram } from './k6/lib/histogram.ts';
+import type { Latency } from './k6/lib/summary.ts';
 
 /** A requirement that answers under load violated. */
 interface LoadFinding {
@@ -69,7 +69,7 @@ export interface LoadResult {
   /** CPU use and scheduler lag of the generator. */
   readonly generator?: { readonly cpuShare?: number; readonly schedulerLagP99Ms?: number };
   readonly seconds?: number;
-  readonly histogram?: Histogram;
+  readonly latency?: Latency;
   /** Whether each of k6's thresholds held. */
   readonly thresholds?: Readonly<Record<string, boolean>>;
   readonly capacity?: CapacityFigure;

@@ -1,31 +1,32 @@
 /** `npm run load -- merge FILES`: merges the results of parallel runners. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { UsageError } from '../../engine/errors.ts';
-import { largest } from '../estimate/numbers.ts';
+import { largest, sum } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
-import { bucketEndMs, countOf, mergeHistograms, quantileBucket } from '../k6/lib/histogram.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { neverStarted } from '../k6/lib/random.ts';
-import { readRecords } from '../k6/lib/record.ts';
+import { readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
 import { conformant, EXIT, gatherFindings, type LoadResult } from '../result.ts';
 
-type Part = Pick<ScenarioSummary, 'seconds' | 'histogram' | 'counts' | 'shared' | 'schedulerLagP99Ms'> & {
+type Part = Pick<ScenarioSummary, 'seconds' | 'latency' | 'counts' | 'shared' | 'schedulerLagP99Ms'> & {
   /** Why the part must not be interpreted. */
   readonly void?: string;
 };
 
-export interface Merged extends Omit<Part, 'shared'> {
+export interface Merged extends Pick<Part, 'seconds' | 'counts' | 'void'> {
   readonly parts: number;
   readonly requests: number;
   readonly requestsPerSecond: number;
-  /** Upper ends of the histogram buckets with the quantiles. */
+  /** The highest quantiles of a part: those of all requests are not higher. */
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly errorRate: number;
   /** Whether the SLO of the shared run held; absent without one. */
   readonly held?: boolean;
 }
+
+type Parsed = Partial<Omit<Part, 'void'>> & Partial<LoadResult>;
 
 /** Reads a result file, a summary file, or a runner's log that contains the summary. Throws UsageError. */
 async function readPart(file: string): Promise<Part & { findings: readonly Finding[] }> {
@@ -35,31 +36,29 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
   const lines = text.split('\n');
   for (const candidate of [text, ...lines.filter((line) => line.startsWith('{')).reverse()]) {
     const parsed = parse(candidate);
-    if (!parsed?.histogram) continue;
-    const { void: why, shared, schedulerLagP99Ms, requests = 0, tokenCalls = 0, durationMs = 0 } = parsed;
+    const { latency, shared, schedulerLagP99Ms, durationMs = 0, seconds = durationMs / 1000 } = parsed;
+    const { requests = 0, tokenCalls = 0, counts = { pages: requests, token_calls: tokenCalls } } = parsed;
+    if (!latency && !parsed.counts) continue;
+    const records = lines.flatMap((line) => readRecord(line) ?? []);
+    const known = (parsed.findings ?? []).flatMap(({ id, failures }) =>
+      failures.map(({ message }) => ({ id, message })),
+    );
     return {
-      seconds: parsed.seconds ?? durationMs / 1000,
-      histogram: parsed.histogram,
-      counts: parsed.counts ?? { pages: requests, token_calls: tokenCalls },
-      ...(typeof why === 'string' ? { void: why } : {}),
+      ...{ seconds, counts, findings: [...records.filter((one) => one.kind === 'finding'), ...known] },
+      ...(latency ? { latency } : {}),
+      ...(parsed.void ? { void: parsed.void } : {}),
       ...(shared ? { shared } : {}),
       ...(schedulerLagP99Ms === undefined ? {} : { schedulerLagP99Ms }),
-      findings: [
-        ...readRecords(lines).filter((one) => one.kind === 'finding'),
-        ...(parsed.findings ?? []).flatMap(({ id, failures }) =>
-          failures.map(({ message }) => ({ id, message })),
-        ),
-      ],
     };
   }
-  throw new UsageError(`${file}: contains no histogram of a load run`);
+  throw new UsageError(`${file}: contains no latency of a load run`);
 }
 
-function parse(text: string): (Partial<Omit<Part, 'void'>> & Partial<LoadResult>) | undefined {
+function parse(text: string): Parsed {
   try {
-    return JSON.parse(text) as Partial<Omit<Part, 'void'>> & Partial<LoadResult>;
+    return JSON.parse(text) as Parsed;
   } catch {
-    return undefined;
+    return {};
   }
 }
 
@@ -87,12 +86,14 @@ export async function mergeCommand(files: readonly string[], output?: string): P
 
 /** Merges parts that ran concurrently. Throws a UsageError for parts of different runs or with the same segment. */
 export function mergeParts(parts: readonly Part[]): Merged {
-  const histogram = mergeHistograms(parts.map((part) => part.histogram));
-  const counts = mergeHistograms(parts.map((part) => part.counts));
+  const counts: Record<string, number> = {};
+  for (const part of parts)
+    for (const [name, count] of Object.entries(part.counts)) counts[name] = (counts[name] ?? 0) + count;
+  const latencies = parts.flatMap(({ latency }) => latency ?? []);
   const shared = runOf(parts);
   // The planned duration of a shared run excludes setup and the last answers.
   const seconds = shared?.seconds ?? largest(parts.map((part) => part.seconds));
-  const requests = countOf(histogram);
+  const requests = sum(latencies.map((one) => one.requests));
   // Requests that were due but never sent count as failed.
   const due = Math.max(requests, shared?.due ?? 0);
   const failures = (counts['errors'] ?? 0) + (counts['limited'] ?? 0) + due - requests;
@@ -102,12 +103,17 @@ export function mergeParts(parts: readonly Part[]): Merged {
   return {
     parts: parts.length,
     seconds,
-    histogram,
     counts,
     requests,
     requestsPerSecond: seconds > 0 ? requests / seconds : 0,
-    p50Ms: bucketEndMs(quantileBucket(histogram, 0.5)),
-    p99Ms: bucketEndMs(quantileBucket(histogram, 0.99)),
+    p50Ms: largest(
+      latencies.map(({ p50Ms }) => p50Ms),
+      0,
+    ),
+    p99Ms: largest(
+      latencies.map(({ p99Ms }) => p99Ms),
+      0,
+    ),
     errorRate,
     ...(shared ? { held: lateShare <= LATE_SHARE && errorRate <= shared.errorRate } : {}),
     ...(why ? { void: why } : {}),

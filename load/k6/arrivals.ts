@@ -1,9 +1,9 @@
 /**
  * One step of open arrivals at a rate, without thresholds, at precomputed moments: `capacity` runs it at every rate.
  */
-import { anywhere, arrive, precomputedArrivals, waitForPrecomputedDue, dueMoments } from './lib/arrivals.ts';
-import { runSetup, SETUP, type SetupData } from './lib/setup.ts';
+import { anywhere, arrive, dueMoments, precomputedArrivals, waitForMoment } from './lib/arrivals.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
+import { runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
 const config = readConfig({ requestsPerSecond: 20, seconds: 12 });
 const due = dueMoments(config);
@@ -19,6 +19,6 @@ export const setup = (): SetupData => runSetup(config, 500);
 const start = anywhere(config);
 
 export default function (data: SetupData): void {
-  const dueRequest = waitForPrecomputedDue(config, data, due);
-  if (dueRequest) arrive(config, data, start, dueRequest);
+  const request = waitForMoment(config, data, due);
+  if (request) arrive(config, data, start, request);
 }

@@ -3,11 +3,11 @@ import { check } from 'k6';
 import http from 'k6/http';
 import { identifyLimiter } from '../estimate/limiter-fit.ts';
 import { probeLimiter, type Probed } from '../estimate/limiter-probe.ts';
-import { runSetup, clientsOf, SETUP, type SetupData } from './lib/setup.ts';
-import { Client, firstPage } from './lib/client.ts';
+import type { Client } from './lib/client.ts';
 import { readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
 import type { RatePolicy } from './lib/judge.ts';
 import { write } from './lib/record.ts';
+import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
 const config = readConfig({ pageSize: 1 });
 const limits: NonNullable<LoadConfig['probe']> = config.probe ?? { maxRequests: 2000, maxSeconds: 60 };
@@ -36,10 +36,10 @@ export const setup = (): SetupData => runSetup(config);
 export default async function (data: SetupData): Promise<void> {
   http.setResponseCallback(http.expectedStatuses(200, 429));
   const fetchOf = (index: number): Fetch => {
-    const client = new Client(config, clientsOf(config, data)[index]!, data.tokens[index]!);
+    const client = clientOf(config, data, index);
     // An empty window, the cheapest page.
     const { to } = data.window;
-    const pageRequest = firstPage(config, client.credentials, to, to, config.pageSize);
+    const pageRequest = client.first(to, to, config.pageSize);
     return () => client.fetchPageAsync(pageRequest);
   };
   const { other } = limits;

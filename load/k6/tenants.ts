@@ -4,11 +4,11 @@
  */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
-import { precomputedArrivals, waitForPrecomputedDue, dueMoments } from './lib/arrivals.ts';
-import { runSetup, clientsOf, SETUP, type SetupData } from './lib/setup.ts';
-import { Client, firstPage, mint, nextPage, type PageRequest } from './lib/client.ts';
+import { dueMoments, precomputedArrivals, waitForMoment } from './lib/arrivals.ts';
+import { type Client, mint, type PageRequest } from './lib/client.ts';
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { write } from './lib/record.ts';
+import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
 const config = readConfig({ requestsPerSecond: 20, seconds: 30 });
 const { requestsPerSecond, seconds } = config;
@@ -51,26 +51,24 @@ export const options = {
 
 export const setup = (): SetupData => runSetup(config, 500);
 
-let clients: Client[] | undefined;
-const clientOf = (data: SetupData): Client => {
-  clients ??= clientsOf(config, data).map((one, index) => new Client(config, one, data.tokens[index]!));
-  return clients[exec.vu.idInTest % clients.length]!;
-};
+let clientOfVu: Client | undefined;
+const own = (data: SetupData): Client =>
+  (clientOfVu ??= clientOf(config, data, exec.vu.idInTest % config.clients.length));
 
 /** The screenings since the previous poll: the window ends before the data's end by the run's remaining time. */
-function pollWindow({ window }: SetupData, { credentials }: Client, leftMs: number): PageRequest {
+function pollWindow({ window }: SetupData, client: Client, leftMs: number): PageRequest {
   const toMs = Date.parse(window.to) - leftMs;
   const fromMs = Math.max(Date.parse(window.from), toMs - pollSeconds * 1000);
   const [from, to] = [fromMs, toMs].map((ms) => new Date(ms).toISOString()) as [string, string];
-  return firstPage(config, credentials, from, to, config.pageSize);
+  return client.first(from, to, config.pageSize, 'poll');
 }
 
 export function poll(data: SetupData): void {
-  const dueRequest = waitForPrecomputedDue(config, data, due);
+  const dueRequest = waitForMoment(config, data, due);
   if (!dueRequest) return;
   const { dueAtMs, schedulerLagMs } = dueRequest;
   const dueMs = dueAtMs - data.startAtMs;
-  const client = clientOf(data);
+  const client = own(data);
   const startedMs = Date.now();
   let [status, errorCode, pages] = [0, 0, 0];
   let retry: { retryAfterSeconds?: number | undefined } = {};
@@ -80,7 +78,7 @@ export function poll(data: SetupData): void {
     pages += 1;
     [status, errorCode] = [sent.status, sent.errorCode];
     retry = { retryAfterSeconds: sent.retryAfterSeconds };
-    pageRequest = status === 200 ? nextPage(config, pageRequest, sent) : undefined;
+    pageRequest = status === 200 ? client.next(pageRequest, sent.next) : undefined;
   }
   const doneMs = Date.now();
   const times = {
@@ -96,17 +94,16 @@ export default poll;
 
 /** Traverses all screenings, repeatedly. */
 export function backfill(data: SetupData): void {
-  const client = clientOf(data);
+  const client = own(data);
   const { from, to } = data.window;
-  let pageRequest: PageRequest | undefined = firstPage(config, client.credentials, from, to, MAX_PAGE_SIZE);
+  let pageRequest: PageRequest | undefined = client.first(from, to, MAX_PAGE_SIZE);
   for (let depth = 0; pageRequest; depth += 1) {
     const sent = client.fetchPage(pageRequest, Date.now());
     const ms = Math.round(sent.serviceMs * 1000) / 1000;
-    const items = sent.status === 200 ? Number(sent.response!.json('items.#')) : 0;
-    if (config.records) write({ kind: 'page', walk: 0, depth, items, ms, status: sent.status });
+    if (config.records) write({ kind: 'page', walk: 0, depth, items: 0, ms, status: sent.status });
     if (sent.status === 429) sleep(Math.min(60, sent.retryAfterSeconds ?? 1));
     else if (sent.status !== 200) return;
-    else pageRequest = nextPage(config, pageRequest, sent);
+    else pageRequest = client.next(pageRequest, sent.next);
   }
 }
 

@@ -10,7 +10,7 @@ const config = readConfig({ scenario: 'token', requestsPerSecond: 20, seconds: 3
 
 export const options = {
   ...SETUP,
-  scenarios: openArrivals(config),
+  scenarios: { token: openArrivals(config) },
   thresholds: thresholdsOf(config, {
     http_req_duration: [`p(99)<${config.p99Ms}`],
     http_req_failed: [`rate<=${config.errorRate}`],

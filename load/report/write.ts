@@ -7,7 +7,6 @@ import { type CapacityFigure, type LoadResult, verdictOf } from '../result.ts';
 import { facts, table } from '../../certify/render/html.ts';
 import { durationText, type Table } from '../../certify/render/results.ts';
 import { page } from '../../certify/render/style.ts';
-import { bucketEndMs } from '../k6/lib/histogram.ts';
 import { plot, PLOT_STYLE } from './plot.ts';
 
 /** Removes secrets and tokens that the target may have repeated. */
@@ -59,9 +58,9 @@ ${body}
 }
 
 export function resultHtml(result: LoadResult): string {
-  const { scenario, target, generator, histogram, tables: rows = {} } = result;
+  const { scenario, target, generator, tables: rows = {} } = result;
   const share = generator?.cpuShare;
-  const [time = [], answers = [], sizes = []] = [rows['time'], rows['answers'], rows['sizes']];
+  const { time = [], answers = [], sizes = [], shares = [] } = rows;
   const overTime = (name: string) => time.map((row) => [Number(row['seconds']), Number(row[name])] as const);
   let admitted = 0;
   const body = markup`${result.void !== false && markup`<p class="note">The result is void: ${result.void}</p>`}
@@ -109,9 +108,11 @@ ${plot({
 ${plot({
   title: 'Latency by share of requests, over the whole run',
   x: 'share of requests',
-  y: 'ms, upper bound',
+  y: 'ms',
   logY: true,
-  series: [{ name: 'from the due moment', points: shares(histogram) }],
+  series: [
+    { name: 'from the due moment', points: shares.map(({ share, ms }) => [Number(share), Number(ms)]) },
+  ],
 })}
 ${table(tableOf('By window and page size', ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'], sizes))}`;
   return loadPage('load result', scenario, verdictOf(result), body);
@@ -172,15 +173,6 @@ ${table({
   ]),
 })}
 ${figure.perServer && capacity(figure.perServer)}`;
-}
-
-function shares(histogram: LoadResult['histogram'] = {}): (readonly [number, number])[] {
-  const counts = Object.entries(histogram).map(([bucket, count]) => [Number(bucket), count] as const);
-  const total = counts.reduce((sum, [, count]) => sum + count, 0);
-  let seen = 0;
-  return counts
-    .sort(([a], [b]) => a - b)
-    .map(([bucket, count]) => [(seen += count) / total, bucketEndMs(bucket)]);
 }
 
 const tableOf = (

@@ -220,10 +220,6 @@ export const arrivalsOf = (records: readonly LoadRecord[]): Arrival[] =>
     .filter((one) => one.kind === 'arrival')
     .map((one) => (noConnection(one.errorCode ?? 0) ? { ...one, refusedConnection: true } : one));
 
-/** Recorded latencies of pages. */
-export const latenciesOf = (records: readonly LoadRecord[]): number[] =>
-  records.flatMap((one) => (one.kind === 'arrival' ? [one.latencyMs] : one.kind === 'page' ? [one.ms] : []));
-
 /**
  * The variables that k6 gets: no other secrets, and no K6_ settings that change a run. Destinations of metrics and
  * the dashboard are passed on; their passwords, tokens and headers are not.

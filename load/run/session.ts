@@ -5,9 +5,8 @@ import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { dueCount, judgedShare, neverStarted, poissonArrivals } from '../k6/lib/random.ts';
-import { type Histogram, histogramOf, mergeHistograms } from '../k6/lib/histogram.ts';
 import { Judge } from './judging.ts';
-import { type Arrival, arrivalsOf, type K6Run, latenciesOf, runK6, trackProgress } from './k6-run.ts';
+import { type Arrival, arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';
 import { Connections, type Overload, overloadOf } from './overload.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './prepare.ts';
@@ -54,7 +53,6 @@ export class Session {
   cpuShare: number | undefined;
   schedulerLagP99Ms = 0;
   thresholds: Record<string, boolean> = {};
-  #histograms: Histogram[] = [];
   #seed: number;
   #latencyMs = INITIAL_LATENCY_MS;
   readonly connections = new Connections();
@@ -71,10 +69,6 @@ export class Session {
   ) {
     this.#seed = settings.seed;
     this.judge = new Judge(prepared.target);
-  }
-
-  get histogram(): Histogram {
-    return mergeHistograms(this.#histograms);
   }
 
   /** Returns the configuration of one script. Each run draws other arrivals, reproducibly for a seed. */
@@ -132,10 +126,6 @@ export class Session {
     this.tokenCalls += run.summary?.counts['token_calls'] ?? 0;
     if (run.cpuShare !== undefined) this.cpuShare = Math.max(this.cpuShare ?? 0, run.cpuShare);
     Object.assign(this.thresholds, run.summary?.thresholds);
-    if (run.summary)
-      this.#histograms.push(
-        config.records ? histogramOf(latenciesOf(run.records), run.oneIn) : run.summary.histogram,
-      );
     // 99: a threshold broke, which the caller judges.
     if (!run.summary || (!run.isHopeless && run.status !== 0 && run.status !== 99))
       throw new VoidRun(`k6 ended with status ${run.status}: ${run.lastMessage || 'no summary'}`);

@@ -60,7 +60,6 @@ export async function runScenario(
       ...(session.cpuShare === undefined ? {} : { cpuShare: Number(session.cpuShare.toFixed(3)) }),
       schedulerLagP99Ms: session.schedulerLagP99Ms,
     },
-    histogram: session.histogram,
     thresholds: session.thresholds,
     ...outcome,
     held: (outcome.held ?? false) && conformant(findings),

@@ -46,22 +46,28 @@ const arrivals = (script: string, { about, preset, flags = [], unit, over, judge
     const { samples, run } = ran;
     const step = judgeStep(rate, duration, samples, session.settings.slo);
     const bySlo = { held: step.held && run.status === 0, lines: [] };
+    const sorted = ascending(samples.map(({ latencyMs }) => latencyMs));
+    const at = (share: number): number => quantile(sorted, share);
     const { held, lines } = judge?.({ ...ran, step }, given, session) ?? bySlo;
     const share = run.oneIn > 1 ? ` (one in ${run.oneIn} measured)` : '';
     return {
       held,
       seconds: duration,
       ...(script === 'token' ? { requests: samples.length } : {}),
+      latency: { requests: samples.length * run.oneIn, p50Ms: at(0.5), p99Ms: at(0.99) },
       summary: [
         `${samples.length * run.oneIn} ${unit}${share} at ${perSecond(rate)} over ${duration} s: ${quantiles(samples.map((one) => one.latencyMs))}, ${step.late} of ${step.counted} late or failed`,
         ...lines,
         ...(ran.lines ?? []),
         ...brokenThresholds(run.summary?.thresholds),
       ],
-      tables: { time: timeSeries(samples) },
+      tables: { time: timeSeries(samples), shares: SHARES.map((share) => ({ share, ms: at(share) })) },
     };
   },
 });
+
+/** Where the plot of latencies has points. */
+const SHARES = Array.from({ length: 100 }, (_, index) => (index + 1) / 100);
 
 /** Sorted latencies in a part of the run; from and to are shares of its duration. */
 function latenciesIn(samples: readonly Arrival[], seconds: number, from: number, to: number): number[] {

@@ -4,8 +4,8 @@ import { SharedArray } from 'k6/data';
 import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
-import { clientsOf, type SetupData } from './setup.ts';
-import { Client, firstPage, nextPage, type PageRequest } from './client.ts';
+import { clientOf, type SetupData } from './setup.ts';
+import type { Client, PageRequest } from './client.ts';
 import { sharedRun, type LoadConfig } from './config.ts';
 import { poissonArrivals, randomSource } from './random.ts';
 import { writeArrival } from './record.ts';
@@ -30,28 +30,31 @@ const MAX_WAITING_VUS = 200;
 const spreadSeconds = ({ requestsPerSecond, spikeFactor = 1, seconds, vus }: LoadConfig): number =>
   Math.min(5, seconds / 20, Math.min(MAX_WAITING_VUS, 4 * vus) / (requestsPerSecond * spikeFactor));
 
-export function openArrivals(config: LoadConfig): Record<string, Scenario> {
-  const { scenario, requestsPerSecond, spikeFactor = 1, seconds, parts = 1 } = config;
+export function openArrivals(config: LoadConfig): Scenario {
+  const { requestsPerSecond, spikeFactor = 1, seconds, parts = 1 } = config;
   const spread = spreadSeconds(config);
   // k6 requires integers.
   const rate = (times: number): number => Math.max(1, Math.round(requestsPerSecond * times * 1000));
   const part = (of: number): string => `${Math.max(1000, Math.round(seconds * 1000)) / of}ms`;
+  const waiting = Math.ceil(requestsPerSecond * spikeFactor * spread);
   const common = {
     timeUnit: '1000s',
-    preAllocatedVUs: Math.max(
-      config.vus + Math.ceil(requestsPerSecond * spikeFactor * spread),
-      config.clients.length,
-      parts,
-    ),
+    preAllocatedVUs: Math.max(config.vus + waiting, config.clients.length, parts),
     gracefulStop: `${Math.ceil(spread + 3 * config.timeoutSeconds)}s`,
   };
-  const even = { rate: rate(1), duration: part(1), tags: { phase: 'even' }, ...common };
-  if (config.spikeFactor === undefined) return { [scenario]: { executor: 'constant-arrival-rate', ...even } };
+  if (config.spikeFactor === undefined)
+    return {
+      executor: 'constant-arrival-rate',
+      rate: rate(1),
+      duration: part(1),
+      tags: { phase: 'even' },
+      ...common,
+    };
   const stages = [1, spikeFactor, 1].flatMap((times) => [
     { target: rate(times), duration: '0s' },
     { target: rate(times), duration: part(3) },
   ]);
-  return { [scenario]: { executor: 'ramping-arrival-rate', startRate: rate(1), stages, ...common } };
+  return { executor: 'ramping-arrival-rate', startRate: rate(1), stages, ...common };
 }
 
 interface DueRequest {
@@ -62,12 +65,12 @@ interface DueRequest {
 }
 
 /** One source of random numbers per VU. */
-let draw: (() => number) | undefined;
+let drawOfVu: (() => number) | undefined;
 
 /** Waits until this iteration's request is due. */
 export function waitUntilDue(config: LoadConfig): DueRequest {
   const calledAtMs = Date.now();
-  draw ??= randomSource(config.seed * 7919 + exec.vu.idInTest);
+  const draw = (drawOfVu ??= randomSource(config.seed * 7919 + exec.vu.idInTest));
   const dueAtMs = calledAtMs + draw() * spreadSeconds(config) * 1000;
   sleep((dueAtMs - calledAtMs) / 1000);
   if (config.spikeFactor !== undefined) {
@@ -83,22 +86,19 @@ export function waitUntilDue(config: LoadConfig): DueRequest {
 export const dueMoments = ({ seed, requestsPerSecond, seconds }: LoadConfig): readonly number[] =>
   new SharedArray('due moments', () => poissonArrivals(seed, requestsPerSecond, seconds));
 
-export const precomputedArrivals = (
-  { seconds, timeoutSeconds, vus }: LoadConfig,
-  due: readonly number[],
-): Scenario => ({
+export const precomputedArrivals = (config: LoadConfig, due: readonly number[]): Scenario => ({
   executor: 'shared-iterations',
-  vus,
-  iterations: Math.max(due.length, vus),
-  maxDuration: `${Math.ceil(seconds + timeoutSeconds + 30)}s`,
+  vus: config.vus,
+  iterations: Math.max(due.length, config.vus),
+  maxDuration: `${Math.ceil(config.seconds + config.timeoutSeconds + 30)}s`,
 });
 
 let scenario: typeof exec.scenario | undefined;
 
-/** Waits until this iteration's due moment; undefined if it has none. */
-export function waitForPrecomputedDue(
-  config: LoadConfig,
-  data: SetupData,
+/** Waits until this iteration's precomputed moment; undefined if it has none. */
+export function waitForMoment(
+  { seed }: LoadConfig,
+  { startAtMs }: SetupData,
   due: readonly number[],
 ): DueRequest | undefined {
   // `exec.scenario` creates an object on each access; one per VU suffices, as its values stay current.
@@ -106,12 +106,12 @@ export function waitForPrecomputedDue(
   const iteration = scenario.iterationInTest;
   const dueMs = due[iteration];
   if (dueMs === undefined) return undefined;
-  const dueAtMs = data.startAtMs + dueMs;
+  const dueAtMs = startAtMs + dueMs;
   const earlyMs = dueAtMs - Date.now();
   if (earlyMs > 0) sleep(earlyMs / 1000);
   // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
   const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
-  return { dueAtMs, schedulerLagMs, draw: randomSource(config.seed * 7919 + iteration) };
+  return { dueAtMs, schedulerLagMs, draw: () => randomSource(seed * 7919 + iteration)() };
 }
 
 /** Returns the first page of a VU's next traversal. */
@@ -131,7 +131,7 @@ export function arrive(config: LoadConfig, data: SetupData, start: StartPage, re
   const { dueAtMs, schedulerLagMs, draw } = request;
   if (!client) {
     index = exec.vu.idInTest % config.clients.length;
-    client = new Client(config, clientsOf(config, data)[index]!, data.tokens[index]!);
+    client = clientOf(config, data, index);
   }
   if (config.outages && draw() < RENEWAL_SHARE)
     try {
@@ -144,43 +144,26 @@ export function arrive(config: LoadConfig, data: SetupData, start: StartPage, re
     walked = 0;
   }
   const sent = client.fetchPage(pageRequest, dueAtMs);
-  pageRequest = sent.status === 200 ? nextPage(config, pageRequest, sent) : undefined;
+  pageRequest = sent.status === 200 ? client.next(pageRequest, sent.next) : undefined;
   walked += 1;
-  if (!config.records) return;
-  writeArrival({
-    kind: 'arrival',
-    dueMs: rounded(dueAtMs - data.startAtMs),
-    latencyMs: rounded(sent.latencyMs),
-    serviceMs: rounded(sent.serviceMs),
-    schedulerLagMs,
-    client: index,
-    status: sent.status,
-    errorCode: sent.errorCode,
-    retryAfterSeconds: sent.retryAfterSeconds,
-    policy: sent.policy,
-  });
+  if (config.records) writeArrival(sent, dueAtMs - data.startAtMs, schedulerLagMs, index);
 }
 
 /** Share of the arrivals that use a new token in outage tests. */
 const RENEWAL_SHARE = 0.02;
 
-const rounded = (ms: number): number => Math.round(ms * 100) / 100;
-
 /** Starts windows at random points of the target's window; all end with it. */
 export const anywhere =
-  (config: LoadConfig): StartPage =>
-  ({ window: { from, to } }, draw, { credentials }) => {
+  ({ pageSize }: LoadConfig): StartPage =>
+  ({ window: { from, to } }, draw, by) => {
     const [first, last] = [Date.parse(from), Date.parse(to)];
-    const at = first + draw() * (last - first) * 0.95;
-    return firstPage(config, credentials, new Date(at).toISOString(), to, config.pageSize);
+    return by.first(new Date(first + draw() * (last - first) * 0.95).toISOString(), to, pageSize);
   };
 
 /** Polls the end of the window, where new screenings arrive. */
 export const atHead =
-  (config: LoadConfig): StartPage =>
-  ({ window }, _draw, { credentials }) => {
-    const headMs = (config.headSeconds ?? 300) * 1000;
-    const fromMs = Math.max(Date.parse(window.from), Date.parse(window.to) - headMs);
-    const first = firstPage(config, credentials, new Date(fromMs).toISOString(), window.to, config.pageSize);
-    return { ...first, page: 'poll' };
+  ({ pageSize, headSeconds = 300 }: LoadConfig): StartPage =>
+  ({ window: { from, to } }, _draw, by) => {
+    const fromMs = Math.max(Date.parse(from), Date.parse(to) - headSeconds * 1000);
+    return by.first(new Date(fromMs).toISOString(), to, pageSize, 'poll');
   };

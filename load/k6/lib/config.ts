@@ -91,8 +91,8 @@ const given = file ? (JSON.parse(open(file)) as LoadConfig) : undefined;
 
 /** Set on a cluster's runners, which judge answers themselves and count findings. */
 export const sharedRun = given?.runId === undefined ? undefined : given;
-/** The scenario, for scripts with several; empty if not given. */
-export const scenarioName = given?.scenario ?? __ENV['SCENARIO'] ?? '';
+/** The scenario, for a script with several. */
+export const scenarioName = given?.scenario ?? __ENV['SCENARIO'] ?? 'smoke';
 
 const SECRET = 'SCREENINGS_CLIENT_SECRET';
 
@@ -158,15 +158,21 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
   };
 }
 
-/** Limits requests without a page and dropped iterations; aborts a run in which 90 % of requests fail. */
-export const notServed = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): Rules => ({
+/**
+ * Limits failed requests (also 429 and failed token requests) and dropped iterations; aborts a run in which 90 % of
+ * the requests fail.
+ */
+export const served = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): Rules => ({
   findings: ['count<1'],
-  failed: [`rate<=${errorRate}`, { threshold: 'rate<0.9', abortOnFail: true, delayAbortEval: '20s' }],
+  http_req_failed: [
+    `rate<=${errorRate}`,
+    { threshold: 'rate<0.9', abortOnFail: true, delayAbortEval: '20s' },
+  ],
   dropped_iterations: [`count<=${Math.floor(errorRate * requestsPerSecond * seconds)}`],
 });
 
-/** Metrics that scripts do not count if the kit reads records. */
-const UNCOUNTED_METRICS = /^(findings|failed|page_ms)\b/;
+/** Metrics that the kit judges itself by the records. */
+const RECORDED_METRICS = /^(findings|http_req_failed|page_ms)\b/;
 
 /** The thresholds for k6: the kit's, or the script's own and `-e THRESHOLDS={"page_ms":["p(99)<300"]}`. */
 export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Threshold[]> {
@@ -174,7 +180,7 @@ export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Thr
   const rules = config.thresholds ?? { ...own, ...more };
   return Object.fromEntries(
     Object.entries(rules)
-      .filter(([metric]) => !config.records || config.metricsRead || !UNCOUNTED_METRICS.test(metric))
+      .filter(([metric]) => !config.records || config.metricsRead || !RECORDED_METRICS.test(metric))
       .map(([metric, all]) => [metric, [...all]]),
   );
 }

@@ -90,7 +90,8 @@ export function judgePage(url: string, answer: PageAnswer): Finding[] {
     flag('2.4-next', `expected links.next to be a string, got ${say(next)}`);
     return findings;
   }
-  if (linked !== next) flag('4.2-r7-link', `expected Link with rel="next" to ${next}, got ${say(linked)}`);
+  if (linked === undefined || !isSameUrl(linked, next, url))
+    flag('4.2-r7-link', `expected Link with rel="next" to ${next}, got ${say(linked)}`);
   const given = parseQuery(next);
   const at = (text = ''): string | undefined => instantKey(text);
   const expected: readonly (readonly [string, string | undefined, isSame: boolean])[] = [
@@ -108,12 +109,37 @@ const say = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
 
 const FORM = '>; rel="next"';
 
-/** Returns the target of a Link header with rel="next". */
+/** Returns the target of a Link header with rel="next", as it is spelled. */
 export function linkedNext(link: string | undefined): string | undefined {
   if (link === undefined) return undefined;
-  // Fast path for the usual form: the regular expression costs as much as everything else.
+  // Fast path for the usual form: a regular expression costs as much as everything else.
   if (link.startsWith('<') && link.endsWith(FORM) && !link.includes(',')) return link.slice(1, -FORM.length);
-  return /<([^>]*)>\s*;[^,]*\brel="?next"?/i.exec(link)?.[1];
+  for (const [, target, parameters = ''] of link.matchAll(/<([^>]*)>([^<]*)/g)) {
+    const relations = /;\s*rel\s*=\s*("[^"]*"|[^\s;,]*)/i.exec(parameters)?.[1] ?? '';
+    if (/(^|[" ])next([" ]|$)/i.test(relations)) return target;
+  }
+  return undefined;
+}
+
+export const originOf = (url: string): string => /^https?:\/\/[^/?#@]+/i.exec(url)?.[0].toLowerCase() ?? '';
+
+/** Makes a reference absolute if it is relative to the origin or the path; k6 has no URL class. */
+export function resolved(reference: string, url: string): string {
+  if (/^\/(?!\/)/.test(reference)) return `${originOf(url)}${reference}`;
+  return reference.startsWith('?') ? `${url.split('?')[0]}${reference}` : reference;
+}
+
+/** Whether both are one URL, in any spelling. */
+function isSameUrl(one: string, other: string, base: string): boolean {
+  const spelled = (reference: string): string => {
+    const absolute = resolved(reference, base);
+    const path = absolute
+      .split('?')[0]!
+      .replace(/:(80|443)\//, '/')
+      .toLowerCase();
+    return JSON.stringify([path, Object.entries(parseQuery(absolute)).sort()]);
+  };
+  return one === other || spelled(one) === spelled(other);
 }
 
 /** A limit declared by RateLimit headers. */
@@ -125,43 +151,42 @@ export interface RatePolicy {
 }
 
 /** A 429 must have the code rate_limited and Retry-After (section 7.2). */
-export function judgeLimited(answer: Pick<PageAnswer, 'body' | 'headers'>) {
+export function judgeLimited(answer: Pick<PageAnswer, 'body' | 'headers'>): Finding[] {
   const findings: Finding[] = [];
   if (!answer.body?.includes('rate_limited'))
     findings.push({ id: '7.2-rate_limited', message: 'expected code rate_limited in the body of a 429' });
-  const retryAfter = header(answer.headers, 'retry-after');
-  const retryAfterSeconds = retryAfterOf(retryAfter);
-  if (retryAfterSeconds === undefined)
+  if (retryAfterOf(answer.headers) === undefined) {
+    const got = header(answer.headers, 'retry-after') ?? 'none';
     findings.push({
       id: '7.2-retry-after',
-      message: `expected Retry-After in seconds or as a date, got ${retryAfter ?? 'none'}`,
+      message: `expected Retry-After in seconds or as a date, got ${got}`,
     });
-  return { findings, retryAfterSeconds, policy: policyOf(answer.headers) };
+  }
+  return findings;
 }
 
 /**
- * Parses RateLimit-Policy: `"default";q=600;w=60`, or `600;w=60` as in earlier drafts, also within RateLimit-Limit.
- * Of several policies returns the one with the lowest rate.
+ * The limit that the headers declare: RateLimit-Policy (`"default";q=600;w=60`, or `600;w=60` as in earlier drafts,
+ * also within RateLimit-Limit), else a limit and its reset (`RateLimit: limit=100, reset=30`, or RateLimit-Limit and
+ * -Reset, also with X-). Of several policies returns the one with the lowest rate.
  */
 export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined {
-  const text = [header(headers, 'ratelimit-policy'), header(headers, 'ratelimit-limit')].join(',');
-  const policies = text.split(',').flatMap((item) => {
+  const given: Record<string, string> = {};
+  for (const name in headers) {
+    const key = name.toLowerCase();
+    if (key.includes('ratelimit')) given[key.replace(/^x-/, '')] = headers[name]!;
+  }
+  const all = [given['ratelimit-policy'], given['ratelimit-limit']].join(',');
+  const policies = all.split(',').flatMap((item) => {
     const limit = Number(/;\s*q="?(\d+)/i.exec(item)?.[1] ?? /^\s*(\d+)\s*;/.exec(item)?.[1]);
     const windowSeconds = Number(/;\s*w="?(\d+)/i.exec(item)?.[1]);
     return limit > 0 && windowSeconds > 0 ? [{ limit, windowSeconds }] : [];
   });
-  return (
-    policies.sort((a, b) => a.limit / a.windowSeconds - b.limit / b.windowSeconds)[0] ??
-    policyOfReset(headers)
-  );
-}
-
-/** Parses a limit and its reset: `RateLimit: limit=100, reset=30`, RateLimit-Limit and -Reset, or with X-. */
-function policyOfReset(headers: PageAnswer['headers']): RatePolicy | undefined {
-  const all = header(headers, 'ratelimit') ?? '';
+  if (policies.length > 0)
+    return policies.sort((a, b) => a.limit / a.windowSeconds - b.limit / b.windowSeconds)[0];
   const value = (name: string): number => {
-    const own = header(headers, `ratelimit-${name}`) ?? header(headers, `x-ratelimit-${name}`) ?? '';
-    return Number(new RegExp(`\\b${name}=(\\d+)`, 'i').exec(all)?.[1] ?? /^\s*(\d+)/.exec(own)?.[1]);
+    const own = new RegExp(`\\b${name}=(\\d+)`, 'i').exec(given['ratelimit'] ?? '')?.[1];
+    return Number(own ?? /^\s*(\d+)/.exec(given[`ratelimit-${name}`] ?? '')?.[1]);
   };
   const [limit, reset] = [value('limit'), value('reset')];
   // Some servers send the moment of the reset.
@@ -169,7 +194,8 @@ function policyOfReset(headers: PageAnswer['headers']): RatePolicy | undefined {
   return limit > 0 && windowSeconds > 0 ? { limit, windowSeconds, atLeast: true } : undefined;
 }
 
-function retryAfterOf(value: string | undefined): number | undefined {
+export function retryAfterOf(headers: PageAnswer['headers']): number | undefined {
+  const value = header(headers, 'retry-after');
   if (value === undefined) return undefined;
   if (/^\d+$/.test(value)) return Number(value);
   const at = Date.parse(value);

@@ -1,5 +1,6 @@
 /** Records that a script writes for the kit: one line of JSON each on the console. Runs in k6 and in Node. */
 import type { Probed } from '../../estimate/limiter-probe.ts';
+import type { Sent } from './client.ts';
 import type { Finding, RatePolicy } from './judge.ts';
 
 /** A request of open arrivals. */
@@ -73,16 +74,20 @@ export const TOKEN = 'a-token-of-this-run-which-no-answer-may-repeat';
 export const write = (record: LoadRecord, redact = (text: string): string => text): void =>
   console.log(redact(JSON.stringify(record)));
 
-/** Formats the most frequent record without JSON.stringify, which costs ten times as much. */
-export const writeArrival = (record: ArrivalRecord): void => {
-  const { dueMs, latencyMs, serviceMs, schedulerLagMs, status, client } = record;
-  const more = record.errorCode || record.policy || record.retryAfterSeconds !== undefined;
-  if (more) write(record);
-  else
+const rounded = (ms: number): number => Math.round(ms * 100) / 100;
+
+/** Writes the most frequent record, mostly without JSON.stringify, which costs ten times as much. */
+export function writeArrival(sent: Sent, due: number, schedulerLagMs: number, client: number): void {
+  const { status, errorCode, retryAfterSeconds, policy } = sent;
+  const [dueMs, latencyMs, serviceMs] = [rounded(due), rounded(sent.latencyMs), rounded(sent.serviceMs)];
+  if (errorCode > 0 || policy || retryAfterSeconds !== undefined) {
+    const times = { dueMs, latencyMs, serviceMs, schedulerLagMs };
+    write({ kind: 'arrival', ...times, status, client, errorCode, retryAfterSeconds, policy });
+  } else
     console.log(
       `{"kind":"arrival","dueMs":${dueMs},"latencyMs":${latencyMs},"serviceMs":${serviceMs},"schedulerLagMs":${schedulerLagMs},"status":${status},"client":${client}}`,
     );
-};
+}
 
 /** Returns the record of a line; undefined for other output. */
 export function readRecord(line: string): LoadRecord | undefined {
@@ -94,6 +99,3 @@ export function readRecord(line: string): LoadRecord | undefined {
     return undefined;
   }
 }
-
-export const readRecords = (lines: readonly string[]): LoadRecord[] =>
-  lines.flatMap((line) => readRecord(line) ?? []);

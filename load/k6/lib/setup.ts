@@ -3,9 +3,8 @@ import { sleep } from 'k6';
 import exec from 'k6/execution';
 import http from 'k6/http';
 import { b64decode } from 'k6/encoding';
-import { mint, type Token } from './client.ts';
-import { sharedRun, type LoadClient, type LoadConfig } from './config.ts';
-import { GRID } from './histogram.ts';
+import { Client, mint, type Token } from './client.ts';
+import type { LoadConfig } from './config.ts';
 import { header } from './judge.ts';
 import { FAR_END, searchWindow, type Window } from './window.ts';
 
@@ -21,10 +20,7 @@ export interface SetupData {
 /** Options of every script. */
 export const SETUP = {
   setupTimeout: '10m',
-  summaryTrendStats: [
-    ...['avg', 'min', 'med', 'p(90)', 'p(95)', 'p(99)', 'max', 'count'],
-    ...(sharedRun ? GRID.map((share) => `p(${share})`) : []),
-  ],
+  summaryTrendStats: ['avg', 'min', 'med', 'p(90)', 'p(95)', 'p(99)', 'max', 'count'],
   ...(__ENV['TESTID'] ? { tags: { testid: __ENV['TESTID'] } } : {}),
 };
 
@@ -48,9 +44,9 @@ export function runSetup(config: LoadConfig, leadMs = 0): SetupData {
   return { tokens, tenantIds, window, startAtMs: Date.now() + leadMs };
 }
 
-/** Adds the tenant ids; setup must not return secrets, because k6's results contain its return value. */
-export const clientsOf = ({ clients }: LoadConfig, { tenantIds }: SetupData): LoadClient[] =>
-  clients.map((client, index) => ({ ...client, tenantId: tenantIds[index]! }));
+/** A client of a VU; setup must not return secrets, because k6's results contain its return value. */
+export const clientOf = (config: LoadConfig, { tenantIds, tokens }: SetupData, index: number): Client =>
+  new Client(config, { ...config.clients[index]!, tenantId: tenantIds[index]! }, tokens[index]!);
 
 function tenantOf(token: string): string {
   const claims = JSON.parse(b64decode(token.split('.')[1] ?? '', 'rawurl', 's')) as { tenant_id?: string };

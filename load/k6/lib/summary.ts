@@ -1,15 +1,22 @@
-/** The end of every scenario: counts, histogram and thresholds in one JSON file, for the kit and for `merge`. */
+/** The end of every scenario: counts, latency and thresholds in one JSON file, for the kit and for `merge`. */
 import exec from 'k6/execution';
 import { sharedRun, type LoadConfig } from './config.ts';
-import { fromQuantiles, type Histogram } from './histogram.ts';
 import { dueCount } from './random.ts';
+
+/** Latency of requests from their due moment. */
+export interface Latency {
+  readonly requests: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
 
 export interface ScenarioSummary {
   readonly seconds: number;
   /** Due moments are relative to this moment, in milliseconds since the epoch. */
   readonly startAtMs?: number;
   readonly counts: Readonly<Record<string, number>>;
-  readonly histogram: Histogram;
+  /** Absent if the kit reads records. */
+  readonly latency?: Latency;
   readonly thresholds: Readonly<Record<string, boolean>>;
   /** Scheduler lag of a runner that writes no records. */
   readonly schedulerLagP99Ms?: number;
@@ -52,11 +59,12 @@ function summarise(data: SummaryData): ScenarioSummary {
   }
   counts['pages'] ??= (counts['http_reqs'] ?? 0) - (counts['token_calls'] ?? 0);
   const lag = data.metrics['scheduler_lag_ms']?.values['p(99)'];
+  const { count: requests, med: p50Ms, 'p(99)': p99Ms } = data.metrics['page_ms']?.values ?? {};
   return {
     seconds: data.state.testRunDurationMs / 1000,
     ...(data.setup_data?.startAtMs === undefined ? {} : { startAtMs: data.setup_data.startAtMs }),
     counts,
-    histogram: fromQuantiles(data.metrics['page_ms']?.values ?? {}),
+    ...(requests ? { latency: { requests, p50Ms: p50Ms!, p99Ms: p99Ms! } } : {}),
     thresholds,
     ...(lag === undefined ? {} : { schedulerLagP99Ms: lag }),
     ...(sharedRun ? { shared: partOf(sharedRun) } : {}),
