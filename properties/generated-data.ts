@@ -1,10 +1,6 @@
 /** Arbitraries for datasets: dense ties, clustered instants, ids that do not follow time. */
 import fc from 'fast-check';
-import { pageOf, pageUrl } from '../engine/client/page.ts';
-import { compareInstants, formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
-import { Untested } from '../engine/errors.ts';
-import type { Kit } from '../engine/run/kit.ts';
-import { randomIntegers, seedFor } from '../engine/run/state/covering-array.ts';
+import { formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
 import type { Entry } from './law.ts';
 
 /** One screening of a dataset: its distance from the previous one, and how it is written. */
@@ -48,57 +44,23 @@ export interface Dataset {
   readonly shuffle: number;
 }
 
-export const datasets: fc.Arbitrary<Dataset> = fc.noBias(
-  fc.record({
-    steps: fc.array(steps, { minLength: 1, maxLength: 60, size: 'max' }),
-    // Small pages give many page boundaries.
-    pageSize: fc.constantFrom(1, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 9, 12),
-    shuffle: fc.constantFrom(1, 7, 11, 13),
-  }),
-);
-
-/** Three days each, from 1971; a dataset spans at most sixty hours. */
-const STRETCHES = 28_000;
-const STRETCH_SECONDS = 3n * 86_400n;
-const IDS_A_STRETCH = 180_000_000n;
-/** After this many occupied ranges the tenant counts as full. */
-const DRAWS = 50;
+export const datasets: fc.Arbitrary<Dataset> = fc
+  .noBias(
+    fc.record({
+      steps: fc.array(steps, { minLength: 1, maxLength: 60, size: 'max' }),
+      // Small pages give many page boundaries.
+      pageSize: fc.constantFrom(1, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 9, 12),
+      shuffle: fc.constantFrom(1, 7, 11, 13),
+    }),
+  )
+  .filter(
+    ({ steps, shuffle }) => new Set(steps.map((_, i) => (i * shuffle) % steps.length)).size === steps.length,
+  );
 
 /** A range of time that starts at `at`, and the first of the ids reserved for it. */
 export interface Stretch {
   readonly at: Instant;
   readonly id: bigint;
-}
-
-/**
- * A range in which the scratch tenant holds nothing: earlier runs may have left data, and concurrent runs may store
- * some. Drawn with the run's seed. Throws Untested if all drawn ranges are occupied.
- */
-export async function freshStretch(kit: Kit, tenantId: string): Promise<Stretch> {
-  const pick = await kit.once('stretches', async () =>
-    randomIntegers(seedFor(kit.options.seed, 'stretches')),
-  );
-  for (let drawn = 0; drawn < DRAWS; drawn++) {
-    const number = BigInt(pick(STRETCHES));
-    const at = shift(instant('1971-01-01T00:00:00Z'), number * STRETCH_SECONDS, 0);
-    const [from, to] = [shift(at, -2n, 0), shift(at, STRETCH_SECONDS - 2n, 0)];
-    const query = { from: formatInstant(from), to: formatInstant(to), pageSize: 1 };
-    const exchange = await kit.client.send(
-      {
-        ...kit.request(tenantId, '', { kind: 'client', client: 'scratch' }),
-        url: pageUrl(kit.target.baseUrl, tenantId, query),
-      },
-      { unjudged: true },
-    );
-    // The traversal reports an error, or a screening outside the window.
-    const isTaken = (pageOf(exchange).items ?? []).some(
-      (item) => item.at && compareInstants(item.at, from) >= 0 && compareInstants(item.at, to) < 0,
-    );
-    if (!isTaken) return { at, id: 1_000_000_000n + number * IDS_A_STRETCH };
-  }
-  throw new Untested(
-    `the scratch tenant holds screenings in each of ${DRAWS} ranges of three days that were tried; empty it`,
-  );
 }
 
 /** The screenings of a dataset, in the order in which they are stored. */
@@ -119,8 +81,3 @@ export function screeningsOf({ steps, shuffle }: Dataset, from: Stretch): Entry[
 
 export const lineOf = (tenantId: string, { id, testTime }: Entry): string =>
   `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}`;
-
-export const uniqueIds = ({ steps, shuffle }: Dataset): boolean => {
-  const places = steps.map((_, i) => (i * shuffle) % steps.length);
-  return new Set(places).size === steps.length;
-};

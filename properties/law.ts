@@ -1,4 +1,4 @@
-/** Runs a property against a target: fast-check draws cases, the kit sends the requests and reports the smallest failing one. */
+/** What a property of a target needs beyond fast-check: findings with evidence, confirmation, a request budget. */
 import fc from 'fast-check';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { isOrdered, pageOf, type OrderedItem, type PageQuery } from '../engine/client/page.ts';
@@ -11,7 +11,7 @@ import { isAmong, returnedAs, sayItem } from '../engine/checks/page.ts';
 import { pagesAtMost } from '../engine/run/walk/walk.ts';
 import { seedFor } from '../engine/run/state/covering-array.ts';
 import { quote, tokenVariable } from '../engine/run/evidence/evidence.ts';
-import type { RequirementId } from '../engine/requirements.ts';
+import type { CheckName } from '../engine/run/check.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import type { FetchPage, Ordering } from './paging-laws.ts';
 import { Untested, PreconditionFailed } from '../engine/errors.ts';
@@ -27,38 +27,37 @@ export interface Violation {
 }
 
 interface Statement<Case> {
-  /** Cases that every run tries before the random ones. */
-  readonly examples?: readonly Case[];
-  /** The requirement that a counterexample breaks. */
-  readonly id: RequirementId;
-  /** The title of the test: names the law in reports and seeds its random cases. */
-  readonly title: string;
   /** The case as steps that a reader can follow. */
   readonly script: (example: Case) => readonly string[];
+  /** Cases that every run tries before the random ones. */
+  readonly examples?: [Case][];
   /** The number of cases relative to --runs: an expensive law has fewer. */
   readonly share?: number;
   /** A change of the target's data between two answers could explain a single failure, so the failure must repeat. */
   readonly needsAgain?: boolean;
 }
 
+type Holds<Case> = (example: Case) => Promise<Violation | undefined>;
+
+/** What a law adds to fast-check's property and assertion. */
+interface Law {
+  /** The predicate of the property. `holds` resolves to the violation; undefined if the law holds for the case. */
+  predicate<Case>(holds: Holds<Case>): (example: Case) => Promise<boolean>;
+  parameters<Case>(statement: Statement<Case>): fc.Parameters<[Case]>;
+}
+
 /** Limits shrinking: a smaller case shows the same failure, and the target may be slow. */
 const SHRINK = { evaluations: 120, timeMs: 5_000 } as const;
 
 /**
- * Checks a law as a fast-check property of the target: a counterexample becomes a finding, which is confirmed and
- * reported; a request budget and a target that is gone end the run without a counterexample.
- *
- * @param holds resolves to the violation; undefined if the law holds.
+ * A law of the target for `fc.assert`: a counterexample becomes a finding, which is confirmed and reported; a request
+ * budget and a target that is gone end the run without a counterexample. `id`: the requirement that a counterexample
+ * breaks; `title`: names the law in reports and seeds its random cases.
  */
-export async function checkLaw<Case>(
-  kit: Kit,
-  cases: fc.Arbitrary<Case>,
-  statement: Statement<Case>,
-  holds: (example: Case) => Promise<Violation | undefined>,
-): Promise<void> {
+export function lawOf(kit: Kit, { id, title }: CheckName): Law {
   const { evaluations, timeMs } = { ...SHRINK, ...kit.options.shrink };
-  const { share = 1, examples = [] } = statement;
-  let last: { readonly example: Case; readonly violation: Violation } | undefined;
+  let found:
+    { readonly violation: Violation; readonly again: () => Promise<Violation | undefined> } | undefined;
   let stopped: { readonly error: unknown } | undefined;
   let unserved: PreconditionFailed | undefined;
   /** The number of cases that were judged. */
@@ -66,9 +65,9 @@ export async function checkLaw<Case>(
   let shrinks = 0;
   let shrinkUntilMs = Infinity;
 
-  const attempt = async (example: Case): Promise<Violation | undefined> => {
+  const attempt = async (run: () => Promise<Violation | undefined>): Promise<Violation | undefined> => {
     try {
-      const violation = await holds(example);
+      const violation = await run();
       judged++;
       return violation;
     } catch (error) {
@@ -79,17 +78,18 @@ export async function checkLaw<Case>(
     }
   };
 
-  const predicate = async (example: Case): Promise<boolean> => {
-    if (stopped || (last && (++shrinks > evaluations || Date.now() > shrinkUntilMs))) return true;
+  const predicate: Law['predicate'] = (holds) => async (example) => {
+    if (stopped || (found && (++shrinks > evaluations || Date.now() > shrinkUntilMs))) return true;
     const before = judged;
+    const run = (): Promise<Violation | undefined> => holds(example);
     try {
-      const violation = await attempt(example);
+      const violation = await attempt(run);
       if (judged > before) {
-        kit.ledger.laws.set(statement.title, (kit.ledger.laws.get(statement.title) ?? 0) + 1);
-        kit.ledger.check(statement.id);
+        kit.ledger.laws.set(title, (kit.ledger.laws.get(title) ?? 0) + 1);
+        kit.ledger.check(id);
       }
       if (violation) {
-        last = { example, violation };
+        found = { violation, again: () => attempt(run) };
         shrinkUntilMs = Math.min(shrinkUntilMs, Date.now() + timeMs);
       }
       return violation === undefined;
@@ -100,37 +100,36 @@ export async function checkLaw<Case>(
     }
   };
 
-  /** Turns the smallest counterexample into a finding. */
-  const report = ({ counterexamplePath, numShrinks }: fc.RunDetails<[Case]>): void => {
-    if (stopped && !(last && stopped.error instanceof Untested)) throw stopped.error;
-    if (!last && judged === 0 && unserved) throw unserved;
-    if (!last) return;
-    const { example, violation } = last;
-    kit.fail({
-      id: statement.id,
-      cause: statement.title,
-      mismatch: violation.mismatch,
-      exchange: violation.exchange,
-      again: async () => (await attempt(example))?.mismatch,
-      needsAgain: statement.needsAgain,
-      counterexample: {
-        law: statement.title,
-        script: [...statement.script(example), violation.mismatch.received],
-        seed: kit.options.seed,
-        path: counterexamplePath ?? '',
-        shrinks: numShrinks,
-        ...(violation.firstUrl ? { walk: curlWalk(violation.firstUrl, violation.client) } : {}),
-      },
-    });
-  };
-
-  await fc.assert(fc.asyncProperty(cases, predicate), {
-    seed: seedFor(kit.options.seed, statement.title),
-    examples: examples.map((example): [Case] => [example]),
+  const parameters: Law['parameters'] = ({ script, examples = [], share = 1, needsAgain }) => ({
+    seed: seedFor(kit.options.seed, title),
+    examples,
     numRuns: examples.length + Math.max(1, Math.round(kit.options.runs * share)),
     ...(kit.options.path ? { path: kit.options.path } : {}),
-    asyncReporter: async (details) => report(details),
+    /** Turns the smallest counterexample into a finding. */
+    asyncReporter: async ({ counterexample, counterexamplePath, numShrinks }) => {
+      if (stopped && !(found && stopped.error instanceof Untested)) throw stopped.error;
+      if (!found && judged === 0 && unserved) throw unserved;
+      if (!found) return;
+      const { violation, again } = found;
+      kit.fail({
+        id,
+        cause: title,
+        mismatch: violation.mismatch,
+        exchange: violation.exchange,
+        again: async () => (await again())?.mismatch,
+        needsAgain,
+        counterexample: {
+          law: title,
+          script: [...script(counterexample![0]), violation.mismatch.received],
+          seed: kit.options.seed,
+          path: counterexamplePath ?? '',
+          shrinks: numShrinks,
+          ...(violation.firstUrl ? { walk: curlWalk(violation.firstUrl, violation.client) } : {}),
+        },
+      });
+    },
   });
+  return { predicate, parameters };
 }
 
 // -- laws of paging over the kit -----------------------------------------------------------------

@@ -6,7 +6,7 @@ import { compareInstants } from '../engine/data/instant.ts';
 import { areErased, expectedItems } from '../engine/run/walk/walk.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
 import { itemsOf, sayQuery, windows, windowsOf } from './cases.ts';
-import { checkLaw, ORDERING, violationOf, type Entry } from './law.ts';
+import { lawOf, ORDERING, violationOf, type Entry } from './law.ts';
 import { concurrentlyAsAlone, resumingReturnsRest, sameItems, walkIsExact } from './paging-laws.ts';
 
 /** Walks of one window while items keep being erased from it. */
@@ -15,83 +15,77 @@ const WALKS_AT_MOST = 3;
 test(
   'a traversal of any window at any page size returns what is known of it, once and in order',
   about('4.2-r5-exactly-once', { access: 'reads', isSupplement: true }),
-  async ({ kit, title }) => {
-    const cases = await windowsOf(kit);
-    await checkLaw(
-      kit,
-      cases,
-      {
-        id: '4.2-r5-exactly-once',
-        title,
-        share: 2,
-        script: ({ query }) => [sayQuery(query)],
-      },
-      async ({ query, from, to }) => {
-        const before = [...(await expectedItems(kit, query))];
-        const known = await kit.oracle();
-        const ids = new Set(before.map(({ id }) => id));
-        // An item outside the window breaks 4.2-window rather than the traversal, unless it is expected here.
-        const inside = ({ at, id }: Entry): boolean =>
-          (compareInstants(at, from) >= 0 && compareInstants(at, to) < 0) || ids.has(id);
-        const held = new Set<bigint>();
-        return violationOf(
-          kit,
-          `the ${before.length} screenings that are known of the window, once`,
-          async (fetchPage) => {
-            const holds = (expected: readonly Entry[]): Promise<string | undefined> =>
-              walkIsExact(
-                async (ask) => {
-                  const page = await fetchPage(ask);
-                  const items = page.items.filter(inside);
-                  for (const { id } of items) held.add(id);
-                  // Without a dataset, the window may hold screenings that no answer has shown yet.
-                  return known.authoritative ? { ...page, items } : knownOnly({ ...page, items }, expected);
-                },
-                query,
-                expected,
-                ORDERING,
-              );
-            let expected: readonly OracleItem[] = before;
-            for (let walks = 1; ; walks++) {
-              held.clear();
-              const wrong = await holds(expected);
-              const lost = expected.filter(({ id }) => !held.has(id));
-              if (wrong === undefined || walks === WALKS_AT_MOST || !(await areErased(kit, lost)))
-                return wrong;
-              expected = expected.filter(({ id }) => held.has(id));
-            }
-          },
-        );
-      },
+  async ({ kit, check }) => {
+    const law = lawOf(kit, check);
+    await fc.assert(
+      fc.asyncProperty(
+        await windowsOf(kit),
+        law.predicate(async ({ query, from, to }) => {
+          const before = await expectedItems(kit, query);
+          const known = await kit.oracle();
+          const ids = new Set(before.map(({ id }) => id));
+          // An item outside the window breaks 4.2-window rather than the traversal, unless it is expected here.
+          const inside = ({ at, id }: Entry): boolean =>
+            (compareInstants(at, from) >= 0 && compareInstants(at, to) < 0) || ids.has(id);
+          return violationOf(
+            kit,
+            `the ${before.length} screenings that are known of the window, once`,
+            async (fetchPage) => {
+              let expected: readonly OracleItem[] = before;
+              for (let walks = 1; ; walks++) {
+                const held = new Set<bigint>();
+                const stored = new Set(expected.map(({ id }) => id));
+                const wrong = await walkIsExact(
+                  async (ask) => {
+                    const page = await fetchPage(ask);
+                    const items = page.items.filter(inside);
+                    for (const { id } of items) held.add(id);
+                    // Without a dataset, the window may hold screenings that no answer has shown yet.
+                    return {
+                      ...page,
+                      items: known.authoritative ? items : items.filter(({ id }) => stored.has(id)),
+                    };
+                  },
+                  query,
+                  expected,
+                  ORDERING,
+                );
+                const lost = expected.filter(({ id }) => !held.has(id));
+                if (wrong === undefined || walks === WALKS_AT_MOST || !(await areErased(kit, lost)))
+                  return wrong;
+                expected = expected.filter(({ id }) => held.has(id));
+              }
+            },
+          );
+        }),
+      ),
+      law.parameters({ share: 2, script: ({ query }) => [sayQuery(query)] }),
     );
   },
 );
 
-function knownOnly<P extends { readonly items: readonly Entry[] }>(page: P, known: readonly Entry[]): P {
-  const ids = new Set(known.map(({ id }) => id));
-  return { ...page, items: page.items.filter(({ id }) => ids.has(id)) };
-}
-
 test(
   'two page sizes give the same traversal',
   about('4.2-r5-exactly-once', { access: 'reads', isSupplement: true }),
-  async ({ kit, title }) => {
-    const items = await itemsOf(kit);
-    const cases = fc.record({ window: windows(items), other: fc.constantFrom(1000, 1000, 1000, 101, 60) });
-    await checkLaw(
-      kit,
-      cases,
-      {
-        id: '4.2-r5-exactly-once',
-        title,
+  async ({ kit, check }) => {
+    const law = lawOf(kit, check);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          window: windows(await itemsOf(kit)),
+          other: fc.constantFrom(1000, 1000, 1000, 101, 60),
+        }),
+        law.predicate(({ window: { query }, other }) =>
+          violationOf(kit, 'the same screenings at both page sizes', (fetchPage) =>
+            sameItems(fetchPage, { ...query, pageSize: other }, query, ORDERING),
+          ),
+        ),
+      ),
+      law.parameters({
         share: 0.5,
         needsAgain: true,
         script: ({ window, other }) => [sayQuery(window.query), `and again with pageSize ${other}`],
-      },
-      ({ window: { query }, other }) =>
-        violationOf(kit, 'the same screenings at both page sizes', (fetchPage) =>
-          sameItems(fetchPage, { ...query, pageSize: other }, query, ORDERING),
-        ),
+      }),
     );
   },
 );
@@ -100,31 +94,31 @@ test(
 test(
   'a traversal that begins after any item of another returns the rest of it',
   about('4.2-from_id', { access: 'reads', isSupplement: true }),
-  async ({ kit, title }) => {
-    const cases = fc.record({ window: await windowsOf(kit), place: fc.noBias(fc.nat({ max: 1_000 })) });
-    await checkLaw(
-      kit,
-      cases,
-      {
-        id: '4.2-from_id',
-        title,
+  async ({ kit, check }) => {
+    const law = lawOf(kit, check);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({ window: await windowsOf(kit), place: fc.noBias(fc.nat({ max: 1_000 })) }),
+        law.predicate(({ window: { query }, place }) =>
+          violationOf(kit, 'the rest of the walk', (fetchPage) =>
+            resumingReturnsRest<PageQuery, Entry>(
+              fetchPage,
+              { ...query, pageSize: 1000 },
+              (item) => ({ from: item.testTime!, to: query.to, fromId: item.id, pageSize: query.pageSize }),
+              place,
+              ORDERING,
+            ),
+          ),
+        ),
+      ),
+      law.parameters({
         share: 2,
         needsAgain: true,
         script: ({ window: { query }, place }) => [
           sayQuery({ ...query, pageSize: 1000 }),
           `resumed after item number ${place} (modulo their number), pageSize ${query.pageSize}`,
         ],
-      },
-      ({ window: { query }, place }) =>
-        violationOf(kit, 'the rest of the walk', (fetchPage) =>
-          resumingReturnsRest<PageQuery, Entry>(
-            fetchPage,
-            { ...query, pageSize: 1000 },
-            (item) => ({ from: item.testTime!, to: query.to, fromId: item.id, pageSize: query.pageSize }),
-            place,
-            ORDERING,
-          ),
-        ),
+      }),
     );
   },
 );
@@ -132,29 +126,19 @@ test(
 test(
   'concurrent traversals return what each returns alone',
   about('4.2-r5-exactly-once', { access: 'reads', isSupplement: true }),
-  async ({ kit, title }) => {
-    const cases = fc.array(windows(await itemsOf(kit), { sizes: fc.integer({ min: 7, max: 100 }) }), {
-      minLength: 2,
-      maxLength: 4,
-    });
-    await checkLaw(
-      kit,
-      cases,
-      {
-        id: '4.2-r5-exactly-once',
-        title,
-        share: 0.2,
-        needsAgain: true,
-        script: (cases) => cases.map(({ query }) => sayQuery(query)),
-      },
-      (cases) =>
-        violationOf(kit, 'the same screenings concurrently as alone', (fetchPage) =>
-          concurrentlyAsAlone(
-            fetchPage,
-            cases.map(({ query }) => query),
-            ORDERING,
+  async ({ kit, check }) => {
+    const law = lawOf(kit, check);
+    const sized = windows(await itemsOf(kit), { sizes: fc.integer({ min: 7, max: 100 }) });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(sized, { minLength: 2, maxLength: 4 }).map((all) => all.map(({ query }) => query)),
+        law.predicate((queries) =>
+          violationOf(kit, 'the same screenings concurrently as alone', (fetchPage) =>
+            concurrentlyAsAlone(fetchPage, queries, ORDERING),
           ),
         ),
+      ),
+      law.parameters({ share: 0.2, needsAgain: true, script: (queries) => queries.map(sayQuery) }),
     );
   },
 );

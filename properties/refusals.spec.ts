@@ -5,9 +5,9 @@ import { BASE64URL, bearerOf, partsOf, withLetter } from '../engine/client/alter
 import type { Authorization } from '../engine/client/exchange.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { parseInstant } from '../engine/data/instant.ts';
-import type { Mismatch } from '../engine/checks/mismatch.ts';
+import { differs } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { codesOf, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
+import { UNAUTHENTICATED, refused, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
 import {
   sendQuery,
   encoded,
@@ -15,7 +15,7 @@ import {
   isSuspicious,
   rawQuery,
 } from '../engine/run/rules/raw-request.ts';
-import { checkLaw, type Violation } from './law.ts';
+import { lawOf, type Violation } from './law.ts';
 import { Untested } from '../engine/errors.ts';
 
 // -- near misses ---------------------------------------------------------------------------------
@@ -67,26 +67,23 @@ async function checkRefused(kit: Kit, query: string, ...codes: string[]): Promis
   const suspicious = isSuspicious(query);
   const exchange = await sendQuery(kit, query, { suspicious });
   if (suspicious && isClientError(exchange)) return undefined;
-  const mismatch = refusedWith(kit.target.errorCodePointer, ...codes)(exchange);
+  const mismatch = refusedWith(kit, ...codes)(exchange);
   return mismatch && { mismatch, exchange };
 }
 
 test(
   'what is nearly RFC 3339 is refused',
   about('7.2-invalid_time_range', { needs: 'page', access: 'reads', isSupplement: true }),
-  async ({ kit, title }) => {
-    const cases = fc.record({ name: fc.constantFrom('from', 'to'), text: malformedTimes });
-    await checkLaw(
-      kit,
-      cases,
-      {
-        id: '7.2-invalid_time_range',
-        title,
-        share: 2,
-        script: ({ name, text }) => [`${name}=${text}`],
-      },
-      ({ name, text }) =>
-        checkRefused(kit, rawQuery(encoded({ ...SOME_WINDOW, [name]: text })), 'invalid_time_range'),
+  async ({ kit, check }) => {
+    const law = lawOf(kit, check);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({ name: fc.constantFrom('from', 'to'), text: malformedTimes }),
+        law.predicate(({ name, text }) =>
+          checkRefused(kit, rawQuery(encoded({ ...SOME_WINDOW, [name]: text })), 'invalid_time_range'),
+        ),
+      ),
+      law.parameters({ share: 2, script: ({ name, text }) => [`${name}=${text}`] }),
     );
   },
 );
@@ -94,23 +91,21 @@ test(
 test(
   'what is nearly an integer is refused',
   about('7.2-invalid_request', { needs: 'page', access: 'reads', isSupplement: true }),
-  async ({ kit, title }) => {
-    const cases = fc.record({ name: fc.constantFrom('pageSize', 'from_id'), text: malformedIntegers });
-    await checkLaw(
-      kit,
-      cases,
-      {
-        id: '7.2-invalid_request',
-        title,
-        script: ({ name, text }) => [`${name}=${text}`],
-      },
-      ({ name, text }) =>
-        checkRefused(
-          kit,
-          rawQuery(encoded({ ...SOME_WINDOW, [name]: text })),
-          'invalid_request',
-          ...(name === 'pageSize' ? ['page_size_out_of_range'] : []),
+  async ({ kit, check }) => {
+    const law = lawOf(kit, check);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({ name: fc.constantFrom('pageSize', 'from_id'), text: malformedIntegers }),
+        law.predicate(({ name, text }) =>
+          checkRefused(
+            kit,
+            rawQuery(encoded({ ...SOME_WINDOW, [name]: text })),
+            'invalid_request',
+            ...(name === 'pageSize' ? ['page_size_out_of_range'] : []),
+          ),
         ),
+      ),
+      law.parameters({ script: ({ name, text }) => [`${name}=${text}`] }),
     );
   },
 );
@@ -118,29 +113,26 @@ test(
 test(
   'a page size beyond the bounds is refused',
   about('7.2-page_size_out_of_range', { needs: 'page', access: 'reads', isSupplement: true }),
-  async ({ kit, title }) => {
-    const cases = fc.oneof(
-      fc.bigInt({ min: 1001n, max: 2n ** 31n - 1n }),
-      fc.bigInt({ min: -(2n ** 31n), max: 0n }),
-    );
-    await checkLaw(
-      kit,
-      cases,
-      {
-        id: '7.2-page_size_out_of_range',
-        title,
+  async ({ kit, check }) => {
+    const law = lawOf(kit, check);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(fc.bigInt({ min: 1001n, max: 2n ** 31n - 1n }), fc.bigInt({ min: -(2n ** 31n), max: 0n })),
+        law.predicate((size) =>
+          checkRefused(
+            kit,
+            rawQuery({ ...encoded(SOME_WINDOW), pageSize: String(size) }),
+            'page_size_out_of_range',
+            ...(BigInt.asIntN(64, size) === size ? [] : ['invalid_request']),
+          ),
+        ),
+      ),
+      law.parameters({
         share: 0.5,
         // Numbers that become 100 or small when truncated to 32 or 64 bits.
-        examples: [100n - 2n ** 32n, 100n - 2n ** 64n, 2n ** 53n + 1n, 2n ** 63n + 100n],
+        examples: [[100n - 2n ** 32n], [100n - 2n ** 64n], [2n ** 53n + 1n], [2n ** 63n + 100n]],
         script: (size) => [`pageSize=${size}`],
-      },
-      (size) =>
-        checkRefused(
-          kit,
-          rawQuery({ ...encoded(SOME_WINDOW), pageSize: String(size) }),
-          'page_size_out_of_range',
-          ...(BigInt.asIntN(64, size) === size ? [] : ['invalid_request']),
-        ),
+      }),
     );
   },
 );
@@ -168,43 +160,38 @@ const hostile = fc.oneof(
   fc.integer({ min: 500, max: 3_000 }).map((length) => 'A'.repeat(length)),
 );
 
+const pairs = fc.array(
+  fc.tuple(
+    fc.oneof(
+      fc.constantFrom('from', 'to', 'pageSize', 'from_id'),
+      fc.string({ minLength: 1, maxLength: 12 }),
+    ),
+    fc.oneof(hostile, fc.constantFrom(...TIMES)),
+    fc.boolean(),
+  ),
+  { maxLength: 5 },
+);
+
 test(
   'no query, however odd, makes the server fail',
   about('7.2-no-unprovoked-5xx', { needs: 'page', access: 'reads', isSupplement: true }),
-  async ({ kit, title }) => {
-    const cases = fc.array(
-      fc.tuple(
-        fc.oneof(
-          fc.constantFrom('from', 'to', 'pageSize', 'from_id'),
-          fc.string({ minLength: 1, maxLength: 12 }),
-        ),
-        fc.oneof(hostile, fc.constantFrom(...TIMES)),
-        fc.boolean(),
+  async ({ kit, check }) => {
+    const law = lawOf(kit, check);
+    await fc.assert(
+      fc.asyncProperty(
+        pairs,
+        law.predicate(async (pairs) => {
+          const query = `?${sayPairs(pairs)}`;
+          // Firewalls count punctuation, whatever it is.
+          const isOdd = pairs.some(([name, value]) => /[^\w.:+-]/.test(name + value));
+          const exchange = await sendQuery(kit, query, { suspicious: isOdd || isSuspicious(query) });
+          const failed =
+            exchange.status >= 500 || ['reset', 'protocol'].includes(exchange.transportError?.kind ?? '');
+          const mismatch = differs('no 5xx and no broken connection', sayRefusal(exchange));
+          return failed ? { mismatch, exchange } : undefined;
+        }),
       ),
-      { maxLength: 5 },
-    );
-    await checkLaw(
-      kit,
-      cases,
-      {
-        id: '7.2-no-unprovoked-5xx',
-        title,
-        script: (pairs) => [`?${sayPairs(pairs)}`],
-      },
-      async (pairs) => {
-        const query = `?${sayPairs(pairs)}`;
-        // Firewalls count punctuation, whatever it is.
-        const isOdd = pairs.some(([name, value]) => /[^\w.:+-]/.test(name + value));
-        const exchange = await sendQuery(kit, query, { suspicious: isOdd || isSuspicious(query) });
-        const failed =
-          exchange.status >= 500 || ['reset', 'protocol'].includes(exchange.transportError?.kind ?? '');
-        return failed
-          ? {
-              mismatch: { expected: 'no 5xx and no broken connection', received: sayRefusal(exchange) },
-              exchange,
-            }
-          : undefined;
-      },
+      law.parameters({ script: (pairs) => [`?${sayPairs(pairs)}`] }),
     );
   },
 );
@@ -244,38 +231,31 @@ function alter(token: string, { part, place, letter }: Alteration): Authorizatio
 test(
   'a token with any letter changed is refused',
   about('5-tampered', { needs: 'page', access: 'reads late', isSupplement: true }),
-  async ({ kit, title }) => {
-    const cases = fc.record({
-      part: fc.constantFrom(0, 1, 2, 2, 2, 2),
-      place: fc.noBias(fc.nat({ max: 2_000 })),
-      letter: fc.constantFrom(...BASE64URL),
-    });
-    await checkLaw(
-      kit,
-      cases,
-      {
-        id: '5-tampered',
-        title,
+  async ({ kit, check }) => {
+    const law = lawOf(kit, check);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          part: fc.constantFrom(0, 1, 2, 2, 2, 2),
+          place: fc.noBias(fc.nat({ max: 2_000 })),
+          letter: fc.constantFrom(...BASE64URL),
+        }),
+        law.predicate(async (alteration) => {
+          const { text, claims } = await kit.token();
+          if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
+          const altered = alter(text, alteration);
+          if (altered === undefined) return undefined;
+          const query = rawQuery(encoded(SOME_WINDOW));
+          const exchange = await kit.send(kit.request(await kit.tenantOf(), query, altered));
+          const mismatch = refused(kit, UNAUTHENTICATED)(exchange);
+          return mismatch && { mismatch, exchange };
+        }),
+      ),
+      law.parameters({
         script: ({ part, place, letter }) => [
           `${PARTS[part]} with letter ${place} (modulo its length) changed to ${letter}`,
         ],
-      },
-      async (alteration) => {
-        const { text, claims } = await kit.token();
-        if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
-        const altered = alter(text, alteration);
-        if (altered === undefined) return undefined;
-        const query = rawQuery(encoded(SOME_WINDOW));
-        const exchange = await kit.send(kit.request(await kit.tenantOf(), query, altered));
-        const refused =
-          exchange.status === 401 &&
-          codesOf(exchange, kit.target.errorCodePointer).includes('unauthenticated');
-        const mismatch: Mismatch = {
-          expected: '401 unauthenticated',
-          received: sayRefusal(exchange, kit.target.errorCodePointer),
-        };
-        return refused ? undefined : { mismatch, exchange };
-      },
+      }),
     );
   },
 );

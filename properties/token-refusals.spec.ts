@@ -5,7 +5,7 @@ import { refusedAs } from '../engine/checks/token.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { Untested } from '../engine/errors.ts';
 import { isClientError, isSuspicious } from '../engine/run/rules/raw-request.ts';
-import { checkLaw } from './law.ts';
+import { lawOf } from './law.ts';
 
 const word = (letters: string): fc.Arbitrary<string> =>
   fc.string({ unit: fc.constantFrom(...letters), minLength: 3, maxLength: 24 });
@@ -88,34 +88,34 @@ for (const { name, id, cases, share, refusal, examples } of TOKEN_PARAMETERS) {
   test(
     `a token request with any other ${name} is refused`,
     about(id, { needs: 'token', access: guesses ? 'guesses' : 'reads', isSupplement: true }),
-    async ({ kit, title }) => {
+    async ({ kit, check }) => {
       if (name === 'client_secret' && !kit.target.clients.secondTenant)
         throw new Untested('supply clients.secondTenant: primary alone would be sent too many wrong secrets');
       const owner = name === 'client_secret' ? 'secondTenant' : 'primary';
       const valid = kit.client.validForm(owner);
       const right = valid.find(([key]) => key === name)![1];
-      await checkLaw(
-        kit,
-        cases,
-        {
-          id,
-          title,
+      const law = lawOf(kit, check);
+      await fc.assert(
+        fc.asyncProperty(
+          cases,
+          law.predicate(async (value) => {
+            const form = valid.map(([key, old]): [string, string] => [key, key === name ? value : old]);
+            const suspicious = isSuspicious(value);
+            const exchange = await kit.send({ ...kit.client.tokenRequest(form), suspicious });
+            // Credentials of another shape may also be rejected as malformed.
+            const isOther =
+              (suspicious && isClientError(exchange)) ||
+              (guesses && !refusedAs(400, 'invalid_request')(exchange));
+            const mismatch = isOther ? undefined : refusedAs(...refusal)(exchange);
+            if (guesses) await kit.client.mint(owner);
+            return mismatch && { mismatch, exchange };
+          }),
+        ),
+        law.parameters({
           share,
-          examples: examples(right),
+          examples: examples(right).map((value) => [value]),
           script: (value) => [`${name}=${name === 'client_secret' ? '(some other secret)' : value}`],
-        },
-        async (value) => {
-          const form = valid.map(([key, old]): [string, string] => [key, key === name ? value : old]);
-          const suspicious = isSuspicious(value);
-          const exchange = await kit.send({ ...kit.client.tokenRequest(form), suspicious });
-          // Credentials of another shape may also be rejected as malformed.
-          const isOther =
-            (suspicious && isClientError(exchange)) ||
-            (guesses && !refusedAs(400, 'invalid_request')(exchange));
-          const mismatch = isOther ? undefined : refusedAs(...refusal)(exchange);
-          if (guesses) await kit.client.mint(owner);
-          return mismatch && { mismatch, exchange };
-        },
+        }),
       );
     },
   );

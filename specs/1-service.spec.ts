@@ -28,11 +28,10 @@ async function sendWrite(
   client: ClientName,
   body?: string,
 ): Promise<void> {
-  const { headers, ...request } = kit.request('', '', { kind: 'client', client });
+  const { headers, ...request } = kit.requestTo(url, client);
   const out: RequestOut = {
     ...request,
     method,
-    url,
     offPath: true,
     headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body }),

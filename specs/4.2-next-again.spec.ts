@@ -63,7 +63,7 @@ async function checkNextAgain(kit: Kit, cause: string, authorization?: Authoriza
     await kit.checkAll(
       '4.2-repeatable',
       cause,
-      async () => difference(kit, page, await kit.follow(page.request.url, 'primary', authorization)),
+      async () => difference(kit, page, await kit.follow(page.request.url, authorization)),
       { needsAgain: true },
     );
   }

@@ -105,7 +105,7 @@ async function checkOtherTenantNamed(kit: Kit): Promise<void> {
   requireSecondTenant(kit);
   const [own, other] = [await kit.tenantOf(), await kit.tenantOf('secondTenant')];
   const query = rawQuery(encoded({ from: WIDE_WINDOWS[0][0], to: WIDE_WINDOWS[0][1], pageSize: '50' }));
-  const plain = kit.request(own, query, { kind: 'client', client: 'primary' });
+  const plain = kit.request(own, query);
   const all = (names: readonly string[]): [string, string][] => names.map((name) => [name, other]);
   const parameters = all(PARAMETERS).map((pair) => `&${pair.join('=')}`);
   // Frameworks behind rewriting gateways take the path from these, after its tenant was compared.

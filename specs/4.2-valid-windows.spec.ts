@@ -1,8 +1,8 @@
 /** Section 4.2: which windows are valid, and which are rejected. */
 import { about, test } from '../fixtures/test.ts';
-import { pageOf, SOME_WINDOW } from '../engine/client/page.ts';
-import { refusedWith, sayRefusal } from '../engine/checks/errors.ts';
-import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { SOME_WINDOW } from '../engine/client/page.ts';
+import { refusedWith } from '../engine/checks/errors.ts';
+import { isEmpty } from '../engine/checks/selection.ts';
 import {
   compareInstants,
   formatInstant,
@@ -37,14 +37,6 @@ const REQUIRED = (
   ),
 }));
 
-const isEmpty: Judge = (exchange) => {
-  if (exchange.status !== 200) return differs('200 without items', sayRefusal(exchange));
-  const { items, next } = pageOf(exchange);
-  // An unreadable page is reported under 2.4-items.
-  if (items === undefined || (items.length === 0 && next === undefined)) return undefined;
-  return differs('no items and no next', `${items.length} items${next === undefined ? '' : ' and next'}`);
-};
-
 const ZERO_WIDTH: Rule = {
   id: '4.2-r1-zero-width',
   name: '200: zero-width windows are empty',
@@ -78,7 +70,7 @@ const INVERTED: Rule = {
     ];
     return windows.map(([later, earlier]) => ({
       alter: (request) => withWindow(request, later, earlier),
-      judge: refusedWith(kit.target.errorCodePointer, 'invalid_time_range'),
+      judge: refusedWith(kit, 'invalid_time_range'),
     }));
   },
 };

@@ -312,7 +312,7 @@ async function checkFromId(kit: Kit, sample: SampleData, item: OracleItem, fromI
       .at(-1) ?? item;
   const to = formatInstant(shift(end.at, 1n, Math.max(MICRO, end.at.fraction.length)));
   const isUsual = fromId >= 0n && fromId <= LARGEST_ID;
-  const refused = refusedWith(kit.target.errorCodePointer, 'invalid_request');
+  const refused = refusedWith(kit, 'invalid_request');
   for (const from of new Set([formatInstant(item.at), ...(isUsual ? [item.testTime] : [])])) {
     const query = { from, to, fromId, pageSize: 50 };
     const parameters = { from, to, from_id: String(fromId), pageSize: '50' };

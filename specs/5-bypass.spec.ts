@@ -1,19 +1,20 @@
 /** Section 5: a URL that is served with a token must not be served without one, however it is spelled. */
 import { about, test } from '../fixtures/test.ts';
-import { isServed, notServed, refused, sayRefusal } from '../engine/checks/errors.ts';
+import {
+  FORBIDDEN,
+  UNAUTHENTICATED,
+  isServed,
+  notServed,
+  refused,
+  sayRefusal,
+} from '../engine/checks/errors.ts';
 import type { Judge } from '../engine/checks/mismatch.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
 import { header, headerLines, type Authorization, type RequestOut } from '../engine/client/exchange.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { Untested } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import {
-  encoded,
-  isClientError,
-  rawQuery,
-  EMPTY_WINDOW_QUERY,
-  UNKNOWN_TENANT,
-} from '../engine/run/rules/raw-request.ts';
+import { isClientError, EMPTY_WINDOW_QUERY, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 
 const onPath =
   (change: (path: string) => string) =>
@@ -71,15 +72,14 @@ async function alteredBearer(kit: Kit): Promise<Authorization> {
 }
 
 async function checkSpellings(kit: Kit): Promise<void> {
-  const request = (tenantId: string, authorization: RequestOut['authorization']): RequestOut => ({
-    ...kit.request(tenantId, EMPTY_WINDOW_QUERY, authorization),
+  const request = (tenantId: string, by?: Authorization): RequestOut => ({
+    ...kit.request(tenantId, EMPTY_WINDOW_QUERY, by),
     offPath: true,
   });
-  const primary = { kind: 'client', client: 'primary' } as const;
   const own = await kit.tenantOf();
   const other = kit.target.clients.secondTenant && (await kit.tenantOf('secondTenant'));
   for (const [name, make, topic] of SPELLINGS) {
-    const known = await kit.send(make(request(own, primary)));
+    const known = await kit.send(make(request(own)));
     if (topic) kit.ledger.observe(topic, sayRefusal(known).slice(0, 3));
     if (!isServed(known)) continue;
     const without = await kit.send(make(request(own, { kind: 'none' })));
@@ -89,7 +89,7 @@ async function checkSpellings(kit: Kit): Promise<void> {
       kit.check('5-tampered', unverified, notServed('401 unauthenticated'), name);
     }
     if (other === undefined) continue;
-    kit.check('5-forbidden', await kit.send(make(request(other, primary))), notServed('403 forbidden'), name);
+    kit.check('5-forbidden', await kit.send(make(request(other))), notServed('403 forbidden'), name);
   }
 }
 
@@ -122,7 +122,7 @@ async function checkIdentityHeaders(kit: Kit): Promise<void> {
   const cookies = headerLines(page, 'set-cookie').map((line) => line.split(';')[0]!);
   const etag = header(page, 'etag');
   const tenantId = await kit.tenantOf();
-  const bare = kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), { kind: 'none' });
+  const bare = kit.request(tenantId, SOME_WINDOW, { kind: 'none' });
   const spoofed = gatewayHeaders(tenantId, kit.target.clients.primary.clientId, (await kit.token()).text);
   const conditional = { 'if-none-match': etag ?? '*' };
   const all: Record<string, string>[] = [
@@ -133,7 +133,7 @@ async function checkIdentityHeaders(kit: Kit): Promise<void> {
   for (const more of all) {
     const suspicious = more === spoofed;
     const exchange = await kit.send({ ...bare, headers: { ...more, ...bare.headers }, suspicious });
-    const unauthenticated = refused(kit.target.errorCodePointer, [401, 'unauthenticated']);
+    const unauthenticated = refused(kit, UNAUTHENTICATED);
     // A gateway may refuse headers that only gateways set.
     const judge: Judge = (answer) =>
       answer.request.suspicious && isClientError(answer) ? undefined : unauthenticated(answer);
@@ -144,12 +144,11 @@ async function checkIdentityHeaders(kit: Kit): Promise<void> {
     kit.ledger.observe('refusal-in-shared-cache', isShared ? caching : 'no');
   }
   if (!kit.target.clients.secondTenant) return;
-  const primary = { kind: 'client', client: 'primary' } as const;
-  const others = kit.request(await kit.tenantOf('secondTenant'), rawQuery(encoded(SOME_WINDOW)), primary);
+  const others = kit.request(await kit.tenantOf('secondTenant'), SOME_WINDOW);
   kit.check(
     '5-forbidden',
     await kit.send({ ...others, headers: { ...conditional, ...others.headers } }),
-    refused(kit.target.errorCodePointer, [403, 'forbidden']),
+    refused(kit, FORBIDDEN),
     'if-none-match',
   );
 }
@@ -189,10 +188,7 @@ test(
   'TRACE does not repeat a token',
   about('5-no-echo', { needs: 'page', access: 'reads', isSupplement: true }),
   async ({ kit }) => {
-    const valid = kit.request(await kit.tenantOf(), EMPTY_WINDOW_QUERY, {
-      kind: 'client',
-      client: 'primary',
-    });
+    const valid = kit.request(await kit.tenantOf(), EMPTY_WINDOW_QUERY);
     // A gateway may close the connection on TRACE.
     await kit.send({ ...valid, method: 'TRACE', offPath: true, provoked: true });
   },
@@ -205,8 +201,7 @@ test(
     if (!kit.target.clients.notOnboarded)
       throw new Untested('supply clients.notOnboarded in the target file');
     await kit.token('notOnboarded');
-    const authorization = { kind: 'client', client: 'notOnboarded' } as const;
-    const exchange = await kit.send(kit.request(await kit.tenantOf(), EMPTY_WINDOW_QUERY, authorization));
-    kit.check('5-forbidden', exchange, refused(kit.target.errorCodePointer, [403, 'forbidden']));
+    const exchange = await kit.send(kit.request(await kit.tenantOf(), EMPTY_WINDOW_QUERY, 'notOnboarded'));
+    kit.check('5-forbidden', exchange, refused(kit, FORBIDDEN));
   },
 );

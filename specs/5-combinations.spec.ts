@@ -13,7 +13,7 @@ import type { Authorization, RequestOut } from '../engine/client/exchange.ts';
 import { screeningsUrl } from '../engine/client/page.ts';
 import type { Token } from '../engine/client/token.ts';
 import { UNLESS, type Judge } from '../engine/checks/mismatch.ts';
-import { refused, type Refusal } from '../engine/checks/errors.ts';
+import { FORBIDDEN, NOT_FOUND, UNAUTHENTICATED, type Refusal, refused } from '../engine/checks/errors.ts';
 import { combinedClientOf, pathOf, type Baseline } from '../engine/run/combinations/factors.ts';
 import { levelOf, checksOf, type Rule, type Case } from '../engine/run/rules/in-combinations.ts';
 import type { Check } from '../engine/run/check.ts';
@@ -33,7 +33,7 @@ const withAuthorization =
       ...request,
       authorization: authorization(await kit.token(combinedClientOf(request, baseline))),
     }),
-    judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
+    judge: refused(kit, UNAUTHENTICATED),
   });
 
 /** Another one in each combination. */
@@ -78,7 +78,7 @@ const forged = (kit: Kit): Case => ({
     const label = 'Bearer (token signed with another key, ES256, named by jwk)';
     return { ...request, authorization: forgedBearer(token, label) };
   },
-  judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated']),
+  judge: refused(kit, UNAUTHENTICATED),
 });
 
 const inQuery = (kit: Kit): Case => ({
@@ -88,7 +88,7 @@ const inQuery = (kit: Kit): Case => ({
     url: `${request.url}&access_token=${(await kit.token(combinedClientOf(request, baseline))).text}`,
     authorization: { kind: 'none' },
   }),
-  judge: refused(kit.target.errorCodePointer, [401, 'unauthenticated'], [400, 'invalid_request']),
+  judge: refused(kit, UNAUTHENTICATED, [400, 'invalid_request']),
 });
 
 /** The expired token belongs to primary: on another tenant's path it may be rejected for that reason. */
@@ -142,9 +142,6 @@ const onPathOf = (request: RequestOut, baseline: Baseline, tenantId: string): Re
   return levelOf('path', pathOf(request, baseline))({ ...request, url }, baseline);
 };
 
-const FORBIDDEN: Refusal = [403, 'forbidden'];
-const NOT_FOUND: Refusal = [404, 'not_found'];
-
 /** Adds to the mismatch that the target file may be wrong instead. */
 const unlessOnboarded =
   (judge: Judge): Judge =>
@@ -160,8 +157,8 @@ const unlessOnboarded =
 
 /** A target that accepts its own tenantId in another case may still recognize other tenants only in the usual one. */
 const refusedOnPath = (kit: Kit, as: Refusal, inAnotherCase: Refusal): Judge => {
-  const usual = refused(kit.target.errorCodePointer, as);
-  const either = refused(kit.target.errorCodePointer, as, inAnotherCase);
+  const usual = refused(kit, as);
+  const either = refused(kit, as, inAnotherCase);
   return (exchange) =>
     (pathOf(exchange.request, kit.baseline!) === 'a path in another case' ? either : usual)(exchange);
 };
@@ -204,7 +201,7 @@ const RULES: readonly Rule[] = [
     cases: (kit) => [
       {
         alter: (request, baseline) => onPathOf(request, baseline, UNKNOWN_TENANT),
-        judge: refused(kit.target.errorCodePointer, FORBIDDEN, NOT_FOUND),
+        judge: refused(kit, FORBIDDEN, NOT_FOUND),
       },
     ],
   },

@@ -10,10 +10,10 @@ import {
 } from '../engine/client/forged-token.ts';
 import { isObject, member } from '../engine/client/json.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
-import { refused } from '../engine/checks/errors.ts';
+import { UNAUTHENTICATED, refused } from '../engine/checks/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
-import { encoded, UNKNOWN_TENANT, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { forgedBearer } from '../engine/run/rules/unauthenticated.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -25,8 +25,8 @@ async function checkRefused(kit: Kit, forgeries: readonly Forgery[]): Promise<vo
   const own = await kit.tenantOf();
   await mapConcurrently(forgeries, async ({ label, token, tenantId = own }) => {
     const authorization = forgedBearer(token, `Bearer (token ${label})`);
-    const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
-    kit.check('5-forged', exchange, refused(kit.target.errorCodePointer, [401, 'unauthenticated']), label);
+    const exchange = await kit.send(kit.request(tenantId, SOME_WINDOW, authorization));
+    kit.check('5-forged', exchange, refused(kit, UNAUTHENTICATED), label);
   });
 }
 

@@ -153,7 +153,7 @@ const spellingWay = (
   codes: readonly string[],
   page: Judge,
 ): Case => {
-  const refused = refusedWith(kit.target.errorCodePointer, ...codes);
+  const refused = refusedWith(kit, ...codes);
   return {
     alter: (request, baseline) => {
       const altered = alter(request, baseline);
@@ -330,10 +330,7 @@ test(
         kit.ledger.observe('unknown-parameter', sayRefusal(exchange).slice(0, 3));
       if (query.includes(':60Z')) kit.ledger.observe('leap-second', sayRefusal(exchange).slice(0, 3));
     });
-    const valid = kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), {
-      kind: 'client',
-      client: 'primary',
-    });
+    const valid = kit.request(tenantId, SOME_WINDOW);
     const sent = (request: RequestOut) => async (): Promise<unknown> =>
       kit.send({ ...request, offPath: true });
     const onPath = (path: string): RequestOut => ({

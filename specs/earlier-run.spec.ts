@@ -16,7 +16,6 @@ import {
   secondsLeft,
   tokenHeader,
 } from '../engine/run/observers/valid-token.ts';
-import { encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { keep, keptByEarlierRun, type Kept } from '../engine/run/state/kept.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 
@@ -36,7 +35,7 @@ test(
     if (isEnded) return;
     await kit.checkAll('5-valid-token', 'an earlier run', async () => {
       const authorization = tokenHeader(token, 'the one of an earlier run');
-      const exchange = await kit.send(kit.request(tenantId, rawQuery(encoded(SOME_WINDOW)), authorization));
+      const exchange = await kit.send(kit.request(tenantId, SOME_WINDOW, authorization));
       if (!(secondsLeft(token, exchange) > 0)) return undefined;
       if (exchange.status === 200) noteAge(kit.ledger, token, exchange);
       return exchange.status === 401
@@ -52,11 +51,10 @@ test(
   async ({ kit }) => {
     for (const { url, keptAtMs } of (await keptByEarlierRun(kit)).nexts) {
       if (!isTrusted(url, kit.target)) continue;
-      const request = { ...kit.request('', '', { kind: 'client', client: 'primary' } as const), url };
       const ageMs = Date.now() - keptAtMs;
       // Traversal 0: nothing is known about the data at that time.
       const exchange = await kit.send({
-        ...request,
+        ...kit.requestTo(url),
         followed: true,
         ...(namesTraversal(url) ? { traversalSeq: 0 } : {}),
       });

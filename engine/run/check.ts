@@ -29,6 +29,12 @@ export interface Check {
   readonly run: (kit: Kit) => Promise<unknown>;
 }
 
+/** What a test may know of itself: its title, and its first requirement. */
+export interface CheckName {
+  readonly title: string;
+  readonly id: RequirementId;
+}
+
 const ORDER: Readonly<Record<Access, number>> = {
   reads: 0,
   scratch: 0,

@@ -4,8 +4,8 @@
  */
 import { systemClock, type Clock } from '../clock.ts';
 import { Client, type SendOptions } from '../client/client.ts';
-import { sayRequest, type Authorization, type Exchange, type RequestOut } from '../client/exchange.ts';
-import type { PageQuery } from '../client/page.ts';
+import { sayRequest, type Exchange, type RequestOut } from '../client/exchange.ts';
+import { pageUrl, screeningsUrl, type PageQuery } from '../client/page.ts';
 import type { Token } from '../client/token.ts';
 import { sayMismatch, type Judge, type MismatchWithEvidence } from '../checks/mismatch.ts';
 import type { Oracle } from '../data/oracle.ts';
@@ -16,7 +16,7 @@ import { confirmFindings } from './attribution/confirmation.ts';
 import { environmentNotes, incidentsFinding } from './attribution/incidents.ts';
 import type { Baseline } from './combinations/factors.ts';
 import { ExchangeObserver } from './observers/exchange-observer.ts';
-import type { KitOptions, RunContext } from './state/context.ts';
+import type { KitOptions, RunContext, Sender } from './state/context.ts';
 import { PageRequests, type PageOptions } from './page-requests.ts';
 import { Knowledge } from './state/knowledge.ts';
 import { Ledger, type Finding, type NewFinding } from './state/ledger.ts';
@@ -108,8 +108,21 @@ export class Kit implements AsyncDisposable, RunContext {
 
   // -- asking ----------------------------------------------------------------------------------
 
-  request(tenantId: string, query: string, authorization: Authorization): RequestOut {
-    return this.requests.request(tenantId, query, authorization);
+  request(tenantId: string, query: string | PageQuery, by: Sender = 'primary'): RequestOut {
+    const { baseUrl } = this.target;
+    const isText = typeof query === 'string';
+    const url = isText ? `${screeningsUrl(baseUrl, tenantId)}${query}` : pageUrl(baseUrl, tenantId, query);
+    return this.requestTo(url, by);
+  }
+
+  requestTo(url: string, by: Sender = 'primary'): RequestOut {
+    return {
+      channel: 'rest',
+      method: 'GET',
+      url,
+      headers: { ...this.target.headers, accept: 'application/json' },
+      authorization: typeof by === 'string' ? { kind: 'client', client: by } : by,
+    };
   }
 
   send(request: RequestOut, options?: Pick<SendOptions, 'isExclusive'>): Promise<Exchange> {
@@ -127,8 +140,8 @@ export class Kit implements AsyncDisposable, RunContext {
   }
 
   /** Follows a `next` unchanged (section 4.2 rule 5). */
-  follow(url: string, client?: ClientName, authorization?: Authorization): Promise<Exchange> {
-    return this.requests.follow(url, client, authorization);
+  follow(url: string, by?: Sender): Promise<Exchange> {
+    return this.requests.follow(url, by);
   }
 
   // -- judging ---------------------------------------------------------------------------------

@@ -1,12 +1,6 @@
 /** Valid page requests, and attribution of their rejections. */
-import {
-  isUnread,
-  sayRequest,
-  type Authorization,
-  type Exchange,
-  type RequestOut,
-} from '../client/exchange.ts';
-import { pageUrl, screeningsUrl, type PageQuery } from '../client/page.ts';
+import { isUnread, sayRequest, type Exchange, type RequestOut } from '../client/exchange.ts';
+import { pageUrl, type PageQuery } from '../client/page.ts';
 import { answered200, sayRefusal } from '../checks/errors.ts';
 import type { Judge } from '../checks/mismatch.ts';
 import type { Oracle } from '../data/oracle.ts';
@@ -14,7 +8,7 @@ import { AnswerTooLarge, PreconditionFailed, SupplyUnusable, Untested } from '..
 import type { RequirementId } from '../requirements.ts';
 import type { ClientName } from '../target/target.ts';
 import { DIALECTS } from './combinations/dialects.ts';
-import type { RunContext } from './state/context.ts';
+import type { RunContext, Sender } from './state/context.ts';
 import { formatInstant, instant, isMovable, type Instant } from '../data/instant.ts';
 
 export interface PageOptions {
@@ -24,7 +18,7 @@ export interface PageOptions {
   /** Requirement to report when this valid request does not return 200. */
   readonly id?: RequirementId;
   /** Replaces the client's current token. */
-  readonly authorization?: Authorization;
+  readonly authorization?: Sender;
   /** Rewrites the request in an equivalent dialect. */
   readonly toDialect?: (request: RequestOut) => RequestOut;
 }
@@ -49,37 +43,17 @@ export class PageRequests {
 
   constructor(private readonly run: JudgingRun) {}
 
-  /** A request to the screenings path; the query is sent as given. */
-  request(tenantId: string, query: string, authorization: Authorization): RequestOut {
-    return {
-      channel: 'rest',
-      method: 'GET',
-      url: `${screeningsUrl(this.run.target.baseUrl, tenantId)}${query}`,
-      headers: { ...this.run.target.headers, accept: 'application/json' },
-      authorization,
-    };
-  }
-
   /**
    * The answer to a valid query, of any status. If it is not 200, it breaks `id`; without `id`, the requirement for
    * the rejected part of the query, or 4.2-success.
    */
   async ask(
     query: PageQuery,
-    {
-      client = 'primary',
-      tenantId,
-      id,
-      authorization = { kind: 'client', client },
-      toDialect,
-    }: PageOptions = {},
+    { client = 'primary', tenantId, id, authorization = client, toDialect }: PageOptions = {},
   ): Promise<Exchange> {
     const tenant = tenantId ?? (await this.run.tenantOf(client));
     await this.run.oracle(client);
-    const requestFor = (asked: PageQuery): RequestOut => ({
-      ...this.request(tenant, '', authorization),
-      url: pageUrl(this.run.target.baseUrl, tenant, asked),
-    });
+    const requestFor = (asked: PageQuery): RequestOut => this.run.request(tenant, asked, authorization);
     const exchange = await this.sendReadable((toDialect ?? same)(requestFor(query)));
     if (exchange.status === 404 && client !== 'primary' && !this.onboarded.has(client))
       throw new SupplyUnusable(
@@ -114,14 +88,9 @@ export class PageRequests {
   }
 
   /** Follows a `next` unchanged (section 4.2 rule 5). */
-  async follow(
-    url: string,
-    client: ClientName = 'primary',
-    authorization: Authorization = { kind: 'client', client },
-  ): Promise<Exchange> {
+  async follow(url: string, by?: Sender): Promise<Exchange> {
     const exchange = await this.sendReadable({
-      ...this.request('', '', authorization),
-      url,
+      ...this.run.requestTo(url, by),
       followed: true,
       traversalSeq: this.run.knowledge.traversalSeqOf(url),
     });

@@ -5,7 +5,7 @@
  */
 import type { Exchange } from '../../client/exchange.ts';
 import { member } from '../../client/json.ts';
-import { pageUrl, SOME_WINDOW } from '../../client/page.ts';
+import { SOME_WINDOW } from '../../client/page.ts';
 import { isUuid } from '../../data/dataset.ts';
 import { sameBase } from '../../checks/token.ts';
 import { unlessUntested } from '../../errors.ts';
@@ -80,13 +80,7 @@ async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
     ofPrimary !== undefined && (await run.client.token()).tenantId?.toLowerCase() !== ofPrimary.toLowerCase();
   if (name !== 'primary' && (await isOdd())) return;
   const ask = (tenantId: string): Promise<Exchange> =>
-    run.client.send(
-      {
-        ...run.request(tenantId, '', { kind: 'client', client: name }),
-        url: pageUrl(run.target.baseUrl, tenantId, SOME_WINDOW),
-      },
-      { unjudged: true },
-    );
+    run.client.send(run.request(tenantId, SOME_WINDOW, name), { unjudged: true });
   const [own, other] = [await ask(claimed), await ask(said)];
   const served = own.status === (name === 'notOnboarded' ? 404 : 200);
   if (!served || other.status !== 403) return;

@@ -2,14 +2,7 @@
  * The dataset as the target serves it. Recently loaded data may appear late, and a store may have coarser instants
  * than the dataset: neither breaks a requirement.
  */
-import {
-  MAX_PAGE_SIZE,
-  orderedItems,
-  pageOf,
-  pageUrl,
-  type OrderedItem,
-  type PageQuery,
-} from '../../client/page.ts';
+import { MAX_PAGE_SIZE, orderedItems, pageOf, type OrderedItem, type PageQuery } from '../../client/page.ts';
 import type { Exchange } from '../../client/exchange.ts';
 import {
   cutInstant,
@@ -209,9 +202,7 @@ export async function oracleOfDataset(
   const items = dataset.map(({ id, testTime }) => ({ id, testTime, at: instant(testTime), firstSeen: 0 }));
   let tooLarge: PageQuery | undefined;
   const fetchPage: FetchPage = async (query) => {
-    const url = pageUrl(run.target.baseUrl, tenantId, query);
-    const request = { ...run.request(tenantId, '', { kind: 'client', client }), url };
-    const exchange = await run.client.send(request, { unjudged: true });
+    const exchange = await run.client.send(run.request(tenantId, query, client), { unjudged: true });
     if (exchange.transportError?.kind === 'too-large') tooLarge = query;
     return exchange.status === 200 ? exchange : undefined;
   };

@@ -14,8 +14,6 @@ const LAST_USE_SHARE = 60;
 /** For tokens that live less than an hour, the leeway after exp is a tenth of their life at most. */
 const LEEWAY_SHARE = 10;
 
-const SOME_QUERY = `?from=${encodeURIComponent(SOME_WINDOW.from)}&to=${encodeURIComponent(SOME_WINDOW.to)}`;
-
 /** Tokens of a run that were waited for. */
 const awaited = new WeakMap<Kit, string>();
 
@@ -57,7 +55,7 @@ async function beyondLeeway(kit: Kit, text: string): Promise<string> {
   const seconds = Math.round(kit.client.clock.nowMs() / 1000 - exp);
   if (seconds > LEEWAY_SECONDS) return text;
   const authorization = tokenHeader(tokenOfText(text), 'the expired one');
-  const { status } = await kit.client.send(kit.request(await kit.tenantOf(), SOME_QUERY, authorization));
+  const { status } = await kit.client.send(kit.request(await kit.tenantOf(), SOME_WINDOW, authorization));
   if (status !== 200) return text;
   throw new SupplyUnusable(
     `a token is accepted ${seconds} s after its exp, which the leeway of a verifier may explain; supply expiredToken from more than an hour ago`,
@@ -115,7 +113,7 @@ async function waitedFor(kit: Kit, current: Token): Promise<string> {
 async function checkOldToken(kit: Kit, token: Token): Promise<void> {
   await kit.checkAll('5-valid-token', 'while expiry was waited for', async () => {
     const authorization = tokenHeader(token, 'the first one of the run');
-    const exchange = await kit.send(kit.request(await kit.tenantOf(), SOME_QUERY, authorization));
+    const exchange = await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, authorization));
     if (!(secondsLeft(token, exchange) > 0)) return undefined;
     if (exchange.status === 200) noteAge(kit.ledger, token, exchange);
     return exchange.status === 401 ? { ...refusedToken(exchange, token, ''), exchange } : undefined;

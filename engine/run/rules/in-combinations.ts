@@ -355,7 +355,7 @@ export const refusal =
     judge: (exchange) =>
       exchange.request.suspicious && isClientError(exchange)
         ? undefined
-        : refusedWith(kit.target.errorCodePointer, ...codes)(exchange),
+        : refusedWith(kit, ...codes)(exchange),
   });
 
 /** A value that may be rejected with 400 or accepted. */

@@ -50,7 +50,7 @@ export async function sendQuery(
   query: string,
   fields: Pick<RequestOut, 'suspicious'> = {},
 ): Promise<Exchange> {
-  const request = kit.request(await kit.tenantOf(), query, { kind: 'client', client: 'primary' });
+  const request = kit.request(await kit.tenantOf(), query);
   return readable(await kit.send({ ...request, ...fields }));
 }
 
@@ -69,7 +69,7 @@ export async function checkRefusals(
 ): Promise<void> {
   await mapConcurrently(refusals, async ({ query, codes }) => {
     const exchange = await sendQuery(kit, query);
-    kit.check(id, exchange, refusedWith(kit.target.errorCodePointer, ...codes));
+    kit.check(id, exchange, refusedWith(kit, ...codes));
   });
 }
 
@@ -85,7 +85,7 @@ export async function distinctRequests(kit: Kit): Promise<() => RequestOut> {
   return () => {
     const until = formatInstant(shift(instant(to), microseconds++), { digits: 6 });
     const query = rawQuery({ ...encoded({ from, to: until }), pageSize: '1' });
-    return { ...kit.request(tenantId, query, { kind: 'client', client: 'primary' }), provoked: true };
+    return { ...kit.request(tenantId, query), provoked: true };
   };
 }
 

@@ -1,7 +1,7 @@
 /** Requests that must be answered 401 (section 5). */
 import type { Authorization } from '../../client/exchange.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
-import { refused } from '../../checks/errors.ts';
+import { UNAUTHENTICATED, refused } from '../../checks/errors.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Kit } from '../kit.ts';
 import { encoded, rawQuery, readable } from './raw-request.ts';
@@ -19,7 +19,7 @@ export async function unauthenticated(
   const query = `${rawQuery(encoded(SOME_WINDOW))}${extraQuery}`;
   const exchange = readable(await kit.send(kit.request(await kit.tenantOf(), query, authorization)));
   const label = authorization.kind === 'header' ? authorization.label : 'no Authorization header';
-  const judge = refused(kit.target.errorCodePointer, [401, 'unauthenticated'], ...orElse);
+  const judge = refused(kit, UNAUTHENTICATED, ...orElse);
   kit.check(id, exchange, judge, label);
 }
 

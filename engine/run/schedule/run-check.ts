@@ -100,8 +100,7 @@ async function pagePrecondition(kit: Kit): Promise<void> {
   const named = window && { from: formatInstant(window.from), to: formatInstant(window.to) };
   const query: PageQuery = { ...(named ?? SOME_WINDOW), pageSize: 10 };
   const tenantId = await kit.tenantOf();
-  const request = kit.request(tenantId, '', { kind: 'client', client: 'primary' });
-  const first: RequestOut = { ...request, url: pageUrl(kit.target.baseUrl, tenantId, query) };
+  const first = kit.request(tenantId, query);
   const plain = await kit.client.send(first);
   const elsewhere = redirection(plain, 'baseUrl', `/v1/tenants/${tenantId}/screenings`);
   if (elsewhere) throw new Untested(elsewhere);

@@ -2,9 +2,13 @@
 import type { Clock } from '../../clock.ts';
 import type { Client, ClientOptions } from '../../client/client.ts';
 import type { Authorization, Exchange, RequestOut } from '../../client/exchange.ts';
+import type { PageQuery } from '../../client/page.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import type { Knowledge } from './knowledge.ts';
 import type { Ledger } from './ledger.ts';
+
+/** A client with its own token, or any other Authorization. */
+export type Sender = ClientName | Authorization;
 
 export interface RunContext {
   readonly target: Target;
@@ -18,8 +22,10 @@ export interface RunContext {
   pollingMs(usualMs: number): number;
   /** The tenant of a client: from the target file, or from its token. */
   tenantOf(client: ClientName): Promise<string>;
-  /** A request to the screenings path; the query is sent as given. */
-  request(tenantId: string, query: string, authorization: Authorization): RequestOut;
+  /** A request for screenings of a tenant; a query in text form is sent as given. */
+  request(tenantId: string, query: string | PageQuery, by?: Sender): RequestOut;
+  /** A request to this URL, such as a `next`. */
+  requestTo(url: string, by?: Sender): RequestOut;
 }
 
 export interface KitOptions {

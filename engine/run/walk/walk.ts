@@ -265,8 +265,7 @@ export async function areErased(
     if (witness === undefined) return false;
     if (!pages.has(witness)) {
       if (pages.size >= WITNESSES_AT_MOST) return false;
-      const request = kit.request('', '', { kind: 'client', client });
-      pages.set(witness, await kit.send({ ...request, url: witness }));
+      pages.set(witness, await kit.send(kit.requestTo(witness, client)));
     }
     const page = pages.get(witness)!;
     if (!pageOf(page).items || shows(page, item)) return false;
