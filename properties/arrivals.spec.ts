@@ -137,7 +137,7 @@ test(
         datasets,
         law.predicate(async (dataset) => {
           const { shown } = await fill(dataset);
-          kit.learn(tenantId, oracleOf(shown));
+          kit.knowledge.set(tenantId, oracleOf(shown));
           const expected = [...shown].sort(compareKeys);
           const query = { ...around(expected), pageSize: dataset.pageSize };
           return violationOf(
@@ -189,7 +189,7 @@ test(
         law.predicate(async (example) => {
           const { from, shown } = await fill(example);
           const ordered = [...shown].sort(compareKeys);
-          kit.learn(tenantId, new Oracle(false));
+          kit.knowledge.set(tenantId, new Oracle(false));
           const arrive = async (page: number): Promise<void> => {
             const now = example.late.filter((late) => late.page === page);
             if (now.length === 0) return;

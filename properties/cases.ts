@@ -105,27 +105,23 @@ export function windows(
 ): fc.Arbitrary<WindowCase> {
   const digits = stepDigits(items);
   const beside = fc.constantFrom(0, 0, 1, -1);
-  return fc.noBias(
-    fc
-      .record({
-        start: fc.nat({ max: items.length - 1 }),
-        depth: depths,
-        over: fc.integer({ min: 1, max: 9 }),
-        size: sizes,
-        before: beside,
-        after: beside,
-        pair: pairs
-          ? fc.constantFrom('none', 'none', 'none', 'item', 'absent')
-          : fc.constant('none' as const),
-        fromSpelling: spellings,
-        toSpelling: spellings,
-      })
-      .map(({ depth, over, ...shape }) => {
-        const length = depth * shape.size + Math.min(over, shape.size);
-        const drawn = { ...shape, length: Math.min(ITEMS_AT_MOST, items.length - shape.start, length) };
-        return windowOf(items, drawn, digits, pairs);
-      }),
-  );
+  const shapes = fc
+    .record({
+      start: fc.nat({ max: items.length - 1 }),
+      depth: depths,
+      over: fc.integer({ min: 1, max: 9 }),
+      size: sizes,
+      before: beside,
+      after: beside,
+      pair: pairs ? fc.constantFrom('none', 'none', 'none', 'item', 'absent') : fc.constant('none' as const),
+      fromSpelling: spellings,
+      toSpelling: spellings,
+    })
+    .map(({ depth, over, ...shape }): Shape => {
+      const length = depth * shape.size + Math.min(over, shape.size);
+      return { ...shape, length: Math.min(ITEMS_AT_MOST, items.length - shape.start, length) };
+    });
+  return new Shrinking(shapes, simpler).map((shape) => windowOf(items, shape, digits, pairs));
 }
 
 function windowOf(
@@ -170,6 +166,53 @@ function windowOf(
 /** The number of items before an instant. */
 const countBefore = (items: readonly OracleItem[], instant: Instant): number =>
   lowerBound(items, ({ at }) => compareInstants(at, instant) >= 0);
+
+/** Fewer items first, then smaller pages, then simpler edges. */
+function* simpler(shape: Shape): Generator<Shape> {
+  const { start, length, size, before, after, pair, fromSpelling, toSpelling } = shape;
+  for (let cut = length >> 1; cut >= 1; cut >>= 1) {
+    yield { ...shape, length: length - cut };
+    yield { ...shape, start: start + cut, length: length - cut };
+  }
+  for (const smaller of [1, 2, 3, 5, 8, 13, size >> 1, size - 2, size - 1]) {
+    if (smaller >= 1 && smaller < size) yield { ...shape, size: smaller };
+  }
+  if (pair !== 'none') yield { ...shape, pair: 'none' };
+  if (before !== 0) yield { ...shape, before: 0 };
+  if (after !== 0) yield { ...shape, after: 0 };
+  for (const name of ['fromSpelling', 'toSpelling'] as const) {
+    const spelling = { fromSpelling, toSpelling }[name];
+    if (Object.keys(spelling).length > 0) yield { ...shape, [name]: {} };
+    if (spelling.digits !== undefined && spelling.offsetMinutes !== undefined) {
+      yield { ...shape, [name]: { offsetMinutes: spelling.offsetMinutes } };
+    }
+  }
+}
+
+/**
+ * Draws values as another arbitrary does, without bias, and shrinks them with a function: a smaller page keeps the
+ * length of its window, and members shrink together.
+ */
+class Shrinking<T> extends fc.Arbitrary<T> {
+  constructor(
+    private readonly drawn: fc.Arbitrary<T>,
+    private readonly smaller: (value: T) => Generator<T>,
+  ) {
+    super();
+  }
+
+  override generate(random: fc.Random): fc.Value<T> {
+    return new fc.Value(this.drawn.generate(random, undefined).value, undefined);
+  }
+
+  override canShrinkWithoutContext(_: unknown): _ is T {
+    return true;
+  }
+
+  override shrink(value: T): fc.Stream<fc.Value<T>> {
+    return fc.stream(this.smaller(value)).map((smaller) => new fc.Value(smaller, undefined));
+  }
+}
 
 /** A page size with which a walk over `count` items takes at most about 10 pages. */
 export const atLeastFor = (size: number, count: number): number =>

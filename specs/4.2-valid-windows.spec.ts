@@ -14,7 +14,6 @@ import {
 } from '../engine/data/instant.ts';
 import { withWindow } from '../engine/run/combinations/factors.ts';
 import { refusal, refusals, checksOf, type Rule } from '../engine/run/rules/in-combinations.ts';
-import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { checkRefusals, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { sampleDataOf, variedItems } from '../engine/run/walk/survey.ts';
@@ -106,44 +105,6 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
 /** Days of distance from the data: a window of many years may leave out a partition or an archive. */
 const GAPS = [1n, 31n, 366n];
 
-/** Windows that contain the data and extend far beyond it. Two pages each, so that `next` is checked too. */
-async function checkWideWindows(kit: Kit): Promise<void> {
-  const { items, window } = await sampleDataOf(kit);
-  const later = (years: number): Instant => instant(`${new Date().getUTCFullYear() + years}-01-01T00:00:00Z`);
-  // The data may lie in the future or begin in year 1.
-  const between = (from: Instant, to: Instant): (readonly [string, string])[] =>
-    isMovable(from) && compareInstants(from, to) <= 0 ? [[formatInstant(from), formatInstant(to)]] : [];
-  const first = instant(window.from);
-  const wide: readonly (readonly [string, string])[] = [
-    ...WIDE,
-    ...between(first, later(1)),
-    ...between(first, instant('9999-12-29T23:59:59.999999Z')),
-    ...between(shift(first, -367n * 86_400n, 0), later(2)),
-  ];
-  const pageSize = Math.max(1, Math.min(50, Math.floor(items.length / 3)));
-  await mapConcurrently(wide, ([from, to]) => walk(kit, { from, to, pageSize }, { maxPages: 2 }));
-}
-
-/** Windows far from the data. If instants are kept in too few bits, they wrap around onto the data. */
-async function checkFarWindows(kit: Kit): Promise<void> {
-  const { items } = await sampleDataOf(kit);
-  const [first, last] = [items[0]!.at, items.at(-1)!.at];
-  const moved = [...WRAPS, ...WRAPS.map((wrap) => -wrap)].flatMap((seconds) => {
-    const [from, to] = [first, shift(last, 1n, 0)].map((at) => shift({ ...at, fraction: '' }, seconds, 0));
-    return isMovable(from!) && isMovable(to!) ? [[formatInstant(from!), formatInstant(to!)] as const] : [];
-  });
-  const beside = GAPS.flatMap((days) => {
-    const [before, after] = [shift(first, -days * 86_400n, 0), shift(last, days * 86_400n, 0)];
-    return [
-      ...(isMovable(before) ? [[WIDE[0]![0], formatInstant(before)] as const] : []),
-      ...(isMovable(after) ? [[formatInstant(after), WIDE[0]![1]] as const] : []),
-    ].filter(([from, to]) => compareInstants(instant(from), instant(to)) <= 0);
-  });
-  await mapConcurrently([...ELSEWHERE, ...moved, ...beside, ...inFirstCentury(first, last)], ([from, to]) =>
-    kit.page({ from, to, pageSize: 10 }),
-  );
-}
-
 /** The window of the data moved to the first century: two-digit years are often read as years of this century. */
 function inFirstCentury(first: Instant, last: Instant): (readonly [string, string])[] {
   const [from, to] = [formatInstant(first), formatInstant(last)];
@@ -158,16 +119,51 @@ function inFirstCentury(first: Instant, last: Instant): (readonly [string, strin
   return areValid ? [[early(from), early(to)]] : [];
 }
 
+/** Windows that contain the data and extend far beyond it. Two pages each, so that `next` is checked too. */
 test(
   '200: windows far wider than the data',
   about(['4.2-success', '4.2-window', '4.2-r6-next-to'], { access: 'reads', isSupplement: true }),
-  ({ kit }) => checkWideWindows(kit),
+  async ({ kit }) => {
+    const { items, window } = await sampleDataOf(kit);
+    const later = (years: number): Instant =>
+      instant(`${new Date().getUTCFullYear() + years}-01-01T00:00:00Z`);
+    // The data may lie in the future or begin in year 1.
+    const between = (from: Instant, to: Instant): (readonly [string, string])[] =>
+      isMovable(from) && compareInstants(from, to) <= 0 ? [[formatInstant(from), formatInstant(to)]] : [];
+    const first = instant(window.from);
+    const wide: readonly (readonly [string, string])[] = [
+      ...WIDE,
+      ...between(first, later(1)),
+      ...between(first, instant('9999-12-29T23:59:59.999999Z')),
+      ...between(shift(first, -367n * 86_400n, 0), later(2)),
+    ];
+    const pageSize = Math.max(1, Math.min(50, Math.floor(items.length / 3)));
+    await mapConcurrently(wide, ([from, to]) => walk(kit, { from, to, pageSize }, { maxPages: 2 }));
+  },
 );
 
+/** Windows far from the data. If instants are kept in too few bits, they wrap around onto the data. */
 test(
   '200: windows far from the data are empty',
   about(['4.2-success', '4.2-window'], { access: 'reads', isSupplement: true }),
-  ({ kit }) => checkFarWindows(kit),
+  async ({ kit }) => {
+    const { items } = await sampleDataOf(kit);
+    const [first, last] = [items[0]!.at, items.at(-1)!.at];
+    const moved = [...WRAPS, ...WRAPS.map((wrap) => -wrap)].flatMap((seconds) => {
+      const [from, to] = [first, shift(last, 1n, 0)].map((at) => shift({ ...at, fraction: '' }, seconds, 0));
+      return isMovable(from!) && isMovable(to!) ? [[formatInstant(from!), formatInstant(to!)] as const] : [];
+    });
+    const beside = GAPS.flatMap((days) => {
+      const [before, after] = [shift(first, -days * 86_400n, 0), shift(last, days * 86_400n, 0)];
+      return [
+        ...(isMovable(before) ? [[WIDE[0]![0], formatInstant(before)] as const] : []),
+        ...(isMovable(after) ? [[formatInstant(after), WIDE[0]![1]] as const] : []),
+      ].filter(([from, to]) => compareInstants(instant(from), instant(to)) <= 0);
+    });
+    await mapConcurrently([...ELSEWHERE, ...moved, ...beside, ...inFirstCentury(first, last)], ([from, to]) =>
+      kit.page({ from, to, pageSize: 10 }),
+    );
+  },
 );
 
 for (const check of REQUIRED.flatMap(checksOf))

@@ -80,64 +80,10 @@ async function askFractions(
   kit.check(id, await page({ from: before, to: after }), containsItem(item), 'one unit on both sides');
 }
 
-/** A time may have any number of fraction digits; digits up to the microsecond must count. */
-async function checkDigitCounts(kit: Kit): Promise<void> {
-  const sample = await sampleDataOf(kit);
-  const items = variedItems(sample, 6).filter(({ at }) => at.fraction.length <= MICRO);
-  // Items with the longest fractions are the most sensitive.
-  const item = items.sort((a, b) => b.at.fraction.length - a.at.fraction.length)[0] ?? sample.items[0]!;
-  const ask = async (from: Instant, to: Instant, digits: number, judge: Judge): Promise<void> => {
-    const query = widely({ from: formatInstant(from, { digits }), to: formatInstant(to, { digits }) });
-    kit.check('4.2-fractions', await kit.page(query, { id: '4.2-fractions' }), judge, `${digits} digits`);
-  };
-  for (const digits of [1, 2, 3, 4, 5, 6]) {
-    const at = cutInstant(item.at, digits);
-    await ask(at, shift(at, 1n, digits), digits, containsItem(item));
-  }
-  const second = cutInstant(item.at, 0);
-  for (const digits of [1, 3, 6, 9, 12]) await ask(second, shift(second, 1n, 0), digits, containsItem(item));
-  if (item.at.fraction.length > MICRO) return;
-  const micro = shift(item.at, 1n, MICRO);
-  for (const digits of [7, 8, 9, 10, 11, 12]) {
-    const beyond = shift(micro, 1n, digits);
-    await ask(shift(beyond, -2n, MICRO), beyond, digits, containsItem(item));
-    await ask(beyond, shift(beyond, 1n, 0), digits, lacksItem(item));
-  }
-}
-
 /** Items at which windows begin and end. */
 const atEdges = (sample: SampleData): OracleItem[] => [
   ...new Set([...variedItems(sample, 8), ...itemsAtTurn(sample)]),
 ];
-
-async function checkOffsets(kit: Kit): Promise<void> {
-  const sample = await sampleDataOf(kit);
-  // Narrow windows: a wrong offset shows in the fewest items there.
-  const singles = atEdges(sample);
-  await mapConcurrently([...OFFSETS.entries()], async ([index, offsetMinutes]) => {
-    const item = singles[index % singles.length]!;
-    // One second of margin on both sides: fractions at the edges belong to another requirement.
-    const exchange = await kit.page(
-      widely({
-        from: formatInstant(shift(item.at, -1n, 0), { offsetMinutes }),
-        to: formatInstant(shift(item.at, 1n, 0), { offsetMinutes: OFFSETS[(index + 1) % OFFSETS.length]! }),
-      }),
-    );
-    kit.check('4.2-offsets', exchange, containsItem(item));
-  });
-}
-
-/** The same digits with another offset are another instant: an answer cached for one must not serve the other. */
-async function checkSameDigits(kit: Kit): Promise<void> {
-  const sample = await sampleDataOf(kit);
-  const item = variedItems(sample, 1)[0]!;
-  const [from, to] = [formatInstant(shift(item.at, -1n, 0)), formatInstant(shift(item.at, 1n, 0))];
-  for (const offset of ['Z', '+01:00', '-05:30', 'Z']) {
-    const spelled = { from: from.replace('Z', offset), to: to.replace('Z', offset) };
-    const exchange = await kit.page(widely(spelled));
-    kit.check('4.2-offsets', exchange, offset === 'Z' ? containsItem(item) : lacksItem(item));
-  }
-}
 
 test(
   '200: valid requests',
@@ -219,13 +165,38 @@ test(
 test(
   'every offset of the same instants selects the same items',
   about('4.2-offsets', { access: 'reads' }),
-  ({ kit }) => checkOffsets(kit),
+  async ({ kit }) => {
+    const sample = await sampleDataOf(kit);
+    // Narrow windows: a wrong offset shows in the fewest items there.
+    const singles = atEdges(sample);
+    await mapConcurrently([...OFFSETS.entries()], async ([index, offsetMinutes]) => {
+      const item = singles[index % singles.length]!;
+      // One second of margin on both sides: fractions at the edges belong to another requirement.
+      const exchange = await kit.page(
+        widely({
+          from: formatInstant(shift(item.at, -1n, 0), { offsetMinutes }),
+          to: formatInstant(shift(item.at, 1n, 0), { offsetMinutes: OFFSETS[(index + 1) % OFFSETS.length]! }),
+        }),
+      );
+      kit.check('4.2-offsets', exchange, containsItem(item));
+    });
+  },
 );
 
+/** The same digits with another offset are another instant: an answer cached for one must not serve the other. */
 test(
   'the same digits with another offset select other items',
   about('4.2-offsets', { access: 'reads' }),
-  ({ kit }) => checkSameDigits(kit),
+  async ({ kit }) => {
+    const sample = await sampleDataOf(kit);
+    const item = variedItems(sample, 1)[0]!;
+    const [from, to] = [formatInstant(shift(item.at, -1n, 0)), formatInstant(shift(item.at, 1n, 0))];
+    for (const offset of ['Z', '+01:00', '-05:30', 'Z']) {
+      const spelled = { from: from.replace('Z', offset), to: to.replace('Z', offset) };
+      const exchange = await kit.page(widely(spelled));
+      kit.check('4.2-offsets', exchange, offset === 'Z' ? containsItem(item) : lacksItem(item));
+    }
+  },
 );
 
 test(
@@ -237,10 +208,34 @@ test(
   },
 );
 
+/** A time may have any number of fraction digits; digits up to the microsecond must count. */
 test(
   'fractions of one to twelve digits are accepted',
   about('4.2-fractions', { access: 'reads' }),
-  ({ kit }) => checkDigitCounts(kit),
+  async ({ kit }) => {
+    const sample = await sampleDataOf(kit);
+    const items = variedItems(sample, 6).filter(({ at }) => at.fraction.length <= MICRO);
+    // Items with the longest fractions are the most sensitive.
+    const item = items.sort((a, b) => b.at.fraction.length - a.at.fraction.length)[0] ?? sample.items[0]!;
+    const ask = async (from: Instant, to: Instant, digits: number, judge: Judge): Promise<void> => {
+      const query = widely({ from: formatInstant(from, { digits }), to: formatInstant(to, { digits }) });
+      kit.check('4.2-fractions', await kit.page(query, { id: '4.2-fractions' }), judge, `${digits} digits`);
+    };
+    for (const digits of [1, 2, 3, 4, 5, 6]) {
+      const at = cutInstant(item.at, digits);
+      await ask(at, shift(at, 1n, digits), digits, containsItem(item));
+    }
+    const second = cutInstant(item.at, 0);
+    for (const digits of [1, 3, 6, 9, 12])
+      await ask(second, shift(second, 1n, 0), digits, containsItem(item));
+    if (item.at.fraction.length > MICRO) return;
+    const micro = shift(item.at, 1n, MICRO);
+    for (const digits of [7, 8, 9, 10, 11, 12]) {
+      const beyond = shift(micro, 1n, digits);
+      await ask(shift(beyond, -2n, MICRO), beyond, digits, containsItem(item));
+      await ask(beyond, shift(beyond, 1n, 0), digits, lacksItem(item));
+    }
+  },
 );
 
 test(

@@ -9,7 +9,6 @@ import { differs } from '../engine/checks/mismatch.ts';
 import { isTrusted } from '../engine/checks/next.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 import { UNKNOWN_TENANT, mintAll, readable } from '../engine/run/rules/raw-request.ts';
-import type { Kit } from '../engine/run/kit.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { bearerHeader, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 
@@ -43,45 +42,6 @@ function groupByLength(names: readonly string[], token: string, octets: number):
   return names.flatMap((_, at) => (at % size === 0 ? [names.slice(at, at + size)] : []));
 }
 
-/** A token outside the Authorization header must be treated as missing. */
-async function checkOtherPlaces(kit: Kit): Promise<void> {
-  await kit.page(SOME_WINDOW);
-  const { text } = await kit.token();
-  const headers = groupByLength(HEADERS, text, HEADER_OCTETS).map((names) => [
-    names.join(', '),
-    Object.fromEntries(names.map((name) => [name, /authorization/.test(name) ? `Bearer ${text}` : text])),
-  ]);
-  const cookies = groupByLength(COOKIES, text, HEADER_OCTETS).map((names) => [
-    `cookies ${names.join(', ')}`,
-    { cookie: names.map((name) => `${name}=${text}`).join('; ') },
-  ]);
-  for (const [name, more] of [...headers, ...cookies] as [string, Record<string, string>][]) {
-    const bare = kit.request(await kit.tenantOf(), SOME_WINDOW, { kind: 'none' });
-    const exchange = readable(await kit.send({ ...bare, headers: { ...more, ...bare.headers } }));
-    kit.check('5-missing', exchange, refused(kit, UNAUTHENTICATED), name);
-  }
-}
-
-/** Sends requests that are rejected for a reason other than their secret or token, so that the answer need not show it. */
-async function sendRefusedRequests(kit: Kit): Promise<void> {
-  const form = kit.client.validForm('primary');
-  const without = (name: string): typeof form => form.filter(([key]) => key !== name);
-  for (const refusedForm of [
-    [...without('grant_type'), ['grant_type', 'password']] as typeof form,
-    without('scope'),
-    [...form, form.find(([key]) => key === 'client_secret')!],
-  ]) {
-    await kit.send(kit.client.tokenRequest(refusedForm));
-  }
-  const valid = kit.request(await kit.tenantOf(), SOME_WINDOW);
-  await kit.send({ ...valid, url: `${valid.url}&pageSize=none` });
-  await kit.send(kit.request(UNKNOWN_TENANT, SOME_WINDOW));
-  await kit.send({ ...valid, url: `${kit.target.baseUrl}/v1/no-such-path`, offPath: true });
-  const { text } = await kit.token();
-  const wrong = bearerHeader(`Bearer ${text}AAAA`, 'Bearer ($TOKEN and four letters)', 'Bearer ${TOKEN}AAAA');
-  await kit.send({ ...valid, authorization: wrong });
-}
-
 test(
   'unauthenticated: no Authorization header',
   about(['5-missing', '7.2-unauthenticated', '5-challenge'], { needs: 'page', access: 'reads' }),
@@ -98,10 +58,27 @@ test(
   },
 );
 
+/** A token outside the Authorization header must be treated as missing. */
 test(
   'unauthenticated: a token in another header or a cookie',
   about('5-missing', { needs: 'page', access: 'reads' }),
-  ({ kit }) => checkOtherPlaces(kit),
+  async ({ kit }) => {
+    await kit.page(SOME_WINDOW);
+    const { text } = await kit.token();
+    const headers = groupByLength(HEADERS, text, HEADER_OCTETS).map((names) => [
+      names.join(', '),
+      Object.fromEntries(names.map((name) => [name, /authorization/.test(name) ? `Bearer ${text}` : text])),
+    ]);
+    const cookies = groupByLength(COOKIES, text, HEADER_OCTETS).map((names) => [
+      `cookies ${names.join(', ')}`,
+      { cookie: names.map((name) => `${name}=${text}`).join('; ') },
+    ]);
+    for (const [name, more] of [...headers, ...cookies] as [string, Record<string, string>][]) {
+      const bare = kit.request(await kit.tenantOf(), SOME_WINDOW, { kind: 'none' });
+      const exchange = readable(await kit.send({ ...bare, headers: { ...more, ...bare.headers } }));
+      kit.check('5-missing', exchange, refused(kit, UNAUTHENTICATED), name);
+    }
+  },
 );
 
 test(
@@ -177,10 +154,32 @@ test(
   ({ kit }) => mintAll(kit),
 );
 
+/** Sends requests that are rejected for a reason other than their secret or token, so that the answer need not show it. */
 test(
   'no error repeats the secret or the token of its request',
   about('5-no-echo', { needs: 'page', access: 'reads' }),
-  ({ kit }) => sendRefusedRequests(kit),
+  async ({ kit }) => {
+    const form = kit.client.validForm('primary');
+    const without = (name: string): typeof form => form.filter(([key]) => key !== name);
+    for (const refusedForm of [
+      [...without('grant_type'), ['grant_type', 'password']] as typeof form,
+      without('scope'),
+      [...form, form.find(([key]) => key === 'client_secret')!],
+    ]) {
+      await kit.send(kit.client.tokenRequest(refusedForm));
+    }
+    const valid = kit.request(await kit.tenantOf(), SOME_WINDOW);
+    await kit.send({ ...valid, url: `${valid.url}&pageSize=none` });
+    await kit.send(kit.request(UNKNOWN_TENANT, SOME_WINDOW));
+    await kit.send({ ...valid, url: `${kit.target.baseUrl}/v1/no-such-path`, offPath: true });
+    const { text } = await kit.token();
+    const wrong = bearerHeader(
+      `Bearer ${text}AAAA`,
+      'Bearer ($TOKEN and four letters)',
+      'Bearer ${TOKEN}AAAA',
+    );
+    await kit.send({ ...valid, authorization: wrong });
+  },
 );
 
 test('no page invites shared caches', about('5-not-shared-cache', { access: 'reads' }), ({ kit }) =>

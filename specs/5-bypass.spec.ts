@@ -71,28 +71,6 @@ async function alteredBearer(kit: Kit): Promise<Authorization> {
   );
 }
 
-async function checkSpellings(kit: Kit): Promise<void> {
-  const request = (tenantId: string, by?: Authorization): RequestOut => ({
-    ...kit.request(tenantId, EMPTY_WINDOW_QUERY, by),
-    offPath: true,
-  });
-  const own = await kit.tenantOf();
-  const other = kit.target.clients.secondTenant && (await kit.tenantOf('secondTenant'));
-  for (const [name, make, topic] of SPELLINGS) {
-    const known = await kit.send(make(request(own)));
-    if (topic) kit.ledger.observe(topic, sayRefusal(known).slice(0, 3));
-    if (!isServed(known)) continue;
-    const without = await kit.send(make(request(own, { kind: 'none' })));
-    // A server that needs no token here verifies none either: report that once.
-    if (kit.check('5-missing', without, notServed('401 unauthenticated'), name)) {
-      const unverified = await kit.send(make(request(own, await alteredBearer(kit))));
-      kit.check('5-tampered', unverified, notServed('401 unauthenticated'), name);
-    }
-    if (other === undefined) continue;
-    kit.check('5-forbidden', await kit.send(make(request(other))), notServed('403 forbidden'), name);
-  }
-}
-
 /** Headers with which a gateway marks authenticated or internal requests. */
 const gatewayHeaders = (tenantId: string, clientId: string, token: string): Record<string, string> => ({
   'x-forwarded-access-token': token,
@@ -116,72 +94,88 @@ const gatewayHeaders = (tenantId: string, clientId: string, token: string): Reco
   'x-internal': 'true',
 });
 
-/** Headers that claim an identity or refer to an earlier answer; a served page has set some of them. */
-async function checkIdentityHeaders(kit: Kit): Promise<void> {
-  const page = await kit.page(SOME_WINDOW);
-  const cookies = headerLines(page, 'set-cookie').map((line) => line.split(';')[0]!);
-  const etag = header(page, 'etag');
-  const tenantId = await kit.tenantOf();
-  const bare = kit.request(tenantId, SOME_WINDOW, { kind: 'none' });
-  const spoofed = gatewayHeaders(tenantId, kit.target.clients.primary.clientId, (await kit.token()).text);
-  const conditional = { 'if-none-match': etag ?? '*' };
-  const all: Record<string, string>[] = [
-    spoofed,
-    ...(cookies.length > 0 ? [{ cookie: cookies.join('; ') }] : []),
-    conditional,
-  ];
-  for (const more of all) {
-    const suspicious = more === spoofed;
-    const exchange = await kit.send({ ...bare, headers: { ...more, ...bare.headers }, suspicious });
-    const unauthenticated = refused(kit, UNAUTHENTICATED);
-    // A gateway may refuse headers that only gateways set.
-    const judge: Judge = (answer) =>
-      answer.request.suspicious && isClientError(answer) ? undefined : unauthenticated(answer);
-    kit.check('5-missing', exchange, judge, Object.keys(more).join());
-    // If a shared cache stores the 401, clients with a valid token receive it too.
-    const caching = header(exchange, 'cache-control') ?? '';
-    const isShared = /public|s-maxage|max-age=[1-9]/i.test(caching) && !/private|no-store/i.test(caching);
-    kit.ledger.observe('refusal-in-shared-cache', isShared ? caching : 'no');
-  }
-  if (!kit.target.clients.secondTenant) return;
-  const others = kit.request(await kit.tenantOf('secondTenant'), SOME_WINDOW);
-  kit.check(
-    '5-forbidden',
-    await kit.send({ ...others, headers: { ...conditional, ...others.headers } }),
-    refused(kit, FORBIDDEN),
-    'if-none-match',
-  );
-}
-
 test(
   'no other spelling of a URL is served without a token or for another tenant',
   about(['5-missing', '5-tampered', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
-  ({ kit }) => checkSpellings(kit),
+  async ({ kit }) => {
+    const request = (tenantId: string, by?: Authorization): RequestOut => ({
+      ...kit.request(tenantId, EMPTY_WINDOW_QUERY, by),
+      offPath: true,
+    });
+    const own = await kit.tenantOf();
+    const other = kit.target.clients.secondTenant && (await kit.tenantOf('secondTenant'));
+    for (const [name, make, topic] of SPELLINGS) {
+      const known = await kit.send(make(request(own)));
+      if (topic) kit.ledger.observe(topic, sayRefusal(known).slice(0, 3));
+      if (!isServed(known)) continue;
+      const without = await kit.send(make(request(own, { kind: 'none' })));
+      // A server that needs no token here verifies none either: report that once.
+      if (kit.check('5-missing', without, notServed('401 unauthenticated'), name)) {
+        const unverified = await kit.send(make(request(own, await alteredBearer(kit))));
+        kit.check('5-tampered', unverified, notServed('401 unauthenticated'), name);
+      }
+      if (other === undefined) continue;
+      kit.check('5-forbidden', await kit.send(make(request(other))), notServed('403 forbidden'), name);
+    }
+  },
 );
 
 /** Methods for which a guard may have no rule although a handler serves any method. */
 const OTHER_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** Sent to a path where a write can do no harm. */
-async function checkOtherMethods(kit: Kit): Promise<void> {
-  const tenantId = kit.target.clients.scratch ? await kit.tenantOf('scratch') : UNKNOWN_TENANT;
-  const bare = kit.request(tenantId, EMPTY_WINDOW_QUERY, { kind: 'none' });
-  for (const method of OTHER_METHODS) {
-    const exchange = await kit.send({ ...bare, method, offPath: true });
-    kit.check('5-missing', exchange, notServed('401 unauthenticated'), method);
-  }
-}
-
 test(
   'no other method is served without a token',
   about('5-missing', { needs: 'page', access: 'scratch', isSupplement: true }),
-  ({ kit }) => checkOtherMethods(kit),
+  async ({ kit }) => {
+    const tenantId = kit.target.clients.scratch ? await kit.tenantOf('scratch') : UNKNOWN_TENANT;
+    const bare = kit.request(tenantId, EMPTY_WINDOW_QUERY, { kind: 'none' });
+    for (const method of OTHER_METHODS) {
+      const exchange = await kit.send({ ...bare, method, offPath: true });
+      kit.check('5-missing', exchange, notServed('401 unauthenticated'), method);
+    }
+  },
 );
 
+/** Headers that claim an identity or refer to an earlier answer; a served page has set some of them. */
 test(
   'no other header replaces a token',
   about(['5-missing', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
-  ({ kit }) => checkIdentityHeaders(kit),
+  async ({ kit }) => {
+    const page = await kit.page(SOME_WINDOW);
+    const cookies = headerLines(page, 'set-cookie').map((line) => line.split(';')[0]!);
+    const etag = header(page, 'etag');
+    const tenantId = await kit.tenantOf();
+    const bare = kit.request(tenantId, SOME_WINDOW, { kind: 'none' });
+    const spoofed = gatewayHeaders(tenantId, kit.target.clients.primary.clientId, (await kit.token()).text);
+    const conditional = { 'if-none-match': etag ?? '*' };
+    const all: Record<string, string>[] = [
+      spoofed,
+      ...(cookies.length > 0 ? [{ cookie: cookies.join('; ') }] : []),
+      conditional,
+    ];
+    for (const more of all) {
+      const suspicious = more === spoofed;
+      const exchange = await kit.send({ ...bare, headers: { ...more, ...bare.headers }, suspicious });
+      const unauthenticated = refused(kit, UNAUTHENTICATED);
+      // A gateway may refuse headers that only gateways set.
+      const judge: Judge = (answer) =>
+        answer.request.suspicious && isClientError(answer) ? undefined : unauthenticated(answer);
+      kit.check('5-missing', exchange, judge, Object.keys(more).join());
+      // If a shared cache stores the 401, clients with a valid token receive it too.
+      const caching = header(exchange, 'cache-control') ?? '';
+      const isShared = /public|s-maxage|max-age=[1-9]/i.test(caching) && !/private|no-store/i.test(caching);
+      kit.ledger.observe('refusal-in-shared-cache', isShared ? caching : 'no');
+    }
+    if (!kit.target.clients.secondTenant) return;
+    const others = kit.request(await kit.tenantOf('secondTenant'), SOME_WINDOW);
+    kit.check(
+      '5-forbidden',
+      await kit.send({ ...others, headers: { ...conditional, ...others.headers } }),
+      refused(kit, FORBIDDEN),
+      'if-none-match',
+    );
+  },
 );
 
 test(

@@ -55,10 +55,24 @@ test(
   },
 );
 
+/** Only the own tenantId may be served; rejections with 400, 403 and 404 are all allowed. */
 test(
   'forbidden: a path that is nearly the own tenantId',
   about('5-forbidden-unknown', { needs: 'page' }),
-  ({ kit }) => checkNearlyOwnPaths(kit),
+  async ({ kit }) => {
+    const own = (await kit.tenantOf()).toLowerCase();
+    const stranger = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : UNKNOWN_TENANT;
+    await mapConcurrently(nearlyOwnPaths(own, stranger), async (path) => {
+      const request = kit.request(path, FIRST_PAGE);
+      kit.check(
+        '5-forbidden-unknown',
+        await kit.send({ ...request, offPath: true, suspicious: isSuspicious(path) }),
+        (answer) =>
+          answer.status === 200 ? differs(`no page at /tenants/${path}/`, sayRefusal(answer)) : undefined,
+        'what is not the own UUID',
+      );
+    });
+  },
 );
 
 test(
@@ -91,10 +105,30 @@ test(
   },
 );
 
+/** Only the credentials determine the tenant of a token, not a parameter of the request. */
 test(
   'no parameter of a token request chooses the tenant',
   about(['5-one-tenant', '4.1-unknown-parameters'], { needs: 'token', isSupplement: true }),
-  ({ kit }) => checkTenantParameters(kit),
+  async ({ kit }) => {
+    const own = (await kit.tenantOf()).toLowerCase();
+    const other = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : UNKNOWN_TENANT;
+    for (const name of ['tenant_id', 'tenantId', 'tenant']) {
+      const form = [...kit.client.validForm('primary'), [name, other] as const];
+      const exchange = await kit.send(kit.client.tokenRequest(form));
+      kit.check('4.1-unknown-parameters', exchange, unknownIgnored, name);
+      kit.check(
+        '5-one-tenant',
+        exchange,
+        (answer) => {
+          const tenantId = readToken(answer)?.tenantId?.toLowerCase();
+          return tenantId === undefined || tenantId === own
+            ? undefined
+            : differs(`tenant_id: ${own}, whatever ${name} asks for`, `tenant_id: ${tenantId}`);
+        },
+        'a parameter that chose the tenant',
+      );
+    }
+  },
 );
 
 const BOTH = ['primary', 'secondTenant'] as const;
@@ -124,28 +158,6 @@ async function checkTenantOfToken(
   );
 }
 
-/** Only the credentials determine the tenant of a token, not a parameter of the request. */
-async function checkTenantParameters(kit: Kit): Promise<void> {
-  const own = (await kit.tenantOf()).toLowerCase();
-  const other = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : UNKNOWN_TENANT;
-  for (const name of ['tenant_id', 'tenantId', 'tenant']) {
-    const form = [...kit.client.validForm('primary'), [name, other] as const];
-    const exchange = await kit.send(kit.client.tokenRequest(form));
-    kit.check('4.1-unknown-parameters', exchange, unknownIgnored, name);
-    kit.check(
-      '5-one-tenant',
-      exchange,
-      (answer) => {
-        const tenantId = readToken(answer)?.tenantId?.toLowerCase();
-        return tenantId === undefined || tenantId === own
-          ? undefined
-          : differs(`tenant_id: ${own}, whatever ${name} asks for`, `tenant_id: ${tenantId}`);
-      },
-      'a parameter that chose the tenant',
-    );
-  }
-}
-
 /** Path segments that are aliases of the caller, or nearly the own tenantId, as sent in the path. */
 function nearlyOwnPaths(own: string, stranger: string): string[] {
   const other = (digit: string): string => (digit === '0' ? '1' : '0');
@@ -170,20 +182,4 @@ function nearlyOwnPaths(own: string, stranger: string): string[] {
     `${own}%2F${UNKNOWN_TENANT}`,
     `${own}%00`,
   ];
-}
-
-/** Only the own tenantId may be served; rejections with 400, 403 and 404 are all allowed. */
-async function checkNearlyOwnPaths(kit: Kit): Promise<void> {
-  const own = (await kit.tenantOf()).toLowerCase();
-  const stranger = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : UNKNOWN_TENANT;
-  await mapConcurrently(nearlyOwnPaths(own, stranger), async (path) => {
-    const request = kit.request(path, FIRST_PAGE);
-    kit.check(
-      '5-forbidden-unknown',
-      await kit.send({ ...request, offPath: true, suspicious: isSuspicious(path) }),
-      (answer) =>
-        answer.status === 200 ? differs(`no page at /tenants/${path}/`, sayRefusal(answer)) : undefined,
-      'what is not the own UUID',
-    );
-  });
 }

@@ -96,61 +96,25 @@ function alteredBearers(token: string): Authorization[] {
     .map(([label, ...parts]) => ({ ...bearerOf(parts, label), isAlone: label === OTHER_CASE }));
 }
 
-async function checkAlteredTokens(kit: Kit): Promise<void> {
-  const { text, claims } = await kit.token();
-  if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
-  // Sent with the valid token first: a verification result cached by part of the token would show.
-  await kit.page(SOME_WINDOW);
-  for (const bearer of alteredBearers(text)) await unauthenticated(kit, '5-tampered', bearer);
-  const { secondTenant } = kit.target.clients;
-  if (!secondTenant) return;
-  // Another tenant's id on that tenant's own path, so that only the signature is wrong.
-  const tenantId = await kit.tenantOf('secondTenant');
-  const [head, payload, signature] = partsOf(text);
-  const authorization = bearerOf(
-    [head, withMembers(payload, { tenant_id: tenantId }), signature],
-    "payload altered: another tenant's tenant_id",
-  );
-  const exchange = await kit.send(kit.request(tenantId, SOME_WINDOW, authorization));
-  kit.check('5-tampered', exchange, refused(kit, UNAUTHENTICATED), 'forged tenant');
-}
-
-/** Uses a token before and after another one is minted: most 401s on an unexpired token are caused by a later mint. */
-async function checkTokenAcrossMints(kit: Kit): Promise<void> {
-  await kit.page(SOME_WINDOW);
-  const token = await kit.token();
-  await kit.checkAll('5-valid-token', LATER_MINT, async () => {
-    const before = await askWith(kit, token, 'before a later mint');
-    await kit.client.mint();
-    const after = await askWith(kit, token, 'after a later mint');
-    // A token that was already rejected before the mint is reported by the request that met it.
-    if (before.status === 401 || after.status !== 401 || secondsLeft(token, after) <= 0) return undefined;
-    return { ...refusedToken(after, token, ', after a later one had been minted'), exchange: after };
-  });
-}
-
-/** Uses the first token of the run again, at the end of the run. */
-async function checkFirstToken(kit: Kit): Promise<void> {
-  const { firstMint } = kit.client;
-  const token = firstMint && readToken(firstMint);
-  if (!token) return;
-  if (kit.ledger.findings.some(({ id, cause }) => id === '5-valid-token' && cause === LATER_MINT)) return;
-  const age = Math.round((Date.now() - firstMint.startedAtMs) / 1000);
-  await kit.checkAll('5-valid-token', 'the first token', async () => {
-    const exchange = await askWith(kit, token, 'the first one of the run');
-    return exchange.status === 401 && secondsLeft(token, exchange) > 0
-      ? { ...refusedToken(exchange, token, `, ${age} s after it was issued`), exchange }
-      : undefined;
-  });
-}
-
 const askWith = async (kit: Kit, token: Token, label: string): Promise<Exchange> =>
   kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, tokenHeader(token, label)));
 
+/** Uses a token before and after another one is minted: most 401s on an unexpired token are caused by a later mint. */
 test(
   'a token is accepted after a later one was issued',
   about('5-valid-token', { needs: 'page' }),
-  ({ kit }) => checkTokenAcrossMints(kit),
+  async ({ kit }) => {
+    await kit.page(SOME_WINDOW);
+    const token = await kit.token();
+    await kit.checkAll('5-valid-token', LATER_MINT, async () => {
+      const before = await askWith(kit, token, 'before a later mint');
+      await kit.client.mint();
+      const after = await askWith(kit, token, 'after a later mint');
+      // A token that was already rejected before the mint is reported by the request that met it.
+      if (before.status === 401 || after.status !== 401 || secondsLeft(token, after) <= 0) return undefined;
+      return { ...refusedToken(after, token, ', after a later one had been minted'), exchange: after };
+    });
+  },
 );
 
 test(
@@ -159,16 +123,46 @@ test(
   ({ kit }) => pagesOfEverySize(kit),
 );
 
+/** Uses the first token of the run again, at the end of the run. */
 test(
   'the first token of the run is accepted at its end',
   about('5-valid-token', { needs: 'page', access: 'disturbs' }),
-  ({ kit }) => checkFirstToken(kit),
+  async ({ kit }) => {
+    const { firstMint } = kit.client;
+    const token = firstMint && readToken(firstMint);
+    if (!token) return;
+    if (kit.ledger.findings.some(({ id, cause }) => id === '5-valid-token' && cause === LATER_MINT)) return;
+    const age = Math.round((Date.now() - firstMint.startedAtMs) / 1000);
+    await kit.checkAll('5-valid-token', 'the first token', async () => {
+      const exchange = await askWith(kit, token, 'the first one of the run');
+      return exchange.status === 401 && secondsLeft(token, exchange) > 0
+        ? { ...refusedToken(exchange, token, `, ${age} s after it was issued`), exchange }
+        : undefined;
+    });
+  },
 );
 
 test(
   'unauthenticated: a token with an altered header, payload or signature',
   about('5-tampered', { needs: 'page', access: 'reads late' }),
-  ({ kit }) => checkAlteredTokens(kit),
+  async ({ kit }) => {
+    const { text, claims } = await kit.token();
+    if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
+    // Sent with the valid token first: a verification result cached by part of the token would show.
+    await kit.page(SOME_WINDOW);
+    for (const bearer of alteredBearers(text)) await unauthenticated(kit, '5-tampered', bearer);
+    const { secondTenant } = kit.target.clients;
+    if (!secondTenant) return;
+    // Another tenant's id on that tenant's own path, so that only the signature is wrong.
+    const tenantId = await kit.tenantOf('secondTenant');
+    const [head, payload, signature] = partsOf(text);
+    const authorization = bearerOf(
+      [head, withMembers(payload, { tenant_id: tenantId }), signature],
+      "payload altered: another tenant's tenant_id",
+    );
+    const exchange = await kit.send(kit.request(tenantId, SOME_WINDOW, authorization));
+    kit.check('5-tampered', exchange, refused(kit, UNAUTHENTICATED), 'forged tenant');
+  },
 );
 
 test(

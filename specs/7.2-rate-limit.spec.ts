@@ -152,31 +152,6 @@ async function checkRateLimit(kit: Kit): Promise<void> {
   if (why !== '' && !kit.ledger.checks.has('7.2-rate_limited')) throw new Untested(why);
 }
 
-async function checkRetryAfter(kit: Kit): Promise<void> {
-  await checkRateLimit(kit);
-  if (!kit.target.rateLimit)
-    throw new Untested('supply rateLimit.probe: permission to provoke 429 and to wait for its Retry-After');
-  const { why } = await kit.once('provoked', () => provoke(kit));
-  if (why !== '') throw new Untested(why);
-  const { limited, why: whyNot } = await provoke(kit);
-  if (!limited) throw new Untested(whyNot);
-  const waitMs = retryAfterMs(limited);
-  if (waitMs === undefined) throw new Untested('the 429 has no readable Retry-After');
-  if (waitMs > LONGEST_HONEST_WAIT_MS)
-    throw new Untested(`the 429 asks to wait ${Math.round(waitMs / 1000)} s, longer than the kit waits`);
-  await kit.clock.sleep(waitMs + 50, kit.options.signal);
-  const exchange = await kit.client.send((await distinctRequests(kit))(), { keep429: true });
-  kit.ledger.check('7.2-retry-after-honest');
-  if (exchange.status === 429) {
-    kit.fail({
-      id: '7.2-retry-after-honest',
-      cause: 'probe',
-      mismatch: differs(`a request served after the ${waitMs / 1000} s of Retry-After`, sayRefusal(exchange)),
-      exchange,
-    });
-  }
-}
-
 test(
   'rate_limited: requests beyond the limit',
   about(['7.2-rate_limited', '7.2-retry-after'], { needs: 'page', access: 'provokes' }),
@@ -186,5 +161,31 @@ test(
 test(
   'a request is served after the wait that Retry-After names',
   about('7.2-retry-after-honest', { needs: 'page', access: 'provokes' }),
-  ({ kit }) => checkRetryAfter(kit),
+  async ({ kit }) => {
+    await checkRateLimit(kit);
+    if (!kit.target.rateLimit)
+      throw new Untested('supply rateLimit.probe: permission to provoke 429 and to wait for its Retry-After');
+    const { why } = await kit.once('provoked', () => provoke(kit));
+    if (why !== '') throw new Untested(why);
+    const { limited, why: whyNot } = await provoke(kit);
+    if (!limited) throw new Untested(whyNot);
+    const waitMs = retryAfterMs(limited);
+    if (waitMs === undefined) throw new Untested('the 429 has no readable Retry-After');
+    if (waitMs > LONGEST_HONEST_WAIT_MS)
+      throw new Untested(`the 429 asks to wait ${Math.round(waitMs / 1000)} s, longer than the kit waits`);
+    await kit.clock.sleep(waitMs + 50, kit.options.signal);
+    const exchange = await kit.client.send((await distinctRequests(kit))(), { keep429: true });
+    kit.ledger.check('7.2-retry-after-honest');
+    if (exchange.status === 429) {
+      kit.fail({
+        id: '7.2-retry-after-honest',
+        cause: 'probe',
+        mismatch: differs(
+          `a request served after the ${waitMs / 1000} s of Retry-After`,
+          sayRefusal(exchange),
+        ),
+        exchange,
+      });
+    }
+  },
 );

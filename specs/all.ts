@@ -6,7 +6,6 @@ import { takeCollected } from '../fixtures/test.ts';
 import './2.1-token-response.spec.ts';
 import './2.2-claims.spec.ts';
 import './4.1-token-request.spec.ts';
-import './4.1-dialects.spec.ts';
 import './1-service.spec.ts';
 import './5-combinations.spec.ts';
 import './7.2-rest-errors.spec.ts';

@@ -43,10 +43,6 @@ export class Guards {
 
   constructor(private readonly options: GuardOptions) {}
 
-  get areActive(): boolean {
-    return this.waits.size > 0;
-  }
-
   note({ request, status }: Exchange): void {
     const { channel, offPath } = request;
     if (channel !== 'rest') return;

@@ -12,8 +12,6 @@ import { isGatewayStatus, isSame, isServerFailure, retryAfterMs } from './failur
 import { Guards } from './guards.ts';
 import { readToken } from './token.ts';
 
-type HealthState = 'serving' | 'throttled' | 'failing' | 'locked' | 'guarded' | 'gone';
-
 interface HealthOptions {
   readonly target: Pick<Target, 'clients'>;
   readonly timeoutMs: number;
@@ -102,7 +100,6 @@ export class TargetHealth {
   private readonly earned = new Set<ClientName>();
   private readonly rejectedInARow = new Map<Channel, number>();
   private readonly recoveries = new Map<Channel, Promise<boolean>>();
-  private locked = 0;
   private throttledUntilMs = 0;
   private unsteadyUntilMs = -Infinity;
   private unread = { inARow: 0, total: 0, untilMs: 0 };
@@ -114,14 +111,6 @@ export class TargetHealth {
     const abort = (): void => void (this.gone ??= String(signal?.reason));
     if (signal?.aborted) abort();
     signal?.addEventListener('abort', abort, { once: true });
-  }
-
-  get state(): HealthState {
-    if (this.gone !== undefined) return 'gone';
-    if (this.locked > 0) return 'locked';
-    if (this.guards.areActive) return 'guarded';
-    if (this.throttledForMs > 0) return 'throttled';
-    return this.recoveries.size > 0 ? 'failing' : 'serving';
   }
 
   private get throttledForMs(): number {
@@ -336,18 +325,13 @@ export class TargetHealth {
     const mayBeLocked = guessed ? isRight || status === 403 : isRight && this.earned.has(owner);
     if (!mayBeLocked || attempt.lockouts++ >= MOST_LOCKOUTS) return false;
     const valid = this.options.tokenRequest(this.earned.has(owner) ? owner : 'primary');
-    this.locked++;
-    try {
-      for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
-        // A lockout lasts: a request that is served immediately was refused for another reason.
-        if (readToken(await this.options.probe(valid))) {
-          if (guessed && isRight && probes === 0) this.refusedOnce = refused;
-          return guessed || probes > 0;
-        }
-        await this.pause(500 * 2 ** probes);
+    for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
+      // A lockout lasts: a request that is served immediately was refused for another reason.
+      if (readToken(await this.options.probe(valid))) {
+        if (guessed && isRight && probes === 0) this.refusedOnce = refused;
+        return guessed || probes > 0;
       }
-    } finally {
-      this.locked--;
+      await this.pause(500 * 2 ** probes);
     }
     const after = guessed ? ` after ${this.wrongSecrets} wrong secrets` : ', which earned a token before';
     throw new TargetLocked(`right credentials are answered ${status}${after}: ${SHORTEN}`);

@@ -43,16 +43,9 @@ export class Kit implements AsyncDisposable, RunContext {
     readonly options: KitOptions,
   ) {
     this.target = { ...target };
-    const { maxRequests, budget, timeoutMs, concurrency, signal, clock = systemClock } = options;
-    this.clock = clock;
+    this.clock = options.clock ?? systemClock;
     this.client = new Client(this.target, {
-      maxRequests,
-      budget,
-      timeoutMs,
-      concurrency,
-      signal,
-      clock,
-      dispatcher: options.dispatcher,
+      ...options,
       onExchange: (exchange) => this.observer.observe(exchange),
       onAnswer: (exchange) => {
         if (exchange.http2Failure) this.ledger.observe('http2', exchange.http2Failure);
@@ -99,11 +92,6 @@ export class Kit implements AsyncDisposable, RunContext {
   /** The known screenings of a client: its dataset, or what answers showed. */
   oracle(client: ClientName = 'primary'): Promise<Oracle> {
     return oracleOf(this, client);
-  }
-
-  /** Replaces what is known of a tenant that the kit itself fills. */
-  learn(tenantId: string, known: Oracle): void {
-    this.knowledge.set(tenantId, known);
   }
 
   // -- asking ----------------------------------------------------------------------------------

@@ -28,17 +28,11 @@ export interface RunContext {
   requestTo(url: string, by?: Sender): RequestOut;
 }
 
-export interface KitOptions {
+export interface KitOptions extends Omit<ClientOptions, 'onExchange' | 'onAnswer' | 'onIncident'> {
   /** Replays the same random cases. */
   readonly seed: number;
   /** Number of cases per law. */
   readonly runs: number;
-  readonly maxRequests: number;
-  /** Request budget of the whole run: the most informative requests first, with a share for each check. */
-  readonly budget?: number | undefined;
-  readonly timeoutMs: number;
-  /** Concurrency limit. */
-  readonly concurrency?: number | undefined;
   /** A path of fast-check: together with `seed`, it replays the one case that a report printed. */
   readonly path?: string | undefined;
   /** Limits of shrinking a counterexample. */
@@ -49,12 +43,6 @@ export interface KitOptions {
   readonly waitForExpiry?: boolean | undefined;
   /** Scales the polling timeouts for eventually consistent data; tests use 0.1. */
   readonly pollingScale?: number | undefined;
-  /** Aborts the run: nothing more is sent. Its reason is reported. */
-  readonly signal?: AbortSignal | undefined;
-  /** Injected clock for all waits. Default: the system clock. */
-  readonly clock?: Clock | undefined;
-  /** Replaces the network. */
-  readonly dispatcher?: ClientOptions['dispatcher'];
 }
 
 export const DEFAULTS = { runs: 10, maxRequests: 6000, timeoutMs: 10_000 } as const;
