@@ -65,12 +65,12 @@ const RIGHT: Readonly<Record<string, Right>> = {
   'as it is': { habits: {} },
   'asks HEAD first': { habits: { headFirst: true } },
   'the Link header leads on': { habits: { onward: linked(linkNext) } },
-  'two retries, then it gives up': { habits: { retries5xx: 2, retries429: 2, retriesDropped: 0 } },
+  'two retries, then it gives up': { habits: { retries: { 500: 2, 429: 2, 0: 0 } } },
   'renews its token long before exp': { habits: { marginSeconds: 1800 } },
   'removes no duplicates: there are none': { habits: { dedupes: 'never' } },
   'ids as text': { habits: { idOf: (id) => `"${id}"` } },
   'events and pages': { habits: { readsEvents: 'deduped' } },
-  'asks for more scopes than there are': { habits: { asks: { scope: 'screenings.read screenings.export' } } },
+  'asks for more scopes than there are': { habits: { scope: 'screenings.read screenings.export' } },
   'pages of its own size': { habits: { pageSize: 3 } },
   'writes next in a spelling of its own, without a loss': {
     habits: { onward: (next) => next.href.replace(/%3A/gi, ':') },
@@ -111,6 +111,11 @@ for (const [name, { habits, without = [] }] of Object.entries(RIGHT)) {
   });
 }
 
+const closing: Habits['sends'] = ({ headers, ...sent }) => ({
+  ...sent,
+  headers: { ...headers, connection: 'close' },
+});
+
 test('a right client: one connection per request, over sockets and in real time', FULL, async () => {
-  expectRight(await played({ keepAlive: false }, { world: realWorld, concurrency: 12 }));
+  expectRight(await played({ sends: closing }, { world: realWorld, concurrency: 12 }));
 });

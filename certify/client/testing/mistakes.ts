@@ -41,10 +41,10 @@ const NEXT = [
   'next-relative',
   'summer-time-ends',
 ];
-const raw = (fields: Readonly<Record<string, string>>): string =>
-  Object.entries(fields)
-    .map(([name, value]) => `${name}=${value}`)
-    .join('&');
+const unknown =
+  (member: string) =>
+  (text: string): string | undefined =>
+    text.includes(`"${member}"`) ? `unknown field "${member}"` : undefined;
 
 const RETRIED = { '500-once': /expected the window to be collected whole, got exit status 1/ };
 const THRICE = ['503-three-times', '500-three-times', '503-for-ever'];
@@ -128,11 +128,11 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     ['empty-page-with-next'],
   ],
   'takes an unknown member of a screening for an error': [
-    { strictFields: true },
+    { chokesOn: unknown('site') },
     { 'unknown-fields': /gave up: unknown field "site"/ },
   ],
   'takes an unknown member of a token response for an error': [
-    { strictTokenFields: true },
+    { chokesOn: unknown('issued_by') },
     { 'unknown-fields': /gave up: unknown field "issued_by"/ },
   ],
   'compares testTimes with the window as text': [
@@ -165,31 +165,42 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     ['*'],
   ],
   'does not form-encode its secret': [
-    { form: raw },
+    { sends: (sent) => (sent.body ? { ...sent, body: decodeURIComponent(sent.body) } : sent) },
     { 'secret-form-encoded': /got exit status 1: gave up: no token: invalid_/ },
   ],
   'sends its secret in the query too': [
-    { secretInQuery: true },
+    {
+      sends: (sent, { clientSecret }) =>
+        sent.body ? { ...sent, url: `${sent.url}?client_secret=${clientSecret}` } : sent,
+    },
     { 'secret-kept': /no secret in a URL, got the client_secret in one/ },
   ],
   'sends its secret to the REST API too': [
-    { secretToApi: true },
+    {
+      sends: ({ headers, ...sent }, { clientSecret }) => ({
+        ...sent,
+        headers: { ...headers, 'x-client-secret': clientSecret },
+      }),
+    },
     { 'secret-kept': /the secret to stay with the token endpoint/ },
   ],
   'logs its secret': [
-    { says: ({ clientId, clientSecret }) => `POST /oauth/token ${clientId} ${clientSecret}` },
+    { prints: ({ clientSecret }) => ({ stderr: `POST /oauth/token client_secret=${clientSecret}` }) },
     { 'secret-kept': /no secret on standard error, got the client_secret there/ },
   ],
   'prints its secret among the screenings': [
-    { prints: ({ clientSecret }) => JSON.stringify({ secret: clientSecret }) },
+    { prints: ({ clientSecret }) => ({ stdout: JSON.stringify({ secret: clientSecret }) }) },
     { 'secret-kept': /no secret on standard output/ },
   ],
   'wants all the scopes that it asked for': [
-    { asks: { scope: 'screenings.read screenings.export', strict: true } },
+    {
+      scope: 'screenings.read screenings.export',
+      chokesOn: (text) => (text.includes('"scope":"screenings.read"') ? 'not all scopes' : undefined),
+    },
     { 'scope-subset': /gave up: not all scopes/ },
   ],
   'retries a 401 for ever': [
-    { retries401: Infinity },
+    { retries: { 401: Infinity } },
     {
       'comes-to-an-end':
         /an end after a few retries, got \d+ requests for pages, and no end \(in 401-for-ever\)/,
@@ -197,17 +208,17 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     ['401-for-ever'],
   ],
   'ignores Retry-After': [
-    { waitsFor429: 'backoff', retries429: 20 },
+    { waitsFor429: 'backoff', retries: { 429: 20 } },
     { '429-with-seconds': /no request for 2\.00 s after the 429, .*got the next one after 0\.\d\d s/ },
     ['429-with-a-date', '429-twice'],
   ],
   'does not retry a 5xx': [
-    { retries5xx: 0 },
+    { retries: { 500: 0 } },
     { ...RETRIED, '503-three-times': /a retry, got exit status 1 after the first failure/ },
     THRICE,
   ],
   'retries a 5xx immediately and for ever': [
-    { retries5xx: Infinity, backoffMs: () => 0 },
+    { retries: { 500: Infinity }, backoffMs: () => 0 },
     {
       '503-for-ever': /an end after a few retries, got \d+ requests for pages, and no end/,
       '503-three-times': /immediate retries each time: 0\.00 s/,
@@ -223,7 +234,7 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     [400, 403, 404].map((status): [string, Mistake] => [
       `retries a ${status}`,
       [
-        { retriedStatuses: [status] },
+        { retries: { [status]: 3 } },
         {
           [`${status}-not-retried`]: RegExp(
             `no retry of a request that is answered ${status}, got 3 retries`,
@@ -264,7 +275,7 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
 
 export const WARNED: Readonly<Record<string, Mistake>> = {
   'mints a token for each call': [
-    { mintsPerCall: true },
+    { marginSeconds: Infinity },
     { 'long-walk': /expected one token, reused, for 120 requests, got 120 token requests/ },
   ],
   'renews its token when it has expired': [
@@ -280,15 +291,17 @@ export const WARNED: Readonly<Record<string, Mistake>> = {
     { 'link-header-among-others': /got exit status 1: gave up: 404 for a page/ },
   ],
   'logs its token': [
-    { says: (_given, token) => `got ${token}` },
+    { prints: (_given, token) => ({ stderr: `got ${token}` }) },
     { 'secret-kept': /no token on standard error, got an access token there/ },
   ],
   'decodes its token and stumbles over one that is no JWT': [
-    { decodesToken: true },
+    {
+      chokesOn: (text) => (/"access_token":"[^.]*"/.test(text) ? 'no JWT' : undefined),
+    },
     { 'opaque-token': /collected whole, got exit status 1/ },
   ],
   'gives up at a 401': [
-    { retries401: 0 },
+    { retries: { 401: 0 } },
     { '401-once': /collected whole, got exit status 1: gave up: 401 for a page/ },
     ['token-expires-in-the-walk'],
   ],
@@ -298,11 +311,11 @@ export const WARNED: Readonly<Record<string, Mistake>> = {
     ['token-expires-in-the-walk'],
   ],
   'retries a 401 five times': [
-    { retries401: 5 },
+    { retries: { 401: 5 } },
     { '401-for-ever': /one retry of a request that is answered 401, got 5 retries, with 6 token requests/ },
   ],
   'retries refused credentials': [
-    { retriesInvalidClient: 4 },
+    { retriesOfCredentials: 4 },
     { 'credentials-refused': /no retry of refused credentials, got 5 token requests/ },
   ],
   'reads Retry-After as seconds alone': [
@@ -310,12 +323,12 @@ export const WARNED: Readonly<Record<string, Mistake>> = {
     { '429-with-a-date': /no request for \d\.\d\d s after the 429/ },
   ],
   'gives up at a 429': [
-    { retries429: 0 },
+    { retries: { 429: 0 } },
     { '429-twice': /collected whole, got exit status 1: gave up: 429 for a page/ },
     ['429-with-seconds', '429-with-a-date'],
   ],
   'waits no longer than two seconds for an answer': [
-    { timeoutMs: 2000, retriesDropped: 0 },
+    { timeoutMs: 2000, retries: { 0: 0 } },
     { 'slow-answer': /collected whole, got exit status 1: gave up: .*timeout/ },
   ],
 };
