@@ -32,6 +32,7 @@ const failed = (
 const causes = (...results: readonly RequirementResult[]): string[] =>
   diagnose(results).map(({ findings }) => findings.join(' '));
 
+const PAGE = 'GET http://a/v1/tenants/t/screenings?from=2026-03-01T00%3A00%3A00Z&to=2026-03-02T00%3A00%3A00Z';
 const CUT =
   'expected next with from=2026-03-01T00:00:00.751823Z, the testTime of the last item, got from=2026-03-01T00:00:00.751Z';
 const LOST = 'expected all 30 screenings of the window, got 29 items on 3 pages: item 5 is missing';
@@ -51,10 +52,10 @@ for (const [title, results, expected] of [
     'one answer that is wrong in two members has two causes',
     [
       failed('2.3-testTime', 'expected testTime: an RFC 3339 date-time with offset, got testTime: 1', {
-        request: 'GET /a',
+        request: PAGE,
       }),
       failed('4.2-r7-link', 'expected Link: <https://a>; rel="next", got no Link header', {
-        request: 'GET /a',
+        request: PAGE,
       }),
     ],
     ['2.3-testTime', '4.2-r7-link'],

@@ -1,8 +1,8 @@
 /**
- * Describes a failure with a small set of features: which part of the answer is wrong and how, what was requested,
- * and in which circumstances. Numbers, names, times and addresses are removed, so that the same mistake has the same
- * features on any target.
+ * Describes a failure by features: which part of the answer is wrong and how, and whether the request was usual.
+ * Numbers, times and addresses are removed, so that the same mistake has the same features on any target.
  */
+import { CODES as DOCUMENTED } from '../../engine/checks/errors.ts';
 import { sameInstant, parseInstant } from '../../engine/data/instant.ts';
 import { UNLESS } from '../../engine/checks/mismatch.ts';
 import type { WalkPicture } from '../../engine/checks/walk-picture.ts';
@@ -10,27 +10,25 @@ import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import type { RequirementResult } from '../report.ts';
 
 export type Features = ReadonlySet<string>;
+/** By requirement. */
 export type Evidence = ReadonlyMap<string, Features>;
+type Broken = Pick<RequirementResult, 'id' | 'status' | 'failures'>;
 
-/** The mismatch is in a member of an answer or a part of its next, not in which items were selected. */
-const OF_MEMBER = 'a member of the answer';
-export const isOfMember = (features: ReadonlySet<string>): boolean => features.has(OF_MEMBER);
-
+export const WANTED = 'wanted: ';
 /** The answer also breaks another requirement. */
 export const SAME_ANSWER = 'the same answer breaks ';
-/** Incidental properties of a request, because checks and laws vary requests. */
-export const HAPPENED =
-  /^asked with (?:from_id|pageSize 1(?:000)?|a path in upper case|Authorization: Bearer \$TOKEN)$/;
-/** The answer to a valid request in its usual form is wrong too. */
-export const PLAINLY = 'asked plainly';
-export const WANTED = 'wanted: ';
+/** A valid request in its usual form shows it too. */
+export const USUALLY = 'asked as usual';
+/** The mismatch is in a member of an answer or a part of its next, not in which items were selected. */
+const OF_MEMBER = 'a member of the answer';
+export const isOfMember = (features: Features): boolean => features.has(OF_MEMBER);
+
 const MEMBER = [
   ...['next', 'from', 'to', 'pageSize', 'from_id', 'links', 'items', 'id', 'tenantId', 'testTime'],
   ...['access_token', 'token_type', 'expires_in', 'scope', 'refresh_token'],
   ...['iss', 'aud', 'sub', 'iat', 'exp', 'tenant_id'],
 ].join('|');
 const MEMBERS = new RegExp(`^(?:next (?:at|leads)|(?:no )?(?:${MEMBER})(?:[:=]|$))|another id than before$`);
-
 const TIME = /\d{4,}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?/g;
 const UUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi;
 
@@ -46,105 +44,85 @@ const plain = (text: string): string =>
     .slice(0, 90)
     .trim();
 
-export function evidenceOf(
-  results: readonly Pick<RequirementResult, 'id' | 'status' | 'failures'>[],
-): Evidence {
+export function evidenceOf(results: readonly Broken[]): Evidence {
   const broken = results.filter(({ status }) => status === 'fail' || status === 'warn');
+  const alsoBrokenBy = (one: Broken): Broken[] =>
+    broken.filter((other) => other !== one && haveSameAnswer(one, other));
   return new Map(
-    broken.map((result) => [
-      result.id,
+    broken.map((one) => [
+      one.id,
       new Set([
-        ...result.failures.flatMap(featuresOf),
-        ...broken
-          .filter((other) => other !== result && sameAnswer(result, other))
-          .map(({ id }) => `${SAME_ANSWER}${id}`),
+        ...one.failures.flatMap(featuresOf),
+        ...alsoBrokenBy(one).map(({ id }) => `${SAME_ANSWER}${id}`),
       ]),
     ]),
   );
 }
 
-const sameAnswer = (
-  a: Pick<RequirementResult, 'failures'>,
-  b: Pick<RequirementResult, 'failures'>,
-): boolean =>
-  a.failures.some(
+const haveSameAnswer = (one: Broken, other: Broken): boolean =>
+  one.failures.some(
     ({ request, requestId }) =>
       request !== '' &&
-      b.failures.some((other) => other.request === request && other.requestId === requestId),
+      other.failures.some((also) => also.request === request && also.requestId === requestId),
   );
 
 function featuresOf(failure: Failure): string[] {
-  const { message, expected = message, picture, only = [], counterexample } = failure;
-  const asked = requestFeatures(failure.request);
+  const { message, expected = message, picture, only = [], request, response } = failure;
   const [received = ''] = failure.received?.split(UNLESS) ?? [];
+  const as = /, (Authorization: .*|no Authorization)$/s.exec(request)?.[1];
   return [
-    ...receivedFeatures(received, expected),
-    ...(MEMBERS.test(received) ? [OF_MEMBER] : []),
-    ...urlFeatures(received, expected),
-    ...lossFeatures(received, expected),
-    ...tieFeatures(received, expected, failure.request),
     `${WANTED}${plain(expected)}`,
+    ...(answerFeatures(received, expected) ?? [
+      `got: ${plain(received)}`,
+      ...timeFeatures(received, expected, request),
+    ]),
+    ...(MEMBERS.test(received) ? [OF_MEMBER] : []),
+    ...(/\band ([5-9]|\d\d+) more\b/.test(`${expected} ${received}`) ? ['many are missing'] : []),
     ...(picture ? pictureFeatures(picture) : []),
     ...only.map((circumstance) => `only ${plain(circumstance)}`),
-    ...(counterexample ? [`law: ${plain(String(counterexample['law'] ?? ''))}`] : []),
-    ...bodyFeatures(failure.response),
+    ...bodyFeatures(response),
     ...(failure.sameAs === undefined ? [] : ['the octets of an answer to another request']),
-    isFine(failure) ? FINER : 'shows with microseconds',
+    isFine(failure) ? 'shows below a microsecond' : 'shows with microseconds',
     ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
-    ...asked,
-    ...(asked.every((feature) => HAPPENED.test(feature)) ? [PLAINLY] : []),
-    ...[...failure.curl.matchAll(/Content-Type: ([\w/+-]+)/g)].map(
-      ([, type]) => `asked with a body of ${type}`,
-    ),
+    ...(as ? [`asked with ${plain(as)}`] : []),
+    ...(isUsual(request) ? [USUALLY] : []),
   ];
 }
 
-// -- what came ---------------------------------------------------------------------------------
+// -- the answer --------------------------------------------------------------------------------
 
-const CODES = [
-  ...['invalid_request', 'invalid_time_range', 'page_size_out_of_range', 'unauthenticated', 'forbidden'],
-  ...[
-    'not_found',
-    'rate_limited',
-    'internal_error',
-    'service_unavailable',
-    'invalid_client',
-    'invalid_grant',
-  ],
-  ...['unauthorized_client', 'unsupported_grant_type', 'invalid_scope', 'access_denied', 'invalid_target'],
-];
+const CODES = [...Object.values(DOCUMENTED).flat(), 'access_denied', 'invalid_target'];
 
-function receivedFeatures(received: string, expected: string): string[] {
-  const answered = /^([1-5]\d\d)\b(?! (?:items|screenings|of)) ?(.*)/s.exec(received);
-  if (answered) return answerFeatures(answered[1]!, answered[2]!, expected);
-  const times = timeFeatures(received, expected);
-  const named = /^([\w.-]+)[:=] ?(.*)/s.exec(received);
-  if (named && !/^\d/.test(named[2]!.slice(1)) && times.length === 0) {
-    return [`got: ${named[1]} ${valueFeature(named[2]!)}`];
-  }
-  const value = named ? [`got: ${named[1]} ${valueFeature(named[2]!)}`] : [`got: ${plain(received)}`];
-  return [...value, ...times];
+/** Undefined if the mismatch is not in the status, the code or the kind of answer. */
+function answerFeatures(received: string, expected: string): string[] | undefined {
+  const [, status, rest = ''] = /^([1-5]\d\d)\b(?! (?:items|screenings|of)) ?(.*)/s.exec(received) ?? [];
+  if (!status) return undefined;
+  if (rest.startsWith('{"items"')) return [`answered ${status} with a page`];
+  if (rest.startsWith('with a token')) return [`answered ${status} with a token`];
+  const code = CODES.find((one) => rest.toLowerCase().includes(one));
+  return [
+    `answered ${status}${expected.startsWith(status) ? ', the status that is wanted' : ''}`,
+    code ? `code ${code}` : 'no documented code',
+  ];
 }
 
-function answerFeatures(status: string, rest: string, expected: string): string[] {
-  if (rest.startsWith('{"items"')) {
-    return [
-      `answered ${status} with ${rest.startsWith('{"items":[]') ? 'an empty page' : 'a page of items'}`,
-    ];
-  }
-  if (rest.startsWith('with a token')) return [`answered ${status} with a token`];
-  const wanted = /^(\d{3})/.exec(expected)?.[1];
-  const right = wanted === status ? ', the status that is wanted' : '';
-  const lower = rest.toLowerCase();
-  const code = CODES.find((one) => lower.includes(one));
-  const spelt = code && !rest.includes(code) ? ' in another spelling' : '';
-  const nested = code && /^\{"\w+":\{/.test(rest) ? ' one level down' : '';
-  return [`answered ${status}${right}`, code ? `code ${code}${spelt}${nested}` : 'no documented code'];
+/** How a time differs from the expected one; after a cursor, whether the rest of its tie is missing. */
+function timeFeatures(received: string, expected: string, request: string): string[] {
+  const [wanted = '', came = ''] = [expected, received].map((text) => text.match(TIME)?.[0]);
+  const [a, b] = [parseInstant(wanted), parseInstant(came)];
+  const [, from = ''] = /from_id=/.test(request) ? (/[?&]from=([^&\s]+)/.exec(request) ?? []) : [];
+  const cursor = parseInstant(decodeURIComponent(from));
+  if (a && cursor && sameInstant(a, cursor) && !(b && sameInstant(a, b)))
+    return ['the rest of a tie is missing'];
+  if (wanted === '' || came === '' || wanted === came) return [];
+  if (!a || !b) return ['a time without its offset'];
+  if (sameInstant(a, b)) return ['the same instant in another spelling'];
+  if (a.seconds !== b.seconds) return ['another instant'];
+  return [a.fraction.startsWith(b.fraction) ? 'cut to fewer digits' : 'another fraction of the same second'];
 }
 
 const isFine = ({ message, request }: Failure): boolean =>
   /\.\d{7}/.test(`${message} ${request}`.replaceAll(/(\.\d{6})0+(?!\d)/g, '$1'));
-const FINER = 'shows below a microsecond';
 
 /** The component that wrote an error body, if its form reveals it. */
 function bodyFeatures(response: string): string[] {
@@ -157,171 +135,42 @@ function bodyFeatures(response: string): string[] {
     : [];
 }
 
-/** The type of a JSON value, or the value itself if it is a single word. */
-function valueFeature(text: string): string {
-  if (/^(nothing|none)/.test(text)) return 'absent';
-  if (text.startsWith('null')) return 'null';
-  if (text.startsWith('[')) return 'an array';
-  if (text.startsWith('{')) return 'an object';
-  const word = /^"([a-z_.\s-]{0,40})"/i.exec(text);
-  if (word) return word[1] === '' ? 'an empty string' : `"${word[1]}"`;
-  if (text.startsWith('"')) return `a string "${plain(text.slice(1, 40))}`;
-  if (/^-?\d+$/.test(text)) return `an integer of ${Math.min(20, text.length)} digits`;
-  if (/^-?\d+\.\d+/.test(text)) return 'a number with a fraction';
-  return plain(text);
-}
-
-function lossFeatures(received: string, expected: string): string[] {
-  const more = /\band (\d+) more\b/.exec(`${expected} ${received}`)?.[1];
-  return [
-    ...(more === undefined ? [] : [Number(more) < 5 ? 'a few are missing' : 'many are missing']),
-    ...(/^(0|no) items\b/.test(received) ? ['nothing came'] : []),
-    ...(/\band no next\b/.test(received) ? ['no next after it'] : []),
-  ];
-}
-
-/** Whether a page after a cursor lacks items at the cursor's instant, and begins after it. */
-function tieFeatures(received: string, expected: string, request: string): string[] {
-  const cursor = urlIn(request)?.searchParams;
-  if (!cursor?.has('from_id')) return [];
-  const [at, wanted, came] = [cursor.get('from'), timeIn(expected), timeIn(received)].map(
-    (text) => text && parseInstant(text),
-  );
-  return at && wanted && came && sameInstant(at, wanted) && !sameInstant(at, came)
-    ? ['the rest of a tie is missing']
-    : [];
-}
-
-const timeIn = (text: string): string | undefined => text.match(TIME)?.[0];
-
-const urlIn = (text: string): URL | undefined => {
-  const found = /https?:\/\/[^\s>",]+/.exec(text)?.[0];
-  return found !== undefined && URL.canParse(found) ? new URL(found) : undefined;
-};
-
-function urlFeatures(received: string, expected: string): string[] {
-  const [came, wanted] = [urlIn(received), urlIn(expected)];
-  if (!came || !wanted) return [];
-  const parts = (['protocol', 'host', 'pathname'] as const).filter((part) => came[part] !== wanted[part]);
-  const names = new Set([...came.searchParams.keys(), ...wanted.searchParams.keys()]);
-  const parameters = [...names].filter(
-    (name) => came.searchParams.get(name) !== wanted.searchParams.get(name),
-  );
-  const longer = came.pathname.startsWith(wanted.pathname) ? 'a longer path' : 'another path';
-  return [
-    ...parts.map((part) => (part === 'pathname' ? longer : `another ${part}`)),
-    ...parameters.map((name) => `another ${plain(name)} in the URL`),
-    ...(/<https?:/.test(received) || !/link/i.test(expected) ? [] : ['no angle brackets']),
-  ];
-}
-
-function timeFeatures(received: string, expected: string): string[] {
-  const [wanted] = expected.match(TIME) ?? [];
-  const [came] = received.match(TIME) ?? [];
-  if (!wanted || !came || wanted === came) return [];
-  const [a, b] = [parseInstant(wanted), parseInstant(came)];
-  if (!a || !b) return ['a time without its offset'];
-  if (sameInstant(a, b)) return ['the same instant in another spelling'];
-  if (a.seconds !== b.seconds) {
-    const apart = a.seconds > b.seconds ? a.seconds - b.seconds : b.seconds - a.seconds;
-    return [apart % 900n === 0n && apart <= 50_400n ? 'off by as much as an offset' : 'another instant'];
-  }
-  if (a.fraction.startsWith(b.fraction)) return [`cut to ${b.fraction.length} digits`];
-  return ['another fraction of the same second'];
-}
-
-// -- where a walk breaks -----------------------------------------------------------------------
-
-function pictureFeatures({ pages, cursor, between }: WalkPicture): string[] {
-  const items = pages.flatMap(({ items }) => items);
+/** Where a walk breaks. */
+function pictureFeatures({ pages, between }: WalkPicture): string[] {
+  const items = pages.flatMap((page) => page.items);
   const marked = [...between, ...items].find(({ mark }) => mark);
   if (!marked) return [];
-  const last = pages.at(-1)!;
-  const at = last.items.findIndex(({ mark }) => mark);
-  const first = last.before === 0 && at === 0;
-  const place = between.length > 0 ? 'between two pages' : first ? 'first of a page' : 'within a page';
-  const instantOf = (testTime: string) => parseInstant(testTime);
-  const here = instantOf(marked.testTime);
-  const tied = items.some(
-    (item) =>
-      item.id !== marked.id &&
-      here &&
-      sameInstant(instantOf(item.testTime) ?? { seconds: -1n, fraction: '' }, here),
+  const { items: last, before } = pages.at(-1)!;
+  const isFirst = before === 0 && last.findIndex(({ mark }) => mark) === 0;
+  const place = between.length > 0 ? 'between two pages' : isFirst ? 'first of a page' : 'within a page';
+  const here = parseInstant(marked.testTime);
+  const isTied = items.some(({ id, testTime }) => {
+    const at = parseInstant(testTime);
+    return id !== marked.id && at && here && sameInstant(at, here);
+  });
+  return [`${marked.mark}: ${place}`, ...(isTied ? [`${marked.mark}: inside a tie`] : [])];
+}
+
+// -- the request -------------------------------------------------------------------------------
+
+const USUAL: Readonly<Record<string, (value: string) => boolean>> = {
+  from: (value) => parseInstant(value) !== undefined,
+  to: (value) => parseInstant(value) !== undefined,
+  pageSize: (value) => /^\d{1,4}$/.test(value),
+  from_id: (value) => /^\d{1,18}$/.test(value),
+};
+
+const TOKEN_REQUEST =
+  /^POST \S+ with application\/x-www-form-urlencoded[^:]*: grant_type=client_credentials&client_id=[^&]+&client_secret=[^&]+&scope=screenings\.read$/;
+
+/** Whether it is a valid GET of a page with the token, or a valid request for a token. */
+function isUsual(request: string): boolean {
+  if (request === '' || TOKEN_REQUEST.test(request)) return true;
+  const [, url = '', as = ''] = /^GET (\S+?)(?:, (.*))?$/s.exec(request) ?? [];
+  if (!URL.canParse(url) || !/^(Authorization: Bearer \$TOKEN.*)?$/.test(as)) return false;
+  const { searchParams } = new URL(url);
+  return (
+    ['from', 'to'].every((name) => searchParams.has(name)) &&
+    [...searchParams].every(([name, value]) => USUAL[name]?.(value))
   );
-  return [
-    `${marked.mark}: ${place}`,
-    `${marked.mark}: ${tied ? 'inside a tie' : 'no tie'}`,
-    ...(cursor?.includes('from_id=none') ? ['the cursor has no from_id'] : []),
-  ];
-}
-
-// -- what was asked ----------------------------------------------------------------------------
-
-const FORM = ['grant_type', 'client_id', 'client_secret', 'scope'];
-
-function requestFeatures(request: string): string[] {
-  const [, method = '', rest = ''] = /^(\S+) (.*)$/s.exec(request) ?? [];
-  const as = /, (Authorization: .*|no Authorization)$/s.exec(rest)?.[1];
-  const [target = '', type, body] = rest
-    .replace(/, (Authorization: .*|no Authorization)$/s, '')
-    .split(/ with ([^:]*): (.*)/s);
-  const form = type?.startsWith('application/x-www-form-urlencoded') ? body : undefined;
-  const url = URL.canParse(target) ? new URL(target) : undefined;
-  const fields = form === undefined ? undefined : form.split('&').map((field) => field.split('='));
-  return [
-    ...(method !== 'GET' && !form ? [`method ${method}`] : []),
-    ...(as ? [`asked with ${plain(as.replace(/(\$TOKEN)\w* \(a new one\)/, '$1'))}`] : []),
-    ...[...(url?.searchParams ?? [])].flatMap(([name, value]) => parameterFeature(name, value)),
-    ...(url ? pathFeatures(url.pathname) : []),
-    ...(url && method === 'GET' ? missingFrom(['from', 'to'], [...url.searchParams.keys()]) : []),
-    ...(fields ? formFeatures(fields as [string, string][]) : []),
-  ];
-}
-
-const missingFrom = (wanted: readonly string[], names: readonly string[]): string[] =>
-  wanted.filter((name) => !names.includes(name)).map((name) => `asked without ${name}`);
-
-/** A tenant in the path that is not a UUID, or is spelled unusually. */
-function pathFeatures(path: string): string[] {
-  const tenant = /\/tenants\/([^/]*)\//i.exec(path)?.[1];
-  if (tenant === undefined || /^[0-9a-f-]{36}$/.test(tenant)) return [];
-  return /^[0-9A-F-]{36}$/.test(tenant)
-    ? ['asked with a path in upper case']
-    : [`asked for the tenant ${plain(tenant)}`];
-}
-
-/** Invalid values only, reduced to their shape: `99x`, `9999-99-99`. */
-function parameterFeature(name: string, value: string): string[] {
-  const shape = value.replace(/\d/g, '9').replace(/9{5,}/g, '9…').slice(0, 40);
-  if (name === 'from' || name === 'to') {
-    if (value.startsWith('0000')) return ['asked with the year 0000'];
-    return parseInstant(value) ? [] : [`asked with a time like ${shape}`];
-  }
-  if (name === 'pageSize') {
-    const inRange = /^\d+$/.test(value) && Number(value) >= 1 && Number(value) <= 1000;
-    if (value === '1' || value === '1000') return [`asked with pageSize ${value}`];
-    return inRange ? [] : [`asked with pageSize like ${shape}`];
-  }
-  if (name === 'from_id')
-    return /^\d{1,18}$/.test(value) ? ['asked with from_id'] : [`asked with from_id like ${shape}`];
-  return [`asked with ${plain(name)}`];
-}
-
-function formFeatures(fields: readonly (readonly [string, string])[]): string[] {
-  const names = fields.map(([name]) => name);
-  const twice = FORM.filter((name) => names.filter((one) => one === name).length > 1);
-  return [
-    ...missingFrom(FORM, names),
-    ...twice.map((name) => `asked with ${name} twice`),
-    ...fields
-      .filter(([name, value]) => !FORM.includes(name) || value === '')
-      .map(([name]) => `asked with ${plain(name)}${FORM.includes(name) ? ' empty' : ''}`),
-    ...fields
-      .filter(([name, value]) => ['grant_type', 'scope'].includes(name) && value !== '')
-      .filter(([, value]) => value !== 'client_credentials' && value !== 'screenings.read')
-      .map(([name, value]) => `asked with ${name} ${plain(value)}`),
-    ...fields
-      .filter(([name, value]) => name === 'client_id' && /[A-Z]{3}/.test(value))
-      .map(() => 'asked with client_id in capitals'),
-  ];
 }

@@ -3,7 +3,7 @@
  * breaking the cause makes the other impossible. Derived from the specification. In doubt a requirement is its own
  * cause: an extra cause costs less than a mistake hidden under another one.
  */
-import { HAPPENED, PLAINLY, SAME_ANSWER, WANTED, type Evidence, type Features } from './features.ts';
+import { SAME_ANSWER, USUALLY, WANTED, type Evidence, type Features } from './features.ts';
 
 interface Consequence {
   readonly cause: RegExp;
@@ -161,7 +161,7 @@ function canCause(cause: string, id: string, evidence: Evidence): boolean {
     return id === BODY && shows(before, BARE);
   return (
     isRefusedAs(cause, id, evidence) ||
-    (inOneAnswer && isOddlyAsked(features) && isOfAnswers(id) && !isOfAnswers(cause)) ||
+    (inOneAnswer && !features.has(USUALLY) && isOfAnswers(id) && !isOfAnswers(cause)) ||
     CONSEQUENCES.some(
       (one) =>
         one.cause.test(cause) &&
@@ -256,10 +256,6 @@ const isServed = (features: Features): boolean =>
 
 /** Requirements that are judged on every exchange. */
 const isOfAnswers = (id: string): boolean => id.startsWith('2.');
-
-const isOddlyAsked = (features: ReadonlySet<string>): boolean =>
-  !features.has(PLAINLY) &&
-  [...features].some((feature) => feature.startsWith('asked with ') && !HAPPENED.test(feature));
 
 const EDGES: Readonly<Record<string, RegExp>> = {
   '4.2-from-inclusive': ITEM,

@@ -14,7 +14,7 @@ SQL: to_char(test_time AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
     fix: 'Start from an empty array and an empty object, and always write both.',
     right: `Go: items := make([]Screening, 0) · Java: List.of(), Map.of() · every page has "items": […] and "links": {…}`,
     breaks: '2.4-links 2.4-items',
-    when: /(items|links) (null|absent|an object|an array)/m,
+    when: /^got: (items|links): (null|nothing|none|\{|\[)/m,
   },
   'an id is not the screening’s own': {
     why: 'The same screening has different ids in different answers, or two share one. The number of the row on the page, or a hash made on the way, is shown in place of the primary key.',
