@@ -38,21 +38,28 @@ interface RunFacts {
 
 const FAILURES_AT_MOST = 5;
 
-export function buildReport({ target, ledger, options, client, knowledge }: Kit, facts: RunFacts): Report {
+export function buildReport(kit: Kit, facts: RunFacts): Report {
+  const { target, ledger, options, client, knowledge } = kit;
   // The redactor recognizes tokens in JWT form by itself.
   const opaque = [...client.issued].filter((token) => !token.startsWith('eyJ'));
   const redactor = createRedactor([...secretsOf(target), ...opaque]);
-  const declared = declaredBy(target);
   const words: Wording = { target, redact: redactor.redact };
-  const results = withCauses(
-    REQUIREMENTS.map((requirement) => resultOf(requirement, { ledger, knowledge }, words, facts)),
-    ledger,
-  ).map((result) => asDeclared(result, declared));
-  const selected = facts.selection ? results.filter(({ id }) => facts.selection!.includes(id)) : results;
+  const reasons = declaredReasons(target);
+  const isDeclared = ({ id, status }: RequirementResult): boolean =>
+    status === 'untested' && reasons[id] !== undefined;
+  const results = REQUIREMENTS.map((requirement) => resultOf(requirement, kit, words, facts)).map((result) =>
+    isDeclared(result)
+      ? { ...result, reason: `declared not applicable by the target file: ${reasons[result.id]}` }
+      : result,
+  );
+  const isSelected = (id: RequirementId): boolean => facts.selection?.includes(id) ?? true;
+  const selected = results.filter(({ id }) => isSelected(id));
+  const declared = results.filter(isDeclared).map(({ id }) => ({ id, reason: reasons[id]! }));
+  const counting = (of: readonly RequirementResult[]) => of.filter((result) => !isDeclared(result));
   const unusable = ledger.outcomes
-    .filter(({ unusable, ids }) => unusable && ids.some((id) => facts.selection?.includes(id) ?? true))
+    .filter(({ unusable, ids }) => unusable && ids.some(isSelected))
     .map(({ reason = '' }) => reason);
-  const verdict = verdictOf(selected.filter(counts(declared)), unusable, facts);
+  const verdict = verdictOf(counting(selected), unusable, facts);
   const report: Report = {
     kit: { name: KIT_NAME, version: KIT_VERSION },
     target: { name: target.name, baseUrl: target.baseUrl, authUrl: target.authUrl },
@@ -67,10 +74,7 @@ export function buildReport({ target, ledger, options, client, knowledge }: Kit,
     selection: facts.selection,
     coverage: { ...knowledge.coverage, oldestTokenSeconds: ledger.seen.get(OLDEST_TOKEN) ?? 0 },
     classes: Object.fromEntries(
-      CLASSES.map((name) => [
-        name,
-        classOf(results.filter((result) => result.class === name && counts(declared)(result))),
-      ]),
+      CLASSES.map((name) => [name, classOf(counting(results).filter((one) => one.class === name))]),
     ) as Report['classes'],
     evidence: {
       planned: facts.planned,
@@ -112,55 +116,49 @@ const basisOf = ({ basis, interrupted }: RunFacts): string | undefined =>
   interrupted ?? basis.token ?? basis.page ?? basis.data;
 
 function resultOf(
-  requirement: Requirement,
+  { id, section, level, class: needs, title, lookAt }: Requirement,
   { ledger, knowledge: { pages } }: Pick<Kit, 'ledger' | 'knowledge'>,
   words: Wording,
   facts: RunFacts,
 ): RequirementResult {
-  const { id, section, level, class: needs, title, lookAt } = requirement;
   const checks = ledger.checks.get(id) ?? 0;
-  const durationMs = timeOf(id, ledger);
   const age = id === '5-valid-token' ? ledger.seen.get(OLDEST_TOKEN) : undefined;
   const seconds = age === undefined ? '' : `; seen up to ${age} s after it was issued`;
-  const common = {
-    id,
-    section,
-    level,
-    class: needs,
-    title: `${title}${seconds}`,
-    lookAt: [...lookAt],
-    checks,
-    durationMs,
-  };
-  if (facts.selection && !facts.selection.includes(id)) {
-    return { ...common, status: 'untested', reason: 'not selected (--only)', failures: [] };
-  }
-  // Violations before observations, and baseline requests before varied ones.
-  const rank = ({ warning, varied }: Finding): number => (warning ? 2 : 0) + (varied ? 1 : 0);
-  const found = mostDifferent(
-    ledger.findings.filter((finding) => finding.id === id).sort((a, b) => rank(a) - rank(b)),
-  );
+  const result = (
+    status: RequirementResult['status'],
+    more: Partial<RequirementResult> = {},
+  ): RequirementResult => ({
+    ...{ id, section, level, class: needs, title: `${title}${seconds}`, lookAt: [...lookAt] },
+    ...{ checks, durationMs: timeOf(id, ledger), status, failures: [], ...more },
+  });
+  if (facts.selection && !facts.selection.includes(id))
+    return result('untested', { reason: 'not selected (--only)' });
+  const found = ledger.findings.filter((finding) => finding.id === id);
   if (found.length > 0) {
-    const failures = found
+    // Violations before observations, and baseline requests before varied ones.
+    const rank = ({ warning, varied }: Finding): number => (warning ? 2 : 0) + (varied ? 1 : 0);
+    const failures = mostDifferent(found.sort((a, b) => rank(a) - rank(b)))
       .slice(0, FAILURES_AT_MOST)
       .map((finding) => failureOf(finding, words, sameAnswerBefore(finding.exchange, pages)));
     const broken = level === 'MUST' && found.some(({ warning }) => !warning);
-    return { ...common, status: broken ? 'fail' : 'warn', failures };
+    return result(broken ? 'fail' : 'warn', { failures });
   }
   const outcomes = ledger.outcomes.filter(({ ids }) => ids.includes(id));
   const error = outcomes.find(({ state }) => state === 'error');
-  if (error)
-    return {
-      ...common,
-      status: 'error',
-      reason: `the kit failed in "${error.title}": ${error.reason}`,
-      failures: [],
-    };
+  if (error) return result('error', { reason: `the kit failed in "${error.title}": ${error.reason}` });
   const reason = untestedReason(outcomes, checks, facts);
-  return reason === undefined
-    ? { ...common, status: 'pass', failures: [] }
-    : { ...common, status: 'untested', reason, failures: [] };
+  if (reason === undefined) return result('pass');
+  const cause = outcomes.find(
+    ({ state, because, isSupplement }) =>
+      state === 'untested' && !isSupplement && because && isBroken(because, ledger, facts),
+  );
+  return result('untested', {
+    reason: cause ? `because ${cause.because} failed: ${cause.reason}` : reason,
+  });
 }
+
+const isBroken = (id: RequirementId, { findings }: Ledger, { selection }: RunFacts): boolean =>
+  (selection?.includes(id) ?? true) && findings.some((finding) => finding.id === id);
 
 function mostDifferent(findings: readonly Finding[]): readonly Finding[] {
   const status = ({ exchange }: Finding): number | undefined => exchange?.status;
@@ -184,30 +182,6 @@ function classOf(results: readonly RequirementResult[]): 'exercised' | 'partly' 
   const exercised = results.filter(({ status }) => ['pass', 'fail', 'warn'].includes(status)).length;
   if (exercised === 0) return 'untested';
   return exercised === results.length ? 'exercised' : 'partly';
-}
-
-/** Adds to requirements that were untested because of a failure which requirement failed. */
-function withCauses(
-  results: readonly RequirementResult[],
-  { outcomes }: Ledger,
-): readonly RequirementResult[] {
-  const broken = new Set<RequirementId>(
-    results.filter(({ status }) => status === 'fail' || status === 'warn').map(({ id }) => id),
-  );
-  return results.map((result) => {
-    const cause = outcomes.find(
-      ({ ids, state, because, isSupplement }) =>
-        state === 'untested' &&
-        !isSupplement &&
-        because &&
-        because !== result.id &&
-        ids.includes(result.id) &&
-        broken.has(because),
-    );
-    return result.status === 'untested' && cause
-      ? { ...result, reason: `because ${cause.because} failed: ${cause.reason}` }
-      : result;
-  });
 }
 
 /** The duration of a requirement's checks in milliseconds; a check of several requirements is divided evenly among them. */
@@ -271,35 +245,12 @@ function summaryOf(
 
 // -- requirements that the target file declares not applicable -------------------------------------
 
-type Declared = NonNullable<Report['declared']>;
-
-const CLIENTS = [
-  ['notOnboarded', '7.2-not_found'],
-  ['unauthorized', '7.1-unauthorized_client'],
-  ['invalidGrant', '7.1-invalid_grant'],
-] as const;
-
-const declaredBy = ({ notApplicable = {} }: Pick<Target, 'notApplicable'>): Declared =>
-  CLIENTS.flatMap(([name, id]) => {
-    const reason = notApplicable[name];
-    return reason === undefined ? [] : [{ id, reason }];
-  });
-
-/** Adds the reason; a requirement that was tested anyway counts like any other. */
-function asDeclared(result: RequirementResult, declared: Declared): RequirementResult {
-  const reason = reasonOf(result, declared);
-  return reason === undefined
-    ? result
-    : { ...result, reason: `declared not applicable by the target file: ${reason}` };
-}
-
-const counts =
-  (declared: Declared) =>
-  (result: RequirementResult): boolean =>
-    reasonOf(result, declared) === undefined;
-
-const reasonOf = ({ id, status }: RequirementResult, declared: Declared): string | undefined =>
-  status === 'untested' ? declared.find((one) => one.id === id)?.reason : undefined;
+/** By the requirement that needs the client. */
+const declaredReasons = ({ notApplicable: no = {} }: Target): Partial<Record<RequirementId, string>> => ({
+  '7.2-not_found': no.notOnboarded,
+  '7.1-unauthorized_client': no.unauthorized,
+  '7.1-invalid_grant': no.invalidGrant,
+});
 
 // -- the questions that the specification leaves open, and the behaviour observed for each ---------
 
@@ -330,10 +281,9 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   'get-token': 'How is a GET of the token endpoint answered?',
 };
 
-function observationsOf(ledger: Ledger): Observation[] {
-  return [...ledger.observations].map(([topic, seen]) => ({
+const observationsOf = ({ observations }: Ledger): Observation[] =>
+  [...observations].map(([topic, seen]) => ({
     topic,
     question: QUESTIONS[topic] ?? topic,
     seen: [...seen].sort(),
   }));
-}

@@ -105,8 +105,7 @@ async function play(situation: Situation, context: Context): Promise<Row> {
   const began = performance.now();
   try {
     const seen = await perform(situation, context);
-    const judged = judgePlay(situation, seen);
-    const { status, reason, failures } = judged;
+    const { status, reason, failures } = judgePlay(situation, seen);
     const { redact, redactDeep, add } = context.redactor;
     for (const secret of secretsOf(seen)) add(secret);
     const result: SituationResult = {
@@ -118,7 +117,7 @@ async function play(situation: Situation, context: Context): Promise<Row> {
       timeline: redactDeep(timelineOf(seen.requests), 'fixed'),
     };
     tell?.(situation.name, result);
-    return { result, played: { name: situation.name, play: seen, judged } };
+    return { result, played: { situation, play: seen } };
   } catch (error) {
     if (error instanceof UsageError) throw error;
     const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -4,6 +4,7 @@ import { parseInstant, sameInstant } from '../../engine/data/instant.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import { createRedactor, REDACTED, type Redactor } from '../../engine/run/evidence/redact.ts';
 import { several } from '../render/results.ts';
+import type { Level } from '../../engine/requirements.ts';
 import type { Status } from '../report.ts';
 import { pageRequests } from './record.ts';
 import type { ClientFailure, SituationResult } from './report.ts';
@@ -13,41 +14,34 @@ interface Judged {
   readonly status: Status;
   readonly reason?: string;
   readonly failures: readonly ClientFailure[];
-  /** Findings that break a MUST although the situation itself is a SHOULD. */
-  readonly graver: { readonly soldAsWhole?: ClientFailure; readonly endless?: ClientFailure };
 }
 
 export function judgePlay(situation: Situation, play: Play): Judged {
-  if (play.stopped === 'interrupted') return untested(INTERRUPTED);
-  if (play.requests.length === 0 && !situation.needs) return untested(situation.unspoken ?? silent(play));
-  const met = situation.met?.(play) ?? true;
-  if (met !== true && play.stopped === undefined) return untested(met);
+  const open = whyUntested(situation, play);
+  if (open !== undefined) return { status: 'untested', reason: open, failures: [] };
+  const own = [...(situation.judge?.(play) ?? []), ...soldFindings(situation, play), ...endFindings(play)];
+  const gaveUp = givenUp(situation, play);
+  // Giving up is only reported if its cause is not.
+  const failures = own.length === 0 && gaveUp && situation.givingUp !== 'allowed' ? [gaveUp] : own;
+  const status = statusOf(failures, situation.level);
+  if (status !== 'pass') return { status, failures };
+  if (!situation.impossible && play.ended.stdout === undefined)
+    return { status: 'untested', reason: UNSEEN, failures };
+  const note = `the client gave up (exit status ${play.ended.status}), and said so`;
+  return { status, failures, ...(gaveUp ? { reason: note } : {}) };
+}
 
-  const soldAsWhole = soldFindings(situation, play);
-  const endless = play.stopped && stoppedFinding(play, play.stopped);
-  const own = situation.judge?.(play) ?? [];
-  const gaveUp = play.stopped ? undefined : givenUp(situation, play, own);
-  const failures = [
-    ...own,
-    ...soldAsWhole,
-    ...(endless ? [endless] : []),
-    ...(gaveUp?.failure ? [gaveUp.failure] : []),
-  ];
-  const levels = failures.map(({ level }) => (situation.level === 'SHOULD' ? 'SHOULD' : (level ?? 'MUST')));
-  const status = levels.includes('MUST') ? 'fail' : levels.length > 0 ? 'warn' : 'pass';
-  if (status === 'pass' && !situation.impossible && play.ended.stdout === undefined) return untested(UNSEEN);
-  return {
-    status,
-    ...(gaveUp?.note && status === 'pass' ? { reason: gaveUp.note } : {}),
-    failures,
-    graver:
-      situation.level === 'MUST'
-        ? {}
-        : {
-            ...(soldAsWhole[0] && soldAsWhole[0].level === undefined ? { soldAsWhole: soldAsWhole[0] } : {}),
-            ...(endless && endless.level === undefined ? { endless } : {}),
-          },
-  };
+/** A SHOULD in a MUST situation is a warning; no finding in a SHOULD situation breaks a MUST. */
+function statusOf(failures: readonly ClientFailure[], own: Level): Status {
+  const levels = failures.map(({ level }) => (own === 'SHOULD' ? own : (level ?? own)));
+  return levels.includes('MUST') ? 'fail' : levels.length > 0 ? 'warn' : 'pass';
+}
+
+function whyUntested(situation: Situation, play: Play): string | undefined {
+  if (play.stopped === 'interrupted') return INTERRUPTED;
+  if (play.requests.length === 0 && !situation.needs) return situation.unspoken ?? silent(play);
+  const met = situation.met?.(play) ?? true;
+  return met === true || play.stopped !== undefined ? undefined : met;
 }
 
 const UNSEEN = 'the collected screenings are unknown: redirect the output of the client to the printed file';
@@ -59,8 +53,6 @@ function silent({ ended, stopped }: Play): string {
   const end = stopped ? 'had to be stopped' : `ended with exit status ${ended.status ?? 'unknown'}`;
   return `the client sent no request, and ${end}${said ? `: ${said}` : ''}`;
 }
-
-const untested = (reason: string): Judged => ({ status: 'untested', reason, failures: [], graver: {} });
 
 /** Findings on a client that exited with 0 and thereby declared the window complete. */
 function soldFindings({ impossible }: Situation, play: Play): readonly ClientFailure[] {
@@ -77,39 +69,35 @@ function soldFindings({ impossible }: Situation, play: Play): readonly ClientFai
   );
 }
 
-/** The finding for a client that had to be stopped; a warning if the server failed, since it may have been backing off. */
-function stoppedFinding({ requests }: Play, why: 'silent' | 'storm'): ClientFailure {
+/** A client that had to be stopped; a warning if the server failed, since it may have been backing off. */
+function endFindings({ requests, stopped }: Play): readonly ClientFailure[] {
+  if (stopped === undefined) return [];
   const asked = pageRequests(requests);
   const last = asked.slice(-5);
-  if (why === 'storm') {
+  if (stopped === 'storm') {
     const received = `${several(asked.length, 'request')} for pages, and no end`;
-    return finding('an end after a few retries', received, last);
+    return [finding('an end after a few retries', received, last)];
   }
-  return finding(
-    'an end in bounded time',
-    'none: the client made no progress within the timeout (--timeout), and was stopped',
-    last,
-    (last.at(-1)?.status ?? 0) >= 500 ? 'SHOULD' : undefined,
-  );
+  return [
+    finding(
+      'an end in bounded time',
+      'none: the client made no progress within the timeout (--timeout), and was stopped',
+      last,
+      (last.at(-1)?.status ?? 0) >= 500 ? 'SHOULD' : undefined,
+    ),
+  ];
 }
 
-function givenUp(
-  { impossible, givingUp = 'breaks' }: Situation,
-  { ended, requests }: Play,
-  own: readonly ClientFailure[],
-): { readonly failure?: ClientFailure; readonly note?: string } | undefined {
-  if (impossible || ended.status === undefined || ended.status === 0) return undefined;
-  if (givingUp === 'allowed')
-    return { note: `the client gave up (exit status ${ended.status}), and said so` };
+function givenUp({ impossible, givingUp }: Situation, play: Play): ClientFailure | undefined {
+  const { ended, requests, stopped } = play;
+  if (stopped || impossible || !ended.status) return undefined;
   const said = ended.stderr.trim().split('\n').at(-1)?.slice(0, 200);
-  const failure = finding(
+  return finding(
     'the window to be collected whole',
     `exit status ${ended.status}${said ? `: ${said}` : ''}`,
     requests.slice(-4),
     givingUp === 'warns' ? 'SHOULD' : undefined,
   );
-  // The cause has already been reported.
-  return own.length > 0 ? undefined : { failure };
 }
 
 // -- the screenings that a client declared complete --------------------------------------------------
@@ -196,13 +184,12 @@ function altered({ printed }: Play, known: ReadonlyMap<bigint, Screening>): Clie
 // -- rules that are judged over all situations --------------------------------------------------------
 
 export interface Played {
-  readonly name: string;
+  readonly situation: Situation;
   readonly play: Play;
-  readonly judged: Judged;
 }
 
-type Sentence = Pick<SituationResult, 'name' | 'section' | 'level' | 'title' | 'lookAt'> & {
-  readonly judge: (played: Played) => readonly ClientFailure[];
+type Rule = Pick<SituationResult, 'name' | 'section' | 'level' | 'title' | 'lookAt'> & {
+  readonly judge: (situation: Situation, play: Play) => readonly ClientFailure[];
 };
 
 /** The secret, and opaque tokens, which the redactor does not recognize by itself. */
@@ -211,20 +198,24 @@ export const secretsOf = ({ given, tokens }: Play): readonly string[] => [
   ...tokens.filter((token) => !token.includes('.')).slice(0, 20),
 ];
 
-const inSituation = ({ name }: Played, failure: ClientFailure): ClientFailure => {
-  const { message, received, ...rest } = failure;
-  const where = ` (in ${name})`;
-  return { ...rest, message: message + where, received: received + where };
-};
+/** Findings that break a MUST although the situation itself is a SHOULD. */
+const graver = (
+  situation: Situation,
+  play: Play,
+  found: readonly ClientFailure[],
+): readonly ClientFailure[] =>
+  situation.level === 'MUST' || whyUntested(situation, play) !== undefined
+    ? []
+    : found.slice(0, 1).filter(({ level }) => level === undefined);
 
-const SENTENCES: readonly Sentence[] = [
+const RULES: readonly Rule[] = [
   {
     name: 'nothing-partial-as-whole',
     section: '4.2',
     level: 'MUST',
     title: 'wherever the window can’t be collected whole, the client says so: its exit status is not 0',
     lookAt: ['errors that end the loop: they end the client with a status other than 0'],
-    judge: ({ judged }) => (judged.graver.soldAsWhole ? [judged.graver.soldAsWhole] : []),
+    judge: (situation, play) => graver(situation, play, soldFindings(situation, play)),
   },
   {
     name: 'comes-to-an-end',
@@ -233,7 +224,7 @@ const SENTENCES: readonly Sentence[] = [
     title:
       'whatever the server does, the client comes to an end by itself, after a bounded number of requests',
     lookAt: ['every loop around a request: it counts its tries'],
-    judge: ({ judged }) => (judged.graver.endless ? [judged.graver.endless] : []),
+    judge: (situation, play) => graver(situation, play, endFindings(play)),
   },
   {
     name: 'secret-kept',
@@ -245,7 +236,7 @@ const SENTENCES: readonly Sentence[] = [
       'what is logged of a request or an error',
       'where the credentials are put: the form, not the query',
     ],
-    judge: ({ play }) => leaks(play),
+    judge: (_, play) => leaks(play),
   },
 ];
 
@@ -280,23 +271,20 @@ function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
   ];
 }
 
-/** The results of these rules; untested if there was no request at all. */
+/** The results of these rules, each kind of finding once; untested if there was no request at all. */
 export function throughout(played: readonly Played[], { redactDeep }: Redactor): SituationResult[] {
-  return SENTENCES.map(({ judge, ...sentence }) => {
-    const found = played.flatMap((one) => judge(one).map((failure) => inSituation(one, failure)));
-    const failures = redactDeep(unique(found), 'fixed');
-    const levels = failures.map(({ level }) => level ?? sentence.level);
-    const status = levels.includes('MUST') ? 'fail' : levels.length > 0 ? 'warn' : 'pass';
-    return played.every(({ play }) => play.requests.length === 0)
-      ? { ...sentence, status: 'untested', reason: 'no request was seen', failures: [], durationMs: 0 }
-      : { ...sentence, status, failures, durationMs: 0 };
-  });
-}
-
-function unique(failures: readonly ClientFailure[]): ClientFailure[] {
-  const seen = new Set<string>();
-  return failures.filter(({ message }) => {
-    const kind = message.replace(/ \(in [^)]*\)$/, '');
-    return !seen.has(kind) && seen.add(kind);
+  const isSilent = played.every(({ play }) => play.requests.length === 0);
+  return RULES.map(({ judge, ...rule }) => {
+    const kinds = new Map<string, ClientFailure>();
+    for (const { situation, play } of played)
+      for (const { message, received, ...rest } of judge(situation, play)) {
+        const where = ` (in ${situation.name})`;
+        if (!kinds.has(message))
+          kinds.set(message, { ...rest, message: message + where, received: received + where });
+      }
+    const failures = redactDeep([...kinds.values()], 'fixed');
+    return isSilent
+      ? { ...rule, status: 'untested', reason: 'no request was seen', failures: [], durationMs: 0 }
+      : { ...rule, status: statusOf(failures, rule.level), failures, durationMs: 0 };
   });
 }

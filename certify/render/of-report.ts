@@ -1,5 +1,4 @@
 /** Converts the report on a service to results. */
-import type { RequirementClass } from '../../engine/requirements.ts';
 import type { Failure, Report, RequirementResult, Diagnosis } from '../report.ts';
 import {
   countsText,
@@ -87,7 +86,11 @@ function tables(report: Report): readonly Table[] {
     {
       title: 'Classes exercised',
       head: ['Class', 'State', 'Requirements'],
-      rows: classes(report).map(({ name, state, counts }) => [name, [state, CLASS_STATUS[state]], counts]),
+      rows: Object.entries(report.classes).map(([name, state]) => [
+        name,
+        [state, CLASS_STATUS[state]],
+        countsText(selected(report).filter((result) => result.class === name)),
+      ]),
       place: 'first',
     },
     {
@@ -130,29 +133,15 @@ function itemOf(report: Report, result: RequirementResult): Item {
   };
 }
 
-/** The state of each requirement class, with counts by status. */
-function classes(report: Report): readonly {
-  readonly name: RequirementClass;
-  readonly state: 'exercised' | 'partly' | 'untested';
-  readonly counts: string;
-}[] {
-  return (Object.keys(report.classes) as RequirementClass[]).map((name) => ({
-    name,
-    state: report.classes[name],
-    counts: countsText(selected(report).filter((result) => result.class === name)),
-  }));
-}
-
 /** Classes by state: `exercised: core, isolation; untested: events`. */
-export function classesText(report: Report): string {
+export function classesText({ classes, declared = [] }: Report): string {
   const texts = (['exercised', 'partly', 'untested'] as const).flatMap((state) => {
-    const names = classes(report).filter((entry) => entry.state === state);
-    return names.length > 0 ? [`${state}: ${names.map(({ name }) => name).join(', ')}`] : [];
+    const names = Object.entries(classes).filter(([, is]) => is === state);
+    return names.length > 0 ? [`${state}: ${names.map(([name]) => name).join(', ')}`] : [];
   });
-  const declared = (report.declared ?? []).map(
-    ({ id, reason }) => `declared not applicable: ${id}, ${reason}`,
+  return [...texts, ...declared.map(({ id, reason }) => `declared not applicable: ${id}, ${reason}`)].join(
+    '; ',
   );
-  return [...texts, ...declared].join('; ');
 }
 
 /** What `--only` selected; a completely selected section is named by its number. */

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { parse } from 'yaml';
-import { parseArguments } from '../../arguments.ts';
+import { parseOptions } from '../../options.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const ACTION = '.github/actions/certify/action.yml';
@@ -23,7 +23,7 @@ for (const name of ['gitlab.yml', 'Jenkinsfile']) {
   test(`${name}: uses existing flags, always keeps a report and contains no secret`, async () => {
     const text = await read(`certify/package/ci/${name}`);
     const [flags] = flagsOf(text);
-    expect(parseArguments(flags!)).toMatchObject({
+    expect(parseOptions(flags!, {})).toMatchObject({
       target: 'target.json',
       history: 'history',
       failOnNew: true,
@@ -45,7 +45,7 @@ test('github.yml calls the action with existing inputs', async () => {
   const { steps } = workflow.jobs.certify;
   const called = steps.find(({ uses }) => uses?.includes('/.github/actions/certify@'))!;
   for (const input of Object.keys(called.with!)) expect(Object.keys(action.inputs)).toContain(input);
-  expect(parseArguments(['--target', 'a', ...called.with!['arguments']!.split(' ')])).toMatchObject({
+  expect(parseOptions(['--target', 'a', ...called.with!['arguments']!.split(' ')], {})).toMatchObject({
     history: 'history',
     failOnNew: true,
   });

@@ -1,7 +1,7 @@
 /** Parsing of the command line, and its error messages of one line. */
 import { expect, test } from '@playwright/test';
 import { resolveTarget } from '../engine/target/target.ts';
-import { parseArguments, replayCommand } from './arguments.ts';
+import { parseOptions, replayCommand } from './options.ts';
 
 const env = { SCREENINGS_CLIENT_SECRET: 'x' };
 
@@ -29,7 +29,7 @@ const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
 
 for (const [argv, words] of mistakes) {
   test(`${argv} is rejected with one line`, () => {
-    const parse = (): unknown => parseArguments(argv.split(' '), env);
+    const parse = (): unknown => parseOptions(argv.split(' '), env);
     expect(parse).toThrow(words);
     expect(parse).not.toThrow(/\n/);
   });
@@ -37,17 +37,17 @@ for (const [argv, words] of mistakes) {
 
 test('rejects flags that npm kept because no -- precedes them', () => {
   const npm = { ...env, npm_lifecycle_event: 'certify', npm_config_target: 'acme.json' };
-  expect(() => parseArguments([], npm)).toThrow(/npm consumed the flags; .* -- --target/);
-  expect(parseArguments(['--target', 'acme.json'], npm)).toMatchObject({ target: 'acme.json' });
+  expect(() => parseOptions([], npm)).toThrow(/npm consumed the flags; .* -- --target/);
+  expect(parseOptions(['--target', 'acme.json'], npm)).toMatchObject({ target: 'acme.json' });
 });
 
 test('rejects --client-id without the secret in the environment', () => {
   const argv = ['--base-url', 'http://127.0.0.1:1', '--auth-url', 'http://127.0.0.1:1', '--client-id', 'a'];
-  expect(() => parseArguments(argv, {})).toThrow(/set SCREENINGS_CLIENT_SECRET/);
+  expect(() => parseOptions(argv, {})).toThrow(/set SCREENINGS_CLIENT_SECRET/);
 });
 
 test('selects the requirements of a section, and returns the command that replays the run', () => {
-  const args = parseArguments(
+  const args = parseOptions(
     ['--target', 'my target.json', '--only', '9,5-missing', '--timeout', '2.5', '--deadline', '90'],
     env,
   )!;

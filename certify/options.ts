@@ -20,7 +20,7 @@ import { UsageError } from '../engine/errors.ts';
 /** Modes that print or write something instead of certifying. */
 type Mode = 'list' | 'explain' | 'init' | 'check-target';
 
-export interface Arguments {
+export interface Options {
   readonly mode?: Mode | undefined;
   readonly explain?: string;
   readonly target?: string;
@@ -150,7 +150,7 @@ const parserOf = (): Command =>
     .addHelpText('after', EXIT_HELP);
 
 /** The options as commander returns them, before values that depend on several flags are derived. */
-type Flags = Omit<Arguments, 'mode' | 'require' | 'failFast' | 'deadlineMs' | 'failOnNew' | 'kit'> &
+type Flags = Omit<Options, 'mode' | 'require' | 'failFast' | 'deadlineMs' | 'failOnNew' | 'kit'> &
   Partial<Pick<KitOptions, 'runs' | 'seed' | 'maxRequests' | 'budget' | 'concurrency' | 'waitForExpiry'>> & {
     readonly require?: string;
     readonly failFast?: true;
@@ -162,10 +162,7 @@ type Flags = Omit<Arguments, 'mode' | 'require' | 'failFast' | 'deadlineMs' | 'f
   } & { readonly [mode in keyof typeof MODES]?: true | string };
 
 /** Returns undefined if help was requested and printed. Throws a UsageError. */
-export function parseArguments(
-  argv: readonly string[],
-  env: NodeJS.ProcessEnv = process.env,
-): Arguments | undefined {
+export function parseOptions(argv: readonly string[], env: NodeJS.ProcessEnv): Options | undefined {
   const parser = parserOf();
   const flags = parseCommand<Flags>(parser, argv);
   if (!flags) return undefined;
@@ -254,11 +251,11 @@ function classes(
 }
 
 /** Whether the arguments describe a target; otherwise the reference server is certified. */
-export const isDescribed = ({ target, baseUrl, fromHar }: Arguments): boolean =>
+export const isDescribed = ({ target, baseUrl, fromHar }: Options): boolean =>
   target !== undefined || baseUrl !== undefined || fromHar !== undefined;
 
 export function replayCommand(
-  { target, baseUrl, authUrl, clientId, dataset, only, require, deadlineMs, kit }: Arguments,
+  { target, baseUrl, authUrl, clientId, dataset, only, require, deadlineMs, kit }: Options,
   seed: number,
 ): string {
   const flags: [string, string | number | undefined][] = [

@@ -1,0 +1,152 @@
+/** `--check-target`: compares a token and a few pages with the target file. */
+import { Untested } from '../engine/errors.ts';
+import { readToken, whyNoToken } from '../engine/client/token.ts';
+import { sameBase } from '../engine/checks/token.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
+import { member } from '../engine/client/json.ts';
+import { pageOf, pageUrl, SOME_WINDOW, type Item } from '../engine/client/page.ts';
+import { compareInstants, formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
+import { sayRefusal } from '../engine/checks/errors.ts';
+import { CLASSES, type RequirementClass } from '../engine/requirements.ts';
+import { createRedactor } from '../engine/run/evidence/redact.ts';
+import { Kit } from '../engine/run/kit.ts';
+import type { KitOptions } from '../engine/run/state/context.ts';
+import { secretsOf, type Target } from '../engine/target/target.ts';
+import { kitOptions } from './certify.ts';
+import { visible } from './render/markup.ts';
+
+function missingSupplies({
+  clients,
+  events,
+  rateLimit,
+  fault,
+  notApplicable = {},
+  expiredToken,
+  keepToken,
+}: Target): Record<RequirementClass, string | undefined> {
+  const names = (['notOnboarded', 'unauthorized', 'invalidGrant'] as const).filter(
+    (name) => !clients[name] && !notApplicable[name],
+  );
+  return {
+    core: undefined,
+    isolation: clients.secondTenant ? undefined : 'supply clients.secondTenant',
+    provisioning:
+      names.length > 0 ? `supply ${names.map((name) => `clients.${name}`).join(', ')}` : undefined,
+    expiry: (expiredToken ?? keepToken) ? undefined : 'supply expiredToken or keepToken',
+    'rate-limit': rateLimit ? undefined : 'supply rateLimit.probe',
+    failure: fault ? undefined : 'supply fault.start and fault.stop',
+    events: events ? undefined : 'supply events',
+  };
+}
+
+/** Limits of the traversal: small pages, so that a `next` appears, and their maximum number. */
+const PAGES = 40;
+const PAGE_SIZE = 100;
+
+/** Fetches the first pages of the window, or of the range of the dataset. */
+async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange[]; hasEnd: boolean }> {
+  const { target } = kit;
+  const { from, to } = target.window ?? spanOf(target.dataset) ?? SOME;
+  const query = { from: formatInstant(from), to: formatInstant(to), pageSize: PAGE_SIZE };
+  const first = kit.request(tenantId, '', { kind: 'client', client: 'primary' });
+  const pages: Exchange[] = [];
+  let url: string | undefined = pageUrl(target.baseUrl, tenantId, query);
+  while (url !== undefined && pages.length < PAGES) {
+    const page: Exchange = await kit.send({ ...first, url });
+    pages.push(page);
+    // The token must not be sent to another origin.
+    const next: string | undefined = page.status === 200 ? pageOf(page).nextUrl : undefined;
+    url = next?.startsWith(`${new URL(target.baseUrl).origin}/`) ? next : undefined;
+    if (next === undefined) return { pages, hasEnd: page.status === 200 };
+  }
+  return { pages, hasEnd: false };
+}
+
+const SOME = { from: instant(SOME_WINDOW.from), to: instant(SOME_WINDOW.to) };
+
+function spanOf(dataset: Target['dataset']): Target['window'] {
+  if (!dataset?.length) return undefined;
+  const times = dataset.map(({ testTime }) => instant(testTime)).sort(compareInstants);
+  return { from: times[0]!, to: shift(times.at(-1)!, 1_000_000n) };
+}
+
+/** Contradictions between the target file and the answers, each with possible causes. */
+function contradictions(target: Target, iss: unknown, pages: readonly Exchange[], hasEnd: boolean): string[] {
+  const { baseUrl, authUrl, issuer, trustedOrigins, dataset = [], secondDataset = [] } = target;
+  const said: string[] = [];
+  if (typeof iss === 'string' && !sameBase(iss, issuer ?? authUrl))
+    said.push(
+      `iss of the token is ${iss}, not ${issuer ? 'issuer' : 'authUrl'}: one of them is wrong, or name it as issuer`,
+    );
+  const next = pages.map((page) => pageOf(page).nextUrl).find((url) => url !== undefined);
+  if (next && !next.startsWith(`${baseUrl}/v1/`) && !trustedOrigins.includes(new URL(next).origin))
+    said.push(
+      `next is ${next.split('?')[0]}, not under baseUrl: a proxy that does not pass Host and path on, or another baseUrl`,
+    );
+  const { held, came } = countsOf(target, pages, hasEnd);
+  if (held !== came)
+    said.push(
+      `the pages hold ${came} screenings, the dataset ${held}: export it again from the tenant, or check what the ingest dropped`,
+    );
+  const ids = new Set(dataset.map(({ id }) => id));
+  const shared = secondDataset.filter(({ id }) => ids.has(id)).length;
+  if (shared > 0)
+    said.push(
+      `${shared} ids occur in both dataset and secondDataset: if id is a primary key, the second ingest drops or replaces them`,
+    );
+  return said;
+}
+
+/** The numbers of screenings in dataset and pages, as far as the pages go. */
+function countsOf({ window, dataset }: Target, pages: readonly Exchange[], hasEnd: boolean) {
+  const items: readonly Item[] = pages.flatMap((page) => pageOf(page).items ?? []);
+  const end = hasEnd ? undefined : items.at(-1)?.at;
+  if (!dataset || pages[0]?.status !== 200 || (!hasEnd && !end)) return { held: 0, came: 0 };
+  const isBeforeEnd = (at: Instant | undefined): boolean => !end || (!!at && compareInstants(at, end) < 0);
+  const isWithin = (at: Instant): boolean =>
+    !window || (compareInstants(at, window.from) >= 0 && compareInstants(at, window.to) < 0);
+  const times = dataset.map(({ testTime }) => instant(testTime));
+  return {
+    held: times.filter((at) => isWithin(at) && isBeforeEnd(at)).length,
+    came: items.filter(({ at }) => at && isBeforeEnd(at)).length,
+  };
+}
+
+/** Returns the lines to print, and whether a token and a page were received. */
+export async function checkTarget(
+  target: Target,
+  options: Partial<KitOptions>,
+): Promise<{ readonly lines: readonly string[]; readonly usable: boolean }> {
+  await using kit = new Kit(target, kitOptions(options));
+  const lines: string[] = [];
+  let usable = false;
+  try {
+    const minted = await kit.client.mint();
+    const token = readToken(minted);
+    lines.push(
+      `token    ${token ? `from ${target.authUrl}` : `none: ${whyNoToken(minted)}; check authUrl, clientId and clientSecret`}`,
+    );
+    if (token) {
+      const tenantId = await kit.tenantOf();
+      const { pages, hasEnd } = await firstPages(kit, tenantId);
+      const page = pages[0]!;
+      usable = page.status === 200;
+      lines.push(
+        `page     ${usable ? `of tenant ${tenantId} from ${target.baseUrl}` : `none: ${sayRefusal(page)}; check baseUrl and the tenant`}`,
+        ...contradictions(target, member(token.claims, 'iss'), pages, hasEnd).map(
+          (line) => `but      ${line}`,
+        ),
+      );
+    }
+  } catch (error) {
+    if (!(error instanceof Untested)) throw error;
+    lines.push(`none: ${error.message}`);
+  }
+  const lacks = missingSupplies(target);
+  for (const name of CLASSES)
+    lines.push(
+      `${name.padEnd(13)} ${usable ? (lacks[name] ?? 'would be exercised') : (lacks[name] ?? 'cannot be exercised without a page')}`,
+    );
+  const { redact } = createRedactor([...secretsOf(target), ...kit.client.issued]);
+  return { lines: lines.map((line) => visible(redact(line))), usable };
+}

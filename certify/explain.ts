@@ -1,0 +1,79 @@
+/** `--list` prints the requirements; `--explain NAME` one of them, or a kind of mistake. */
+import { commandLine } from '../engine/package.ts';
+import { REQUIREMENTS, type RequirementClass } from '../engine/requirements.ts';
+import { noSuch } from '../engine/target/usage.ts';
+import { PROPERTIES } from '../properties/all.ts';
+import { SPECS } from '../specs/all.ts';
+import { MISTAKES } from './diagnosis/mistakes/all.ts';
+import { sectionTitle, wrap } from './render/results.ts';
+
+export function list(): string {
+  const width = Math.max(...REQUIREMENTS.map(({ id }) => id.length));
+  const lines = REQUIREMENTS.flatMap(({ id, section, level, class: needs, title }, index) => [
+    ...(REQUIREMENTS[index - 1]?.section === section
+      ? []
+      : [`${index > 0 ? '\n' : ''}${section} ${sectionTitle(section)}`]),
+    `  ${id.padEnd(width)}  ${level.padEnd(6)}  ${needs.padEnd(12)}  ${title}`,
+  ]);
+  return `${lines.join('\n')}\n`;
+}
+
+const NEEDS: Readonly<Record<RequirementClass, string>> = {
+  core: 'one pair of credentials, and a window that holds screenings',
+  isolation: 'clients.secondTenant: credentials of a second onboarded tenant',
+  provisioning:
+    'clients.notOnboarded, clients.unauthorized, clients.invalidGrant: clients provisioned for one error each',
+  expiry: 'an expired token: expiredToken, or keepToken of an earlier run',
+  'rate-limit': 'rateLimit.probe: permission to provoke 429',
+  failure: 'fault.start and fault.stop: commands that break and repair the server',
+  events: "events: a capture of primary's event queue",
+};
+
+/**
+ * Describes a requirement (title, class, tests, where to look) or a known kind of mistake (what it is, why it
+ * happens, how to fix it). Throws a UsageError.
+ */
+export function explain(name: string, columns = 80): string {
+  const mistake = MISTAKES.find((one) => one.name === name);
+  if (mistake) return explainMistake(mistake, columns);
+  const found = REQUIREMENTS.find((requirement) => requirement.id === name);
+  if (!found) {
+    const known = [...REQUIREMENTS.map(({ id }) => id), ...MISTAKES.map((one) => one.name)];
+    throw noSuch('--explain', 'requirement and no known mistake', name, known);
+  }
+  const tried = [...SPECS, ...PROPERTIES]
+    .filter(({ ids }) => ids.includes(found.id))
+    .map(({ title }) => title);
+  const part = partOf(columns);
+  return [
+    `${found.id}  ${found.level}  §${found.section} ${sectionTitle(found.section)}`,
+    ...part('holds', [found.title]),
+    ...part('class', [`${found.class}: needs ${NEEDS[found.class]}`]),
+    ...part('tried by', tried),
+    ...part('look at', found.lookAt),
+    ...part('run', [commandLine('certify', `--only ${found.id}`)]),
+    '',
+  ].join('\n');
+}
+
+const partOf =
+  (columns: number) =>
+  (label: string, texts: readonly string[]): string[] =>
+    texts
+      .flatMap((text) => wrap(text, Math.min(110, columns) - 12))
+      .map((line, index) => `  ${(index ? '' : label).padEnd(10)}${line}`);
+
+function explainMistake(
+  { name, why, fix, right, breaks }: (typeof MISTAKES)[number],
+  columns: number,
+): string {
+  const part = partOf(columns);
+  return [
+    name,
+    ...part('why', [why]),
+    ...part('fix', [fix]),
+    ...right.split('\n').map((line, index) => `  ${(index ? '' : 'right').padEnd(10)}${line}`),
+    ...part('breaks', [breaks]),
+    '',
+  ].join('\n');
+}

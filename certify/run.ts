@@ -1,0 +1,229 @@
+/** Runs the command: certifies once, or repeatedly with `--watch`, writes the report, and returns the exit status. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readDataset } from '../engine/data/dataset.ts';
+import { EXIT } from '../engine/command-line.ts';
+import { UsageError } from '../engine/errors.ts';
+import { missingPackage } from '../engine/package.ts';
+import { createRedactor } from '../engine/run/evidence/redact.ts';
+import { loadTarget, resolveTarget, secretsOf, type Target } from '../engine/target/target.ts';
+import { readText } from '../engine/target/usage.ts';
+import { readKey } from './certificate.ts';
+import { certify, type CertifyOptions } from './certify.ts';
+import {
+  changesSince,
+  exitOnNew,
+  keep,
+  lastRun,
+  readBaseline,
+  readKnownFailures,
+  standOf,
+  type Baseline,
+} from './changes.ts';
+import { checkTarget } from './check-target.ts';
+import { explain, list } from './explain.ts';
+import { entryOf, harText, judgeRecording, readHar, targetOfRecording } from './har.ts';
+import { init } from './init.ts';
+import { isDescribed, replayCommand, SECRET_VARIABLE, type Options } from './options.ts';
+import { showProgress } from './progress.ts';
+import type { ReferenceServer } from './reference.ts';
+import { resultsOf } from './render/of-report.ts';
+import { terminal } from './render/terminal.ts';
+import { prepareDirectory, prepareFile, writeAtomically, writeReport } from './render/write.ts';
+import type { Report } from './report.ts';
+import { reasons } from './watch.ts';
+
+export interface Io {
+  readonly input: NodeJS.ReadStream;
+  readonly output: NodeJS.WriteStream;
+  /** Resolves a path of the command line. */
+  readonly at: (path: string) => string;
+  readonly signal: AbortSignal;
+  /** The exit status after an interruption. */
+  readonly interruptedStatus: () => number | undefined;
+}
+
+export async function run(options: Options, io: Io): Promise<number> {
+  if (options.mode) return runMode(options, io);
+  const { at, output } = io;
+  const given = await readInputs(options, io);
+  await prepareDirectory(at(options.reportDir));
+  if (options.history !== undefined) await prepareDirectory(at(options.history), '--history');
+  if (options.har !== undefined) await prepareFile(at(options.har), '--har');
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-certify-'));
+  let reference: ReferenceServer | undefined;
+  try {
+    const seed = options.kit.seed ?? Math.floor(Math.random() * 2 ** 31);
+    if (!isDescribed(options)) {
+      // Imported only here, because certifying another target needs no database.
+      const { startReference } = await import('./reference.ts').catch(withoutPackages);
+      reference = await startReference(directory, { runs: options.kit.runs });
+      output.write(`reference server: ${reference.databaseDescription}\n`);
+    }
+    const session = { ...given, options, io, seed, reference, directory };
+    const first = await certifyOnce(session, given.baseline);
+    return options.watch === undefined ? first.status : await runAgain(session, first);
+  } finally {
+    await reference?.stop();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** Reads the files of the flags before anything is sent. */
+async function readInputs(options: Options, { at }: Io) {
+  const { baseline, history, fromHar, knownFailures, sign, target } = options;
+  return {
+    baseline:
+      baseline !== undefined
+        ? await readBaseline(at(baseline))
+        : history === undefined
+          ? undefined
+          : await lastRun(at(history)),
+    recording:
+      fromHar === undefined
+        ? undefined
+        : // The addresses of the target file select the service in a recording.
+          await readHar(at(fromHar), target === undefined ? undefined : await loadTarget(at(target))),
+    known: knownFailures === undefined ? undefined : await readKnownFailures(at(knownFailures)),
+    key:
+      sign === undefined
+        ? undefined
+        : readKey(await readText(at(sign), '--sign'), `--sign: ${at(sign)}`, 'private'),
+  };
+}
+
+interface Session extends Awaited<ReturnType<typeof readInputs>> {
+  readonly options: Options;
+  readonly io: Io;
+  readonly seed: number;
+  readonly reference: ReferenceServer | undefined;
+  readonly directory: string;
+}
+
+interface Run {
+  readonly report: Report;
+  readonly status: number;
+}
+
+async function certifyOnce(session: Session, baseline: Baseline | undefined): Promise<Run> {
+  const { options, io, seed, recording, known, key, reference, directory } = session;
+  const { har, history, only, require, failFast, deadlineMs, watch } = options;
+  const target =
+    recording && options.target === undefined
+      ? targetOfRecording(recording)
+      : await targetOf(options, io, reference, directory);
+  io.output.write(
+    recording
+      ? `judging ${recording.exchanges.length} recorded exchanges with ${target.baseUrl}; nothing is sent\n`
+      : `certifying ${target.name} at ${target.baseUrl}, seed ${seed}\n`,
+  );
+  const redactor = createRedactor(secretsOf(target));
+  const progress = showProgress(io.output, redactor.redact);
+  const entries: object[] = [];
+  const failed = baseline?.requirements.filter(({ status }) => status === 'fail').map(({ id }) => id);
+  const certifyOptions: CertifyOptions = {
+    ...{ ...options.kit, seed, only, require, failFast, deadlineMs, signal: io.signal },
+    first: watch === undefined ? undefined : failed,
+    replay: replayCommand(options, seed),
+    onProgress: progress.tell,
+    ...(har ? { onExchange: (exchange) => entries.push(entryOf(exchange, redactor)) } : {}),
+  };
+  const certified = recording
+    ? await judgeRecording(recording, target, certifyOptions)
+    : await certify(target, certifyOptions);
+  progress.end();
+  const report: Report = {
+    ...certified,
+    changes: baseline && changesSince(baseline, certified),
+    knownFailures: known && standOf(known, certified),
+  };
+  const unwritten = await writeReport(report, io.at(options.reportDir), key)
+    .then(async () => {
+      if (har !== undefined) await writeAtomically(io.at(har), harText(entries));
+      if (history !== undefined) await keep(io.at(history), report);
+    })
+    .catch((error: Error) => error);
+  const reportPath = unwritten ? undefined : join(options.reportDir, 'report.html');
+  io.output.write(`\n${terminal(resultsOf(report), { columns: io.output.columns, reportPath })}`);
+  if (unwritten) console.error(`certify: ${unwritten.message}`);
+  return { report, status: io.interruptedStatus() ?? exitOf(report, options.failOnNew, !unwritten) };
+}
+
+function exitOf(report: Report, failOnNew: boolean, isWritten: boolean): number {
+  const usual = failOnNew ? exitOnNew(report) : EXIT[report.verdict];
+  if (usual === EXIT['non-conformant']) return usual;
+  const hasErrors = report.requirements.some(({ status }) => status === 'error');
+  return hasErrors || (!isWritten && report.verdict === 'conformant') ? EXIT.kit : usual;
+}
+
+/** Runs again on every request or change, with failed checks first, and prints changes. Returns the last exit status. */
+async function runAgain(session: Session, first: Run): Promise<number> {
+  const { target, dataset, watch } = session.options;
+  const { at, input, output, signal, interruptedStatus } = session.io;
+  let { report, status } = first;
+  const files = [target, dataset].filter((file) => file !== undefined).map(at);
+  const folders = typeof watch === 'string' ? [at(watch)] : [];
+  const how = `\nr runs again${files.length + folders.length > 0 ? ', as does a change of files' : ''}; q ends\n`;
+  output.write(how);
+  for await (const why of reasons({ files, folders, input, signal })) {
+    output.write(`\n${why}\n`);
+    try {
+      ({ report, status } = await certifyOnce(session, report));
+    } catch (error) {
+      // A target file may be invalid while it is being edited.
+      if (!(error instanceof UsageError)) throw error;
+      console.error(`certify: ${error.message}`);
+    }
+    if (!signal.aborted) output.write(how);
+  }
+  return interruptedStatus() ?? status;
+}
+
+/** The dependencies of the reference server are optional peers of the package. */
+function withoutPackages(error: unknown): never {
+  const missing = missingPackage(error);
+  if (!missing) throw error;
+  throw new UsageError(
+    `name a target (--target FILE, or --init to write one); the reference server, which is certified without one, needs ${missing} and the other optional peers of this package`,
+  );
+}
+
+async function runMode(options: Options, io: Io): Promise<number> {
+  const { mode, explain: name = '', target = 'target.json' } = options;
+  const { input, output, at, signal, interruptedStatus } = io;
+  if (mode === 'check-target') {
+    const { lines, usable } = await checkTarget(await targetOf(options, io, undefined, '.'), {
+      ...options.kit,
+      signal,
+    });
+    if (interruptedStatus() === undefined) output.write(`${lines.join('\n')}\n`);
+    return interruptedStatus() ?? (usable ? 0 : EXIT.incomplete);
+  }
+  output.write(
+    mode === 'list'
+      ? list()
+      : mode === 'explain'
+        ? explain(name, output.columns)
+        : await init(at(target), target, { input, output }),
+  );
+  return 0;
+}
+
+async function targetOf(
+  { target: file, dataset, baseUrl, authUrl, clientId }: Options,
+  { at }: Io,
+  reference: ReferenceServer | undefined,
+  directory: string,
+): Promise<Target> {
+  const clients = { primary: { clientId, clientSecret: `\${${SECRET_VARIABLE}}` } };
+  try {
+    const target =
+      file === undefined
+        ? await resolveTarget(reference?.target() ?? { baseUrl, authUrl, clients }, { directory })
+        : await loadTarget(at(file));
+    return dataset === undefined ? target : { ...target, dataset: await readDataset(at(dataset)) };
+  } catch (error) {
+    throw error instanceof UsageError ? error : new UsageError((error as Error).message);
+  }
+}
