@@ -13,9 +13,9 @@ import { ensureK6, installK6 } from './run/find-k6.ts';
 import { type ScenarioName, SCENARIOS } from './scenarios/all.ts';
 import {
   above0,
-  COMMON,
   duration,
   from0,
+  optionsOf,
   pageSize,
   type ScenarioFlags,
   share,
@@ -53,9 +53,9 @@ function programOf(choose: (run: Run) => void): Command {
       '\nExit status: 0 held, 1 the SLO or a requirement broke, 2 wrong usage, 3 void or unreachable, 4 the kit itself failed, 130 or 143 interrupted',
     );
 
-  for (const [name, { about, flags }] of Object.entries(SCENARIOS)) {
-    const command = program.command(name).description(about);
-    for (const flag of [...COMMON, ...flags]) command.addOption(flag);
+  for (const [name, scenario] of Object.entries(SCENARIOS)) {
+    const command = program.command(name).description(scenario.about);
+    for (const option of optionsOf(scenario)) command.addOption(option);
     const isGiven = (flag: string): boolean => command.getOptionValueSource(flag) === 'cli';
     command.action((given: ScenarioFlags) =>
       choose(({ tell, signal }) => scenarioCommand(name as ScenarioName, given, tell, signal, isGiven)),

@@ -3,7 +3,7 @@
  * raised if requests waited, lowered if connections were refused.
  */
 import { ascending, quantile, sum } from '../estimate/numbers.ts';
-import { failed, type Slo, WARM_UP } from '../estimate/step.ts';
+import { failed, LATE_SHARE, type Slo, WARM_UP } from '../estimate/step.ts';
 import type { Arrival, K6Run } from './k6-run.ts';
 import type { Pressure } from './machine.ts';
 
@@ -22,6 +22,8 @@ const PRESSURE = { waiting: 0.6, stolen: 0.05, throttled: 0.05 } as const;
 const BUSY_AT_REST = 0.6;
 /** A few answers this much later than the SLO are the target's fault even on a busy machine. */
 const FROZEN_MS = 2000;
+/** k6's error code of a request without an answer in time. */
+const TIMEOUT = 1050;
 const PRESSURE_WORDS = {
   waiting: 'tasks on this machine waited for a processor',
   stolen: 'the hypervisor withheld the processors',
@@ -84,7 +86,9 @@ export function overloadOf(
   // A machine that is busy before the load is busy during it, and VUs lack processor time. But if free VUs start in
   // time, a few answers that take seconds longer are the target's fault.
   const { waiting = 0, busy = 0 } = atRest ?? {};
-  const froze = brokeByLittle && latency > slo.p99Ms + FROZEN_MS + STALL_ECHO * stallMs;
+  const frozenMs = slo.p99Ms + FROZEN_MS + STALL_ECHO * stallMs;
+  const timeouts = samples.filter((one) => one.errorCode === TIMEOUT && one.serviceMs > frozenMs).length;
+  const froze = (brokeByLittle && latency > frozenMs) || timeouts > LATE_SHARE * samples.length;
   const broke = latency >= slo.p99Ms || dropped > slo.errorRate * samples.length;
   if (broke && !froze && (waiting > BUSY_AT_REST || busy > BUSY_AT_REST)) {
     const share = (Math.max(waiting, busy) * 100).toFixed(0);

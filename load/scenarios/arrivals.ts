@@ -5,7 +5,7 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Arrival, K6Run } from '../run/k6-run.ts';
 import type { LoadSettings, Session } from '../run/session.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
-import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
+import { type Scenario, SLO, type ScenarioOptions } from './flags.ts';
 import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
 
 type Seen = Partial<ChaosRun> & {
@@ -30,12 +30,12 @@ interface Kind {
   ) => { held: boolean; lines: string[] };
 }
 
-const arrivals = (script: string, { about, preset, flags = [], unit, over, judge }: Kind): Scenario => ({
+const arrivals = (script: string, { about, preset, flags, unit, over, judge }: Kind): Scenario => ({
   about,
-  flags: [
-    ...[FLAGS.pageSize(100), FLAGS.rate(preset[0]), FLAGS.duration(preset[1]), FLAGS.sloP99()],
-    ...[FLAGS.sloErrors(), FLAGS.maxVUs(), FLAGS.out(), FLAGS.kubernetes(), FLAGS.parallelism(), ...flags],
-  ],
+  flags: {
+    ...{ pageSize: 100, rate: preset[0], duration: preset[1], ...SLO, out: undefined },
+    ...{ kubernetes: undefined, parallelism: 3, ...flags },
+  },
   script,
   async run(session, given) {
     const { rate, duration } = given;
@@ -91,7 +91,7 @@ export const token = arrivals('token', {
 export const poll = arrivals('poll', {
   about: 'polls of many tenants: short windows at the end of the data',
   preset: [20, 30],
-  flags: [FLAGS.head()],
+  flags: { head: 300 },
   unit: 'polls',
   over: ({ head }) => ({ headSeconds: head }),
 });
@@ -102,7 +102,7 @@ const LEAST_SECONDS_TO_DRIFT = 60;
 export const soak = arrivals('soak', {
   about: 'constant rate for a long time: drift, leaks, stalls and expiry',
   preset: [20, 120],
-  flags: [FLAGS.chaos()],
+  flags: { chaos: undefined },
   unit: 'pages',
   // Enough VUs for a target that lets every request time out.
   over: ({ rate }, { maxVUs, timeoutSeconds }) => ({
@@ -130,7 +130,7 @@ export const soak = arrivals('soak', {
 export const spike = arrivals('spike', {
   about: 'a burst of arrivals, and the recovery from it',
   preset: [20, 60],
-  flags: [FLAGS.spikeFactor()],
+  flags: { spikeFactor: 5 },
   unit: 'pages',
   over: ({ rate, spikeFactor }, { maxVUs }) => ({
     spikeFactor,

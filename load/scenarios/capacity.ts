@@ -6,15 +6,12 @@ import { sum } from '../estimate/numbers.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import type { ArrivalsRun, Session } from '../run/session.ts';
-import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
+import { SEARCH, type Scenario, type ScenarioOptions } from './flags.ts';
 import { between, confirmation, number, perSecond, quantiles } from './format.ts';
 
 export const capacity: Scenario = {
   about: 'the highest arrival rate at which the SLO holds',
-  flags: [
-    ...[FLAGS.pageSize(100), FLAGS.startRate(), FLAGS.maxRate(), FLAGS.at(), FLAGS.thoroughness()],
-    ...[FLAGS.sloP99(), FLAGS.sloErrors(), FLAGS.maxVUs()],
-  ],
+  flags: { pageSize: 100, at: undefined, ...SEARCH },
   run: measure,
 };
 

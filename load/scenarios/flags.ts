@@ -35,96 +35,87 @@ const rate = (text: string): string => {
   }
 };
 
-const option = (flags: string, about: string, read: (text: string) => unknown, preset?: unknown): Option =>
-  new Option(flags, about).argParser(read).default(preset);
+const text = (given: string): string => given;
+const algorithm = valueParser(`Allowed choices are ${RATE_ALGORITHMS.join(', ')}.`, (name) =>
+  RATE_ALGORITHMS.find((known) => known === name),
+);
 
-export const FLAGS = {
-  pageSize: (preset: number) => option('--page-size <n>', 'items per page', pageSize, preset),
-  rate: (preset: number) => option('--rate <n>', 'arrivals per second', above0, preset),
-  duration: (preset: number) =>
-    option('--duration <time>', 'duration such as 30s or 5m; a number is in seconds', duration, preset),
-  chaos: () =>
-    new Option('--chaos', 'switch the fault commands of the target file on and off during the load'),
-  spikeFactor: () => option('--spike-factor <n>', 'factor of the rate during the spike', above0, 5),
-  head: () => option('--head <time>', 'length of the window of a poll', duration, 300),
-  out: () =>
-    new Option(
-      '--out <output>',
-      "output of k6's metrics such as json=metrics.json; may be repeated",
-    ).argParser((one: string, all: readonly string[] = []) => [...all, one]),
-  startRate: () => option('--start-rate <n>', 'first rate of the search, per second', above0, 10),
-  maxRate: () => option('--max-rate <n>', 'highest rate of the search, per second', above0, 3000),
-  at: () => option('--at <rate>', 'check one rate for three minutes (yes, no or undecided) instead', above0),
-  poll: () => option('--poll <time>', 'interval between the polls of a tenant', duration, 60),
-  backfills: () =>
-    option('--backfills <n>', 'tenants that read all screenings during the load; 0 for none', from0, 1),
-  renewal: () =>
-    option('--token-renewal <time>', 'interval between the token requests of a tenant', duration, 3540),
-  thoroughness: () => option('--thoroughness <n>', 'factor of the length of all steps', above0, 1),
-  sloP99: () => option('--slo-p99 <ms>', 'latency that 99 % of the requests must stay below', above0, 500),
-  sloErrors: () => option('--slo-errors <share>', 'share of requests that may fail', share, 0.001),
-  maxRequests: () =>
-    option('--max-requests <n>', 'maximum number of requests of the probe; default 5000', whole),
-  maxSeconds: () =>
-    option('--max-seconds <n>', 'maximum duration of the probe in seconds; default 360', above0),
-  maxVUs: () => option('--max-vus <n>', 'maximum number of requests in flight', whole, 2000),
-  kubernetes: () => new Option('--kubernetes <dir>', "write files for k6's operator instead of running"),
-  parallelism: () => option('--parallelism <n>', 'number of runners on the cluster', whole, 3),
+/** Flags with a default, which each scenario sets: syntax, description, parser. */
+const WITH_DEFAULT = {
+  reportDir: ['--report-dir <dir>', 'directory for the results', text],
+  timeout: ['--timeout <seconds>', 'timeout of a request', above0],
+  seed: ['--seed <n>', 'random seed of the arrivals', whole],
+  screenings: ['--screenings <n>', 'number of screenings in the reference server', whole],
+  pageSize: ['--page-size <n>', 'items per page', pageSize],
+  rate: ['--rate <n>', 'arrivals per second', above0],
+  duration: ['--duration <time>', 'duration such as 30s or 5m; a number is in seconds', duration],
+  spikeFactor: ['--spike-factor <n>', 'factor of the rate during the spike', above0],
+  head: ['--head <time>', 'length of the window of a poll', duration],
+  startRate: ['--start-rate <n>', 'first rate of the search, per second', above0],
+  maxRate: ['--max-rate <n>', 'highest rate of the search, per second', above0],
+  poll: ['--poll <time>', 'interval between the polls of a tenant', duration],
+  backfills: ['--backfills <n>', 'tenants that read all screenings during the load; 0 for none', from0],
+  tokenRenewal: ['--token-renewal <time>', 'interval between the token requests of a tenant', duration],
+  thoroughness: ['--thoroughness <n>', 'factor of the length of all steps', above0],
+  sloP99: ['--slo-p99 <ms>', 'latency that 99 % of the requests must stay below', above0],
+  sloErrors: ['--slo-errors <share>', 'share of requests that may fail', share],
+  maxVus: ['--max-vus <n>', 'maximum number of requests in flight', whole],
+  parallelism: ['--parallelism <n>', 'number of runners on the cluster', whole],
 } as const;
 
-/** Flags of every scenario: the target, or the settings of the reference server. */
-export const COMMON: readonly Option[] = [
-  new Option('--target <file>', 'target file; without a target the reference server is started'),
-  new Option('--base-url <url>', 'URL of the REST API, instead of a target file'),
-  new Option('--auth-url <url>', 'URL of the token endpoint'),
-  new Option('--client-id <id>', 'client id; the secret is read from SCREENINGS_CLIENT_SECRET'),
-  new Option('--report-dir <dir>', 'directory for the results').default('reports'),
-  option('--timeout <seconds>', 'timeout of a request', above0, 10),
-  option('--seed <n>', 'random seed of the arrivals', whole, 1),
-  option('--screenings <n>', 'number of screenings in the reference server', whole, 200_000),
-  option('--token-lifetime <seconds>', "lifetime of the reference server's tokens", whole),
-  option('--rate-limit <rate>', 'rate limit of the reference server, such as 100/10s', rate),
-  new Option('--rate-algorithm <kind>', 'kind of its rate limiter').choices(RATE_ALGORITHMS),
-];
+const WITHOUT_DEFAULT = {
+  target: ['--target <file>', 'target file; without a target the reference server is started', text],
+  baseUrl: ['--base-url <url>', 'URL of the REST API, instead of a target file', text],
+  authUrl: ['--auth-url <url>', 'URL of the token endpoint', text],
+  clientId: ['--client-id <id>', 'client id; the secret is read from SCREENINGS_CLIENT_SECRET', text],
+  tokenLifetime: ['--token-lifetime <seconds>', "lifetime of the reference server's tokens", whole],
+  rateLimit: ['--rate-limit <rate>', 'rate limit of the reference server, such as 100/10s', rate],
+  rateAlgorithm: ['--rate-algorithm <kind>', 'kind of its rate limiter', algorithm],
+  chaos: ['--chaos', 'switch the fault commands of the target file on and off during the load', Boolean],
+  out: [
+    '--out <output>',
+    "output of k6's metrics such as json=metrics.json; may be repeated",
+    (one: string, all: readonly string[] = []): readonly string[] => [...all, one],
+  ],
+  at: ['--at <rate>', 'check one rate for three minutes (yes, no or undecided) instead', above0],
+  maxRequests: ['--max-requests <n>', 'maximum number of requests of the probe; default 5000', whole],
+  maxSeconds: ['--max-seconds <n>', 'maximum duration of the probe in seconds; default 360', above0],
+  kubernetes: ['--kubernetes <dir>', "write files for k6's operator instead of running", text],
+} as const;
 
-/** Parsed flags, as commander names them; flags that a scenario does not define are undefined. */
-export interface ScenarioFlags {
-  readonly target?: string;
-  readonly baseUrl?: string;
-  readonly authUrl?: string;
-  readonly clientId?: string;
-  readonly reportDir: string;
-  readonly timeout: number;
-  readonly seed: number;
-  readonly screenings: number;
-  readonly tokenLifetime?: number;
-  readonly rateLimit?: string;
-  readonly rateAlgorithm?: string;
-  readonly kubernetes?: string;
-  readonly parallelism: number;
-  readonly sloP99?: number;
-  readonly sloErrors?: number;
-  readonly maxVus?: number;
-  readonly out?: readonly string[];
-  readonly pageSize: number;
-  readonly rate: number;
-  readonly duration: number;
-  readonly spikeFactor: number;
-  readonly head: number;
-  readonly chaos?: boolean;
-  readonly poll: number;
-  readonly backfills: number;
-  readonly tokenRenewal: number;
-  readonly startRate: number;
-  readonly maxRate: number;
-  readonly at?: number;
-  readonly thoroughness: number;
-  readonly maxRequests?: number;
-  readonly maxSeconds?: number;
-}
+type Values<Flags extends Record<string, readonly [string, string, (text: string) => unknown]>> = {
+  readonly [Name in keyof Flags]: ReturnType<Flags[Name][2]>;
+};
+
+/** Parsed flags; flags that a scenario does not have are undefined. */
+export type ScenarioFlags = Values<typeof WITH_DEFAULT> & Partial<Values<typeof WITHOUT_DEFAULT>>;
+
+/** The flags of a scenario with their defaults. */
+type Defaults = { readonly [Name in keyof ScenarioFlags]?: ScenarioFlags[Name] | undefined };
+
+/** Flags of every scenario: the target, or the settings of the reference server. */
+const COMMON: Defaults = {
+  ...{ target: undefined, baseUrl: undefined, authUrl: undefined, clientId: undefined },
+  ...{ reportDir: 'reports', timeout: 10, seed: 1 },
+  ...{ screenings: 200_000, tokenLifetime: undefined, rateLimit: undefined, rateAlgorithm: undefined },
+};
+export const SLO: Defaults = { sloP99: 500, sloErrors: 0.001, maxVus: 2000 };
+/** Flags of searches for the highest rate. */
+export const SEARCH: Defaults = { startRate: 10, maxRate: 3000, thoroughness: 1, ...SLO };
+
+/** The options of a scenario for the command line. */
+export const optionsOf = ({ flags }: Scenario): Option[] =>
+  Object.entries({ ...COMMON, ...flags }).map(([name, preset]) => {
+    const [syntax, about, read] = { ...WITH_DEFAULT, ...WITHOUT_DEFAULT }[name as keyof ScenarioFlags];
+    const option = new Option(syntax, about).default(preset);
+    return syntax.includes('<') ? option.argParser(read as (text: string) => unknown) : option;
+  });
 
 /** Options of a run: the flags, and the probe's budget from the target file. */
-export type ScenarioOptions = Omit<ScenarioFlags, 'target' | 'baseUrl' | 'authUrl' | 'clientId'> & {
+export type ScenarioOptions = Omit<
+  ScenarioFlags,
+  'target' | 'baseUrl' | 'authUrl' | 'clientId' | 'sloP99' | 'sloErrors' | 'maxVus'
+> & {
   readonly maxRequests: number;
   readonly maxSeconds: number;
   /** Page limit of a traversal; tests lower it. */
@@ -134,7 +125,7 @@ export type ScenarioOptions = Omit<ScenarioFlags, 'target' | 'baseUrl' | 'authUr
 export interface Scenario {
   readonly about: string;
   /** In addition to COMMON. */
-  readonly flags: readonly Option[];
+  readonly flags: Defaults;
   /** Query window; if absent, a window with screenings is searched for, with about thirty requests. */
   readonly window?: Window;
   /** The only script of the run, if there is one: several runners can then share it. */

@@ -6,7 +6,7 @@ import type { Walk } from '../k6/lib/config.ts';
 import type { PageRecord } from '../k6/lib/record.ts';
 import type { LoadResult } from '../result.ts';
 import { type Session, VoidRun } from '../run/session.ts';
-import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
+import type { Scenario, ScenarioOptions } from './flags.ts';
 import { quantiles } from './format.ts';
 
 /** Number of window pairs before and after the database has cached its plans, and of zero-width windows. */
@@ -22,7 +22,7 @@ const DEEPEST = 4000;
 
 export const paging: Scenario = {
   about: 'latency of a page by depth, page size and window',
-  flags: [FLAGS.pageSize(500)],
+  flags: { pageSize: 500 },
   run: judgeDepth,
 };
 

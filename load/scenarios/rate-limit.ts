@@ -7,11 +7,11 @@ import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { type Observation, type Probed, type ProbeLimits } from '../estimate/limiter-probe.ts';
 import type { LoadResult } from '../result.ts';
 import { type Session, VoidRun } from '../run/session.ts';
-import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
+import type { Scenario, ScenarioOptions } from './flags.ts';
 
 export const rateLimit: Scenario = {
   about: 'the kind of rate limiter, its limit, window and burst',
-  flags: [FLAGS.maxRequests(), FLAGS.maxSeconds()],
+  flags: { maxRequests: undefined, maxSeconds: undefined },
   // A fixed window: the limiter would count the requests of a search for one.
   window: SOME_WINDOW,
   run: probe,

@@ -3,15 +3,12 @@ import { ascending, median, quantile, sum } from '../estimate/numbers.ts';
 import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
 import type { Session } from '../run/session.ts';
 import { searchRate } from './capacity.ts';
-import { FLAGS, type Scenario, type ScenarioOptions } from './flags.ts';
+import { SEARCH, type Scenario, type ScenarioOptions } from './flags.ts';
 import { between, confirmation, number } from './format.ts';
 
 export const tenants: Scenario = {
   about: 'the number of tenants that the target carries: polls, back-fills and token requests together',
-  flags: [
-    ...[FLAGS.pageSize(100), FLAGS.poll(), FLAGS.backfills(), FLAGS.renewal(), FLAGS.maxRate()],
-    ...[FLAGS.startRate(), FLAGS.thoroughness(), FLAGS.sloP99(), FLAGS.sloErrors(), FLAGS.maxVUs()],
-  ],
+  flags: { pageSize: 100, poll: 60, backfills: 1, tokenRenewal: 3540, ...SEARCH },
   run: measure,
 };
 
