@@ -103,19 +103,15 @@ test('renews tokens of 4 s in time and not too often', FULL, async ({ k6 }) => {
   expect(tokens).toBeGreaterThan(4);
 });
 
-/** A rate limit rejects a share of the requests; --slo-errors decides whether the SLO holds. */
-for (const name of ['smoke', 'poll', 'soak'] as const)
-  test(`${name} holds only if --slo-errors allows the failures`, FULL, async ({ k6 }) => {
-    const limiter = { kind: 'token-bucket', limit: 10, windowMs: 1000, burst: 10 } as const;
-    await using server = await startSimulatedServer({ limiter });
-    for (const errorRate of [0.9, 0.1]) {
-      const session = await openSession(k6, server.target, { slo: { p99Ms: 9000, errorRate } });
-      const result = await runScenario(name, session, { ...OPTIONS, rate: 20, duration: 4 });
-      const { held, conformant, thresholds, summary } = result;
-      const shown = JSON.stringify({ void: result.void, conformant, thresholds, summary });
-      expect(held, shown).toBe(errorRate === 0.9);
-    }
-  });
+test('a rate limit holds only if --slo-errors allows the rejections', FULL, async ({ k6 }) => {
+  const limiter = { kind: 'token-bucket', limit: 10, windowMs: 1000, burst: 10 } as const;
+  await using server = await startSimulatedServer({ limiter });
+  for (const errorRate of [0.9, 0.1]) {
+    const session = await openSession(k6, server.target, { slo: { p99Ms: 9000, errorRate } });
+    const { held, void: why, summary } = await runScenario('poll', session, { ...OPTIONS, rate: 20 });
+    expect(held, JSON.stringify([why, summary])).toBe(errorRate === 0.9);
+  }
+});
 
 test('soak: stops early with exit status 1 if almost all requests fail', FULL, async ({}, info) => {
   test.slow();
@@ -137,33 +133,10 @@ const wide = { maxRequests: 900, maxSeconds: 30 };
 const LIMITERS: Readonly<
   Record<string, [SimulatedSettings, Partial<ScenarioOptions>, (found: Limited, session: Session) => void]>
 > = {
-  'finds no limiter, and sends as many requests as allowed': [
-    {},
-    { maxRequests: 60, maxSeconds: 20 },
-    ({ limiter }) => expect(limiter).toMatchObject({ kind: 'none-found', requests: 60 }),
-  ],
-  'identifies a token bucket within the budget': [
-    { limiter: { kind: 'token-bucket', limit: 20, windowMs: 2000, burst: 30 } },
-    { maxRequests: 400, maxSeconds: 30 },
-    ({ limiter }) => {
-      expect(limiter!.requests).toBeLessThanOrEqual(400);
-      // On a busy machine other kinds may fit as well, but the bucket always fits.
-      expect([limiter!.kind, ...limiter!.alternatives]).toContain('token-bucket');
-    },
-  ],
   'starts the probe with an unused limit': [
     { limiter: { kind: 'sliding-log', limit: 40, windowMs: 60_000 } },
     { maxRequests: 60, maxSeconds: 5 },
     ({ tables }) => expect(tables!['answers']!.findIndex(({ ok }) => ok === 0)).toBe(40),
-  ],
-  'does not mistake a concurrency limit for a rate limit': [
-    { service: { workers: 12, serviceMs: 80, distribution: 'deterministic' }, concurrencyLimit: 12 },
-    wide,
-    (found) => {
-      expect(found).toMatchObject({ limiter: { kind: 'cannot-tell' }, held: true });
-      // A busy machine cannot send concurrently, and then leaves the limit open.
-      expect([11, 12, 13, undefined]).toContain(found.limiter!.atOnce);
-    },
   ],
   'recognises a limit per client with a second client': [
     { limiter: fixedWindow, clients: 2 },

@@ -80,30 +80,28 @@ export interface LoadResult {
   readonly tables?: Readonly<Record<string, readonly Readonly<Record<string, number | string>>[]>>;
 }
 
-/** The verdict, and the status that determines its colour. */
-export const verdictOf = ({ void: why, conformant, held }: LoadResult) =>
-  why !== false
-    ? (['Void', 'untested'] as const)
-    : !conformant
-      ? (['Non-conformant under load', 'fail'] as const)
-      : held
-        ? (['Held', 'pass'] as const)
-        : (['Not held', 'fail'] as const);
-
 export const EXIT = { held: 0, broken: 1, usage: 2, void: 3 } as const;
 
-/** 0 held · 1 SLO or conformance broken · 3 void, also for an unconfirmed capacity. */
-export function exitStatus(
-  result: Pick<LoadResult, 'void' | 'held' | 'conformant'> & {
-    capacity?: { confirmed: boolean };
-    tenants?: { alone: { confirmed: boolean } };
-  },
-): number {
-  if (result.void !== false) return EXIT.void;
-  const confirmed = result.capacity?.confirmed ?? result.tenants?.alone.confirmed;
-  if (confirmed === false && result.conformant) return EXIT.void;
-  return result.held && result.conformant ? EXIT.held : EXIT.broken;
+type Judged = Pick<LoadResult, 'void' | 'held' | 'conformant'> & {
+  readonly capacity?: { readonly confirmed: boolean };
+  readonly tenants?: { readonly alone: { readonly confirmed: boolean } };
+};
+
+/** Whether the capacity is unconfirmed. */
+const isOpen = ({ capacity, tenants }: Judged): boolean =>
+  (capacity?.confirmed ?? tenants?.alone.confirmed) === false;
+
+/** The verdict, and the status that determines its colour. */
+export function verdictOf(result: Judged) {
+  if (result.void !== false) return ['Void', 'untested'] as const;
+  if (!result.conformant) return ['Non-conformant under load', 'fail'] as const;
+  if (isOpen(result)) return ['Undecided', 'untested'] as const;
+  return result.held ? (['Held', 'pass'] as const) : (['Not held', 'fail'] as const);
 }
+
+/** 0 held · 1 SLO or conformance broken · 3 void, also for an unconfirmed capacity. */
+export const exitStatus = (result: Judged): number =>
+  ({ pass: EXIT.held, fail: EXIT.broken, untested: EXIT.void })[verdictOf(result)[1]];
 
 /** Groups findings of single answers by requirement. */
 export function gatherFindings(found: readonly Finding[]): LoadFinding[] {

@@ -1,9 +1,9 @@
 /** Writes files to run k6 elsewhere: for its operator on a cluster (`--kubernetes DIR`), and copies of the scripts (`write-scripts DIR`). */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import { judgedShare } from '../k6/lib/random.ts';
@@ -54,11 +54,10 @@ export async function writeKubernetes(
     records: false,
   });
   const name = `screenings-${scenario}-${runId}`;
+  const secrets = Object.keys(session.prepared.env);
   const archive = await makeArchive(session.k6, script, config);
   if (archive.length > MAX_ARCHIVE_BYTES)
     throw new UsageError('--kubernetes: the archive is too large for a ConfigMap');
-
-  const testRun = testRunOf(name, Object.keys(session.prepared.env), parallelism);
   const configMap = {
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -66,13 +65,13 @@ export async function writeKubernetes(
     binaryData: { 'kit.tar': archive.toString('base64') },
   };
   await mkdir(directory, { recursive: true });
-  const files: [string, string][] = [
-    ['configmap.json', `${JSON.stringify(configMap, null, 2)}\n`],
-    ['testrun.json', `${JSON.stringify(testRun, null, 2)}\n`],
-    ['README.md', note(name, Object.keys(session.prepared.env), parallelism)],
-  ];
-  for (const [file, content] of files) await writeFile(join(directory, file), content);
-  return files.map(([file]) => join(directory, file));
+  const files = {
+    'configmap.json': `${JSON.stringify(configMap, null, 2)}\n`,
+    'testrun.json': `${JSON.stringify(testRunOf(name, secrets, parallelism), null, 2)}\n`,
+    'README.md': note(name, secrets, parallelism),
+  };
+  for (const [file, content] of Object.entries(files)) await writeFile(join(directory, file), content);
+  return Object.keys(files).map((file) => join(directory, file));
 }
 
 async function makeArchive(k6: string, script: string, config: LoadConfig): Promise<Buffer> {
@@ -164,29 +163,13 @@ Delete the run with \`kubectl delete -f testrun.json -f configmap.json\` and the
 
 const LOAD = fileURLToPath(new URL('..', import.meta.url));
 /** Tests and scripts that only the kit runs. */
-const EXCLUDED = /\.(test|d)\.ts$|^(arrivals|tenants)\./;
+const EXCLUDED = /\.test\.ts$|\bk6\/(arrivals|tenants)\.ts$/;
 
-/** Returns the file and all its imports, as paths relative to load/. */
-async function importsOf(file: string, known: Set<string>): Promise<Set<string>> {
-  if (known.has(file)) return known;
-  known.add(file);
-  const text = await readFile(join(LOAD, file), 'utf8');
-  for (const [, path] of text.matchAll(/ from '(\.[^']+)'/g))
-    await importsOf(relative(LOAD, join(LOAD, dirname(file), path!)), known);
-  return known;
-}
-
-/** Returns the paths of the scripts. */
+/** Copies the scripts, with the folders that they import, and returns their paths. */
 export async function writeScripts(directory: string): Promise<string[]> {
-  const scripts = (await readdir(join(LOAD, 'k6'))).filter(
-    (name) => /\.ts$/.test(name) && !EXCLUDED.test(name),
-  );
-  const files = new Set<string>();
-  for (const script of scripts) await importsOf(join('k6', script), files);
-  for (const file of files) {
-    const target = join(directory, file);
-    await mkdir(dirname(target), { recursive: true });
-    await copyFile(join(LOAD, file), target);
-  }
-  return scripts.map((name) => join(directory, 'k6', name));
+  const filter = (path: string): boolean => !EXCLUDED.test(path);
+  for (const folder of ['k6', 'estimate'])
+    await cp(join(LOAD, folder), join(directory, folder), { recursive: true, filter });
+  const files = await readdir(join(directory, 'k6'));
+  return files.filter((name) => /(?<!\.d)\.ts$/.test(name)).map((name) => join(directory, 'k6', name));
 }

@@ -5,7 +5,7 @@ import { makeFolder, writeAtomically } from '../../certify/render/write.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { type CapacityFigure, type LoadResult, verdictOf } from '../result.ts';
 import { facts, table } from '../../certify/render/html.ts';
-import { durationText, type Table } from '../../certify/render/results.ts';
+import { durationText, type Table, wrap } from '../../certify/render/results.ts';
 import { page } from '../../certify/render/style.ts';
 import { plot, PLOT_STYLE } from './plot.ts';
 
@@ -22,19 +22,22 @@ export async function writeResult(result: LoadResult, directory: string): Promis
   return `${base}.json`;
 }
 
+const COLUMNS = 80;
+
 export function terminalSummary(result: LoadResult): string {
   const [word, status] = verdictOf(result);
   const verdict =
     result.void === false ? (status === 'pass' ? 'held' : word.toUpperCase()) : `VOID: ${result.void}`;
   const lines = [
-    `${result.scenario} · ${result.target}: ${verdict}`,
-    ...result.summary.map((line) => `  ${line}`),
-    ...result.findings.flatMap(({ id, level, failures }) => [
-      `  ${id} ${level}: ${failures[0]?.message ?? ''} (${failures.reduce((sum, one) => sum + one.count, 0)} ×)`,
-    ]),
-    `  ${result.requests} pages, ${result.tokenCalls} token calls, ${(result.durationMs / 1000).toFixed(0)} s`,
-  ];
-  return visible(lines.join('\n'));
+    ...result.summary,
+    ...result.findings.map(
+      ({ id, level, failures }) =>
+        `${id} ${level}: ${failures[0]?.message ?? ''} (${failures.reduce((sum, one) => sum + one.count, 0)} ×)`,
+    ),
+    `${result.requests} pages, ${result.tokenCalls} token calls, ${(result.durationMs / 1000).toFixed(0)} s`,
+  ].flatMap((line) => wrap(line, COLUMNS - 4).map((part, index) => `${index === 0 ? '  ' : '    '}${part}`));
+  const head = wrap(`${result.scenario} · ${result.target}: ${verdict}`, COLUMNS);
+  return visible([...head, ...lines].join('\n'));
 }
 
 /** Returns a page with title, verdict and content. */

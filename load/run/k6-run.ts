@@ -164,6 +164,10 @@ const hopeless = (summary: ScenarioSummary): ScenarioSummary => ({
   thresholds: { ...summary.thresholds, [HOPELESS_RULE]: false },
 });
 
+/** A line of k6's own output; undefined for the lines of a stack trace. */
+const messageOf = (line: string): string | undefined =>
+  /^\s*(at .*|)$/.test(line) ? undefined : line.trim().replace(/^Error: /, '');
+
 /** Limit of arrivals in memory; beyond it a fraction is kept. */
 const MAX_KEPT = 500_000;
 
@@ -184,7 +188,7 @@ export function listen(
   let arrivals = 0;
   lines.on('line', (line: string) => {
     const record = readRecord(line);
-    if (!record) output.lastMessage = line.trim() || output.lastMessage;
+    if (!record) output.lastMessage = messageOf(line) ?? output.lastMessage;
     else if (record.kind === 'sample') output.findings.push(...(judge?.(record) ?? []));
     else {
       const isArrival = record.kind === 'arrival';

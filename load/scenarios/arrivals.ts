@@ -53,7 +53,6 @@ const arrivals = (script: string, { about, preset, flags, unit, over, judge }: K
     return {
       held,
       seconds: duration,
-      ...(script === 'token' ? { requests: samples.length } : {}),
       latency: { requests: samples.length * run.oneIn, p50Ms: at(0.5), p99Ms: at(0.99) },
       summary: [
         `${samples.length * run.oneIn} ${unit}${share} at ${perSecond(rate)} over ${duration} s: ${quantiles(samples.map((one) => one.latencyMs))}, ${step.late} of ${step.counted} late or failed`,

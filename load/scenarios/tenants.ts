@@ -16,7 +16,8 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   const { poll: pollSeconds, backfills } = options;
   const alone = await carried(session, options, 0);
   const startRate = Math.max(1, alone.tenants / pollSeconds / 4);
-  const beside = backfills > 0 && (await carried(session, { ...options, startRate }, backfills));
+  const beside =
+    backfills > 0 && alone.tenants > 0 && (await carried(session, { ...options, startRate }, backfills));
   const { slo } = session.settings;
   const figure: TenantsFigure = { pollSeconds, backfills, slo, alone, ...(beside ? { beside } : {}) };
   return { tenants: figure, held: alone.confirmed && alone.tenants > 0, summary: summaryLines(figure) };
@@ -71,7 +72,11 @@ function summaryLines({ pollSeconds, backfills, slo, alone, beside }: TenantsFig
     `each polls every ${pollSeconds} s on a new connection; 99 % of the polls within ${slo.p99Ms} ms`,
     `without back-fills: ${describe(alone)}`,
     ...(beside ? [`during back-fills: ${describe(beside)}`] : []),
-    `${alone.pagesPerPoll.toFixed(2)} pages per poll; median latency of a poll ${alone.pollMs.toFixed(1)} ms`,
+    ...(alone.tenants > 0
+      ? [
+          `${alone.pagesPerPoll.toFixed(2)} pages per poll; median latency of a poll ${alone.pollMs.toFixed(1)} ms`,
+        ]
+      : []),
     ...(beside?.backfillPageMs
       ? [`mean latency of a back-fill's page of 1,000 ${beside.backfillPageMs.mean.toFixed(1)} ms`]
       : []),

@@ -61,7 +61,8 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
       responseType: 'text',
     },
   );
-  if (response.status !== 200) throw new Error(`no token for ${client.clientId}: status ${response.status}`);
+  if (response.status !== 200)
+    throw new Error(`no token for ${client.clientId}: ${response.error || `status ${response.status}`}`);
   const { access_token, expires_in } = response.json() as { access_token: string; expires_in: number };
   const lifetimeMs = expires_in * 1000;
   // A minute before exp (section 5.6); shorter-lived tokens are renewed after three quarters of their lifetime.

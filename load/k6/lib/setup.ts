@@ -72,7 +72,8 @@ function findWindow(config: LoadConfig, tenantId: string, token: Token): Window 
       sleep(Math.min(60, Math.max(0.2, Number(header(response.headers, 'retry-after')) || 1)));
       response = fetchFirst(step.value);
     }
-    if (response.status !== 200) throw new Error(`the screenings endpoint answered ${response.status}`);
+    if (response.status !== 200)
+      throw new Error(`no page of the screenings: ${response.error || `status ${response.status}`}`);
     const { items = [] } = response.json() as { items?: { testTime?: string }[] };
     step = search.next(items.length === 0 ? null : items[0]!.testTime);
   }
