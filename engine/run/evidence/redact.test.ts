@@ -74,26 +74,45 @@ for (const [name, encode] of Object.entries(ENCODINGS)) {
   });
 }
 
-test('finds mixed spellings in one text', () => {
-  const redactor = createRedactor(['p@ss w/rd"é']);
-  expect(redactor.redact('a=p%40ss+w/rd\\"%C3%A9&b')).toBe(`a=${REDACTED}&b`);
-});
+const PART = Buffer.from('{"alg":"none"}').toString('base64url');
+const BASIC = `Basic ${Buffer.from('client:ab').toString('base64')}`;
+const NOTHING_SECRET =
+  'GET /v1/tenants/7d0cf1b6-2f0e-4b7c-9a55-0c8e3a1f4d20/screenings?from=2026-03-28T22%3A00%3A00Z';
 
-test('removes the longer one of two nested secrets as a whole', () => {
-  const redactor = createRedactor(['abcd', 'xxabcdyy']);
-  expect(redactor.redact('xxabcdyy abcd')).toBe(`${REDACTED} ${REDACTED}`);
-});
+const TEXTS: readonly (readonly [what: string, secrets: string[], text: string, redacted: string])[] = [
+  ['mixed spellings in one text', ['p@ss w/rd"é'], 'a=p%40ss+w/rd\\"%C3%A9&b', `a=${REDACTED}&b`],
+  ['the longer one of two nested secrets', ['abcd', 'xxabcdyy'], 'xxabcdyy abcd', `${REDACTED} ${REDACTED}`],
+  ['an unregistered token', [], `Bearer ${PART}.${PART}.c2ln-_ next`, `Bearer ${TOKEN} next`],
+  ['a token without a signature', [], `"${PART}.${PART}."`, `"${TOKEN}"`],
+  ['a token without its last dot', [], `${PART}.${PART}`, TOKEN],
+  ['a token with another first letter', [], `Bearer k${PART.slice(1)}.${PART}.AAAA`, `Bearer ${TOKEN}`],
+  ['a token after another part', [], `kit.${PART}.${PART}.AAAA`, `kit.${TOKEN}`],
+  ['Basic credentials', [], `-H 'Authorization: ${BASIC}'`, `-H 'Authorization: Basic ${REDACTED}'`],
+  [
+    'a short secret after its name only',
+    ['a'],
+    'a page&client_secret=a&x=a',
+    `a page&client_secret=${REDACTED}&x=a`,
+  ],
+  [
+    'a short secret in JSON',
+    ['a'],
+    '{"client_secret":"a","name":"a"}',
+    `{"client_secret":"${REDACTED}","name":"a"}`,
+  ],
+];
+for (const [what, secrets, text, redacted] of TEXTS)
+  test(`removes ${what}`, () => expect(createRedactor(secrets).redact(text)).toBe(redacted));
 
-test('replaces a token that was not registered', () => {
-  const part = Buffer.from('{"alg":"none"}').toString('base64url');
-  const { redact } = createRedactor([]);
-  expect(redact(`Authorization: Bearer ${part}.${part}.c2ln-_ next`)).toBe(
-    `Authorization: Bearer ${TOKEN} next`,
-  );
-  expect(redact(`"${part}.${part}."`)).toBe(`"${TOKEN}"`);
-  expect(redact(`${part}.${part}`)).toBe(TOKEN);
-  expect(redact('eyJust a word. Another one.')).toBe('eyJust a word. Another one.');
-});
+for (const text of [
+  'a basic mistake',
+  'eyJust a word. Another one.',
+  'client_secret=abc',
+  '',
+  NOTHING_SECRET,
+])
+  test(`leaves ${JSON.stringify(text)} unchanged`, () =>
+    expect(createRedactor(['', 'a', 's3cr3t-of-the-client', 'Zm9vYmFyYmF6']).redact(text)).toBe(text));
 
 test('removes any text like a JWT', () => {
   const part = fc.stringMatching(/^[\w-]{2,40}$/);
@@ -103,34 +122,6 @@ test('removes any text like a JWT', () => {
       return createRedactor([]).redact(`"${token}"`) === `"${TOKEN}"`;
     }),
   );
-});
-
-test('removes Basic credentials of any content', () => {
-  const header = `Basic ${Buffer.from('client:ab').toString('base64')}`;
-  expect(createRedactor([]).redact(`-H 'Authorization: ${header}'`)).toBe(
-    `-H 'Authorization: Basic ${REDACTED}'`,
-  );
-  expect(createRedactor([]).redact('a basic mistake')).toBe('a basic mistake');
-});
-
-test('removes a short secret after its name only', () => {
-  const { redact } = createRedactor(['a']);
-  const text = 'a page and a tenant, grant_type=client_credentials&client_secret=a&scope=a';
-  expect(redact(text)).toBe(text.replace('secret=a', `secret=${REDACTED}`));
-  expect(redact('{"client_secret":"a","name":"a"}')).toBe(`{"client_secret":"${REDACTED}","name":"a"}`);
-  expect(redact('client_secret=abc')).toBe('client_secret=abc');
-});
-
-test('an empty secret and no secret change nothing', () => {
-  expect(createRedactor(['']).redact('text')).toBe('text');
-  expect(createRedactor([]).redact('')).toBe('');
-});
-
-test('texts without a secret stay unchanged', () => {
-  const { redact } = createRedactor(['s3cr3t-of-the-client', 'Zm9vYmFyYmF6']);
-  const text =
-    'GET /v1/tenants/7d0cf1b6-2f0e-4b7c-9a55-0c8e3a1f4d20/screenings?from=2026-03-28T22%3A00%3A00Z';
-  expect(redact(text)).toBe(text);
 });
 
 test('removes a secret that was added later', () => {
@@ -205,10 +196,4 @@ test(LARGE, byTurns(LARGE), () => {
     `{"access_token":"${REDACTED}","x":1}`,
   );
   expect(redact(`${many[0]} and ${many[119]}`)).toBe(`${REDACTED} and ${REDACTED}`);
-});
-
-test('removes a token whose first letter was altered', () => {
-  const { redact } = createRedactor([]);
-  expect(redact('Bearer kyJhbGciOiJub25lIn0.eyJleHAiOjF9.AAAA')).toBe(`Bearer ${TOKEN}`);
-  expect(redact('Bearer kit.eyJhbGciOiJub25lIn0.eyJleHAiOjF9.AAAA')).toBe(`Bearer kit.${TOKEN}`);
 });
