@@ -9,7 +9,6 @@ import './arrivals.spec.ts';
 
 export const PROPERTIES = takeCollected();
 
-/** Returns the property with that title. Throws if there is none. */
 export function propertyTitled(title: string): Check {
   const found = PROPERTIES.find((property) => property.title === title);
   if (!found) throw new Error(`no property has the title "${title}"`);

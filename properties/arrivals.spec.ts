@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import { MAX_PAGE_SIZE, orderedItems, pageOf } from '../engine/client/page.ts';
-import { compareInstants, formatInstant, instant, offsetMinutesOf, shift } from '../engine/data/instant.ts';
+import { formatInstant, instant, isInside, offsetMinutesOf, shift } from '../engine/data/instant.ts';
 import { compareKeys, Oracle } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { randomIntegers, seedFor } from '../engine/run/state/covering-array.ts';
@@ -79,9 +79,7 @@ async function freshStretch(kit: Kit, tenantId: string): Promise<Stretch> {
     const query = { from: formatInstant(from), to: formatInstant(to), pageSize: 1 };
     const exchange = await kit.client.send(kit.request(tenantId, query, 'scratch'), { unjudged: true });
     // The traversal reports an error, or a screening outside the window.
-    const isTaken = (pageOf(exchange).items ?? []).some(
-      (item) => item.at && compareInstants(item.at, from) >= 0 && compareInstants(item.at, to) < 0,
-    );
+    const isTaken = orderedItems(exchange).some(({ at }) => isInside(at, { from, to }));
     if (!isTaken) return { at, id: 1_000_000_000n + number * IDS_A_STRETCH };
   }
   throw new Untested(

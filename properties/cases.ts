@@ -163,7 +163,6 @@ function windowOf(
   return { from: edge, to, query, around: [first, last], count: held };
 }
 
-/** The number of items before an instant. */
 const countBefore = (items: readonly OracleItem[], instant: Instant): number =>
   lowerBound(items, ({ at }) => compareInstants(at, instant) >= 0);
 

@@ -16,7 +16,6 @@ import type { ClientName } from '../engine/target/target.ts';
 import type { FetchPage, Ordering } from './paging-laws.ts';
 import { Untested, PreconditionFailed } from '../engine/errors.ts';
 
-/** How a case failed. */
 export interface Violation {
   readonly mismatch: Mismatch;
   readonly exchange?: Exchange | undefined;
@@ -60,7 +59,6 @@ export function lawOf(kit: Kit, { id, title }: CheckName): Law {
     { readonly violation: Violation; readonly again: () => Promise<Violation | undefined> } | undefined;
   let stopped: { readonly error: unknown } | undefined;
   let unserved: PreconditionFailed | undefined;
-  /** The number of cases that were judged. */
   let judged = 0;
   let shrinks = 0;
   let shrinkUntilMs = Infinity;
@@ -105,7 +103,6 @@ export function lawOf(kit: Kit, { id, title }: CheckName): Law {
     examples,
     numRuns: examples.length + Math.max(1, Math.round(kit.options.runs * share)),
     ...(kit.options.path ? { path: kit.options.path } : {}),
-    /** Turns the smallest counterexample into a finding. */
     asyncReporter: async ({ counterexample, counterexamplePath, numShrinks }) => {
       if (stopped && !(found && stopped.error instanceof Untested)) throw stopped.error;
       if (!found && judged === 0 && unserved) throw unserved;
@@ -154,11 +151,8 @@ const curlWalk = (url: string, client: ClientName = 'primary'): string =>
 
 interface Fetched {
   readonly fetchPage: FetchPage<PageQuery, Entry>;
-  /** The latest exchange, which serves as evidence. */
   readonly last: () => Exchange | undefined;
-  /** The first URL of the latest walk. */
   readonly first: () => string | undefined;
-  /** The pages of the latest walk. */
   readonly walked: () => readonly Exchange[];
 }
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import type { PageQuery } from '../engine/client/page.ts';
-import { compareInstants } from '../engine/data/instant.ts';
+import { isInside } from '../engine/data/instant.ts';
 import { areErased, expectedItems } from '../engine/run/walk/walk.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
 import { itemsOf, sayQuery, windows, windowsOf } from './cases.ts';
@@ -25,8 +25,7 @@ test(
           const known = await kit.oracle();
           const ids = new Set(before.map(({ id }) => id));
           // An item outside the window breaks 4.2-window rather than the traversal, unless it is expected here.
-          const inside = ({ at, id }: Entry): boolean =>
-            (compareInstants(at, from) >= 0 && compareInstants(at, to) < 0) || ids.has(id);
+          const inside = ({ at, id }: Entry): boolean => isInside(at, { from, to }) || ids.has(id);
           return violationOf(
             kit,
             `the ${before.length} screenings that are known of the window, once`,

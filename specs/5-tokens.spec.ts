@@ -20,7 +20,13 @@ import { UNAUTHENTICATED, refused } from '../engine/checks/errors.ts';
 import { waitForExpiry } from '../engine/run/rules/expired-tokens.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
-import { LATER_MINT, refusedToken, secondsLeft, tokenHeader } from '../engine/run/observers/valid-token.ts';
+import {
+  LATER_MINT,
+  refusalOf,
+  refusedToken,
+  secondsLeft,
+  tokenHeader,
+} from '../engine/run/observers/valid-token.ts';
 import { expiredBearer, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -133,12 +139,9 @@ test(
     if (!token) return;
     if (kit.ledger.findings.some(({ id, cause }) => id === '5-valid-token' && cause === LATER_MINT)) return;
     const age = Math.round((Date.now() - firstMint.startedAtMs) / 1000);
-    await kit.checkAll('5-valid-token', 'the first token', async () => {
-      const exchange = await askWith(kit, token, 'the first one of the run');
-      return exchange.status === 401 && secondsLeft(token, exchange) > 0
-        ? { ...refusedToken(exchange, token, `, ${age} s after it was issued`), exchange }
-        : undefined;
-    });
+    await kit.checkAll('5-valid-token', 'the first token', () =>
+      refusalOf(kit, token, 'the first one of the run', `, ${age} s after it was issued`),
+    );
   },
 );
 

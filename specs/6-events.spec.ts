@@ -5,6 +5,7 @@ import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
 import { isUuid } from '../engine/data/dataset.ts';
 import {
   canonical,
+  differingMembers,
   excerpt,
   integerOf,
   isObject,
@@ -16,23 +17,23 @@ import { pageOf } from '../engine/client/page.ts';
 import {
   compareInstants,
   formatInstant,
+  isInside,
   isMovable,
   parseInstant,
   shift,
   type Instant,
+  type Window,
 } from '../engine/data/instant.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { stepDigits } from '../engine/run/walk/survey.ts';
 import { walk } from '../engine/run/walk/walk.ts';
-import type { Window } from '../engine/target/target.ts';
 
 const WALK_PAGES = 100;
 
 interface Captured {
   readonly line: number;
-  /** The CloudEvents `type`. */
   readonly type: string;
   readonly envelope: Json | undefined;
   readonly data: Json | undefined;
@@ -86,7 +87,7 @@ function spanOf(events: readonly Captured[], window: Window | undefined): Window
   const times = events.flatMap(({ at }) => (at && isMovable(at) ? at : [])).sort(compareInstants);
   const [from, last] = [times[0], times.at(-1)];
   if (!from || !last) return window;
-  const within = window && compareInstants(from, window.from) >= 0 && compareInstants(last, window.to) < 0;
+  const within = window && isInside(from, window) && isInside(last, window);
   return within ? window : { from, to: shift(last, 1n, stepDigits([{ at: last }])) };
 }
 
@@ -227,7 +228,7 @@ test(
     }
     for (const event of events) {
       const { line, at, screeningId } = event;
-      const within = at && span && compareInstants(at, span.from) >= 0 && compareInstants(at, span.to) < 0;
+      const within = at && span && isInside(at, span);
       // A screening missing from REST is reported under section 4.2.
       const lost = screeningId !== undefined && known.authoritative && known.get(screeningId) !== undefined;
       if (!within || lost || (!window && roundedId(event, rest))) continue;
@@ -260,8 +261,7 @@ function comparable(screening: Json | undefined): Json | undefined {
 function firstDifference(item: Json, data: Json): Mismatch | undefined {
   const [rest, event] = [comparable(item), comparable(data)];
   if (canonical(rest) === canonical(event)) return undefined;
-  const names = [item, data].flatMap((object) => (isObject(object) ? Object.keys(object) : []));
-  const name = names.find((one) => canonical(member(rest, one)) !== canonical(member(event, one)));
+  const [name] = differingMembers(rest, event);
   const say = (object: Json | undefined): string =>
     name === undefined ? excerpt(object) : `${name}: ${excerpt(member(object, name))}`;
   return differs(`${say(rest)}, as REST returns it`, say(event));

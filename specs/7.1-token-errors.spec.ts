@@ -124,7 +124,7 @@ async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess
     } catch (error) {
       // The rejections before the lockout are sufficient evidence.
       if (!(error instanceof TargetLocked) || done === 0) throw error;
-      kit.ledger.observe('lockout', `after ${kit.client.wrongSecrets} wrong secrets`);
+      kit.ledger.observe('lockout', `after ${kit.client.health.wrongSecrets} wrong secrets`);
       return;
     }
   }
@@ -132,9 +132,9 @@ async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess
 
 /** The refusal of right credentials that were accepted immediately when they were sent again: no lockout ends so soon. */
 async function isRefusedOnce(kit: Kit, mint: () => Promise<unknown>): Promise<Exchange | undefined> {
-  const before = kit.client.refusedOnce;
+  const before = kit.client.health.refusedOnce;
   await mint();
-  return kit.client.refusedOnce === before ? undefined : kit.client.refusedOnce;
+  return kit.client.health.refusedOnce === before ? undefined : kit.client.health.refusedOnce;
 }
 
 async function rightAfterWrong(
@@ -290,7 +290,6 @@ const ROWS: readonly ErrorRow[] = [
   })),
 ];
 
-/** Each row has another dialect. */
 async function dialectOf(kit: Kit, turn: number): Promise<ReturnType<typeof toTokenDialect>> {
   const rows = await kit.once('dialects of refused token requests', async () =>
     pairwise(await tokenFactorsOn(kit.client), seedFor(kit.options.seed, 'refused token requests')),

@@ -260,7 +260,6 @@ async function otherPages(kit: Kit, query: string): Promise<[name: string, befor
   return pages.filter(([, { status }]) => status === 200);
 }
 
-/** The page of before must come again. */
 const served =
   (name: string, before: Exchange) =>
   (exchange: Exchange): Verdict =>

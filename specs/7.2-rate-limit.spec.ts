@@ -18,7 +18,6 @@ const OTHERS = 3;
 const LONGEST_HONEST_WAIT_MS = 65_000;
 
 interface Provoked {
-  /** The first 429. */
   readonly limited?: Exchange | undefined;
   /** Why there is no 429; empty if there is one. */
   readonly why: string;

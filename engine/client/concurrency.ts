@@ -27,7 +27,6 @@ export class ConcurrencyLimit {
     this.limit = most;
   }
 
-  /** Runs a task as soon as its access mode allows. */
   async run<T>(task: () => Promise<T>, access: Access): Promise<T> {
     if (access === 'unlimited') return task();
     const alone = access === 'exclusive';

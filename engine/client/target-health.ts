@@ -15,7 +15,6 @@ import { readToken } from './token.ts';
 interface HealthOptions {
   readonly target: Pick<Target, 'clients'>;
   readonly timeoutMs: number;
-  /** Concurrency limit. */
   readonly concurrency: number;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;

@@ -61,7 +61,6 @@ export class Kit implements AsyncDisposable, RunContext {
     await this.client[Symbol.asyncDispose]();
   }
 
-  /** Computes a shared value once per run, such as the survey. */
   once<T>(name: string, compute: () => Promise<T>): Promise<T> {
     const known = this.memory.get(name);
     if (known) return known as Promise<T>;
@@ -74,7 +73,6 @@ export class Kit implements AsyncDisposable, RunContext {
     return running;
   }
 
-  /** The polling timeout for eventually consistent data, scaled by the options. */
   pollingMs(usualMs: number): number {
     return usualMs * (this.options.pollingScale ?? 1);
   }
@@ -89,7 +87,6 @@ export class Kit implements AsyncDisposable, RunContext {
     return this.client.token(client);
   }
 
-  /** The known screenings of a client: its dataset, or what answers showed. */
   oracle(client: ClientName = 'primary'): Promise<Oracle> {
     return oracleOf(this, client);
   }
@@ -122,12 +119,10 @@ export class Kit implements AsyncDisposable, RunContext {
     return this.requests.ask(query, options);
   }
 
-  /** The page for a valid query. Throws PreconditionFailed if there is none. */
   page(query: PageQuery, options?: PageOptions): Promise<Exchange> {
     return this.requests.page(query, options);
   }
 
-  /** Follows a `next` unchanged (section 4.2 rule 5). */
   follow(url: string, by?: Sender): Promise<Exchange> {
     return this.requests.follow(url, by);
   }
@@ -173,14 +168,12 @@ export class Kit implements AsyncDisposable, RunContext {
     this.ledger.add(finding);
   }
 
-  /** Judges a recorded exchange by all observers except those in `except`. */
   judgeRecorded(exchange: Exchange, except: ReadonlySet<RequirementId>): void {
     this.observer.judgeRecorded(exchange, except);
   }
 
   // -- asking again ----------------------------------------------------------------------------
 
-  /** Confirms every finding that was not confirmed yet; returns those that remain. */
   confirmFindings(): Promise<readonly Finding[]> {
     return this.observer.unobserved(() => confirmFindings(this, this.baseline));
   }

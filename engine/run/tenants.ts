@@ -6,7 +6,6 @@ import { correctTenant } from './attribution/configuration-mismatches.ts';
 import { oracleOfDataset } from './observers/served-dataset.ts';
 import type { RunContext } from './state/context.ts';
 
-/** The tenant of a client: from the target file, or from its token. */
 export async function tenantOf(run: RunContext, client: ClientName): Promise<string> {
   const credentials = run.target.clients[client];
   if (!credentials) throw new Untested(`supply clients.${client} in the target file`);

@@ -16,7 +16,6 @@ import type { RunContext } from '../state/context.ts';
 import { clientsInDoubt, correctTenant } from './configuration-mismatches.ts';
 import { withMinimalCombination } from './minimal-combination.ts';
 
-/** How often a failed check is sent again. */
 const CONFIRMATIONS = 2;
 /** The number of missing screenings that are looked up where they were first seen. */
 const WITNESSES = 3;
@@ -107,7 +106,6 @@ async function confirm(finding: Finding, context: ConfirmContext): Promise<Findi
   return { ...finding, confirmed: seen === asked ? `${seen} of ${asked}` : `flaky, ${seen} of ${asked}` };
 }
 
-/** Whether the tenant's screenings are known from answers only. */
 function isBare(exchange: Exchange | undefined, { oracleOf }: ConfirmContext): boolean {
   const tenantId = exchange && parseQuery(exchange.request.url)?.tenantId;
   return tenantId === undefined || oracleOf(tenantId)?.authoritative !== true;

@@ -1,11 +1,11 @@
 /** A token is accepted until its `exp` (5-valid-token): reports every 401 before that, and its cause. */
 import type { Authorization, Exchange } from '../../client/exchange.ts';
 import { member } from '../../client/json.ts';
-import { parseQuery } from '../../client/page.ts';
+import { parseQuery, SOME_WINDOW } from '../../client/page.ts';
 import { dateMs } from '../../client/target-clock.ts';
 import { secondsOf, type Token } from '../../client/token.ts';
 import { compareInstants } from '../../data/instant.ts';
-import { differs, type Mismatch } from '../../checks/mismatch.ts';
+import { differs, type Mismatch, type MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { sayRefusal } from '../../checks/errors.ts';
 import type { ClientName } from '../../target/target.ts';
 import { OLDEST_TOKEN, type Ledger } from '../state/ledger.ts';
@@ -29,7 +29,7 @@ export function secondsLeft(token: Token, exchange: Exchange): number {
 }
 
 /** Notes the age of an accepted token; the report shows the greatest age. */
-export function noteAge(ledger: Ledger, token: Token, exchange: Exchange): void {
+function noteAge(ledger: Ledger, token: Token, exchange: Exchange): void {
   const ageSeconds = (dateMs(exchange) ?? Date.now()) / 1000 - claimSeconds(token, 'iat');
   if (ageSeconds >= 0) ledger.raiseTo(OLDEST_TOKEN, Math.round(ageSeconds));
 }
@@ -79,6 +79,20 @@ export const tokenHeader = (token: Token, label: string): Authorization => ({
   label: `Bearer $TOKEN (${label})`,
   shell: 'Bearer $TOKEN',
 });
+
+/** Sends a valid request with an unexpired token of primary; the mismatch if it is refused. `label`: names the token. */
+export async function refusalOf(
+  run: RunContext,
+  token: Token,
+  label: string,
+  combination = '',
+): Promise<MismatchWithEvidence | undefined> {
+  const request = run.request(await run.tenantOf('primary'), SOME_WINDOW, tokenHeader(token, label));
+  const exchange = await run.client.send(request);
+  if (!(secondsLeft(token, exchange) > 0)) return undefined;
+  if (exchange.status === 200) noteAge(run.ledger, token, exchange);
+  return exchange.status === 401 ? { ...refusedToken(exchange, token, combination), exchange } : undefined;
+}
 
 async function sendAgain(
   { client }: RunContext,

@@ -5,7 +5,7 @@ import { SOME_WINDOW } from '../../client/page.ts';
 import { claimsOf, readToken, secondsOf, tokenOfText, type Token } from '../../client/token.ts';
 import { SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
 import type { Kit } from '../kit.ts';
-import { noteAge, refusedToken, secondsLeft, tokenHeader } from '../observers/valid-token.ts';
+import { refusalOf, tokenHeader } from '../observers/valid-token.ts';
 import { keep, keptByEarlierRun } from '../state/kept.ts';
 import { decodeProtectedHeader } from 'jose';
 
@@ -111,13 +111,9 @@ async function waitedFor(kit: Kit, current: Token): Promise<string> {
 
 /** Sends a request with an old token that has not expired. */
 async function checkOldToken(kit: Kit, token: Token): Promise<void> {
-  await kit.checkAll('5-valid-token', 'while expiry was waited for', async () => {
-    const authorization = tokenHeader(token, 'the first one of the run');
-    const exchange = await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, authorization));
-    if (!(secondsLeft(token, exchange) > 0)) return undefined;
-    if (exchange.status === 200) noteAge(kit.ledger, token, exchange);
-    return exchange.status === 401 ? { ...refusedToken(exchange, token, ''), exchange } : undefined;
-  });
+  await kit.checkAll('5-valid-token', 'while expiry was waited for', () =>
+    refusalOf(kit, token, 'the first one of the run'),
+  );
 }
 
 /** The longest usual leeway of verifiers (.NET: 5 minutes; RFC 7519, section 4.1.4), and half a minute for differing clocks. */

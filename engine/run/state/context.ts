@@ -31,7 +31,6 @@ export interface RunContext {
 export interface KitOptions extends Omit<ClientOptions, 'onExchange' | 'onAnswer' | 'onIncident'> {
   /** Replays the same random cases. */
   readonly seed: number;
-  /** Number of cases per law. */
   readonly runs: number;
   /** A path of fast-check: together with `seed`, it replays the one case that a report printed. */
   readonly path?: string | undefined;

@@ -13,6 +13,7 @@ import {
 } from '../../client/page.ts';
 import {
   canonical,
+  differingMembers,
   excerpt,
   isObject,
   member,
@@ -32,11 +33,12 @@ import {
   sameInstant,
   YEAR_10000,
   type Instant,
+  type Window,
 } from '../../data/instant.ts';
 import { memoizeByObject } from '../../data/memoize.ts';
 import { Oracle } from '../../data/oracle.ts';
 import type { Screening } from '../../data/dataset.ts';
-import type { ClientName, Window } from '../../target/target.ts';
+import type { ClientName } from '../../target/target.ts';
 
 const YEAR_1 = instant('0001-01-01T00:00:00Z').seconds;
 
@@ -98,7 +100,6 @@ export class Knowledge {
   private readonly shown = new Map<string, Map<bigint, Shown>>();
   /** Every page with items, in the order of the answers. */
   readonly pages: Exchange[] = [];
-  /** How many requests had gone out when they were answered. */
   readonly sentBy = new WeakMap<Exchange, number>();
 
   /** When the traversal of each `next` began. */
@@ -117,7 +118,6 @@ export class Knowledge {
     return this.itemShare === 0 ? Infinity : Math.max(1, Math.floor(share / this.itemShare));
   }
 
-  /** Updates the size of items. */
   noteItemSize(page: Exchange): void {
     const count = isPage(page) ? (pageOf(page).items?.length ?? 0) : 0;
     if (count > 0) this.itemShare = Math.max(this.itemShare, shareOfLargest(page) / count);
@@ -152,12 +152,10 @@ export class Knowledge {
     return { deepestWalk, widestWindow, largestFullPage };
   }
 
-  /** Notes how many screenings a walk reached. */
   noteWalk(screenings: number): void {
     this.deepestWalk = Math.max(this.deepestWalk, screenings);
   }
 
-  /** Notes a served screenings request for the coverage. */
   noteServed(exchange: Exchange): void {
     const parsed = isPage(exchange) ? parseQuery(exchange.request.url) : undefined;
     if (!parsed) return;
@@ -350,16 +348,14 @@ function makeDigest(json: Json): string {
   return createHash('sha256').update(canonical(same)).digest('base64');
 }
 
-/** The first further member that two showings of a screening don't agree in. */
+/** The first further member of a dataset line that a screening shows otherwise. */
 const firstOther = (line: Json, json: Json): string | undefined =>
-  Object.keys(line as JsonObject)
-    .filter((one) => !COMPARED_ELSEWHERE.includes(one))
-    .find((one) => canonical(member(line, one)) !== canonical(member(json, one)));
+  differingMembers(line, json).find(
+    (name) => !COMPARED_ELSEWHERE.includes(name) && member(line, name) !== undefined,
+  );
 
 function firstDifference(id: bigint, before: Json, here: Json): Mismatch {
-  const names = [...new Set([before, here].flatMap((json) => Object.keys(json as JsonObject)))];
-  const name =
-    names.find((one) => canonical(member(before, one)) !== canonical(member(here, one))) ?? 'the whole';
+  const [name = 'the whole'] = differingMembers(before, here);
   const say = (json: Json): string => `${name}: ${excerpt(member(json, name))}`;
   return differs(`item ${id} with ${say(before)}, as another answer showed it`, say(here));
 }

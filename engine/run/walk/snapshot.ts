@@ -1,6 +1,6 @@
 /** Screenings of a tenant at one time, and the changes between two times (1-read-only). */
 import type { Exchange } from '../../client/exchange.ts';
-import { canonical, member, type Json, type JsonObject } from '../../client/json.ts';
+import { differingMembers } from '../../client/json.ts';
 import { isOrdered, pageOf, type OrderedItem, type PageQuery } from '../../client/page.ts';
 import { compareKeys } from '../../data/oracle.ts';
 import { differs, type MismatchWithEvidence } from '../../checks/mismatch.ts';
@@ -46,7 +46,7 @@ export function whatChanged(
     const same = now.get(item.id);
     if (!same)
       return told(`${sayItem(item)} as before the writing methods`, `${after.items.length} items without it`);
-    if (differing(same.json, item.json).some((name) => !ignored.has(name)))
+    if (differingMembers(same.json, item.json).some((name) => !ignored.has(name)))
       return told(`${sayItem(item)} as before the writing methods`, `${sayItem(same)} with other values`);
   }
   const held = new Set(before.items.map(({ id }) => id));
@@ -68,15 +68,9 @@ export async function whatWritingChanged(
   const changed = whatChanged(before, after, isOurs);
   if (!changed) return undefined;
   const control = new Map((await takeSnapshot(kit, query, client)).items.map(({ id, json }) => [id, json]));
-  const unstable = after.items.flatMap(({ id, json }) => differing(json, control.get(id) ?? json));
+  const unstable = after.items.flatMap(({ id, json }) => differingMembers(json, control.get(id) ?? json));
   return whatChanged(before, after, isOurs, new Set(unstable));
 }
-
-/** The members in which two showings of a screening differ. */
-const differing = (one: Json, other: Json): string[] =>
-  Object.keys({ ...(one as JsonObject), ...(other as JsonObject) }).filter(
-    (name) => canonical(member(one, name)) !== canonical(member(other, name)),
-  );
 
 /** Whether a snapshot would contain the item if it existed. */
 const reaches = ({ items, complete }: Snapshot, item: OrderedItem): boolean =>

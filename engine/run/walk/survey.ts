@@ -6,6 +6,7 @@ import { DEFAULT_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts'
 import {
   compareInstants,
   formatInstant,
+  isInside,
   isMovable,
   offsetMinutesOf,
   sameInstant,
@@ -175,9 +176,6 @@ async function withReadablePages(
     }
   }
 }
-
-const isInside = (at: Instant, { from, to }: { from: Instant; to: Instant }): boolean =>
-  compareInstants(at, from) >= 0 && compareInstants(at, to) < 0;
 
 /** Items with different precision and offset; the first of each tie. */
 export function variedItems(sample: SampleData, atMost: number): OracleItem[] {

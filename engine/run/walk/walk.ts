@@ -67,7 +67,6 @@ export async function walk(kit: Kit, query: PageQuery, options: WalkOptions = {}
   return walkOn(kit, query, first, options);
 }
 
-/** Continues a walk after its first page. */
 export async function walkOn(
   kit: Kit,
   query: PageQuery,
@@ -141,7 +140,6 @@ class WalkSummary {
   last: OrderedItem | undefined;
   private highest: OrderedItem | undefined;
 
-  /** Adds a page; returns its first item that an earlier page contained. */
   add(exchange: Exchange): OrderedItem | undefined {
     this.index++;
     const { items } = pageOf(exchange);
