@@ -4,7 +4,7 @@ import { readToken } from '../../client/token.ts';
 import type { NewFinding } from '../state/ledger.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
 import { refusedWith, sayRefusal } from '../../checks/errors.ts';
-import type { Judge } from '../../checks/mismatch.ts';
+import { sayMismatch, type Judge } from '../../checks/mismatch.ts';
 import { formatInstant, isMovable, sameInstant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
 import { PreconditionFailed, unlessUntested } from '../../errors.ts';
@@ -292,6 +292,7 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
         const exchange = readable(await kit.send(request, { isExclusive }));
         if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
         const mismatch = judge(exchange);
+        kit.onCheck?.(id, sayRequest(request), mismatch && sayMismatch(mismatch));
         const varied = Object.keys(await applicableFactors(kit, rule));
         // A wrongly served request and a wrong rejection are different faults.
         const cause = `${rule.name}, ${exchange.status}`;
