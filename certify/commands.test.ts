@@ -142,7 +142,7 @@ test(REPEATED, byTurns(REPEATED, 2), async ({ small: { database, provisioned } }
 });
 
 test('a missing rejection is reported with the smallest request that shows it', async ({ small }) => {
-  const fault = FAULTS.find(({ name }) => name === 'pageSize read up to the first letter')!;
+  const fault = FAULTS.find(({ name }) => name === 'reads a pageSize up to its first letter')!;
   const report = await certifyFault(small, fault, 'full', ['7.2-invalid_request']);
   const { failures } = report.requirements.find(({ id }) => id === '7.2-invalid_request')!;
   expect(failures.length).toBeGreaterThan(0);

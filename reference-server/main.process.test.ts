@@ -124,7 +124,7 @@ test('runs with a fault by name, and writes its changes to the target file', FUL
     ...MAIN,
     ...SMALL,
     '--fault',
-    'specversion 0.3',
+    'specversion is 0.3',
   ]);
   expect(target.events).toBe('target.events-of-fault.ndjson');
   expect(await readFile(join(directory, target.events ?? ''), 'utf8')).toContain('"specversion":"0.3"');
@@ -132,7 +132,7 @@ test('runs with a fault by name, and writes its changes to the target file', FUL
 });
 
 test('runs with a fault that the commands of the target file switch on and off', FULL, async ({ run }) => {
-  const name = 'a failing server answers without a documented code';
+  const name = 'during an outage errors have an undocumented code';
   const { target } = await run(process.execPath, [...MAIN, ...SMALL, '--fault', name]);
   const status = await statusOf(target);
   await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
@@ -183,7 +183,10 @@ test('exits with 2 and one line if the port is in use', FULL, async ({ server })
 
 const WRONG_FLAGS: [args: string[], message: string][] = [
   [['--host', '192.0.2.1', '--port', '0'], 'reference server: listen EADDRNOTAVAIL'],
-  [['--fault', 'specversion 0.4'], 'no fault is called "specversion 0.4"; did you mean "specversion 0.3"?'],
+  [
+    ['--fault', 'specversion is 0.4'],
+    'no fault is called "specversion is 0.4"; did you mean "specversion is 0.3"?',
+  ],
 ];
 for (const [args, message] of WRONG_FLAGS) {
   test(`exits with 2 for ${args.join(' ')}: ${message}`, FULL, async () => {

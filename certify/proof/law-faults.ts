@@ -3,11 +3,11 @@ import { compareInstants, instant, shift } from '../../engine/data/instant.ts';
 import type { PageQuery, StoredPage } from '../../reference-server/parts.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
-import { answering, oauthError, reading, storedPages } from '../../reference-server/run/alter.ts';
+import { answering, reading, storedPages } from '../../reference-server/run/alter.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
 import { cachedBy } from '../../reference-server/faults/bearer.ts';
 import { alterStored, byDepth, RULES, rows } from '../../reference-server/faults/rows.ts';
-import { insteadOfToken, single } from '../../reference-server/faults/token-errors.ts';
+import { refusing, single } from '../../reference-server/faults/forms.ts';
 import type { Mode as TargetMode } from './faults.ts';
 
 /** filled: a complete target file with a tenant to fill. */
@@ -105,7 +105,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
         4,
         1,
       ),
-      ...collected('a window that begins on a fraction of a millisecond begins a millisecond late'),
+      ...collected('a fraction of from is rounded up to the next millisecond'),
     },
   ),
   ...foundBy('two page sizes give the same traversal', 'bare', {
@@ -133,7 +133,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     ),
   }),
   ...foundBy(SPELLING, 'bare', {
-    ...collected('an offset of five hours is taken for four'),
+    ...collected('reads an offset of five hours as four'),
     'nine hours west are taken for eight': reading(['from', 'to'], (text) =>
       text.replace(/-09:(\d\d)$/, '-08:$1'),
     ),
@@ -209,7 +209,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     ),
   }),
   ...foundBy('walks over generated data return it once and in order', 'filled', {
-    'where three screenings tie across a boundary the second is lost, in one tenant': alterStored(
+    'the second of three ties across a page boundary is lost, in one tenant': alterStored(
       (page, { tenantId, from, fromId }) => {
         if (tenantId !== TENANTS.scratch || fromId === undefined) return page;
         const tied = page.items.filter(({ testTime }) => compareInstants(instant(testTime), from) === 0);
@@ -223,8 +223,8 @@ export const LAW_FAULTS: readonly LawFault[] = [
 ];
 
 function crashing(name: string, value: RegExp): ServerOptions {
-  return insteadOfToken(
-    () => oauthError(500, 'server_error'),
+  return refusing(
+    '500 server_error',
     (form) => form.get(name)?.length === 1 && value.test(form.get(name)![0]!),
   );
 }

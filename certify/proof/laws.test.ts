@@ -116,33 +116,33 @@ interface Minimal {
 
 const MINIMAL: readonly Minimal[] = [
   {
-    fault: 'the cursor is the testTime alone, compared with >: ties are lost',
+    fault: 'the cursor is the testTime alone, compared with >',
     pageSize: 1,
     itemsAtMost: 5,
     words: /^item \d+ at .* is missing (after item \d+|at the beginning)/,
   },
   {
-    fault: 'the cursor compares the id with >=: its item comes twice',
+    fault: 'the cursor compares the id with >=',
     pageSize: 1,
     itemsAtMost: 5,
     words: /^page 2 repeats item \d+/,
   },
   {
-    fault: 'where three screenings tie across a boundary the second is lost',
+    fault: 'the second of three ties across a page boundary is lost',
     pageSize: 2,
     itemsAtMost: 5,
     words: /is missing/,
   },
   { fault: 'from compared with >', pageSize: 1, itemsAtMost: 5, words: /is missing at the beginning/ },
   {
-    fault: 'ties in descending order of id',
+    fault: 'ties are in descending order of id',
     pageSize: 1,
     itemsAtMost: 5,
     words: /has item \d+ .* after item|is missing/,
   },
   {
     // Five pages of seven and two neighbours after them; the server treats a repeated cursor as deep.
-    fault: 'two neighbours change places at page size 7 after the fifth page',
+    fault: 'two items are swapped after the fifth page of size 7',
     pageSize: 7,
     itemsAtMost: 59,
     words: /^page \d has item \d+ .* after item/,

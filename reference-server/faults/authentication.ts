@@ -5,30 +5,47 @@ import {
   authorized,
   emptyPage,
   isScreenings,
-  middleware,
   queryOf,
   refusal,
   refusals,
   requests,
   accepting,
+  withHeader,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, trusted, cachedBy, payloadOf, verifying } from './bearer.ts';
-import { REFUSALS, fullFaults, refusalFaults, tripping, type Fault } from './fault.ts';
+import { authorizationOf, cookieOf, trusted, cachedBy, payloadOf, tokenOf, verifying } from './bearer.ts';
+import { REFUSALS, theme, type Fault } from './fault.ts';
+
+const { fails, failsFull } = theme([...REFUSALS, '4.2-r3-one-tenant']);
 
 /** Also accepts a token from another place when the Authorization header is missing. */
-export const tokenFrom = (tokenOf: (request: ServiceRequest) => string | null | undefined): ServerOptions =>
+const tokenFrom = (otherToken: (request: ServiceRequest) => string | null | undefined): ServerOptions =>
   requests((request) => {
-    const token = authorizationOf(request) === '' && isScreenings(request) ? tokenOf(request) : undefined;
-    return token === undefined || token === null
-      ? request
-      : { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } };
+    const token = authorizationOf(request) === '' && isScreenings(request) && otherToken(request);
+    return token
+      ? { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } }
+      : request;
   });
+const tokenInHeader = (name: string): ServerOptions => tokenFrom(({ headers }) => headers[name]);
+const tokenInCookie = (name: string): ServerOptions => tokenFrom((request) => cookieOf(request, name));
+const tokenInQuery = (name: string, where: (query: URLSearchParams) => boolean = () => true): ServerOptions =>
+  tokenFrom((request) => (where(queryOf(request)) ? queryOf(request).get(name) : undefined));
 
 /** Answers every request whose Authorization header ('' if absent) matches, without further checks. */
 const onHeader = (authorization: RegExp, answer: Parameters<typeof answering>[0]): ServerOptions =>
   answering(answer, (_, request) => authorization.test(authorizationOf(request)));
 
+const authorizedAs = (spelling: RegExp, usual: string): ServerOptions =>
+  authorized((value) => value.replace(spelling, usual));
+
+/** Caches verified tokens by the token with `ignored` removed. */
+const cachedWithout = (ignored: RegExp): ServerOptions => cachedBy((token) => token.replace(ignored, ''));
+
+/** Verifies only these parts of a token with more than three. */
+const parts = (from: number, to?: number): ServerOptions =>
+  verifying(() => (token, nowSeconds, real) => real(token.split('.').slice(from, to).join('.'), nowSeconds));
+
+/** Accepts tokens for this many seconds after exp. */
 const leeway = (seconds: number): ServerOptions =>
   verifying(() => async (token, nowSeconds, real) => {
     const exp = payloadOf(token)?.exp ?? 0;
@@ -36,135 +53,109 @@ const leeway = (seconds: number): ServerOptions =>
   });
 
 export const authentication: readonly Fault[] = [
-  ...tripping({ '5-missing': /401 unauthenticated.*200/ })({
-    'a token in a cookie is accepted': tokenFrom(
-      ({ headers }) => /\btoken=([^;]+)/.exec(headers['cookie'] ?? '')?.[1],
+  ...fails({ '5-missing': /401 unauthenticated.*200/ })({
+    'accepts a token in the cookie token': tokenInCookie('token'),
+    'accepts a token in the cookie jwt': tokenInCookie('jwt'),
+    'accepts a token in X-Forwarded-Access-Token': tokenInHeader('x-forwarded-access-token'),
+    'accepts a token in X-Auth-Token': tokenInHeader('x-auth-token'),
+    'a request with X-Client-Id needs no token': answering(
+      emptyPage,
+      (_, request) => authorizationOf(request) === '' && request.headers['x-client-id'] !== undefined,
     ),
-    'a token in X-Forwarded-Access-Token is accepted': tokenFrom(
-      ({ headers }) => headers['x-forwarded-access-token'],
-    ),
-  }),
-  ...refusalFaults({ '5-missing': /401 unauthenticated.*200/ })({
-    'no Authorization header is served an empty page': onHeader(/^$/, emptyPage),
-    'later pages ask for no token': answering(
+    'a request without a token gets an empty page': onHeader(/^$/, emptyPage),
+    'pages after a cursor need no token': answering(
       emptyPage,
       (query, request) => query.has('from_id') && authorizationOf(request) === '',
     ),
   }),
-  ...refusalFaults({ '5-missing': /401 unauthenticated.*403/ })({
-    'no Authorization header is 403': onHeader(/^$/, '403 forbidden'),
+  ...fails({ '5-missing': /401 unauthenticated.*403/ })({
+    'a request without a token is 403': onHeader(/^$/, '403 forbidden'),
   }),
-  ...tripping({ '5-scheme': /401 unauthenticated.*200/ })({
-    'a token without a scheme is accepted': authorized((value) =>
-      value.replace(/^\S+\.\S+\.\S+$/, 'Bearer $&'),
-    ),
-    'the scheme is not looked at': authorized((value) => value.replace(/^\S+ (?=\S+\.\S+\.\S+$)/, 'Bearer ')),
-    'any scheme that begins with Bearer is accepted': authorized((value) =>
-      value.replace(/^Bearer\w+ /, 'Bearer '),
-    ),
-    'a colon after Bearer is left out': authorized((value) => value.replace(/^Bearer: /, 'Bearer ')),
-    'JWT is a scheme too': authorized((value) => value.replace(/^JWT /, 'Bearer ')),
-    'quotes round a token are taken off': authorized((value) =>
-      value.replace(/^Bearer "(.*)"$/, 'Bearer $1'),
-    ),
-    'the first of several credentials counts': authorized((value) => value.split(',')[0]!.trim()),
-    'client credentials by Basic are accepted in place of a token': answering(emptyPage, (_, request) => {
+  ...fails({ '5-scheme': /401 unauthenticated.*200/ })({
+    'accepts a token without a scheme': authorizedAs(/^\S+\.\S+\.\S+$/, 'Bearer $&'),
+    'ignores the scheme': authorizedAs(/^\S+ (?=\S+\.\S+\.\S+$)/, 'Bearer '),
+    'replaces the first six characters by Bearer': authorized((value) => `Bearer ${value.slice(7)}`),
+    'accepts every scheme that begins with Bearer': authorizedAs(/^Bearer\w+ /, 'Bearer '),
+    'accepts a colon after Bearer': authorizedAs(/^Bearer: /, 'Bearer '),
+    'accepts the scheme JWT': authorizedAs(/^JWT /, 'Bearer '),
+    'removes quotes around a token': authorizedAs(/^Bearer "(.*)"$/, 'Bearer $1'),
+    'reads the first of several credentials': authorized((value) => value.split(',')[0]!.trim()),
+    'ignores text after the token': authorized((value) => value.split(' ').slice(0, 2).join(' ')),
+    'accepts client credentials by Basic instead of a token': answering(emptyPage, (_, request) => {
       const basic = /^Basic (\S+)$/.exec(authorizationOf(request))?.[1] ?? '';
       return Buffer.from(basic, 'base64').toString().startsWith('primary-client:');
     }),
   }),
-  ...tripping({ '5-scheme': /401 unauthenticated.*400/ })({
+  ...fails({ '5-scheme': /401 unauthenticated.*400/ })({
     'an empty bearer is 400': onHeader(/^Bearer ?$/, '400 invalid_request'),
   }),
-  ...refusalFaults({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
-    'a string that is no token is a crash: 500': onHeader(/^Bearer [^.]+$/, '500 internal_error'),
+  ...fails({ '5-scheme-case': /200.*401/ })({
+    'the scheme must be Bearer with its capital': authorized((value) =>
+      /^bearer /i.test(value) && !value.startsWith('Bearer ') ? 'Unknown x' : value,
+    ),
   }),
-  ...tripping({ '5-garbage': /401 unauthenticated.*200/ })({
-    'the developers have left a token: test': onHeader(/^Bearer test$/, emptyPage),
+  ...fails({ '5-challenge': /WWW-Authenticate/ })({
+    'a 401 of the REST API lacks WWW-Authenticate': refusals([401], (answer) =>
+      withHeader(answer, 'www-authenticate', undefined),
+    ),
   }),
-  ...refusalFaults({ '5-garbage': /401 unauthenticated.*403/ })({
-    'a string that is no token is 403': onHeader(/^Bearer [\w-]*(\.[\w-]?\.[\w-]?)?$/, '403 forbidden'),
+  ...fails({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'a bearer that is no JWT is 500': onHeader(/^Bearer [^.]+$/, '500 internal_error'),
   }),
-  ...refusalFaults({ '5-tampered': /401 unauthenticated.*200/ })({
-    'the claims are read, the signature is not': verifying(() => async (token, nowSeconds) => {
+  ...fails({ '5-garbage': /401 unauthenticated.*200/ })({
+    'accepts the token "test" of the developers': onHeader(/^Bearer test$/, emptyPage),
+  }),
+  ...fails({ '5-garbage': /401 unauthenticated.*403/ })({
+    'a bearer that is no JWT is 403': onHeader(/^Bearer [\w-]*(\.[\w-]?\.[\w-]?)?$/, '403 forbidden'),
+  }),
+  ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
+    'decodes claims without verifying the signature': verifying(() => async (token, nowSeconds) => {
       const claims = payloadOf(token);
       return claims && claims.exp > nowSeconds ? claims : undefined;
     }),
-    'verified tokens are kept by their header and payload': cachedBy((token) =>
-      token.split('.').slice(0, 2).join('.'),
-    ),
-  }),
-  ...tripping({ '5-tampered': /401 unauthenticated.*200/ })({
-    'alg none is accepted': trusted((_, { alg }) => alg === 'none'),
-    'alg none is accepted where it is spelt None': trusted((_, { alg }) => alg === 'None'),
-    'an alg that is not known is not verified': trusted(
+    'accepts alg none': trusted((_, { alg }) => alg === 'none'),
+    'accepts alg None': trusted((_, { alg }) => alg === 'None'),
+    'accepts an unknown alg without verifying': trusted(
       (_, { alg = 'none' }) => !/^(none|(RS|ES|HS|PS)\d+|EdDSA)$/i.test(alg),
     ),
-    'a token without signature is accepted': trusted(
-      (token, { alg }) => token.endsWith('.') && alg !== 'none',
-    ),
-    'verified tokens are kept by their signature alone': cachedBy((token) => token.split('.')[2] ?? ''),
-    'verified tokens are kept by their payload and signature': cachedBy((token) =>
-      token.split('.').slice(1).join('.'),
-    ),
-    'the signature covers who may see what until when, and nothing else': cachedBy((token) => {
+    'accepts an empty signature': trusted((token, { alg }) => token.endsWith('.') && alg !== 'none'),
+    'caches verified tokens by header and payload': cachedWithout(/\.[^.]*$/),
+    'caches verified tokens by signature': cachedWithout(/^.*\./),
+    'caches verified tokens by payload and signature': cachedWithout(/^[^.]*\./),
+    'caches verified tokens by signature, tenant_id, sub and exp': cachedBy((token) => {
       const { tenant_id, sub, exp } = payloadOf(token) ?? {};
       return JSON.stringify([token.split('.')[2], tenant_id, sub, exp]);
     }),
-    'signatures compared without regard to case': cachedBy((token) =>
+    'compares signatures case-insensitively': cachedBy((token) =>
       token.replace(/[^.]*$/, (signature) => signature.toLowerCase()),
     ),
-    'what stands after a signature is not read': cachedBy((token) =>
-      token.replace(/^([^.]*\.[^.]*\.[^.]{86})[^.]*$/, '$1'),
+    'ignores text after a signature': cachedWithout(/(?<=^[^.]*\.[^.]*\.[^.]{86})[^.]*$/),
+    'compares the first 20 characters of signatures': cachedWithout(/(?<=^[^.]*\.[^.]*\.[^.]{20})[^.]*$/),
+    'drops characters outside of base64url from signatures': authorizedAs(/[^\w.~+/= -]/g, ''),
+    'verifies the first three parts of a token with more': parts(0, 3),
+    'verifies the last three parts of a token with more': parts(-3),
+  }),
+  ...failsFull({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({
+    'pages after a cursor are served to every tenant': accepting('forbidden', (query) =>
+      query.has('from_id'),
     ),
-    'signatures are compared as far as they are given': cachedBy((token) =>
-      token.replace(/^([^.]*\.[^.]*\.[^.]{20})[^.]*$/, '$1'),
-    ),
   }),
-  ...tripping(
-    { '5-forbidden': /403 forbidden.*200/ },
-    {
-      mayTrip: [...REFUSALS, '4.2-r3-one-tenant'],
-      bare: false,
-    },
-  )({
-    'verified tokens are kept by the path that they were shown at': cachingTokensByPath(),
+  ...failsFull({ '5-expired': /401 unauthenticated.*200/ })({
+    'ignores exp': leeway(Infinity),
+    'accepts tokens for twenty minutes after exp': leeway(1_200),
   }),
-  ...fullFaults({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({
-    'later pages are served to any tenant': accepting('forbidden', (query) => query.has('from_id')),
-  }),
-  ...fullFaults({ '5-expired': /401 unauthenticated.*200/ })({
-    'exp is not looked at': verifying(
-      () => async (token, nowSeconds, real) =>
-        real(token, Math.min(nowSeconds, (payloadOf(token)?.exp ?? Infinity) - 1)),
-    ),
-    'a leeway of twenty minutes on exp': leeway(1_200),
-  }),
-  ...fullFaults({ '5-expired': /401 unauthenticated.*403/ })({
+  ...failsFull({ '5-expired': /401 unauthenticated.*403/ })({
     'an expired token is 403': refusals([401], (answer, request) => {
-      const exp = payloadOf(authorizationOf(request))?.exp ?? Infinity;
+      const exp = payloadOf(tokenOf(request))?.exp ?? Infinity;
       return exp < Date.now() / 1000 - 60 ? refusal('403 forbidden') : answer;
     }),
   }),
-  ...tripping({ '5-query-token': /401 unauthenticated.*200/ })({
-    'access_token in the query is accepted': tokenFrom((request) => queryOf(request).get('access_token')),
-    'accessToken in the query is accepted': tokenFrom((request) => queryOf(request).get('accessToken')),
+  ...fails({ '5-query-token': /401 unauthenticated.*200/ })({
+    'accepts access_token in the query': tokenInQuery('access_token'),
+    'accepts accessToken in the query': tokenInQuery('accessToken'),
+    'accepts jwt in the query': tokenInQuery('jwt'),
+    'accepts access_token in the query after a cursor': tokenInQuery('access_token', (query) =>
+      query.has('from_id'),
+    ),
   }),
 ];
-
-function cachingTokensByPath(): ServerOptions {
-  return middleware(() => {
-    const kept = new Map<string, string>();
-    return async (request, next) => {
-      const authorization = authorizationOf(request);
-      if (!isScreenings(request) || !/^Bearer \S+\.\S+\.\S+$/.test(authorization)) return next(request);
-      const path = request.path.split('?')[0] ?? '';
-      const answer = await next(request);
-      if (answer.status === 200) kept.set(path, authorization);
-      const known = kept.get(path);
-      return answer.status === 403 && known
-        ? next({ ...request, headers: { ...request.headers, authorization: known } })
-        : answer;
-    };
-  });
-}

@@ -6,6 +6,10 @@ import type { TokenClaims } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export const authorizationOf = ({ headers }: ServiceRequest): string => headers['authorization'] ?? '';
+/** The text after `Bearer `. */
+export const tokenOf = (request: ServiceRequest): string => authorizationOf(request).replace(/^Bearer /, '');
+export const cookieOf = ({ headers }: ServiceRequest, name: string): string | undefined =>
+  new RegExp(`\\b${name}=([^;]+)`).exec(headers['cookie'] ?? '')?.[1];
 
 export type TokenHeader = { alg?: string; jwk?: JWK; jku?: string; x5c?: string[]; kid?: string };
 

@@ -2,7 +2,6 @@
 import type { ServiceRequest } from '../http/http.ts';
 import {
   answering,
-  authorized,
   both,
   emptyPage,
   isScreenings,
@@ -10,29 +9,35 @@ import {
   nextQuery,
   onPages,
   accepting,
+  requests,
   withHeader,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, payloadOf, hmacKey } from './bearer.ts';
-import { fullFaults, pageFaults, tripping, type Fault } from './fault.ts';
+import { authorizationOf, cookieOf, payloadOf, tokenOf } from './bearer.ts';
+import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 
-/** Accepts another spelling of the path, and answers an empty page where the usual path answers `status`. */
-const bypass = (spelling: RegExp, status: number): ServerOptions =>
+const { fails, failsFull } = theme([...PAGES, ...REFUSALS]);
+
+/** Serves another spelling of the path, and an empty page where the usual path is answered with `status`. */
+const spelled = (
+  spelling: RegExp,
+  status: number,
+  where: (request: ServiceRequest) => boolean = () => true,
+): ServerOptions =>
   middleware(() => async (request, next) => {
     const usual = request.path.replace(spelling, '/v1/tenants/$1/screenings');
     const answer = await next({ ...request, path: usual });
-    return usual !== request.path && answer.status === status ? emptyPage() : answer;
+    return usual !== request.path && answer.status === status && where(request) ? emptyPage() : answer;
   });
 
 const TRAILING_SLASH = /\/v1\/tenants\/([^/?]+)\/screenings\/(?=\?|$)/;
-const DOUBLED_SLASH = /\/v1\/\/tenants\/([^/?]+)\/screenings(?=\?|$)/;
-const SUFFIX = /\/v1\/tenants\/([^/?]+)\/screenings\.json(?=\?|$)/;
-
-const BRACES = /\/v1\/tenants\/%7B([^/?]+)%7D\/screenings(?=\?|$)/i;
 
 const anonymous = (isServed: (request: ServiceRequest) => boolean): ServerOptions =>
   accepting('unauthenticated', (_, request) => isServed(request));
+const anonymousWith = (header: string, value: string): ServerOptions =>
+  anonymous(({ headers }) => headers[header] === value);
 
+/** Serves these methods like GET, without a token too. */
 const methodsOpen = (...methods: string[]): ServerOptions =>
   middleware(() => async (request, next) => {
     if (!methods.includes(request.method) || !isScreenings(request)) return next(request);
@@ -40,47 +45,58 @@ const methodsOpen = (...methods: string[]): ServerOptions =>
     return authorizationOf(request) === '' ? emptyPage() : answer;
   });
 
+/** Replaces a tenant in the path that is like the token's tenant by the token's tenant. */
+const tenantsLike = (isLike: (shown: string, own: string) => boolean): ServerOptions =>
+  requests((request) => {
+    const own = payloadOf(tokenOf(request))?.tenant_id;
+    const path = request.path.replace(
+      /(\/tenants\/)([^/?]+)(?=\/screenings(\?|$))/,
+      (whole, before: string, shown: string) =>
+        own !== undefined && isLike(shown.toLowerCase(), own) ? `${before}${own}` : whole,
+    );
+    return { ...request, path };
+  });
+
 export const bypasses: readonly Fault[] = [
-  ...tripping(
-    { '5-missing': /401.*200/ },
-    { mayTrip: ['5-tampered'] },
-  )({
-    'HEAD asks for no token': anonymous(({ method }) => method === 'HEAD'),
-    'OPTIONS asks for no token, and any method is served': middleware(() => async (request, next) => {
-      if (request.method !== 'OPTIONS' || !isScreenings(request)) return next(request);
-      const answer = await next({ ...request, method: 'GET' });
-      return answer.status === 401 ? emptyPage() : answer;
-    }),
-    'POST asks for no token, and is served like GET': methodsOpen('POST'),
-    'PUT and DELETE ask for no token, and are served like GET': methodsOpen('PUT', 'DELETE'),
-    'a slash after the path asks for no token': bypass(TRAILING_SLASH, 401),
-    'a path that does not begin with /v1/ asks for no token': bypass(
-      /^\/+(?:%761|V1)\/(?:%74enants|TENANTS)\/([^/?]+)\/(?:%73creenings|SCREENINGS)(?=\?|$)/,
-      401,
-    ),
-    'two slashes before the version ask for no token': bypass(
+  ...fails({ '5-missing': /401.*200/ })({
+    'HEAD needs no token': anonymous(({ method }) => method === 'HEAD'),
+    'OPTIONS is served like GET and needs no token': methodsOpen('OPTIONS'),
+    'POST is served like GET and needs no token': methodsOpen('POST'),
+    'PUT and DELETE are served like GET and need no token': methodsOpen('PUT', 'DELETE'),
+    'a trailing slash bypasses authentication': spelled(TRAILING_SLASH, 401),
+    'two slashes before v1 bypass authentication': spelled(
       /^\/\/v1\/tenants\/([^/?]+)\/screenings(?=\?|$)/,
       401,
     ),
-    'requests that name localhost as the forwarded host need no token': anonymous(
-      ({ headers }) => headers['x-forwarded-host'] === 'localhost',
+    'two slashes after v1 bypass authentication': spelled(
+      /\/v1\/\/tenants\/([^/?]+)\/screenings(?=\?|$)/,
+      401,
     ),
-    'a doubled slash asks for no token': bypass(DOUBLED_SLASH, 401),
-    'a tenant in braces asks for no token': bypass(BRACES, 401),
-    'a path that ends in .json asks for no token': bypass(SUFFIX, 401),
-    'a cookie that a page has set stands in for the token': both(
+    'a path in capitals or percent-encoded letters bypasses authentication': spelled(
+      /^\/+(?:%761|V1)\/(?:%74enants|TENANTS)\/([^/?]+)\/(?:%73creenings|SCREENINGS)(?=\?|$)/,
+      401,
+    ),
+    'a tenant in braces bypasses authentication': spelled(
+      /\/v1\/tenants\/%7B([^/?]+)%7D\/screenings(?=\?|$)/i,
+      401,
+    ),
+    'the suffix .json bypasses authentication': spelled(
+      /\/v1\/tenants\/([^/?]+)\/screenings\.json(?=\?|$)/,
+      401,
+    ),
+    'X-Forwarded-Host localhost bypasses authentication': anonymousWith('x-forwarded-host', 'localhost'),
+    'X-Forwarded-For 127.0.0.1 bypasses authentication': anonymousWith('x-forwarded-for', '127.0.0.1'),
+    'a session cookie that a page set replaces the token': both(
       onPages((page) => withHeader(page, 'set-cookie', 'session=known; Path=/; HttpOnly')),
-      anonymous(({ headers }) => /session=known/.test(headers['cookie'] ?? '')),
+      anonymous((request) => cookieOf(request, 'session') === 'known'),
     ),
-    'requests from this machine need no token, as X-Forwarded-For has it': anonymous(
-      ({ headers }) => headers['x-forwarded-for'] === '127.0.0.1',
+    'a next needs no token because it is signed': both(
+      accepting('unauthenticated', (query) => query.get('signature') === 'right'),
+      nextQuery((query) => query.set('signature', 'right')),
     ),
   }),
-  ...tripping(
-    { '5-missing': /401.*304/ },
-    { mayTrip: ['5-forbidden'] },
-  )({
-    'a page that has not changed is told so without a token': both(
+  ...fails({ '5-missing': /401.*304/ })({
+    'If-None-Match is answered with 304 before authentication': both(
       onPages((page) => withHeader(page, 'etag', '"page"')),
       answering(
         () => ({ status: 304, headers: [['etag', '"page"']], body: '' }),
@@ -88,57 +104,51 @@ export const bypasses: readonly Fault[] = [
       ),
     ),
   }),
-  ...pageFaults({ '5-missing': /401.*200/ })({
-    'a next needs no token, since it is signed': both(
-      accepting('unauthenticated', (query) => query.get('signature') === 'right'),
-      nextQuery((query) => query.set('signature', 'right')),
+  ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
+    'a trailing slash accepts every bearer': spelled(
+      TRAILING_SLASH,
+      401,
+      (request) => authorizationOf(request) !== '',
     ),
   }),
-  ...tripping({ '5-forbidden-unknown': /no page at .*200/ })({
-    'a path is compared before its dots are resolved': middleware(() => async (request, next) => {
+  ...fails({ '5-forbidden-unknown': /no page at .*200/ })({
+    'compares the tenant before it resolves dots in the path': middleware(() => async (request, next) => {
       const own = request.path.replace(/(\/tenants\/[^/]+)\/\.\.\/[^/?]+/, '$1');
       const answer = await next({ ...request, path: own });
       return own !== request.path && answer.status === 200 ? emptyPage() : answer;
     }),
+    'the tenant me is the tenant of the token': tenantsLike((shown) => shown === 'me'),
+    'the tenant * is the tenant of the token': tenantsLike((shown) => shown === '*'),
+    'compares the last group of the tenant': tenantsLike(
+      (shown, own) => shown.endsWith(own.slice(-12)) && shown.length === own.length,
+    ),
+    'accepts a path tenant that contains the tenant of the token': tenantsLike((shown, own) =>
+      shown.includes(own),
+    ),
   }),
-  ...fullFaults({ '5-forbidden': /403.*(200|304)/ })({
-    'a slash after the path opens every tenant': bypass(TRAILING_SLASH, 403),
-    'If-None-Match is compared before the tenant': middleware(() => async (request, next) => {
-      const answer = await next(request);
-      const isKnown = answer.status === 403 && request.headers['if-none-match'] !== undefined;
-      return isKnown && isScreenings(request) ? { status: 304, headers: [], body: '' } : answer;
-    }),
+  ...failsFull({ '5-forbidden': /403.*(200|304)/ })({
+    'a trailing slash opens the path of every tenant': spelled(TRAILING_SLASH, 403),
+    'If-None-Match is answered with 304 before the tenant is compared': middleware(
+      () => async (request, next) => {
+        const answer = await next(request);
+        const isKnown = answer.status === 403 && request.headers['if-none-match'] !== undefined;
+        return isKnown && isScreenings(request) ? { status: 304, headers: [], body: '' } : answer;
+      },
+    ),
     'a token of a tenant that is not onboarded opens every path': middleware(() => async (request, next) => {
       const answer = await next(request);
-      const { tenant_id } = payloadOf(authorizationOf(request).replace(/^Bearer /, '')) ?? {};
-      if (answer.status !== 403 || tenant_id === undefined || !isScreenings(request)) return answer;
-      const path = request.path.replace(/tenants\/[^/]+/, `tenants/${tenant_id}`);
+      const tenant = payloadOf(tokenOf(request))?.tenant_id;
+      if (answer.status !== 403 || tenant === undefined || !isScreenings(request)) return answer;
+      const path = request.path.replace(/tenants\/[^/]+/, `tenants/${tenant}`);
       return (await next({ ...request, path })).status === 404 ? emptyPage() : answer;
     }),
   }),
-  ...tripping({ '5-scheme': /401.*200/ })({
-    'the scheme is taken for one of six letters': authorized(
-      (value) => `Bearer ${value.slice('Bearer '.length)}`,
-    ),
-    'text after the token is left out': authorized((value) => value.split(' ').slice(0, 2).join(' ')),
-  }),
-  ...tripping({ '5-tampered': /401.*200/ })({
-    'letters that are not of base64url are left out of the signature': authorized((value) =>
-      value.replace(/[^\w.~+/= -]/g, ''),
-    ),
-  }),
-  ...tripping({ '5-no-echo': /token/ })({
+  ...fails({ '5-no-echo': /token/ })({
     'TRACE repeats the request': middleware(() => (request, next) => {
       if (request.method !== 'TRACE') return next(request);
       const lines = Object.entries(request.headers).map(([name, value]) => `${name}: ${value}\r\n`);
       const body = `TRACE ${request.path}\r\n${lines.join('')}`;
       return { status: 200, headers: [['content-type', 'message/http']], body };
     }),
-  }),
-  ...tripping({ '5-forged': /401 unauthenticated.*200/ })({
-    'tokens signed with the key "password" are believed': hmacKey(() => 'password'),
-    'a symmetric key in the header of the token is believed': hmacKey(({ jwk }) =>
-      jwk?.k === undefined ? undefined : Buffer.from(jwk.k, 'base64url'),
-    ),
   }),
 ];

@@ -1,40 +1,30 @@
 /** Section 6: faults in the captured events; the server has none. */
 import type { Target } from '../../engine/target/target.ts';
-import type { Fault } from './fault.ts';
+import { theme, type Fault } from './fault.ts';
+
+const fails = theme(['6-complete', '6-same-object', '6-envelope']).failsFull;
 
 type Change = (line: string, index: number) => string | readonly string[];
 
-const captured =
-  (change: Change) =>
-  (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) });
+const captured = (change: Change) => ({
+  target: (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) }),
+});
 
-/** Faults that trip the same requirements; `changes` maps a fault's name to its change of each event line. */
-const altering =
-  (trips: Fault['trips'], mayTrip: Fault['mayTrip'] = []) =>
-  (changes: Readonly<Record<string, Change>>): Fault[] =>
-    Object.entries(changes).map(([name, change]) => ({
-      name,
-      trips,
-      mayTrip,
-      bare: false,
-      target: captured(change),
-    }));
+/** For a target file without a window and a dataset. */
+const withoutWindow = (change: Change) => ({
+  target: (target: Target): Target => ({
+    ...captured(change).target(target),
+    window: undefined,
+    dataset: undefined,
+  }),
+});
 
-/** Like `altering`, for a target file without a window and a dataset. */
-const alteringWithoutWindow =
-  (...args: Parameters<typeof altering>) =>
-  (changes: Readonly<Record<string, Change>>): Fault[] =>
-    altering(...args)(changes).map(({ target, ...fault }) => ({
-      ...fault,
-      target: (given) => ({ ...target!(given), window: undefined, dataset: undefined }),
-    }));
+const replaced = (pattern: RegExp | string, to: string) => captured((line) => line.replace(pattern, to));
 
-const replaced =
-  (pattern: RegExp | string, to: string) =>
+const attribute =
+  (name: string, value = '') =>
   (line: string): string =>
-    line.replace(pattern, to);
-
-const without = (name: string) => replaced(new RegExp(`"${name}":"[^"]*",`), '');
+    line.replace(new RegExp(`"${name}":"[^"]*",`), value);
 
 const inData =
   (pattern: RegExp, to: string) =>
@@ -43,106 +33,100 @@ const inData =
     return line.slice(0, start) + line.slice(start).replace(pattern, to);
   };
 
-const everyTenth =
-  (change: (line: string) => string | readonly string[]): Change =>
-  (line, index) =>
-    index % 10 === 3 ? change(line) : line;
+/** Changes one event in ten. */
+const some = (change: (line: string) => string | readonly string[]) =>
+  captured((line, index) => (index % 10 === 3 ? change(line) : line));
 
 const unknownEvent: Change = (line, index) =>
   index === 5 ? [line, inData(/"id":\d+/, '"id":424242424242')(line)] : line;
 
 const TENANT = '"tenantId":"00000000-0000-4000-8000-000000000001"';
 
+const dataOf = (line: string): string => line.slice(line.indexOf('"data":') + '"data":'.length, -1);
+
 export const events: readonly Fault[] = [
-  ...altering({ '6-envelope': /specversion: "1.0"/ })({ 'specversion 0.3': replaced('"1.0"', '"0.3"') }),
-  ...altering({ '6-envelope': /source: a non-empty string/ })({ 'events without source': without('source') }),
-  ...altering({ '6-envelope': /type: a non-empty string/ })({
-    'one event of ten without type': everyTenth(without('type')),
+  ...fails({ '6-envelope': /specversion: "1.0"/ })({ 'specversion is 0.3': replaced('"1.0"', '"0.3"') }),
+  ...fails({ '6-envelope': /source: a non-empty string/ })({
+    'events lack source': captured(attribute('source')),
   }),
-  ...altering({ '6-envelope': /a CloudEvent|specversion|data/ }, ['6-complete', '6-same-object'])({
-    'the bare screening is published, without an envelope': (line) =>
-      line.slice(line.indexOf('"data":') + '"data":'.length, -1),
+  ...fails({ '6-envelope': /type: a non-empty string/ })({
+    'some events lack type': some(attribute('type')),
   }),
-  ...altering({ '6-envelope': /data: the screening/ }, ['6-complete', '6-same-object'])({
-    'data is the screening as a JSON string': (line) => {
-      const start = line.indexOf('"data":') + '"data":'.length;
-      return `${line.slice(0, start)}${JSON.stringify(line.slice(start, -1))}}`;
-    },
+  ...fails({ '6-envelope': /a CloudEvent|specversion|data/ })({
+    'events are screenings without an envelope': captured(dataOf),
   }),
-  ...altering({ '6-envelope': /one event of a source and id/ })({
-    'one event of ten has the id of the one before': (() => {
-      let before = '';
-      return (line: string, index: number): string => {
-        const id = /"id":"([^"]*)"/.exec(line)![1]!;
-        const changed = index % 10 === 3 ? line.replace(`"id":"${id}"`, `"id":"${before}"`) : line;
-        before = id;
-        return changed;
-      };
-    })(),
-  }),
-  ...altering({ '6-envelope': /lower-case letters and digits/ })({
-    'an attribute in camel case': replaced('{"specversion"', '{"tenantName":"x","specversion"'),
-  }),
-  ...altering({ '6-envelope': /time: an RFC 3339/ })({
-    'time as a number of seconds': replaced(/"time":"[^"]*"/, '"time":1718445600'),
-    'one event of ten with a time without offset': everyTenth(
-      replaced(/"time":"[^"]*"/, '"time":"2024-06-15T12:00:00"'),
+  ...fails({ '6-envelope': /data: the screening/ })({
+    'data is the screening as a JSON string': captured((line) =>
+      line.replace(/"data":.*\}$/s, () => `"data":${JSON.stringify(dataOf(line))}}`),
     ),
   }),
-  ...altering({ '6-envelope': /string, a boolean or an integer/ })({
-    'an attribute that is an object': replaced('{"specversion"', '{"trace":{"id":1},"specversion"'),
+  ...fails({ '6-envelope': /one event of a source and id/ })({
+    'some events have the id of the event before': captured(
+      (() => {
+        let before = '';
+        return (line: string, index: number): string => {
+          const id = /"id":"([^"]*)"/.exec(line)![1]!;
+          const changed = index % 10 === 3 ? line.replace(`"id":"${id}"`, `"id":"${before}"`) : line;
+          before = id;
+          return changed;
+        };
+      })(),
+    ),
   }),
-  ...altering({ '6-envelope': /datacontenttype: a media type/ })({
-    'datacontenttype json': replaced('"application/json"', '"json"'),
+  ...fails({ '6-envelope': /lower-case letters and digits/ })({
+    'an attribute is in camel case': replaced('{"specversion"', '{"tenantName":"x","specversion"'),
   }),
-  ...altering({ '6-same-object': /testTime/ }, ['6-complete'])({
-    'testTime of events in milliseconds of UTC': (line) =>
+  ...fails({ '6-envelope': /time: an RFC 3339/ })({
+    'time is in epoch seconds': captured(attribute('time', '"time":1718445600,')),
+    'time of some events has no offset': some(attribute('time', '"time":"2024-06-15T12:00:00",')),
+  }),
+  ...fails({ '6-envelope': /string, a boolean or an integer/ })({
+    'an attribute is an object': replaced('{"specversion"', '{"trace":{"id":1},"specversion"'),
+  }),
+  ...fails({ '6-envelope': /datacontenttype: a media type/ })({
+    'datacontenttype is json': replaced('"application/json"', '"json"'),
+  }),
+  ...fails({ '6-same-object': /testTime/ })({
+    'testTime of events is in milliseconds of UTC': captured((line) =>
       line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${new Date(at).toISOString()}"`),
+    ),
+    'members of events are in snake case': captured(inData(/"testTime"/, '"test_time"')),
   }),
-  ...altering({ '6-same-object': /result/ })({
-    'one event of ten with another result': everyTenth(inData(/"result":[^,}]*/, '"result":"changed"')),
+  ...fails({ '6-same-object': /result/ })({
+    'some events have another result': some(inData(/"result":[^,}]*/, '"result":"changed"')),
   }),
-  ...altering({ '6-same-object': /device/ })({
-    'events without a field that REST returns': inData(/"device":\{[^}]*\},/, ''),
+  ...fails({ '6-same-object': /device/ })({
+    'events lack a member that REST returns': captured(inData(/"device":\{[^}]*\},/, '')),
   }),
-  ...altering({ '6-same-object': /test_time|testTime/ }, ['6-complete'])({
-    'fields of events in snake case': inData(/"testTime"/, '"test_time"'),
+  ...fails({ '6-same-object': /data.id: a JSON integer/ })({
+    'ids of events are strings': captured(inData(/"id":(\d+)/, '"id":"$1"')),
+    'some ids of events have a fraction': some(inData(/"id":(\d+)/, '"id":$1.0')),
+    'some events lack id': some(inData(/"id":\d+,/, '')),
   }),
-  ...altering({ '6-same-object': /data.id: a JSON integer/ }, ['6-complete'])({
-    'ids of events as text': inData(/"id":(\d+)/, '"id":"$1"'),
-    'one event of ten with its id as a float': everyTenth(inData(/"id":(\d+)/, '"id":$1.0')),
-    'one event of ten without id': everyTenth(inData(/"id":\d+,/, '')),
+  ...fails({ '6-same-object': /data.tenantId/ })({
+    'some events are for another tenant': some(inData(/"tenantId":"[^"]*"/, TENANT)),
   }),
-  ...altering({ '6-same-object': /data.tenantId/ })({
-    "one event of ten is another tenant's": everyTenth(inData(/"tenantId":"[^"]*"/, TENANT)),
+  ...fails({ '6-complete': /an event of screening \d+/ })({ 'some events are missing': some(() => []) }),
+  ...fails({ '6-complete': /only events of screenings that REST returns/ })({
+    'an event is for a screening that REST does not return': captured(unknownEvent),
   }),
-  ...altering({ '6-complete': /an event of screening \d+/ })({
-    'one event of ten is lost': everyTenth(() => []),
+  ...fails({ '6-complete': /only events of screenings that REST returns.*424242424242/ })({
+    'an event is for a screening that REST does not return, without a window': withoutWindow(unknownEvent),
   }),
-  ...altering({ '6-complete': /only events of screenings that REST returns/ }, [
-    '6-same-object',
-    '6-envelope',
-  ])({ 'an event of a screening that REST does not return': unknownEvent }),
-  ...alteringWithoutWindow({ '6-complete': /only events of screenings that REST returns.*424242424242/ }, [
-    '6-same-object',
-    '6-envelope',
-  ])({ 'no window is known, and an event is of a screening that REST does not return': unknownEvent }),
-  ...alteringWithoutWindow({ '6-same-object': /id: \d+, as REST returns it.*what a double makes of it/ }, [
-    '6-complete',
-  ])({
-    'no window is known, and the ids of events went through doubles': (line) =>
+  ...fails({ '6-same-object': /id: \d+, as REST returns it.*what a double makes of it/ })({
+    'ids of events are rounded to doubles, without a window': withoutWindow((line) =>
       line.replace(
         /("data":\{"id":)(\d+)/,
         (_, before: string, id: string) => `${before}${BigInt(Number(id))}`,
       ),
+    ),
   }),
-  {
-    name: 'one event of ten has no testTime, and no window is named',
-    trips: { '6-same-object': /data.testTime/ },
-    bare: false,
-    target: (target) => ({
-      ...captured(everyTenth(inData(/"testTime":"[^"]*",/, '')))(target),
-      window: undefined,
-    }),
-  },
+  ...fails({ '6-same-object': /data.testTime/ })({
+    'some events lack testTime, without a window': {
+      target: (target) => ({
+        ...some(inData(/"testTime":"[^"]*",/, '')).target(target),
+        window: undefined,
+      }),
+    },
+  }),
 ];

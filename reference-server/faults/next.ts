@@ -1,12 +1,10 @@
 /** Sections 4.2 (rules 5 to 7) and 9: faults in next and the Link header, and next that works only once or for a while. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { formatInstant, instant } from '../../engine/data/instant.ts';
 import {
   both,
   emptyPage,
   fieldsOf,
   isScreenings,
-  jsonBody,
   middleware,
   nextOf,
   nextQuery,
@@ -22,7 +20,9 @@ import {
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { byDepth } from './rows.ts';
-import { pageFaults, tripping, type Fault } from './fault.ts';
+import { PAGES, theme, type Fault } from './fault.ts';
+
+const { fails, failsFull } = theme([...PAGES, '9-prefix']);
 
 const parameter = (name: string, change: (value: string) => string | undefined): ServerOptions =>
   nextQuery((query) => {
@@ -44,117 +44,103 @@ const link = (change: (next: string, own: string) => string | undefined): Server
     if (value !== undefined) page.headers.push(['link', value]);
   });
 
-/** In UTC, with the year to which the ISO week belongs. */
-function weekYear(text: string): string {
-  const thursday = new Date(text);
-  thursday.setUTCDate(thursday.getUTCDate() + 4 - (thursday.getUTCDay() || 7));
-  const utc = formatInstant(instant(text));
-  return thursday.toISOString().slice(0, 4) + utc.slice(4);
-}
-
 const milliseconds = (text: string): string => new Date(text).toISOString();
 
 export const next: readonly Fault[] = [
-  ...pageFaults({ '4.2-r6-next-to': /next with the request's to=/ })({
-    'to of next printed with milliseconds only': parameter('to', milliseconds),
-    'to of next is a day later': parameter('to', (text) =>
-      new Date(Date.parse(text) + 86_400_000).toISOString(),
-    ),
+  ...fails({ '4.2-r6-next-to': /next with the request's to=/ })({
+    'to of next has milliseconds only': parameter('to', milliseconds),
   }),
-  ...pageFaults({ '4.2-r6-next-to': /no to/ })({ 'next without to': parameter('to', () => undefined) }),
-  ...pageFaults({ '4.2-r6-next-from': /raw \+/ })({
-    'the + of an offset stands raw in next': nextText('%2B', '+'),
+  ...fails({ '4.2-r6-next-to': /no to/ })({ 'next lacks to': parameter('to', () => undefined) }),
+  ...fails({ '4.2-r6-next-from': /raw \+/ })({
+    'the + of an offset is not encoded in next': nextText('%2B', '+'),
   }),
-  ...pageFaults({ '4.2-r6-next-from': /next with from=/ })({
-    'the window of next in local time, its offset lost': parameter('from', (text) =>
-      text.replace(/[+-]\d\d:\d\d$/, 'Z'),
-    ),
-    'from of next printed with milliseconds only': parameter('from', milliseconds),
-    'the year in from of next is that of its week': parameter('from', (text) => weekYear(text)),
-    'from of next stays the from of the first page': nextQuery((query, _, asked) =>
+  ...fails({ '4.2-r6-next-from': /next with from=/ })({
+    'from of next loses its offset': parameter('from', (text) => text.replace(/[+-]\d\d:\d\d$/, 'Z')),
+    'from of next has milliseconds only': parameter('from', milliseconds),
+    'from of next is the from of the request': nextQuery((query, _, asked) =>
       query.set('from', asked.get('from') ?? ''),
     ),
   }),
-  ...pageFaults({ '4.2-r6-next-pageSize': /next with the request's pageSize=/ })({
-    'pageSize of next is the number of items on this page less one': nextQuery((query, { items }) =>
+  ...fails({ '4.2-r6-next-pageSize': /next with the request's pageSize=/ })({
+    'pageSize of next is the number of items less one': nextQuery((query, { items }) =>
       query.set('pageSize', String(Math.max(1, items.length - 1))),
     ),
   }),
-  ...pageFaults({ '4.2-r6-next-pageSize': /no pageSize/ })({
-    'next without pageSize': parameter('pageSize', () => undefined),
+  ...fails({ '4.2-r6-next-pageSize': /no pageSize/ })({
+    'next lacks pageSize': parameter('pageSize', () => undefined),
   }),
-  ...pageFaults({ '4.2-r6-next-pageSize': /without pageSize or with 100/ })({
+  ...fails({ '4.2-r6-next-pageSize': /without pageSize or with 100/ })({
     'next names another default page size': nextQuery((query, _, asked) => {
       if (!asked.has('pageSize')) query.set('pageSize', '50');
     }),
   }),
-  ...pageFaults({ '4.2-r6-next-from_id': /next with from_id=/ })({
+  ...fails({ '4.2-r6-next-from_id': /next with from_id=/ })({
     'next is made of the first item': nextQuery((query, { items }) => {
       const { id, testTime } = fieldsOf(items[0] ?? '');
       query.set('from', testTime);
       query.set('from_id', id);
     }),
   }),
-  ...pageFaults({ '4.2-r6-next-from_id': /next with from_id=/, '4.2-r5-exactly-once': /is missing/ })({
-    'next is made of the extra row that was fetched': {
+  ...fails({ '4.2-r6-next-from_id': /next with from_id=/, '4.2-r5-exactly-once': /is missing/ })({
+    'next is made of the extra row': {
       ...storedPages(() => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize + 1, 1000) })),
       ...pages((page, query) => {
         if (page.items.length > Number(query.get('pageSize') ?? 100)) page.items.pop();
       }),
     },
   }),
-  ...pageFaults({ '4.2-r6-next-from_id': /next with from_id=\d{16}/ })({
-    'from_id of next rounded by way of floating point': parameter('from_id', (text) => String(Number(text))),
+  ...fails({ '4.2-r6-next-from_id': /next with from_id=\d{16}/ })({
+    'from_id of next is rounded to a double': parameter('from_id', (text) => String(Number(text))),
   }),
-  ...pageFaults({ '4.2-r6-next-from_id': /no from_id/ })({
-    'next without from_id': parameter('from_id', () => undefined),
-    'the cursor of next is called cursor': both(
+  ...fails({ '4.2-r6-next-from_id': /no from_id/ })({
+    'next lacks from_id': parameter('from_id', () => undefined),
+    'next has cursor instead of from_id': both(
       requests((request) =>
         isScreenings(request) ? { ...request, path: request.path.replace('cursor=', 'from_id=') } : request,
       ),
       nextText('from_id=', 'cursor='),
     ),
   }),
-  ...pageFaults({ '4.2-r6-next-target': /next at .*internal/ })({
+  ...fails({ '4.2-r6-next-target': /next at .*internal/ })({
     'next leads to an internal host': nextUrls((to) =>
       to.href.replace(to.host, 'screenings.internal.example:8080'),
     ),
   }),
-  ...pageFaults({ '4.2-r6-next-target': /next at https:/ })({
-    'next is https, and the proxy is not': nextText('http:', 'https:'),
+  ...fails({ '4.2-r6-next-target': /next at https:/ })({
+    'next is https where the server is http': nextText('http:', 'https:'),
   }),
-  ...pageFaults({ '4.2-r6-next-target': /next at / })({
+  ...fails({ '4.2-r6-next-target': /next at / })({
     "next leads to another tenant's path": nextText(
       /tenants\/[^/]+/g,
       'tenants/ffffffff-ffff-4fff-8fff-ffffffffffff',
     ),
-    'next without the path prefix of the API': { pathPrefix: '/api', ...nextText('/api/', '/') },
+    'next lacks the path prefix': { pathPrefix: '/api', ...nextText('/api/', '/') },
   }),
-  ...pageFaults({ '9-prefix': /next under \/v1/ })({ 'next leads under /v2': nextText('/v1/', '/v2/') }),
-  ...pageFaults({ '9-prefix': /the API under \/v1/ })({
-    'the API answers without /v1': middleware(() => (request, handler) => {
+  ...fails({ '9-prefix': /next under \/v1/ })({ 'next leads to /v2': nextText('/v1/', '/v2/') }),
+  ...fails({ '9-prefix': /the API under \/v1/ })({
+    'the API has no /v1': middleware(() => (request, handler) => {
       if (request.path.startsWith('/v1/')) return refusal('404 not_found');
       return handler({ ...request, path: request.path.replace(/^\/tenants\//, '/v1/tenants/') });
     }),
   }),
-  ...tripping({ '4.2-r7-link': /Link header with rel="next".*none/ })({
-    'no Link header': link(() => undefined),
-    'no Link header on pages of more than twelve items': link((to) =>
-      /pageSize=\d$|pageSize=1[0-2]?&|pageSize=\d&/.test(to) ? `<${to}>; rel="next"` : undefined,
-    ),
-    'Link has the relation in a parameter of another name': link((to) => `<${to}>; relation="next"`),
+  ...fails({ '2.4-next-absolute': /an absolute URL/ })({
+    'next is a relative reference': nextUrls((url) => `${url.pathname}${url.search}`),
   }),
-  ...tripping({ '4.2-r7-link': /with the URL of links.next/ })({
-    'Link leads to the page that it stands on': link((_, own) => `<${own}>; rel="next"`),
-    'Link and links.next differ in their pageSize': link(
+  ...fails({ '4.2-r7-link': /Link header with rel="next".*none/ })({
+    'the Link header is missing': link(() => undefined),
+    'the Link header has relation instead of rel': link((to) => `<${to}>; relation="next"`),
+  }),
+  ...fails({ '4.2-r7-link': /with the URL of links.next/ })({
+    'the Link header leads to its own page': link((_, own) => `<${own}>; rel="next"`),
+    'the Link header has another pageSize than links.next': link(
       (to) => `<${to.replace(/pageSize=\d+/, 'pageSize=100&limit=1')}>; rel="next"`,
     ),
   }),
-  ...tripping({ '4.2-r7-link': /Link header with rel="next"|with the URL/ })({
-    'Link without angle brackets': link((to) => `${to}; rel="next"`),
+  ...fails({ '4.2-r7-link': /Link header with rel="next"|with the URL/ })({
+    'the Link header lacks angle brackets': link((to) => `${to}; rel="next"`),
   }),
-  ...tripping({ '4.2-r7-link-absent': /no Link rel="next" on the final page/ })({
-    'a Link header on the final page too': pages((page, _, __, { headers, path }) => {
+  ...fails({ '4.2-r7-link-absent': /no Link rel="next" on the final page/ })({
+    'the final page has a Link header': pages((page, _, __, { headers, path }) => {
       if (!nextOf(page)) page.headers.push(['link', `<http://${headers['host']}${path}>; rel="next"`]);
     }),
   }),
@@ -188,8 +174,8 @@ export function nextPath({ body }: ServiceAnswer): string | undefined {
 }
 
 export const nextAgain: readonly Fault[] = [
-  ...pageFaults({ '4.2-r5-exactly-once': /200.*400/ })({
-    'a next is good for one request': numbered(() => {
+  ...fails({ '4.2-r5-exactly-once': /200.*400/ })({
+    'a next can be requested once': numbered(() => {
       const used = new Set<string>();
       return (mark, _, request, next) => {
         if (used.has(mark)) return gone();
@@ -197,10 +183,10 @@ export const nextAgain: readonly Fault[] = [
         return next(request);
       };
     }),
-    'a next is gone after sixty further requests': numbered(
+    'a next expires after sixty further pages': numbered(
       () => (mark, given, request, next) => (given - Number(mark) > 60 ? gone() : next(request)),
     ),
-    'a next is bound to the token that it was given to': middleware(() => {
+    'a next is bound to its token': middleware(() => {
       const holders = new Map<string, string>();
       return async (request, next) => {
         const holder = request.headers['authorization'] ?? '';
@@ -213,21 +199,8 @@ export const nextAgain: readonly Fault[] = [
       };
     }),
   }),
-  ...pageFaults({ '4.2-repeatable': /items of the same next/ })({
-    'a next that a new token asks for gives an empty page': middleware(() => {
-      const known = new Map<string, Set<string>>();
-      return async (request, next) => {
-        const holder = request.headers['authorization'] ?? '';
-        const holders = known.get(request.path);
-        const answer = await next(request);
-        if (holders && !holders.has(holder) && answer.status === 200) return emptyPage();
-        const path = nextPath(answer);
-        if (isScreenings(request) && path !== undefined)
-          known.set(path, (known.get(path) ?? new Set()).add(holder));
-        return answer;
-      };
-    }),
-    'of two requests at the same time for the same next the second gets an empty page': middleware(() => {
+  ...fails({ '4.2-repeatable': /items of the same next/ })({
+    'the second of two concurrent requests for a next gets an empty page': middleware(() => {
       const underWay = new Set<string>();
       return async (request, next) => {
         const { path } = request;
@@ -240,23 +213,8 @@ export const nextAgain: readonly Fault[] = [
       };
     }),
   }),
-  ...pageFaults({ '4.2-repeatable': /number \d+ again/ })({
-    'every second answer to the same request for five items begins with the second': middleware(() => {
-      const asked = new Map<string, number>();
-      return async (request, next) => {
-        const answer = await next(request);
-        const query = queryOf(request);
-        if (query.get('pageSize') !== '5' || query.has('from_id') || answer.status !== 200) return answer;
-        const times = (asked.get(request.path) ?? 0) + 1;
-        asked.set(request.path, times);
-        return times % 2 === 1
-          ? answer
-          : jsonBody((page) => ({ ...page, items: (page['items'] as unknown[]).slice(1) }))(answer);
-      };
-    }),
-  }),
-  ...pageFaults({ '4.2-repeatable': /number \d+ again|items of the same next/ })({
-    'a next that was asked before gives the page after it': numbered(() => {
+  ...fails({ '4.2-repeatable': /number \d+ again|items of the same next/ })({
+    'a next that is requested again returns the page after it': numbered(() => {
       const asked = new Set<string>();
       return async (mark, _, request, next) => {
         const answer = await next(request);
@@ -267,20 +225,20 @@ export const nextAgain: readonly Fault[] = [
       };
     }),
   }),
-  ...pageFaults(
-    { '4.2-r5-exactly-once': /is missing|screenings/ },
-    { bare: false, large: true },
-  )({
-    'pages of 1000 lose their first screening from the fourth on': byDepth((page, depth, { pageSize }) =>
-      depth > 3 && pageSize === 1000 ? { ...page, items: page.items.slice(1) } : page,
-    ),
+  ...failsFull({ '4.2-r5-exactly-once': /is missing|screenings/ })({
+    'pages of 1000 lose their first item after the third': {
+      large: true,
+      server: byDepth((page, depth, { pageSize }) =>
+        depth > 3 && pageSize === 1000 ? { ...page, items: page.items.slice(1) } : page,
+      ),
+    },
   }),
-  ...pageFaults(
-    { '2.4-next': /no next/ },
-    { large: true },
-  )({
-    'walks end after three pages of 1000': byDepth((page, depth, { pageSize }) =>
-      depth === 3 && pageSize === 1000 ? { ...page, more: false } : page,
-    ),
+  ...fails({ '2.4-next': /no next/ })({
+    'a traversal ends after three pages of 1000': {
+      large: true,
+      server: byDepth((page, depth, { pageSize }) =>
+        depth === 3 && pageSize === 1000 ? { ...page, more: false } : page,
+      ),
+    },
   }),
 ];

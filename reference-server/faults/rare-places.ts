@@ -3,13 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { compareInstants } from '../../engine/data/instant.ts';
 import {
   answering,
-  answers,
   defaulting,
   emptyPage,
   isScreenings,
   middleware,
   pages,
-  queryOf,
   refusal,
   onPages,
   accepting,
@@ -20,21 +18,26 @@ import {
   nextOf,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, headerOf, payloadOf } from './bearer.ts';
-import { pageFaults, refusalFaults, tripping, type Fault, PAGES, sharing } from './fault.ts';
+import { authorizationOf, payloadOf, tokenOf } from './bearer.ts';
+import { full, PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import { brokenBody } from './rest-errors.ts';
+
+const { fails, failsFull, failsLater } = theme([...PAGES, ...REFUSALS, '7.2-server-error']);
 
 const isUpperCase: Where = (_, { path }) => /tenants\/[^/]*[A-F]/.test(path);
 const isFuture: Where = (query) => (windowOf(query)[1]?.seconds ?? 0n) > BigInt(Date.now()) / 1000n;
 const isLarge: Where = (query) => query.get('pageSize') === '1000';
+const hasCursor: Where = (query) => query.has('from_id');
 const isFollowed: Where = (query) => query.has('from_id') && !query.has('pageSize');
 const isOfYears: Where = (query) => {
   const [from, to] = windowOf(query);
-  return from !== undefined && to !== undefined && Number(to.seconds - from.seconds) / 31_556_952 > 1;
+  return from !== undefined && to !== undefined && to.seconds - from.seconds > 31_556_952n;
 };
-const hasNineDigits = (query: URLSearchParams, name: string): boolean =>
-  /\.\d{9}/.test(query.get(name) ?? '');
+const both =
+  (...conditions: readonly Where[]): Where =>
+  (query, request) =>
+    conditions.every((holds) => holds(query, request));
 
 function afterRequests(requests: number, broken: ServerOptions): ServerOptions {
   let asked = 0;
@@ -47,123 +50,79 @@ function afterRequests(requests: number, broken: ServerOptions): ServerOptions {
 }
 
 export const rarePlaces: readonly Fault[] = [
-  ...pageFaults({ '4.2-r4-order': /ascending|comes first/ })({
-    'newest first in a path in upper case': pages((page, query, _, request) => {
+  ...fails({ '4.2-r4-order': /ascending|comes first/ })({
+    'last pages are reversed for a path in capitals': pages((page, query, _, request) => {
       if (isUpperCase(query, request) && !nextOf(page)) page.items.reverse();
     }),
   }),
-  ...pageFaults({ '4.2-r5-exactly-once': /twice on one page/ })({
-    'the last item comes twice in a path in upper case': pages((page, query, _, request) => {
+  ...fails({ '4.2-r5-exactly-once': /twice on one page/ })({
+    'the last item of a short page is repeated for a path in capitals': pages((page, query, _, request) => {
       const isFull = page.items.length >= Number(query.get('pageSize') ?? 100);
       if (isUpperCase(query, request) && !isFull) page.items.push(...page.items.slice(-1));
     }),
   }),
-  ...tripping({ '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ })({
-    'pageSize is not looked at after a cursor': accepting('page_size_out_of_range', (query) =>
-      query.has('from_id'),
-    ),
-    'pageSize is ignored once the server is warm': afterRequests(15, accepting('page_size_out_of_range')),
-  }),
-  ...refusalFaults({ '7.2-invalid_request': /invalid_request.*200/ })({
-    'a pageSize that is no integer is the default in windows of years': accepting(
-      'invalid_request',
-      (query, request) => isOfYears(query, request) && query.has('pageSize'),
-    ),
-    'a from_id that is no integer is ignored where pageSize is 1000': accepting(
-      'invalid_request',
-      (query, request) => isLarge(query, request) && query.has('from_id'),
+  ...fails({ '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ })({
+    'pageSize is not validated after a cursor': accepting('page_size_out_of_range', hasCursor),
+    'pageSize is not validated after fifteen requests': afterRequests(
+      15,
+      accepting('page_size_out_of_range'),
     ),
   }),
-  ...refusalFaults({ '7.2-invalid_time_range': /invalid_time_range.*200/ })({
-    'what is no RFC 3339 is an empty page after a cursor, without pageSize': accepting(
+  ...fails({ '7.2-invalid_request': /invalid_request.*200/ })({
+    'a malformed from_id is ignored where pageSize is 1000': accepting(
+      'invalid_request',
+      both(isLarge, hasCursor),
+    ),
+  }),
+  ...fails({ '7.2-invalid_time_range': /invalid_time_range.*200/ })({
+    'a malformed time is accepted after a cursor, without pageSize': accepting(
       'invalid_time_range',
       isFollowed,
     ),
   }),
-  ...refusalFaults({ '7.2-invalid_time_range': /invalid_time_range.*invalid_request/ })({
-    'what is no RFC 3339 is invalid_request in a path in upper case': answers((answer, request) =>
-      String(answer.body).includes('invalid_time_range') && isUpperCase(queryOf(request), request)
-        ? refusal('400 invalid_request')
-        : answer,
-    ),
+  ...failsFull({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({
+    "another tenant's path is an empty page in capitals": accepting('forbidden', isUpperCase),
+    "another tenant's path is an empty page for a window of years": accepting('forbidden', isOfYears),
   }),
-  ...refusalFaults(
-    { '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ },
-    { bare: false },
-  )({
-    "another tenant's path is an empty page in upper case": accepting('forbidden', isUpperCase),
-    "another tenant's path is an empty page in a window of years": accepting('forbidden', isOfYears),
+  ...fails({ '5-forbidden-unknown': /403 forbidden.*200/ })({
+    'an unknown tenant is an empty page after a cursor, without pageSize': accepting('forbidden', isFollowed),
   }),
-  ...refusalFaults({ '5-forbidden-unknown': /403 forbidden.*200/ })({
-    'an unknown tenant is an empty page without pageSize after a cursor': accepting('forbidden', isFollowed),
-  }),
-  ...refusalFaults({ '4.2-r2-inverted': /invalid_time_range.*200/ })({
-    'to earlier than from is an empty page where the window lies in the future': accepting(
+  ...fails({ '4.2-r2-inverted': /invalid_time_range.*200/ })({
+    'to earlier than from is an empty page in the future': accepting(
       'invalid_time_range',
-      (query, request) => isFuture(query, request) && windowOf(query)[0] !== undefined,
+      both(isFuture, (query) => windowOf(query)[0] !== undefined),
     ),
-    'to earlier than from is an empty page where both have nine digits and pageSize is 1000': accepting(
+    'to earlier than from is an empty page for nine digits and pageSize 1000': accepting(
       'invalid_time_range',
-      (query, request) =>
-        isLarge(query, request) && hasNineDigits(query, 'from') && hasNineDigits(query, 'to'),
+      both(isLarge, (query) => /\.\d{9}/.test(query.get('from')!) && /\.\d{9}/.test(query.get('to')!)),
     ),
   }),
-  ...tripping({ '4.2-from-required': /400.*200/ })({
+  ...fails({ '4.2-from-required': /400.*200/ })({
     'from defaults to the epoch after a cursor': accepting(
       'invalid_request',
-      (query) => !query.has('from') && query.has('from_id'),
+      both(hasCursor, (query) => !query.has('from')),
     ),
   }),
-  ...tripping({ '4.2-to-required': /400.*200/ })({
+  ...fails({ '4.2-to-required': /400.*200/ })({
     'to defaults to now where from has an offset': accepting(
       'invalid_request',
       (query) => !query.has('to') && !/Z$/.test(query.get('from') ?? ''),
     ),
   }),
-  ...refusalFaults({ '4.2-r1-zero-width': /200.*400/ })({
+  ...fails({ '4.2-r1-zero-width': /200.*400/ })({
     'from equal to to is refused after a cursor': answering('400 invalid_time_range', (query) => {
       const [from, to] = windowOf(query);
       return query.has('from_id') && !!from && !!to && compareInstants(from, to) === 0;
     }),
   }),
-  ...refusalFaults({ '5-missing': /401 unauthenticated.*200/ })({
-    'no token is asked for in a path in upper case': accepting('unauthenticated', isUpperCase),
-    'no token is asked for where a window is one day, unless a header has one or a condition': accepting(
-      'unauthenticated',
-      (query, { headers }) => {
-        const [from, to] = windowOf(query);
-        const isDay = !!from && !!to && to.seconds - from.seconds === 86_400n;
-        const isPlain =
-          !headers['if-none-match'] && !Object.values(headers).some((value) => /eyJ/.test(value));
-        return isDay && isPlain;
-      },
-    ),
-  }),
-  ...refusalFaults({ '5-scheme': /401 unauthenticated.*200/ })({
-    'a scheme other than Bearer is accepted in a path in upper case': accepting(
-      'unauthenticated',
-      (query, request) => isUpperCase(query, request) && /^Basic /.test(authorizationOf(request)),
-    ),
-  }),
-  ...refusalFaults({ '5-forged': /401 unauthenticated.*200/ })({
-    'a key in the header of the token is believed in a path in upper case': accepting(
-      'unauthenticated',
-      (query, request) =>
-        isUpperCase(query, request) &&
-        headerOf(authorizationOf(request).slice('Bearer '.length)).jwk !== undefined,
-    ),
-  }),
-  ...refusalFaults(
-    { '5-expired': /401 unauthenticated.*200/ },
-    { bare: false },
-  )({
-    'exp is not looked at where pageSize is 1000': accepting(
-      'unauthenticated',
-      (query, request) =>
-        isLarge(query, request) && (payloadOf(authorizationOf(request))?.exp ?? Infinity) < Date.now() / 1000,
-    ),
-  }),
-  ...refusalFaults({ '5-missing': /401 unauthenticated.*200/ })({
+  ...fails({ '5-missing': /401 unauthenticated.*200/ })({
+    'a path in capitals needs no token': accepting('unauthenticated', isUpperCase),
+    'a window of one day needs no token': accepting('unauthenticated', (query, { headers }) => {
+      const [from, to] = windowOf(query);
+      const isDay = !!from && !!to && to.seconds - from.seconds === 86_400n;
+      // Other checks send the token or a condition in headers.
+      return isDay && !headers['if-none-match'] && !Object.values(headers).some((value) => /eyJ/.test(value));
+    }),
     'concurrent requests need no token': middleware(() => {
       let underWay = 0;
       return async (request, next) => {
@@ -180,39 +139,47 @@ export const rarePlaces: readonly Fault[] = [
       };
     }),
   }),
-  ...refusalFaults({ '5-tampered': /401 unauthenticated.*200/ })({
-    'the signature is not looked at where pageSize is 1000': accepting(
+  ...fails({ '5-scheme': /401 unauthenticated.*200/ })({
+    'a path in capitals accepts Basic': accepting(
       'unauthenticated',
-      (query, request) =>
-        isLarge(query, request) && /^Bearer [\w-]+\.[\w-]+\.[\w-]*$/.test(authorizationOf(request)),
+      both(isUpperCase, (_, request) => /^Basic /.test(authorizationOf(request))),
     ),
   }),
-  ...tripping({ '4.2-r7-link': /Link header/ })({
-    'no Link header without pageSize after a cursor': pages((page, query, _, request) => {
+  ...fails({ '5-expired': /401 unauthenticated.*200/ })({
+    'exp is ignored where pageSize is 1000': full(
+      accepting(
+        'unauthenticated',
+        both(isLarge, (_, request) => (payloadOf(tokenOf(request))?.exp ?? Infinity) < Date.now() / 1000),
+      ),
+    ),
+  }),
+  ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
+    'signatures are ignored where pageSize is 1000': accepting(
+      'unauthenticated',
+      both(isLarge, (_, request) => /^Bearer [\w-]+\.[\w-]+\.[\w-]*$/.test(authorizationOf(request))),
+    ),
+  }),
+  ...fails({ '4.2-r7-link': /Link header/ })({
+    'the Link header is missing after a cursor, without pageSize': pages((page, query, _, request) => {
       if (isFollowed(query, request)) withoutLink(page);
     }),
   }),
-  ...tripping({ '2.4-links': /links: an object/ })({
-    'links is missing on an empty page of nine digits': pages((page, query) => {
-      if (page.items.length === 0 && hasNineDigits(query, 'from')) page.links = undefined;
+  ...fails({ '2.4-links': /links: an object/ })({
+    'links is missing on an empty page where from has nine digits': pages((page, query) => {
+      if (page.items.length === 0 && /\.\d{9}/.test(query.get('from')!)) page.links = undefined;
     }),
   }),
-  ...tripping({ '4.2-content-type': /application\/json.*text\/plain/ })({
-    'a page in the future is text/plain': onPages((page, query, request) =>
+  ...fails({ '4.2-content-type': /application\/json.*text\/plain/ })({
+    'pages in the future are text/plain': onPages((page, query, request) =>
       isFuture(query, request) ? withHeader(page, 'content-type', 'text/plain') : page,
     ),
   }),
-  ...tripping(
-    { '4.2-pageSize-default': /the 100 items that pageSize=100 gives.*50 items/ },
-    { mayTrip: ['4.2-r6-next-pageSize', '2.4-full-pages'] },
-  )({
-    'the default page size is 50 in a path in upper case': defaulting('pageSize', () => '50', isUpperCase),
+  ...fails({ '4.2-pageSize-default': /the 100 items that pageSize=100 gives.*50 items/ })({
+    'pageSize defaults to 50 for a path in capitals': defaulting('pageSize', () => '50', isUpperCase),
   }),
 ];
 
 // -- one answer in many -------------------------------------------------------------------------------
-
-const rareFaults = sharing({ mayTrip: [...PAGES, '7.2-body', '7.2-server-error'] });
 
 const everyTwentyFifth = (answer: () => ServiceAnswer): ServerOptions =>
   middleware(() => {
@@ -221,25 +188,14 @@ const everyTwentyFifth = (answer: () => ServiceAnswer): ServerOptions =>
   });
 
 export const intermittent: readonly Fault[] = [
-  ...rareFaults({ '4.2-r4-order': /ascending/ })({
-    'one page in fifty with its first two items changed round': pages((page, _, number) => {
+  ...fails({ '4.2-r4-order': /ascending/ })({
+    'one page in 50 has its first two items swapped': pages((page, _, number) => {
       const [first, second] = page.items;
       if (number % 50 === 17 && first && second) page.items.splice(0, 2, second, first);
     }),
   }),
-  ...rareFaults({ '4.2-r7-link': /Link header/ })({
-    'one page in fifty without its Link header': (() => {
-      let seen = 0;
-      return pages((page) => {
-        if (nextOf(page) && page.items.length > 0 && (seen += 1) % 50 === 21) withoutLink(page);
-      });
-    })(),
-  }),
-  ...rareFaults(
-    { '7.2-no-unprovoked-5xx': /500 .*requests in flight, each time/ },
-    { needsNeighbours: true },
-  )({
-    'more than six requests at the same time exhaust the connections: 500': middleware(() => {
+  ...failsLater({ '7.2-no-unprovoked-5xx': /500 .*requests in flight, each time/ })({
+    'more than six concurrent requests are 500': middleware(() => {
       let inFlight = 0;
       return async (request, next) => {
         if (!isScreenings(request)) return next(request);
@@ -253,15 +209,11 @@ export const intermittent: readonly Fault[] = [
       };
     }),
   }),
-  ...rareFaults(
-    { '7.2-no-unprovoked-5xx': /no 5xx.*503/ },
-    { needsNeighbours: true },
-  )({ 'one answer in twenty-five is 503': everyTwentyFifth(() => refusal('503 service_unavailable')) }),
-  ...rareFaults(
-    { '7.2-no-unprovoked-5xx': /broken connection/ },
-    { needsNeighbours: true },
-  )({
-    'one answer in twenty-five breaks off in its middle': everyTwentyFifth(() => ({
+  ...failsLater({ '7.2-no-unprovoked-5xx': /no 5xx.*503/ })({
+    'one answer in 25 is 503': everyTwentyFifth(() => refusal('503 service_unavailable')),
+  }),
+  ...failsLater({ '7.2-no-unprovoked-5xx': /broken connection/ })({
+    'one answer in 25 breaks off': everyTwentyFifth(() => ({
       status: 200,
       headers: [['content-type', 'application/json']],
       body: brokenBody(),

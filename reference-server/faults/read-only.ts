@@ -5,8 +5,10 @@ import type { StoredScreening } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { both, isScreenings, middleware, pages, requests } from '../run/alter.ts';
-import { fullFaults, tripping, type Fault } from './fault.ts';
+import { theme, type Fault } from './fault.ts';
 import { screening, withAdded } from './rows.ts';
+
+const { fails, failsFull } = theme();
 
 const done = (): ServiceAnswer => jsonAnswer(200, { done: true });
 const nothingToSay = (): ServiceAnswer => ({ status: 204, headers: [], body: '' });
@@ -42,7 +44,7 @@ const idOf = ({ path }: ServiceRequest): string | undefined => /\/screenings\/(\
 const UNCHANGED = { '1-read-only': /as before the writing methods.*without it/ };
 
 export const readOnly: readonly Fault[] = [
-  ...fullFaults({ '1-read-only': /no screening that was not there before/ })({
+  ...failsFull({ '1-read-only': /no screening that was not there before/ })({
     'POST stores a screening': writable((held, { method, body }) => {
       if (method !== 'POST') return undefined;
       const { id, testTime } = JSON.parse(body.toString()) as { id: number; testTime: string };
@@ -50,28 +52,28 @@ export const readOnly: readonly Fault[] = [
       return done();
     }),
   }),
-  ...fullFaults(UNCHANGED)({
-    'DELETE takes a screening away': writable((held, request) => {
+  ...failsFull(UNCHANGED)({
+    'DELETE deletes a screening': writable((held, request) => {
       const id = idOf(request);
       if (request.method !== 'DELETE' || id === undefined) return undefined;
       held.delete(id);
       return nothingToSay();
     }),
-    'DELETE of the collection empties it, and is answered 404': writable((held, { method, path }) => {
+    'DELETE of the collection deletes all screenings, with a 404': writable((held, { method, path }) => {
       if (method === 'DELETE' && path.endsWith('/screenings')) held.clear();
       return undefined;
     }),
   }),
-  ...tripping({ '1-read-only': /with other values/ })({
-    "PATCH of any id touches every screening of the token's tenant": patchingAll(),
+  ...fails({ '1-read-only': /with other values/ })({
+    'PATCH of any id changes every screening of the tenant': patchingAll(),
   }),
-  ...tripping({ '1-read-only-refused': /a 4xx or 501.*204/ })({
-    'PUT and PATCH are 204, and do nothing': middleware(
+  ...fails({ '1-read-only-refused': /a 4xx or 501.*204/ })({
+    'PUT and PATCH are 204 without effect': middleware(
       () => (request, next) => (isWriting(request, 'PUT', 'PATCH') ? nothingToSay() : next(request)),
     ),
   }),
-  ...fullFaults({ '1-read-only-refused': /a 4xx or 501.*200/ })({
-    'DELETE is answered with a page': requests((request) => {
+  ...failsFull({ '1-read-only-refused': /a 4xx or 501.*200/ })({
+    'DELETE returns a page': requests((request) => {
       const path = `${request.path}?from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z`;
       return request.method === 'DELETE' && isScreenings(request)
         ? { ...request, method: 'GET', path }

@@ -42,7 +42,7 @@ export const RULES: Rules = {
   order: (a, b) => byInstant(a, b) || byId(a, b),
   begins: (row, { from, fromId }) => {
     const side = compareInstants(row.at, from);
-    return fromId === undefined ? side >= 0 : side > 0 || (side === 0 && row.id > fromId);
+    return side > 0 || (side === 0 && (fromId === undefined || row.id > fromId));
   },
   ends: (row, { to }) => compareInstants(row.at, to) < 0,
   exists: () => true,

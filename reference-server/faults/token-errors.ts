@@ -1,344 +1,320 @@
 /** Section 7.1: faults in the errors of the token endpoint. */
-import { parseForm, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
+  answers,
   authenticating,
-  both,
-  intercepting,
+  html,
   invalidClient,
   isTokenRequest,
   jsonBody,
   middleware,
-  oauthError,
   requests,
   tokenErrors,
   withHeader,
 } from '../run/alter.ts';
 import type { Client } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { claimFaults, fullFaults, tokenRefusalFaults, tripping, type Fault } from './fault.ts';
+import { TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
+import { anyClient, anySecret, field, first, formOf, forms, like, refusing } from './forms.ts';
+import { single, uncompared, type Values } from './forms.ts';
 
-type Form = Map<string, readonly string[]>;
-type Values = readonly string[];
+const { fails, failsFull, failsLater } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
 
-export const formOf = (request: ServiceRequest): Form => new Map(parseForm(request.body.toString()) ?? []);
-
-export const withForm = (
-  request: ServiceRequest,
-  form: Iterable<readonly [string, Values]>,
-): ServiceRequest => {
-  const pairs = [...form].flatMap(([name, values]) => values.map((value): [string, string] => [name, value]));
-  return { ...request, body: Buffer.from(new URLSearchParams(pairs).toString()) };
-};
-
-export const forms = (change: (form: Form) => void): ServerOptions =>
-  requests((request) => {
-    const isForm = request.headers['content-type']?.includes('urlencoded');
-    if (!isTokenRequest(request) || request.method !== 'POST' || !isForm) return request;
-    const form = formOf(request);
-    change(form);
-    return withForm(request, form);
-  });
-
-/** Reads other values for one field; `read` gets an empty array if the field is absent. */
-const field = (name: string, read: (values: Values) => Values): ServerOptions =>
-  forms((form) => {
-    const values = read(form.get(name) ?? []);
-    if (values.length > 0) form.set(name, values);
-  });
-
-export const single = (name: string, read: (text: string) => string): ServerOptions =>
-  field(name, (values) => (values.length === 1 ? values.map(read) : values));
-
-/** Where `read` changes the first value of a field, it replaces all values. */
-export const first = (name: string, read: (text: string) => string): ServerOptions =>
-  field(name, (values) => {
-    const [shown = ''] = values;
-    return values.length > 0 && read(shown) !== shown ? [read(shown)] : values;
-  });
-
-/** Also accepts credentials that are like those of an earlier successful request. */
-const alike = (
-  isLike: (
-    shown: readonly [id: string, secret: string],
-    right: readonly [id: string, secret: string],
-  ) => boolean,
-): ServerOptions =>
-  authenticating(() => {
-    const rights = new Map<string, string>();
-    return async (id, secret, real) => {
-      const client = await real(id, secret);
-      if (client) rights.set(id, secret);
-      const right = client ? undefined : [...rights].find((known) => isLike([id, secret], known));
-      return right ? real(...right) : client;
-    };
-  });
-export const anySecret = (isLike: (shown: string, right: string) => boolean): ServerOptions =>
-  alike(([id, secret], [rightId, right]) => id === rightId && isLike(secret, right));
-export const anyClient = (isLike: (shown: string, right: string) => boolean): ServerOptions =>
-  alike(([id], [right]) => id !== right && isLike(id, right));
-
-/** In place of a client_secret that is not compared. */
-const UNCOMPARED = 'not compared';
-/** Takes the client_secret of the forms that `change` gives the value UNCOMPARED for right. */
-export const uncompared = (change: (form: Form, value: string) => void): ServerOptions =>
-  both(
-    anySecret((shown) => shown === UNCOMPARED),
-    forms((form) => change(form, UNCOMPARED)),
-  );
-
-export const insteadOfToken = (
-  answer: () => ServiceAnswer,
-  where: (form: Form, request: ServiceRequest) => boolean,
-): ServerOptions =>
-  intercepting(answer, (request) => isTokenRequest(request) && where(formOf(request), request));
-
+const altered =
+  (status: number, body: string) =>
+  (answer: ServiceAnswer): ServiceAnswer => ({ ...answer, status, body });
 const recoded = (error: string, to: string): ServerOptions =>
   tokenErrors(
     [error],
     jsonBody((body) => ({ ...body, error: to })),
   );
+const restated = (error: string, status: number): ServerOptions =>
+  tokenErrors([error], (answer) => ({ ...answer, status }));
 
-const ALL = [
-  'invalid_request',
-  'invalid_client',
-  'unauthorized_client',
-  'invalid_grant',
-  'unsupported_grant_type',
-  'invalid_scope',
-];
-const SHAPE = { '7.1-body': /JSON with error and error_description/ };
+const refused = (alter: Parameters<typeof answers>[0]): ServerOptions =>
+  answers((answer, request) =>
+    isTokenRequest(request) && [400, 401].includes(answer.status) ? alter(answer, request) : answer,
+  );
+const refusedBodies = (change: Parameters<typeof jsonBody>[0]): ServerOptions => refused(jsonBody(change));
+
+const isJson = ({ headers }: ServiceRequest): boolean => headers['content-type']?.includes('json') === true;
+
+const jsonAsForm = (isRead: (request: ServiceRequest) => boolean): ServerOptions =>
+  requests((request) => {
+    if (!isTokenRequest(request) || !isRead(request)) return request;
+    const fields = JSON.parse(request.body.toString()) as Record<string, string>;
+    const headers = { ...request.headers, 'content-type': 'application/x-www-form-urlencoded' };
+    return { ...request, headers, body: Buffer.from(new URLSearchParams(fields).toString()) };
+  });
+
+const defaulted = (name: string, value: string): ServerOptions =>
+  field(name, (values) => (values.length === 0 ? [value] : values));
+
+/** Changes the values of every field. */
+const everyField = (
+  read: (values: Values) => Values,
+  where?: (request: ServiceRequest) => boolean,
+): ServerOptions => forms((form) => form.forEach((values, name) => form.set(name, read(values))), where);
+
+const everyClient = (changes: Partial<Client>): ServerOptions =>
+  authenticating(() => async (id, secret, real) => {
+    const client = await real(id, secret);
+    return client && { ...client, ...changes };
+  });
+
+const inAnyCase = (name: string, right: string): ServerOptions =>
+  like(name, right, (shown) => shown.toLowerCase() === right);
+
+const crashing = (name: string, odd: RegExp): ServerOptions =>
+  refusing('500 server_error', (form) => odd.test(form.get(name)?.[0] ?? ''));
+
+const withoutAccents = (text: string): string => text.normalize('NFD').replace(/\p{M}/gu, '');
+
+function decodedAgain(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
+}
+
+const KNOWN = /^(primary|secondTenant|notOnboarded|unauthorized|invalidGrant|scratch)-client$/;
 
 export const tokenErrorFaults: readonly Fault[] = [
-  ...tokenRefusalFaults({ '7.1-body': /JSON with error and error_description.*no JSON/ })({
-    'token errors as plain text': tokenErrors(ALL, (answer) =>
+  ...fails({ '7.1-body': /JSON with error and error_description/ })({
+    'token errors are plain text': refused((answer) =>
       withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
     ),
-  }),
-  ...tripping(SHAPE)({
-    'token errors without error_description': tokenErrors(
-      ALL,
-      jsonBody(({ error }) => ({ error })),
+    'token errors lack error_description': refusedBodies(({ error }) => ({ error })),
+    'token errors are nested in problem details': refusedBodies((inner) => ({ status: 400, detail: inner })),
+    'token errors are HTML where Accept is a list': refused((answer, { headers }) =>
+      headers['accept'] === 'application/json' ? answer : html(answer.status, 'refused'),
+    ),
+    'error_description is an object for Accept-Language: de': refused((answer, { headers }) =>
+      headers['accept-language']?.startsWith('de')
+        ? jsonBody((body) => ({ ...body, error_description: { de: 'abgelehnt' } }))(answer)
+        : answer,
     ),
   }),
-  ...tokenRefusalFaults(SHAPE)({
-    'token errors one level down, in problem details': tokenErrors(
-      ALL,
-      jsonBody((inner) => ({ status: 400, detail: inner })),
-    ),
-  }),
-  ...tokenRefusalFaults({
-    '7.1-body': /JSON with error and error_description.*<html/,
-    '7.1-invalid_client-secret': /401 invalid_client/,
-  })({
-    'the error page of a gateway for a wrong secret': tokenErrors(['invalid_client'], (answer) => ({
+  ...failsLater({ '7.1-body': /JSON with error/ })({
+    'a line feed in a client_id is not escaped in error_description': refused((answer, request) => ({
       ...answer,
-      body: '<html>401</html>',
+      body: String(answer.body).replace('client_id', formOf(request).get('client_id')?.[0] ?? ''),
     })),
   }),
-  ...tripping({ '7.1-invalid_request-missing': /400 invalid_request.*200/ })({
-    'a missing scope is the default scope': absent('scope', 'screenings.read'),
+  ...fails({ '7.1-body': /error_description.*<html/, '7.1-invalid_client-secret': /401 invalid_client/ })({
+    'a wrong secret gets the error page of a gateway': tokenErrors(
+      ['invalid_client'],
+      altered(401, '<html>401</html>'),
+    ),
   }),
-  ...tripping({ '7.1-invalid_request-missing': /400 invalid_request.*unsupported_grant_type/ })({
-    'a missing grant_type is unsupported': absent('grant_type', 'none'),
+  ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*(200|token)/ })({
+    'scope defaults to screenings.read': defaulted('scope', 'screenings.read'),
+    'client_secret[$ne] is an operator of the database': uncompared((form, value) => {
+      if (form.delete('client_secret[$ne]')) form.set('client_secret', [value]);
+    }),
+    'grant_type[] is read as grant_type': forms((form) => {
+      const values = form.get('grant_type[]');
+      if (values && !form.has('grant_type')) form.set('grant_type', values);
+    }),
   }),
-  ...tripping({ '7.1-invalid_request-missing': /400 invalid_request.*invalid_client/ })({
-    'a missing client_secret is an invalid client': absent('client_secret', 'none'),
+  ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*unsupported_grant_type/ })({
+    'a missing grant_type is unsupported_grant_type': defaulted('grant_type', 'none'),
   }),
-  ...tripping({ '7.1-invalid_request-duplicated': /400 invalid_request.*200/ })({
-    'the first of two values counts': everyField((values) => values.slice(0, 1)),
-    'the last of two values counts where they differ': everyField((values) =>
+  ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*invalid_client/ })({
+    'a missing client_secret is invalid_client': defaulted('client_secret', 'none'),
+  }),
+  ...fails({ '7.1-invalid_request-duplicated': /400 invalid_request.*(200|token)/ })({
+    'reads the first of two values': everyField((values) => values.slice(0, 1)),
+    'reads the last of two different values': everyField((values) =>
       new Set(values).size > 1 ? values.slice(-1) : values,
     ),
-    'two scopes are joined': field('scope', (scopes) => (scopes.length > 1 ? [scopes.join(' ')] : scopes)),
+    'reads the first of two different client_ids': field('client_id', (values) =>
+      new Set(values).size > 1 ? values.slice(0, 1) : values,
+    ),
+    'reads the first of two values of a form with a charset': everyField(
+      (values) => values.slice(0, 1),
+      ({ headers }) => headers['content-type']?.includes('charset') === true,
+    ),
+    'joins two scopes': field('scope', (scopes) => (scopes.length > 1 ? [scopes.join(' ')] : scopes)),
   }),
-  ...tripping({ '7.1-invalid_request-malformed': /400 invalid_request.*200/ })({
+  ...fails({ '7.1-invalid_request-malformed': /400 invalid_request.*200/ })({
     'a JSON body is read like a form': jsonAsForm(isJson),
     'a form that begins with a brace is read as JSON': jsonAsForm(
       (request) => !isJson(request) && /^\{./.test(request.body.toString()),
     ),
   }),
-  ...tripping({
+  ...fails({
     '7.1-invalid_request-malformed': /400 invalid_request.*500/,
     '7.2-no-unprovoked-5xx': /no 5xx/,
-  })({
-    'a JSON body is a crash: 500': insteadOfToken(
-      () => oauthError(500, 'server_error'),
-      (_, request) => isJson(request),
-    ),
+  })({ 'a JSON body is 500': refusing('500 server_error', (_, request) => isJson(request)) }),
+  ...fails({ '7.1-invalid_request-empty': /400 invalid_request or 400 invalid_scope.*200/ })({
+    'an empty scope is screenings.read': first('scope', (scope) => scope || 'screenings.read'),
   }),
-  ...tokenRefusalFaults({ '7.1-invalid_client-secret': /401 invalid_client.*400/ })({
-    'a wrong secret is 400': tokenErrors(['invalid_client'], (answer) => ({ ...answer, status: 400 })),
+  ...fails({ '7.1-invalid_request-empty': /400 invalid_request or 400 unsupported_grant_type.*200/ })({
+    'an empty grant_type is client_credentials': first('grant_type', (type) => type || 'client_credentials'),
   }),
-  ...tokenRefusalFaults({ '7.1-invalid_client-secret': /401 invalid_client.*access_denied/ })({
+  ...fails({ '7.1-invalid_request-empty': /400 invalid_request or 401 invalid_client.*200/ })({
+    'a blank client_secret is not compared': uncompared((form, value) => {
+      const [shown] = form.get('client_secret') ?? [];
+      if (shown && shown.trim() === '') form.set('client_secret', [value]);
+    }),
+  }),
+  ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*400/ })({
+    'a wrong secret is 400': restated('invalid_client', 400),
+  }),
+  ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*access_denied/ })({
     'a wrong secret is access_denied': recoded('invalid_client', 'access_denied'),
   }),
-  ...tripping({ '7.1-invalid_client-id': /401 invalid_client.*200/ })({
-    'client_ids compared without regard to case': inAnyCase('client_id', 'primary-client'),
-    'a prefix of the client_id will do': oneOf('client_id', 'primary-client', (shown, real, all) =>
-      all[0]!.startsWith(real),
-    ),
-  }),
-  ...tripping({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ })({
-    'grant types compared without regard to case': inAnyCase('grant_type', 'client_credentials'),
-    'grant types compared by their beginning': oneOf('grant_type', 'client_credentials', (shown, real) =>
-      shown.startsWith(real),
-    ),
-  }),
-  ...tokenRefusalFaults({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ })({
-    'grant_type is not looked at': single('grant_type', () => 'client_credentials'),
-  }),
-  ...tripping({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*invalid_grant/ })({
-    'another grant_type is invalid_grant': recoded('unsupported_grant_type', 'invalid_grant'),
-  }),
-  ...tripping({ '7.1-invalid_scope': /400 invalid_scope.*200/ })({
-    'scopes compared without regard to case': inAnyCase('scope', 'screenings.read'),
-    'scopes compared by their beginning': oneOf(
-      'scope',
-      'screenings.read',
-      (shown, real) => /^\S+$/.test(shown) && shown.startsWith(real),
-    ),
-  }),
-  ...tripping(
-    { '7.1-invalid_scope': /400 invalid_scope.*200/ },
-    { mayTrip: ['7.1-invalid_request-empty', '2.1-scope', '2.2-scope'] },
-  )({ 'an unknown scope is granted nothing, with a token': single('scope', () => 'screenings.read') }),
-  ...tripping({ '7.1-invalid_scope': /400 invalid_scope.*invalid_request/ })({
-    'an unknown scope is invalid_request': recoded('invalid_scope', 'invalid_request'),
-  }),
-  ...tripping({ '7.1-invalid_client-secret': /401 invalid_client.*200/ })({
-    'secrets compared by their first sixteen characters': anySecret(
+  ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*(200|token)/ })({
+    'compares the first 16 characters of secrets': anySecret(
       (shown, real) => shown.slice(0, 16) === real.slice(0, 16),
     ),
-    'secrets compared without regard to case': anySecret(
+    'compares secrets case-insensitively': anySecret(
       (shown, real) => shown.toLowerCase() === real.toLowerCase(),
     ),
-    'any secret will do': anySecret(() => true),
+    'compares secrets without accents': full(anySecret((shown, real) => withoutAccents(shown) === real)),
+    'accepts a secret with a prefix': full(anySecret((shown, real) => shown.endsWith(real))),
+    'accepts a secret, NUL and the secret again, like bcrypt': full(
+      anySecret((shown, real) => shown === `${real}\0${real}`),
+    ),
+    'accepts every secret': anySecret(() => true),
+    'trims blanks around a client_secret': single('client_secret', (secret) => secret.trim()),
+    'accepts a wrong secret while the right one is being checked': authenticating(() => {
+      const inFlight = new Set<{ readonly id: string; met?: Client }>();
+      return async (id, secret, real) => {
+        const check: { readonly id: string; met?: Client } = { id };
+        inFlight.add(check);
+        const client = await real(id, secret);
+        if (client) for (const other of inFlight) if (other.id === id) other.met = client;
+        await sleep(30);
+        inFlight.delete(check);
+        return client ?? check.met;
+      };
+    }),
   }),
-  ...tripping({
+  ...fails({
     '7.1-invalid_client-secret': /401 invalid_client.*200/,
     '7.1-invalid_client-id': /401 invalid_client.*200/,
   })({
-    'what was refused before is taken for checked': middleware(() => {
-      const checked = new Set<string>();
+    'wrong credentials are accepted the second time': middleware(() => {
+      const refused = new Set<string>();
       let token: ServiceAnswer | undefined;
       return async (request, next) => {
         const answer = await next(request);
         if (!isTokenRequest(request)) return answer;
         if (answer.status === 200) token = answer;
         const form = request.body.toString();
-        if (answer.status === 401 && checked.has(form) && token) return token;
-        if (answer.status === 401) checked.add(form);
+        if (answer.status === 401 && refused.has(form) && token) return token;
+        if (answer.status === 401) refused.add(form);
         return answer;
       };
     }),
   }),
-  ...tokenRefusalFaults({ '7.1-invalid_client-id': /401 invalid_client.*unauthorized_client/ })({
-    'an unknown client_id is unauthorized_client': unknownClient(() =>
-      oauthError(400, 'unauthorized_client'),
+  ...fails({ '7.1-invalid_client-id': /401 invalid_client.*(200|token)/ })({
+    'compares client_ids case-insensitively': inAnyCase('client_id', 'primary-client'),
+    'compares client_ids without accents': anyClient((id, right) => withoutAccents(id) === right),
+    'accepts a client_id with a suffix': like('client_id', 'primary-client', (shown, real) =>
+      shown.startsWith(real),
     ),
+    'looks a client_id up with LIKE': anyClient((id) => id === '%'),
+    'trims blanks after a client_id': single('client_id', (id) => id.replace(/ +$/, '')),
+    'ignores a realm before the client_id': single('client_id', (id) => id.split('/').at(-1)!),
+    'ignores a domain after the client_id': single('client_id', (id) => id.split('@')[0]!),
   }),
-  ...tripping({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
-    'invalid_client without WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
+  ...fails({ '7.1-invalid_client-id': /401 invalid_client.*unauthorized_client/ })({
+    'an unknown client_id is unauthorized_client': refusing('400 unauthorized_client', (form) => {
+      const [id] = form.get('client_id') ?? [];
+      const complete = ['grant_type', 'client_secret', 'scope'].every((name) => form.get(name)?.length === 1);
+      return complete && id !== undefined && !KNOWN.test(id);
+    }),
+  }),
+  ...fails({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
+    'invalid_client lacks WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
       withHeader(answer, 'www-authenticate', undefined),
     ),
-    'invalid_client with an empty WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
+    'invalid_client has an empty WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
       withHeader(answer, 'www-authenticate', ''),
     ),
   }),
-  ...claimFaults({ '7.1-scope-subset': /screenings.read|invalid_scope/ })({
-    'an unknown scope in addition to the right one is granted too': middleware(
-      () => async (request, next) => {
-        const answer = await next(request);
-        const [asked] = isTokenRequest(request) ? (formOf(request).get('scope') ?? []) : [];
-        if (answer.status !== 200 || !asked?.includes(' ')) return answer;
-        return jsonBody((inner) => ({ ...inner, scope: asked }))(answer);
-      },
+  ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*(200|token)/ })({
+    'ignores grant_type': single('grant_type', () => 'client_credentials'),
+    'ignores a grant_type that is not the first parameter': forms((form) => {
+      const isElsewhere = [...form.keys()].indexOf('grant_type') > 0 && form.get('grant_type')!.length === 1;
+      if (isElsewhere) form.set('grant_type', ['client_credentials']);
+    }),
+    'compares grant types case-insensitively': inAnyCase('grant_type', 'client_credentials'),
+    'accepts a grant_type with a suffix': like('grant_type', 'client_credentials', (shown, real) =>
+      shown.startsWith(real),
+    ),
+    'decodes values of a form twice': everyField((values) => values.map(decodedAgain)),
+    'a NUL ends a grant_type': first('grant_type', (type) => type.split('\0')[0]!),
+  }),
+  ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*invalid_grant/ })({
+    'another grant_type is invalid_grant': recoded('unsupported_grant_type', 'invalid_grant'),
+  }),
+  ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*unauthorized_client/ })({
+    'a grant type of another RFC is unauthorized_client': refusing(
+      '400 unauthorized_client',
+      (form) => form.get('grant_type')?.[0]?.startsWith('urn:ietf:params:oauth:grant-type:') === true,
     ),
   }),
-  ...tripping({ '7.1-scope-subset': /invalid_scope/ })({
-    'an unknown scope in addition to the right one is invalid_request': insteadOfToken(
-      () => oauthError(400, 'invalid_request'),
-      (form) => {
-        const [scope = '', ...others] = form.get('scope') ?? [];
-        return others.length === 0 && scope.includes(' ') && scope.includes('screenings.read');
-      },
+  ...fails({ '7.1-invalid_scope': /400 invalid_scope.*(200|token)/ })({
+    'grants screenings.read for every scope': single('scope', () => 'screenings.read'),
+    'compares scopes case-insensitively': inAnyCase('scope', 'screenings.read'),
+    'accepts a scope with a suffix': like(
+      'scope',
+      'screenings.read',
+      (shown, real) => /^\S+$/.test(shown) && shown.startsWith(real),
     ),
+    'grants all scopes for *': single('scope', (scope) => (scope === '*' ? 'screenings.read' : scope)),
+    'grants screenings.read for openid': single('scope', (scope) =>
+      scope === 'openid' ? 'screenings.read' : scope,
+    ),
+    'splits scopes at commas': single('scope', (scope) => scope.replaceAll(',', ' ')),
   }),
-  ...fullFaults({ '7.1-unauthorized_client': /400 unauthorized_client.*200/ })({
+  ...fails({ '7.1-invalid_scope': /400 invalid_scope.*invalid_request/ })({
+    'an unknown scope is invalid_request': recoded('invalid_scope', 'invalid_request'),
+  }),
+  ...fails({ '7.1-scope-subset': /screenings.read|invalid_scope/ })({
+    'grants an unknown scope beside screenings.read': answers((answer, request) => {
+      const [asked] = isTokenRequest(request) ? (formOf(request).get('scope') ?? []) : [];
+      if (answer.status !== 200 || !asked?.includes(' ')) return answer;
+      return jsonBody((inner) => ({ ...inner, scope: asked }))(answer);
+    }),
+    'an unknown scope beside screenings.read is invalid_request': refusing('400 invalid_request', (form) => {
+      const [scope = '', ...others] = form.get('scope') ?? [];
+      return others.length === 0 && scope.includes(' ') && scope.includes('screenings.read');
+    }),
+  }),
+  ...failsFull({ '7.1-unauthorized_client': /400 unauthorized_client.*200/ })({
     'a client that may not use the grant gets a token': everyClient({ grantTypes: ['client_credentials'] }),
   }),
-  ...fullFaults({ '7.1-unauthorized_client': /400 unauthorized_client.*403/ })({
-    'a client that may not use the grant is 403': tokenErrors(['unauthorized_client'], (answer) => ({
-      ...answer,
-      status: 403,
-    })),
+  ...failsFull({ '7.1-unauthorized_client': /400 unauthorized_client.*403/ })({
+    'a client that may not use the grant is 403': restated('unauthorized_client', 403),
   }),
-  ...fullFaults({ '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ })({
+  ...failsFull({ '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ })({
     // The empty secret gets the first 401, so later refusals look like the lockout of a client.
-    'a client without the grant is invalid_client, and so is an empty secret': middleware(
-      () => async (request, next) => {
-        const answer = await next(request);
-        const isRefused =
-          isTokenRequest(request) &&
-          (answer.body?.toString().includes('"unauthorized_client"') ||
-            formOf(request).get('client_secret')?.[0] === '');
-        return isRefused ? invalidClient() : answer;
-      },
-    ),
+    'a client without the grant is invalid_client, and so is an empty secret': answers((answer, request) => {
+      const isEmpty = isTokenRequest(request) && formOf(request).get('client_secret')?.[0] === '';
+      return isEmpty || String(answer.body).includes('"unauthorized_client"') ? invalidClient() : answer;
+    }),
   }),
-  ...fullFaults({ '7.1-invalid_grant': /400 invalid_grant.*invalid_client/ })({
+  ...failsFull({ '7.1-invalid_grant': /400 invalid_grant.*invalid_client/ })({
     'a suspended grant is invalid_client': tokenErrors(['invalid_grant'], invalidClient),
   }),
-  ...fullFaults({ '7.1-invalid_grant': /400 invalid_grant.*200/ })({
+  ...failsFull({ '7.1-invalid_grant': /400 invalid_grant.*200/ })({
     'a suspended grant gets a token': everyClient({ suspended: false }),
   }),
+  ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
+    'a client_secret beyond 72 octets is 500': crashing('client_secret', /.{73}/s),
+  }),
+  ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-id': /401 invalid_client.*500/ })({
+    'a client_id beyond 255 octets is 500': crashing('client_id', /.{256}/s),
+  }),
+  ...fails({
+    '7.2-no-unprovoked-5xx': /no 5xx/,
+    '7.1-unsupported_grant_type': /400 unsupported_grant_type.*500/,
+  })({ 'a grant_type beyond Latin-1 is 500': crashing('grant_type', /[^\0-\xff]/) }),
 ];
-
-function jsonAsForm(isRead: (request: ServiceRequest) => boolean): ServerOptions {
-  return requests((request) => {
-    if (!isTokenRequest(request) || !isRead(request)) return request;
-    const fields = JSON.parse(request.body.toString()) as Record<string, string>;
-    const headers = { ...request.headers, 'content-type': 'application/x-www-form-urlencoded' };
-    return { ...request, headers, body: Buffer.from(new URLSearchParams(fields).toString()) };
-  });
-}
-
-function isJson({ headers }: ServiceRequest): boolean {
-  return headers['content-type']?.includes('json') === true;
-}
-
-function absent(name: string, value: string): ServerOptions {
-  return field(name, (values) => (values.length === 0 ? [value] : values));
-}
-
-function everyField(read: (values: Values) => Values): ServerOptions {
-  return forms((form) => form.forEach((values, name) => form.set(name, read(values))));
-}
-
-function everyClient(changes: Partial<Client>): ServerOptions {
-  return authenticating(() => async (id, secret, real) => {
-    const client = await real(id, secret);
-    return client && { ...client, ...changes };
-  });
-}
-
-function inAnyCase(name: string, right: string): ServerOptions {
-  return oneOf(name, right, (shown, real) => shown.toLowerCase() === real);
-}
-
-function oneOf(
-  name: string,
-  real: string,
-  isLike: (shown: string, real: string, all: Values) => boolean,
-): ServerOptions {
-  return field(name, (values) => values.map((shown) => (isLike(shown, real, values) ? real : shown)));
-}
-
-function unknownClient(answer: () => ServiceAnswer): ServerOptions {
-  const known = /^(primary|secondTenant|notOnboarded|unauthorized|invalidGrant|scratch)-client$/;
-  return insteadOfToken(answer, (form) => {
-    const [id] = form.get('client_id') ?? [];
-    const complete = ['grant_type', 'client_secret', 'scope'].every((name) => form.get(name)?.length === 1);
-    return complete && id !== undefined && !known.test(id);
-  });
-}

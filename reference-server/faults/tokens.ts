@@ -6,19 +6,32 @@ import {
   isTokenRequest,
   jsonBody,
   middleware,
+  queryOf,
+  requests,
   tokenAnswers,
+  tokenBody,
   tokenClaims,
   tokenMembers,
   withHeader,
 } from '../run/alter.ts';
+import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
-import { formOf } from './token-errors.ts';
-import { TOKEN_CLAIMS, TOKEN_REFUSALS, claimFaults, tripping, type Fault } from './fault.ts';
+import { PAGES, TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
+import { formOf, refusing } from './forms.ts';
 
-const shifted = (seconds: number) =>
+const { fails, failsFull } = theme([
+  ...TOKEN_CLAIMS,
+  ...TOKEN_REFUSALS,
+  ...PAGES,
+  '4.1-success',
+  '5-forbidden',
+  '7.2-not_found',
+]);
+
+const shifted = (seconds: number): ServerOptions =>
   tokenClaims(({ iat, exp }) => ({ iat: Number(iat) + seconds, exp: Number(exp) + seconds }));
 
-const header = (name: string, value: string | undefined) =>
+const header = (name: string, value: string | undefined): ServerOptions =>
   tokenAnswers((answer) => withHeader(answer, name, value));
 
 /** Shows clients a random token in place of each JWT. */
@@ -41,106 +54,117 @@ export const opaqueTokens = middleware(() => {
   };
 });
 
+/** Mints tokens for requests of this method with a form in the query. */
+const fromTokenQuery = (method: string): ServerOptions =>
+  requests((request) => {
+    const query = queryOf(request);
+    if (!isTokenRequest(request) || request.method !== method || !query.has('client_secret')) return request;
+    const path = request.path.split('?')[0] ?? '';
+    const headers = { ...request.headers, 'content-type': 'application/x-www-form-urlencoded' };
+    return { ...request, method: 'POST', path, headers, body: Buffer.from(query.toString()) };
+  });
+
 export const tokens: readonly Fault[] = [
-  ...tripping({ '2.1-access_token': /a JWT in compact form/ })({ 'an opaque access token': opaqueTokens }),
-  ...tripping(
-    { '2.1-access_token': /a JWT in compact form/ },
-    { mayTrip: ['4.1-success'] },
-  )({
-    'the access token under the name accessToken': tokenMembers(({ access_token }) => ({
+  ...fails({ '2.1-access_token': /a JWT in compact form/ })({
+    'the access token is opaque': opaqueTokens,
+    'access_token is called accessToken': tokenMembers(({ access_token }) => ({
       accessToken: access_token,
       access_token: undefined,
     })),
   }),
-  ...tripping({ '2.1-token_type': /"Bearer".*bearer/ })({
-    'token_type in lower case': tokenMembers(() => ({ token_type: 'bearer' })),
+  ...fails({ '2.1-token_type': /"Bearer".*bearer/ })({
+    'token_type is in lower case': tokenMembers(() => ({ token_type: 'bearer' })),
   }),
-  ...claimFaults({ '2.1-expires_in': /an integer from 1 to 3600/ })({
+  ...fails({ '2.1-expires_in': /an integer from 1 to 3600/ })({
     'expires_in is a string': tokenMembers(({ expires_in }) => ({ expires_in: String(expires_in) })),
-    'expires_in in milliseconds': tokenMembers(() => ({ expires_in: 3_600_000 })),
+    'expires_in is in milliseconds': tokenMembers(() => ({ expires_in: 3_600_000 })),
   }),
-  ...tripping({ '2.1-expires_in': /the seconds until exp/ })({
-    'a kept token handed out with its whole lifetime although half of it is over': shifted(-1_800),
+  ...fails({ '2.1-expires_in': /the seconds until exp/ })({
+    'expires_in is 3600 for a cached token of half an hour': shifted(-1_800),
+    'expires_in is 60 for an hour': tokenMembers(() => ({ expires_in: 60 })),
   }),
-  ...claimFaults({ '2.1-expires_in': /the seconds until exp/ })({
-    'expires_in says 60 for an hour': tokenMembers(() => ({ expires_in: 60 })),
+  ...fails({ '2.1-expires_in-3600': /3600 for a new token/ })({
+    'expires_in is 3597 for a token of half an hour': tokenMembers(() => ({ expires_in: 3_597 })),
+    'new tokens are backdated by a minute': {
+      ...shifted(-60),
+      ...tokenMembers(({ expires_in }) => ({ expires_in: Number(expires_in) - 60 })),
+    },
   }),
-  ...claimFaults({ '2.1-scope': /scope: a string/ })({
+  ...fails({ '2.1-scope': /scope: a string/ })({
     'scope is an array': tokenMembers(({ scope }) => ({ scope: [scope] })),
-    'the response without scope': tokenMembers(() => ({ scope: undefined })),
+    'scope is missing': tokenMembers(() => ({ scope: undefined })),
   }),
-  ...tripping(
-    { '2.1-scope': /nothing beyond/ },
-    { mayTrip: [...TOKEN_CLAIMS, '7.1-scope-subset'] },
-  )({
-    'more scopes than requested': tokenMembers(({ scope }) => ({ scope: `${String(scope)} offline_access` })),
+  ...fails({ '2.1-scope': /a string that names one/ })({
+    'scope is empty': tokenMembers(() => ({ scope: '' })),
   }),
-  ...tripping({ '2.2-iss': /iss: http/ })({
+  ...fails({ '2.1-scope': /nothing beyond/ })({
+    'scope exceeds the request': tokenMembers(({ scope }) => ({ scope: `${String(scope)} offline_access` })),
+  }),
+  ...fails({ '2.2-iss': /iss: http/ })({
     'iss is an internal host': tokenClaims(() => ({ iss: 'http://token-service.internal:8080' })),
   }),
-  ...tripping({ '2.2-iss': /oauth\/token/ })({
-    'iss is the address of the token path': tokenClaims(({ iss }) => ({ iss: `${String(iss)}/oauth/token` })),
+  ...fails({ '2.2-iss': /oauth\/token/ })({
+    'iss is the URL of the token path': tokenClaims(({ iss }) => ({ iss: `${String(iss)}/oauth/token` })),
   }),
-  ...tripping({ '2.2-aud': /aud: a non-empty string/ })({
+  ...fails({ '2.2-aud': /aud: a non-empty string/ })({
     'aud is missing': tokenClaims(() => ({ aud: undefined })),
     'aud is an array': tokenClaims(({ aud }) => ({ aud: [aud] })),
   }),
-  ...claimFaults({ '2.2-sub': /sub: a non-empty string/ })({
-    'sub is the number of the client in the database': tokenClaims(() => ({ sub: 42 })),
-    'sub is empty, since there is no user': tokenClaims(() => ({ sub: '' })),
+  ...fails({ '2.2-aud': /the identifier of the API.*the client_id/ })({
+    'aud is the client_id': tokenClaims(({ sub }) => ({ aud: sub })),
   }),
-  ...claimFaults({ '2.2-iat': /epoch seconds/, '2.2-exp': /iat \+ 3600/ })({
-    'iat and exp in milliseconds': tokenClaims(({ iat, exp }) => ({
+  ...failsFull({ '2.2-aud': /as in every token before/ })({
+    'aud differs between tenants': tokenClaims(({ tenant_id }) => ({ aud: `urn:${String(tenant_id)}` })),
+  }),
+  ...fails({ '2.2-sub': /sub: a non-empty string/ })({
+    'sub is a number': tokenClaims(() => ({ sub: 42 })),
+    'sub is empty': tokenClaims(() => ({ sub: '' })),
+  }),
+  ...fails({ '2.2-sub-client': /the client_id/ })({
+    'sub has a suffix of the identity provider': tokenClaims(({ sub }) => ({
+      sub: `${String(sub)}@clients`,
+    })),
+  }),
+  ...fails({ '2.2-iat': /epoch seconds/, '2.2-exp': /iat \+ 3600/ })({
+    'iat and exp are in milliseconds': tokenClaims(({ iat, exp }) => ({
       iat: Number(iat) * 1000,
       exp: Number(exp) * 1000,
     })),
   }),
-  ...claimFaults({ '2.2-iat': /epoch seconds/ })({
-    'iat with a fraction': tokenClaims(({ iat }) => ({ iat: Number(iat) + 0.123 })),
+  ...fails({ '2.2-iat': /epoch seconds/ })({
+    'iat has a fraction': tokenClaims(({ iat }) => ({ iat: Number(iat) + 0.123 })),
   }),
-  ...claimFaults({ '2.2-iat': /of the last hour/ })({ 'iat in local time': shifted(7_200) }),
-  ...claimFaults({ '2.2-exp': /exp: iat \+ 3600, got exp: iat \+ 86400/ })({
+  ...fails({ '2.2-iat': /of the last hour/ })({ 'iat is in local time': shifted(7_200) }),
+  ...fails({ '2.2-exp': /exp: iat \+ 3600, got exp: iat \+ 86400/ })({
     'tokens last a day': { tokenLifetimeSeconds: 86_400 },
   }),
-  ...tripping({ '2.2-exp': /exp: integer epoch seconds/ })({
+  ...fails({ '2.2-exp': /exp: integer epoch seconds/ })({
     'exp is missing': tokenClaims(() => ({ exp: undefined })),
   }),
-  ...tripping({ '2.2-scope': /scope: a string/ })({
-    'scope of the token is an array called scp': tokenClaims(({ scope }) => ({
+  ...fails({ '2.2-scope': /scope: a string/ })({
+    'the claim scope is an array called scp': tokenClaims(({ scope }) => ({
       scope: undefined,
       scp: [scope],
     })),
   }),
-  ...tripping({ '2.2-scope': /as in the response/ })({
-    'the token holds more scopes than the response says': tokenClaims(({ scope }) => ({
-      scope: `${String(scope)} admin`,
-    })),
+  ...fails({ '2.2-scope': /as in the response/ })({
+    'the claim scope exceeds the response': tokenClaims(({ scope }) => ({ scope: `${String(scope)} admin` })),
   }),
-  ...claimFaults({ '2.2-tenant_id': /tenant_id: / })({
-    'the tenant claim is called tenantId': tokenClaims(({ tenant_id }) => ({
+  ...fails({ '2.2-tenant_id': /tenant_id: / })({
+    'the claim tenant_id is called tenantId': tokenClaims(({ tenant_id }) => ({
       tenant_id: undefined,
       tenantId: tenant_id,
     })),
+    'the claim tenant_id is a name': tokenClaims(() => ({ tenant_id: 'acme' })),
+    "primary's tokens are for another tenant": full(
+      tokenClaims(() => ({ tenant_id: 'ffffffff-ffff-4fff-8fff-ffffffffffff' })),
+    ),
   }),
-  ...claimFaults({ '2.2-tenant_id': /tenant_id: .*acme/ })({
-    'the tenant claim is a name': tokenClaims(() => ({ tenant_id: 'acme' })),
+  ...fails({ '4.1-success': /200.*201/ })({
+    'a minted token is 201': tokenAnswers((answer) => ({ ...answer, status: 201 })),
   }),
-  ...tripping(
-    { '2.2-tenant_id': /tenant_id: / },
-    { mayTrip: ['5-one-tenant', '5-forbidden', '4.2-success', '4.2-r3-one-tenant'], bare: false },
-  )({
-    "primary's tokens are another tenant's": tokenClaims(() => ({
-      tenant_id: 'ffffffff-ffff-4fff-8fff-ffffffffffff',
-    })),
-  }),
-  ...tripping({ '4.1-success': /200.*201/ })({
-    'a token is created: 201': tokenAnswers((answer) => ({ ...answer, status: 201 })),
-  }),
-  ...tripping(
-    { '4.1-success': /200.*401/ },
-    { mayTrip: [...TOKEN_REFUSALS, '2.1-access_token', '5-one-tenant'] },
-  )({
-    'a valid secret is refused every third time': middleware(() => {
+  ...fails({ '4.1-success': /200.*401/ })({
+    'every third mint is invalid_client': middleware(() => {
       let asked = 0;
       return async (request, next) => {
         const answer = await next(request);
@@ -150,11 +174,8 @@ export const tokens: readonly Fault[] = [
       };
     }),
   }),
-  ...tripping(
-    { '4.1-success': /right credentials after wrong ones.*401/ },
-    { mayTrip: TOKEN_CLAIMS },
-  )({
-    'the right secret is refused once after a wrong one': middleware(() => {
+  ...fails({ '4.1-success': /right credentials after wrong ones.*401/ })({
+    'the mint after a wrong secret is invalid_client': middleware(() => {
       const guessed = new Set<string>();
       return async (request, next) => {
         const answer = await next(request);
@@ -164,16 +185,34 @@ export const tokens: readonly Fault[] = [
       };
     }),
   }),
-  ...tripping({ '4.1-content-type': /application\/json.*text\/html/ })({
-    'tokens are text/html': header('content-type', 'text/html'),
+  ...fails({ '4.1-content-type': /application\/json.*text\/html/ })({
+    'token responses are text/html': header('content-type', 'text/html'),
   }),
-  ...tripping({ '4.1-no-store': /no-store.*none/ })({
-    'tokens may be stored': header('cache-control', undefined),
+  ...fails({ '4.1-no-store': /no-store.*none/ })({
+    'token responses lack Cache-Control': header('cache-control', undefined),
   }),
-  ...tripping({ '4.1-no-store': /no-store.*no-cache/ })({
-    'tokens are no-cache and private but not no-store': header('cache-control', 'no-cache, private'),
+  ...fails({ '4.1-no-store': /no-store.*no-cache/ })({
+    'token responses are no-cache instead of no-store': header('cache-control', 'no-cache, private'),
   }),
-  ...tripping({ '5-no-refresh-token': /no member refresh_token/ })({
-    'a refresh token': tokenMembers(() => ({ refresh_token: randomBytes(16).toString('hex') })),
+  ...fails({ '4.1-unknown-parameters': /as without the parameter.*403/ })({
+    'the parameter tenant is 403': refusing('403 access_denied', (form) => form.has('tenant')),
+    'the parameter audience is 403': refusing('403 access_denied', (form) => form.has('audience')),
+  }),
+  ...fails({ '4.1-post-only': /no token/ })({ 'GET mints a token': fromTokenQuery('GET') }),
+  ...fails({ '4.1-no-query-credentials': /no token/ })({
+    'credentials in the query mint a token': fromTokenQuery('POST'),
+    'a client_secret in the query completes the form': requests((request) => {
+      const secret = queryOf(request).get('client_secret');
+      if (!isTokenRequest(request) || secret === null || request.body.length === 0) return request;
+      const body = Buffer.from(`${request.body.toString()}&client_secret=${encodeURIComponent(secret)}`);
+      return { ...request, path: request.path.split('?')[0] ?? '', body };
+    }),
+  }),
+  ...fails({ '5-no-refresh-token': /no member refresh_token/ })({
+    'returns a refresh token': tokenMembers(() => ({ refresh_token: 'kept' })),
+    'returns a refresh token for offline_access': tokenBody((body, request) => {
+      const isOffline = formOf(request).get('scope')?.[0]?.includes('offline_access');
+      return isOffline ? { ...body, refresh_token: 'kept' } : body;
+    }),
   }),
 ];

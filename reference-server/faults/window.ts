@@ -1,10 +1,12 @@
-/** Section 4.2: faults in which screenings a window selects. */
+/** Section 4.2: faults in which screenings a window selects, and in which windows are accepted. */
 import { parseScreening } from '../../engine/data/dataset.ts';
 import {
   cutInstant,
   compareInstants,
   formatInstant,
   instant,
+  parseInstant,
+  roundInstant,
   shift,
   type Instant,
 } from '../../engine/data/instant.ts';
@@ -17,39 +19,56 @@ import {
   isScreenings,
   onPages,
   accepting,
+  queryOf,
+  requests,
+  storedPages,
   windowOf,
+  nextQuery,
   withHeader,
+  withQuery,
 } from '../run/alter.ts';
+import type { PageQuery } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
-import { PAGES, pageFaults, tripping, type Fault } from './fault.ts';
-import { alterStored, RULES, rows, screening, withAdded, type Asked, type Row, type Rules } from './rows.ts';
+import { PAGES, full, theme, withoutDatasets, type Fault } from './fault.ts';
+import { alterStored, RULES, rows, screening, withAdded, type Asked, type Rules } from './rows.ts';
 
-const respell = (pattern: RegExp, to: string | ((sign: string) => string)): ServerOptions =>
+const { fails, failsFull, failsLater } = theme([...PAGES, '6-same-object', '7.2-body']);
+
+const respelled = (pattern: RegExp, to: string | ((sign: string) => string)): ServerOptions =>
   rows({ read: (text) => instant(text.replace(pattern, to as string)) });
 
-const parse = (change: Rules['read']): ServerOptions => rows({ read: change });
+const parsed = (read: Rules['read']): ServerOptions => rows({ read });
 
-/** Parses times that have exactly six digits differently. */
-const micros = (parameter: 'from' | 'to', change: (at: Instant) => Instant): ServerOptions =>
-  parse((text, name) =>
-    name === parameter && /\.\d{6}(?!\d)/.test(text) ? change(instant(text)) : instant(text),
+const withFrom = (change: (at: Instant) => Instant): ServerOptions =>
+  parsed((text, name) => (name === 'from' ? change(instant(text)) : instant(text)));
+
+/** Includes items up to `to` where `isIncluded`. */
+const includingTo = (isIncluded: (asked: Asked) => boolean): ServerOptions =>
+  rows({ ends: (row, asked) => compareInstants(row.at, asked.to) <= (isIncluded(asked) ? 0 : -1) });
+
+/** Excludes items at `from` on first pages where `isExcluded`. */
+const excludingFrom = (isExcluded: (asked: Asked) => boolean): ServerOptions =>
+  rows({
+    begins: (row, asked) =>
+      RULES.begins(row, asked) &&
+      !(asked.fromId === undefined && isExcluded(asked) && compareInstants(row.at, asked.from) === 0),
+  });
+
+/** Compares windows with the stored instants at a coarser precision. */
+const stored = (digits: number): ServerOptions => rows({ at: (text) => cutInstant(instant(text), digits) });
+
+/** A store whose instants have microseconds; `from` or `to` is cut. */
+const inMicroseconds = (parameter: 'from' | 'to') =>
+  withoutDatasets(
+    rows({
+      exists: ({ at }) => at.fraction.length <= 6,
+      read: (text, name) => (name === parameter ? cutInstant(instant(text), 6) : instant(text)),
+    }),
   );
 
-/** Includes items up to `to` where `most` is 0, and before it where `most` is -1. */
-const endsBy = (most: (asked: Asked) => 0 | -1): ServerOptions =>
-  rows({ ends: (row, asked) => compareInstants(row.at, asked.to) <= most(asked) });
-
-const firstBegins = (begins: (row: Row, asked: Asked) => boolean): Pick<Rules, 'begins'> => ({
-  begins: (row, asked) => (asked.fromId === undefined ? begins(row, asked) : RULES.begins(row, asked)),
-});
-
-const isAfter = (row: Row, { from }: Asked): boolean => compareInstants(row.at, from) > 0;
-
-const isNewYear = ({ from, fromId }: Asked): boolean =>
-  fromId === undefined && /-01-01T00:00:00Z$/.test(formatInstant(from));
-
-const isMidnight = (at: Instant): boolean => /T00:00:00Z$/.test(formatInstant(at));
+const isMidnight = (at: Instant, midnight = 'T00:00:00Z'): boolean => formatInstant(at).endsWith(midnight);
+const isEmpty = ({ from, to }: Asked): boolean => compareInstants(from, to) === 0;
 
 const isInverted = (query: URLSearchParams): boolean => {
   const [from, to] = windowOf(query);
@@ -60,122 +79,149 @@ const isInverted = (query: URLSearchParams): boolean => {
 const hasOneOffset = (query: URLSearchParams): boolean =>
   windowOf(query).every(Boolean) && /Z$/.test(query.get('from')!) !== /Z$/.test(query.get('to')!);
 
+/** Reads an instant as a signed counter of `bits` bits, in units of 10^-digits seconds; it wraps around. */
+const wrapped =
+  (bits: number, digits: number) =>
+  (text: string): Instant => {
+    const at = instant(text);
+    const count =
+      at.seconds * 10n ** BigInt(digits) + BigInt(at.fraction.padEnd(digits, '0').slice(0, digits) || '0');
+    return shift({ seconds: 0n, fraction: '' }, BigInt.asIntN(bits, count), digits);
+  };
+
+/** Refuses windows by their instants. */
+const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 invalid_time_range') =>
+  answering(answer, (query, { headers }) => {
+    const [from, to] = windowOf(query);
+    const isAnonymous = answer.startsWith('404') && !headers['authorization'];
+    return !!from && !!to && compareInstants(from, to) < 0 && !isAnonymous && where(from, to);
+  });
+
+/** Refuses spellings of from and to. */
+const misspelt = (spelling: RegExp): ServerOptions =>
+  answering('400 invalid_time_range', (query) =>
+    ['from', 'to'].some((name) => spelling.test(query.get(name) ?? '')),
+  );
+
+const inLocalTime = (timeZone: string): ServerOptions => {
+  const wall = ({ seconds }: Instant): string =>
+    new Date(Number(seconds) * 1000).toLocaleString('sv', { timeZone });
+  return refused((from, to) => to.seconds - from.seconds < 86_400n && wall(from) > wall(to));
+};
+
+const cursor = (change: (query: PageQuery, fromId: bigint) => Partial<PageQuery>): ServerOptions =>
+  storedPages(
+    () => (query, ask) =>
+      ask(query.fromId === undefined ? query : { ...query, ...change(query, query.fromId) }),
+  );
+
+const now = (): bigint => BigInt(Math.floor(Date.now() / 1000));
+const ARCHIVED_BEFORE = instant('2024-07-01T00:00:00Z');
 const UNFINISHED = screening(TENANTS.primary, 4_400_001n, instant('2024-06-15T12:00:00.5Z'));
 
 export const window: readonly Fault[] = [
-  {
-    name: 'unfinished screenings are returned as well',
-    trips: { '4.2-window': /completed screenings only.*unfinished/ },
-    mayTrip: PAGES,
-    bare: false,
-    server: withAdded(
-      () =>
-        ({ tenantId }) =>
-          tenantId === TENANTS.primary ? [UNFINISHED] : [],
-    ),
-    target: ({ dataset: _, ...target }) => ({ ...target, unfinished: [parseScreening(UNFINISHED.json)] }),
-  },
-  ...pageFaults({ '4.2-success': /200.*204/ })({
+  ...failsFull({ '4.2-window': /completed screenings only.*unfinished/ })({
+    'returns unfinished screenings': {
+      server: withAdded(
+        () =>
+          ({ tenantId }) =>
+            tenantId === TENANTS.primary ? [UNFINISHED] : [],
+      ),
+      target: ({ dataset: _, ...target }) => ({ ...target, unfinished: [parseScreening(UNFINISHED.json)] }),
+    },
+  }),
+  ...fails({ '4.2-success': /200.*204/ })({
     'an empty window is 204': answers((answer, request) =>
       isScreenings(request) && String(answer.body).startsWith('{"items":[]')
         ? { ...answer, status: 204, body: '' }
         : answer,
     ),
   }),
-  ...pageFaults(
-    { '4.2-success': /200.*206/ },
-    { large: true },
-  )({
-    'a page with next is 206 Partial Content': answers((answer, request) =>
-      isScreenings(request) && answer.headers.some(([name]) => name === 'link')
-        ? { ...answer, status: 206 }
-        : answer,
-    ),
-  }),
-  ...tripping({ '4.2-content-type': /application\/json.*text\/plain/ })({
+  ...fails({ '4.2-content-type': /application\/json.*(text\/plain|no Content-Type)/ })({
     'pages are text/plain': onPages((page) => withHeader(page, 'content-type', 'text/plain; charset=utf-8')),
+    'pages lack Content-Type': onPages((page) => withHeader(page, 'content-type', undefined)),
   }),
-  ...tripping({ '4.2-content-type': /application\/json.*no Content-Type/ })({
-    'pages without a Content-Type': onPages((page) => withHeader(page, 'content-type', undefined)),
-  }),
-  ...tripping({ '4.2-from-required': /400/ })({
+  ...fails({ '4.2-from-required': /400/ })({
     'from defaults to the epoch': defaulting('from', () => '1970-01-01T00:00:00Z'),
   }),
-  ...tripping({ '4.2-to-required': /400/ })({
+  ...fails({ '4.2-to-required': /400/ })({
     'to defaults to now': defaulting('to', () => new Date().toISOString()),
   }),
-  ...pageFaults({ '4.2-from-inclusive': /item \d+ at/ })({
-    'from compared with >': rows(firstBegins(isAfter)),
-    'from compared with > where it has a fraction': rows(
-      firstBegins((row, asked) =>
-        asked.from.fraction === '' ? RULES.begins(row, asked) : isAfter(row, asked),
-      ),
+  ...fails({ '4.2-from-inclusive': /item \d+/ })({
+    'from compared with >': excludingFrom(() => true),
+    'from compared with > where it has a fraction': excludingFrom(({ from }) => from.fraction !== ''),
+    'from compared with > in pages of fewer than ten': excludingFrom(({ pageSize }) => pageSize < 10),
+    'from compared with > where it begins a year': full(
+      excludingFrom(({ from }) => isMidnight(from, '-01-01T00:00:00Z')),
     ),
-    'from compared with > in pages of fewer than ten': rows(
-      firstBegins((row, asked) => (asked.pageSize < 10 ? isAfter : RULES.begins)(row, asked)),
-    ),
-  }),
-  ...pageFaults({ '4.2-from-inclusive': /item \d+/ })({
-    'stored instants cut to milliseconds': rows({ at: (text) => cutInstant(instant(text), 3) }),
-    'a window that begins on a fraction of a millisecond begins a millisecond late': parse((text, name) => {
-      const at = instant(text);
-      return name === 'from' && at.fraction.length > 3 ? shift(cutInstant(at, 3), 1n, 3) : at;
-    }),
-  }),
-  ...pageFaults({ '4.2-to-exclusive': /no item at/ })({
-    'to compared with <=': endsBy(() => 0),
-    'to compared with <= in pages of fewer than eight': endsBy(({ pageSize }) => (pageSize < 8 ? 0 : -1)),
-    'to compared with <= in pages of more than a hundred': endsBy(({ pageSize }) =>
-      pageSize > 100 ? 0 : -1,
+    'stored instants are truncated to milliseconds': stored(3),
+    'a fraction of from is rounded up to the next millisecond': withFrom((at) =>
+      at.fraction.length > 3 ? shift(cutInstant(at, 3), 1n, 3) : at,
     ),
   }),
-  ...pageFaults({ '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ })({
-    'to compared with <= on the pages after the first': endsBy(({ fromId }) =>
-      fromId === undefined ? -1 : 0,
+  ...failsLater({ '4.2-from-inclusive': /item \d+ at/ })({
+    'from compared with > for the second tenant': full(
+      excludingFrom(({ tenantId }) => tenantId === TENANTS.secondTenant),
     ),
   }),
-  ...pageFaults({ '4.2-to-exclusive': /no item at or after/, '4.2-window': /only items in \[/ })({
+  ...fails({ '4.2-to-exclusive': /no item at/ })({
+    'to compared with <=': includingTo(() => true),
+    'to compared with <= in pages of fewer than eight': includingTo(({ pageSize }) => pageSize < 8),
+    'to compared with <= in pages of more than a hundred': includingTo(({ pageSize }) => pageSize > 100),
+  }),
+  ...fails({ '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ })({
+    'to compared with <= after a cursor': includingTo(({ fromId }) => fromId !== undefined),
     'to is ignored': rows({ ends: () => true }),
-  }),
-  ...pageFaults({ '4.2-window': /only items in \[/, '4.2-fractions': /not item/ })({
-    'a from in microseconds is cut to milliseconds': micros('from', (at) => cutInstant(at, 3)),
-  }),
-  ...pageFaults({ '4.2-window': /on the page|number \d+/, '4.2-fractions': /item/ })({
-    'a fraction of more than nine digits is left out': parse((text) => {
-      const at = instant(text);
-      return at.fraction.length > 9 ? cutInstant(at, 0) : at;
-    }),
-    'a to one microsecond after a second is that second': micros('to', (at) =>
-      at.fraction === '000001' ? cutInstant(at, 0) : at,
-    ),
-    'to is a millisecond early, as a way to make <= out of <': rows({
-      ends: (row, { to }) => compareInstants(row.at, shift(to, -1n, 3)) <= 0,
-    }),
-  }),
-  ...pageFaults({ '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ })({
-    'a window from one midnight to another includes the day that follows': rows({
+    'a window from midnight to midnight includes the following day': rows({
       ends: (row, { from, to }) => {
         const isOfDays = isMidnight(from) && isMidnight(to) && compareInstants(from, to) < 0;
         return compareInstants(row.at, isOfDays ? shift(to, 86_400n, 0) : to) < 0;
       },
     }),
   }),
-  ...pageFaults({ '4.2-window': /only items in \[|on the page/ })({
-    'only the date of from counts': parse((text, name) =>
-      instant(name === 'from' ? `${text.slice(0, 10)}T00:00:00Z` : text),
+  ...fails({ '4.2-window': /only items in \[/, '4.2-fractions': /not item/ })({
+    'a from of six digits is truncated to milliseconds': withFrom((at) =>
+      at.fraction.length === 6 ? cutInstant(at, 3) : at,
     ),
   }),
-  ...pageFaults({ '4.2-window': /on the page|invented/ })({
-    'the screening in the middle of a page of more than ten is left out': alterStored((page) => ({
+  ...fails({ '4.2-window': /on the page|number \d+/, '4.2-fractions': /item/ })({
+    'ignores a fraction of more than nine digits': parsed((text) => {
+      const at = instant(text);
+      return at.fraction.length > 9 ? cutInstant(at, 0) : at;
+    }),
+    'to compared with <= a millisecond earlier': rows({
+      ends: (row, { to }) => compareInstants(row.at, shift(to, -1n, 3)) <= 0,
+    }),
+  }),
+  ...fails({ '4.2-window': /items in \[|on the page/ })({
+    'truncates from to its date': parsed((text, name) =>
+      instant(name === 'from' ? `${text.slice(0, 10)}T00:00:00Z` : text),
+    ),
+    'from and to are compared as text': rows({
+      begins: (row, asked) =>
+        asked.fromId === undefined ? row.testTime >= asked.raw.get('from')! : RULES.begins(row, asked),
+      ends: (row, { raw }) => row.testTime < raw.get('to')!,
+    }),
+    'instants are 64-bit counters of nanoseconds': rows({ read: wrapped(64, 9) }),
+    'instants are 32-bit counters of seconds': parsed((text) => ({
+      ...wrapped(32, 0)(text),
+      fraction: instant(text).fraction,
+    })),
+    'years below 100 are in this century': respelled(/^00(?=\d\d-)/, '20'),
+    'a window that begins in the archive ends there': rows({
+      begins: (row, asked) =>
+        RULES.begins(row, asked) &&
+        (compareInstants(asked.from, ARCHIVED_BEFORE) >= 0 || compareInstants(row.at, ARCHIVED_BEFORE) < 0),
+    }),
+  }),
+  ...fails({ '4.2-window': /on the page|invented/ })({
+    'omits the middle item of a page of more than ten': alterStored((page) => ({
       ...page,
       items: page.items.filter((_, i) => i === 0 || page.items.length < 11 || i !== page.items.length >> 1),
     })),
   }),
-  ...tripping(
-    { '4.2-window': /only items that the dataset holds/ },
-    { mayTrip: [...PAGES, '6-same-object'], bare: false },
-  )({
-    'screenings that were never recorded': alterStored((page, { pageSize }) => {
+  ...failsFull({ '4.2-window': /only items that the dataset holds/ })({
+    'returns screenings that were never recorded': alterStored((page, { pageSize }) => {
       const last = page.items.at(-1);
       // Far from every id in the dataset.
       const id = (last?.id ?? 0n) + 3_000_000_000_000n;
@@ -184,32 +230,19 @@ export const window: readonly Fault[] = [
       return { ...page, items: [...page.items, { ...last, id, json }] };
     }),
   }),
-  ...pageFaults(
-    { '4.2-window': /the dataset holds it/ },
-    { bare: false },
-  )({
-    'a screening that was deleted in one replica of the store': rows({ exists: ({ id }) => id !== 21n }),
+  ...failsFull({ '4.2-window': /the dataset holds it/ })({
+    'omits one screening of the dataset': rows({ exists: ({ id }) => id !== 21n }),
   }),
-  ...pageFaults({ '4.2-window': /items in \[|on the page/ })({
-    'timestamps compared as text': rows({
-      ...firstBegins((row, { raw }) => row.testTime >= (raw.get('from') ?? '')),
-      ends: (row, { raw }) => row.testTime < (raw.get('to') ?? ''),
-    }),
-  }),
-  ...pageFaults({ '4.2-offsets': /item/ })({
-    'the sign of hour 00 is lost': respell(/-(00:\d\d)$/, '+$1'),
-  }),
-  ...pageFaults({ '4.2-offsets': /items|item \d+/ })({
-    'the offset of from and to is ignored': respell(/[+-]\d\d:\d\d$/, 'Z'),
-    'the sign of an offset is turned round': respell(/[+-](?=\d\d:\d\d$)/, (sign) =>
-      sign === '+' ? '-' : '+',
-    ),
-    'the minutes of an offset are ignored': respell(/([+-]\d\d):\d\d$/, '$1:00'),
-    'the minutes of a negative offset are added instead of taken away': parse((text) => {
+  ...fails({ '4.2-offsets': /items|item \d+/ })({
+    'ignores the offset of from and to': respelled(/[+-]\d\d:\d\d$/, 'Z'),
+    'inverts the sign of an offset': respelled(/[+-](?=\d\d:\d\d$)/, (sign) => (sign === '+' ? '-' : '+')),
+    'ignores the sign of an offset with hour 00': respelled(/-(00:\d\d)$/, '+$1'),
+    'ignores the minutes of an offset': respelled(/([+-]\d\d):\d\d$/, '$1:00'),
+    'adds the minutes of a negative offset instead of subtracting them': parsed((text) => {
       const minutes = /-\d\d:(\d\d)$/.exec(text)?.[1] ?? 0;
       return shift(instant(text), BigInt(-2 * 60 * Number(minutes)), 0);
     }),
-    'the offset of from is taken for the one of to': rows({
+    'reads to with the offset of from': rows({
       ends: (row, { raw }) => {
         const [from, to] = [raw.get('from') ?? '', raw.get('to') ?? ''];
         const offset = /[+-]\d\d:\d\d$/;
@@ -217,92 +250,115 @@ export const window: readonly Fault[] = [
         return compareInstants(row.at, instant(read)) < 0;
       },
     }),
-    'an offset of five hours is taken for four': respell(/\+05:(\d\d)$/, '+04:$1'),
-  }),
-  ...pageFaults(
-    { '4.2-from-inclusive': /item \d+ at/ },
-    { bare: false },
-  )({
-    'a window that begins with a year leaves its first instant out': rows({
-      begins: (row, asked) => RULES.begins(row, asked) && !(isNewYear(asked) && !isAfter(row, asked)),
-    }),
-  }),
-  ...pageFaults(
-    { '4.2-from-inclusive': /item \d+ at/ },
-    { bare: false, needsNeighbours: true },
-  )({
-    'from compared with > for the second tenant': rows(
-      firstBegins((row, asked) =>
-        asked.tenantId === TENANTS.secondTenant ? isAfter(row, asked) : RULES.begins(row, asked),
-      ),
+    'reads an offset of five hours as four': respelled(/\+05:(\d\d)$/, '+04:$1'),
+    'selects partitions by the month in the text of from': full(
+      rows({
+        begins: (row, asked) =>
+          RULES.begins(row, asked) && formatInstant(row.at) >= (asked.raw.get('from') ?? '').slice(0, 7),
+      }),
     ),
   }),
-  ...pageFaults(
-    { '4.2-offsets': /item \d+/ },
-    { bare: false },
-  )({
-    'months that are over where from is spelled are not looked at': rows({
-      begins: (row, asked) =>
-        RULES.begins(row, asked) && formatInstant(row.at) >= (asked.raw.get('from') ?? '').slice(0, 7),
-    }),
+  ...fails({ '4.2-offsets': /200.*400/ })({
+    'offsets beyond twelve hours are refused': misspelt(/\+1[34]:\d\d$/),
+    'offsets beyond fourteen hours are refused': misspelt(/[+-](14:(?!00)|15:)\d*$/),
   }),
-  ...pageFaults({ '4.2-offsets': /200.*400/ })({
-    'offsets beyond twelve hours are refused': answering('400 invalid_time_range', (query) =>
-      ['from', 'to'].some((name) => /\+1[34]:\d\d$/.test(query.get(name) ?? '')),
-    ),
-  }),
-  ...pageFaults({ '4.2-fractions': /not item|item \d+/ })({
-    'from and to cut to milliseconds': parse((text) => cutInstant(instant(text), 3)),
-    'from and to cut to seconds': parse((text) => cutInstant(instant(text), 0)),
-  }),
-  ...pageFaults({ '4.2-fractions': /item \d+/ })({
-    'only to is cut to milliseconds': parse((text, name) =>
+  ...fails({ '4.2-fractions': /not item|item \d+/ })({
+    'from and to are truncated to milliseconds': parsed((text) => cutInstant(instant(text), 3)),
+    'from and to are rounded to milliseconds': parsed((text) => roundInstant(instant(text), 3)),
+    'to is truncated to milliseconds': parsed((text, name) =>
       cutInstant(instant(text), name === 'to' ? 3 : 99),
     ),
-    'from and to rounded to milliseconds': parse((text) => {
-      const at = instant(text);
-      return at.fraction.length > 3 ? cutInstant(shift(at, 500n), 3) : at;
-    }),
-    'stored instants and parameters cut to milliseconds': rows({
+    'stored instants and parameters are truncated to milliseconds': rows({
       at: (text) => cutInstant(instant(text), 3),
       read: (text) => cutInstant(instant(text), 3),
     }),
+    'a fraction is a number of microseconds, however many digits it has': parsed((text) => {
+      const digits = /\.(\d+)/.exec(text)?.[1] ?? '0';
+      return shift({ ...instant(text), fraction: '' }, BigInt(digits), 6);
+    }),
   }),
-  ...pageFaults({ '4.2-r1-zero-width': /200.*400 invalid_time_range/ })({
+  ...fails({ '4.2-fractions': /200.*400/ })({
+    'times of more than nine digits are refused': misspelt(/\.\d{10}/),
+    'times of two digits are refused': misspelt(/\.\d\d(Z|[+-])/),
+  }),
+  ...fails({ '4.2-fractions-finer': /item \d+/ })({
+    'nanoseconds of from are truncated': inMicroseconds('from'),
+    'nanoseconds of to are truncated': inMicroseconds('to'),
+  }),
+  ...fails({ '4.2-fractions-finer': /item/, '4.2-from_id': /item/ })({
+    'rounds from to microseconds where there is a from_id': cursor(({ from }) => ({
+      from: roundInstant(from, 6),
+    })),
+  }),
+  ...fails({ '4.2-from_id': /(item|\d)/ })({
+    'one more than the greatest from_id is the smallest': cursor((_, fromId) => ({
+      fromId: BigInt.asIntN(64, fromId + 1n) - 1n,
+    })),
+    'truncates from_id to 32 bits': cursor((_, fromId) => ({ fromId: BigInt.asIntN(32, fromId) })),
+  }),
+  ...fails({ '4.2-lowercase': /200.*invalid_time_range/ })({
+    'lower-case t and z are refused': answering(
+      '400 invalid_time_range',
+      (query) =>
+        ['from', 'to'].some((name) => /[tz]/.test(query.get(name) ?? '')) && windowOf(query)[0] !== undefined,
+    ),
+  }),
+  ...fails({ '4.2-r1-zero-width': /200.*400 invalid_time_range/ })({
     'from equal to to is refused': answering('400 invalid_time_range', (query) => {
       const [from, to] = windowOf(query);
       return from !== undefined && to !== undefined && compareInstants(from, to) === 0;
     }),
   }),
-  ...pageFaults({ '4.2-r1-zero-width': /no items and no next/ })({
-    'a window of no width holds the items of its instant': endsBy(({ from, to }) =>
-      compareInstants(from, to) === 0 ? 0 : -1,
-    ),
-    'a window of no width holds the items of its instant where pageSize is given': endsBy(
-      ({ from, to, raw }) => (raw.has('pageSize') && compareInstants(from, to) === 0 ? 0 : -1),
-    ),
-    'a window of no width, spelled with two offsets, holds the items of its instant': endsBy(
-      ({ from, to, raw }) => (raw.get('from') !== raw.get('to') && compareInstants(from, to) === 0 ? 0 : -1),
+  ...fails({ '4.2-r1-zero-width': /no items and no next/ })({
+    'an empty window holds the items at its instant': includingTo(isEmpty),
+    'an empty window of two offsets holds the items at its instant': includingTo(
+      (asked) => isEmpty(asked) && asked.raw.get('from') !== asked.raw.get('to'),
     ),
   }),
-  ...tripping({ '4.2-r2-inverted': /400 invalid_time_range.*200/ })({
+  ...fails({ '4.2-r2-inverted': /400 invalid_time_range.*200/ })({
+    'to earlier than from is an empty page': answering(emptyPage, isInverted),
     'to earlier than from is an empty page after a cursor': accepting('invalid_time_range', (query) =>
       query.has('from_id'),
     ),
+    'fractions before 1970 are compared inversely': requests((request) => {
+      const query = queryOf(request);
+      const [from, to] = [query.get('from') ?? '', query.get('to') ?? ''];
+      const [a, b] = [parseInstant(from), parseInstant(to)];
+      if (!isScreenings(request) || !a || !b || a.seconds >= 0n || a.seconds !== b.seconds) return request;
+      if (compareInstants(a, b) === 0) return request;
+      return withQuery(request, (changed) => (changed.set('from', to), changed.set('to', from)));
+    }),
   }),
-  ...tripping({ '4.2-r2-inverted': /400 invalid_time_range/ })({
-    'to earlier than from is an empty page': answering(emptyPage, isInverted),
-  }),
-  ...tripping({ '4.2-r2-inverted': /400 invalid_time_range.*invalid_request/ })({
+  ...fails({ '4.2-r2-inverted': /400 invalid_time_range.*invalid_request/ })({
     'to earlier than from is invalid_request': answering('400 invalid_request', isInverted),
   }),
-  ...pageFaults({ '4.2-r2-inverted': /400 invalid_time_range/ })({
-    'from and to compared as text to see which is earlier, where one of them has an offset': both(
+  ...fails({ '4.2-r2-inverted': /400 invalid_time_range/ })({
+    'compares from and to as text where one has an offset': both(
       answering(emptyPage, (query) => hasOneOffset(query) && isInverted(query)),
       answering(
         '400 invalid_time_range',
         (query) => hasOneOffset(query) && query.get('to')! < query.get('from')!,
       ),
     ),
+  }),
+  ...fails({ '4.2-success': /200.*400/ })({
+    'windows of more than ten years are refused': full(
+      refused((from, to) => to.seconds - from.seconds > 315_576_000n),
+    ),
+    'years before 1678 are refused': refused(
+      (from) => from.seconds < instant('1678-01-01T00:00:00Z').seconds,
+    ),
+    'windows are compared in the local time of Berlin': inLocalTime('Europe/Berlin'),
+    'windows are compared in the local time of New York': inLocalTime('America/New_York'),
+    'the first day of the year 1 is refused': misspelt(/^0001-01-01/),
+    '29 February of a whole century is refused': misspelt(/^\d\d00-02-29/),
+  }),
+  ...fails({ '4.2-success': /200.*404/ })({
+    'a window in the future is 404': refused((from) => from.seconds > now(), '404 not_found'),
+  }),
+  ...fails({ '4.2-r6-next-to': /next with the request's to=/ })({
+    'next replaces a to in the future by now': nextQuery((query) => {
+      if ((windowOf(query)[1]?.seconds ?? 0n) > now()) query.set('to', new Date().toISOString());
+    }),
   }),
 ];

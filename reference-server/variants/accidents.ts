@@ -11,7 +11,7 @@ import {
   withHeader,
 } from '../run/alter.ts';
 import { brokenBody } from '../faults/rest-errors.ts';
-import { formOf } from '../faults/token-errors.ts';
+import { formOf } from '../faults/forms.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { readAs } from './stacks.ts';

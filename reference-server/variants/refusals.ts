@@ -14,7 +14,7 @@ import {
   withHeader,
   type Where,
 } from '../run/alter.ts';
-import { formOf } from '../faults/token-errors.ts';
+import { formOf } from '../faults/forms.ts';
 import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { variants, type Variant } from './variant.ts';

@@ -15,7 +15,7 @@ import {
   tokenClaims,
   tokenMembers,
 } from '../run/alter.ts';
-import { formOf as parsed, single } from '../faults/token-errors.ts';
+import { formOf as parsed, single } from '../faults/forms.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { variants, type Variant } from './variant.ts';

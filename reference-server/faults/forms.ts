@@ -1,0 +1,90 @@
+/** Building blocks for faults in reading token requests. */
+import { parseForm, type ServiceRequest } from '../http/http.ts';
+import { authenticating, both, intercepting, isTokenRequest, oauthError, requests } from '../run/alter.ts';
+import type { ServerOptions } from '../run/start.ts';
+
+export type Form = Map<string, Values>;
+export type Values = readonly string[];
+
+export const formOf = (request: ServiceRequest): Form => new Map(parseForm(request.body.toString()) ?? []);
+
+export const withForm = (request: ServiceRequest, form: Form): ServiceRequest => {
+  const pairs = [...form].flatMap(([name, values]) => values.map((value): [string, string] => [name, value]));
+  return { ...request, body: Buffer.from(new URLSearchParams(pairs).toString()) };
+};
+
+/** Changes the forms of matching token requests. */
+export const forms = (
+  change: (form: Form) => void,
+  where: (request: ServiceRequest) => boolean = () => true,
+): ServerOptions =>
+  requests((request) => {
+    const isForm = request.headers['content-type']?.includes('urlencoded');
+    if (!isTokenRequest(request) || request.method !== 'POST' || !isForm || !where(request)) return request;
+    const form = formOf(request);
+    change(form);
+    return withForm(request, form);
+  });
+
+/** Reads other values for one field; `read` gets an empty array if the field is absent. */
+export const field = (name: string, read: (values: Values) => Values): ServerOptions =>
+  forms((form) => {
+    const values = read(form.get(name) ?? []);
+    if (values.length > 0) form.set(name, values);
+  });
+
+export const single = (name: string, read: (text: string) => string): ServerOptions =>
+  field(name, (values) => (values.length === 1 ? values.map(read) : values));
+
+/** Where `read` changes the first value of a field, it replaces all values. */
+export const first = (name: string, read: (text: string) => string): ServerOptions =>
+  field(name, (values) => {
+    const [shown = ''] = values;
+    return values.length > 0 && read(shown) !== shown ? [read(shown)] : values;
+  });
+
+/** Reads every value that is like the right one as the right one. */
+export const like = (
+  name: string,
+  right: string,
+  isLike: (shown: string, right: string) => boolean,
+): ServerOptions => field(name, (values) => values.map((shown) => (isLike(shown, right) ? right : shown)));
+
+type Credentials = readonly [id: string, secret: string];
+
+/** Also accepts credentials that are like those of an earlier successful request. */
+const alike = (isLike: (shown: Credentials, right: Credentials) => boolean): ServerOptions =>
+  authenticating(() => {
+    const rights = new Map<string, string>();
+    return async (id, secret, real) => {
+      const client = await real(id, secret);
+      if (client) rights.set(id, secret);
+      const right = client ? undefined : [...rights].find((known) => isLike([id, secret], known));
+      return right ? real(...right) : client;
+    };
+  });
+export const anySecret = (isLike: (shown: string, right: string) => boolean): ServerOptions =>
+  alike(([id, secret], [rightId, right]) => id === rightId && isLike(secret, right));
+export const anyClient = (isLike: (shown: string, right: string) => boolean): ServerOptions =>
+  alike(([id], [right]) => id !== right && isLike(id, right));
+
+/** In place of a client_secret that is not compared. */
+const UNCOMPARED = 'not compared';
+/** Accepts the client_secret of the forms that `change` gives the value UNCOMPARED. */
+export const uncompared = (change: (form: Form, value: string) => void): ServerOptions =>
+  both(
+    anySecret((shown) => shown === UNCOMPARED),
+    forms((form) => change(form, UNCOMPARED)),
+  );
+
+/** Answers matching token requests with an error such as `400 invalid_request`. */
+export const refusing = (
+  statusAndError: string,
+  where: (form: Form, request: ServiceRequest) => boolean,
+): ServerOptions => {
+  const [status, error = ''] = statusAndError.split(' ');
+  return intercepting(
+    () => oauthError(Number(status), error),
+    (request) => isTokenRequest(request) && where(formOf(request), request),
+  );
+};
