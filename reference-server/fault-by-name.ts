@@ -5,7 +5,8 @@ import { nearest } from '../engine/target/usage.ts';
 import { THEMES } from './faults/all.ts';
 import type { Fault } from './faults/fault.ts';
 import type { ServerOptions } from './run/start.ts';
-import { ALONE, GROUPS } from './variants/all.ts';
+import { ALONE } from './variants/alone.ts';
+import { GROUPS } from './variants/all.ts';
 import { LIVE } from './variants/live.ts';
 import type { Variant } from './variants/variant.ts';
 

@@ -135,59 +135,48 @@ function flagWithoutEffect(
   return undefined;
 }
 
-function readable(path: string): string {
-  try {
-    accessSync(path, constants.R_OK);
-  } catch (error) {
-    throw new InvalidArgumentError(`it can't be read (${(error as NodeJS.ErrnoException).code}).`);
-  }
-  return path;
-}
+/** Accepts a path if `check` does not throw. */
+const path =
+  (problem: string, check: (path: string) => void) =>
+  (text: string): string => {
+    try {
+      check(text);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      throw new InvalidArgumentError(`${problem}${/^E/.test(code ?? '') ? ` (${code})` : ''}.`);
+    }
+    return text;
+  };
+
+const readable = path("it can't be read", (file) => accessSync(file, constants.R_OK));
 
 /** Only some failures can be detected before writing. */
-function writable(path: string): string {
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+function writable(file: string): string {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory())
     throw new InvalidArgumentError('it is a directory; name a file.');
-  if (!existsSync(dirname(path))) throw new InvalidArgumentError('its directory does not exist.');
-  return path;
+  if (!existsSync(dirname(file))) throw new InvalidArgumentError('its directory does not exist.');
+  return file;
 }
 
-function folder(path: string): string {
-  try {
-    makeFolder(path);
-    accessSync(path, constants.W_OK);
-  } catch (error) {
-    throw new InvalidArgumentError(`it can't be written to (${(error as NodeJS.ErrnoException).code}).`);
-  }
-  return path;
-}
+const folder = path("it can't be written to", (directory) => {
+  makeFolder(directory);
+  accessSync(directory, constants.W_OK);
+});
 
 /** Creates one level at a time: with `recursive`, Node does not return for a path below /proc. */
-function makeFolder(path: string): void {
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
-  if (dirname(path) !== path) makeFolder(dirname(path));
-  mkdirSync(path);
+function makeFolder(directory: string): void {
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(directory) !== directory) makeFolder(dirname(directory));
+  mkdirSync(directory);
 }
 
-function log(path: string): string {
-  folder(dirname(path));
-  try {
-    closeSync(openSync(path, 'a'));
-  } catch (error) {
-    throw new InvalidArgumentError(`it can't be written (${(error as NodeJS.ErrnoException).code}).`);
-  }
-  return path;
-}
+const log = path("it can't be written to", (file) => {
+  makeFolder(dirname(file));
+  closeSync(openSync(file, 'a'));
+});
 
-function privateKey(path: string): string {
-  const pem = readFileSync(readable(path));
-  try {
-    createPrivateKey(pem);
-  } catch {
-    throw new InvalidArgumentError('it contains no private key in PEM.');
-  }
-  return path;
-}
+const privateKey = (file: string): string =>
+  path('it contains no private key in PEM', () => createPrivateKey(readFileSync(file)))(readable(file));
 
 const rate = (text: string): Pick<RateLimit, 'limit' | 'windowMs'> => {
   try {
@@ -197,8 +186,9 @@ const rate = (text: string): Pick<RateLimit, 'limit' | 'windowMs'> => {
   }
 };
 
-const path = matching(/^(\/[\w.~-]+)*\/?$/, 'expected a path such as /api.');
-const prefix = (text: string): string => path(text).replace(/\/$/, '');
+const prefix = valueParser('expected a path such as /api.', (text) =>
+  /^(\/[\w.~-]+)*\/?$/.test(text) ? text.replace(/\/$/, '') : undefined,
+);
 
 const schema = matching(/^[a-z_][a-z0-9_]{0,62}$/, 'expected a name such as screenings.');
 

@@ -2,15 +2,16 @@
 import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { decodeJwt } from 'jose';
+import pg from 'pg';
 import { faultByName } from './fault-by-name.ts';
-import { TENANTS } from './run/provisioning.ts';
-import { mintToken, screeningsUrl, send, test as base } from './testing.ts';
+import { defaultProvisioning, TENANTS } from './run/provisioning.ts';
+import { mintToken, screeningsUrl, send, test as base, walk } from './testing.ts';
 import type { ReferenceTarget } from './run/target.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
@@ -27,15 +28,17 @@ interface Started {
   readonly directory: string;
 }
 
-const test = base.extend<{ run: (command: string, args: readonly string[]) => Promise<Started> }>({
+type Run = (command: string, args: readonly string[], env?: NodeJS.ProcessEnv) => Promise<Started>;
+
+const test = base.extend<{ run: Run }>({
   run: async ({}, use) => {
     const ends: (() => Promise<void>)[] = [];
-    await use(async (command, args) => {
+    await use(async (command, args, env = { DATABASE_URL: '' }) => {
       const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
       const file = join(directory, 'target.json');
       const child = spawn(command, [...args, '--write-target', file], {
         stdio: ['ignore', 'pipe', 'pipe'],
-        env: { ...process.env, DATABASE_URL: '' },
+        env: { ...process.env, ...env },
       });
       const ended = once(child, 'exit').then(([status]) => status as number | null);
       ends.push(async () => {
@@ -150,6 +153,53 @@ test('--list-faults prints one name per line, which --fault accepts', FULL, asyn
   for (const name of names) expect(faultByName(name).name).toBe(name);
 });
 
+test('a killed server keeps every acknowledged screening and its event', FULL, async ({ database, run }) => {
+  const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
+  const url = new URL(database.url);
+  url.search = '';
+  const schema = `kept_${process.pid}`;
+  // The clients' secrets must be the same after a restart.
+  const { tenants, clients } = defaultProvisioning();
+  const provisioning = join(directory, 'provisioning.json');
+  const onboarded = tenants.map((tenant) => ({ tenantId: tenant.tenantId, onboarded: tenant.onboarded }));
+  await writeFile(provisioning, JSON.stringify({ tenants: onboarded, clients }));
+  const flags = ['--port', '0', '--keep', schema, '--provisioning', provisioning, '--events-dir', directory];
+  try {
+    const acknowledged: unknown[] = [];
+    for (const first of [100, 200, 300]) {
+      const { child, ended, target } = await run(process.execPath, [...MAIN, ...flags], {
+        DATABASE_URL: url.href,
+      });
+      const lines = Array.from({ length: 20 }, (_, n) => ({
+        id: first + n,
+        tenantId: TENANTS.primary,
+        testTime: `2024-06-01T00:00:00.${first + n}Z`,
+      }));
+      const ingest = promisify(execFile)('sh', ['-c', target.ingest]);
+      ingest.child.stdin?.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+      await ingest;
+      acknowledged.push(...lines);
+      const token = await mintToken(target, target.clients.primary);
+      const { items } = await walk(`${screeningsUrl(target, TENANTS.primary)}?${WINDOW}`, token);
+      expect(JSON.parse(`[${items.join(',')}]`)).toEqual(acknowledged);
+      child.kill('SIGKILL');
+      await ended;
+    }
+    const events = await readFile(join(directory, `${TENANTS.primary}.ndjson`), 'utf8');
+    const data = events
+      .trimEnd()
+      .split('\n')
+      .map((line) => /"data":(.*)\}$/.exec(line)?.[1]);
+    expect([...new Set(data)]).toEqual(acknowledged.map((line) => JSON.stringify(line)));
+  } finally {
+    const client = new pg.Client({ connectionString: url.href });
+    await client.connect();
+    await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+    await client.end();
+    await rm(directory, { recursive: true });
+  }
+});
+
 const alive = (pid: number): boolean => {
   try {
     return process.kill(pid, 0);
@@ -169,31 +219,21 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
   });
 }
 
-test('exits with 2 and one line if the port is in use', FULL, async ({ server }) => {
-  const { port } = new URL(server.baseUrl);
-  const failure = (await promisify(execFile)(process.execPath, [
-    ...['--import', 'tsx', 'reference-server/main.ts'],
-    ...['--port', port, '--postgres', 'embedded', '--empty'],
-  ]).catch((error: unknown) => error)) as { code: number; stderr: string };
-  expect(failure.code).toBe(2);
-  expect(failure.stderr).toContain(
-    `reference server: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`,
-  );
-});
-
-const WRONG_FLAGS: [args: string[], message: string][] = [
-  [['--host', '192.0.2.1', '--port', '0'], 'reference server: listen EADDRNOTAVAIL'],
+const WRONG_FLAGS: [args: (port: string) => string[], message: string][] = [
+  [(port) => ['--port', port], 'reference server: listen EADDRINUSE: address already in use 127.0.0.1:'],
+  [() => ['--host', '192.0.2.1', '--port', '0'], 'reference server: listen EADDRNOTAVAIL'],
   [
-    ['--fault', 'specversion is 0.4'],
+    () => ['--fault', 'specversion is 0.4'],
     'no fault is called "specversion is 0.4"; did you mean "specversion is 0.3"?',
   ],
 ];
-for (const [args, message] of WRONG_FLAGS) {
-  test(`exits with 2 for ${args.join(' ')}: ${message}`, FULL, async () => {
-    const failure = (await promisify(execFile)(process.execPath, [
-      ...['--import', 'tsx', 'reference-server/main.ts'],
-      ...args,
-    ]).catch((error: unknown) => error)) as { code: number; stderr: string };
+for (const [argsOf, message] of WRONG_FLAGS) {
+  test(`exits with 2: ${message}`, FULL, async ({ server }) => {
+    const args = [...MAIN, ...argsOf(new URL(server.baseUrl).port)];
+    const failure = (await promisify(execFile)(process.execPath, args).catch((error: unknown) => error)) as {
+      code: number;
+      stderr: string;
+    };
     expect(failure.code).toBe(2);
     expect(failure.stderr).toContain(message);
   });

@@ -138,8 +138,8 @@ export const mints = (requests: readonly Recorded[]): Recorded[] =>
 /** Normalizes a URL or path for comparison: percent-decoded, parameters sorted, instants in one spelling. */
 export function normalized(url: string): string {
   const { pathname, search } = new URL(url, 'http://server.invalid');
-  const pairs = [...(parseForm(search.slice(1)) ?? new Map([[search, ['']]]))];
-  const query = pairs.map(([name, values]) => `${name}=${values.map(instantOr).join(',')}`).sort();
+  const pairs = [...(parseForm(search.slice(1)) ?? [[search, ''] as const])];
+  const query = pairs.map(([name, value]) => `${name}=${instantOr(value)}`).sort();
   return `${normalPath(pathname)}?${query.join('&')}`;
 }
 

@@ -116,7 +116,7 @@ const bypassHead =
     request.method === 'HEAD' ? service(request) : played(request);
 
 export const scopesOf = ({ body }: ServiceRequest): readonly string[] =>
-  parseForm(body.toString())?.get('scope')?.[0]?.split(' ').filter(Boolean) ?? [];
+  parseForm(body.toString())?.get('scope')?.split(' ').filter(Boolean) ?? [];
 
 /** Says that every requested scope is granted. */
 const grantingAll = tokenBody((body, request) => ({ ...body, scope: scopesOf(request).join(' ') }));

@@ -6,7 +6,10 @@ import type { ServerOptions } from '../run/start.ts';
 export type Form = Map<string, Values>;
 export type Values = readonly string[];
 
-export const formOf = (request: ServiceRequest): Form => new Map(parseForm(request.body.toString()) ?? []);
+export const formOf = (request: ServiceRequest): Form => {
+  const form = parseForm(request.body.toString()) ?? new URLSearchParams();
+  return new Map([...form.keys()].map((name) => [name, form.getAll(name)]));
+};
 
 export const withForm = (request: ServiceRequest, form: Form): ServiceRequest => {
   const pairs = [...form].flatMap(([name, values]) => values.map((value): [string, string] => [name, value]));

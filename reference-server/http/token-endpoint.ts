@@ -74,13 +74,12 @@ function readForm({ headers, body }: Pick<ServiceRequest, 'headers' | 'body'>): 
   }
   const fields = isUtf8(body) ? parseForm(body.toString()) : undefined;
   if (!fields) return 'the form is not percent-encoded UTF-8';
-  for (const [name, values] of fields) {
-    if (values.length > 1) return `${printable(name)} occurs more than once`;
-  }
+  const repeated = [...fields.keys()].find((name) => fields.getAll(name).length > 1);
+  if (repeated !== undefined) return `${printable(repeated)} occurs more than once`;
   // RFC 6749, 3.2: a parameter without a value counts as omitted.
-  const missing = REQUIRED.find((name) => !fields.get(name)?.[0]?.trim());
+  const missing = REQUIRED.find((name) => !fields.get(name)?.trim());
   if (missing) return `${missing} is missing`;
-  return Object.fromEntries(REQUIRED.map((name) => [name, fields.get(name)?.[0] ?? ''])) as TokenForm;
+  return Object.fromEntries(fields) as TokenForm;
 }
 
 function tokenError(error: TokenError, description: string): ServiceAnswer {

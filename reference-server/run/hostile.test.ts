@@ -19,34 +19,12 @@ const PATH = '/v1/tenants/7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01/screenings';
 
 const REQUESTS: [title: string, request: string, status: number][] = [
   ['no HTTP at all', 'hello\r\n\r\n', 400],
-  ['TLS on a plain port', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n', 400],
-  ['an unknown method', `FETCH ${PATH} HTTP/1.1\r\n${CLOSE}\r\n`, 400],
-  ['a method in lower case', `get ${PATH} HTTP/1.1\r\n${CLOSE}\r\n`, 400],
   ['a space in the path', `GET ${PATH}?from=2024-06-15 12:00:00Z HTTP/1.1\r\n${CLOSE}\r\n`, 400],
   ['a URI of 8,001 octets', `GET ${`${PATH}?x=`.padEnd(8_001, 'x')} HTTP/1.1\r\n${CLOSE}\r\n`, 414],
-  ['a URI of 30,000 octets', `GET ${`${PATH}?x=`.padEnd(30_000, 'x')} HTTP/1.1\r\n${CLOSE}\r\n`, 414],
   ['a URI of 1,000,000 octets', `GET ${`${PATH}?x=`.padEnd(1_000_000, 'x')} HTTP/1.1\r\n${CLOSE}\r\n`, 431],
   ['headers of 200,000 octets', `GET ${PATH} HTTP/1.1\r\n${CLOSE}X: ${'x'.repeat(200_000)}\r\n\r\n`, 431],
-  ['10,000 headers', `GET ${PATH} HTTP/1.1\r\n${CLOSE}${'xxxxx: y\r\n'.repeat(10_000)}\r\n`, 431],
   ['no Host', `GET ${PATH} HTTP/1.1\r\nConnection: close\r\n\r\n`, 400],
   ['HTTP/1.0 without Host', `GET ${PATH} HTTP/1.0\r\n\r\n`, 401],
-  ['HTTP/3.7', `GET ${PATH} HTTP/3.7\r\n${CLOSE}\r\n`, 400],
-  [
-    'two lengths',
-    `POST /oauth/token HTTP/1.1\r\n${CLOSE}Content-Length: 1\r\nContent-Length: 2\r\n\r\na`,
-    400,
-  ],
-  [
-    'length and chunks',
-    `POST /oauth/token HTTP/1.1\r\n${CLOSE}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-    400,
-  ],
-  ['a length that is not a number', `POST /oauth/token HTTP/1.1\r\n${CLOSE}Content-Length: x\r\n\r\n`, 400],
-  [
-    'broken chunks',
-    `POST /oauth/token HTTP/1.1\r\n${CLOSE}Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n`,
-    400,
-  ],
   [
     'a body announced as too long',
     `POST /oauth/token HTTP/1.1\r\n${CLOSE}Content-Length: 9999999999\r\n\r\n`,
@@ -58,23 +36,9 @@ const REQUESTS: [title: string, request: string, status: number][] = [
     417,
   ],
   ['CONNECT', `CONNECT example.org:443 HTTP/1.1\r\n${CLOSE}\r\n`, 405],
-  [
-    'an upgrade',
-    `GET ${PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade, close\r\nUpgrade: websocket\r\n\r\n`,
-    401,
-  ],
-  ['OPTIONS *', `OPTIONS * HTTP/1.1\r\n${CLOSE}\r\n`, 404],
   ['an absolute URI', `GET http://127.0.0.1${PATH} HTTP/1.1\r\n${CLOSE}\r\n`, 401],
   ['an absolute URI without a path', `GET http://127.0.0.1 HTTP/1.1\r\n${CLOSE}\r\n`, 404],
   ['broken percent-encoding in the path', `GET /v1/tenants/%/screenings HTTP/1.1\r\n${CLOSE}\r\n`, 401],
-  ['a path with ..', `GET /v1/../../etc/passwd HTTP/1.1\r\n${CLOSE}\r\n`, 404],
-  ['two slashes', `GET //v1 HTTP/1.1\r\n${CLOSE}\r\n`, 404],
-  ['a byte beyond ASCII in the path', `GET /v1/tenants/\u00fc/screenings HTTP/1.1\r\n${CLOSE}\r\n`, 400],
-  [
-    'an authorization of 20,000 octets',
-    `GET ${PATH} HTTP/1.1\r\n${CLOSE}Authorization: Bearer ${'x'.repeat(20_000)}\r\n\r\n`,
-    401,
-  ],
 ];
 for (const [title, request, status] of REQUESTS) {
   test(`answers ${title} with ${status} and a JSON body, without a reset`, async ({ server }) => {
@@ -124,17 +88,7 @@ for (const [path, allow, methods] of [
       else expect(JSON.parse(text)).toMatchObject({ code: 'method_not_allowed' });
     });
 
-const UNKNOWN = [
-  '/',
-  '/v1',
-  '/v1/tenants',
-  '/v1/tenants/',
-  `${PATH}/`,
-  `${PATH}/1`,
-  `/v2${PATH.slice(3)}`,
-  '/oauth',
-  '/oauth/token/',
-];
+const UNKNOWN = ['/', '/v1/tenants', `${PATH}/`, `${PATH}/1`, `/v2${PATH.slice(3)}`, '/oauth/token/'];
 for (const path of UNKNOWN) {
   test(`answers ${path} with 404`, async ({ server }) => {
     const { status, json } = await send(`${server.baseUrl}${path}`);

@@ -1,18 +1,12 @@
-/** Requests, traversals and stored screenings while a database or a server process is killed. */
+/** Requests and traversals while a database is killed. */
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
-import { execFile, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import pg from 'pg';
 import { openDatabase } from '../store/database.ts';
-import { defaultProvisioning, TENANTS } from './provisioning.ts';
+import { defaultProvisioning } from './provisioning.ts';
 import { startReferenceServer } from './start.ts';
-import type { ReferenceTarget } from './target.ts';
-import { mintToken, type Received, screeningsUrl, send, skipWithoutEngine, test, walk } from '../testing.ts';
+import { mintToken, type Received, screeningsUrl, send, skipWithoutEngine, test } from '../testing.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
 
@@ -152,79 +146,4 @@ test('a stopping server answers requests in flight and accepts no new ones', FUL
   await expect(send(server.baseUrl)).rejects.toThrow();
   expect((await answers).map(({ status }) => status)).toEqual([404, 404, 404]);
   await stopped;
-});
-
-test('a killed server keeps every acknowledged screening and its event', FULL, async ({ database }) => {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
-  const url = new URL(database.url);
-  url.search = '';
-  const schema = `kept_${process.pid}`;
-  // The clients' secrets must be the same after a restart.
-  const { tenants, clients } = defaultProvisioning();
-  const provisioning = join(directory, 'provisioning.json');
-  await writeFile(
-    provisioning,
-    JSON.stringify({ tenants: tenants.map(({ tenantId, onboarded }) => ({ tenantId, onboarded })), clients }),
-  );
-  const begin = async (): Promise<{ kill: () => Promise<void>; target: ReferenceTarget }> => {
-    const file = join(directory, 'target.json');
-    await rm(file, { force: true });
-    const child = spawn(
-      process.execPath,
-      [
-        ...['--import', 'tsx', 'reference-server/main.ts', '--port', '0', '--keep', schema],
-        ...['--provisioning', provisioning, '--events-dir', directory, '--write-target', file],
-      ],
-      { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, DATABASE_URL: url.href } },
-    );
-    const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-    let output = '';
-    child.stdout.on('data', (chunk) => (output += String(chunk)));
-    await expect.poll(() => output, { timeout: 60_000 }).toMatch(/^pid \d+$/m);
-    return {
-      target: JSON.parse(await readFile(file, 'utf8')) as ReferenceTarget,
-      async kill() {
-        child.kill('SIGKILL');
-        await ended;
-      },
-    };
-  };
-  const store = async ({ ingest }: ReferenceTarget, first: number): Promise<string[]> => {
-    const lines = Array.from(
-      { length: 20 },
-      (_, n) =>
-        `{"id":${first + n},"tenantId":"${TENANTS.primary}","testTime":"2024-06-01T00:00:00.${first + n}Z"}`,
-    );
-    const command = promisify(execFile)('sh', ['-c', ingest]);
-    command.child.stdin?.end(lines.map((line) => `${line}\n`).join(''));
-    await command;
-    return lines;
-  };
-  try {
-    const acknowledged: string[] = [];
-    for (const first of [100, 200, 300]) {
-      const { target, kill } = await begin();
-      try {
-        acknowledged.push(...(await store(target, first)));
-        const token = await mintToken(target, target.clients.primary);
-        const { items } = await walk(`${screeningsUrl(target, TENANTS.primary)}?${WINDOW}`, token);
-        expect(JSON.parse(`[${items.join(',')}]`)).toEqual(
-          acknowledged.map((line) => JSON.parse(line) as unknown),
-        );
-      } finally {
-        await kill();
-      }
-    }
-    const events = (await readFile(join(directory, `${TENANTS.primary}.ndjson`), 'utf8'))
-      .trimEnd()
-      .split('\n');
-    const data = events.map((line) => /"data":(.*)\}$/.exec(line)?.[1]);
-    expect([...new Set(data)]).toEqual(acknowledged);
-  } finally {
-    const client = new pg.Client({ connectionString: url.href });
-    await client.connect();
-    await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
-    await client.end();
-    await rm(directory, { recursive: true });
-  }
 });

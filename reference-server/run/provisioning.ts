@@ -10,7 +10,7 @@ import {
   generateScreenings,
   type GeneratorOptions,
 } from '../../fixtures/dataset/generator.ts';
-import { compareInstants, formatInstant, instant, shift } from '../../engine/data/instant.ts';
+import { formatInstant, instant, shift } from '../../engine/data/instant.ts';
 import { createClientRegistry, hashSecret } from '../auth.ts';
 import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';
@@ -229,20 +229,20 @@ export async function loadProvisioning(
   const files: { dataset?: string; secondDataset?: string; events?: string } = {};
   let window: Provisioned['window'];
   for (const tenant of set.tenants) {
-    if (options.keep && (await hasEvents(connections, tenant.tenantId))) continue;
+    if (options.keep && (await readEvents(connections, tenant.tenantId, 0n, 1)).length > 0) continue;
     await forgetTenant(connections, tenant.tenantId);
     if (!tenant.screenings) continue;
-    const seen = track(tenant, options.onProgress);
-    await storeScreenings(connections, seen.screenings());
+    await storeScreenings(connections, screeningsOf(tenant, options.onProgress));
     const name = names.get(tenant.tenantId) as 'dataset' | 'secondDataset' | undefined;
     if (name) files[name] = await datasetFile(tenant, fileOf(name));
     if (name !== 'dataset') continue;
-    window = 'generate' in tenant.screenings ? GENERATED_WINDOW : seen.window();
-    if (seen.count() > MAX_EVENTS_UNASKED) continue;
+    const stored = await extentOf(connections, tenant.tenantId);
+    window = 'generate' in tenant.screenings ? GENERATED_WINDOW : windowOf(stored);
+    if (stored.count > MAX_EVENTS_UNASKED) continue;
     files.events = fileOf('events');
     await writeEvents(files.events, connections, tenant.tenantId);
   }
-  await analyze(connections);
+  await connections.transaction(async (client) => void (await client.query('ANALYZE screening, event')));
 
   const registered = set.clients.map(async ({ clientSecret, ...known }) => ({
     ...known,
@@ -260,51 +260,47 @@ export async function loadProvisioning(
   };
 }
 
-async function hasEvents(connections: Connections, tenantId: string): Promise<boolean> {
-  return (await readEvents(connections, tenantId, 0n, 1)).length > 0;
-}
-
 async function datasetFile({ tenantId, screenings }: ProvisionedTenant, path: string): Promise<string> {
   if (screenings && 'file' in screenings) return resolve(screenings.file);
   if (screenings) await writeDataset(path, generateScreenings({ tenantId, ...screenings.generate }), 0o600);
   return path;
 }
 
-/** Passes a tenant's screenings through, and records their number and extent in time. */
-function track(tenant: ProvisionedTenant, onProgress: LoadOptions['onProgress']) {
-  const { tenantId, screenings: source } = tenant;
-  let stored = 0;
-  let first: string | undefined;
-  let last: string | undefined;
-  return {
-    async *screenings(): AsyncGenerator<Screening> {
-      if (!source) return;
-      const all =
-        'file' in source ? streamDataset(source.file) : generateScreenings({ tenantId, ...source.generate });
-      for await (const screening of all) {
-        if (screening.tenantId.toLowerCase() !== tenantId) {
-          throw new Error(
-            `screening ${screening.id} belongs to ${screening.tenantId} and not to ${tenantId}`,
-          );
-        }
-        const { testTime } = screening;
-        if ('file' in source) {
-          if (!first || compareInstants(instant(testTime), instant(first)) < 0) first = testTime;
-          if (!last || compareInstants(instant(testTime), instant(last)) > 0) last = testTime;
-        }
-        yield screening;
-        stored += 1;
-        if (stored % PROGRESS_EVERY === 0) onProgress?.(tenantId, stored);
-      }
-    },
-    count: () => stored,
-    window: (): Provisioned['window'] =>
-      first && last
-        ? { from: formatInstant(instant(first)), to: formatInstant(shift(instant(last), 1n, 6)) }
-        : undefined,
-  };
+async function* screeningsOf(
+  { tenantId, screenings: source }: ProvisionedTenant,
+  onProgress: LoadOptions['onProgress'],
+): AsyncGenerator<Screening> {
+  if (!source) return;
+  let count = 0;
+  const all =
+    'file' in source ? streamDataset(source.file) : generateScreenings({ tenantId, ...source.generate });
+  for await (const screening of all) {
+    if (screening.tenantId.toLowerCase() !== tenantId)
+      throw new Error(`screening ${screening.id} belongs to ${screening.tenantId} and not to ${tenantId}`);
+    yield screening;
+    if (++count % PROGRESS_EVERY === 0) onProgress?.(tenantId, count);
+  }
 }
 
-async function analyze(connections: Connections): Promise<void> {
-  await connections.transaction(async (client) => void (await client.query('ANALYZE screening, event')));
+interface Extent {
+  readonly count: number;
+  /** testTime of the first and the last screening; null if there is none. */
+  readonly first: string | null;
+  readonly last: string | null;
 }
+
+async function extentOf(connections: Connections, tenantId: string): Promise<Extent> {
+  const ofTenant = 'FROM screening WHERE tenant = $1';
+  const [extent] = await connections.query<Extent>({
+    text: `SELECT (SELECT count(*)::int ${ofTenant}) AS count,
+             (SELECT test_time ${ofTenant} ORDER BY at, id LIMIT 1) AS first,
+             (SELECT test_time ${ofTenant} ORDER BY at DESC, id DESC LIMIT 1) AS last`,
+    values: [tenantId],
+  });
+  return extent!;
+}
+
+const windowOf = ({ first, last }: Extent): Provisioned['window'] =>
+  first !== null && last !== null
+    ? { from: formatInstant(instant(first)), to: formatInstant(shift(instant(last), 1n, 6)) }
+    : undefined;

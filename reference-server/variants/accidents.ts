@@ -15,31 +15,19 @@ import { formOf } from '../faults/forms.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { readAs } from './stacks.ts';
-import { variants, type Variant } from './variant.ts';
+import type { Groups } from './variant.ts';
+
+type Answer = () => ServiceAnswer;
 
 /** Answers one matching request with `answer`; its repetition is served. */
-const oneAnswer = (
-  number: number,
-  matches: (request: ServiceRequest) => boolean,
-  answer: () => ServiceAnswer,
-): ServerOptions =>
+const once = (number: number, matches: (request: ServiceRequest) => boolean, answer: Answer): ServerOptions =>
   middleware(() => {
     let asked = 0;
     return (request, next) => (matches(request) && ++asked === number ? answer() : next(request));
   });
 
-export const failures = variants({
-  'one 503 in the whole run': oneAnswer(90, isScreenings, () => refusal('503 service_unavailable')),
-  'one 408 of a proxy that gave the connection up': oneAnswer(50, isScreenings, () =>
-    html(408, 'Request Time-out'),
-  ),
-  'one 503 of the token endpoint, with a page of HTML': oneAnswer(3, isTokenRequest, () =>
-    withHeader(html(503, 'Service Unavailable'), 'retry-after', '1'),
-  ),
-});
-
 /** Answers every request, or every `eachOf`-th, within `forMs` with `answer`; repetitions after that are served. */
-const answersFor = (number: number, forMs: number, answer: () => ServiceAnswer, eachOf = 1): ServerOptions =>
+const answersFor = (number: number, forMs: number, answer: Answer, eachOf = 1): ServerOptions =>
   middleware(() => {
     let asked = 0;
     let untilMs = 0;
@@ -50,37 +38,16 @@ const answersFor = (number: number, forMs: number, answer: () => ServiceAnswer, 
     };
   });
 
-export const redeployed = variants({
-  'a deployment: a second and a half of a gateway’s 502, with HTML': answersFor(130, 1_500, () =>
-    html(502, 'Bad Gateway'),
-  ),
-});
+interface Lockout {
+  /** Number of wrong secrets. */
+  readonly wrong: number;
+  readonly forMs: number;
+  readonly inARow: boolean;
+}
 
-export const halfDown = variants({
-  'one of two instances is down for two seconds: half of the answers are a gateway’s 502': answersFor(
-    300,
-    2_000,
-    () => html(502, 'Bad Gateway'),
-    2,
-  ),
-});
-
-export const brokenOnce = variants({
-  'one answer that breaks off': oneAnswer(140, isScreenings, () => ({
-    status: 200,
-    headers: [['content-type', 'application/json']],
-    body: brokenBody(),
-  })),
-});
-
-/** Rejects every request of a client for a while after this number of wrong secrets. */
-const lockout = (
-  name: string,
-  { wrong, forMs, inARow }: { readonly wrong: number; readonly forMs: number; readonly inARow: boolean },
-  refuse: () => ServiceAnswer,
-): Variant => ({
-  name,
-  server: middleware(() => {
+/** Rejects every request of a client for a while after a number of wrong secrets. */
+const lockout = ({ wrong, forMs, inARow }: Lockout, refuse: Answer): ServerOptions =>
+  middleware(() => {
     const guarded = new Map<string, { wrong: number; untilMs: number }>();
     return async (request, next) => {
       const id = isTokenRequest(request) ? formOf(request).get('client_id')?.[0] : undefined;
@@ -90,31 +57,11 @@ const lockout = (
       if (Date.now() < client.untilMs) return refuse();
       const answer = await next(request);
       if (answer.status === 200 && inARow) client.wrong = 0;
-      if (answer.status === 401 && ++client.wrong >= wrong) {
-        Object.assign(client, { wrong: 0, untilMs: Date.now() + forMs });
-      }
+      if (answer.status === 401 && ++client.wrong >= wrong)
+        guarded.set(id, { wrong: 0, untilMs: Date.now() + forMs });
       return answer;
     };
-  }),
-});
-
-export const lockedWith401: readonly Variant[] = [
-  lockout(
-    'every third wrong secret locks the client out for two seconds, with 401',
-    { wrong: 3, forMs: 2_000, inARow: false },
-    invalidClient,
-  ),
-];
-
-export const lockedWith429: readonly Variant[] = [
-  lockout(
-    'five wrong secrets in a row lock the client out, with 429',
-    { wrong: 5, forMs: 4_000, inARow: true },
-    () => jsonAnswer(429, { error: 'temporarily_unavailable' }, [['retry-after', '4']]),
-  ),
-];
-
-const blocked = (): ServiceAnswer => html(403, 'Request blocked');
+  });
 
 const ATTACK = /['<>]|\$\{|\.\.\/|\0/;
 
@@ -127,62 +74,22 @@ function isAttack(path: string): boolean {
   }
 }
 
-const guarded = (answer: () => ServiceAnswer): ServerOptions =>
+/** Answers what looks like an attack. */
+const againstAttacks = (answer: Answer): ServerOptions =>
   intercepting(answer, (request) => isScreenings(request) && isAttack(request.path));
 
-export const gateway = variants({
-  'a gateway that answers 403 with HTML to what looks like an attack': guarded(blocked),
-  '501 for every method of pages but GET': intercepting(
-    () => html(501, 'Not Implemented'),
-    (request) => request.method !== 'GET' && !isTokenRequest(request),
-  ),
-});
-
-/** Tells a client that sent an apparent attack to wait ten minutes, but serves it before that. */
-export const slowedDown = variants({
-  'a gateway that answers 429 with a Retry-After of ten minutes to what looks like an attack': guarded(() =>
-    jsonAnswer(429, { title: 'Too Many Requests' }, [['retry-after', '600']]),
-  ),
-});
-
 const PARAMETERS = ['from', 'to', 'pageSize', 'from_id'];
-
-export const parameters = variants({
-  'an unknown query parameter is refused before authentication': answering(
-    '400 invalid_request',
-    (query) => ![...query.keys()].every((name) => PARAMETERS.includes(name)),
-  ),
-});
-
-export const readings = variants({
-  '+5 is read as 5': readAs('pageSize|from_id', (text) => /^%2B(\d+)$/i.exec(text)?.[1]),
-  // RFC 3986, 3.4: only the form encoding decodes + as a space.
-  'a raw + in a query is a +': middleware(() => (request, next) => {
-    const [path, query] = request.path.split(/\?(.*)/s);
-    return next(
-      isScreenings(request) && query
-        ? { ...request, path: `${path}?${query.replaceAll('+', '%2B')}` }
-        : request,
-    );
-  }),
-  'an empty pageSize or from_id is as if absent': readAs('pageSize|from_id', (text) =>
-    text === '' ? '' : undefined,
-  ),
-});
-
-// -- after 40 rejected tokens within ten seconds the sender is rejected for a while -------------------
 
 const MAX_REJECTIONS = 40;
 const WINDOW_MS = 10_000;
 const BAN_MS = 2_000;
 
-const guard = (
-  name: string,
-  refuse: () => ServiceAnswer,
+/** After 40 rejected tokens within ten seconds, rejects the sender for a while. */
+const againstGuesses = (
+  refuse: Answer,
   whose: (request: ServiceRequest) => string = () => 'address',
-): Variant => ({
-  name,
-  server: middleware(() => {
+): ServerOptions =>
+  middleware(() => {
     const senders = new Map<string, { rejectedAtMs: number[]; untilMs: number }>();
     return async (request, next) => {
       if (!isScreenings(request)) return next(request);
@@ -196,8 +103,7 @@ const guard = (
         senders.set(whose(request), { rejectedAtMs: [], untilMs: Date.now() + BAN_MS });
       return answer;
     };
-  }),
-});
+  });
 
 const forbidden = (): ServiceAnswer => html(403, '403 Forbidden');
 
@@ -214,19 +120,85 @@ const reset = (): ServiceAnswer => ({
 const tenantOf = ({ path }: ServiceRequest): string =>
   /tenants\/([^/]+)/.exec(path)?.[1]?.toLowerCase() ?? '';
 
-export const guards = {
-  html: [guard('40 refused tokens in ten seconds: 403 with HTML', forbidden)],
-  resets: [guard('40 refused tokens in ten seconds: connections close', reset)],
-  throttles: [
-    guard('40 refused tokens in ten seconds: 429', () =>
+export const accidents: Groups = {
+  'with accidents': {
+    'one 503 in the whole run': once(90, isScreenings, () => refusal('503 service_unavailable')),
+    'one 408 of a proxy that closes its connection': once(50, isScreenings, () =>
+      html(408, 'Request Time-out'),
+    ),
+    'one 503 of the token endpoint, with HTML': once(3, isTokenRequest, () =>
+      withHeader(html(503, 'Service Unavailable'), 'retry-after', '1'),
+    ),
+    'a gateway that answers 403 with HTML to what looks like an attack': againstAttacks(() =>
+      html(403, 'Request blocked'),
+    ),
+    '501 for every method of pages but GET': intercepting(
+      () => html(501, 'Not Implemented'),
+      (request) => request.method !== 'GET' && !isTokenRequest(request),
+    ),
+    'every third wrong secret locks the client out for two seconds, with 401': lockout(
+      { wrong: 3, forMs: 2_000, inARow: false },
+      invalidClient,
+    ),
+  },
+  'with encoded links': {
+    'five wrong secrets in a row lock the client out, with 429': lockout(
+      { wrong: 5, forMs: 4_000, inARow: true },
+      () => jsonAnswer(429, { error: 'temporarily_unavailable' }, [['retry-after', '4']]),
+    ),
+    '+5 is read as 5': readAs('pageSize|from_id', (text) => /^%2B(\d+)$/i.exec(text)?.[1]),
+    // RFC 3986, 3.4: only the form encoding decodes + as a space.
+    'a raw + in a query is a +': middleware(() => (request, next) => {
+      const [path, query] = request.path.split(/\?(.*)/s);
+      return next(
+        isScreenings(request) && query
+          ? { ...request, path: `${path}?${query.replaceAll('+', '%2B')}` }
+          : request,
+      );
+    }),
+    'an empty pageSize or from_id is ignored': readAs('pageSize|from_id', (text) =>
+      text === '' ? '' : undefined,
+    ),
+  },
+  'with a store of microseconds': {
+    'one answer that breaks off': once(140, isScreenings, () => ({
+      status: 200,
+      headers: [['content-type', 'application/json']],
+      body: brokenBody(),
+    })),
+    // It serves the client before the ten minutes are over.
+    'a gateway that answers 429 with a Retry-After of ten minutes to what looks like an attack':
+      againstAttacks(() => jsonAnswer(429, { title: 'Too Many Requests' }, [['retry-after', '600']])),
+    'an unknown query parameter is refused before authentication': answering(
+      '400 invalid_request',
+      (query) => ![...query.keys()].every((name) => PARAMETERS.includes(name)),
+    ),
+  },
+  'with a store of milliseconds': {
+    'a deployment: 502 with HTML for a second and a half': answersFor(130, 1_500, () =>
+      html(502, 'Bad Gateway'),
+    ),
+  },
+  'with tenants in capitals': {
+    'one of two instances is down for two seconds: half of the answers are 502 with HTML': answersFor(
+      300,
+      2_000,
+      () => html(502, 'Bad Gateway'),
+      2,
+    ),
+  },
+  'with a guard that answers 403': {
+    '40 refused tokens in ten seconds: 403 with HTML': againstGuesses(forbidden),
+  },
+  'with a guard that closes connections': {
+    '40 refused tokens in ten seconds: connections close': againstGuesses(reset),
+  },
+  'with a guard that answers 429': {
+    '40 refused tokens in ten seconds: 429': againstGuesses(() =>
       withHeader(refusal('429 rate_limited'), 'retry-after', '2'),
     ),
-  ],
-  perTenant: [
-    guard(
-      '40 refused tokens in ten seconds on the path of a tenant: 403 with HTML there',
-      forbidden,
-      tenantOf,
-    ),
-  ],
-} as const;
+  },
+  'with a guard for each tenant': {
+    '40 refused tokens in ten seconds on a path: 403 with HTML there': againstGuesses(forbidden, tenantOf),
+  },
+};

@@ -1,5 +1,4 @@
 /** Errors with every shape and code that the specification leaves open. */
-import type { Target } from '../../engine/target/target.ts';
 import {
   answering,
   answers,
@@ -17,24 +16,22 @@ import {
 import { formOf } from '../faults/forms.ts';
 import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { variants, type Variant } from './variant.ts';
+import type { Groups } from './variant.ts';
 
 const ALL = [400, 401, 403, 404, 429, 500, 503];
 
 /** Another shape of error body; the target file gives the code's JSON pointer or leaves it out. */
 const shaped = (
-  name: string,
   shape: (code: string, status: number) => unknown,
   pointer?: string,
   type = 'application/json',
-): Variant => ({
-  name,
+): Groups[string][string] => ({
   server: refusalsOf(ALL, (answer) => {
     const { code } = JSON.parse(String(answer.body)) as { code: string };
     const body = JSON.stringify(shape(code, answer.status));
     return withHeader({ ...answer, body }, 'content-type', type);
   }),
-  target: (target): Target => ({ ...target, errorCodePointer: pointer }),
+  target: (target) => ({ ...target, errorCodePointer: pointer }),
 });
 
 /** Answers 400 with this code to matching requests; authentication comes first. */
@@ -51,126 +48,114 @@ const either =
   (query: URLSearchParams): boolean =>
     ['from', 'to'].some((name) => matches(query.get(name) ?? '2026-03-01T00:00:00Z'));
 
-export const bodies: readonly Variant[] = [
-  shaped('errors as {"error":{"code"}}, the place unnamed', (code) => ({ error: { code, details: [] } })),
-];
-export const lists: readonly Variant[] = [
-  shaped(
-    'errors as {"errors":[{"code"}]}, the place named',
-    (code) => ({ errors: [{ code, field: 'x' }] }),
-    '/errors/0/code',
-  ),
-];
-export const problems: readonly Variant[] = [
-  shaped(
-    'problem details with a general code in addition to the particular one',
-    (code, status) => ({
-      type: 'about:blank',
-      title: 'Refused',
-      status,
-      general: 'invalid_request',
-      errorCode: code,
-    }),
-    undefined,
-    'application/problem+json; charset=utf-8',
-  ),
-];
-export const texts: readonly Variant[] = [
-  shaped('errors as a JSON array of one object', (code) => [{ message: 'refused', code }]),
-];
-
-export const codes = variants({
-  'a missing from or to is invalid_time_range': refused(
-    'invalid_time_range',
-    (query) => !query.has('from') || !query.has('to'),
-  ),
-  'an unknown tenant is 404 not_found, and so is another than the own in upper case': refusalsOf(
-    [403],
-    (answer, { path }) =>
-      /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/.test(path) ? answer : refusal('404 not_found'),
-  ),
-  'a pageSize of 1.5, +5, 1e2 or nothing is page_size_out_of_range': refused(
-    'page_size_out_of_range',
-    (query) => /^(1\.5|10\.0|\+5|1e2|)$/.test(query.get('pageSize') ?? '1'),
-  ),
-  'a pageSize beyond 64 bits is invalid_request': refused('invalid_request', (query) =>
-    /^\d{19,}$/.test(query.get('pageSize') ?? ''),
-  ),
-  'an empty or undecodable from or to is invalid_request': refusalsOf([400], (answer, { path }) =>
-    /[?&](from|to)=(&|$)|%(?![0-9a-f]{2})/i.test(path) ? refusal('400 invalid_request') : answer,
-  ),
-  'a negative from_id is invalid_request': refused('invalid_request', (query) =>
-    (query.get('from_id') ?? '').startsWith('-'),
-  ),
-});
-
-export const dates = variants({
-  'leap seconds, -00:00, offsets beyond 18 hours and the year 0000 are refused': refused(
-    'invalid_time_range',
-    either((text) => /:60(\.\d+)?(Z|[+-])|-00:00$|[+-](1[89]|2\d):\d\d$|^0000/i.test(text)),
-  ),
-  'a space for the T is accepted': middleware(
-    () => (request, next) =>
-      next({ ...request, path: request.path.replace(/(\d{4}-\d\d-\d\d)(?:%20|\+)(?=\d\d%3A)/gi, '$1T') }),
-  ),
-});
-
-export const tokenEndpoint = variants({
-  'a body that is no form is 415 with a page of HTML': intercepting(
-    () => html(415, 'Unsupported Media Type'),
-    (request) => isTokenRequest(request) && request.method === 'POST' && !isForm(request),
-  ),
-  'GET and other methods are 404 without a body': answers((answer) =>
-    answer.status === 405 ? { status: 404, headers: [], body: '' } : answer,
-  ),
-  'a scope too many is invalid_scope': middleware(() => (request, next) => {
-    const scope = isTokenRequest(request) ? formOf(request).get('scope') : undefined;
-    return scope?.length === 1 &&
-      scope[0]?.trim().includes(' ') &&
-      request.headers['content-type']?.includes('urlencoded')
-      ? jsonAnswer(400, { error: 'invalid_scope', error_description: 'one scope only', error_uri: '/docs' })
-      : next(request);
-  }),
-  'further members in token errors, and a challenge of another scheme': answers((answer, request) =>
-    isTokenRequest(request) && answer.status === 401
-      ? withHeader(
-          jsonBody((body) => ({ ...body, error_uri: '/docs', trace: 1 }))(answer),
-          'WWW-Authenticate',
-          'Custom realm="x"',
-        )
-      : answer,
-  ),
-  'a path that holds no UUID is 400': answering(
-    '400 invalid_request',
-    (_, { path }) => !/\/tenants\/[0-9a-f-]{36}\//i.test(path),
-  ),
-  'HEAD and OPTIONS are 204': intercepting(
-    () => ({ status: 204, headers: [], body: '' }),
-    ({ method }) => ['HEAD', 'OPTIONS'].includes(method),
-  ),
-});
-
 const ODD_PATH = /\/\/|\/\.\/|\/(\?|$)|\.json|;|%|SCREENINGS/;
 
-export const oddPaths = variants({
-  'a gateway answers 400 with HTML to odd paths and 501 to TRACE': middleware(() => (request, next) => {
-    if (request.method === 'TRACE') return html(501, 'No');
-    return ODD_PATH.test(request.path.split('?')[0]!) ? html(400, 'No') : next(request);
-  }),
-});
-
-/** Unusual spellings of a path are normalised before the checks; a conditional request gets its 304 after them. */
-export const normalizedPaths = variants({
-  'odd paths are normalised, pages have an ETag, and HEAD is answered to anybody with HTML': middleware(
-    () => async (request, next) => {
-      const [path, query = ''] = request.path.split('?') as [string, string?];
-      if (request.method === 'HEAD')
-        return { status: 200, headers: [['content-type', 'text/html']], body: '' };
-      const usual = path.replace(/\/\.?(?=\/)/g, '').replace(/(\/|\.json|;[^/]*)$/, '');
-      const answer = await next({ ...request, path: `${usual}?${query}` });
-      if (answer.status !== 200) return answer;
-      const known = request.headers['if-none-match'] !== undefined;
-      return withHeader(known ? { status: 304, headers: [], body: '' } : answer, 'etag', '"page"');
-    },
-  ),
-});
+export const refusals: Groups = {
+  'behind a gateway': {
+    'problem details with a general code in addition to the particular one': shaped(
+      (code, status) => ({
+        ...{ type: 'about:blank', title: 'Refused', status },
+        ...{ general: 'invalid_request', errorCode: code },
+      }),
+      undefined,
+      'application/problem+json; charset=utf-8',
+    ),
+  },
+  'with its own spelling': {
+    'errors as {"errors":[{"code"}]}, the place named': shaped(
+      (code) => ({ errors: [{ code, field: 'x' }] }),
+      '/errors/0/code',
+    ),
+  },
+  'with relative links': {
+    'errors as a JSON array of one object': shaped((code) => [{ message: 'refused', code }]),
+    'a missing from or to is invalid_time_range': refused(
+      'invalid_time_range',
+      (query) => !query.has('from') || !query.has('to'),
+    ),
+    'an unknown tenant is 404 not_found, and so is another than the own in upper case': refusalsOf(
+      [403],
+      (answer, { path }) =>
+        /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/.test(path) ? answer : refusal('404 not_found'),
+    ),
+    'a pageSize of 1.5, +5, 1e2 or nothing is page_size_out_of_range': refused(
+      'page_size_out_of_range',
+      (query) => /^(1\.5|10\.0|\+5|1e2|)$/.test(query.get('pageSize') ?? '1'),
+    ),
+    'a pageSize beyond 64 bits is invalid_request': refused('invalid_request', (query) =>
+      /^\d{19,}$/.test(query.get('pageSize') ?? ''),
+    ),
+    'an empty or undecodable from or to is invalid_request': refusalsOf([400], (answer, { path }) =>
+      /[?&](from|to)=(&|$)|%(?![0-9a-f]{2})/i.test(path) ? refusal('400 invalid_request') : answer,
+    ),
+    'a negative from_id is invalid_request': refused('invalid_request', (query) =>
+      (query.get('from_id') ?? '').startsWith('-'),
+    ),
+  },
+  'with a rate limit': {
+    'errors as {"error":{"code"}}, the place unnamed': shaped((code) => ({ error: { code, details: [] } })),
+    'leap seconds, -00:00, offsets beyond 18 hours and the year 0000 are refused': refused(
+      'invalid_time_range',
+      either((text) => /:60(\.\d+)?(Z|[+-])|-00:00$|[+-](1[89]|2\d):\d\d$|^0000/i.test(text)),
+    ),
+    'a space for the T is accepted': middleware(
+      () => (request, next) =>
+        next({ ...request, path: request.path.replace(/(\d{4}-\d\d-\d\d)(?:%20|\+)(?=\d\d%3A)/gi, '$1T') }),
+    ),
+  },
+  'with short pages': {
+    'a body that is no form is 415 with a page of HTML': intercepting(
+      () => html(415, 'Unsupported Media Type'),
+      (request) => isTokenRequest(request) && request.method === 'POST' && !isForm(request),
+    ),
+    'GET and other methods are 404 without a body': answers((answer) =>
+      answer.status === 405 ? { status: 404, headers: [], body: '' } : answer,
+    ),
+    'a scope too many is invalid_scope': middleware(() => (request, next) => {
+      const scope = isTokenRequest(request) ? formOf(request).get('scope') : undefined;
+      return scope?.length === 1 &&
+        scope[0]?.trim().includes(' ') &&
+        request.headers['content-type']?.includes('urlencoded')
+        ? jsonAnswer(400, { error: 'invalid_scope', error_description: 'one scope only', error_uri: '/docs' })
+        : next(request);
+    }),
+    'further members in token errors, and a challenge of another scheme': answers((answer, request) =>
+      isTokenRequest(request) && answer.status === 401
+        ? withHeader(
+            jsonBody((body) => ({ ...body, error_uri: '/docs', trace: 1 }))(answer),
+            'WWW-Authenticate',
+            'Custom realm="x"',
+          )
+        : answer,
+    ),
+    'a path that holds no UUID is 400': answering(
+      '400 invalid_request',
+      (_, { path }) => !/\/tenants\/[0-9a-f-]{36}\//i.test(path),
+    ),
+    'HEAD and OPTIONS are 204': intercepting(
+      () => ({ status: 204, headers: [], body: '' }),
+      ({ method }) => ['HEAD', 'OPTIONS'].includes(method),
+    ),
+  },
+  'with a gateway for odd paths': {
+    'a gateway answers 400 with HTML to odd paths and 501 to TRACE': middleware(() => (request, next) => {
+      if (request.method === 'TRACE') return html(501, 'No');
+      return ODD_PATH.test(request.path.split('?')[0]!) ? html(400, 'No') : next(request);
+    }),
+  },
+  // Unusual spellings of a path are normalised before the checks; a conditional request gets its 304 after them.
+  'with normalised paths': {
+    'odd paths are normalised, pages have an ETag, and HEAD is answered to anybody with HTML': middleware(
+      () => async (request, next) => {
+        const [path, query = ''] = request.path.split('?') as [string, string?];
+        if (request.method === 'HEAD')
+          return { status: 200, headers: [['content-type', 'text/html']], body: '' };
+        const usual = path.replace(/\/\.?(?=\/)/g, '').replace(/(\/|\.json|;[^/]*)$/, '');
+        const answer = await next({ ...request, path: `${usual}?${query}` });
+        if (answer.status !== 200) return answer;
+        const known = request.headers['if-none-match'] !== undefined;
+        return withHeader(known ? { status: 304, headers: [], body: '' } : answer, 'etag', '"page"');
+      },
+    ),
+  },
+};

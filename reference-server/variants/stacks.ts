@@ -8,25 +8,21 @@ import {
   isTokenRequest,
   middleware,
   nextQuery,
-  oauthError,
   queryOf,
   refusal,
   requests,
   tokenClaims,
   tokenMembers,
 } from '../run/alter.ts';
-import { formOf as parsed, single } from '../faults/forms.ts';
+import { refusing, single } from '../faults/forms.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { variants, type Variant } from './variant.ts';
+import type { Groups } from './variant.ts';
 
 /** Rejected by Tomcat and Spring's firewall: characters outside RFC 3986, and ambiguous paths. */
 const isUnparsable = (target: string): boolean =>
   /[^\w\-.~!$&'()*+,;=:@/?%]|%(?![0-9a-f]{2})/i.test(target) ||
   /;|\\|\/\/|%(2f|5c|25|0|1|7f)/i.test(target.split('?')[0]!);
-
-const formOf = (request: ServiceRequest): ReturnType<typeof parsed> =>
-  isTokenRequest(request) ? parsed(request) : new Map();
 
 /** Reads parameters like another parser; undefined leaves the text unchanged. */
 export const readAs = (names: string, read: (text: string) => string | undefined): ServerOptions =>
@@ -57,48 +53,11 @@ function lenientInteger(text: string): string | undefined {
   }
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** Answers matching requests with a page of HTML, before the service. */
+const blocked = (status: number, where: (request: ServiceRequest) => boolean): ServerOptions =>
+  intercepting(() => html(status, 'Blocked'), where);
 
-export const container = variants({
-  'a container that answers 400 with HTML to what RFC 3986 does not allow in a request line': intercepting(
-    () => html(400, 'Bad Request'),
-    ({ path }) => isUnparsable(path),
-  ),
-  'a gateway that answers 403 with HTML to control characters in a query or a form': intercepting(
-    () => html(403, 'Forbidden'),
-    ({ path, body }) => /%[01][0-9a-f]/i.test(`${path} ${body.toString('latin1')}`),
-  ),
-  'credentials outside of printable ASCII are invalid_request': intercepting(
-    () => oauthError(400, 'invalid_request'),
-    (request) =>
-      ['client_id', 'client_secret'].some((name) => /[^ -~]/.test(formOf(request).get(name)?.join('') ?? '')),
-  ),
-  'credentials of another shape than those that are issued are invalid_request': intercepting(
-    () => oauthError(400, 'invalid_request'),
-    (request) => {
-      const form = formOf(request);
-      const isOdd = (name: string, shape: RegExp): boolean =>
-        form.get(name)?.some((text) => !shape.test(text)) ?? false;
-      return isOdd('client_id', /^[a-z]+-[a-z]{6}$/i) || isOdd('client_secret', /^[\w-]{32}$/);
-    },
-  ),
-  'a route that knows UUIDs in lower case alone': answering(
-    () => html(404, 'Not Found'),
-    (_, { path }) => /\/tenants\/[^/]*[A-F]/.test(path),
-  ),
-  // Rack builds nested parameters and refuses a name that is both.
-  'a parser that answers 400 with HTML to a parameter that is text and list at once': intercepting(
-    () => html(400, 'Bad Request'),
-    (request) => {
-      const names = [...queryOf(request).keys()];
-      return names.some((name) => names.includes(name.replace(/\[.*/s, '')) && name.includes('['));
-    },
-  ),
-  'an X-Request-Id that is no UUID is 400': intercepting(
-    () => refusal('400 invalid_request'),
-    ({ headers }) => headers['x-request-id'] !== undefined && !UUID.test(headers['x-request-id']),
-  ),
-});
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const UUID_FORMS =
   /\/tenants\/(?:urn:uuid:|%7B|\(|%20)?(\w{8})-?(\w{4})-?(\w{4})-?(\w{4})-?(\w{12})(?:%7D|\)|%20)?\//i;
@@ -106,62 +65,97 @@ const UUID_FORMS =
 /** Longer than any page; added to only one in twenty of the largest pages because it is slow to read. */
 const LONG_LIST = JSON.stringify(Array.from({ length: 1_100 }, () => 'x'.repeat(1_000)));
 
-export const library = variants({
-  'a catch-all handler that answers 500 to other methods, and to paths that have no route': intercepting(
-    () => refusal('500 internal_error'),
-    (request) =>
-      isTokenRequest(request)
-        ? request.method !== 'POST'
-        : !isScreenings(request) || request.method !== 'GET',
-  ),
-  'blanks of every kind around a grant_type or scope are cut off': both(
-    ...['grant_type', 'scope'].map((name) => single(name, (text) => text.trim())),
-  ),
-  'refresh_token: null': tokenMembers(() => ({ refresh_token: null })),
-  'a resource that is unknown is invalid_target': intercepting(
-    () => oauthError(400, 'invalid_target'),
-    (request) => formOf(request).has('resource'),
-  ),
-  'spellings of an integer are read as the number': readAs('pageSize|from_id', lenientInteger),
-  'next names pageSize as the request spelled it': nextQuery((query, _, asked) => {
-    if (asked.has('pageSize')) query.set('pageSize', asked.get('pageSize')!);
-  }),
-  // The UUID parsers of Python, Go, Rust and .NET accept these forms.
-  'every form of a UUID names the tenant': requests((request) => ({
-    ...request,
-    path: request.path.replace(UUID_FORMS, '/tenants/$1-$2-$3-$4-$5/'),
-  })),
-  'a blank before an offset is read as the raw + that it was': readAs('from|to', (text) =>
-    /(?:%20|\+)\d\d(:|%3A)\d\d$/i.test(text)
-      ? text.replace(/(?:%20|\+)(?=\d\d(:|%3A)\d\d$)/i, '%2B')
-      : undefined,
-  ),
-  'a long list in addition to items': middleware(() => {
-    let asked = 0;
-    return async (request, next) => {
-      const answer = await next(request);
-      const isLarge = isScreenings(request) && /pageSize=1000(&|$)/.test(request.path);
-      return isLarge && answer.status === 200 && asked++ % 20 === 0
-        ? { ...answer, body: `${String(answer.body).slice(0, -1)},"trace":${LONG_LIST}}` }
-        : answer;
-    };
-  }),
-});
-
 /** AWS WAF and IIS accept 2,048 octets of a query. */
 const LONGEST_QUERY = 2_048;
 const isLong = ({ headers, path }: ServiceRequest): boolean =>
   path.length > LONGEST_QUERY || Object.values(headers).some((value) => value.length > 8_000);
 
-/** Firewalls check User-Agent and lengths; identity providers put groups into tokens. */
-export const firewall = variants({
-  'a firewall that answers 403 with HTML where there is no User-Agent': intercepting(
-    () => html(403, 'Forbidden'),
-    ({ headers }) => headers['user-agent'] === undefined,
-  ),
-  'a firewall that answers 403 with HTML to repeated parameters, and to much punctuation in one':
-    intercepting(
-      () => html(403, 'Forbidden'),
+export const stacks: Groups = {
+  'in a servlet container': {
+    'a container that answers 400 with HTML to what RFC 3986 does not allow in a request line': blocked(
+      400,
+      ({ path }) => isUnparsable(path),
+    ),
+    'a gateway that answers 403 with HTML to control characters in a query or a form': blocked(
+      403,
+      ({ path, body }) => /%[01][0-9a-f]/i.test(`${path} ${body.toString('latin1')}`),
+    ),
+    'credentials outside of printable ASCII are invalid_request': refusing('400 invalid_request', (form) =>
+      ['client_id', 'client_secret'].some((name) => /[^ -~]/.test(form.get(name)?.join('') ?? '')),
+    ),
+    'credentials of another shape than those that are issued are invalid_request': refusing(
+      '400 invalid_request',
+      (form) => {
+        const isOdd = (name: string, shape: RegExp): boolean =>
+          form.get(name)?.some((text) => !shape.test(text)) ?? false;
+        return isOdd('client_id', /^[a-z]+-[a-z]{6}$/i) || isOdd('client_secret', /^[\w-]{32}$/);
+      },
+    ),
+    'a route that knows UUIDs in lower case alone': answering(
+      () => html(404, 'Not Found'),
+      (_, { path }) => /\/tenants\/[^/]*[A-F]/.test(path),
+    ),
+    // Rack builds nested parameters and refuses a name that is both.
+    'a parser that answers 400 with HTML to a parameter that is text and list at once': blocked(
+      400,
+      (request) => {
+        const names = [...queryOf(request).keys()];
+        return names.some((name) => names.includes(name.replace(/\[.*/s, '')) && name.includes('['));
+      },
+    ),
+    'an X-Request-Id that is no UUID is 400': intercepting(
+      () => refusal('400 invalid_request'),
+      ({ headers }) => headers['x-request-id'] !== undefined && !UUID.test(headers['x-request-id']),
+    ),
+  },
+  'on a permissive framework': {
+    'a catch-all handler that answers 500 to other methods, and to paths that have no route': intercepting(
+      () => refusal('500 internal_error'),
+      (request) =>
+        isTokenRequest(request)
+          ? request.method !== 'POST'
+          : !isScreenings(request) || request.method !== 'GET',
+    ),
+    'blanks of every kind around a grant_type or scope are cut off': both(
+      ...['grant_type', 'scope'].map((name) => single(name, (text) => text.trim())),
+    ),
+    'refresh_token: null': tokenMembers(() => ({ refresh_token: null })),
+    'a resource that is unknown is invalid_target': refusing('400 invalid_target', (form) =>
+      form.has('resource'),
+    ),
+    'spellings of an integer are read as the number': readAs('pageSize|from_id', lenientInteger),
+    'next names pageSize as the request spelled it': nextQuery((query, _, asked) => {
+      if (asked.has('pageSize')) query.set('pageSize', asked.get('pageSize')!);
+    }),
+    // The UUID parsers of Python, Go, Rust and .NET accept these forms.
+    'every form of a UUID names the tenant': requests((request) => ({
+      ...request,
+      path: request.path.replace(UUID_FORMS, '/tenants/$1-$2-$3-$4-$5/'),
+    })),
+    'a blank before an offset is read as the raw + that it was': readAs('from|to', (text) =>
+      /(?:%20|\+)\d\d(:|%3A)\d\d$/i.test(text)
+        ? text.replace(/(?:%20|\+)(?=\d\d(:|%3A)\d\d$)/i, '%2B')
+        : undefined,
+    ),
+    'a long list in addition to items': middleware(() => {
+      let asked = 0;
+      return async (request, next) => {
+        const answer = await next(request);
+        const isLarge = isScreenings(request) && /pageSize=1000(&|$)/.test(request.path);
+        return isLarge && answer.status === 200 && asked++ % 20 === 0
+          ? { ...answer, body: `${String(answer.body).slice(0, -1)},"trace":${LONG_LIST}}` }
+          : answer;
+      };
+    }),
+  },
+  // Firewalls check User-Agent and lengths; identity providers put groups into tokens.
+  'after a firewall': {
+    'a firewall that answers 403 with HTML where there is no User-Agent': blocked(
+      403,
+      ({ headers }) => headers['user-agent'] === undefined,
+    ),
+    'a firewall that answers 403 with HTML to repeated parameters, and to much punctuation in one': blocked(
+      403,
       (request) => {
         const pairs = isScreenings(request) ? [...queryOf(request)] : [];
         const isMuch = (text: string): boolean => (text.match(/[!#$%&()*;=?@[\]^{|}~]/g) ?? []).length > 3;
@@ -171,46 +165,43 @@ export const firewall = variants({
         );
       },
     ),
-  'a firewall that answers 403 with HTML to an operator of a database in a parameter': intercepting(
-    () => html(403, 'Forbidden'),
-    (request) => /\[\$|%5B%24/i.test(`${request.path} ${request.body.toString('latin1')}`),
-  ),
-  'a gateway that answers 400 with HTML to headers that only gateways set': intercepting(
-    () => html(400, 'Bad Request'),
-    ({ headers }) => Object.keys(headers).some((name) => /^x-(forwarded|original|http-method)/.test(name)),
-  ),
-  'tokens of 5 kB, and HTML for headers of 8 kB and for queries of 2 kB': {
-    ...tokenClaims(() => ({ groups: ['g'.repeat(3_400)] })),
-    ...middleware(
-      () => (request, next) =>
-        isLong(request)
-          ? html(request.path.length > LONGEST_QUERY ? 403 : 431, 'Request Too Long')
-          : next(request),
+    'a firewall that answers 403 with HTML to an operator of a database in a parameter': blocked(
+      403,
+      (request) => /\[\$|%5B%24/i.test(`${request.path} ${request.body.toString('latin1')}`),
     ),
+    'a gateway that answers 400 with HTML to headers that only gateways set': blocked(400, ({ headers }) =>
+      Object.keys(headers).some((name) => /^x-(forwarded|original|http-method)/.test(name)),
+    ),
+    'tokens of 5 kB, and HTML for headers of 8 kB and for queries of 2 kB': {
+      ...tokenClaims(() => ({ groups: ['g'.repeat(3_400)] })),
+      ...middleware(
+        () => (request, next) =>
+          isLong(request)
+            ? html(request.path.length > LONGEST_QUERY ? 403 : 431, 'Request Too Long')
+            : next(request),
+      ),
+    },
   },
-});
-
-/** Token and target file spell the tenant id alike, and the path must match. */
-export const capitals: readonly Variant[] = [
-  {
-    name: 'tenant ids in capitals, compared as text',
-    server: {
-      ...tokenClaims(({ tenant_id }) => ({ tenant_id: String(tenant_id).toUpperCase() })),
-      ...middleware(() => async (request, next) => {
-        const answer = await next(request);
-        return answer.status !== 401 && /\/tenants\/[^/]*[a-f]/.test(request.path)
-          ? refusal('403 forbidden')
-          : answer;
+  'with tenants in capitals': {
+    'tenant ids in capitals in token and target file, compared as text': {
+      server: {
+        ...tokenClaims(({ tenant_id }) => ({ tenant_id: String(tenant_id).toUpperCase() })),
+        ...middleware(() => async (request, next) => {
+          const answer = await next(request);
+          return answer.status !== 401 && /\/tenants\/[^/]*[a-f]/.test(request.path)
+            ? refusal('403 forbidden')
+            : answer;
+        }),
+      },
+      target: (target) => ({
+        ...target,
+        clients: Object.fromEntries(
+          Object.entries(target.clients).map(([name, client]) => [
+            name,
+            client.tenantId ? { ...client, tenantId: client.tenantId.toUpperCase() } : client,
+          ]),
+        ) as typeof target.clients,
       }),
     },
-    target: (target) => ({
-      ...target,
-      clients: Object.fromEntries(
-        Object.entries(target.clients).map(([name, client]) => [
-          name,
-          client.tenantId ? { ...client, tenantId: client.tenantId.toUpperCase() } : client,
-        ]),
-      ) as typeof target.clients,
-    }),
   },
-];
+};

@@ -9,8 +9,17 @@ export interface Variant {
   readonly target?: (target: Target) => Target;
 }
 
-export const variants = (servers: Readonly<Record<string, ServerOptions>>): readonly Variant[] =>
-  Object.entries(servers).map(([name, server]) => ({ name, server }));
+type Details = Omit<Variant, 'name'>;
+type Named = Readonly<Record<string, ServerOptions | Details>>;
+
+/** A server, or a server with the change of its target file. */
+const isDetailed = (row: ServerOptions | Details): row is Details => 'server' in row || 'target' in row;
+
+export const variants = (rows: Named): readonly Variant[] =>
+  Object.entries(rows).map(([name, row]) => ({ name, ...(isDetailed(row) ? row : { server: row }) }));
+
+/** Variants by group; those of a group can run together in one server. */
+export type Groups = Readonly<Record<string, Named>>;
 
 /** Combines several variants in one server, the first one innermost. */
 export const combined = (variants: readonly Variant[]): Variant => ({
@@ -18,3 +27,13 @@ export const combined = (variants: readonly Variant[]): Variant => ({
   server: both(...variants.map(({ server = {} }) => server)),
   target: (target) => variants.reduce((said, { target: say }) => say?.(said) ?? said, target),
 });
+
+/** Changes the captured events like the pages: both transports return the same object (section 6). */
+export const withEvents =
+  (change: (line: string, index: number) => string | readonly string[]) =>
+  (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) });
+export const withoutEvents = ({ events: _, ...target }: Target): Target => target;
+/** Lets the kit exceed the rate limit. */
+export const probing =
+  (maxRequests: number) =>
+  (target: Target): Target => ({ ...target, rateLimit: { maxRequests, maxSeconds: 20 } });
