@@ -3,15 +3,15 @@ import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
-import { SPELL } from '../reference-server/degenerate/bodies.ts';
-import { DEGENERATE } from '../reference-server/degenerate/servers.ts';
+import { SPELL } from '../reference-server/non-implementations/bodies.ts';
+import { NON_IMPLEMENTATIONS } from '../reference-server/non-implementations/servers.ts';
 import {
   withTokenEndpoint,
   isTokenPath,
   ITEMS,
   page,
   tokenAnswer,
-} from '../reference-server/degenerate/tools.ts';
+} from '../reference-server/non-implementations/tools.ts';
 import { serve } from '../reference-server/http/http.ts';
 import { load, setting, test, writeTarget } from './zoo/setting.ts';
 import type { SimulatedSettings } from './zoo/server.ts';
@@ -58,7 +58,7 @@ const SELECTED = [
   '429, with Retry-After of a year',
 ];
 
-for (const { name, start } of DEGENERATE.filter((one) => SELECTED.includes(one.name)))
+for (const { name, start } of NON_IMPLEMENTATIONS.filter((one) => SELECTED.includes(one.name)))
   test(`does not hold for: ${name}`, FULL, async ({}, info) => {
     await using server = await start();
     const urls = ['--base-url', server.origin, '--auth-url', server.origin, '--client-id', 'primary-client'];

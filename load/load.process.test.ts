@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { secured, SELF_SIGNED } from '../reference-server/http/certificates.ts';
-import { json, page, withTokenEndpoint } from '../reference-server/degenerate/tools.ts';
+import { json, page, withTokenEndpoint } from '../reference-server/non-implementations/tools.ts';
 import { type Listener, serve } from '../reference-server/http/http.ts';
 import type { Session } from './run/session.ts';
 import { runScenario } from './scenarios/all.ts';

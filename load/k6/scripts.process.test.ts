@@ -12,7 +12,7 @@ import {
   page,
   token,
   withTokenEndpoint,
-} from '../../reference-server/degenerate/tools.ts';
+} from '../../reference-server/non-implementations/tools.ts';
 import { type Handler, serve } from '../../reference-server/http/http.ts';
 import { writeScripts } from '../commands/write.ts';
 import { baseEnvironment, K6_OFFLINE, runK6, scriptPath } from '../run/k6-run.ts';

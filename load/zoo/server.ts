@@ -2,7 +2,7 @@
  * A target over HTTP with exactly known figures: workers, service time, rate limiter, paging defect. It implements the
  * token endpoint and the screenings endpoint only as far as load needs them.
  */
-import { isTokenPath, json, token } from '../../reference-server/degenerate/tools.ts';
+import { isTokenPath, json, token } from '../../reference-server/non-implementations/tools.ts';
 import { serve, type ServiceAnswer, type ServiceRequest } from '../../reference-server/http/http.ts';
 import { createLimiter, type Limiter, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { randomSource } from '../k6/lib/random.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test as base } from '@playwright/test';
 import { runCommand, type Ended } from '../../fixtures/own-tests/run-command.ts';
-import { TENANT } from '../../reference-server/degenerate/tools.ts';
+import { TENANT } from '../../reference-server/non-implementations/tools.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import type { LoadResult } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
@@ -55,7 +55,7 @@ export async function setting(settings: SimulatedSettings) {
   };
 }
 
-/** Writes a target file for a server of degenerate/tools.ts and returns its path. */
+/** Writes a target file for a server of non-implementations/tools.ts and returns its path. */
 export async function writeTarget(directory: string, origin: string, clientSecret = 'x'): Promise<string> {
   const primary = { clientId: 'primary-client', clientSecret, tenantId: TENANT };
   const window = { from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' };

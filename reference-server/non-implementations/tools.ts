@@ -9,19 +9,16 @@ export interface Address extends AsyncDisposable {
   readonly leaked?: () => readonly string[];
 }
 
-export interface Degenerate {
+export interface NonImplementation {
   readonly name: string;
   readonly start: () => Promise<Address>;
-  /** Takes a minute or more, or sends much data: only in the full tests. */
-  readonly slow?: boolean;
 }
 
 export const TENANT = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
 
-export const http = (name: string, handler: Handler, more: { slow?: boolean } = {}): Degenerate => ({
+export const http = (name: string, handler: Handler): NonImplementation => ({
   name,
   start: () => serve(handler),
-  ...more,
 });
 
 export const json = (status: number, body: object | string): ServiceAnswer =>
@@ -65,11 +62,8 @@ export const ITEMS: readonly object[] = [
 export const page = (items: readonly unknown[] = ITEMS, next?: unknown): ServiceAnswer =>
   json(200, { items, links: next === undefined ? {} : { next } });
 
-export function raw(
-  name: string,
-  answer: (socket: Socket) => void,
-  more: { slow?: boolean } = {},
-): Degenerate {
+/** Answers with a token, and every other request by `answer`. */
+export function raw(name: string, answer: (socket: Socket) => void): NonImplementation {
   const text = String(tokenAnswer().body);
   const listener: RequestListener = (request, response) => {
     request.resume();
@@ -77,7 +71,7 @@ export function raw(
       response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(text);
     else answer(request.socket);
   };
-  return { name, start: () => listenOn(createHttp(listener)), ...more };
+  return { name, start: () => listenOn(createHttp(listener)) };
 }
 
 export const sockets = (behave: (socket: Socket) => void): Promise<Address> => listenOn(createServer(behave));

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
 import {
-  type Degenerate,
+  type NonImplementation,
   http,
   isTokenPath,
   listenOn,
@@ -53,7 +53,7 @@ const bomb = (() => {
   return () => (made ??= Buffer.concat(Array<Buffer>(64).fill(gzipSync(Buffer.alloc(16 * MIB, ' ')))));
 })();
 
-function slower(): Degenerate {
+function slower(): NonImplementation {
   let delayMs = 5;
   return http('slower and slower', async (request) => {
     await sleep((delayMs *= 1.25), undefined, { ref: false });
@@ -61,7 +61,7 @@ function slower(): Degenerate {
   });
 }
 
-function closing(requests: number): Degenerate {
+function closing(requests: number): NonImplementation {
   return {
     name: `stops listening after ${requests} requests`,
     async start() {
@@ -83,7 +83,7 @@ function closing(requests: number): Degenerate {
   };
 }
 
-function pouring(pages: number): Degenerate {
+function pouring(pages: number): NonImplementation {
   let asked = 0;
   return raw(`bodies that never end, after ${pages} pages`, (socket) => {
     if (++asked > pages) pour(socket, `${OK}\r\n`, spaces, Infinity);
@@ -91,7 +91,7 @@ function pouring(pages: number): Degenerate {
   });
 }
 
-export const WIRE: readonly Degenerate[] = [
+export const WIRE: readonly NonImplementation[] = [
   pouring(60),
   closing(15),
   raw('headers that trickle', (socket) => void drip(socket, () => `${OK}x-more: ${'x'.repeat(1e6)}`)),
@@ -140,7 +140,7 @@ const withNext = (
   name: string,
   next: (request: ServiceRequest) => string,
   items: readonly unknown[] = ITEMS,
-): Degenerate =>
+): NonImplementation =>
   http(
     name,
     withTokenEndpoint((request) => page(items, next(request))),
@@ -150,7 +150,7 @@ const withNext = (
 const leadingElsewhere = (
   name: string,
   lead: (origin: string, request: ServiceRequest) => ServiceAnswer,
-): Degenerate => ({
+): NonImplementation => ({
   name,
   async start() {
     const reached: string[] = [];
@@ -179,18 +179,8 @@ const redirect = (location: string, status = 302): ServiceAnswer => ({
   body: '',
 });
 
-const rejecting = (name: string, retryAfter: string | undefined, more: { slow?: boolean } = {}): Degenerate =>
-  http(
-    name,
-    withTokenEndpoint(
-      jsonAnswer(
-        429,
-        { code: 'rate_limited' },
-        retryAfter === undefined ? [] : [['retry-after', retryAfter]],
-      ),
-    ),
-    more,
-  );
+const rejecting = (name: string, retryAfter: string): NonImplementation =>
+  http(name, withTokenEndpoint(jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', retryAfter]])));
 
 let counter = 0;
 
@@ -200,7 +190,7 @@ function another(): object {
   return { id: counter, tenantId: TENANT, testTime: at };
 }
 
-export const WAYS: readonly Degenerate[] = [
+export const WAYS: readonly NonImplementation[] = [
   withNext('next leads to itself', urlOf, []),
   withNext('next leads in a circle', (request) =>
     urlOf(request).includes('&b')
@@ -232,8 +222,4 @@ export const WAYS: readonly Degenerate[] = [
   ),
   rejecting('429, with Retry-After of a year', '31536000'),
   rejecting('429, with Retry-After of 300 digits', '9'.repeat(300)),
-  rejecting('429, with a negative Retry-After', '-5', { slow: true }),
-  rejecting('429, with a Retry-After of garbage', 'soon <script>', { slow: true }),
-  rejecting('429, with a Retry-After in the past', 'Thu, 01 Jan 1970 00:00:00 GMT', { slow: true }),
-  rejecting('429 for ever, without Retry-After', undefined, { slow: true }),
 ];

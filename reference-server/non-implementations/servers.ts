@@ -2,12 +2,12 @@
 import { formatInstant, shift } from '../../engine/data/instant.ts';
 import { isScreenings, middleware, storedPages } from '../run/alter.ts';
 import { brokenBody } from '../faults/rest-errors.ts';
-import { type Handler, jsonAnswer, type ServiceAnswer } from '../http/http.ts';
+import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { BODIES, BULK } from './bodies.ts';
+import { BODIES } from './bodies.ts';
 import {
   withTokenEndpoint,
-  type Degenerate,
+  type NonImplementation,
   http,
   json,
   closedPort,
@@ -17,52 +17,32 @@ import {
 } from './tools.ts';
 import { WAYS, WIRE } from './wire.ts';
 
-const always =
-  (answer: ServiceAnswer): Handler =>
-  async () =>
-    answer;
+const EVERYTHING: Readonly<Record<string, ServiceAnswer>> = {
+  '200 with an empty object': json(200, {}),
+  '200 with a token and an empty page in one': json(200, {
+    ...(JSON.parse(String(tokenAnswer().body)) as object),
+    ...{ items: [], links: {} },
+  }),
+  '200 without a body': { status: 200, headers: [], body: '' },
+  '401': json(401, { code: 'unauthenticated', error: 'invalid_client', error_description: 'x' }),
+  '404': json(404, { code: 'not_found' }),
+  '500': json(500, { code: 'internal_error' }),
+  'a redirect to itself': { status: 302, headers: [['location', '/']], body: '' },
+  'a web page': { status: 200, headers: [['content-type', 'text/html']], body: '<html></html>' },
+};
 
-export const DEGENERATE: readonly Degenerate[] = [
-  http('200 with an empty object for everything', always(json(200, {}))),
-  http('200 with a token and an empty page in one for everything', async () =>
-    jsonAnswer(200, { ...(JSON.parse(String(tokenAnswer().body)) as object), items: [], links: {} }),
-  ),
-  http('200 without a body for everything', always({ status: 200, headers: [], body: '' })),
-  http(
-    '401 to everything',
-    always(json(401, { code: 'unauthenticated', error: 'invalid_client', error_description: 'x' })),
-  ),
-  http('404 to everything', always(json(404, { code: 'not_found' }))),
-  http('500 to everything', always(json(500, { code: 'internal_error' }))),
-  http(
-    'a redirect to itself for everything',
-    always({ status: 302, headers: [['location', '/']], body: '' }),
-  ),
-  http(
-    '429 to everything, with Retry-After 0',
-    always(jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '0']])),
-    { slow: true },
-  ),
-  http(
-    'a web page for everything',
-    always({ status: 200, headers: [['content-type', 'text/html']], body: '<html></html>' }),
-  ),
-  http(
-    'tokens for everybody, and always an empty page',
-    withTokenEndpoint(json(200, { items: [], links: {} })),
-  ),
-  http('tokens for everybody, and a static copy of one good page', withTokenEndpoint(page())),
-  http(
-    'tokens for everybody, and 401 to every page',
-    withTokenEndpoint(json(401, { code: 'unauthenticated' })),
-  ),
-  http(
-    'tokens for everybody, and 500 to every page',
-    withTokenEndpoint(json(500, { code: 'internal_error' })),
-  ),
-  http(
-    'tokens for everybody, and 204 to every page',
-    withTokenEndpoint({ status: 204, headers: [], body: '' }),
+const PAGES: Readonly<Record<string, ServiceAnswer>> = {
+  'always an empty page': json(200, { items: [], links: {} }),
+  'a static copy of one good page': page(),
+  '401 to every page': json(401, { code: 'unauthenticated' }),
+  '500 to every page': json(500, { code: 'internal_error' }),
+  '204 to every page': { status: 204, headers: [], body: '' },
+};
+
+export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
+  ...Object.entries(EVERYTHING).map(([name, answer]) => http(`${name} for everything`, async () => answer)),
+  ...Object.entries(PAGES).map(([name, answer]) =>
+    http(`tokens for everybody, and ${name}`, withTokenEndpoint(answer)),
   ),
   http('half an answer to everything', async () => ({
     status: 200,
@@ -82,7 +62,6 @@ export const DEGENERATE: readonly Degenerate[] = [
   },
   { name: 'nothing listens', start: closedPort },
   ...WIRE,
-  ...BULK,
   ...BODIES,
   ...WAYS,
 ];

@@ -1,9 +1,14 @@
 /** A non-implementation is never conformant; this is reported after few requests and never as an error of the kit. */
 import { expect } from '@playwright/test';
 import { resolveTarget } from '../engine/target/target.ts';
-import { SPELL } from '../reference-server/degenerate/bodies.ts';
-import { alwaysEmpty, DEGENERATE, dyingAfter, neverEnding } from '../reference-server/degenerate/servers.ts';
-import type { Address } from '../reference-server/degenerate/tools.ts';
+import { SPELL } from '../reference-server/non-implementations/bodies.ts';
+import {
+  alwaysEmpty,
+  NON_IMPLEMENTATIONS,
+  dyingAfter,
+  neverEnding,
+} from '../reference-server/non-implementations/servers.ts';
+import type { Address } from '../reference-server/non-implementations/tools.ts';
 import { targetFor, type Mode } from './proof/faults.ts';
 import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
@@ -53,8 +58,7 @@ async function read({ origin }: Address): Promise<Report> {
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
 
-for (const { name, start, slow } of DEGENERATE) {
-  if (slow) continue;
+for (const { name, start } of NON_IMPLEMENTATIONS) {
   test(name, byTurns(name), async () => {
     await using server = await start();
     const report = await read(server);
