@@ -7,7 +7,7 @@ import type { Access, Check } from '../engine/run/check.ts';
 import { targetFor } from './proof/faults.ts';
 import { resolveTarget } from '../engine/target/target.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
-import { instead, isScreenings, queryOf, refusals } from '../reference-server/run/alter.ts';
+import { answering, isScreenings, refusals } from '../reference-server/run/alter.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { outage } from '../reference-server/faults/outage.ts';
@@ -124,11 +124,7 @@ test('rejects a client that is both supplied and declared not applicable', async
 });
 
 test('reports a rule as untested if its combinations are not served', async ({ small }) => {
-  const server = instead((request) =>
-    /\.\d{9}/.test(queryOf(request).get('from') ?? '')
-      ? errorAnswer(400, 'invalid_time_range', 'more than six digits')
-      : undefined,
-  );
+  const server = answering('400 invalid_time_range', (query) => /\.\d{9}/.test(query.get('from') ?? ''));
   await using started = await startInProcess(small, server);
   const { requirements } = await certify(await targetFor(started, 'bare'), {
     only: ['7.2-page_size_out_of_range'],

@@ -102,8 +102,9 @@ export type Where = (query: URLSearchParams, request: ServiceRequest) => boolean
  * made answer.
  */
 export const answering = (answer: string | (() => ServiceAnswer), where: Where): ServerOptions =>
-  instead((request) =>
-    where(queryOf(request), request) ? (typeof answer === 'string' ? refusal(answer) : answer()) : undefined,
+  intercepting(
+    () => (typeof answer === 'string' ? refusal(answer) : answer()),
+    (request) => isScreenings(request) && where(queryOf(request), request),
   );
 
 /** Replaces errors with this code by an empty page. */
@@ -130,10 +131,9 @@ export const reading = (
   read: (text: string, query: URLSearchParams) => string | undefined,
 ): ServerOptions =>
   requests((request) => {
-    if (!isScreenings(request)) return request;
     const query = queryOf(request);
     const odd = names.filter((name) => query.has(name) && read(query.get(name)!, query) !== query.get(name));
-    if (odd.length === 0) return request;
+    if (!isScreenings(request) || odd.length === 0) return request;
     return withQuery(request, (changed) => {
       for (const name of odd) {
         const text = read(query.get(name)!, query);
@@ -150,10 +150,6 @@ export const defaulting = (name: string, value: () => string, where: Where = () 
       ? withQuery(request, (changed) => changed.set(name, value()))
       : request;
   });
-
-/** Answers requests of the screenings path without the service, authenticated or not. */
-export const instead = (answer: (request: ServiceRequest) => ServiceAnswer | undefined): ServerOptions =>
-  middleware(() => (request, next) => (isScreenings(request) && answer(request)) || next(request));
 
 export type PageOf = (query: PageQuery) => Promise<StoredPage>;
 
@@ -198,9 +194,24 @@ const changed = (original: Json, make: (original: Json) => Changes): Json =>
 export const tokenMembers = (make: (body: Json) => Changes): ServerOptions =>
   tokenBody((body) => changed(body, make));
 
-/** Changes claims of the tokens. */
-export const tokenClaims = (make: (claims: Json) => Changes): ServerOptions =>
-  claims((original) => changed(original, make));
+/** Changes claims of every token; the server still accepts the token with its original claims. */
+export const tokenClaims = (make: (claims: Json) => Changes): ServerOptions => ({
+  wrapParts: (parts) => {
+    const own = new Map<string, TokenClaims>();
+    const { tokens } = parts;
+    return {
+      ...parts,
+      tokens: {
+        async mint(original) {
+          const token = await tokens.mint(changed({ ...original }, make) as never);
+          own.set(token, original);
+          return token;
+        },
+        verify: async (token, nowSeconds) => own.get(token) ?? tokens.verify(token, nowSeconds),
+      },
+    };
+  },
+});
 
 export const jsonBody =
   (change: (body: Json) => unknown) =>
@@ -280,25 +291,6 @@ export function withRequestValue<Value>(
     wrapHandler: (handler) => (request) => known.run(valueOf(request), () => handler(request)),
   };
 }
-
-/** Alters the claims of every token; the server still accepts the token with its original claims. */
-const claims = (alter: (claims: Json) => Json): ServerOptions => ({
-  wrapParts: (parts) => {
-    const own = new Map<string, Parameters<typeof parts.tokens.mint>[0]>();
-    const { tokens } = parts;
-    return {
-      ...parts,
-      tokens: {
-        async mint(original) {
-          const token = await tokens.mint(alter({ ...original }) as never);
-          own.set(token, original);
-          return token;
-        },
-        verify: async (token, nowSeconds) => own.get(token) ?? tokens.verify(token, nowSeconds),
-      },
-    };
-  },
-});
 
 // -- pages -------------------------------------------------------------------------------------
 

@@ -237,7 +237,7 @@ export async function loadProvisioning(
     if (name) files[name] = await datasetFile(tenant, fileOf(name));
     if (name !== 'dataset') continue;
     const stored = await extentOf(connections, tenant.tenantId);
-    window = 'generate' in tenant.screenings ? GENERATED_WINDOW : windowOf(stored);
+    window = 'generate' in tenant.screenings ? GENERATED_WINDOW : stored.window;
     if (stored.count > MAX_EVENTS_UNASKED) continue;
     files.events = fileOf('events');
     await writeEvents(files.events, connections, tenant.tenantId);
@@ -282,25 +282,19 @@ async function* screeningsOf(
   }
 }
 
-interface Extent {
-  readonly count: number;
-  /** testTime of the first and the last screening; null if there is none. */
-  readonly first: string | null;
-  readonly last: string | null;
-}
-
-async function extentOf(connections: Connections, tenantId: string): Promise<Extent> {
+async function extentOf(
+  connections: Connections,
+  tenantId: string,
+): Promise<{ readonly count: number; readonly window: Provisioned['window'] }> {
   const ofTenant = 'FROM screening WHERE tenant = $1';
-  const [extent] = await connections.query<Extent>({
+  const [extent] = await connections.query<{ count: number; first: string | null; last: string | null }>({
     text: `SELECT (SELECT count(*)::int ${ofTenant}) AS count,
              (SELECT test_time ${ofTenant} ORDER BY at, id LIMIT 1) AS first,
              (SELECT test_time ${ofTenant} ORDER BY at DESC, id DESC LIMIT 1) AS last`,
     values: [tenantId],
   });
-  return extent!;
+  const { count = 0, first, last } = extent ?? {};
+  if (!first || !last) return { count, window: undefined };
+  const to = formatInstant(shift(instant(last), 1n, 6));
+  return { count, window: { from: formatInstant(instant(first)), to } };
 }
-
-const windowOf = ({ first, last }: Extent): Provisioned['window'] =>
-  first !== null && last !== null
-    ? { from: formatInstant(instant(first)), to: formatInstant(shift(instant(last), 1n, 6)) }
-    : undefined;
