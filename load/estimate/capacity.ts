@@ -3,11 +3,11 @@
  * confirms the figure with a longer run. Independent of k6: a step is a function, so that tests can simulate targets.
  */
 import {
+  atHeldRate,
   atNoRate,
   atOneRate,
   type Bracket,
   bracketOf,
-  checked,
   collapseOf,
   type Figure,
   type Found,
@@ -23,25 +23,20 @@ import {
   UNSETTLED,
 } from './figures.ts';
 import { smallest, sum } from './numbers.ts';
-import { ABOVE, confirmQuota, LONGEST_PAUSE_SECONDS, longestWait } from './quota-search.ts';
-import { judgeStep, LEAST_SAMPLES, type Sample, type Step, type Verdict } from './step.ts';
+import { concurrencyLimitOf } from './other-limits.ts';
+import { confirmQuota, LONGEST_PAUSE_SECONDS, longestWait } from './quota.ts';
+import { excludesErrors, judgeStep, LEAST_SAMPLES, type Sample, type Step, type Verdict } from './step.ts';
 
 const OVERLOAD = 1.5;
-/** Ratio of high to low at which the bracket is narrow enough. */
+/** Ratio of high to low at which the bracket is narrow enough, and by which a rate is raised at least. */
 const NARROW = 1.06;
-/** Smallest increase that justifies another confirmation run. */
-const RAISED = 1.05;
-/** The interval extends above the lowest rate that broke the SLO by this factor. */
-const ROUNDED_UP = 1.03;
 /** Requests in a doubling step that suffice to show a backlog. */
 const LEAST_DOUBLING = 60;
 const LONGEST_BRACKET_SECONDS = 40;
-/** An interval with a larger ratio of high to low is too wide to be confirmed. */
-const WIDE = 1.5;
 /** A queue typically meets a p99 up to this share of its saturation rate; the bisection starts there. */
 const OF_SATURATION = 0.95;
-/** At this factor above a rate that broke the SLO, even a short step shows a backlog. */
-const CLEARLY = 1.2;
+/** Factor on LEAST_SAMPLES, as the warm-up does not count. */
+const ENOUGH = 1.4;
 
 /** Finds the capacity of runStep's target, within settings.maxSeconds. */
 export const searchCapacity = async (runStep: RunStep, settings: SearchSettings): Promise<Found> =>
@@ -65,8 +60,8 @@ class Ended extends Error {
 class Search {
   readonly #steps: Step[] = [];
   #samples: readonly Sample[] = [];
-  /** Index of the first valid step: the target got faster after the ones before it. */
-  #since = 0;
+  /** The target got faster before this step: earlier ones that broke the SLO do not count. */
+  #fasterSince = 0;
   /** 429 is treated as an error: this target has no quota. */
   #noQuota = false;
   #atOnce: number | undefined;
@@ -94,12 +89,14 @@ class Search {
   async check(rate: number, seconds: number): Promise<Found> {
     this.#noQuota = true;
     const step = await this.#run(rate, seconds);
-    this.#predict(step, seconds);
+    this.#predict(step);
     return this.#found(atOneRate(step));
   }
 
-  #evidence = (): Step[] => this.#steps.slice(this.#since);
+  #evidence = (): Step[] =>
+    this.#steps.filter(({ verdict }, index) => index >= this.#fasterSince || verdict !== 'breaks');
   #left = (): number => this.settings.maxSeconds - this.#seconds;
+  #heldFigure = (): Figure => atHeldRate(this.#held, this.#evidence(), this.settings.slo);
   /** From all steps. Confirmation runs take precedence: short steps end before a queue near its limit settles. */
   #bracket(): Bracket {
     const { low, high } = bracketOf(this.#evidence(), this.settings.slo);
@@ -107,7 +104,7 @@ class Search {
   }
 
   async #search(): Promise<Figure> {
-    const { slo, startRate, maxRate, stepSeconds } = this.settings;
+    const { slo, startRate, maxRate, stepSeconds, confirmSeconds } = this.settings;
     let rate = startRate;
     for (let isSeenAbove = false; ;) {
       if (this.#bracket().high === Infinity) {
@@ -120,23 +117,16 @@ class Search {
         const { failures, late, limitedRate } = this.#steps.at(-1)!;
         const below = totals(this.#evidence().filter(({ offered }) => offered < 0.9 * rate));
         // Errors at lower rates too may be independent of the rate.
-        if (failures * 2 > late && limitedRate <= slo.errorRate && below.failures > 0) {
-          const held = await this.#confirm(rate / 4);
-          return held ? this.#bisected() : atNoRate(this.#evidence(), slo);
-        }
+        if (failures * 2 > late && limitedRate <= slo.errorRate && below.failures > 0)
+          return (await this.#confirm(rate / 4)) ? this.#heldFigure() : atNoRate(this.#evidence(), slo);
         isSeenAbove &&= rate < maxRate;
       } else if (rate >= maxRate) {
         const limitedBy = 'none-found';
         return { ...ordered(rate, rate, Infinity), limitedBy, basis: 'highest-tried', confirmed: true };
       } else if (!isSeenAbove) {
-        const above = this.#above();
-        const seconds = Math.max(stepSeconds, (LEAST_SAMPLES * 1.4) / above);
-        if (this.#left() < seconds)
-          return {
-            ...this.#bisected(),
-            confirmed: false,
-            unconfirmed: 'the time limit was reached before a higher rate broke the SLO',
-          };
+        const above = Math.min(maxRate, this.#heldFigure().interval[1]);
+        const seconds = Math.max(stepSeconds, (LEAST_SAMPLES * ENOUGH) / above);
+        if (this.#left() < seconds) throw new Ended(this.#outOfTime('before a higher rate broke the SLO'));
         await this.#lookAbove(above, seconds);
         isSeenAbove = true;
       }
@@ -144,8 +134,7 @@ class Search {
       else if (this.#held === 0) rate = await this.#narrow();
       else {
         rate = this.#held + (this.#bracket().high - this.#held) * 0.6;
-        if (rate < this.#held * RAISED || this.#left() < this.settings.confirmSeconds)
-          return this.#bisected();
+        if (rate < this.#held * NARROW || this.#left() < confirmSeconds) return this.#heldFigure();
       }
     }
   }
@@ -156,7 +145,8 @@ class Search {
     // The previous step must not influence this one through a limiter or a ban.
     const wait = longestWait(this.#samples);
     const pauseSeconds = how.pauseSeconds ?? (this.#noQuota && wait <= LONGEST_PAUSE_SECONDS ? wait : 0);
-    if (seconds + pauseSeconds > this.#left()) throw new Ended(this.#atTheEnd());
+    if (seconds + pauseSeconds > this.#left())
+      throw new Ended(this.#held > 0 ? this.#heldFigure() : this.#outOfTime());
     const run = await this.runStep(offered, seconds, { ...how, pauseSeconds });
     const judged = judgeStep(offered, seconds, run.samples, this.settings.slo);
     this.#seconds += seconds + pauseSeconds;
@@ -170,28 +160,17 @@ class Search {
     const pool = pooled(this.#evidence(), offered, offered, this.settings.slo);
     const verdict = pool === 'holds' && judged.growing ? 'undecided' : pool;
     const isLimited = step.limitedRate > this.settings.slo.errorRate && verdict !== 'holds';
-    if (isLimited && !this.#noQuota && how.pauseSeconds === undefined) await this.#quotaIn(step);
+    if (isLimited && !this.#noQuota) await this.#quotaIn(step);
     return { ...judged, verdict };
   }
 
-  /** A rate that should break clearly in a short step, unless the target got faster. */
-  #above(): number {
-    const { confirmSeconds, maxRate } = this.settings;
-    const short = this.#evidence().filter(
-      (step) => step.seconds < confirmSeconds && step.verdict === 'breaks',
-    );
-    const broke = smallest(short.map(({ offered }) => offered));
-    const rate = Math.max(this.#bisected().interval[1] * ABOVE, Number.isFinite(broke) ? broke * CLEARLY : 0);
-    return Math.min(maxRate, rate);
-  }
-
-  /** Runs a step at a rate that should break. If it holds, the target got faster, and earlier steps are discarded. */
+  /** Runs a step at a rate that should break. If it holds, the target got faster. */
   async #lookAbove(offered: number, seconds: number): Promise<void> {
     const { high } = this.#bracket();
     await this.#run(offered, seconds);
     const last = this.#steps.at(-1)!;
     if (last.verdict !== 'holds' || last.void || offered <= high) return;
-    this.#since = this.#steps.length - 1;
+    this.#fasterSince = this.#steps.length - 1;
     [this.#held, this.#top, this.#predicted] = [0, Infinity, undefined];
   }
 
@@ -233,7 +212,7 @@ class Search {
     for (let attempt = 0; attempt < 3 && verdict() !== 'holds'; attempt += 1) {
       if (verdict() === 'breaks' && isAnyLower) return false;
       if (verdict() === 'breaks') rate /= 3;
-      const seconds = Math.min(LONGEST_BRACKET_SECONDS * 1.5, (LEAST_SAMPLES * 1.3) / rate);
+      const seconds = Math.min(LONGEST_BRACKET_SECONDS * 1.5, (LEAST_SAMPLES * ENOUGH) / rate);
       await this.#run(rate, Math.max(2 * stepSeconds, seconds));
     }
     return verdict() === 'holds';
@@ -262,90 +241,72 @@ class Search {
   /** Runs a confirmation, which must hold by its own samples; extended once if undecided. */
   async #confirm(rate: number): Promise<boolean> {
     const { confirmSeconds, slo } = this.settings;
-    const seconds = Math.max(confirmSeconds, Math.min((LEAST_SAMPLES * 1.3) / rate, this.#left()));
+    const seconds = Math.max(confirmSeconds, Math.min((LEAST_SAMPLES * ENOUGH) / rate, this.#left()));
     const from = this.#steps.length;
-    await this.#run(rate, seconds);
-    const own = (): Step[] => this.#steps.slice(from);
     const verdict = (): Verdict => {
-      const pool = pooled(own(), rate, rate, slo);
-      return pool === 'holds' && own().at(-1)!.growing ? 'undecided' : pool;
+      const own = this.#steps.slice(from);
+      const { failures, counted } = totals(own);
+      const pool = pooled(own, rate, rate, slo);
+      const isOpen = own.at(-1)!.growing || !excludesErrors(failures, counted, slo);
+      return pool === 'holds' && isOpen ? 'undecided' : pool;
     };
-    const isLimited = this.#steps.at(-1)!.limitedRate > slo.errorRate;
-    if (verdict() === 'undecided' && !isLimited && this.#left() >= seconds) await this.#run(rate, seconds);
+    await this.#run(rate, seconds);
+    if (verdict() === 'undecided' && this.#left() >= seconds) await this.#run(rate, seconds);
     const holds = verdict() === 'holds';
     if (!holds) this.#top = rate;
     else {
       this.#held = rate;
-      this.#predict(own().at(-1)!, seconds);
+      this.#predict(this.#steps.at(-1)!);
     }
     return holds;
   }
 
-  #predict(step: Step, seconds: number): void {
+  #predict({ offered, seconds, counted, late }: Step): void {
     this.#predicted = {
-      requestsPerSecond: step.offered,
+      requestsPerSecond: offered,
       seconds: Math.round(seconds),
       what: `answered without an error within ${this.settings.slo.p99Ms} ms`,
-      asPredicted: step.counted - step.late,
-      requests: step.counted,
+      asPredicted: counted - late,
+      requests: counted,
     };
   }
 
-  /** The highest rate that held in a confirmation run, with its interval. */
-  #bisected(): Figure {
-    const [rate, { high }] = [this.#held, this.#bracket()];
-    const { low, high: broke } = bracketOf(this.#evidence(), this.settings.slo);
-    const top = Number.isFinite(high) ? Math.max(high, rate) : rate;
-    const bounds = ordered(rate, rate * UNSETTLED, Math.max(top, Math.min(low, broke)) * ROUNDED_UP);
-    const wide = bounds.interval[1] > WIDE * bounds.interval[0];
-    return {
-      ...bounds,
-      basis: 'bisection',
-      confirmed: !wide,
-      ...(wide ? { unconfirmed: 'too few answers to narrow the interval' } : {}),
-    };
-  }
-
-  /** Figure at the end of the time: the confirmed rate, or an unconfirmed interval. */
-  #atTheEnd(): Figure {
-    if (this.#held > 0) return this.#bisected();
+  #outOfTime(what = ''): Figure {
     const { low, high } = this.#bracket();
     // If the target changed, low may exceed high.
     const [less, more] = [Math.min(low, high), Math.max(low, high)];
     const rates = Number.isFinite(more)
       ? `between ${less.toFixed(1)} and ${more.toFixed(1)}/s`
       : `${less.toFixed(1)}/s or more`;
-    return openEnded(
-      this.#evidence(),
-      this.settings.slo,
-      `the time limit of ${Math.round(this.settings.maxSeconds)} s was reached; the highest rate that holds is ${rates}`,
-    );
+    const why = `the time limit of ${Math.round(this.settings.maxSeconds)} s was reached ${what || `; the highest rate that holds is ${rates}`}`;
+    if (this.#held > 0) return { ...this.#heldFigure(), confirmed: false, unconfirmed: why };
+    return openEnded(this.#evidence(), this.settings.slo, why.replace(' ;', ';'));
   }
 
   /** Handles a step broken by 429. Throws Ended if a quota explains it. */
   async #quotaIn(step: Step): Promise<void> {
-    const { figure, prediction, atOnce } = await confirmQuota(
-      {
-        settings: this.settings,
-        evidence: this.#evidence(),
-        samples: this.#samples,
-        left: this.#left,
-        run: async (rate, seconds, how) => ({
-          step: await this.#run(rate, seconds, how),
-          samples: this.#samples,
-        }),
-      },
-      step,
-    );
-    this.#atOnce = atOnce ?? this.#atOnce;
+    const evidence = this.#evidence();
     // Quota runs provoke rejections on purpose; they say nothing about lower rates.
     this.#noQuota = true;
-    this.#predicted = figure ? (prediction ?? this.#predicted) : undefined;
-    if (figure) throw new Ended(figure);
+    const found = await confirmQuota(
+      this.settings,
+      async (rate, seconds, how) => {
+        const { void: why } = await this.#run(rate, seconds, how);
+        this.#atOnce ??= concurrencyLimitOf(this.#samples);
+        return { samples: this.#samples, ...(why ? { void: why } : {}) };
+      },
+      this.#left,
+      step,
+      this.#samples,
+      sum(evidence.map((one) => one.accepted * one.seconds)) / sum(evidence.map(({ seconds }) => seconds)),
+    );
+    this.#predicted = found?.prediction;
+    if (!found) return;
+    this.#atOnce = undefined;
+    throw new Ended(found.figure);
   }
 
-  #found(unchecked: Figure): Found {
-    const figure = checked(unchecked, this.#evidence(), this.settings.slo);
+  #found(figure: Figure): Found {
     const collapse = collapseOf(this.#evidence(), this.settings.slo);
     return {
       limitedBy: 'saturation',
@@ -353,7 +314,7 @@ class Search {
       ...(this.#predicted ? { prediction: this.#predicted } : {}),
       ...(collapse ? { collapse } : {}),
       ...(this.#atOnce === undefined ? {} : { atOnce: this.#atOnce, limitedBy: 'quota' as const }),
-      gotFaster: this.#since > 0,
+      gotFaster: this.#fasterSince > 0,
       watchedSeconds: Math.round(this.#load),
       samples: sum(this.#steps.map((step) => step.counted)),
       steps: this.#steps,

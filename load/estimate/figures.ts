@@ -5,15 +5,14 @@
  */
 import { ascending, largest, smallest, sum } from './numbers.ts';
 import {
+  excludesErrors,
   LEAST_SAMPLES,
-  moreThanChance,
   type Sample,
   type Slo,
   type Step,
   type Verdict,
   verdictOf,
 } from './step.ts';
-import type { Quota } from './quota.ts';
 
 export interface Bracket {
   /** 0 if no rate surely holds; high is Infinity if none surely breaks. */
@@ -58,16 +57,22 @@ export type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'c
 
 /** Steps end before a queue near its limit settles, so the capacity may be this factor of a rate that held. */
 export const UNSETTLED = 0.94;
+/** The interval extends above the lowest rate that broke the SLO by this factor. */
+const ROUNDED_UP = 1.03;
+/** An interval with a larger ratio of high to low is too wide to be confirmed. */
+const WIDE = 1.3;
 /** Throughput below this share of a rate that held is a congestion collapse, not a limit. */
 const COLLAPSED = 0.7;
-/** Below this share of the figure, queueing does not make answers late. */
-const FAR_BELOW = 0.85;
 
 /** A figure and its interval, widened to contain the figure. */
 export function ordered(figure: number, low: number, high: number) {
   const interval = [Math.max(0, Math.min(low, figure)), Math.max(high, figure)] as const;
   return { requestsPerSecond: figure, interval };
 }
+
+/** Confirmed unless there is a reason why not. */
+export const confirmedUnless = (unconfirmed: string | false): Pick<Figure, 'confirmed' | 'unconfirmed'> =>
+  unconfirmed === false ? { confirmed: true } : { confirmed: false, unconfirmed };
 
 /** The lowest throughput under a backlog, in answers/s; only values above the rate that held are the target's limit. */
 export function saturationOf(evidence: readonly Step[], slo: Slo): number | undefined {
@@ -86,17 +91,34 @@ export function collapseOf(evidence: readonly Step[], slo: Slo): Found['collapse
   return collapsed[0] && { from: collapsed[0].offered, answersPerSecond };
 }
 
+/**
+ * The figure for a rate that held for a minute. Its interval ends at the lowest rate that surely broke; unconfirmed if
+ * that is far away, or if answers failed or were late at lower rates, so that the SLO held only by chance.
+ */
+export function atHeldRate(rate: number, evidence: readonly Step[], slo: Slo): Figure {
+  const { low, high } = bracketOf(evidence, slo);
+  // If the target changed, low may exceed high.
+  const top = Number.isFinite(high) ? Math.max(low, high) * ROUNDED_UP : rate;
+  const bounds = ordered(rate, rate * UNSETTLED, top);
+  const below = totals(evidence.filter((step) => step.offered <= rate));
+  const why =
+    (bounds.interval[1] > WIDE * bounds.interval[0] && 'too few answers to narrow the interval') ||
+    (pooled(evidence, 0, rate * 0.9, slo) !== 'holds' &&
+      'answers are also late or fail at much lower rates') ||
+    (!excludesErrors(below.failures, below.counted, slo) &&
+      `${below.failures} of ${below.counted} answers failed at rates up to this one`);
+  return { ...bounds, basis: 'bisection', ...confirmedUnless(why) };
+}
+
 /** Unconfirmed figure of a search that cannot continue: the rate that surely held. */
 export function openEnded(evidence: readonly Step[], slo: Slo, why: string): Figure {
   const { low, high } = bracketOf(evidence, slo);
   const top = Math.max(low, high);
   return {
-    requestsPerSecond: low,
-    interval: [low * UNSETTLED, top],
+    ...ordered(low, low * UNSETTLED, top),
     limitedBy: Number.isFinite(top) ? 'saturation' : 'none-found',
     basis: 'bisection',
-    confirmed: false,
-    unconfirmed: why,
+    ...confirmedUnless(why),
   };
 }
 
@@ -108,10 +130,7 @@ export function atOneRate({ offered, verdict, limitedRate, errorRate, counted, .
     ...ordered(low, low, high),
     basis: 'one-rate',
     limitedBy: verdict === 'holds' ? 'none-found' : limitedRate > errorRate / 2 ? 'quota' : 'saturation',
-    confirmed: verdict !== 'undecided',
-    ...(verdict === 'undecided'
-      ? { unconfirmed: step.void ?? `${counted} answers are too few to decide` }
-      : {}),
+    ...confirmedUnless(verdict === 'undecided' && (step.void ?? `${counted} answers are too few to decide`)),
   };
 }
 
@@ -126,34 +145,14 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
   const high = Math.min(bracketOf(evidence, slo).high, largest(rates));
   // Near saturation, the load may cause the late answers, and a lower rate might hold.
   const quiet = evidence.filter(({ offered }) => offered <= lowest * ALIKE);
-  const confirmed =
+  const isSure =
     pooled(quiet, 0, Infinity, slo) === 'breaks' &&
     totals(quiet).counted >= LEAST_SAMPLES / 2 &&
     lowest <= SLIGHT * (saturationOf(evidence, slo) ?? Infinity);
-  const figure = { ...ordered(0, 0, high), basis: 'no-rate' } as const;
-  if (evidence.some(({ limitedRate }) => limitedRate > slo.errorRate))
-    return {
-      ...figure,
-      confirmed: false,
-      unconfirmed: 'the target answers 429 at every tested rate, and no quota predicts which requests',
-    };
-  const unconfirmed = 'the SLO held at no tested rate, but too few answers exclude a lower one';
-  return { ...figure, confirmed, ...(confirmed ? {} : { unconfirmed }) };
-}
-
-/** Withdraws the confirmation if late or failed answers at lower rates show that the SLO held only by chance. */
-export function checked(figure: Figure, evidence: readonly Step[], slo: Slo): Figure {
-  const { requestsPerSecond: rate, basis, confirmed } = figure;
-  if (!confirmed || basis !== 'bisection') return figure;
-  const withoutConfirmation = (unconfirmed: string): Figure => ({ ...figure, confirmed: false, unconfirmed });
-  if (pooled(evidence, 0, rate * FAR_BELOW, slo) !== 'holds')
-    return withoutConfirmation('answers are also late or fail at much lower rates');
-  const below = totals(evidence.filter((step) => step.offered <= rate));
-  if (moreThanChance(below.failures, below.counted, slo.errorRate))
-    return withoutConfirmation(
-      `${below.failures} of ${below.counted} answers failed at rates up to this one`,
-    );
-  return figure;
+  const why = evidence.some(({ limitedRate }) => limitedRate > slo.errorRate)
+    ? 'the target answers 429 at every tested rate, and no quota predicts which requests'
+    : !isSure && 'the SLO held at no tested rate, but too few answers exclude a lower one';
+  return { ...ordered(0, 0, high), basis: 'no-rate', ...confirmedUnless(why) };
 }
 
 export interface StepRun {
@@ -196,6 +195,24 @@ export const SEARCH_DEFAULTS = {
   confirmSeconds: 60,
   maxSeconds: 345,
 } as const;
+
+export interface Quota {
+  readonly perSecond: number;
+  /** Half the relative width of the interval. */
+  readonly error: number;
+  /** Whether the run was long enough: it contained two resets, or there are no windows. */
+  readonly settled: boolean;
+  /** Resets observed; requests admitted from one to the next, and the time between them. */
+  readonly releases: number;
+  readonly limit?: number;
+  readonly windowSeconds?: number;
+  /** Requests admitted from rest in addition to the long-run rate. */
+  readonly burst?: number;
+  /** The highest rate of requests at random times of which at most the SLO's share is rejected. */
+  readonly withinSlo?: number;
+  /** Taken from the headers, as the window is too long to measure. */
+  readonly declared?: true;
+}
 
 /** A run that the figure was not computed from, and how many of its requests met the prediction. */
 export interface Prediction {

@@ -2,17 +2,18 @@
  * Fits each kind of limiter to the answers, by replaying the admitted requests through a model. The times of decisions
  * are uncertain, so one replay takes the most lenient times and one the strictest.
  */
-import { limiterModel, type LimiterSettings } from './limiter-models.ts';
+import { LIMITER_KINDS, limiterModel, type LimiterSettings } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
 import { median } from './numbers.ts';
 import { type Release, releasesOf } from './quota.ts';
 
 /** Timing uncertainty of the target's clock and queues, added to that of each answer. */
 export const SLACK_MS = 3;
-/** Shorter windows cannot be distinguished from none at this precision. */
-const LEAST_WINDOW_MS = 50;
 /** Cap on one answer's distance, so that an outlier does not outweigh the others. */
 const MOST_OFF = 5;
+
+/** Shorter windows cannot be distinguished from none at this precision. */
+const LEAST_WINDOW_MS = 50;
 
 interface Fit {
   readonly best: LimiterSettings;
@@ -69,76 +70,58 @@ interface Hints {
   readonly paceMs: number | undefined;
 }
 
-/** Initial candidates of each kind; the search descends from the best of them. */
-const STARTS: readonly ((hints: Hints) => LimiterSettings[])[] = [
-  ({ seen, releases, first }) => {
-    // A window admits its whole limit, possibly in several runs: the sums between successive releases.
-    const passed = (fromMs: number, toMs: number): number =>
-      seen.filter(({ ok, atMs }) => ok && atMs >= fromMs && atMs < toMs).length;
-    const totals = releases.flatMap(({ passedMs }, from) =>
-      [1, 2, 3].map((to) => passed(passedMs, releases[from + to]?.passedMs ?? Infinity)),
-    );
-    // The first run may span one window edge, and so contain up to two limits.
-    const limits = [...new Set([first, ...totals])].filter((limit) => limit > 0 && limit >= first / 2 - 1);
-    const windows = releases.flatMap((one, from) =>
-      releases.slice(from + 1, from + 4).flatMap((other) =>
-        [1, 2].flatMap((times) => {
-          const low = (other.refusedMs - one.passedMs) / times;
-          return low > LEAST_WINDOW_MS
-            ? [{ low, high: (other.passedMs - one.refusedMs) / times, other }]
-            : [];
-        }),
-      ),
-    );
-    return windows
-      .slice(0, 12)
-      .flatMap(({ low, high, other }) =>
-        spread(low, high, 3).flatMap((windowMs) =>
-          limits.flatMap((limit): LimiterSettings[] => [
-            { kind: 'fixed-window', limit, windowMs, anchored: true },
-            ...spread(other.refusedMs, other.passedMs, 2).map(
-              (phaseMs) => ({ kind: 'fixed-window', limit, windowMs, phaseMs }) as const,
-            ),
-          ]),
-        ),
-      );
-  },
-  ({ releases: [release], first, startMs }) =>
-    [first - 1, first, first + 1].flatMap((limit) =>
-      spread(release!.refusedMs - startMs, release!.passedMs - startMs, 20).map(
-        (windowMs): LimiterSettings => ({ kind: 'sliding-log', limit, windowMs }),
+/** Initial candidates; the search descends from the best of each kind. */
+function startsOf({ seen, releases, first, startMs, paceMs }: Hints): LimiterSettings[] {
+  const { refusedMs, passedMs } = releases[0]!;
+  const burstMs = seen[first]!.atMs - startMs;
+  const edges = [...releases].sort((a, b) => b.waitedMs - a.waitedMs).slice(0, 2);
+  const passed = (from: Release, to: Release | undefined): number =>
+    seen.filter(({ ok, atMs }) => ok && atMs >= from.passedMs && atMs < (to?.passedMs ?? Infinity)).length;
+  // The first burst may have spanned a window edge, and then contains more than the limit.
+  const totals = releases.map((one, index) => passed(one, releases[index + 1]));
+  const limits = [...new Set([first, first - 1, first - 2, ...totals])].filter((limit) => limit >= first / 2);
+  // Without an even pace, the first wait is the rest of a window.
+  const guessMs = paceMs === undefined ? passedMs - startMs : paceMs * first;
+  // After an edge, it takes time until the weighted count of the previous window has dropped by one.
+  const counters = geometric(guessMs * 0.15, guessMs * 1.6, 240).flatMap((windowMs) =>
+    edges.flatMap((edge) =>
+      spread(edge.refusedMs - 0.04 * windowMs, edge.passedMs, 6).flatMap((edgeMs) =>
+        [first, first - 1, first - 2].map((limit): LimiterSettings => ({
+          ...{ kind: 'sliding-counter', limit, windowMs, phaseMs: edgeMs % windowMs },
+        })),
       ),
     ),
-  ({ seen, releases, first, startMs, paceMs }) => {
-    const burstMs = seen[first]!.atMs - startMs;
-    const pace = paceMs ?? releases[0]!.passedMs - seen[first]!.atMs;
-    return geometric(pace / 3, pace * 3, 36).flatMap((msPerToken) =>
-      [-4, -3, -2, -1, 0, 1, 2, 3, 4].map((more): LimiterSettings => {
-        const limit = first - Math.floor(burstMs / msPerToken) + more;
-        return { kind: 'token-bucket', limit, windowMs: msPerToken * limit };
-      }),
-    );
-  },
-  ({ releases, first, startMs, paceMs }) => {
-    // The first burst contained the limit, or a little more if it spanned a window edge. Then the pace says little
-    // about the window.
-    const expected = paceMs === undefined ? releases[0]!.passedMs - startMs : paceMs * first;
-    const edges = [...releases].sort((a, b) => b.waitedMs - a.waitedMs).slice(0, 2);
-    return geometric(expected * 0.15, expected * 1.6, 240).flatMap((windowMs) =>
-      edges.flatMap(({ refusedMs, passedMs }) =>
-        // After an edge, it takes time until the weighted count of the previous window has dropped by one.
-        spread(refusedMs - 0.04 * windowMs, passedMs, 6).flatMap((edgeMs) =>
-          [first, first - 1, first - 2].map((limit): LimiterSettings => ({
-            kind: 'sliding-counter',
-            limit,
-            windowMs,
-            phaseMs: edgeMs % windowMs,
-          })),
-        ),
-      ),
-    );
-  },
-];
+  );
+  // Two releases are one window apart, or two.
+  const apart = releases
+    .flatMap((from, index) => releases.slice(index + 1, index + 4).map((to) => ({ from, to })))
+    .flatMap(({ from, to }) => [1, 2].map((times) => ({ from, to, times })))
+    .slice(0, 24);
+  const windows = apart.flatMap(({ from, to, times }) =>
+    spread((to.refusedMs - from.passedMs) / times, (to.passedMs - from.refusedMs) / times, 3).flatMap(
+      (windowMs) =>
+        limits.flatMap((limit): LimiterSettings[] => [
+          { kind: 'fixed-window', limit, windowMs, anchored: true },
+          { kind: 'fixed-window', limit, windowMs, phaseMs: (to.refusedMs + to.passedMs) / 2 },
+        ]),
+    ),
+  );
+  const logs = [first - 1, first, first + 1].flatMap((limit) =>
+    spread(refusedMs - startMs, passedMs - startMs, 20).map((windowMs): LimiterSettings => ({
+      kind: 'sliding-log',
+      limit,
+      windowMs,
+    })),
+  );
+  const tokenMs = paceMs ?? passedMs - seen[first]!.atMs;
+  const buckets = geometric(tokenMs / 3, tokenMs * 3, 36).flatMap((msPerToken) =>
+    Array.from({ length: 9 }, (_, more): LimiterSettings => {
+      const limit = first - Math.floor(burstMs / msPerToken) + more - 4;
+      return { kind: 'token-bucket', limit, windowMs: msPerToken * limit };
+    }),
+  );
+  return [...windows, ...counters, ...logs, ...buckets].filter(({ windowMs }) => windowMs > LEAST_WINDOW_MS);
+}
 
 /** Number of candidates that the search descends from; its first step as a share of the window. */
 const MAX_STARTS = 8;
@@ -243,5 +226,12 @@ export function fitAll(seen: readonly Observation[]): Fit[] {
     startMs: seen[0]!.atMs,
     paceMs: gaps.length < 3 ? undefined : median(gaps),
   };
-  return STARTS.flatMap((startsOf) => fit(seen, startsOf(hints)) ?? []);
+  const starts = startsOf(hints);
+  return LIMITER_KINDS.flatMap(
+    (kind) =>
+      fit(
+        seen,
+        starts.filter((one) => one.kind === kind),
+      ) ?? [],
+  );
 }

@@ -140,15 +140,10 @@ const LEAST_ADMITTED = 20;
 
 /** Rate admitted under constant overload, when every admission uses refilled capacity. */
 function longRunRate(pressed: readonly Observation[]): Pick<LimiterFinding, 'longRunPerSecond'> {
-  const samples = pressed.map(({ atMs, ok }) => ({
-    dueMs: atMs - pressed[0]!.atMs,
-    latencyMs: 0,
-    serviceMs: 0,
-    status: ok ? 200 : 429,
-  }));
   const admitted = pressed.filter(({ ok }) => ok).length;
   if (admitted < LEAST_ADMITTED || admitted === pressed.length) return {};
-  const { perSecond, settled } = quotaOf(samples, samples.at(-1)!.dueMs / 1000);
+  const decisions = pressed.map(({ atMs, ok }) => ({ ok, atMs: atMs - pressed[0]!.atMs }));
+  const { perSecond, settled } = quotaOf(decisions, decisions.at(-1)!.atMs);
   return settled ? { longRunPerSecond: round(perSecond) } : {};
 }
 

@@ -1,28 +1,23 @@
 /**
- * Estimates the rate that a quota admits in the long run, from one run that offers more. If it has windows, only whole
- * ones count, from one reset to another, so that the phase does not matter.
+ * Quotas: the rate that a limiter admits in the long run, measured under overload. A quota is confirmed only if it
+ * predicts which share of the requests is rejected just below it and far above it.
  */
-import { largest } from './numbers.ts';
+import type { RatePolicy } from '../k6/lib/judge.ts';
+import {
+  type Figure,
+  ordered,
+  type HowToRun,
+  type Prediction,
+  type Quota,
+  type SearchSettings,
+  type StepRun,
+} from './figures.ts';
+import { poissonArrivals } from '../k6/lib/random.ts';
+import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
-import type { Sample } from './step.ts';
-
-export interface Quota {
-  readonly perSecond: number;
-  /** Half the relative width of the interval. */
-  readonly error: number;
-  /** Whether the run was long enough: it contained two resets, or there are no windows. */
-  readonly settled: boolean;
-  /** Resets observed; requests admitted from one to the next, and the time between them. */
-  readonly releases: number;
-  readonly limit?: number;
-  readonly windowSeconds?: number;
-  /** Requests admitted from rest in addition to the long-run rate. */
-  readonly burst?: number;
-  /** Share of Poisson arrivals rejected at a rate just below the quota. */
-  readonly refusedBelow?: number;
-  /** Taken from the headers, as the window is too long to measure. */
-  readonly declared?: true;
-}
+import { ascending, largest, smallest } from './numbers.ts';
+import { concurrencyLimitOf } from './other-limits.ts';
+import { judgeStep, type Sample, type Step } from './step.ts';
 
 /** A refill or reset, which lies between the last rejection and the next admission. */
 export interface Release {
@@ -32,7 +27,9 @@ export interface Release {
   readonly waitedMs: number;
 }
 
-export function releasesOf(seen: readonly Pick<Observation, 'ok' | 'atMs'>[]): Release[] {
+type Decision = Pick<Observation, 'ok' | 'atMs'>;
+
+export function releasesOf(seen: readonly Decision[]): Release[] {
   const releases: Release[] = [];
   let since: number | undefined;
   for (const [index, { ok, atMs }] of seen.entries()) {
@@ -51,15 +48,13 @@ const EVEN = 0.06;
 const BURST_SHARE = 0.4;
 const LEAST_PASSED = 30;
 
-export function quotaOf(samples: readonly Sample[], seconds: number): Quota {
-  const sent = samples
-    .filter(({ status }) => status !== 0)
-    .map((one) => ({ atMs: one.dueMs + one.latencyMs - one.serviceMs, ok: one.status !== 429 }))
-    .sort((a, b) => a.atMs - b.atMs);
+/**
+ * Estimates the quota from one run that offers more. If it has windows, only whole ones count, from one reset to
+ * another, so that the phase does not matter. `sent`: in the order of time, since the start of the run.
+ */
+export function quotaOf(sent: readonly Decision[], endMs: number): Quota {
   const waits = releasesOf(sent);
-  const firstRefusedMs = sent.find(({ ok }) => !ok)?.atMs ?? seconds * 1000;
   // A series of rejections cut short by the end of the run also counts.
-  const endMs = seconds * 1000;
   const cut = sent[sent.findLastIndex(({ ok }) => ok) + 1];
   const longest = largest(
     waits.map(({ waitedMs }) => waitedMs),
@@ -67,42 +62,268 @@ export function quotaOf(samples: readonly Sample[], seconds: number): Quota {
   );
   const passed = (fromMs: number, toMs: number): number =>
     sent.filter(({ ok, atMs }) => ok && atMs >= fromMs && atMs < toMs).length;
+  const releases = waits.flatMap(({ waitedMs, passedMs }) => (waitedMs >= LONG * longest ? [passedMs] : []));
+  const [first, last] = [releases[0] ?? 0, releases.at(-1) ?? 0];
 
   if (longest < EVEN * endMs) {
-    const fromMs = Math.max(firstRefusedMs, BURST_SHARE * endMs);
+    const refusedMs = sent.find(({ ok }) => !ok)?.atMs ?? endMs;
+    const fromMs = Math.max(refusedMs, BURST_SHARE * endMs);
     const count = passed(fromMs, endMs);
     const perSecond = (count * 1000) / Math.max(1, endMs - fromMs);
-    const settled = count >= LEAST_PASSED && endMs - fromMs >= 0.3 * endMs;
     return {
       perSecond,
       error: 0.03 + 1 / Math.sqrt(Math.max(1, count)) / 4,
-      settled,
-      burst: Math.max(1, passed(0, firstRefusedMs) - (perSecond * firstRefusedMs) / 1000),
+      settled: count >= LEAST_PASSED && endMs - fromMs >= 0.3 * endMs,
+      burst: Math.max(1, passed(0, refusedMs) - (perSecond * refusedMs) / 1000),
       releases: waits.length,
     };
   }
-  const releases = waits.filter(({ waitedMs }) => waitedMs >= LONG * longest).map(({ passedMs }) => passedMs);
-  const [first, last] = [releases[0], releases.at(-1)];
-  if (first === undefined || last === undefined || last === first) {
-    // No whole window was seen: this is only the rate of this run.
-    const perSecond = (passed(0, endMs) * 1000) / endMs;
-    return { perSecond, error: 1, settled: false, releases: releases.length };
-  }
-  const spans = releases.slice(1).map((atMs, index) => ({
-    count: passed(releases[index]!, atMs),
-    ms: atMs - releases[index]!,
-  }));
+  // Without a whole window, this is only the rate of this run.
+  if (last === first)
+    return {
+      perSecond: (passed(0, endMs) * 1000) / endMs,
+      error: 1,
+      settled: false,
+      releases: releases.length,
+    };
   const count = passed(first, last);
   const perSecond = (count * 1000) / (last - first);
+  const unequal = largest(
+    releases
+      .slice(1)
+      .map((atMs, index) => passed(releases[index]!, atMs) / (atMs - releases[index]!))
+      .map((perMs) => Math.abs((perMs * 1000) / perSecond - 1)),
+  );
   // Each reset is seen up to one interval between arrivals too late.
-  const paceMs = endMs / Math.max(1, sent.length);
-  const unequal = largest(spans.map((one) => Math.abs((one.count * 1000) / one.ms / perSecond - 1)));
+  const paceMs = endMs / sent.length;
+  const windows = releases.length - 1;
   return {
     perSecond,
     error: 0.01 + (2 * paceMs) / (last - first) + unequal / 2,
     settled: unequal < 0.25,
     releases: releases.length,
-    limit: Math.round(count / spans.length),
-    windowSeconds: Number(((last - first) / spans.length / 1000).toPrecision(3)),
+    limit: Math.round(count / windows),
+    windowSeconds: Number(((last - first) / windows / 1000).toPrecision(3)),
   };
+}
+
+const sentMs = (one: Sample): number => one.dueMs + one.latencyMs - one.serviceMs;
+const isRejected = ({ status }: Sample): boolean => status === 429;
+const quotaOfRun = (samples: readonly Sample[], seconds: number): Quota =>
+  quotaOf(
+    samples
+      .filter(({ status }) => status !== 0)
+      .map((one) => ({ atMs: sentMs(one), ok: !isRejected(one) }))
+      .sort((a, b) => a.atMs - b.atMs),
+    seconds * 1000,
+  );
+
+/** The policy that RateLimit headers declare; if they only declare the time to the reset, the longest one seen. */
+export const declaredBy = (policies: readonly RatePolicy[]): RatePolicy | undefined =>
+  policies.findLast(({ atLeast }) => !atLeast) ??
+  [...policies].sort((a, b) => b.windowSeconds - a.windowSeconds)[0];
+
+export const longestWait = (samples: readonly Sample[]): number =>
+  largest(
+    samples.map((one) => one.retryAfterSeconds ?? 0),
+    0,
+  );
+
+/** The quota that headers declare; undefined if an observed wait or count is too large for it. */
+function declaredQuota(
+  policy: RatePolicy | undefined,
+  waitSeconds: number,
+  passedPerLimit: number,
+): Quota | undefined {
+  if (!policy || policy.atLeast || waitSeconds > policy.windowSeconds * 1.05 + 1 || passedPerLimit > 1)
+    return undefined;
+  const { limit, windowSeconds } = policy;
+  const perSecond = limit / windowSeconds;
+  return { perSecond, error: 0.02, settled: true, releases: 0, limit, windowSeconds, declared: true };
+}
+
+const PHASES = 12;
+
+/**
+ * The number of requests that the quota rejects in a run from rest: at least and at most. Simulates every kind and phase
+ * of window, and half to twice the measured burst, as these are not known exactly.
+ */
+function predictedRejections(
+  { perSecond, limit, windowSeconds, burst = 1 }: Quota,
+  momentsMs: readonly number[],
+) {
+  const windowMs = (windowSeconds ?? 0) * 1000;
+  const limiters =
+    limit === undefined
+      ? [burst * 2 + 2, burst, Math.max(1, burst / 2)].flatMap((held) => [
+          createLimiter({ kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst: held }),
+          createLimiter({
+            kind: 'sliding-log',
+            limit: Math.round(held),
+            windowMs: (held * 1000) / perSecond,
+          }),
+        ])
+      : LIMITER_KINDS.flatMap((kind) =>
+          Array.from({ length: PHASES }, (_, phase) =>
+            createLimiter({ kind, limit, windowMs, phaseMs: (phase * windowMs) / PHASES }),
+          ),
+        );
+  const rejected = limiters.map(
+    (limiter) => momentsMs.filter((atMs) => limiter.ask(1e7 * windowMs + atMs) > 0).length,
+  );
+  return { least: smallest(rejected), most: largest(rejected) };
+}
+
+/** Maximum length of a run, in multiples of confirmSeconds. */
+const LONGEST_RUN = 3;
+const ATTEMPTS = 4;
+/** Retry-After waits that contain two window resets: a wait is the rest of a window whose limit is used up. */
+const WAITS = 3;
+/**
+ * The admitted rate is final once RAISE times the offered rate raises it by less than this factor. With almost no burst
+ * capacity that takes several raises; if it never is, a share of the requests is rejected at any rate.
+ */
+const [RAISE, MOST_GROWTH, RAISES] = [4, 1.15, 4];
+/** Rates of the prediction runs, relative to the quota. */
+const BELOW = 0.95;
+const BEYOND = 1.5;
+/** Share of requests that may deviate from the prediction. */
+const UNPREDICTED = 0.04;
+/** Longest pause before a step, in which the limiter resets. */
+export const LONGEST_PAUSE_SECONDS = 45;
+
+/** The rate below a quota up to which, by a sliding window with its figures, at most the SLO's share is rejected. */
+function rateWithin({ perSecond, limit, windowSeconds, burst = 1 }: Quota, share: number): number {
+  const held = limit ?? Math.max(1, Math.round(burst));
+  const windowMs = windowSeconds === undefined ? (held * 1000) / perSecond : windowSeconds * 1000;
+  let [low, high] = [0, perSecond];
+  for (let round = 0; round < 8; round += 1) {
+    const rate = (low + high) / 2;
+    const limiter = createLimiter({ kind: 'sliding-log', limit: held, windowMs });
+    const rejected = poissonArrivals(1, rate, ARRIVALS / rate).filter((atMs) => limiter.ask(atMs) > 0);
+    if (rejected.length <= share * ARRIVALS) low = rate;
+    else high = rate;
+  }
+  return low;
+}
+
+const ARRIVALS = 20_000;
+const COUNTS_ONLY = { countsOnly: true, pauseSeconds: 0 };
+
+/** Offers a rate for some seconds. */
+type Offer = (rate: number, seconds: number, how: HowToRun) => Promise<Pick<StepRun, 'void' | 'samples'>>;
+
+/**
+ * Measures the quota that rejected requests of a step, at about twice the rate admitted so far, and lets it predict a run
+ * below and one above it. Returns undefined if 429 does not follow a quota.
+ */
+export async function confirmQuota(
+  { confirmSeconds, stepSeconds, maxRate, slo }: SearchSettings,
+  offer: Offer,
+  left: () => number,
+  first: Step,
+  samples: readonly Sample[],
+  acceptedPerSecond: number,
+): Promise<{ readonly figure: Figure; readonly prediction?: Prediction } | undefined> {
+  const longest = LONGEST_RUN * confirmSeconds;
+  const seen = [...samples];
+  const policy = (): RatePolicy | undefined => declaredBy(seen.flatMap((one) => one.policy ?? []));
+  const secondsNeeded = (): number => {
+    const wait = longestWait(seen);
+    const window = policy()?.windowSeconds ?? 0;
+    const needed = Math.max(
+      window <= longest / 2.2 ? 2.2 * window : 0,
+      wait > stepSeconds ? WAITS * wait : 0,
+    );
+    return Math.min(longest, Math.max(confirmSeconds, needed && needed + stepSeconds));
+  };
+  let rate = Math.min(
+    maxRate,
+    Math.max(4, 2 * acceptedPerSecond, Math.min(first.offered, first.accepted * 1.5)),
+  );
+  let seconds = secondsNeeded();
+  let quota: Quota = { perSecond: 0, error: 1, settled: false, releases: 0 };
+  for (let attempt = 0; attempt < ATTEMPTS && !quota.settled; attempt += 1) {
+    const { samples: run } = await offer(rate, Math.min(seconds, left()), COUNTS_ONLY);
+    if (concurrencyLimitOf(run) !== undefined) return undefined;
+    if (!run.some(isRejected)) {
+      rate = Math.min(maxRate, rate * 2);
+      continue;
+    }
+    seen.push(...run);
+    quota = quotaOfRun(run, seconds);
+    const [passed, { limit = 1, windowSeconds = 1 }] = [
+      run.filter((one) => !isRejected(one)).length,
+      policy() ?? {},
+    ];
+    if (!quota.settled)
+      quota =
+        declaredQuota(policy(), longestWait(seen), passed / limit / (2 + seconds / windowSeconds)) ?? quota;
+    seconds = Math.min(longest, Math.max(secondsNeeded(), seconds * 1.3));
+  }
+  // Without visible windows, the admitted rate must stay constant under a higher load.
+  let grew = quota.settled && quota.windowSeconds === undefined ? Infinity : 1;
+  for (let more = 0; more < RAISES && grew > MOST_GROWTH && rate < maxRate; more += 1) {
+    rate = Math.min(maxRate, rate * RAISE);
+    const again = quotaOfRun((await offer(rate, stepSeconds, COUNTS_ONLY)).samples, stepSeconds);
+    if (!again.settled) break;
+    grew = again.perSecond / quota.perSecond;
+    quota = again;
+  }
+  if (grew > MOST_GROWTH && grew < Infinity) return undefined;
+
+  const { perSecond, error, settled, windowSeconds = 0 } = quota;
+  if (settled) quota = { ...quota, withinSlo: rateWithin(quota, slo.errorRate) };
+  const figureOf = (unconfirmed?: string): Figure => ({
+    ...ordered(perSecond, perSecond * (1 - error), perSecond * (1 + error)),
+    ...{ limitedBy: 'quota', basis: 'quota', quota, confirmed: unconfirmed === undefined },
+    ...(unconfirmed === undefined ? {} : { unconfirmed }),
+  });
+  if (!settled) {
+    const { limit: declared, windowSeconds: resetSeconds } = policy() ?? {};
+    const headers = `; RateLimit headers declare ${declared} requests, and a reset after at least ${resetSeconds} s`;
+    const why = `the window is longer than the run (${quota.releases} resets)`;
+    return { figure: figureOf(`${why}${declared === undefined ? '' : headers}`) };
+  }
+  const waits = seen.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? []);
+  const pauseSeconds = Math.min(LONGEST_PAUSE_SECONDS, largest(waits, 0));
+  let prediction: Prediction | undefined;
+  for (const [share, lasts] of [
+    [BELOW, confirmSeconds],
+    // Long enough for a rejection in every window. Reveals bans, and limiters that count rejected requests.
+    [BEYOND, Math.max(24 + 2 * pauseSeconds, Math.min(1.2 * windowSeconds, 80))],
+  ] as const) {
+    const offered = share * perSecond;
+    if (left() < lasts + pauseSeconds)
+      return prediction
+        ? { figure: figureOf(), prediction }
+        : { figure: figureOf('the time limit was reached before the prediction run') };
+    const how = { pauseSeconds, countsOnly: share > 1 };
+    const { samples: run, void: why } = await offer(offered, lasts, how);
+    if (why) return { figure: figureOf(why) };
+    const rejected = run.filter(isRejected);
+    const predicted = { requestsPerSecond: offered, seconds: Math.round(lasts), requests: run.length };
+    if (quota.declared && smallest(waits) > confirmSeconds) {
+      const what = 'rejected, as Retry-After and the RateLimit headers declare';
+      prediction = { ...predicted, what, asPredicted: rejected.length };
+      const early = 'requests were admitted before Retry-After had passed';
+      return { figure: figureOf(rejected.length < run.length ? early : undefined), prediction };
+    }
+    // Late answers: the target is slower than its quota.
+    const admitted = run.filter((one) => !isRejected(one));
+    if (share === BELOW && judgeStep(offered, lasts, admitted, slo).verdict === 'breaks') return undefined;
+    // Beyond the quota the run does not begin at rest, but something is rejected, and the quota is admitted.
+    const { least, most } =
+      share < 1
+        ? predictedRejections(quota, ascending(run.map(sentMs)))
+        : {
+            least: offered * lasts > 1.1 * (quota.limit ?? 0) ? 1 : 0,
+            most: run.length - Math.max(0, perSecond * lasts - (quota.limit ?? 0)),
+          };
+    const off = Math.max(0, rejected.length - most, least - rejected.length);
+    if (off > UNPREDICTED * run.length) return undefined;
+    const what = `${least} to ${most} rejected, the others admitted`;
+    prediction ??= { ...predicted, what, asPredicted: run.length - off };
+  }
+  return { figure: figureOf(), ...(prediction ? { prediction } : {}) };
 }

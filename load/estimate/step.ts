@@ -63,7 +63,7 @@ export const failed = (status: number): boolean => status === 0 || status >= 400
 export function verdictOf(late: number, failures: number, counted: number, slo: Slo): Verdict {
   if (shareVerdict(failures, counted, slo.errorRate) === 'breaks') return 'breaks';
   const verdict = shareVerdict(late, counted, LATE_SHARE);
-  return verdict === 'holds' && moreThanChance(failures, counted, slo.errorRate) ? 'undecided' : verdict;
+  return verdict === 'holds' && failures > Math.max(1, slo.errorRate * counted) ? 'undecided' : verdict;
 }
 
 /** Increase of the median latency from the first to the last third, as a share of the SLO, that shows a backlog. */
@@ -153,10 +153,14 @@ export function shareVerdict(bad: number, samples: number, share: number): Verdi
   return 'undecided';
 }
 
-/** Significance level at which an excess of bad answers is suspected, and measured for longer. */
-const SUSPECT = 0.2;
+/** The error rate that an answer to "does it hold" has to exclude, in multiples of the SLO's, and the significance. */
+const EXCLUDED = 4;
+const EXCLUDED_BY_CHANCE = 0.1;
 
-/** Whether bad answers are suspected to exceed the share; needs fewer answers than shareVerdict. */
-export function moreThanChance(bad: number, samples: number, share: number): boolean {
-  return 1 - binomialAtMost(bad - 1, samples, share) <= SUSPECT;
+/** Whether failed answers do not exceed the SLO's share, and are enough to exclude a few times that share. */
+export function excludesErrors(failures: number, counted: number, { errorRate }: Slo): boolean {
+  return (
+    failures <= errorRate * counted &&
+    binomialAtMost(failures, counted, EXCLUDED * errorRate) <= EXCLUDED_BY_CHANCE
+  );
 }

@@ -23,38 +23,31 @@ export interface Habits {
 export const SECONDS_PER_DAY = 86_400;
 const MARGIN_SECONDS = 60;
 
-/** Requests of all tenants, on average and at the peak. */
+/** Requests of all tenants per second, on average, at the peak and in the other 23 hours; and the arithmetic as text. */
 export function demandOf(habits: Habits) {
   const { tenants, pollSeconds, screeningsPerDay, pageSize, peakFactor, retries, tokenPrice } = habits;
   const polls = tenants / pollSeconds;
   const screenings = (screeningsPerDay * pollSeconds) / SECONDS_PER_DAY;
   const screeningsAtPeak = screenings * peakFactor;
-  const mean = pagesOfPoll(screenings, pageSize);
-  const atPeak = pagesOfPoll(screeningsAtPeak, pageSize);
-  // The other 23 hours have correspondingly fewer screenings.
-  const offPeakPages = pagesOfPoll((screenings * Math.max(0, 24 - peakFactor)) / 23, pageSize);
+  const pages = pagesOfPoll(screenings, pageSize);
+  const pagesAtPeak = pagesOfPoll(screeningsAtPeak, pageSize);
   const lifetime = habits.tokenLifetimeSeconds;
   const usable = lifetime - Math.min(MARGIN_SECONDS, lifetime / 4);
   // A token is renewed by the first poll after its renewal is due.
   const renewal = Math.ceil(usable / pollSeconds) * pollSeconds;
   const tokensPerPoll = pollSeconds / renewal;
-  const tokenPagesPerPoll = tokensPerPoll * tokenPrice;
-  const rate = (pages: number): number => (polls * (pages + tokenPagesPerPoll)) / (1 - retries);
-  const [requests, peak, offPeak] = [rate(mean), rate(atPeak), rate(offPeakPages)];
+  const tokenPages = tokensPerPoll * tokenPrice;
+  const rate = (pagesEach: number): number => (polls * (pagesEach + tokenPages)) / (1 - retries);
+  const [requests, peak] = [rate(pages), rate(pagesAtPeak)];
   return {
-    mean,
-    atPeak,
-    screeningsAtPeak,
-    tokensPerPoll,
-    requests,
-    peak,
-    offPeak,
+    ...{ pages, pagesAtPeak, screeningsAtPeak, tokensPerPoll, requests, peak },
+    offPeak: rate(pagesOfPoll((screenings * Math.max(0, 24 - peakFactor)) / 23, pageSize)),
     steps: [
       `polls: ${tenants} tenants / ${pollSeconds} s = ${show(polls)}/s, at any hour`,
       `screenings per poll: ${screeningsPerDay} per day × ${pollSeconds} s / 86400 s = ${show(screenings)}; at the peak × ${peakFactor} = ${show(screeningsAtPeak)}`,
-      `pages per poll: mean of max(1, ⌈N / ${pageSize}⌉) for Poisson N = ${show(mean)}; at the peak ${show(atPeak)}`,
-      `tokens: one per tenant every ${show(renewal)} s, each costing ${show(tokenPrice)} pages = ${show(tokenPagesPerPoll)} per poll`,
-      `requests: ${show(polls)}/s × (${show(mean)} + ${show(tokenPagesPerPoll)}) / (1 − ${retries} repeated) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
+      `pages per poll: mean of max(1, ⌈N / ${pageSize}⌉) for Poisson N = ${show(pages)}; at the peak ${show(pagesAtPeak)}`,
+      `tokens: one per tenant every ${show(renewal)} s, each costing ${show(tokenPrice)} pages = ${show(tokenPages)} per poll`,
+      `requests: ${show(polls)}/s × (${show(pages)} + ${show(tokenPages)}) / (1 − ${retries} repeated) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
     ],
   };
 }

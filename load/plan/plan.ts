@@ -1,6 +1,6 @@
 /** Capacity planning: compares the tenants' demand with a measured capacity, and shows each step of the arithmetic. */
 import { demandOf, type Habits, pagesAtMost, pagesOfPoll, percent, SECONDS_PER_DAY, show } from './demand.ts';
-import { type Servers, simulatePolls, type Waits } from './simulate.ts';
+import { simulatePolls, type Waits } from './simulate.ts';
 
 /** The measured capacity of all measured replicas together. */
 export interface Measured {
@@ -39,7 +39,7 @@ export interface Policy {
 export type Plan = ReturnType<typeof plan>;
 
 const SERVERS = {
-  capacity: 'one replica',
+  capacity: 'the measured replicas',
   quota: 'the quota for all',
   'at-least': "the lower bound of the servers' capacity",
 } as const;
@@ -59,80 +59,82 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     if (typeof value === 'number' && !(MAY_BE_ZERO.includes(name) ? value >= 0 : value > 0))
       throw new RangeError(`${name} must be above 0, got ${value}`);
   const { tenants, pollSeconds, spreadSeconds, screeningsPerDay, pageSize, peakFactor, retries } = habits;
+  const { perSecond, clientQuota } = measured;
   const load = demandOf(habits);
-  const each = measured.perSecond / measured.replicas;
+  const each = perSecond / measured.replicas;
   const slo = measured.p99Ms / 1000;
   /** Whether more replicas raise the capacity. */
   const scales = measured.server === 'capacity';
-  const utilisation = load.peak / each;
+  const utilisation = load.peak / perSecond;
 
-  const servers = (replicas: number): Servers => ({
-    perSecond: (measured.saturation / measured.replicas) * replicas,
-    workers: Math.max(1, Math.round((measured.workers / measured.replicas) * replicas)),
-  });
   const simulate = (
-    replicas: number,
-    more: { tenants?: number; spreadSeconds?: number } = {},
-    backfill = {},
-  ) =>
-    simulatePolls(servers(replicas), {
-      tenants: Math.ceil((more.tenants ?? tenants) / (1 - retries)),
-      pollSeconds,
-      spreadSeconds: more.spreadSeconds ?? spreadSeconds,
-      screenings: load.screeningsAtPeak,
-      pageSize,
-      tokensPerPoll: load.tokensPerPoll,
-      tokenPrice: habits.tokenPrice,
-      ...backfill,
-    });
-  const p99 = (...of: Parameters<typeof simulate>): number => simulate(...of).quantile(0.99);
-  const keepsSlo = (seconds: number): boolean => !scales || seconds < slo;
-  const replicasFor = (peak: number): number =>
-    Math.max(1, Math.ceil(peak / (each * policy.utilisation) - 1e-9));
+    more: { replicas?: number; tenants?: number; spreadSeconds?: number } = {},
+    beside = {},
+  ) => {
+    const replicas = (more.replicas ?? measured.replicas) / measured.replicas;
+    const workers = Math.max(1, Math.round(measured.workers * replicas));
+    return simulatePolls(
+      { perSecond: measured.saturation * replicas, workers },
+      {
+        tenants: Math.ceil((more.tenants ?? tenants) / (1 - retries)),
+        ...{ pollSeconds, spreadSeconds: more.spreadSeconds ?? spreadSeconds, pageSize },
+        ...{ screenings: load.screeningsAtPeak, tokensPerPoll: load.tokensPerPoll },
+        tokenPrice: habits.tokenPrice,
+        ...beside,
+      },
+    );
+  };
+  const keepsSlo = (...of: Parameters<typeof simulate>): boolean => simulate(...of).quantile(0.99) < slo;
+  const replicasFor = (some: number): number =>
+    Math.max(1, Math.ceil((load.peak * (some / tenants)) / (each * policy.utilisation) - 1e-9));
   const needed = (some: number): number => {
-    let count = replicasFor(load.peak * (some / tenants));
-    while (p99(count, { tenants: some }) >= slo && count < MAX_REPLICAS) count += Math.ceil(count / 50);
+    let count = replicasFor(some);
+    while (!keepsSlo({ replicas: count, tenants: some }) && count < MAX_REPLICAS)
+      count += Math.ceil(count / 50);
     return count;
   };
-  const replicas = needed(tenants);
+
+  const alone = simulate();
+  const p99Seconds = alone.quantile(0.99);
+  const backfillWork = measured.backfillWork ?? 1000 / pageSize;
+  const beside = simulate({}, { backfills: 1, backfillWork });
+  const history = screeningsPerDay * habits.historyDays;
+  const backfillSeconds = beside.backfilled > 0 ? history / 1000 / beside.backfilled : Infinity;
+
+  const { limit, windowSeconds } = clientQuota ?? {};
+  const hasWindow = limit !== undefined && windowSeconds !== undefined;
+  const pollsInWindow = Math.ceil((windowSeconds ?? 0) / pollSeconds);
+  const pagesAtMostAPoll = pagesAtMost(load.screeningsAtPeak, pageSize, ADMITTED_SHARE);
+  const clientAsks = hasWindow
+    ? (pollsInWindow * pagesAtMostAPoll) / windowSeconds
+    : load.pagesAtPeak / pollSeconds;
+  const clientUtilisation = clientQuota && clientAsks / clientQuota.perSecond;
+
+  // A capacity is measured by the arrivals of independent polls; of a quota or a lower bound only the rate is known.
+  const busiest = (load.peak * pollSeconds) / spreadSeconds;
+  const isKnown = scales || busiest <= perSecond || (measured.server === 'quota' && utilisation > 1);
+  const carried =
+    (clientUtilisation ?? 0) > 1
+      ? false
+      : isKnown
+        ? utilisation <= 1 && (!scales || p99Seconds < slo)
+        : undefined;
+  const replicas = scales ? needed(tenants) : undefined;
   const spreadNeededSeconds =
-    p99(1, { spreadSeconds: pollSeconds }) < slo
-      ? bisect(
-          0,
-          pollSeconds,
-          pollSeconds / 1024,
-          (spread) => spread === 0 || p99(1, { spreadSeconds: spread }) >= slo,
-        )[1]
+    scales && keepsSlo({ spreadSeconds: pollSeconds })
+      ? bisect(pollSeconds, pollSeconds / 1024, (spread) => !keepsSlo({ spreadSeconds: spread }))[1]
       : undefined;
-  const most = Math.floor((tenants * each) / load.peak);
-  const carries = (some: number): boolean => some === 0 || keepsSlo(p99(1, { tenants: some }));
+  const most = Math.floor(tenants / utilisation);
   const tenantsAtMost =
-    most < 1 || carries(most)
+    !scales || most < 1 || keepsSlo({ tenants: most })
       ? most
-      : Math.floor(bisect(0, most, Math.max(1, most / 200), (some) => carries(Math.floor(some)))[0]);
+      : Math.floor(bisect(most, Math.max(1, most / 200), (some) => keepsSlo({ tenants: some }))[0]);
 
   const outageScreenings = (screeningsPerDay * policy.outageSeconds * peakFactor) / SECONDS_PER_DAY;
   const backlog = pagesOfPoll(outageScreenings, pageSize);
   const waiting = tenants * (backlog + habits.tokenPrice);
-  const carrying = each * (scales ? replicas : 1);
-  const catchUpSeconds = carrying > load.peak ? waiting / (carrying - load.peak) : Infinity;
+  const catchUpSeconds = utilisation < 1 ? waiting / (perSecond - load.peak) : Infinity;
 
-  const { clientQuota } = measured;
-  const { limit, windowSeconds } = clientQuota ?? {};
-  const pollsInWindow = Math.ceil((windowSeconds ?? 0) / pollSeconds);
-  const hasWindow = limit !== undefined && windowSeconds !== undefined;
-  const clientAsks = hasWindow
-    ? (pollsInWindow * pagesAtMost(load.screeningsAtPeak, pageSize, ADMITTED_SHARE)) / windowSeconds
-    : load.atPeak / pollSeconds;
-  const clientUtilisation = clientQuota && clientAsks / clientQuota.perSecond;
-  const alone = simulate(1);
-  const history = screeningsPerDay * habits.historyDays;
-  const backfillWork = measured.backfillWork ?? 1000 / pageSize;
-  const beside = simulate(1, {}, { backfills: 1, backfillWork });
-  const backfillSeconds = beside.backfilled > 0 ? history / 1000 / beside.backfilled : Infinity;
-  const one = alone.quantile(0.99);
-  const overServer = measured.server !== 'at-least' && utilisation > 1;
-  const carried = !overServer && (clientUtilisation ?? 0) <= 1 && keepsSlo(one);
   const { costPerReplica } = policy;
   const years = Array.from({ length: YEARS + 1 }, (_, year) => {
     const some = Math.ceil(tenants * (1 + policy.growth) ** year);
@@ -142,6 +144,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     const rows = some * screeningsPerDay * (habits.historyDays + 365 * year);
     return { year, tenants: some, rows, databaseGb: (rows * habits.rowBytes) / 1e9, replicas: count, cost };
   });
+  const [today, last] = [years[0]!, years.at(-1)!];
   const bytesPerDay = screeningsPerDay * habits.itemBytes + (SECONDS_PER_DAY / pollSeconds) * EMPTY_PAGE;
   const egressGbPerMonth = (DAYS_PER_MONTH * tenants * bytesPerDay) / 1e9;
   const screeningsPerMonth = tenants * screeningsPerDay * DAYS_PER_MONTH;
@@ -151,44 +154,30 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     ...(pageSize < 1000 ? { 'pages of 1,000': lever({ pageSize: 1000 }) } : {}),
     'tokens that last a day': lever({ tokenLifetimeSeconds: SECONDS_PER_DAY }),
   };
-  const warnings = textsOf(
-    scales &&
-      replicas > measured.replicas &&
-      measured.replicas < 2 &&
-      'the capacity of several replicas was not measured: measure two and give --measured-replicas 2',
-    measured.pageSize !== pageSize &&
-      `the capacity was measured with pages of ${measured.pageSize}, not of ${pageSize}`,
-    scales &&
-      one >= slo &&
-      spreadNeededSeconds !== undefined &&
-      `polls within ${show(spreadSeconds)} s of one another break the SLO on one replica although ${percent(1 - Math.min(1, utilisation))} of it is free; spread over ${show(spreadNeededSeconds)} s they keep the SLO`,
-  );
+
+  const perClient = (clientUtilisation ?? 0) > utilisation || (clientQuota && !scales);
   const noLimit =
     'none found: the capacity is the highest tested rate, so the number of replicas is an upper bound';
   const limitedFirstBy =
     measured.server === 'quota'
       ? 'the shared quota of all clients, which more replicas do not raise'
-      : measured.server === 'at-least'
-        ? clientQuota
-          ? 'the quota of one client, which more replicas do not raise; the servers were not measured beyond it'
-          : noLimit
-        : (clientUtilisation ?? 0) > utilisation
-          ? 'the quota of one client, which more replicas do not raise'
-          : one >= slo && utilisation <= 1
+      : perClient
+        ? `the quota of one client, which more replicas do not raise${scales ? '' : '; the servers were not measured beyond it'}`
+        : measured.limitedBy === 'none-found' || !scales
+          ? noLimit
+          : p99Seconds >= slo && utilisation <= 1
             ? 'simultaneous polls: spread them or add replicas'
-            : measured.limitedBy === 'none-found'
-              ? noLimit
-              : 'the hardware: add replicas';
-  const [today, last] = [years[0]!, years.at(-1)!];
+            : 'the hardware: add replicas';
+  const ofReplicas = measured.replicas > 1 ? `${measured.replicas} replicas` : 'one replica';
   return {
-    pagesPerPoll: load.mean,
+    pagesPerPoll: load.pages,
     requestsPerSecond: load.requests,
     peakRequestsPerSecond: load.peak,
-    /** At the peak: utilisation of one replica's capacity or of the shared quota, and of one client's quota. */
+    /** At the peak: utilisation of the measured capacity or of the shared quota, and of one client's quota. */
     utilisation,
     clientUtilisation,
-    /** p99 on one replica; null if it is saturated. */
-    p99Seconds: finite(one),
+    /** p99 on the measured replicas; null if they are saturated. */
+    p99Seconds: finite(p99Seconds),
     /** Quantiles of a page's latency, by share such as 0.5; without and with one back-fill. */
     waits: shares(alone),
     waitsBesideBackfill: shares(beside),
@@ -196,42 +185,54 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     egressGbPerMonth,
     /** Load at the peak after a change of one habit, as a share of the present load. */
     levers,
-    /** The smallest spread with which one replica keeps the SLO; absent if there is none. */
+    /** The smallest spread with which the measured replicas keep the SLO; absent if there is none. */
     spreadNeededSeconds,
     /** Absent if a quota is the limit, which replicas do not change. */
-    replicas: scales ? replicas + policy.spare : undefined,
+    replicas: replicas && replicas + policy.spare,
     /** Time to catch up after an outage; null if never. */
     catchUpSeconds: finite(catchUpSeconds),
-    /** The most tenants for one replica, within SLO and capacity. */
+    /** The most tenants for the measured replicas, within SLO and capacity. */
     tenantsAtMost,
     limitedFirstBy,
     /** Load per hour. */
     day: Array.from({ length: 24 }, (_, hour) => (hour === 12 ? load.peak : load.offPeak)),
     years,
-    warnings,
-    /** Whether the measured replicas carry the load. */
+    warnings: textsOf(
+      carried === undefined &&
+        `whether this load is carried is unknown: ${show(Math.max(load.peak, busiest))}/s were not measured, only ${show(perSecond)}/s`,
+      scales &&
+        replicas! > measured.replicas &&
+        measured.replicas < 2 &&
+        'the capacity of several replicas was not measured: measure two and give --measured-replicas 2',
+      measured.pageSize !== pageSize &&
+        `the capacity was measured with pages of ${measured.pageSize}, not of ${pageSize}`,
+      p99Seconds >= slo &&
+        spreadNeededSeconds !== undefined &&
+        `polls within ${show(spreadSeconds)} s of one another break the SLO on ${ofReplicas} although ${percent(1 - Math.min(1, utilisation))} of the capacity is free; spread over ${show(spreadNeededSeconds)} s they keep the SLO`,
+    ),
+    /** Whether the measured replicas carry the load; undefined if that was not measured. */
     carried,
     steps: textsOf(
       ...load.steps,
-      `utilisation of ${SERVERS[measured.server]} at the peak: ${show(load.peak)}/s / ${show(each)}/s = ${percent(utilisation)} (${measured.replicas > 1 ? `${show(measured.perSecond)}/s of ${measured.replicas} replicas, ` : ''}the interval's lower end); headroom ${show(1 / utilisation)} ×`,
+      `utilisation of ${SERVERS[measured.server]} at the peak: ${show(load.peak)}/s / ${show(perSecond)}/s = ${percent(utilisation)} (the interval's lower end); headroom ${show(1 / utilisation)} ×`,
       clientQuota &&
         (hasWindow
-          ? `one client's quota: ${pollsInWindow} polls of up to ${show((clientAsks * windowSeconds) / pollsInWindow)} pages in ${show(windowSeconds)} s, of ${limit}: ${percent(clientUtilisation!)}`
+          ? `one client's quota: ${pollsInWindow} polls of up to ${pagesAtMostAPoll} pages in ${show(windowSeconds)} s, of ${limit}: ${percent(clientUtilisation!)}`
           : `one client's quota: ${show(clientAsks)}/s / ${show(clientQuota.perSecond)}/s = ${percent(clientUtilisation!)}`),
       ...(scales
         ? [
-            `p99 on one replica (concurrency ${measured.workers / measured.replicas}, ${show(servers(1).perSecond)}/s at saturation), polls within ${show(spreadSeconds)} s: ${seconds(one)}, SLO ${show(slo)} s`,
+            `p99 on ${ofReplicas} (concurrency ${measured.workers}, ${show(measured.saturation)}/s at saturation), polls within ${show(spreadSeconds)} s: ${seconds(p99Seconds)}, SLO ${show(slo)} s`,
             spreadNeededSeconds === undefined
-              ? 'one replica does not keep the SLO with any spread of the polls'
-              : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on one replica`,
-            `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(policy.utilisation)})⌉ = ${replicasFor(load.peak)}, ${replicas} for the p99 (then ${seconds(p99(replicas))}), + ${policy.spare} spare = ${replicas + policy.spare}`,
+              ? `${ofReplicas}: no spread of the polls keeps the SLO`
+              : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on ${ofReplicas}`,
+            `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(policy.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${policy.spare} spare = ${replicas! + policy.spare}`,
           ]
         : []),
-      `one replica carries at most ${tenantsAtMost} such tenants`,
-      `after an outage of ${show(policy.outageSeconds)} s: ${tenants} × (${show(backlog)} pages + ${show(habits.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(carrying)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
+      `at most ${tenantsAtMost} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
+      `after an outage of ${show(policy.outageSeconds)} s: ${tenants} × (${show(backlog)} pages + ${show(habits.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
       ...(scales
         ? [
-            `latency of pages on one replica: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
+            `latency of pages on ${ofReplicas}: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
             `a back-fill of ${show(habits.historyDays)} days: ${show(history)} screenings in pages of 1,000, each costing ${show(backfillWork)} such pages, take ${seconds(backfillSeconds)}`,
           ]
         : []),
@@ -264,20 +265,14 @@ const shares = (waits: Waits): Record<string, number | null> =>
   Object.fromEntries(SHARES.map((share) => [String(share), finite(waits.quantile(share))]));
 const quantilesText = (waits: Waits): string =>
   SHARES.map((share) => `p${share * 100} ${seconds(waits.quantile(share))}`).join(', ');
+const seconds = (value: number): string => (Number.isFinite(value) ? `${show(value)} s` : 'never');
 
-/** Narrows an interval in which `isBelow` holds at the lower end and not at the upper one. */
-function bisect(
-  low: number,
-  high: number,
-  width: number,
-  isBelow: (at: number) => boolean,
-): [number, number] {
-  let ends: [number, number] = [low, high];
+/** Narrows the interval from 0 to `high`, until it is `width`, around the value up to which `isBelow` holds. */
+function bisect(high: number, width: number, isBelow: (at: number) => boolean): [low: number, high: number] {
+  let ends: [number, number] = [0, high];
   while (ends[1] - ends[0] > width) {
     const middle = (ends[0] + ends[1]) / 2;
     ends = isBelow(middle) ? [middle, ends[1]] : [ends[0], middle];
   }
   return ends;
 }
-
-const seconds = (value: number): string => (Number.isFinite(value) ? `${show(value)} s` : 'never');

@@ -9,7 +9,16 @@ export interface Servers {
   readonly workers: number;
 }
 
-interface Polls {
+interface Beside {
+  /** Token requests per poll, and the cost of one in pages. */
+  readonly tokensPerPoll: number;
+  readonly tokenPrice: number;
+  /** Number of concurrent back-fills, and the cost of one of their pages. */
+  readonly backfills?: number;
+  readonly backfillWork?: number;
+}
+
+interface Polls extends Beside {
   readonly tenants: number;
   readonly pollSeconds: number;
   /** Length of the part of each interval in which polls arrive. */
@@ -17,12 +26,6 @@ interface Polls {
   /** Mean number of screenings per poll (Poisson). */
   readonly screenings: number;
   readonly pageSize: number;
-  /** Token requests per poll, and the cost of one in pages. */
-  readonly tokensPerPoll: number;
-  readonly tokenPrice: number;
-  /** Number of concurrent back-fills, and the cost of one of their pages. */
-  readonly backfills?: number;
-  readonly backfillWork?: number;
 }
 
 export interface Waits {
@@ -36,6 +39,61 @@ export interface Waits {
 const MIN_POLLS = 12_000;
 const NEVER: Waits = { quantile: () => Infinity, backfilled: 0 };
 
+export function simulatePolls({ perSecond, workers }: Servers, polls: Polls): Waits {
+  const { tenants, pollSeconds, spreadSeconds, screenings, pageSize } = polls;
+  const work = pagesOfPoll(screenings, pageSize) + polls.tokensPerPoll * polls.tokenPrice;
+  if ((tenants * work) / pollSeconds >= perSecond) return NEVER;
+  const random = randomSource(7);
+  const pollsOfAll = Math.max(2, Math.ceil(MIN_POLLS / tenants)) * tenants;
+  const asked = Array.from({ length: pollsOfAll }, (_, index) => ({
+    atMs: (Math.floor(index / tenants) * pollSeconds + random() * spreadSeconds) * 1000,
+    pages: Math.max(1, Math.ceil(poisson(random, screenings) / pageSize)),
+  }));
+  const served = servePolls(workers, (workers * 1000) / perSecond, asked, polls, random);
+  const waits = served.pageMs.sort((a, b) => a - b);
+  const seconds = (pollsOfAll / tenants) * pollSeconds;
+  return {
+    quantile: (share) => quantile(waits, share) / 1000,
+    backfilled: served.backfillPages / seconds,
+  };
+}
+
+/**
+ * Serves the polls page after page, with exponential service times of mean pageMs. A token request follows a poll;
+ * back-fills request pages until the last poll. Returns the latencies of the polls in their order, and of the pages.
+ */
+export function servePolls(
+  workers: number,
+  pageMs: number,
+  polls: readonly { readonly atMs: number; readonly pages: number }[],
+  { tokensPerPoll, tokenPrice, backfills = 0, backfillWork = 1 }: Beside,
+  random: () => number,
+) {
+  const queue = new WorkQueue(workers);
+  const arrivals = polls
+    .map(({ atMs, pages }, poll) => ({ atMs, poll, pages }))
+    .sort((a, b) => a.atMs - b.atMs);
+  const [startMs, endMs] = [arrivals[0]?.atMs ?? 0, arrivals.at(-1)?.atMs ?? 0];
+  const served = { pollMs: new Float64Array(polls.length), pageMs: [] as number[], backfillPages: 0 };
+  // The next page of polls and back-fills in progress, in descending order of time.
+  const open = Array.from({ length: backfills }, () => ({ atMs: startMs, poll: -1, pages: Infinity }));
+  for (let next = 0; ;) {
+    const [arrival, page] = [arrivals[next], open.at(-1)];
+    const one = arrival && !(page && page.atMs < arrival.atMs) ? arrivals[next++] : open.pop();
+    if (!one) return served;
+    const { atMs, poll, pages } = one;
+    const doneMs = queue.finishAt(atMs, exponential(random, poll < 0 ? pageMs * backfillWork : pageMs));
+    if (poll < 0) served.backfillPages += 1;
+    else served.pageMs.push(doneMs - atMs);
+    if (poll < 0 ? doneMs < endMs : pages > 1)
+      insertDescending(open, { atMs: doneMs, poll, pages: pages - 1 });
+    else if (poll >= 0) {
+      served.pollMs[poll] = doneMs - polls[poll]!.atMs;
+      if (random() < tokensPerPoll) queue.finishAt(doneMs, exponential(random, pageMs * tokenPrice));
+    }
+  }
+}
+
 /** Draws a Poisson number by a product of uniform ones; for large means by a normal approximation. */
 function poisson(random: () => number, mean: number): number {
   if (mean > 200) {
@@ -46,47 +104,6 @@ function poisson(random: () => number, mean: number): number {
   let found = 0;
   for (let product = 1 - random(); product > least; product *= 1 - random()) found += 1;
   return found;
-}
-
-export function simulatePolls({ perSecond, workers }: Servers, polls: Polls): Waits {
-  const { tenants, pollSeconds, spreadSeconds, screenings, pageSize, tokensPerPoll, tokenPrice } = polls;
-  const { backfills = 0, backfillWork = 1 } = polls;
-  const work = pagesOfPoll(screenings, pageSize) + tokensPerPoll * tokenPrice;
-  if ((tenants * work) / pollSeconds >= perSecond) return NEVER;
-  const random = randomSource(7);
-  const queue = new WorkQueue(workers);
-  const intervals = Math.max(2, Math.ceil(MIN_POLLS / tenants));
-  const [workMs, endMs] = [(workers * 1000) / perSecond, intervals * pollSeconds * 1000];
-  const waits: number[] = [];
-  let backfilled = 0;
-  // Sorted in descending order of time.
-  const open: { atMs: number; pages: number }[] = [];
-  for (let interval = 0; interval < intervals; interval += 1) {
-    for (let tenant = 0; tenant < tenants; tenant += 1)
-      open.push({
-        atMs: (interval * pollSeconds + random() * spreadSeconds) * 1000,
-        pages: Math.max(1, Math.ceil(poisson(random, screenings) / pageSize)),
-      });
-    // Polls of the previous interval may still be open.
-    open.sort((a, b) => b.atMs - a.atMs);
-    if (interval === 0) for (let one = 0; one < backfills; one += 1) open.push({ atMs: 0, pages: Infinity });
-    const untilMs = interval === intervals - 1 ? Infinity : (interval + 1) * pollSeconds * 1000;
-    while (open.length > 0 && open.at(-1)!.atMs < untilMs) {
-      const { atMs, pages } = open.pop()!;
-      const pageMs = pages === Infinity ? workMs * backfillWork : workMs;
-      const doneMs = queue.finishAt(atMs, exponential(random, pageMs));
-      if (pages === Infinity) {
-        backfilled += 1;
-        if (doneMs < endMs) insertDescending(open, { atMs: doneMs, pages });
-        continue;
-      }
-      waits.push(doneMs - atMs);
-      if (pages > 1) insertDescending(open, { atMs: doneMs, pages: pages - 1 });
-      else if (random() < tokensPerPoll) queue.finishAt(doneMs, exponential(random, workMs * tokenPrice));
-    }
-  }
-  waits.sort((a, b) => a - b);
-  return { quantile: (share) => quantile(waits, share) / 1000, backfilled: (backfilled * 1000) / endMs };
 }
 
 /** Workers that serve requests in the order of arrival. Times are computed, so delays of timers do not accumulate. */

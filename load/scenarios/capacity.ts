@@ -81,9 +81,6 @@ export async function searchRate(
     : checkRate(runStep, settings, at, CHECK_SECONDS * thoroughness);
 }
 
-/** Share of rejections just below a quota above which callers have to space their requests. */
-const NEEDS_SPACING = 0.01;
-
 const LIMITING_FACTORS: Readonly<Record<Found['limitedBy'], string>> = {
   quota: 'the rate limit (429)',
   saturation: 'saturation (answers become slow)',
@@ -108,7 +105,6 @@ function summaryLines(figure: CapacityFigure): string[] {
   }
   const interval = between(figure.interval, (end) => end.toFixed(1));
   const isNone = figure.basis === 'no-rate';
-  const { refusedBelow = 0 } = quota ?? {};
   const admitted = sum(figure.steps.map((step) => step.accepted * step.seconds)).toFixed(0);
   const factor = atOnce === undefined ? LIMITING_FACTORS[figure.limitedBy] : `${atOnce} concurrent requests`;
   return [
@@ -122,8 +118,8 @@ function summaryLines(figure: CapacityFigure): string[] {
       `${quota.limit} requests in ${quota.windowSeconds} s: ${quota.declared ? 'declared by RateLimit headers, and no answer contradicts it' : `measured over ${quota.releases} resets`}`,
     quota &&
       `limits of more than the ${admitted} requests admitted in ${watchedSeconds} s of load are not excluded`,
-    refusedBelow > NEEDS_SPACING &&
-      `just below the limit, ${(refusedBelow * 100).toFixed(0)} % of requests at random times are rejected: the limiter admits only small bursts`,
+    quota?.withinSlo !== undefined &&
+      `of requests at random times, at most ${slo.errorRate * 100} % are rejected up to ${perSecond(quota.withinSlo)}`,
     collapse &&
       `overload reduces the throughput: from ${perSecond(collapse.from)} on it answers ${perSecond(collapse.answersPerSecond)}, and recovers only below that rate`,
     figure.gotFaster &&

@@ -1,7 +1,7 @@
 /** rate-limit: identifies the target's limiter with few requests. */
 import { setTimeout } from 'node:timers/promises';
 import { SOME_WINDOW } from '../../engine/client/page.ts';
-import { declaredBy } from '../estimate/quota-search.ts';
+import { declaredBy } from '../estimate/quota.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { type Observation, type Probed, type ProbeLimits } from '../estimate/limiter-probe.ts';

@@ -2,6 +2,7 @@
 import { searchCapacity } from '../estimate/capacity.ts';
 import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
 import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
+import { exponential, randomSource } from '../k6/lib/random.ts';
 import {
   adaptive,
   banning,
@@ -9,8 +10,10 @@ import {
   type Draw,
   failingRandomly,
   inOrder,
+  leakyBucket,
   limited,
   limitingConcurrency,
+  pausing,
   polled,
   queueing,
   refusingConnections,
@@ -25,8 +28,10 @@ import {
 
 interface Simulated {
   readonly name: string;
-  /** Requests per second; 0 if the SLO holds at no rate. */
-  readonly truth: number;
+  /** Requests per second; 0 if the SLO holds at no rate. A range if it depends on chance or time. */
+  readonly truth: number | readonly [low: number, high: number];
+  /** The highest rate at which the SLO holds if 429 is an error, for a figure that does not claim a quota. */
+  readonly withinSlo?: () => number;
   readonly target: VirtualRuns;
   /** A shorter search cannot observe the truth, so that a wrong result counts as undecided. */
   readonly truthFromSeconds?: number;
@@ -61,7 +66,7 @@ const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
 function trueCapacity(service: ServiceSettings): number {
   const saturation = saturationOf(service);
   if (service.distribution === 'deterministic')
-    return simulatedCapacity((seed) => inOrder(queueing(service, seed)), saturation, SLO, 300, 3);
+    return simulatedCapacity((seed) => inOrder(queueing(service, seed)), saturation, SLO, 300);
   let [low, high] = [0, saturation];
   for (let round = 0; round < 40; round += 1) {
     const rate = (low + high) / 2;
@@ -91,17 +96,17 @@ const simulated = (
   seconds?: number,
 ): Simulated => ({ name, truth: simulatedCapacity(create, maxRate, SLO, seconds), target: create(index) });
 
-const withQuota = (name: string, limiter: LimiterSettings, declares = false): Simulated => ({
-  name,
-  truth: (limiter.limit * 1000) / limiter.windowMs,
-  target: inOrder(limited(limiter, declares)),
-});
+function withQuota(name: string, limiter: LimiterSettings, declares = false): Simulated {
+  const truth = (limiter.limit * 1000) / limiter.windowMs;
+  const create = () => inOrder(limited(limiter, { declares }));
+  return { name, truth, target: create(), withinSlo: () => simulatedCapacity(create, truth, SLO, 120) };
+}
 
 const rejecting = (service: ServiceSettings, limit: number, status: 429 | 503, index: number): Simulated =>
   simulated(
     `${status} beyond ${limit} at the same time, ${described(service)}`,
     index,
-    (seed) => inOrder(limitingConcurrency(service, limit, status, seed)),
+    (seed) => inOrder(limitingConcurrency(queueing(service, seed), limit, status)),
     saturationOf(service),
     120,
   );
@@ -121,8 +126,16 @@ const CLASSES = {
     const saturation = 60 + 340 * random();
     const service = exponentialService(saturation, 1 + Math.floor(8 * random()));
     const growth = 0.002 + 0.048 * random();
-    const name = `${described(service)}, ${percent(growth)} more work for each in the queue`;
-    return simulated(name, index, (seed) => inOrder(collapsing(service, growth, seed)), saturation);
+    const create = (seed: number) => inOrder(collapsing(service, growth, seed));
+    return {
+      name: `${described(service)}, ${percent(growth)} more work for each in the queue`,
+      // Whether a run collapses is chance: from the rate that nearly all runs keep to the one that half of them keep.
+      truth: [
+        simulatedCapacity(create, saturation, SLO, 60, 0.9),
+        simulatedCapacity(create, saturation, SLO),
+      ],
+      target: create(index),
+    };
   },
   quotas: (index, random) => {
     const [limit, windowSeconds] = QUOTAS[index % QUOTAS.length]!;
@@ -199,7 +212,13 @@ const CLASSES = {
     const service = exponentialService(150 + 200 * random(), 2 + Math.floor(4 * random()));
     const pages = 1 + 1.5 * random();
     const tokensPerPoll = 0.02 + 0.1 * random();
-    const settings = { pages, tokensPerPoll, backfills: index % 3, backfillWork: 1 + 3 * random() };
+    const settings = {
+      pages,
+      tokensPerPoll,
+      tokenPrice: 1,
+      backfills: index % 3,
+      backfillWork: 1 + 3 * random(),
+    };
     const name = `${described(service)}, ${pages.toFixed(2)} pages a poll, ${settings.backfills} back-fills`;
     const maxRate = saturationOf(service) / (pages + tokensPerPoll);
     return simulated(name, index, (seed) => polled(service, settings, seed), maxRate, 120);
@@ -218,7 +237,89 @@ const CLASSES = {
     const name = `${limit} in ${windowSeconds} s, then out for ${outSeconds} s`;
     return simulated(name, index, create, limit / windowSeconds, 300);
   },
+  surroundings: (index, random) => SURROUNDINGS[index % SURROUNDINGS.length]!(index, random),
 } satisfies Record<string, DrawCapacity>;
+
+/** Servers whose speed or limit varies over time. */
+const SURROUNDINGS: readonly DrawCapacity[] = [
+  (index, random) => {
+    const service = exponentialService(150 + 150 * random(), 3);
+    const [everyMs, forMs] = [8000, 100 + 100 * random()];
+    const create = (seed: number) => inOrder(pausing(everyMs, forMs, queueing(service, seed)));
+    const name = `${described(service)}, stops for ${forMs.toFixed(0)} ms every 8 s`;
+    return simulated(name, index, create, saturationOf(service), 120);
+  },
+  (index, random) => {
+    const service = exponentialService(100 + 150 * random(), 3);
+    const busy = 1.2 + 0.4 * random();
+    const create = (seed: number) =>
+      inOrder(queueing(service, seed, (atMs) => (atMs % 40_000 < 10_000 ? busy : 1)));
+    const name = `${described(service)}, a neighbour takes ${percent(1 - 1 / busy)} for 10 of 40 s`;
+    return simulated(name, index, create, saturationOf(service), 120);
+  },
+  (index, random) => {
+    const perSecond = 60 + 60 * random();
+    const grows = 0.3 + 0.5 * random();
+    const service = exponentialService(perSecond, 3);
+    const truth = trueCapacity(service);
+    return {
+      name: `${described(service)}, ${percent(grows)} slower after 5 min`,
+      truth: [truth / (1 + grows), truth / (1 + 0.3 * grows)],
+      target: inOrder(queueing(service, index, (atMs) => 1 + (grows * atMs) / 300_000)),
+    };
+  },
+  (index, random) => {
+    const service = exponentialService(60 + 60 * random(), 2);
+    const everyMs = 20_000 + 20_000 * random();
+    return {
+      name: `${described(service)}, scales out every ${(everyMs / 1000).toFixed(0)} s to four times as much`,
+      truth: trueCapacity({ ...service, workers: 8 }),
+      target: inOrder(queueing(service, index, (atMs) => 1 / Math.min(4, 1 + Math.floor(atMs / everyMs)))),
+      truthFromSeconds: (3 * everyMs) / 1000,
+    };
+  },
+  (index, random) => {
+    const perSecond = 40 + 60 * random();
+    const create = () => inOrder(leakyBucket(perSecond, 100, true));
+    return simulated(
+      `a leaky bucket of ${perSecond.toFixed(0)}/s that delays`,
+      index,
+      create,
+      perSecond,
+      120,
+    );
+  },
+  (_, random) => {
+    const limits = [1200, 600].map((limit) => ({ kind: 'fixed-window', limit, windowMs: 60_000 }) as const);
+    const fast = { kind: 'token-bucket', limit: 30 + 20 * random(), windowMs: 1000, burst: 40 } as const;
+    return {
+      name: `${fast.limit.toFixed(0)}/s, 1,200 and 600 a minute`,
+      truth: 10,
+      target: inOrder(limited([fast, ...limits])),
+    };
+  },
+  (index, random) => {
+    const [limit, windowMs] = [300 + 300 * random(), 10_000];
+    const taken = 0.2 + 0.3 * random();
+    const shared = limited({ kind: 'fixed-window', limit, windowMs });
+    const others = randomSource(index);
+    let lastMs = 0;
+    return {
+      name: `${limit.toFixed(0)} in 10 s, of which others take ${percent(taken)}`,
+      truth: (limit * (1 - taken)) / 10,
+      target: inOrder((atMs) => {
+        for (; lastMs < atMs; lastMs += exponential(others, windowMs / (limit * taken))) shared(lastMs);
+        return shared(atMs);
+      }),
+    };
+  },
+  (index, random) => {
+    const service = exponentialService(100 + 200 * random(), 4);
+    const share = 0.01 + 0.03 * random();
+    const create = (seed: number) => inOrder(slowRandomly(share, 250, service, seed));
+    return simulated(`${percent(share)} miss the cache`, index, create, saturationOf(service), 120);
+  },
+];
 
 /** Servers that answer 429 or 503 without a quota per window, and quotas of token buckets. */
 const REFUSALS: readonly DrawCapacity[] = [
@@ -245,7 +346,7 @@ const REFUSALS: readonly DrawCapacity[] = [
     return {
       name: `a quota of ${limit}/s for a queue of ${saturation.toFixed(0)}/s`,
       truth: Math.min(limit, trueCapacity(service)),
-      target: inOrder(limited(bucket, false, queueing(service, index))),
+      target: inOrder(limited(bucket, { rest: queueing(service, index) })),
     };
   },
   (index, random) => {
@@ -266,29 +367,36 @@ export const CAPACITY_SERVERS = Object.fromEntries(
   Object.entries<DrawCapacity>(CLASSES).map(([family, draw]) => [
     family,
     (index, random, seed) => {
-      const { name, truth, target, truthFromSeconds = 0, settings } = draw(index, random);
+      const { name, truth, target, settings, ...more } = draw(index, random);
       const search = { ...SEARCH_DEFAULTS, slo: SLO, ...settings };
+      const range = [truth].flat();
       return {
         name,
-        truth: `${truth.toFixed(1)}/s`,
-        judge: async () =>
-          judged(await searchCapacity(stepsAgainst(target, seed), search), truth, truthFromSeconds),
+        truth: `${range.map((end) => end.toFixed(1)).join(' to ')}/s`,
+        judge: async () => judged(await searchCapacity(stepsAgainst(target, seed), search), range, more),
       };
     },
   ]),
 ) as Record<keyof typeof CLASSES, Draw>;
 
-function judged(found: Found, truth: number, truthFromSeconds: number) {
-  const { requestsPerSecond, interval, confirmed, unconfirmed, watchedSeconds } = found;
-  const error = truth === 0 ? undefined : requestsPerSecond / truth - 1;
-  const near = error === undefined ? requestsPerSecond === 0 : Math.abs(error) <= TOLERANCE;
+function judged(
+  found: Found,
+  range: readonly number[],
+  { truthFromSeconds = 0, withinSlo }: Pick<Simulated, 'truthFromSeconds' | 'withinSlo'>,
+) {
+  const { requestsPerSecond: rate, interval, confirmed, unconfirmed, watchedSeconds } = found;
+  const isQuota = found.basis === 'quota' || !withinSlo || !confirmed;
+  const [low, high] = isQuota ? [range[0]!, range.at(-1)!] : [withinSlo(), withinSlo()];
+  const nearest = Math.min(high, Math.max(low, rate));
+  const error = nearest === 0 ? undefined : rate / nearest - 1;
+  const near = error === undefined ? rate === 0 : Math.abs(error) <= TOLERANCE;
   const undecided = !confirmed || watchedSeconds < truthFromSeconds;
   const noticed = [
     ...[found.limitedBy, found.collapse && 'collapse', found.gotFaster && 'got faster'],
     confirmed ? 'confirmed' : unconfirmed,
   ];
   return {
-    found: `${requestsPerSecond.toFixed(1)}/s (${interval.map((end) => end.toFixed(1)).join('…')}), ${noticed.filter(Boolean).join(', ')}`,
+    found: `${rate.toFixed(1)}/s (${interval.map((end) => end.toFixed(1)).join('…')}), ${noticed.filter(Boolean).join(', ')}`,
     error,
     seconds: watchedSeconds,
     verdict: near ? ('right' as const) : undecided ? ('undecided' as const) : ('wrong' as const),

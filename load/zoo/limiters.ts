@@ -1,13 +1,24 @@
 /** Simulated servers with a limiter of known kind and figures, probed in virtual time. */
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
-import { createLimiter, LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
+import { LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
 import { largest } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
-import type { Draw, Judged } from './targets.ts';
+import {
+  ADMITS,
+  banning,
+  type Draw,
+  failingRandomly,
+  type Judged,
+  leakyBucket,
+  limited,
+  limitingConcurrency,
+  queueing,
+  rejection,
+  type VirtualTarget,
+} from './targets.ts';
 
-/** Decides on a request that arrives at `atMs`: 0 or the time until it would be admitted, and the delay by a shaper. */
-export type Decide = (atMs: number) => { readonly waitMs: number; readonly delayMs?: number };
+const DISTRIBUTIONS = ['deterministic', 'exponential'] as const;
 
 interface Network {
   /** Round-trip time, and mean jitter of each direction. */
@@ -15,15 +26,12 @@ interface Network {
   readonly jitterMs: number;
 }
 
-const roundedUp = (seconds: number): number => Math.ceil(seconds);
-
-/** Runs the limiter's probe in virtual time, without waiting. `retryAfter`: the header for a wait, both in seconds. */
+/** Runs the limiter's probe in virtual time, without waiting. */
 export function probeVirtually(
-  decide: Decide,
+  target: VirtualTarget,
   network: Network,
   limits: ProbeLimits,
   seed: number,
-  retryAfter = roundedUp,
 ): Probed {
   const random = randomSource(seed);
   const jitter = (): number => 0.2 + exponential(random, network.jitterMs);
@@ -43,22 +51,14 @@ export function probeVirtually(
     const replies = requests
       .sort((a, b) => a.arrivesMs - b.arrivesMs)
       .map(({ sentMs, arrivesMs }): Reply => {
-        const { waitMs, delayMs = 0 } = decide(arrivesMs);
-        const rttMs = arrivesMs - sentMs + delayMs + network.rttMs / 2 + jitter();
+        const { latencyMs, status, retryAfterSeconds } = target(arrivesMs);
+        const rttMs = arrivesMs - sentMs + latencyMs + network.rttMs / 2 + jitter();
         nowMs = Math.max(nowMs, sentMs + rttMs);
-        const retryAfterSeconds = Math.max(0, retryAfter(waitMs / 1000));
-        const reply = { sentMs: Math.floor(sentMs - originMs), rttMs, ok: waitMs === 0 };
-        return waitMs > 0 ? { ...reply, retryAfterSeconds } : reply;
+        return { sentMs: Math.floor(sentMs - originMs), rttMs, ok: status === 200, retryAfterSeconds };
       });
     step = plan.next(replies);
   }
   return step.value;
-}
-
-/** Admits a request that all of these limiters admit; later ones do not count what an earlier one rejects. */
-export function limitedBy(...all: readonly LimiterSettings[]): Decide {
-  const limiters = all.map(createLimiter);
-  return (atMs) => ({ waitMs: limiters.reduce((waitMs, one) => waitMs || one.ask(atMs), 0) });
 }
 
 const LIMITS = { maxRequests: 5000, maxSeconds: 360 };
@@ -77,8 +77,7 @@ function drawLimiter(index: number, random: () => number): LimiterSettings {
 interface Drawn {
   readonly name: string;
   readonly truth: string;
-  readonly decide: Decide;
-  readonly retryAfter?: typeof roundedUp;
+  readonly target: VirtualTarget;
   /** The relative errors of the figures; undefined without a figure. */
   readonly errors?: (found: LimiterFinding) => readonly (number | undefined)[];
   readonly right: (found: LimiterFinding) => boolean;
@@ -97,7 +96,7 @@ function plain(settings: LimiterSettings): Drawn {
   return {
     name: kind,
     truth: bucket ? `burst ${burst}, ${paced.toFixed(1)}/s` : within(limit, windowMs),
-    decide: limitedBy(settings),
+    target: limited(settings),
     errors: (found) => [
       (found.limit ?? found.burst ?? NaN) / (bucket ? burst! : limit) - 1,
       ((bucket ? found.ratePerSecond : found.windowSeconds) ?? NaN) / paced - 1,
@@ -109,20 +108,11 @@ function plain(settings: LimiterSettings): Drawn {
   };
 }
 
-/**
- * nginx's limit_req as in its source: excess in thousandths of requests, whole milliseconds, rejected requests do not
- * count. Without nodelay requests beyond the rate are delayed.
- */
-function limitReq(perSecond: number, burst: number, nodelay: boolean): Decide {
-  let [excess, lastMs] = [0, -Infinity];
-  return (atMs) => {
-    const nowMs = Math.floor(atMs);
-    const left = lastMs === -Infinity ? 0 : Math.max(0, excess - perSecond * (nowMs - lastMs) + 1000);
-    if (left > burst * 1000) return { waitMs: (left - burst * 1000) / perSecond };
-    [excess, lastMs] = [left, nowMs];
-    return { waitMs: 0, delayMs: nodelay ? 0 : left / perSecond };
-  };
-}
+const SHORT_RETRY_AFTER: Readonly<Record<string, (seconds: number) => number>> = {
+  'rounded down': Math.floor,
+  '3 s short': (seconds) => Math.ceil(seconds) - 3,
+};
+const isNamed = ({ kind }: LimiterFinding): boolean => kind !== 'cannot-tell' && kind !== 'none-found';
 
 const OTHER_LIMITERS: readonly ((random: () => number) => Drawn)[] = [
   (random) => {
@@ -131,7 +121,7 @@ const OTHER_LIMITERS: readonly ((random: () => number) => Drawn)[] = [
     return {
       name: 'stacked: a fast one, and 1,000 an hour',
       truth: within(limit, windowMs),
-      decide: limitedBy({ kind: 'fixed-window', limit, windowMs, phaseMs: windowMs * random() }, HOUR),
+      target: limited([{ kind: 'fixed-window', limit, windowMs, phaseMs: windowMs * random() }, HOUR]),
       errors: (found) => [ratio(found.limit, limit)],
       right: ({ kind }) => kind === 'fixed-window',
     };
@@ -142,37 +132,28 @@ const OTHER_LIMITERS: readonly ((random: () => number) => Drawn)[] = [
     return {
       name: 'stacked: a bucket, and 1,000 an hour',
       truth: `${perSecond.toFixed(1)}/s, burst ${burst}`,
-      decide: limitedBy({ kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst }, HOUR),
+      target: limited([{ kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst }, HOUR]),
       errors: (found) => [ratio(found.ratePerSecond, perSecond)],
       right: ({ kind }) => kind === 'token-bucket',
     };
   },
   (random) => {
     const perSecond = 10 + 60 * random();
-    let freeAtMs = 0;
     return {
       name: 'a shaper that delays',
       truth: `${perSecond.toFixed(1)}/s`,
-      decide: (atMs) => {
-        freeAtMs = Math.max(freeAtMs, atMs) + 1000 / perSecond;
-        return { waitMs: 0, delayMs: freeAtMs - 1000 / perSecond - atMs };
-      },
+      target: leakyBucket(perSecond, Infinity, true),
       errors: ({ shaper }) => [ratio(shaper?.ratePerSecond, perSecond)],
       right: ({ shaper }) => shaper !== undefined,
     };
   },
-  ...(
-    [
-      ['rounded down', Math.floor],
-      ['3 s short', (wait: number) => Math.ceil(wait) - 3],
-    ] as const
-  ).map(([how, retryAfter]) => (random: () => number): Drawn => {
+  ...Object.entries(SHORT_RETRY_AFTER).map(([how, retryAfter]) => (random: () => number): Drawn => {
     const limit = 20 + Math.floor(40 * random());
+    const settings = { kind: 'fixed-window', limit, windowMs: 4500, phaseMs: 4500 * random() } as const;
     return {
       name: `Retry-After ${how}`,
       truth: `${within(limit, 4500)}, Retry-After too short`,
-      decide: limitedBy({ kind: 'fixed-window', limit, windowMs: 4500, phaseMs: 4500 * random() }),
-      retryAfter,
+      target: limited(settings, { retryAfter }),
       errors: ({ longRunPerSecond }) => [ratio(longRunPerSecond, limit / 4.5)],
       right: (found) => !isHonest(found),
     };
@@ -180,14 +161,14 @@ const OTHER_LIMITERS: readonly ((random: () => number) => Drawn)[] = [
   () => ({
     name: "nginx's limit_req, nodelay",
     truth: '60.0/s, burst 41',
-    decide: limitReq(60, 40, true),
+    target: leakyBucket(60, 40, false),
     errors: ({ burst, ratePerSecond }) => [ratio(burst, 41), ratio(ratePerSecond, 60)],
     right: ({ kind }) => kind === 'token-bucket',
   }),
   () => ({
     name: "nginx's limit_req",
     truth: '60.0/s, 40 held back',
-    decide: limitReq(60, 40, false),
+    target: leakyBucket(60, 40, true),
     errors: ({ shaper }) => [ratio(shaper?.heldBack, 40), ratio(shaper?.ratePerSecond, 60)],
     right: ({ shaper }) => shaper !== undefined,
   }),
@@ -198,36 +179,110 @@ const OTHER_LIMITERS: readonly ((random: () => number) => Drawn)[] = [
     return {
       name: 'rejected requests count',
       truth: `${within(limit, windowMs)}, Retry-After long enough`,
-      decide: (atMs) => {
+      target: (atMs) => {
         while (times.length > 0 && times[0]! <= atMs - windowMs) times.shift();
         times.push(atMs);
-        return { waitMs: times.length > limit ? windowMs : 0 };
+        return times.length > limit ? rejection(windowMs / 1000) : ADMITS(atMs);
       },
       right: isHonest,
     };
   },
   (random) => {
     const limit = 30 + Math.floor(30 * random());
-    const shared = createLimiter({ kind: 'fixed-window', limit, windowMs: 2000 });
+    const shared = limited({ kind: 'fixed-window', limit, windowMs: 2000 });
     let lastMs = 0;
     return {
       name: 'a neighbour on the same quota',
       truth: `${limit} in 2.00 s for both, Retry-After long enough`,
-      decide: (atMs) => {
-        for (let at = lastMs; lastMs > 0 && at < atMs; at += 100) if (random() < 0.9) shared.ask(at);
+      target: (atMs) => {
+        for (let at = lastMs; lastMs > 0 && at < atMs; at += 100) if (random() < 0.9) shared(at);
         lastMs = atMs;
-        return { waitMs: shared.ask(atMs) };
+        return shared(atMs);
       },
       right: isHonest,
     };
   },
+  (random) => {
+    const limit = 20 + Math.floor(60 * random());
+    const windowMs = 1500 + Math.round(3000 * random());
+    return {
+      name: 'a window that begins with its first request',
+      truth: within(limit, windowMs),
+      target: limited({ kind: 'fixed-window', limit, windowMs, anchored: true }),
+      errors: (found) => [ratio(found.limit, limit), ratio(found.windowSeconds, windowMs / 1000)],
+      right: ({ kind }) => kind === 'fixed-window',
+    };
+  },
+  (random) => {
+    const limit = 30 + Math.floor(30 * random());
+    return {
+      name: 'a minute of the wall clock',
+      truth: within(limit, 60_000),
+      target: limited({ kind: 'fixed-window', limit, windowMs: 60_000, phaseMs: 60_000 * random() }),
+      errors: (found) => [ratio(found.limit, limit), ratio(found.windowSeconds, 60)],
+      right: ({ kind }) => kind === 'fixed-window',
+    };
+  },
+  (random) => {
+    const limit = 20 + Math.floor(40 * random());
+    return {
+      name: 'a ban after a rejection',
+      truth: `${limit} in 2.00 s, then out for 5 s`,
+      target: banning(limit, 2000, 5000),
+      right: (found) => !isNamed(found),
+    };
+  },
 ];
 
-const judged = ({ name, truth, decide, retryAfter, errors, right }: Drawn, net: Network, seed: number) => ({
+/** No limiter of requests, and what looks like one. */
+const NO_LIMITERS: readonly ((random: () => number, seed: number) => Drawn)[] = [
+  () => ({ name: 'no limiter', truth: 'none', target: ADMITS, right: ({ kind }) => kind === 'none-found' }),
+  (random, seed) => {
+    const workers = 1 + Math.floor(6 * random());
+    return {
+      name: `a slow server with ${workers} workers`,
+      truth: 'none',
+      target: queueing(
+        { workers, serviceMs: 10 + 40 * random(), distribution: DISTRIBUTIONS[workers % 2]! },
+        seed,
+      ),
+      right: ({ kind }) => kind === 'none-found',
+    };
+  },
+  (random, seed) => {
+    const limit = 5 + Math.floor(40 * random());
+    const rest = queueing({ workers: 1000, serviceMs: 80, distribution: DISTRIBUTIONS[limit % 2]! }, seed);
+    return {
+      name: 'a concurrency limit per address',
+      truth: `${limit} at the same time`,
+      target: limitingConcurrency(rest, limit, 429),
+      errors: ({ atOnce }) => [atOnce && Math.max(0, Math.abs(atOnce - limit) - 1) / limit],
+      right: ({ atOnce }) => atOnce !== undefined,
+    };
+  },
+  (random, seed) => ({
+    name: '429 at random',
+    truth: 'no quota',
+    target: failingRandomly(0.1 + 0.5 * random(), 429, ADMITS, seed),
+    right: (found) => !isNamed(found),
+  }),
+  (random, seed) => {
+    const limit = 20 + Math.floor(20 * random());
+    const service = { workers: 1, serviceMs: 10, distribution: 'deterministic' } as const;
+    return {
+      name: 'a window in front of a single worker',
+      truth: within(limit, 3000),
+      target: limited({ kind: 'fixed-window', limit, windowMs: 3000 }, { rest: queueing(service, seed) }),
+      right: ({ kind, alternatives }) => [kind, ...alternatives].includes('fixed-window'),
+    };
+  },
+];
+
+const judged = ({ name, truth, target, errors, right }: Drawn, net: Network, seed: number) => ({
   name: `${name}, ${net.rttMs} ms away`,
   truth,
   judge: (): Judged => {
-    const found = identifyLimiter(probeVirtually(decide, net, LIMITS, seed, retryAfter));
+    const found = identifyLimiter(probeVirtually(target, net, LIMITS, seed));
     const known = (errors?.(found) ?? []).flatMap((one) => (one === undefined ? [] : [one]));
     const worst = largest(known.map(Math.abs), 0);
     const error = known.find((one) => Math.abs(one) === worst);
@@ -248,6 +303,10 @@ export const LIMITER_SERVERS = {
     const drawn = OTHER_LIMITERS[index % OTHER_LIMITERS.length]!(random);
     const rttMs = Math.round(60 * random());
     return judged(drawn, { rttMs, jitterMs: 0.2 + 0.5 * random() }, seed);
+  },
+  'no-limiters': (index, random, seed) => {
+    const drawn = NO_LIMITERS[index % NO_LIMITERS.length]!(random, seed);
+    return judged(drawn, { rttMs: Math.round(60 * random()), jitterMs: 0.3 }, seed);
   },
 } satisfies Record<string, Draw>;
 

@@ -4,9 +4,8 @@
  */
 import type { RunStep } from '../estimate/figures.ts';
 import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { quantile } from '../estimate/numbers.ts';
-import { failed, type Sample, type Slo } from '../estimate/step.ts';
-import { insertDescending, WorkQueue } from '../plan/simulate.ts';
+import { failed, LATE_SHARE, type Sample, type Slo } from '../estimate/step.ts';
+import { insertDescending, servePolls, WorkQueue } from '../plan/simulate.ts';
 import { exponential, poissonArrivals, randomSource } from '../k6/lib/random.ts';
 
 export interface ServiceSettings {
@@ -26,10 +25,17 @@ export const serviceTimes = (
 type Answer = Pick<Sample, 'latencyMs' | 'status' | 'retryAfterSeconds' | 'policy'>;
 
 /** Answers a request that arrives at `atMs`, in milliseconds since the target's start. */
-type VirtualTarget = (atMs: number) => Answer;
+export type VirtualTarget = (atMs: number) => Answer;
 
 /** Answers all requests of a run in one call, for targets in which later requests delay earlier ones. */
 export type VirtualRuns = (atMs: readonly number[]) => readonly Answer[];
+
+export const ADMITS: VirtualTarget = () => ({ latencyMs: 5, status: 200 });
+export const rejection = (retryAfterSeconds: number): Answer => ({
+  latencyMs: 1,
+  status: 429,
+  retryAfterSeconds,
+});
 
 const SETTLE_MS = 1500;
 
@@ -109,24 +115,19 @@ function whileOpen(
   admits: (open: number) => boolean,
   ended: (answer: Answer) => void = () => {},
 ): VirtualTarget {
-  let open: (Answer & { doneMs: number })[] = [];
+  const open: { readonly atMs: number; readonly answer: Answer }[] = [];
   return (atMs) => {
-    for (const one of open) if (one.doneMs <= atMs) ended(one);
-    open = open.filter(({ doneMs }) => doneMs > atMs);
+    while (open.length > 0 && open.at(-1)!.atMs <= atMs) ended(open.pop()!.answer);
     if (!admits(open.length)) return { latencyMs: 1, status, retryAfterSeconds: 1 };
     const answer = rest(atMs);
-    open.push({ ...answer, doneMs: atMs + answer.latencyMs });
+    insertDescending(open, { atMs: atMs + answer.latencyMs, answer });
     return answer;
   };
 }
 
 /** Rejects requests beyond a concurrency limit, which includes queued requests. */
-export const limitingConcurrency = (
-  service: ServiceSettings,
-  limit: number,
-  status: 429 | 503,
-  seed: number,
-): VirtualTarget => whileOpen(queueing(service, seed), status, (open) => open < limit);
+export const limitingConcurrency = (rest: VirtualTarget, limit: number, status: 429 | 503): VirtualTarget =>
+  whileOpen(rest, status, (open) => open < limit);
 
 /** Adaptive concurrency limit (AIMD): grows by 1 / limit after a fast answer, and by a factor of 0.9 after a slow one. */
 export function adaptive(service: ServiceSettings, slowMs: number, seed: number): VirtualTarget {
@@ -163,10 +164,7 @@ export function slowRandomly(
   seed: number,
 ): VirtualTarget {
   const rest = queueing(service, seed);
-  const slow: VirtualTarget = (atMs) => {
-    const answer = rest(atMs);
-    return { ...answer, latencyMs: answer.latencyMs + slowMs };
-  };
+  const slow: VirtualTarget = (atMs) => ({ status: 200, latencyMs: rest(atMs).latencyMs + slowMs });
   return randomly(share, slow, rest, seed ^ 0x7a11);
 }
 
@@ -207,8 +205,6 @@ export const refusingConnections =
       ? { latencyMs: 1, status: 0 }
       : rest(atMs);
 
-const ADMITS: VirtualTarget = () => ({ latencyMs: 5, status: 200 });
-
 /** After a rejection, rejects all requests for `outMs`. */
 export function banning(limit: number, windowMs: number, outMs: number): VirtualTarget {
   const limiter = createLimiter({ kind: 'sliding-log', limit, windowMs });
@@ -216,58 +212,75 @@ export function banning(limit: number, windowMs: number, outMs: number): Virtual
   return (atMs) => {
     if (atMs >= untilMs && limiter.ask(atMs) === 0) return ADMITS(atMs);
     if (atMs >= untilMs) untilMs = atMs + outMs;
-    return { latencyMs: 1, status: 429, retryAfterSeconds: Math.ceil((untilMs - atMs) / 1000) };
+    return rejection(Math.ceil((untilMs - atMs) / 1000));
   };
 }
 
-/** `policy`: whether RateLimit headers declare the limit; `rest`: answers the admitted requests. */
-export function limited(settings: LimiterSettings, policy = false, rest = ADMITS): VirtualTarget {
-  const limiter = createLimiter(settings);
-  const { limit, windowMs } = settings;
-  const declared = policy ? { policy: { limit, windowSeconds: windowMs / 1000 } } : {};
+interface LimitedBy {
+  /** Answers the admitted requests. */
+  readonly rest?: VirtualTarget;
+  /** Whether RateLimit headers declare the limit. */
+  readonly declares?: boolean;
+  /** The Retry-After header for a wait, both in seconds. */
+  readonly retryAfter?: (seconds: number) => number;
+}
+
+/** Admits a request that all of these limiters admit; later ones do not count what an earlier one rejects. */
+export function limited(
+  settings: LimiterSettings | readonly LimiterSettings[],
+  { rest = ADMITS, declares = false, retryAfter = Math.ceil }: LimitedBy = {},
+): VirtualTarget {
+  const all = [settings].flat();
+  const limiters = all.map(createLimiter);
+  const { limit, windowMs } = all[0]!;
+  const declared = declares ? { policy: { limit, windowSeconds: windowMs / 1000 } } : {};
   return (atMs) => {
-    const waitMs = limiter.ask(atMs);
+    const waitMs = limiters.reduce((wait, one) => wait || one.ask(atMs), 0);
     if (waitMs === 0) return rest(atMs);
-    return { latencyMs: 1, status: 429, retryAfterSeconds: Math.ceil(waitMs / 1000), ...declared };
+    return { ...rejection(Math.max(0, retryAfter(waitMs / 1000))), ...declared };
   };
 }
 
-interface TenantsSettings {
-  /** Mean number of pages per poll, requested one after another. */
-  readonly pages: number;
-  readonly tokensPerPoll: number;
-  /** Number of clients that request pages continuously, and the cost of such a page in pages of a poll. */
-  readonly backfills: number;
-  readonly backfillWork: number;
+/**
+ * A leaky bucket as nginx's limit_req in its source: excess in thousandths of requests, whole milliseconds, rejected
+ * requests do not count. With `delays`, requests beyond the rate wait for their turn.
+ */
+export function leakyBucket(perSecond: number, burst: number, delays: boolean, rest = ADMITS): VirtualTarget {
+  let [excess, lastMs] = [0, -Infinity];
+  return (atMs) => {
+    const nowMs = Math.floor(atMs);
+    const left = lastMs === -Infinity ? 0 : Math.max(0, excess - perSecond * (nowMs - lastMs) + 1000);
+    if (left > burst * 1000) return rejection(Math.ceil((left / 1000 - burst) / perSecond));
+    [excess, lastMs] = [left, nowMs];
+    return delayed(delays ? left / perSecond : 0, rest, atMs);
+  };
 }
 
-/** Polls of several pages; token requests and back-fills use the same workers. */
-export function polled(service: ServiceSettings, settings: TenantsSettings, seed: number): VirtualRuns {
+/** Stops the world for `forMs` at the beginning of every interval, as garbage collectors do. */
+export const pausing =
+  (everyMs: number, forMs: number, rest: VirtualTarget): VirtualTarget =>
+  (atMs) =>
+    delayed(Math.max(0, forMs - (atMs % everyMs)), rest, atMs);
+
+function delayed(byMs: number, rest: VirtualTarget, atMs: number): Answer {
+  const answer = rest(atMs + byMs);
+  return { ...answer, latencyMs: answer.latencyMs + byMs };
+}
+
+/** Polls of several pages on average; token requests and back-fills use the same workers. */
+export function polled(
+  { workers, serviceMs }: ServiceSettings,
+  { pages, ...beside }: { readonly pages: number } & Parameters<typeof servePolls>[3],
+  seed: number,
+): VirtualRuns {
   const random = randomSource(seed);
-  const queue = new WorkQueue(service.workers);
-  const draw = serviceTimes(service, random);
   return (moments) => {
-    const done = new Float64Array(moments.length);
-    const [startMs, endMs] = [moments[0] ?? 0, moments.at(-1) ?? 0];
-    const begin = moments.flatMap((atMs, poll) => [
-      { atMs, poll, left: Math.floor(settings.pages) + (random() < settings.pages % 1 ? 1 : 0) },
-      ...(random() < settings.tokensPerPoll ? [{ atMs, poll: -1, left: 1 }] : []),
-    ]);
-    const backfills = Array.from({ length: settings.backfills }, () => ({
-      atMs: startMs,
-      poll: -2,
-      left: 1,
+    const polls = moments.map((atMs) => ({
+      atMs,
+      pages: Math.floor(pages) + (random() < pages % 1 ? 1 : 0),
     }));
-    // In descending order of time: pop() returns the next one.
-    const open = [...backfills, ...begin].sort((a, b) => b.atMs - a.atMs);
-    for (let one = open.pop(); one; one = open.pop()) {
-      const { poll, left } = one;
-      const doneMs = queue.finishAt(one.atMs, draw() * (poll === -2 ? settings.backfillWork : 1));
-      if (poll >= 0 && left === 1) done[poll] = doneMs;
-      if (poll === -2 ? doneMs > endMs : left === 1) continue;
-      insertDescending(open, { atMs: doneMs, poll, left: poll === -2 ? 1 : left - 1 });
-    }
-    return moments.map((atMs, poll) => ({ latencyMs: done[poll]! - atMs, status: 200 }));
+    const { pollMs } = servePolls(workers, serviceMs, polls, beside, random);
+    return moments.map((_, poll) => ({ latencyMs: pollMs[poll]!, status: 200 }));
   };
 }
 
@@ -275,28 +288,32 @@ export function polled(service: ServiceSettings, settings: TenantsSettings, seed
 const MIN_REQUESTS = 300;
 const RUNS = 9;
 
-/** Capacity by simulation: the highest rate at which most runs of `seconds`, each from an idle start, keep the SLO. */
+/**
+ * Capacity by simulation: the highest rate at which at least a share of the runs of `seconds`, each from an idle start,
+ * keep the SLO.
+ */
 export function simulatedCapacity(
   create: (seed: number) => VirtualRuns,
   maxRate: number,
   slo: Slo,
   seconds = 60,
-  runs = RUNS,
+  share = 0.5,
 ): number {
   const keepsSlo = (rate: number, run: number): boolean => {
     const answers = create(run + 1)(poissonArrivals(run * 31 + 7, rate, seconds));
-    const failures = answers.filter(({ status }) => failed(status)).length;
-    const sorted = answers
-      .map(({ status, latencyMs }) => (failed(status) ? Infinity : latencyMs))
-      .sort((a, b) => a - b);
-    return failures <= slo.errorRate * answers.length && quantile(sorted, 0.99) < slo.p99Ms;
+    let [failures, late] = [0, 0];
+    for (const { status, latencyMs } of answers)
+      if (failed(status)) failures += 1;
+      else if (latencyMs >= slo.p99Ms) late += 1;
+    return failures <= slo.errorRate * answers.length && failures + late <= LATE_SHARE * answers.length;
   };
+  const runs = seconds < 300 ? RUNS : 3;
   let [low, high] = [0, maxRate];
   for (let round = 0; round < 9; round += 1) {
     const rate = (low + high) / 2;
     let [held, run] = [0, 0];
-    while (held * 2 <= runs && (run - held) * 2 < runs) if (keepsSlo(rate, run++)) held += 1;
-    if (held * 2 > runs) low = rate;
+    while (held < share * runs && run - held <= (1 - share) * runs) if (keepsSlo(rate, run++)) held += 1;
+    if (held >= share * runs) low = rate;
     else high = rate;
   }
   // A rate with too few requests for a p99 does not count: the SLO is below the latency of an idle server.
