@@ -13,7 +13,7 @@ export const SLACK_MS = 3;
 const MOST_OFF = 5;
 
 /** Shorter windows cannot be distinguished from none at this precision. */
-const LEAST_WINDOW_MS = 50;
+const LEAST_WINDOW_MS = 250;
 
 interface Fit {
   readonly best: LimiterSettings;
@@ -120,7 +120,7 @@ function startsOf({ seen, releases, first, startMs, paceMs }: Hints): LimiterSet
       return { kind: 'token-bucket', limit, windowMs: msPerToken * limit };
     }),
   );
-  return [...windows, ...counters, ...logs, ...buckets].filter(({ windowMs }) => windowMs > LEAST_WINDOW_MS);
+  return [...windows, ...counters, ...logs, ...buckets];
 }
 
 /** Number of candidates that the search descends from; its first step as a share of the window. */
@@ -204,7 +204,7 @@ function fit(seen: readonly Observation[], starts: readonly LimiterSettings[]): 
     .sort((a, b) => a.settings.limit - b.settings.limit);
   // Of several equally good candidates, the one with the median limit.
   const middle = equal[equal.length >> 1];
-  if (!middle) return undefined;
+  if (!middle || middle.settings.windowMs < LEAST_WINDOW_MS) return undefined;
   const [shortest, longest] = windowsBetween(seen, middle.settings, middle.misses);
   const best = { ...middle.settings, windowMs: (shortest + longest) / 2 };
   return {

@@ -53,6 +53,9 @@ interface RetryAfter {
 /** Share of contradicting answers above which a kind is ruled out. */
 const TOLERATED = 0.012;
 
+/** Share of a shaper's rate that it admits in the long run at least. */
+const SAME_RATE = 0.8;
+
 /** Few rejections suffice: a rate limiter also rejects the polls after a burst, when no request is in flight. */
 const LEAST_REFUSED = 4;
 
@@ -73,7 +76,10 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     ...longRunRate(pressed),
   };
   const noKind = { alternatives: [], explained: {}, ...common };
-  const shaper = shaperOf(seen);
+  const even = shaperOf(seen);
+  // What comes out evenly, but faster than in the long run, was delayed by a slow server in front of another limit.
+  const shaper =
+    even && even.ratePerSecond * SAME_RATE > (common.longRunPerSecond ?? Infinity) ? undefined : even;
   if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...noKind };
   if (seen.every(({ ok }) => ok)) return { kind: 'none-found', ...(shaper ? { shaper } : {}), ...noKind };
 
@@ -139,7 +145,7 @@ const round = (value: number): number => Number(value.toPrecision(4));
 const LEAST_ADMITTED = 20;
 
 /** Rate admitted under constant overload, when every admission uses refilled capacity. */
-function longRunRate(pressed: readonly Observation[]): Pick<LimiterFinding, 'longRunPerSecond'> {
+function longRunRate(pressed: readonly Observation[]): { readonly longRunPerSecond?: number } {
   const admitted = pressed.filter(({ ok }) => ok).length;
   if (admitted < LEAST_ADMITTED || admitted === pressed.length) return {};
   const decisions = pressed.map(({ atMs, ok }) => ({ ok, atMs: atMs - pressed[0]!.atMs }));

@@ -312,14 +312,12 @@ export async function confirmQuota(
     // Late answers: the target is slower than its quota.
     const admitted = run.filter((one) => !isRejected(one));
     if (share === BELOW && judgeStep(offered, lasts, admitted, slo).verdict === 'breaks') return undefined;
-    // Beyond the quota the run does not begin at rest, but something is rejected, and the quota is admitted.
-    const { least, most } =
-      share < 1
-        ? predictedRejections(quota, ascending(run.map(sentMs)))
-        : {
-            least: offered * lasts > 1.1 * (quota.limit ?? 0) ? 1 : 0,
-            most: run.length - Math.max(0, perSecond * lasts - (quota.limit ?? 0)),
-          };
+    let { least, most } = predictedRejections(quota, ascending(run.map(sentMs)));
+    if (share > 1) {
+      // The run may not begin at rest, but something is rejected, and at least the quota is admitted.
+      least = offered * lasts > 1.1 * (quota.limit ?? 0) ? 1 : 0;
+      most = Math.max(most, run.length - perSecond * lasts + (quota.limit ?? 0));
+    }
     const off = Math.max(0, rejected.length - most, least - rejected.length);
     if (off > UNPREDICTED * run.length) return undefined;
     const what = `${least} to ${most} rejected, the others admitted`;
