@@ -1,18 +1,11 @@
-/** Starts the servers to compare with, runs pgbench, and measures throughput over raw HTTP connections. */
+/** Runs pgbench, and measures throughput over raw HTTP connections. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { sum } from '../estimate/numbers.ts';
-import { startChild } from '../run/reference.ts';
 import { connect, type Socket } from 'node:net';
-
-/** Starts a server of this kind (see contender.ts) in a child process. */
-export async function startContender(...args: [kind: string, databaseUrl: string, tenantId: string]) {
-  const child = await startChild(new URL('contender.ts', import.meta.url), args);
-  return { port: Number(child.line), [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
-}
 
 /** A cursor in the tenant's screenings: `at` in decimal seconds; `offset`: number of screenings before it. */
 export interface Cursor {
@@ -64,18 +57,13 @@ export async function pgbench(
 const CONNECTIONS = 8;
 
 /** Returns answers per second, with one request in flight per connection. Throws an Error for other answers than 200. */
-export async function measureThroughput(
-  port: number,
-  request: () => string,
-  seconds: number,
-): Promise<number> {
+export async function measureThroughput(port: number, request: () => string, seconds: number) {
   const startedAt = performance.now();
   const until = startedAt + seconds * 1_000;
   const counts = await Promise.all(
     Array.from({ length: CONNECTIONS }, () => requestUntil(port, request, until)),
   );
-  const took = (performance.now() - startedAt) / 1_000;
-  return sum(counts) / took;
+  return (sum(counts) * 1_000) / (performance.now() - startedAt);
 }
 
 /** Returns the number of answers. */

@@ -1,12 +1,13 @@
 /** Throughput of the reference server's pages and tokens, compared with other servers on the same data. */
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
-import { resolveTarget } from '../../engine/target/target.ts';
+import { pageUrl } from '../../engine/client/page.ts';
+import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import { openDatabase } from '../../reference-server/store/database.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { PAGE, storeScreenings } from '../../reference-server/store/store.ts';
 import { mint } from '../run/ask.ts';
-import { startReference } from '../run/reference.ts';
-import { measureThroughput, get, pgbench, type Cursor, post, startContender } from './peers.ts';
+import { startChild, startReference } from '../run/reference.ts';
+import { measureThroughput, get, pgbench, type Cursor, post } from './peers.ts';
 import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { median } from '../estimate/numbers.ts';
@@ -47,32 +48,37 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
 
   await using running = await startReference(1, ['--keep', SCHEMA], plan.tell, { DATABASE_URL: shared.href });
   const target = await resolveTarget(running.target, { label: 'reference server' });
+  await using peers = await startChild(new URL('contender.ts', import.meta.url), [
+    database.url,
+    TENANTS.primary,
+  ]);
   const { primary, secondTenant } = target.clients;
-  const subject: Subject = {
-    port: Number(new URL(target.baseUrl).port),
-    token: await mint(target, primary.clientId, primary.clientSecret),
-    form: tokenForm(primary).toString(),
+  const subject = {
+    screenings,
     databaseUrl: database.url,
-    tenantId: TENANTS.primary,
+    port: Number(new URL(target.baseUrl).port),
+    peersPort: Number(peers.line),
+    primary: { tenantId: TENANTS.primary, token: await tokenOf(target, primary), cursors },
     small: {
       tenantId: TENANTS.secondTenant,
-      token: await mint(target, secondTenant!.clientId, secondTenant!.clientSecret),
+      token: await tokenOf(target, secondTenant!),
       cursors: smallCursors,
     },
-    cursors,
-    screenings,
   };
-
   const rows: Row[] = [];
   for (const size of [100, 1_000]) rows.push(...(await pageRows(subject, size, plan)));
   return [
     ...rows,
-    ...(await tokenRow(subject, plan)),
-    ...(await guessRow(subject.port, primary.clientId, plan)),
+    ...(await tokenRow(subject.port, primary, plan)),
+    await guessRow(subject.port, primary.clientId, plan),
   ];
 }
 
-const tokenForm = (client: { clientId: string; clientSecret: string }): URLSearchParams =>
+type Credentials = Target['clients']['primary'];
+const tokenOf = (target: Target, { clientId, clientSecret }: Credentials): Promise<string> =>
+  mint(target, clientId, clientSecret);
+
+const tokenForm = (client: Credentials): URLSearchParams =>
   new URLSearchParams({
     grant_type: 'client_credentials',
     client_id: client.clientId,
@@ -100,18 +106,21 @@ export function rowOf(
   return { name, ratio, goal, reached: isReached(ratio), detail };
 }
 
-interface Subject {
-  /** Port of the reference server. */
-  readonly port: number;
-  readonly token: string;
-  /** Body of a token request. */
-  readonly form: string;
-  readonly databaseUrl: string;
+interface Tenant {
   readonly tenantId: string;
-  /** A tenant with 10,000 screenings in the same table. */
-  readonly small: { readonly tenantId: string; readonly token: string; readonly cursors: readonly Cursor[] };
+  readonly token: string;
   readonly cursors: readonly Cursor[];
+}
+
+interface Subject {
+  /** Ports of the reference server and of the servers to compare it with. */
+  readonly port: number;
+  readonly peersPort: number;
+  readonly databaseUrl: string;
   readonly screenings: number;
+  readonly primary: Tenant;
+  /** A tenant with 10,000 screenings in the same table. */
+  readonly small: Tenant;
 }
 
 interface Plan {
@@ -141,47 +150,45 @@ async function measureMedians(measures: Readonly<Record<string, Measure>>, { rou
 const rowAtLeast = (name: string, one: number, other: number, goal: number, detail: Row['detail']): Row[] =>
   Number.isNaN(other) ? [] : [rowOf(name, one / other, goal, { ...detail, one, other })];
 
-async function pageRows(subject: Subject, size: number, plan: Plan): Promise<Row[]> {
-  const { databaseUrl, tenantId, cursors, port, screenings } = subject;
+async function pageRows(
+  { port, peersPort, databaseUrl, screenings, primary, small }: Subject,
+  size: number,
+  plan: Plan,
+): Promise<Row[]> {
   const { seconds } = plan;
-  await using bare = await startContender('bare', databaseUrl, tenantId);
-  await using offset = await startContender('offset', databaseUrl, tenantId);
-  await using first = await startContender('first', databaseUrl, tenantId);
-  await using constant = await startContender('constant', databaseUrl, tenantId);
-
+  const { cursors, tenantId } = primary;
   const instantOf = ({ at }: Cursor): string => {
     const [whole = '0', fraction = '0'] = at.split('.');
     return new Date(Number(whole) * 1_000).toISOString().replace('.000Z', `.${fraction}Z`);
   };
-  const pageSize = String(size);
-  const own = (some: readonly Cursor[], of = subject as Pick<Subject, 'tenantId' | 'token'>): Measure => {
+  const own = (of: Tenant, some = of.cursors): Measure => {
     const request = (cursor: Cursor): string => {
-      const window = { from: instantOf(cursor), to: '9000-01-01T00:00:00Z' };
-      const query = new URLSearchParams({ ...window, pageSize, from_id: cursor.id });
-      return get(`/v1/tenants/${of.tenantId}/screenings?${query}`, of.token);
+      const query = {
+        from: instantOf(cursor),
+        to: '9000-01-01T00:00:00Z',
+        pageSize: size,
+        fromId: BigInt(cursor.id),
+      };
+      return get(pageUrl('', of.tenantId, query), of.token);
     };
     return () => measureThroughput(port, () => request(pick(some)), seconds);
   };
-  const peer = (peerPort: number): Measure => {
+  const peer = (kind: string): Measure => {
     const request = ({ at, id, offset }: Cursor): string =>
-      get(`/?${new URLSearchParams({ at, id, offset: String(offset), size: pageSize })}`);
-    return () => measureThroughput(peerPort, () => request(pick(cursors)), seconds);
+      get(`/${kind}?${new URLSearchParams({ at, id, offset: String(offset), size: String(size) })}`);
+    return () => measureThroughput(peersPort, () => request(pick(cursors)), seconds);
   };
   const ordered = [...cursors].sort((a, b) => a.offset - b.offset);
   const tenth = Math.ceil(ordered.length / 10);
-
   const rate = await measureMedians(
     {
-      own: own(cursors),
+      own: own(primary),
       pgbench: () =>
         pgbench(databaseUrl, PAGE.afterScreening, tenantId, cursors.slice(0, 64), { size, seconds }),
-      bare: peer(bare.port),
-      offset: peer(offset.port),
-      first: peer(first.port),
-      constant: peer(constant.port),
-      begin: own(ordered.slice(0, tenth)),
-      end: own(ordered.slice(-tenth)),
-      small: own(subject.small.cursors, subject.small),
+      ...Object.fromEntries(['bare', 'offset', 'first', 'constant'].map((kind) => [kind, peer(kind)])),
+      begin: own(primary, ordered.slice(0, tenth)),
+      end: own(primary, ordered.slice(-tenth)),
+      small: own(small),
     },
     plan,
   );
@@ -199,7 +206,8 @@ async function pageRows(subject: Subject, size: number, plan: Plan): Promise<Row
   ];
 }
 
-async function tokenRow({ port, form }: Subject, plan: Plan): Promise<Row[]> {
+async function tokenRow(port: number, client: Credentials, plan: Plan): Promise<Row[]> {
+  const form = tokenForm(client).toString();
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const sign = async (): Promise<number> => {
     const until = performance.now() + plan.seconds * 1_000;
@@ -216,7 +224,7 @@ async function tokenRow({ port, form }: Subject, plan: Plan): Promise<Row[]> {
 }
 
 /** An unknown client and a wrong secret must take the same time, so that timing does not reveal client ids. */
-async function guessRow(port: number, clientId: string, plan: Plan): Promise<Row[]> {
+async function guessRow(port: number, clientId: string, plan: Plan): Promise<Row> {
   const guess = async (id: string): Promise<number> => {
     const sentAt = performance.now();
     const body = tokenForm({ clientId: id, clientSecret: 'wrong' });
@@ -230,5 +238,5 @@ async function guessRow(port: number, clientId: string, plan: Plan): Promise<Row
   const detail = { unknownMs: rate('unknown'), wrongMs: rate('wrong'), rounds: 30 };
   const alike = (ratio: number): boolean => ratio <= 1.1 && ratio >= 1 / 1.1;
   const ratio = detail.unknownMs / detail.wrongMs;
-  return [rowOf('an unknown client against a wrong secret', ratio, 1.1, detail, alike)];
+  return rowOf('an unknown client against a wrong secret', ratio, 1.1, detail, alike);
 }

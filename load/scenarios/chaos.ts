@@ -61,6 +61,7 @@ export async function arrivalsUnderOutages(
   const { samples, run, void: overload } = await ran.finally(end);
   if (overload) throw new VoidRun(overload);
   const [ended, readings] = await end();
+  const growth = growthOf(readings);
   const after = await readAgain(session, stored);
 
   const startAtMs = run.summary?.startAtMs;
@@ -88,12 +89,8 @@ export async function arrivalsUnderOutages(
   return {
     samples: timed.filter(isCalm),
     run,
-    lines: [
-      describeOutages(recovered, failures),
-      compareWithStored(session, stored, after),
-      ...describeReadings(readings),
-    ],
-    flat: isFlat(readings),
+    lines: [describeOutages(recovered, failures), compareWithStored(session, stored, after), ...growth.lines],
+    flat: growth.flat,
   };
 }
 
@@ -147,50 +144,46 @@ function compareWithStored(session: Session, before: Stored, after: Stored | und
   return `${comparedPages} pages compared with the ${before.items.flat().length} screenings stored`;
 }
 
-const READINGS = {
-  memoryMb: ['process_resident_memory_bytes', 'MB'],
-  connections: ['database_connections', 'connections to the database'],
+/** Metrics of the reference server. */
+const METRICS = {
+  'MB of memory': 'process_resident_memory_bytes',
+  'connections to the database': 'database_connections',
   /** Sockets, timers and other handles that keep the process alive. */
-  resources: ['nodejs_active_resources_total', 'open resources'],
+  'open resources': 'nodejs_active_resources_total',
 } as const;
-type Reading = Readonly<Record<keyof typeof READINGS, number>>;
-const KINDS = Object.keys(READINGS) as (keyof Reading)[];
+type Reading = Readonly<Record<string, number>>;
 
 /** With fewer readings growth is not judged, as a process grows while it warms up. */
 const LEAST_READINGS = 120;
 const GROWTH = 1.25;
-const ROOM_MB = 16;
+const ROOM = 16;
 
-/** Medians of the second and of the last quarter. */
-const growthOf = (readings: readonly Reading[], of: keyof Reading): [number, number] =>
-  [1, 3].map((from) => {
-    const [start, end] = [from, from + 1].map((part) => Math.floor((readings.length * part) / 4));
-    return median(readings.slice(start, end).map((one) => one[of]));
-  }) as [number, number];
-
-const isFlat = (readings: readonly Reading[]): boolean =>
-  readings.length < LEAST_READINGS ||
-  KINDS.every((of) => {
-    const [before, then] = growthOf(readings, of);
-    return then <= before * GROWTH + ROOM_MB;
+/** Medians of each metric in the second and in the last quarter, and whether they stayed constant. */
+function growthOf(readings: readonly Reading[]): { lines: string[]; flat: boolean } {
+  if (readings.length < 4) return { lines: [], flat: true };
+  const quarter = (index: number): readonly Reading[] =>
+    readings.slice((readings.length * index) / 4, (readings.length * (index + 1)) / 4);
+  const rows = Object.keys(METRICS).map((name) => {
+    const [before, then] = [1, 3].map((index) => median(quarter(index).map((one) => one[name]!))) as [
+      number,
+      number,
+    ];
+    return {
+      text: `${before.toFixed(0)} and ${then.toFixed(0)} ${name}`,
+      grows: then > before * GROWTH + ROOM,
+    };
   });
-
-function describeReadings(readings: readonly Reading[]): string[] {
-  if (readings.length < 4) return [];
-  const figures = KINDS.map(
-    (of) =>
-      `${growthOf(readings, of)
-        .map((value) => value.toFixed(0))
-        .join(' and ')} ${READINGS[of][1]}`,
-  );
-  return [
-    `the server in the second and in the last quarter: ${figures.join(', ')}${isFlat(readings) ? '' : ': they grow'}`,
-  ];
+  const flat = readings.length < LEAST_READINGS || !rows.some(({ grows }) => grows);
+  const figures = rows.map(({ text }) => text).join(', ');
+  return {
+    lines: [`the server in the second and in the last quarter: ${figures}${flat ? '' : ': they grow'}`],
+    flat,
+  };
 }
 
 const EVERY_MS = 1_000;
 
-/** Reads until the signal is aborted; failed readings are skipped. */
+/** Reads the metrics until the signal is aborted; failed readings are skipped. */
 async function readMetrics(url: string, signal: AbortSignal): Promise<readonly Reading[]> {
   const readings: Reading[] = [];
   while (!signal.aborted) {
@@ -198,12 +191,11 @@ async function readMetrics(url: string, signal: AbortSignal): Promise<readonly R
       (answer) => answer.text(),
       () => '',
     );
-    const values = KINDS.map((of) => {
-      const pattern = new RegExp(`^${READINGS[of][0]}(?:\\{[^}]*\\})? ([\\d.e+]+)$`, 'm');
-      return [of, Number(pattern.exec(text)?.[1]) / (of === 'memoryMb' ? 1e6 : 1)] as const;
+    const values = Object.entries(METRICS).map(([name, metric]) => {
+      const value = Number(new RegExp(`^${metric}(?:\\{[^}]*\\})? ([\\d.e+]+)$`, 'm').exec(text)?.[1]);
+      return [name, name.startsWith('MB') ? value / 1e6 : value] as const;
     });
-    if (values.every(([, value]) => Number.isFinite(value)))
-      readings.push(Object.fromEntries(values) as unknown as Reading);
+    if (values.every(([, value]) => Number.isFinite(value))) readings.push(Object.fromEntries(values));
     await sleep(EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
   return readings;

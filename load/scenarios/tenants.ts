@@ -68,7 +68,9 @@ function summaryLines({ pollSeconds, backfills, slo, alone, beside }: TenantsFig
     return `${between(interval, number)}, ${confirmation(found)}${prediction ? `; ${number(prediction.asPredicted)} of ${number(prediction.requests)} polls in ${prediction.seconds} s as predicted` : ''}`;
   };
   return [
-    `carries ${number(alone.tenants)} tenants${beside ? `; ${number(beside.tenants)} while ${reading} all screenings` : ''}`,
+    alone.tenants === 0 && !alone.confirmed
+      ? 'the number of tenants is undecided'
+      : `carries ${number(alone.tenants)} tenants${beside ? `; ${number(beside.tenants)} while ${reading} all screenings` : ''}`,
     `each polls every ${pollSeconds} s on a new connection; 99 % of the polls within ${slo.p99Ms} ms`,
     `without back-fills: ${describe(alone)}`,
     ...(beside ? [`during back-fills: ${describe(beside)}`] : []),
