@@ -56,9 +56,8 @@ function programOf(choose: (run: Run) => void): Command {
   for (const [name, scenario] of Object.entries(SCENARIOS)) {
     const command = program.command(name).description(scenario.about);
     for (const option of optionsOf(scenario)) command.addOption(option);
-    const isGiven = (flag: string): boolean => command.getOptionValueSource(flag) === 'cli';
     command.action((given: ScenarioFlags) =>
-      choose(({ tell, signal }) => scenarioCommand(name as ScenarioName, given, tell, signal, isGiven)),
+      choose(({ tell, signal }) => scenarioCommand(name as ScenarioName, given, tell, signal)),
     );
   }
 

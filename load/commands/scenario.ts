@@ -24,9 +24,8 @@ export async function scenarioCommand(
   flags: ScenarioFlags,
   tell: (line: string) => void,
   signal: AbortSignal,
-  isGiven: (flag: keyof ScenarioFlags) => boolean,
 ): Promise<number> {
-  checkFlags(flags, isGiven);
+  checkFlags(flags);
   const named = await namedTarget(flags);
   if (flags.chaos && named && !named.fault)
     throw new UsageError(
@@ -66,7 +65,7 @@ export async function scenarioCommand(
   const { maxSeconds = target.rateLimit?.maxSeconds ?? 360 } = flags;
   const options = { ...flags, maxRequests, maxSeconds };
   if (flags.kubernetes) {
-    const files = await writeKubernetes(name, session, options, flags.kubernetes, flags.parallelism);
+    const files = await writeKubernetes(name, session, options, flags.kubernetes, flags.parallelism ?? 3);
     console.log(files.join('\n'));
     return 0;
   }
@@ -82,30 +81,14 @@ export async function scenarioCommand(
   return exitStatus(result);
 }
 
-/** Throws a UsageError for flags without effect and for contradictory flags. */
-function checkFlags(flags: ScenarioFlags, isGiven: (flag: keyof ScenarioFlags) => boolean): void {
-  const ofReference = {
-    screenings: '--screenings',
-    tokenLifetime: '--token-lifetime',
-    rateLimit: '--rate-limit',
-    rateAlgorithm: '--rate-algorithm',
-  } as const;
-  const names = (Object.keys(ofReference) as (keyof typeof ofReference)[]).filter(isGiven);
-  if (names.length > 0 && (flags.target || flags.baseUrl))
-    throw new UsageError(`${ofReference[names[0]!]} configures the reference server: leave out the target`);
-  if (flags.rateAlgorithm && !flags.rateLimit) throw new UsageError('--rate-algorithm requires --rate-limit');
-  if (flags.startRate > flags.maxRate)
-    throw new UsageError(`--start-rate ${flags.startRate} exceeds --max-rate ${flags.maxRate}`);
-  if (flags.at !== undefined && (isGiven('startRate') || isGiven('maxRate')))
-    throw new UsageError('--at uses a single rate: leave out --start-rate and --max-rate');
-  if (flags.chaos && flags.kubernetes)
-    throw new UsageError(
-      '--chaos runs the fault commands on this machine: it cannot be combined with --kubernetes',
-    );
-  if (flags.chaos && flags.duration < LEAST_SECONDS)
+/** Throws a UsageError for flags without effect and for contradictory values. */
+function checkFlags(flags: ScenarioFlags): void {
+  const { rateAlgorithm, rateLimit, startRate, maxRate, chaos, duration, parallelism, kubernetes } = flags;
+  if (rateAlgorithm && !rateLimit) throw new UsageError('--rate-algorithm requires --rate-limit');
+  if (parallelism && !kubernetes) throw new UsageError('--parallelism requires --kubernetes');
+  if (startRate > maxRate) throw new UsageError(`--start-rate ${startRate} exceeds --max-rate ${maxRate}`);
+  if (chaos && duration < LEAST_SECONDS)
     throw new UsageError(`--chaos needs time for outages: give --duration ${LEAST_SECONDS}s or more`);
-  if (isGiven('parallelism') && !flags.kubernetes)
-    throw new UsageError('--parallelism requires --kubernetes');
 }
 
 async function namedTarget({
@@ -115,8 +98,6 @@ async function namedTarget({
   clientId,
 }: ScenarioFlags): Promise<Target | undefined> {
   if (!file && !baseUrl && !authUrl && !clientId) return undefined;
-  if (file && (baseUrl || authUrl || clientId))
-    throw new UsageError('--target excludes --base-url, --auth-url and --client-id');
   if (!file) {
     if (!baseUrl || !authUrl || !clientId)
       throw new UsageError('--base-url, --auth-url and --client-id must be given together');
@@ -138,16 +119,14 @@ function withoutData(json: unknown): unknown {
   return rest;
 }
 
-async function reference(flags: ScenarioFlags, tell: (line: string) => void): Promise<RunningReference> {
+function reference(flags: ScenarioFlags, tell: (line: string) => void): Promise<RunningReference> {
   const { screenings, tokenLifetime, rateLimit, rateAlgorithm } = flags;
   tell(`starting the reference server with ${screenings} screenings`);
-  return startReference(
-    screenings,
-    [
-      ...(tokenLifetime ? ['--token-lifetime', String(tokenLifetime)] : []),
-      ...(rateLimit ? ['--rate-limit', rateLimit] : []),
-      ...(rateAlgorithm ? ['--rate-algorithm', rateAlgorithm] : []),
-    ],
-    tell,
-  );
+  const given = {
+    '--token-lifetime': tokenLifetime,
+    '--rate-limit': rateLimit,
+    '--rate-algorithm': rateAlgorithm,
+  };
+  const args = Object.entries(given).flatMap(([flag, value]) => (value ? [flag, String(value)] : []));
+  return startReference(screenings, args, tell);
 }

@@ -34,7 +34,7 @@ const arrivals = (script: string, { about, preset, flags, unit, over, judge }: K
   about,
   flags: {
     ...{ pageSize: 100, rate: preset[0], duration: preset[1], ...SLO, out: undefined },
-    ...{ kubernetes: undefined, parallelism: 3, ...flags },
+    ...{ kubernetes: undefined, parallelism: undefined, ...flags },
   },
   script,
   async run(session, given) {

@@ -60,7 +60,6 @@ const WITH_DEFAULT = {
   sloP99: ['--slo-p99 <ms>', 'latency that 99 % of the requests must stay below', above0],
   sloErrors: ['--slo-errors <share>', 'share of requests that may fail', share],
   maxVus: ['--max-vus <n>', 'maximum number of requests in flight', whole],
-  parallelism: ['--parallelism <n>', 'number of runners on the cluster', whole],
 } as const;
 
 const WITHOUT_DEFAULT = {
@@ -81,7 +80,18 @@ const WITHOUT_DEFAULT = {
   maxRequests: ['--max-requests <n>', 'maximum number of requests of the probe; default 5000', whole],
   maxSeconds: ['--max-seconds <n>', 'maximum duration of the probe in seconds; default 360', above0],
   kubernetes: ['--kubernetes <dir>', "write files for k6's operator instead of running", text],
+  parallelism: ['--parallelism <n>', 'number of runners on the cluster; default 3', whole],
 } as const;
+
+/** Flags that cannot be given together. */
+const OF_REFERENCE = ['screenings', 'tokenLifetime', 'rateLimit', 'rateAlgorithm'];
+const CONFLICTS: Readonly<Record<string, readonly string[]>> = {
+  target: ['baseUrl', 'authUrl', 'clientId', ...OF_REFERENCE],
+  baseUrl: OF_REFERENCE,
+  at: ['startRate', 'maxRate'],
+  // The fault commands run on this machine.
+  chaos: ['kubernetes'],
+};
 
 type Values<Flags extends Record<string, readonly [string, string, (text: string) => unknown]>> = {
   readonly [Name in keyof Flags]: ReturnType<Flags[Name][2]>;
@@ -107,7 +117,7 @@ export const SEARCH: Defaults = { startRate: 10, maxRate: 3000, thoroughness: 1,
 export const optionsOf = ({ flags }: Scenario): Option[] =>
   Object.entries({ ...COMMON, ...flags }).map(([name, preset]) => {
     const [syntax, about, read] = { ...WITH_DEFAULT, ...WITHOUT_DEFAULT }[name as keyof ScenarioFlags];
-    const option = new Option(syntax, about).default(preset);
+    const option = new Option(syntax, about).default(preset).conflicts([...(CONFLICTS[name] ?? [])]);
     return syntax.includes('<') ? option.argParser(read as (text: string) => unknown) : option;
   });
 
