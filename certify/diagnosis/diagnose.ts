@@ -5,7 +5,7 @@
 import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import type { Diagnosis, RequirementResult } from '../report.ts';
 import { evidenceOf, isOfMember, type Evidence } from './features.ts';
-import { areOne, followsFrom, hasSeveralEdgesWrong } from './follows.ts';
+import { areOne, followsFrom } from './follows.ts';
 import { kindsOf } from './mistakes/all.ts';
 import { isRecommended, rootFirst } from './root.ts';
 
@@ -54,12 +54,7 @@ const isRefusedWrongly = (failure: Failure): boolean =>
 
 function causesOf(evidence: Evidence): string[][] {
   const ids = [...evidence.keys()];
-  const isWindow = hasSeveralEdgesWrong(evidence);
-  const causeOf = (id: string): string | undefined => {
-    if (isWindow && EDGE.test(id)) return '4.2-window';
-    if (isWindow && id === '4.2-window') return undefined;
-    return ids.find((cause) => followsFrom(id, cause, evidence));
-  };
+  const causeOf = (id: string): string | undefined => ids.find((cause) => followsFrom(id, cause, evidence));
   const groups: string[][] = [];
   const followers: string[] = [];
   for (const id of ids) {
@@ -79,10 +74,9 @@ function causesOf(evidence: Evidence): string[][] {
     else groups.push([id]);
   }
   return groups
-    .map((group) => rootFirst(new Map(group.map((id) => [id, evidence.get(id)!]))))
+    .map((group) => rootFirst(group, evidence))
     .sort((a, b) => weightOf(b, evidence) - weightOf(a, evidence));
 }
-const EDGE = /^4\.2-(from-inclusive|to-exclusive|r1-.*)$/;
 
 /** Mismatches in members of an answer first, then causes with many consequences; a SHOULD comes last. */
 const weightOf = (findings: readonly string[], evidence: Evidence): number =>

@@ -1,5 +1,5 @@
 /**
- * Describes a failure by features: which part of the answer is wrong and how, and whether the request was usual.
+ * Describes a failure by features: which part of the answer is wrong, and how.
  * Numbers, times and addresses are removed, so that the same mistake has the same features on any target.
  */
 import { CODES as DOCUMENTED } from '../../engine/checks/errors.ts';
@@ -17,8 +17,6 @@ type Broken = Pick<RequirementResult, 'id' | 'status' | 'failures'>;
 export const WANTED = 'wanted: ';
 /** The answer also breaks another requirement. */
 export const SAME_ANSWER = 'the same answer breaks ';
-/** A valid request in its usual form shows it too. */
-export const USUALLY = 'asked as usual';
 /** The mismatch is in a member of an answer or a part of its next, not in which items were selected. */
 const OF_MEMBER = 'a member of the answer';
 export const isOfMember = (features: Features): boolean => features.has(OF_MEMBER);
@@ -85,7 +83,6 @@ function featuresOf(failure: Failure): string[] {
     isFine(failure) ? 'shows below a microsecond' : 'shows with microseconds',
     ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
     ...(as ? [`asked with ${plain(as)}`] : []),
-    ...(isUsual(request) ? [USUALLY] : []),
   ];
 }
 
@@ -149,28 +146,4 @@ function pictureFeatures({ pages, between }: WalkPicture): string[] {
     return id !== marked.id && at && here && sameInstant(at, here);
   });
   return [`${marked.mark}: ${place}`, ...(isTied ? [`${marked.mark}: inside a tie`] : [])];
-}
-
-// -- the request -------------------------------------------------------------------------------
-
-const USUAL: Readonly<Record<string, (value: string) => boolean>> = {
-  from: (value) => parseInstant(value) !== undefined,
-  to: (value) => parseInstant(value) !== undefined,
-  pageSize: (value) => /^\d{1,4}$/.test(value),
-  from_id: (value) => /^\d{1,18}$/.test(value),
-};
-
-const TOKEN_REQUEST =
-  /^POST \S+ with application\/x-www-form-urlencoded[^:]*: grant_type=client_credentials&client_id=[^&]+&client_secret=[^&]+&scope=screenings\.read$/;
-
-/** Whether it is a valid GET of a page with the token, or a valid request for a token. */
-function isUsual(request: string): boolean {
-  if (request === '' || TOKEN_REQUEST.test(request)) return true;
-  const [, url = '', as = ''] = /^GET (\S+?)(?:, (.*))?$/s.exec(request) ?? [];
-  if (!URL.canParse(url) || !/^(Authorization: Bearer \$TOKEN.*)?$/.test(as)) return false;
-  const { searchParams } = new URL(url);
-  return (
-    ['from', 'to'].every((name) => searchParams.has(name)) &&
-    [...searchParams].every(([name, value]) => USUAL[name]?.(value))
-  );
 }

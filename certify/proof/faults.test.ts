@@ -33,7 +33,7 @@ const ANOTHER_ROOT = [
   'concurrent requests need no token',
   'stored instants are truncated to milliseconds',
   'a cache key without pageSize',
-  'a cache before authentication',
+  'drops characters outside of base64url from signatures',
   'from and to are compared as text',
   'the cursor compares testTime and id separately',
 ];
