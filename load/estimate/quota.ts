@@ -188,7 +188,7 @@ const [RAISE, MOST_GROWTH, RAISES] = [4, 1.15, 4];
 const BELOW = 0.95;
 const BEYOND = 1.5;
 /** Share of requests that may deviate from the prediction. */
-const UNPREDICTED = 0.04;
+const UNPREDICTED = 0.02;
 /** Longest pause before a step, in which the limiter resets. */
 export const LONGEST_PAUSE_SECONDS = 45;
 
@@ -226,7 +226,7 @@ export async function confirmQuota(
   acceptedPerSecond: number,
 ): Promise<{ readonly figure: Figure; readonly prediction?: Prediction } | undefined> {
   const longest = LONGEST_RUN * confirmSeconds;
-  const seen = [...samples];
+  let seen = [...samples];
   const policy = (): RatePolicy | undefined => declaredBy(seen.flatMap((one) => one.policy ?? []));
   const secondsNeeded = (): number => {
     const wait = longestWait(seen);
@@ -250,7 +250,7 @@ export async function confirmQuota(
       rate = Math.min(maxRate, rate * 2);
       continue;
     }
-    seen.push(...run);
+    seen = [...seen, ...run];
     quota = quotaOfRun(run, seconds);
     const [passed, { limit = 1, windowSeconds = 1 }] = [
       run.filter((one) => !isRejected(one)).length,
