@@ -17,7 +17,7 @@ export interface Ordering<Item> {
   readonly compare: (a: Item, b: Item) => number;
   readonly say: (item: Item) => string;
   /** In which other form a missing item was returned: with another time, or a rounded id. Undefined if in none. */
-  readonly returnedAs?: (
+  readonly returnedAs: (
     wanted: Item,
     items: readonly Item[],
     expected: readonly Item[],
@@ -76,13 +76,13 @@ export function exactly<Item>(
     const [got, want] = [items[i], expected[i]];
     if (got !== undefined && want !== undefined && compare(got, want) === 0) continue;
     const missing = want !== undefined && !items.some((item) => compare(item, want) === 0);
-    const instead = missing ? returnedAs?.(want, items, expected) : undefined;
+    const instead = missing ? returnedAs(want, items, expected) : undefined;
     if (instead) return instead;
     if (missing)
       return `${say(want)} is missing${i > 0 ? ` after ${say(expected[i - 1]!)}` : ' at the beginning'}`;
     return got === undefined
       ? `${say(want!)} is missing at the end`
-      : `${say(got)} is not expected in place ${i + 1}`;
+      : `${say(got)} is not expected at position ${i + 1}`;
   }
   return undefined;
 }

@@ -245,8 +245,7 @@ test(
           if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
           const altered = alter(text, alteration);
           if (altered === undefined) return undefined;
-          const query = rawQuery(encoded(SOME_WINDOW));
-          const exchange = await kit.send(kit.request(await kit.tenantOf(), query, altered));
+          const exchange = await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, altered));
           const mismatch = refused(kit, UNAUTHENTICATED)(exchange);
           return mismatch && { mismatch, exchange };
         }),

@@ -7,11 +7,10 @@ import type { RequestOut } from '../engine/client/exchange.ts';
 import type { PageQuery } from '../engine/client/page.ts';
 import { compareInstants, instant } from '../engine/data/instant.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
-import { differs, type MismatchWithEvidence } from '../engine/checks/mismatch.ts';
+import { differs } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { randomIntegers, shuffled, seedFor } from '../engine/run/state/covering-array.ts';
 import { isClientError, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
-import { takeSnapshot, whatChanged, whatWritingChanged, type Snapshot } from '../engine/run/walk/snapshot.ts';
+import { changedByWriting, takeSnapshot, whatWritingChanged } from '../engine/run/walk/snapshot.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 import type { ClientName } from '../engine/target/target.ts';
 
@@ -58,35 +57,6 @@ async function sendHarmlessWrites(kit: Kit): Promise<void> {
   }
 }
 
-/** Whether each period writes. The order is random: arrivals match it by chance in at most 1 of 18,564 orders. */
-const PERIODS = [...Array<boolean>(6).fill(true), ...Array<boolean>(12).fill(false)];
-
-/** A live tenant also changes by itself: the methods are at fault if all periods that write, and no others, show a change. */
-async function changedByWriting(
-  kit: Kit,
-  query: PageQuery,
-  first: Snapshot,
-  name: string,
-): Promise<MismatchWithEvidence | undefined> {
-  let before = await takeSnapshot(kit, query);
-  // A tenant that has been emptied cannot change again.
-  if (before.items.length === 0) return whatChanged(first, before);
-  let periodMs = 0;
-  let seen: MismatchWithEvidence | undefined;
-  for (const writes of [true, ...shuffled(PERIODS, randomIntegers(seedFor(kit.options.seed, name)))]) {
-    const began = kit.clock.now();
-    if (writes) await sendHarmlessWrites(kit);
-    else await kit.clock.sleep(periodMs);
-    periodMs = Math.max(periodMs, kit.clock.now() - began);
-    const after = await takeSnapshot(kit, query);
-    const changed = whatChanged(before, after);
-    if ((changed !== undefined) !== writes) return undefined;
-    seen ??= changed;
-    before = after;
-  }
-  return seen;
-}
-
 // -- the scratch tenant --------------------------------------------------------------------------
 
 /** All screenings that the properties store are later than this year. */
@@ -131,7 +101,7 @@ test(
         if (asked++ === 0) return whatWritingChanged(kit, query, [before, after]);
         return still
           ? whatWritingChanged(kit, query, [before, await takeSnapshot(kit, query)])
-          : changedByWriting(kit, query, before, `write periods ${asked}`);
+          : changedByWriting(kit, query, before, `write periods ${asked}`, () => sendHarmlessWrites(kit));
       },
       { needsAgain: true },
     );

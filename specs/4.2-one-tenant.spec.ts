@@ -8,7 +8,6 @@ import type { Oracle } from '../engine/data/oracle.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
-import { encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { checkWalk, walk, type Walk } from '../engine/run/walk/walk.ts';
 import { Untested } from '../engine/errors.ts';
@@ -97,8 +96,8 @@ test(
   async ({ kit }) => {
     requireSecondTenant(kit);
     const [own, other] = [await kit.tenantOf(), await kit.tenantOf('secondTenant')];
-    const query = rawQuery(encoded({ from: WIDE_WINDOWS[0][0], to: WIDE_WINDOWS[0][1], pageSize: '50' }));
-    const plain = kit.request(own, query);
+    const [[from, to]] = WIDE_WINDOWS;
+    const plain = kit.request(own, { from, to, pageSize: 50 });
     const all = (names: readonly string[]): [string, string][] => names.map((name) => [name, other]);
     const parameters = all(PARAMETERS).map((pair) => `&${pair.join('=')}`);
     // Frameworks behind rewriting gateways take the path from these, after its tenant was compared.

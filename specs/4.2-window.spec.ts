@@ -16,7 +16,7 @@ import type { OracleItem } from '../engine/data/oracle.ts';
 import type { Judge } from '../engine/checks/mismatch.ts';
 import { answered200, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
 import { seedFor } from '../engine/run/state/covering-array.ts';
-import { sendQuery, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { sendQuery } from '../engine/run/rules/raw-request.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import {
@@ -310,8 +310,7 @@ async function checkFromId(kit: Kit, sample: SampleData, item: OracleItem, fromI
   const refused = refusedWith(kit, 'invalid_request');
   for (const from of new Set([formatInstant(item.at), ...(isUsual ? [item.testTime] : [])])) {
     const query = { from, to, fromId, pageSize: 50 };
-    const parameters = { from, to, from_id: String(fromId), pageSize: '50' };
-    const exchange = isUsual ? await kit.page(query) : await sendQuery(kit, rawQuery(encoded(parameters)));
+    const exchange = isUsual ? await kit.page(query) : await sendQuery(kit, query);
     if (fromId === -1n) kit.ledger.observe('negative-from_id', sayRefusal(exchange).slice(0, 3));
     if (!isUsual && !refused(exchange)) continue;
     const known = await kit.oracle();

@@ -14,7 +14,7 @@ import { header, headerLines, type Authorization, type RequestOut } from '../eng
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { Untested } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { isClientError, EMPTY_WINDOW_QUERY, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
+import { isClientError, EMPTY_WINDOW, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 
 const onPath =
   (change: (path: string) => string) =>
@@ -99,7 +99,7 @@ test(
   about(['5-missing', '5-tampered', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
   async ({ kit }) => {
     const request = (tenantId: string, by?: Authorization): RequestOut => ({
-      ...kit.request(tenantId, EMPTY_WINDOW_QUERY, by),
+      ...kit.request(tenantId, EMPTY_WINDOW, by),
       offPath: true,
     });
     const own = await kit.tenantOf();
@@ -129,7 +129,7 @@ test(
   about('5-missing', { needs: 'page', access: 'scratch', isSupplement: true }),
   async ({ kit }) => {
     const tenantId = kit.target.clients.scratch ? await kit.tenantOf('scratch') : UNKNOWN_TENANT;
-    const bare = kit.request(tenantId, EMPTY_WINDOW_QUERY, { kind: 'none' });
+    const bare = kit.request(tenantId, EMPTY_WINDOW, { kind: 'none' });
     for (const method of OTHER_METHODS) {
       const exchange = await kit.send({ ...bare, method, offPath: true });
       kit.check('5-missing', exchange, notServed('401 unauthenticated'), method);
@@ -182,7 +182,7 @@ test(
   'TRACE does not repeat a token',
   about('5-no-echo', { needs: 'page', access: 'reads', isSupplement: true }),
   async ({ kit }) => {
-    const valid = kit.request(await kit.tenantOf(), EMPTY_WINDOW_QUERY);
+    const valid = kit.request(await kit.tenantOf(), EMPTY_WINDOW);
     // A gateway may close the connection on TRACE.
     await kit.send({ ...valid, method: 'TRACE', offPath: true, provoked: true });
   },
@@ -195,7 +195,7 @@ test(
     if (!kit.target.clients.notOnboarded)
       throw new Untested('supply clients.notOnboarded in the target file');
     await kit.token('notOnboarded');
-    const exchange = await kit.send(kit.request(await kit.tenantOf(), EMPTY_WINDOW_QUERY, 'notOnboarded'));
+    const exchange = await kit.send(kit.request(await kit.tenantOf(), EMPTY_WINDOW, 'notOnboarded'));
     kit.check('5-forbidden', exchange, refused(kit, FORBIDDEN));
   },
 );

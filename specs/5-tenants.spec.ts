@@ -2,7 +2,7 @@
 import { about, test } from '../fixtures/test.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { readToken } from '../engine/client/token.ts';
-import { SOME_WINDOW } from '../engine/client/page.ts';
+import { SOME_WINDOW, type PageQuery } from '../engine/client/page.ts';
 import { FORBIDDEN, NOT_FOUND, refused, sayRefusal } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { isUuid } from '../engine/data/dataset.ts';
@@ -10,23 +10,19 @@ import { unknownIgnored } from '../engine/checks/token.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
-import {
-  encoded,
-  isSuspicious,
-  UNKNOWN_TENANT,
-  rawQuery,
-  EMPTY_WINDOW_QUERY,
-} from '../engine/run/rules/raw-request.ts';
+import { isSuspicious, UNKNOWN_TENANT, EMPTY_WINDOW } from '../engine/run/rules/raw-request.ts';
 import { Untested } from '../engine/errors.ts';
 
-const FIRST_PAGE = rawQuery(encoded(SOME_WINDOW));
-const LATER_PAGE = `${FIRST_PAGE}&from_id=1`;
+const LATER_PAGE: PageQuery = { ...SOME_WINDOW, fromId: 1n };
 
 test("forbidden: another tenant's path", about('5-forbidden', { needs: 'page' }), async ({ kit }) => {
   requireSecondTenant(kit);
   const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
-  const ask = (client: 'primary' | 'secondTenant', tenantId: string, query = FIRST_PAGE): Promise<Exchange> =>
-    kit.send(kit.request(tenantId, query, client));
+  const ask = (
+    client: 'primary' | 'secondTenant',
+    tenantId: string,
+    query: PageQuery = SOME_WINDOW,
+  ): Promise<Exchange> => kit.send(kit.request(tenantId, query, client));
   // Each tenant first requests its own page, so that an answer or token cached for it would be served to the other.
   for (const [client, tenantId] of [
     ['secondTenant', other],
@@ -37,7 +33,7 @@ test("forbidden: another tenant's path", about('5-forbidden', { needs: 'page' })
     ['primary', other],
     ['secondTenant', own],
   ] as const) {
-    for (const query of [FIRST_PAGE, LATER_PAGE, EMPTY_WINDOW_QUERY]) {
+    for (const query of [SOME_WINDOW, LATER_PAGE, EMPTY_WINDOW]) {
       kit.check('5-forbidden', await ask(client, tenantId, query), refused(kit, FORBIDDEN), client);
     }
   }
@@ -47,7 +43,7 @@ test(
   'forbidden or not_found: the path of an unknown tenant',
   about(['5-forbidden-unknown', '7.2-forbidden'], { needs: 'page' }),
   async ({ kit }) => {
-    const exchange = await kit.send(kit.request(UNKNOWN_TENANT, FIRST_PAGE));
+    const exchange = await kit.send(kit.request(UNKNOWN_TENANT, SOME_WINDOW));
     kit.ledger.observe('unknown-tenant', sayRefusal(exchange, kit.target.errorCodePointer));
     // The observers check the code of a 403 (7.2-forbidden); a 404 is allowed here.
     kit.ledger.check('7.2-forbidden');
@@ -63,7 +59,7 @@ test(
     const own = (await kit.tenantOf()).toLowerCase();
     const stranger = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : UNKNOWN_TENANT;
     await mapConcurrently(nearlyOwnPaths(own, stranger), async (path) => {
-      const request = kit.request(path, FIRST_PAGE);
+      const request = kit.request(path, SOME_WINDOW);
       kit.check(
         '5-forbidden-unknown',
         await kit.send({ ...request, offPath: true, suspicious: isSuspicious(path) }),

@@ -27,7 +27,7 @@ const MOST_UNREAD = 2;
 type Verdict = 'right' | 'as before' | 'not yet' | Mismatch;
 
 /** One request that is sent after the fault, and during it if `during` judges the answer. */
-interface Question {
+interface Probe {
   readonly name: string;
   readonly id: RequirementId;
   readonly request: () => RequestOut;
@@ -43,13 +43,13 @@ async function checkFailingServer(kit: Kit): Promise<void> {
   const { fault } = kit.target;
   if (!fault)
     throw new Untested('supply fault.start and fault.stop: commands that break and repair the server');
-  const questions = await questionsOf(kit);
+  const probes = await probesOf(kit);
   let unanswered: Untested | undefined;
   try {
     await fault.start().catch((error: Error) => {
       throw new SupplyUnusable(`fault.start: ${error.message}`);
     });
-    await whileFailing(kit, questions);
+    await whileFailing(kit, probes);
   } catch (error) {
     if (!(error instanceof Untested) || error instanceof SupplyUnusable) throw error;
     unanswered = error;
@@ -59,16 +59,16 @@ async function checkFailingServer(kit: Kit): Promise<void> {
     });
   }
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
-  for (const { after, afterExpected, ...question } of questions)
-    await sendUntilSettled(kit, question, afterExpected, after, untilMs);
+  for (const { after, afterExpected, ...probe } of probes)
+    await sendUntilSettled(kit, probe, afterExpected, after, untilMs);
   if (unanswered) throw unanswered;
 }
 
-async function whileFailing(kit: Kit, questions: readonly Question[]): Promise<void> {
+async function whileFailing(kit: Kit, probes: readonly Probe[]): Promise<void> {
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
-  for (const [index, { during, duringExpected = '', ...question }] of questions.entries()) {
+  for (const [index, { during, duringExpected = '', ...probe }] of probes.entries()) {
     if (!during) continue;
-    const verdict = await sendUntilSettled(kit, question, duringExpected, during, untilMs);
+    const verdict = await sendUntilSettled(kit, probe, duringExpected, during, untilMs);
     if (verdict === 'as before')
       throw new SupplyUnusable(
         `fault.start: the server does not fail: it still answers as before after ${kit.pollingMs(LAG_MS) / 1000} s`,
@@ -81,7 +81,7 @@ async function whileFailing(kit: Kit, questions: readonly Question[]): Promise<v
 /** Sends the request repeatedly until the answer is right, or is a mismatch. Throws Untested if no answer arrives. */
 async function sendUntilSettled(
   kit: Kit,
-  { id, name, request }: Pick<Question, 'id' | 'name' | 'request'>,
+  { id, name, request }: Pick<Probe, 'id' | 'name' | 'request'>,
   expected: string,
   judge: (exchange: Exchange) => Verdict,
   untilMs: number,
@@ -92,7 +92,7 @@ async function sendUntilSettled(
     // A request that must be rejected may be rejected with 429, as too many guesses.
     const keep429 = id !== '7.2-server-error';
     const exchange = await kit.client.send({ ...request(), provoked: true, timeoutMs }, { keep429 });
-    // After the deadline one unanswered request proves nothing, since it may be the only one of its question.
+    // After the deadline one unanswered request proves nothing, since it may be the only one of its probe.
     if (isUnread(exchange) && (++unread === MOST_UNREAD || isLast))
       throw new Untested(
         `${name}: ${exchange.transportError!.message}${unread > 1 ? `, ${unread} times` : ''}; raise --timeout to wait longer`,
@@ -110,10 +110,10 @@ async function sendUntilSettled(
   }
 }
 
-// -- what is asked -------------------------------------------------------------------------------
+// -- the probes ----------------------------------------------------------------------------------
 
 /** A page, its `next` and the one after, a token, and requests that must be rejected: all are right before the fault. */
-async function questionsOf(kit: Kit): Promise<Question[]> {
+async function probesOf(kit: Kit): Promise<Probe[]> {
   const id = '7.2-server-error';
   const seconds = kit.pollingMs(LAG_MS) / 1000;
   const fails = '5xx with internal_error or service_unavailable while the fault is on';
@@ -146,7 +146,7 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
         isFailure(exchange) ? 'right' : isSamePage(exchange, first) ? 'as before' : 'not yet',
       after: served('a page', first),
     },
-    ...traversal.map(([name, before]): Question => ({
+    ...traversal.map(([name, before]): Probe => ({
       ...{ name, id, duringExpected: fails, afterExpected: heals('200') },
       request: () => before.request,
       during: (exchange) => (isFailure(exchange) ? 'right' : served(name, before)(exchange)),
@@ -165,10 +165,10 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
             ...{ name: "the second tenant's token request", id, afterExpected: heals('200 with a token') },
             request: () => kit.client.tokenRequest(kit.client.validForm('secondTenant')),
             after: (exchange: Exchange): Verdict => (readToken(exchange) ? 'right' : 'not yet'),
-          } satisfies Question,
+          } satisfies Probe,
         ]
       : []),
-    ...others.map(([name, before]): Question => ({
+    ...others.map(([name, before]): Probe => ({
       ...{ name, id, afterExpected: heals('200') },
       request: () =>
         minted && before.request.authorization === PRIMARY
@@ -223,7 +223,7 @@ async function questionsOf(kit: Kit): Promise<Question[]> {
             ),
         ],
       ] satisfies (readonly [RequirementId, string, () => RequestOut])[]
-    ).map(([id, name, request]): Question => {
+    ).map(([id, name, request]): Probe => {
       const judge = (exchange: Exchange): Verdict =>
         exchange.status === 200 ? differs(name, sayRefusal(exchange)) : 'right';
       return {
@@ -273,7 +273,7 @@ function endsTraversal(name: string, exchange: Exchange, before: Exchange): Mism
   if ((items.length > 0 || !hadItems) && (nextUrl !== undefined || pageOf(before).nextUrl === undefined))
     return undefined;
   return differs(
-    `${name}: 5xx or the page of before, and no page that ends the traversal`,
+    `${name}: 5xx or the earlier page, and no page that ends the traversal`,
     `200 with ${items.length} items and ${nextUrl === undefined ? 'no next' : 'a next'}`,
   );
 }

@@ -147,7 +147,7 @@ const beginsAfter: Judge = (exchange) => {
     : undefined;
 };
 
-const spellingWay = (
+const spelledCase = (
   kit: Kit,
   alter: (request: RequestOut, baseline: Baseline) => RequestOut,
   codes: readonly string[],
@@ -169,7 +169,7 @@ const spellingWay = (
 const spelledSizes = Object.entries(SPELLINGS).map(
   ([text, size]) =>
     (kit: Kit): Case =>
-      spellingWay(
+      spelledCase(
         kit,
         (request) => withParameter(withWindow(request, ...WIDE_WINDOWS[0]), 'pageSize', text),
         ['invalid_request', 'page_size_out_of_range'],
@@ -183,7 +183,7 @@ const spelledIds = ['#.0', '%2B#', '%20#', '#%0A'].map((spelling) => (kit: Kit):
     const { from, to, id } = narrowOf(request, baseline);
     return withParameter(withWindow(request, from, to), 'from_id', spelling.replace('#', String(id)));
   };
-  return spellingWay(kit, alter, ['invalid_request'], beginsAfter);
+  return spelledCase(kit, alter, ['invalid_request'], beginsAfter);
 });
 
 const UUID = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';

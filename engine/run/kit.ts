@@ -91,7 +91,7 @@ export class Kit implements AsyncDisposable, RunContext {
     return oracleOf(this, client);
   }
 
-  // -- asking ----------------------------------------------------------------------------------
+  // -- requests --------------------------------------------------------------------------------
 
   request(tenantId: string, query: string | PageQuery, by: Sender = 'primary'): RequestOut {
     const { baseUrl } = this.target;
@@ -172,7 +172,7 @@ export class Kit implements AsyncDisposable, RunContext {
     this.observer.judgeRecorded(exchange, except);
   }
 
-  // -- asking again ----------------------------------------------------------------------------
+  // -- confirmation ----------------------------------------------------------------------------
 
   confirmFindings(): Promise<readonly Finding[]> {
     return this.observer.unobserved(() => confirmFindings(this, this.baseline));

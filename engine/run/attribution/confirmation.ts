@@ -52,10 +52,10 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
   for (const name of clientsInDoubt(run)) await correctTenant(run, name);
   const kept: Finding[] = [];
   // Reuse answers, so that a request which breaks several requirements gets the same answer for each reduction.
-  const asked = new Map(ledger.unconfirmed.map(({ exchange }) => [keyOf(exchange?.request), exchange]));
+  const answers = new Map(ledger.unconfirmed.map(({ exchange }) => [keyOf(exchange?.request), exchange]));
   const sendOnce = async (request: RequestOut): Promise<Exchange> => {
-    const exchange = asked.get(keyOf(request)) ?? (await context.send(request));
-    asked.set(keyOf(request), exchange);
+    const exchange = answers.get(keyOf(request)) ?? (await context.send(request));
+    answers.set(keyOf(request), exchange);
     return exchange;
   };
   for (const finding of ledger.unconfirmed) {
@@ -82,15 +82,15 @@ async function confirm(finding: Finding, context: ConfirmContext): Promise<Findi
       : undefined);
   if (!ask) return finding;
   let seen = 1;
-  let asked = 1;
+  let sent = 1;
   try {
     for (let i = 0; i < CONFIRMATIONS; i++) {
       const mismatch = await ask();
-      asked++;
+      sent++;
       if (mismatch) seen++;
     }
     if (needsAgain && seen === 1) return undefined;
-    if (seen < asked && SELECTION.test(finding.id) && isBare(exchange, context) && dataArrives(context))
+    if (seen < sent && SELECTION.test(finding.id) && isBare(exchange, context) && dataArrives(context))
       return undefined;
     // A 5xx that did not recur is reported as a server failure, not as a wrong answer to this request.
     if (seen === 1 && keep5xx && !SERVER_FAILURES.includes(finding.id)) return undefined;
@@ -101,9 +101,9 @@ async function confirm(finding: Finding, context: ConfirmContext): Promise<Findi
     }
     // A connection that broke when the target went away is not a finding.
     if (error instanceof TargetGone && exchange?.transportError) return undefined;
-    if (asked === 1) return { ...finding, confirmed: `not sent again: ${error.message}` };
+    if (sent === 1) return { ...finding, confirmed: `not sent again: ${error.message}` };
   }
-  return { ...finding, confirmed: seen === asked ? `${seen} of ${asked}` : `flaky, ${seen} of ${asked}` };
+  return { ...finding, confirmed: seen === sent ? `${seen} of ${sent}` : `flaky, ${seen} of ${sent}` };
 }
 
 function isBare(exchange: Exchange | undefined, { oracleOf }: ConfirmContext): boolean {
@@ -120,8 +120,8 @@ async function dataMoved(
   seen: number,
   { send, oracleOf }: ConfirmContext,
 ): Promise<boolean> {
-  const asked = isPage(exchange) ? parseQuery(exchange.request.url) : undefined;
-  const known = asked && oracleOf(asked.tenantId);
+  const query = isPage(exchange) ? parseQuery(exchange.request.url) : undefined;
+  const known = query && oracleOf(query.tenantId);
   if (!known || known.authoritative) return false;
   const lost = missingFrom(exchange, oracleOf);
   if (lost.length === 0) return false;

@@ -13,7 +13,7 @@ export const failureSchema = z.object({
   message: z.string().describe('expected …, got …'),
   expected: z.string().optional().describe('its first half; absent where nothing was compared'),
   received: z.string().optional().describe('its second half'),
-  request: z.string().describe('GET http://… as it was sent; empty where no single request is to blame'),
+  request: z.string().describe('GET http://… as it was sent; empty if no single request shows the failure'),
   response: z.string().describe('200 …: the status and the telling part of the answer'),
   curl: z.string().describe('shows the failure from a shell, with $TOKEN in place of the token'),
   counterexample: z
@@ -21,13 +21,10 @@ export const failureSchema = z.object({
     .optional()
     .describe('the smallest case that shows it, for laws: a script in words, seed and path'),
   picture: walkPictureSchema.optional().describe('the two pages around the break of a walk'),
-  only: z.array(z.string()).optional().describe('the combinations without which it does not show'),
-  sameAs: z
-    .string()
-    .optional()
-    .describe('an earlier request that asked for something else and was given the same octets'),
+  only: z.array(z.string()).optional().describe('the minimal failing combination'),
+  sameAs: z.string().optional().describe('an earlier, different request with the same octets in its answer'),
   requestId: z.string().optional().describe('what went out as x-request-id, and when'),
-  confirmed: z.string().optional().describe('how often it was seen when asked again: 3 of 3, flaky, 1 of 3'),
+  confirmed: z.string().optional().describe('how often it failed when sent again: 3 of 3, or flaky, 1 of 3'),
   count: z
     .number()
     .int()

@@ -1,12 +1,9 @@
 /** Screenings requests with a query that is sent as given, for rejections; tokens of every client. */
 import { isUnread, type Exchange, type RequestOut } from '../../client/exchange.ts';
-import { SOME_WINDOW } from '../../client/page.ts';
+import { SOME_WINDOW, type PageQuery } from '../../client/page.ts';
 import { formatInstant, instant, shift } from '../../data/instant.ts';
-import { refusedWith } from '../../checks/errors.ts';
-import type { RequirementId } from '../../requirements.ts';
 import type { Kit } from '../kit.ts';
 import { sampleDataOf } from '../walk/survey.ts';
-import { mapConcurrently } from '../../client/concurrency.ts';
 import { Untested, unlessUntested } from '../../errors.ts';
 import type { ClientName } from '../../target/target.ts';
 
@@ -36,7 +33,7 @@ export const isSuspicious = (query: string): boolean =>
   SUSPICIOUS.test(query) || REPEATED.test(query) || query.length > LONG_OCTETS;
 
 /** A window of no width: the answer needs no data, so a server may send it before it authenticates the client. */
-export const EMPTY_WINDOW_QUERY = rawQuery(encoded({ from: SOME_WINDOW.from, to: SOME_WINDOW.from }));
+export const EMPTY_WINDOW: PageQuery = { from: SOME_WINDOW.from, to: SOME_WINDOW.from };
 
 /** Returns the exchange if it can be judged. Throws Untested if no answer was read. */
 export function readable(exchange: Exchange): Exchange {
@@ -47,7 +44,7 @@ export function readable(exchange: Exchange): Exchange {
 /** Sends a request of primary for its own path, with the query as given. */
 export async function sendQuery(
   kit: Kit,
-  query: string,
+  query: string | PageQuery,
   fields: Pick<RequestOut, 'suspicious'> = {},
 ): Promise<Exchange> {
   const request = kit.request(await kit.tenantOf(), query);
@@ -55,23 +52,6 @@ export async function sendQuery(
 }
 
 export const isClientError = ({ status }: Exchange): boolean => status >= 400 && status < 500;
-
-/** A query that must be rejected with 400 and one of the codes. */
-interface Refusal {
-  readonly query: string;
-  readonly codes: readonly string[];
-}
-
-export async function checkRefusals(
-  kit: Kit,
-  id: RequirementId,
-  refusals: readonly Refusal[],
-): Promise<void> {
-  await mapConcurrently(refusals, async ({ query, codes }) => {
-    const exchange = await sendQuery(kit, query);
-    kit.check(id, exchange, refusedWith(kit, ...codes));
-  });
-}
 
 /**
  * Valid requests with distinct URLs, so that no cache answers them instead of the target. Each selects a screening, if
@@ -84,8 +64,7 @@ export async function distinctRequests(kit: Kit): Promise<() => RequestOut> {
   let microseconds = BigInt(kit.clock.now()) % 3_600_000_000n;
   return () => {
     const until = formatInstant(shift(instant(to), microseconds++), { digits: 6 });
-    const query = rawQuery({ ...encoded({ from, to: until }), pageSize: '1' });
-    return { ...kit.request(tenantId, query), provoked: true };
+    return { ...kit.request(tenantId, { from, to: until, pageSize: 1 }), provoked: true };
   };
 }
 

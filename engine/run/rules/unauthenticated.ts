@@ -4,7 +4,7 @@ import { SOME_WINDOW } from '../../client/page.ts';
 import { UNAUTHENTICATED, refused } from '../../checks/errors.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Kit } from '../kit.ts';
-import { encoded, rawQuery, readable } from './raw-request.ts';
+import { readable } from './raw-request.ts';
 import { expiredTokenOf } from './expired-tokens.ts';
 
 /** A request for primary's own path with another Authorization; it must be answered 401 unauthenticated. */
@@ -16,8 +16,8 @@ export async function unauthenticated(
   /** Errors of the query that may be reported before authentication. */
   ...orElse: readonly (readonly [number, string])[]
 ): Promise<void> {
-  const query = `${rawQuery(encoded(SOME_WINDOW))}${extraQuery}`;
-  const exchange = readable(await kit.send(kit.request(await kit.tenantOf(), query, authorization)));
+  const request = kit.request(await kit.tenantOf(), SOME_WINDOW, authorization);
+  const exchange = readable(await kit.send({ ...request, url: `${request.url}${extraQuery}` }));
   const label = authorization.kind === 'header' ? authorization.label : 'no Authorization header';
   const judge = refused(kit, UNAUTHENTICATED, ...orElse);
   kit.check(id, exchange, judge, label);

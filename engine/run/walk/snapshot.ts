@@ -7,9 +7,10 @@ import { differs, type MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { sayItem } from '../../checks/page.ts';
 import type { ClientName } from '../../target/target.ts';
 import type { Kit } from '../kit.ts';
+import { randomIntegers, seedFor, shuffled } from '../state/covering-array.ts';
 import { walk } from './walk.ts';
 
-export interface Snapshot {
+interface Snapshot {
   readonly items: readonly OrderedItem[];
   /** No further items follow in the window. */
   readonly complete: boolean;
@@ -31,7 +32,7 @@ export async function takeSnapshot(
 }
 
 /** A screening that disappeared, changed, or is new; with `isOurs`, only a new one of the kit's own counts. */
-export function whatChanged(
+function whatChanged(
   before: Snapshot,
   after: Snapshot,
   isOurs: (item: OrderedItem) => boolean = () => true,
@@ -70,6 +71,36 @@ export async function whatWritingChanged(
   const control = new Map((await takeSnapshot(kit, query, client)).items.map(({ id, json }) => [id, json]));
   const unstable = after.items.flatMap(({ id, json }) => differingMembers(json, control.get(id) ?? json));
   return whatChanged(before, after, isOurs, new Set(unstable));
+}
+
+/** Whether each period writes. The order is random: arrivals match it by chance in at most 1 of 18,564 orders. */
+const PERIODS = [...Array<boolean>(6).fill(true), ...Array<boolean>(12).fill(false)];
+
+/** A live tenant also changes by itself: the methods are at fault if all periods that write, and no others, show a change. */
+export async function changedByWriting(
+  kit: Kit,
+  query: PageQuery,
+  first: Snapshot,
+  name: string,
+  write: () => Promise<void>,
+): Promise<MismatchWithEvidence | undefined> {
+  let before = await takeSnapshot(kit, query);
+  // A tenant that has been emptied cannot change again.
+  if (before.items.length === 0) return whatChanged(first, before);
+  let periodMs = 0;
+  let seen: MismatchWithEvidence | undefined;
+  for (const writes of [true, ...shuffled(PERIODS, randomIntegers(seedFor(kit.options.seed, name)))]) {
+    const began = kit.clock.now();
+    if (writes) await write();
+    else await kit.clock.sleep(periodMs);
+    periodMs = Math.max(periodMs, kit.clock.now() - began);
+    const after = await takeSnapshot(kit, query);
+    const changed = whatChanged(before, after);
+    if ((changed !== undefined) !== writes) return undefined;
+    seen ??= changed;
+    before = after;
+  }
+  return seen;
 }
 
 /** Whether a snapshot would contain the item if it existed. */
