@@ -62,11 +62,11 @@ export async function createClientRegistry(clients: readonly RegisteredClient[])
   // Unknown clients are compared with this hash, so that the answer takes as long as for known ones.
   const decoy = await hashSecret(randomBytes(16).toString('hex'), clients[0]?.secret.cost);
 
-  const checks = new FairQueue(MAX_WAITING_PER_CLIENT);
+  const inTurn = fairQueue(MAX_WAITING_PER_CLIENT);
   const matches = (lane: string, secret: string, { salt, hash, cost }: HashedSecret): Promise<boolean> => {
-    const check = async (): Promise<boolean> =>
-      timingSafeEqual(await derive(secret, salt, HASH_OCTETS, { cost }), hash);
-    const result = checks.add(lane, check);
+    const result = inTurn(lane, async () =>
+      timingSafeEqual(await derive(secret, salt, HASH_OCTETS, { cost }), hash),
+    );
     if (!result) throw new TooManyGuesses('too many secrets are being checked');
     return result;
   };
@@ -85,45 +85,26 @@ export async function createClientRegistry(clients: readonly RegisteredClient[])
   };
 }
 
-/** Runs tasks one at a time; lanes with waiting tasks take turns. */
-class FairQueue {
-  readonly #lanes = new Map<string, (() => Promise<void>)[]>();
-  readonly #perLane: number;
-  #busy = false;
-
-  /** `perLane`: the number of tasks that may wait in one lane. */
-  constructor(perLane: number) {
-    this.#perLane = perLane;
-  }
-
-  /** Returns undefined if the lane is full. */
-  add<Result>(lane: string, work: () => Promise<Result>): Promise<Result> | undefined {
-    const waiting = this.#lanes.get(lane) ?? [];
-    if (waiting.length >= this.#perLane) return undefined;
-    const result = new Promise<Result>((resolve, reject) => {
-      waiting.push(() => work().then(resolve, reject));
+/**
+ * Runs tasks one at a time. A lane has one task in line and holds back its others, so that lanes take turns; a task is
+ * not accepted (undefined) if `perLane` tasks of its lane are waiting.
+ */
+function fairQueue(perLane: number) {
+  const lanes = new Map<string, { waiting: number; last: Promise<unknown> }>();
+  let inLine: Promise<unknown> = Promise.resolve();
+  return <Result>(name: string, work: () => Promise<Result>): Promise<Result> | undefined => {
+    const lane = lanes.get(name) ?? { waiting: 0, last: Promise.resolve() };
+    if (lane.waiting >= perLane) return undefined;
+    lanes.set(name, lane);
+    lane.waiting += 1;
+    const result = lane.last.then(() => {
+      const run = inLine.then(work);
+      inLine = run.catch(() => undefined);
+      return run;
     });
-    this.#lanes.set(lane, waiting);
-    if (!this.#busy) void this.#run();
+    lane.last = result.catch(() => undefined).then(() => (lane.waiting -= 1));
     return result;
-  }
-
-  async #run(): Promise<void> {
-    this.#busy = true;
-    for (let next = this.#next(); next; next = this.#next()) await next();
-    this.#busy = false;
-  }
-
-  #next(): (() => Promise<void>) | undefined {
-    const [first] = this.#lanes;
-    if (!first) return undefined;
-    const [lane, waiting] = first;
-    const work = waiting.shift();
-    // Moves the lane to the end of the order.
-    this.#lanes.delete(lane);
-    if (waiting.length > 0) this.#lanes.set(lane, waiting);
-    return work;
-  }
+  };
 }
 
 // -- access tokens: signed JWTs (section 2.2) ---------------------------------------------------------

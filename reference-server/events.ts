@@ -87,73 +87,68 @@ const MAX_BACKOFF_MS = 30_000;
 /** Delivers to the sink until disposed, each tenant independently. */
 export function startDelivery(connections: Connections, sink: Sink, tenants: Iterable<string>): Delivery {
   const closing = new AbortController();
-  const queues = [...tenants].map((tenantId) => new Queue(connections, sink, tenantId, closing.signal));
-  const poll = setInterval(() => queues.forEach((queue) => void queue.drain()), POLL_INTERVAL_MS).unref();
+  const queues = [...tenants].map((tenantId) => queue(connections, sink, tenantId, closing.signal));
+  const settle = async (): Promise<void> => void (await Promise.all(queues.map((drain) => drain())));
+  const poll = setInterval(() => void settle(), POLL_INTERVAL_MS).unref();
   return {
-    settle: async () => void (await Promise.all(queues.map((queue) => queue.drain()))),
+    settle,
     async [Symbol.asyncDispose]() {
       clearInterval(poll);
       closing.abort();
-      await Promise.all(queues.map((queue) => queue.drain()));
+      await settle();
     },
   };
 }
 
-class Queue {
-  readonly #connections: Connections;
-  readonly #sink: Sink;
-  readonly #tenantId: string;
-  readonly #closing: AbortSignal;
-  #after: bigint | undefined;
-  #last: Promise<void> = Promise.resolve();
-  #backoffMs = 0;
-  #retryAtMs = 0;
+/** Returns a function that delivers what is stored; it resolves when the queue is empty or a delivery failed. */
+function queue(
+  connections: Connections,
+  sink: Sink,
+  tenantId: string,
+  closing: AbortSignal,
+): () => Promise<void> {
+  let after: bigint | undefined;
+  let last: Promise<void> = Promise.resolve();
+  let backoffMs = 0;
+  let retryAtMs = 0;
 
-  constructor(connections: Connections, sink: Sink, tenantId: string, closing: AbortSignal) {
-    this.#connections = connections;
-    this.#sink = sink;
-    this.#tenantId = tenantId;
-    this.#closing = closing;
+  async function resume(): Promise<bigint> {
+    const [position] = await connections.query<{ sequence: string }>({
+      text: 'SELECT sequence::text FROM delivery WHERE sink = $1 AND tenant = $2',
+      values: [sink.name, tenantId],
+    });
+    await sink.prepare?.(tenantId, position !== undefined);
+    return BigInt(position?.sequence ?? 0);
   }
 
-  /** Runs one after the other. Resolves when the queue is empty or a delivery failed. */
-  drain(): Promise<void> {
-    return (this.#last = this.#last.then(async () => {
-      if (Date.now() < this.#retryAtMs) return;
-      try {
-        while (!this.#closing.aborted && (await this.#step()));
-        this.#backoffMs = 0;
-      } catch {
-        // The sink or the database does not answer: retry with exponential backoff.
-        this.#backoffMs = Math.min(Math.max(POLL_INTERVAL_MS, 2 * this.#backoffMs), MAX_BACKOFF_MS);
-        this.#retryAtMs = Date.now() + this.#backoffMs;
-      }
-    }));
-  }
-
-  async #step(): Promise<boolean> {
-    this.#after ??= await this.#resume();
-    const events = await readEvents(this.#connections, this.#tenantId, this.#after, this.#sink.batch);
-    const last = events.at(-1);
-    if (!last) return false;
-    await this.#sink.deliver(this.#tenantId, events, this.#closing);
-    await this.#connections.query({
+  /** Delivers one batch; false if none is left. */
+  async function deliver(): Promise<boolean> {
+    after ??= await resume();
+    const events = await readEvents(connections, tenantId, after, sink.batch);
+    const newest = events.at(-1);
+    if (!newest) return false;
+    await sink.deliver(tenantId, events, closing);
+    await connections.query({
       text: `INSERT INTO delivery (sink, tenant, sequence) VALUES ($1, $2, $3)
              ON CONFLICT (sink, tenant) DO UPDATE SET sequence = excluded.sequence`,
-      values: [this.#sink.name, this.#tenantId, String(last.sequence)],
+      values: [sink.name, tenantId, String(newest.sequence)],
     });
-    this.#after = last.sequence;
+    after = newest.sequence;
     return true;
   }
 
-  async #resume(): Promise<bigint> {
-    const [place] = await this.#connections.query<{ sequence: string }>({
-      text: 'SELECT sequence::text FROM delivery WHERE sink = $1 AND tenant = $2',
-      values: [this.#sink.name, this.#tenantId],
-    });
-    await this.#sink.prepare?.(this.#tenantId, place !== undefined);
-    return BigInt(place?.sequence ?? 0);
-  }
+  const drain = async (): Promise<void> => {
+    if (Date.now() < retryAtMs) return;
+    try {
+      while (!closing.aborted && (await deliver()));
+      backoffMs = 0;
+    } catch {
+      // The sink or the database does not answer: retry with exponential backoff.
+      backoffMs = Math.min(Math.max(POLL_INTERVAL_MS, 2 * backoffMs), MAX_BACKOFF_MS);
+      retryAtMs = Date.now() + backoffMs;
+    }
+  };
+  return () => (last = last.then(drain));
 }
 
 /** One NDJSON file. It is truncated unless an earlier process delivered to it. */
