@@ -21,7 +21,7 @@ import { SMALL_PAGE } from '../state/knowledge.ts';
 
 /** A completely known range of screenings, and its parts that are most useful for checks. */
 export interface SampleData {
-  /** In order; no tie is cut at either end. */
+  /** In order; a tie is cut only at the end, if it is larger than the rest. */
   readonly items: readonly OracleItem[];
   /** From the first item to just after the last one. */
   readonly window: PageQuery;
@@ -137,7 +137,7 @@ async function findItems(kit: Kit): Promise<Found> {
     if (walked.end === 'complete')
       await kit.page({ from: last.testTime, to, fromId: last.id, pageSize: 100 });
     const complete = walked.end === 'complete';
-    const items = (complete ? known.items : withoutLastInstant(known.items)).filter(({ at }) =>
+    const items = (complete ? known.items : withoutTie(known.items, last)).filter(({ at }) =>
       isMovable(at),
     );
     const found = sampleOf(items, sampleSize(kit, walked), { from, to });
@@ -201,10 +201,10 @@ export function itemsAtTurn({ items }: SampleData): OracleItem[] {
   return turn === undefined ? [] : items.slice(Math.max(0, turn - 1), turn + 1);
 }
 
-/** A truncated walk may end inside a tie. */
-function withoutLastInstant(items: readonly OracleItem[]): readonly OracleItem[] {
-  const kept = items.filter((item) => !sameInstant(item.at, items.at(-1)!.at));
-  return kept.length > 0 ? kept : items;
+/** Without the tie to which `next` belongs, as it may be cut; a tie that is most of the items stays. */
+function withoutTie(items: readonly OracleItem[], next: OracleItem | undefined): readonly OracleItem[] {
+  const kept = items.filter((item) => !next || !sameInstant(item.at, next.at));
+  return 2 * kept.length < items.length ? items : kept;
 }
 
 /** The smallest window that contains the items. */
@@ -234,18 +234,15 @@ function groups(items: readonly OracleItem[]): OracleItem[][] {
   return all;
 }
 
-/** The most informative range of about this many items; no tie is cut. */
+/** The most informative range of about this many items. */
 export function densestSliceOf({ knowledge }: Kit, items: readonly OracleItem[]): readonly OracleItem[] {
   const size = Math.min(SLICE_ITEMS, Math.max(FEWEST_OF_SLICE, knowledge.itemsIn(SLICE_SHARE)));
   return wholeTies(items, mostInformativeStart(items, size), size);
 }
 
-/** About `size` items from `start` on; both ends are moved to the start of a tie. */
-function wholeTies(items: readonly OracleItem[], start: number, size: number): readonly OracleItem[] {
-  let end = Math.min(items.length, start + size);
-  while (end < items.length && end > start + 1 && sameInstant(items[end - 1]!.at, items[end]!.at)) end--;
-  return items.slice(start, end);
-}
+/** About `size` items from `start`, which is the start of a tie. */
+const wholeTies = (items: readonly OracleItem[], start: number, size: number): readonly OracleItem[] =>
+  withoutTie(items.slice(start, start + size), items[start + size]);
 
 /** The index at which the most informative range starts. */
 function mostInformativeStart(items: readonly OracleItem[], size: number): number {
