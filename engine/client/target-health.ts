@@ -11,6 +11,7 @@ import { formValue, isPlain, isUnread, type Exchange, type RequestOut } from './
 import { isGatewayStatus, isSame, isServerFailure, retryAfterMs } from './failures.ts';
 import { Guards } from './guards.ts';
 import { readToken } from './token.ts';
+import { formEncode } from './transport.ts';
 
 interface HealthOptions {
   readonly target: Pick<Target, 'clients'>;
@@ -74,11 +75,15 @@ const REJECTED_IN_A_ROW = 2;
 /** A locked client is probed after 0.5, 1, 2 … 16 s. */
 const LOCKOUT_PROBES = 6;
 const MOST_LOCKOUTS = 2;
+/** Statuses with which a client is refused that is locked out. */
+const LOCKED = [400, 401, 403, 423];
 /** Limits for answers that timed out or were too large to read. */
 const UNREAD_IN_A_ROW = 2;
 const MOST_UNREAD = 8;
 
 const SHORTEN = 'the client is locked out, which says nothing; shorten the lockout for the run';
+
+const formOf = ({ form = [] }: RequestOut): string => formEncode(form);
 
 export class TargetHealth {
   /** Why nothing more is sent. */
@@ -316,14 +321,17 @@ export class TargetHealth {
    */
   async isUnlocked(refused: Exchange, attempt: Attempt): Promise<boolean> {
     const { request, status } = refused;
-    if (request.channel !== 'token' || request.provoked || ![401, 403].includes(status)) return false;
-    const isRight = this.hasRightCredentials(request);
+    if (request.channel !== 'token' || request.provoked || !LOCKED.includes(status)) return false;
     const owner = this.ownerOf(request);
+    const earned = this.earned.has(owner);
+    const valid = this.options.tokenRequest(earned ? owner : 'primary');
     const guessed = this.wrongSecrets > 0;
+    // Most requests that get 400 are invalid.
+    if (status === 400 && !(guessed && earned && formOf(request) === formOf(valid))) return false;
+    const isRight = this.hasRightCredentials(request);
     if (status === 401 && !isRight) this.wrongSecrets++;
-    const mayBeLocked = guessed ? isRight || status === 403 : isRight && this.earned.has(owner);
+    const mayBeLocked = guessed ? isRight || status !== 401 : isRight && earned;
     if (!mayBeLocked || attempt.lockouts++ >= MOST_LOCKOUTS) return false;
-    const valid = this.options.tokenRequest(this.earned.has(owner) ? owner : 'primary');
     for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
       // A lockout lasts: a request that is served immediately was refused for another reason.
       if (readToken(await this.options.probe(valid))) {

@@ -7,6 +7,7 @@ import {
   isScreenings,
   isTokenRequest,
   middleware,
+  oauthError,
   refusal,
   withHeader,
 } from '../run/alter.ts';
@@ -62,6 +63,8 @@ const lockout = ({ wrong, forMs, inARow }: Lockout, refuse: Answer): ServerOptio
       return answer;
     };
   });
+
+const EVERY_THIRD: Lockout = { wrong: 3, forMs: 2_000, inARow: false };
 
 const ATTACK = /['<>]|\$\{|\.\.\/|\0/;
 
@@ -136,10 +139,7 @@ export const accidents: Groups = {
       () => html(501, 'Not Implemented'),
       (request) => request.method !== 'GET' && !isTokenRequest(request),
     ),
-    'every third wrong secret locks the client out for two seconds, with 401': lockout(
-      { wrong: 3, forMs: 2_000, inARow: false },
-      invalidClient,
-    ),
+    'every third wrong secret locks the client out, with 401': lockout(EVERY_THIRD, invalidClient),
   },
   'with encoded links': {
     'five wrong secrets in a row lock the client out, with 429': lockout(
@@ -200,5 +200,13 @@ export const accidents: Groups = {
   },
   'with a guard for each tenant': {
     '40 refused tokens in ten seconds on a path: 403 with HTML there': againstGuesses(forbidden, tenantOf),
+    'every third wrong secret locks the client out, with 423': lockout(EVERY_THIRD, () =>
+      oauthError(423, 'locked'),
+    ),
+  },
+  'with compression': {
+    'every third wrong secret locks the client out, with 400': lockout(EVERY_THIRD, () =>
+      oauthError(400, 'invalid_request'),
+    ),
   },
 };

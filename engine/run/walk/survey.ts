@@ -137,9 +137,7 @@ async function findItems(kit: Kit): Promise<Found> {
     if (walked.end === 'complete')
       await kit.page({ from: last.testTime, to, fromId: last.id, pageSize: 100 });
     const complete = walked.end === 'complete';
-    const items = (complete ? known.items : withoutTie(known.items, last)).filter(({ at }) =>
-      isMovable(at),
-    );
+    const items = (complete ? known.items : withoutTie(known.items, last)).filter(({ at }) => isMovable(at));
     const found = sampleOf(items, sampleSize(kit, walked), { from, to });
     return complete ? found : { ...found, beyond: { from, to } };
   }
