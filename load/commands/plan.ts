@@ -29,8 +29,8 @@ export interface PlanFlags extends Pick<Habits, Same>, Omit<Policy, 'outageSecon
 }
 
 /**
- * Prints the plan and writes its page. Returns 0 if the measured replicas carry the load, 1 if not, 3 if the capacity
- * is missing, unconfirmed, or measured with wrong answers. Throws UsageError.
+ * Prints the plan and writes its page. Returns 0 if the measured replicas carry the load, 1 if not, 3 if that was not
+ * measured, or the capacity is unconfirmed or measured with wrong answers. Throws UsageError.
  */
 export async function planCommand(flags: PlanFlags): Promise<number> {
   const result = await readResult(flags.from, 'capacity', 'tenants');
@@ -51,7 +51,8 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     ? measuredByTenants(result, result.tenants, flags.measuredReplicas)
     : measuredBy(result, result.capacity!, flags.measuredReplicas);
   const pollMs = flags.pollFrom === undefined ? undefined : await medianOf(flags.pollFrom, 'poll');
-  const pageMs = result.capacity ? idleMs(result.capacity.steps) : result.tenants!.alone.pollMs;
+  const alone = result.tenants?.alone;
+  const pageMs = alone ? alone.pollMs / alone.pagesPerPoll : idleMs(result.capacity!.steps);
   const tokenPrice =
     flags.tokenFrom === undefined ? 1 : (await medianOf(flags.tokenFrom, 'token')) / (pollMs ?? pageMs);
   // Polls find few screenings and cost less than full pages, so a server carries more of them; a quota counts requests.
@@ -97,7 +98,7 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
   await mkdir(dirname(flags.html), { recursive: true });
   await writeFile(flags.html, planHtml({ ...planned, warnings }, result));
   if (!flags.json) console.log(`  ${flags.html}`);
-  if (objections(result, figure).length > 0) return EXIT.void;
+  if (planned.carried === undefined || objections(result, figure).length > 0) return EXIT.void;
   return planned.carried ? EXIT.held : EXIT.broken;
 }
 
@@ -166,8 +167,8 @@ function measuredByTenants(
   return {
     perSecond,
     limitedBy: alone.limitedBy,
-    server:
-      alone.limitedBy === 'saturation' ? 'capacity' : alone.limitedBy === 'quota' ? 'quota' : 'at-least',
+    // A quota was shared by the few clients of the measurement; whether the tenants share one is unknown.
+    server: alone.limitedBy === 'saturation' ? 'capacity' : 'at-least',
     saturation,
     workers: Math.max(1, Math.round((saturation * pageMs) / 1000)),
     pageSize: result.pageSize,
@@ -231,5 +232,14 @@ ${plot({
 })}
 <h2>Arithmetic</h2>
 <ul>${steps.map((step) => markup`<li>${step}</li>`)}</ul>`;
-  return loadPage('plan', target, carried ? ['Carried', 'pass'] : ['Not carried', 'fail'], body);
+  return loadPage(
+    'plan',
+    target,
+    carried === undefined
+      ? ['Not measured', 'untested']
+      : carried
+        ? ['Carried', 'pass']
+        : ['Not carried', 'fail'],
+    body,
+  );
 }

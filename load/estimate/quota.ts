@@ -280,13 +280,13 @@ export async function confirmQuota(
     ...(unconfirmed === undefined ? {} : { unconfirmed }),
   });
   if (!settled) {
-    const { limit: declared, windowSeconds: resetSeconds } = policy() ?? {};
-    const headers = `; RateLimit headers declare ${declared} requests, and a reset after at least ${resetSeconds} s`;
+    const { limit: declared, windowSeconds: atLeast } = policy() ?? {};
+    const headers = `; RateLimit headers declare ${declared} requests, and a reset after at least ${atLeast} s`;
     const why = `the window is longer than the run (${quota.releases} resets)`;
     return { figure: figureOf(`${why}${declared === undefined ? '' : headers}`) };
   }
-  const waits = seen.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? []);
-  const pauseSeconds = Math.min(LONGEST_PAUSE_SECONDS, largest(waits, 0));
+  const pauseSeconds = Math.min(LONGEST_PAUSE_SECONDS, longestWait(seen));
+  const resetSeconds = seen.findLast((one) => one.retryAfterSeconds)?.retryAfterSeconds ?? 0;
   let prediction: Prediction | undefined;
   for (const [share, lasts] of [
     [BELOW, confirmSeconds],
@@ -303,7 +303,7 @@ export async function confirmQuota(
     if (why) return { figure: figureOf(why) };
     const rejected = run.filter(isRejected);
     const predicted = { requestsPerSecond: offered, seconds: Math.round(lasts), requests: run.length };
-    if (quota.declared && smallest(waits) > confirmSeconds) {
+    if (quota.declared && resetSeconds > pauseSeconds + confirmSeconds) {
       const what = 'rejected, as Retry-After and the RateLimit headers declare';
       prediction = { ...predicted, what, asPredicted: rejected.length };
       const early = 'requests were admitted before Retry-After had passed';

@@ -306,7 +306,8 @@ const SURROUNDINGS: readonly DrawCapacity[] = [
     let lastMs = 0;
     return {
       name: `${limit.toFixed(0)} in 10 s, of which others take ${percent(taken)}`,
-      truth: (limit * (1 - taken)) / 10,
+      // Who asks for more gets more: from what the others leave to what twice that rate is admitted of.
+      truth: [(limit * (1 - taken)) / 10, (limit * 2 * (1 - taken)) / (2 - taken) / 10],
       target: inOrder((atMs) => {
         for (; lastMs < atMs; lastMs += exponential(others, windowMs / (limit * taken))) shared(lastMs);
         return shared(atMs);
