@@ -3,7 +3,7 @@
  * pages that begin at the same position and are read in succession, so that storage, item sizes, caches and other load
  * affect both alike.
  */
-import { median, theilSen, type Slope } from './numbers.ts';
+import { median } from './numbers.ts';
 
 /** A page of one traversal; `firstMs`: the first page of a window that begins at the same position. */
 export interface DeepPage {
@@ -48,8 +48,7 @@ export interface DepthFinding {
   readonly emptyMs: number;
   /** Rows traversed; the cost of deeper pages is unknown. */
   readonly rows: number;
-  /** Theil–Sen slope of latency over rows before the page, with its 95 % interval; independent of the cause. */
-  readonly msPerThousandRows: Slope;
+  /** Median latency over depth, whatever its cause. */
   readonly points: readonly { readonly depth: number; readonly p50Ms: number }[];
 }
 
@@ -102,7 +101,6 @@ export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read): 
           ? (['slow-on-long-windows', CAUSES.plan] as const)
           : (['flat'] as const);
   const [shape, likelyCause] = cause;
-  const traversed = pages.filter(({ depth }) => depth > 0);
   return {
     flat: shape === 'flat',
     shape,
@@ -110,12 +108,10 @@ export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read): 
     ratios: { deep: ratio(deep), long: ratio(long(false)), settled: ratio(long(true)) },
     emptyMs,
     rows: pages.length * pageSize,
-    msPerThousandRows: theilSen(traversed.map(({ depth, ms }) => [(depth * pageSize) / 1000, ms])),
     points: curve(pages),
   };
 }
 
-/** Median latency over depth, in bins. */
 function curve(pages: readonly DeepPage[]): { depth: number; p50Ms: number }[] {
   const deepest = pages.reduce((most, { depth }) => Math.max(most, depth), 0);
   const width = Math.max(1, Math.ceil((deepest + 1) / BINS));

@@ -1,4 +1,4 @@
-/** Statistics: quantiles, medians, extremes of lists of any length, slopes. */
+/** Statistics: quantiles, medians, extremes of lists of any length. */
 
 /** The nearest-rank quantile of sorted numbers; NaN if there are none. */
 export function quantile(sorted: ArrayLike<number>, share: number): number {
@@ -30,34 +30,3 @@ export const largest = (values: Iterable<number>, from = -Infinity): number => {
   for (const value of values) if (value > from) from = value;
   return from;
 };
-
-export interface Slope {
-  readonly slope: number;
-  readonly interval: readonly [low: number, high: number];
-}
-
-/** Sample size: the number of pairs grows quadratically. */
-const MOST_POINTS = 400;
-/** Two-sided 95 % quantile of the normal distribution. */
-const Z = 1.96;
-
-/** Theil–Sen slope with its 95 % interval; NaN with fewer than three pairs of points with different x. */
-export function theilSen(points: readonly (readonly [x: number, y: number])[]): Slope {
-  const step = Math.max(1, Math.ceil(points.length / MOST_POINTS));
-  const some = points.filter((_, index) => index % step === 0);
-  const slopes: number[] = [];
-  for (const [index, [x, y]] of some.entries()) {
-    for (const [laterX, laterY] of some.slice(index + 1))
-      if (laterX !== x) slopes.push((laterY - y) / (laterX - x));
-  }
-  if (slopes.length < 3) return { slope: NaN, interval: [NaN, NaN] };
-  slopes.sort((a, b) => a - b);
-  const n = some.length;
-  // Kendall's variance gives the ranks of the interval's ends.
-  const spread = Z * Math.sqrt((n * (n - 1) * (2 * n + 5)) / 18);
-  const rank = (at: number): number => slopes[Math.max(0, Math.min(slopes.length - 1, Math.round(at)))]!;
-  return {
-    slope: rank(slopes.length / 2),
-    interval: [rank((slopes.length - spread) / 2), rank((slopes.length + spread) / 2)],
-  };
-}

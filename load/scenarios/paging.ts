@@ -43,7 +43,7 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
     held: depth.flat,
     tables: { depth: depth.points, sizes: tables },
     summary: [
-      `traversed ${depth.rows} rows; latency of an empty page ${depth.emptyMs.toFixed(1)} ms; absolute growth per 1,000 rows ${depth.msPerThousandRows.slope.toFixed(3)} ms (${depth.msPerThousandRows.interval.map((ms) => ms.toFixed(3)).join(' to ')})`,
+      `traversed ${depth.rows} rows; latency of an empty page ${depth.emptyMs.toFixed(1)} ms; of a page ${depth.points[0]?.p50Ms.toFixed(1)} ms at first, ${depth.points.at(-1)?.p50Ms.toFixed(1)} ms at the end`,
       depth.flat
         ? `flat: a deep page costs ${depth.ratios.deep.toFixed(2)} × the first page of a window that begins at its position`
         : `${depth.shape}: a deep page costs ${depth.ratios.deep.toFixed(1)} × the first page of a window that begins at its position; a long window ${depth.ratios.long.toFixed(1)} × a short one, ${depth.ratios.settled.toFixed(1)} × after many short windows`,

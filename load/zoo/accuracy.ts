@@ -38,17 +38,8 @@ const MAX_UNDECIDED_SHARE = 0.25;
  */
 export function accuracyTable(rows: readonly Row[], all: boolean): { text: string; ok: boolean } {
   const shown = rows.filter(({ verdict }) => all || verdict !== 'right');
-  const details = textTable(
-    ['family', 'server', 'truth', 'found', 'error', 's', 'verdict'],
-    shown.map(({ family, name, truth, found, error, seconds, verdict }) => [
-      family,
-      name,
-      truth,
-      found,
-      error === undefined ? '' : percent(error),
-      seconds ?? '',
-      verdict,
-    ]),
+  const details = shown.map(
+    ({ family, name, truth, found, verdict }) => `${verdict}: ${family}: ${name}: ${truth}, found ${found}\n`,
   );
   const families = [...new Set(rows.map(({ family }) => family))].map((family) =>
     rows.filter((row) => row.family === family),
@@ -77,7 +68,7 @@ export function accuracyTable(rows: readonly Row[], all: boolean): { text: strin
   const share = (verdict: Judged['verdict']): number =>
     rows.filter((row) => row.verdict === verdict).length / rows.length;
   return {
-    text: `${shown.length > 0 ? `${details}\n\n` : ''}${summary}`,
+    text: `${details.join('')}${summary}`,
     ok: share('wrong') <= MAX_WRONG_SHARE && share('undecided') <= MAX_UNDECIDED_SHARE,
   };
 }

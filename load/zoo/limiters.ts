@@ -310,18 +310,6 @@ export const LIMITER_SERVERS = {
   },
 } satisfies Record<string, Draw>;
 
-function describe(found: LimiterFinding): string {
-  const { kind, shaper, limit, burst, retryAfter, longRunPerSecond, alternatives } = found;
-  if (shaper) return `shaper, ${shaper.ratePerSecond}/s`;
-  return [
-    kind,
-    limit && `${limit} in ${found.windowSeconds} s`,
-    burst && `burst ${burst}, ${found.ratePerSecond}/s`,
-    alternatives.length > 0 && `or ${alternatives.join(', ')}`,
-    !isHonest(found) &&
-      `Retry-After too short (${retryAfter!.longEnough} of ${retryAfter!.waits}, ${retryAfter!.worstShortSeconds} s)`,
-    longRunPerSecond && `${longRunPerSecond}/s`,
-  ]
-    .filter(Boolean)
-    .join(', ');
+function describe({ requests: _, watchedSeconds: __, explained: ___, ...found }: LimiterFinding): string {
+  return JSON.stringify(found).replaceAll('"', '');
 }
