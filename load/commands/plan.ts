@@ -204,20 +204,11 @@ async function readResult(file: string, ...scenarios: string[]): Promise<LoadRes
 }
 
 function planHtml(planned: Plan, { target }: LoadResult): string {
-  const { day, carried, steps, warnings, utilisation, peakRequestsPerSecond: peak, years } = planned;
+  const { carried, steps, warnings, utilisation, peakRequestsPerSecond: peak, years } = planned;
   const carries = peak / utilisation;
   const rate = `${carries.toPrecision(3)}/s`;
   const body = markup`<p>First limit: ${planned.limitedFirstBy}</p>
 ${warnings.map((warning) => markup`<p class="note">${warning}</p>`)}
-${plot({
-  title: 'Load over the day compared with the capacity',
-  x: 'hour (12 is the busiest)',
-  y: 'requests per second',
-  level: { at: carries, name: `capacity ${rate}` },
-  series: [
-    { name: 'load', points: day.flatMap((load, hour) => [hour, hour + 1].map((at) => [at, load] as const)) },
-  ],
-})}
 ${plot({
   title: 'Load at the peak by year',
   x: 'years from now',

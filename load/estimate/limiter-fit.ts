@@ -53,6 +53,9 @@ interface RetryAfter {
 /** Share of contradicting answers above which a kind is ruled out. */
 const TOLERATED = 0.012;
 
+/** Share of the answers that a similar kind explains. */
+const SIMILAR = 0.9;
+
 /** Share of a shaper's rate that it admits in the long run at least. */
 const SAME_RATE = 0.8;
 
@@ -100,15 +103,15 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     .sort((a, b) => a.misses - b.misses);
   const winner = remaining[0];
   if (!winner) return { kind: 'cannot-tell', ...noKind, explained };
-  const alternatives = remaining.slice(1).map((fit) => fit.best.kind);
-  // The probe was cut before it sent what distinguishes these kinds.
-  const untested = cutBy ? LIMITER_KINDS.filter((kind) => !fits.some((fit) => fit.best.kind === kind)) : [];
   const { kind, limit, windowMs } = winner.best;
   // A difference of one answer, which may have been delayed, does not distinguish two kinds.
   const tied = remaining.length > 1 && remaining[1]!.misses <= winner.misses + 1;
   // If times are less certain than the interval between admissions, kinds that pace differently look the same.
-  const blurred = typicalSlackMs(seen) > windowMs / limit;
-  const indistinguishable = blurred ? LIMITER_KINDS.filter((other) => (explained[other] ?? 0) > 0.9) : [];
+  const isOpen = tied || cutBy !== undefined || typicalSlackMs(seen) > windowMs / limit;
+  const fitting = remaining.map((fit) => fit.best.kind);
+  // A probe that was cut did not send what distinguishes the kinds.
+  const similar = LIMITER_KINDS.filter((other) => isOpen && (explained[other] ?? (cutBy ? 1 : 0)) > SIMILAR);
+  const alternatives = isOpen ? [...new Set([...fitting, ...similar])] : fitting.slice(1);
   const [lowMs, highMs] = winner.windowMs;
   const perSecond = (ms: number): number => round((limit * 1000) / ms);
   const figures =
@@ -123,15 +126,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
           windowSeconds: round(windowMs / 1000),
           interval: [round(lowMs / 1000), round(highMs / 1000)] as const,
         };
-  return tied || cutBy || blurred
-    ? {
-        kind: 'cannot-tell',
-        ...figures,
-        alternatives: [...new Set([kind, ...alternatives, ...indistinguishable, ...untested])],
-        explained,
-        ...common,
-      }
-    : { kind, ...figures, alternatives, explained, ...common };
+  return { kind: isOpen ? 'cannot-tell' : kind, ...figures, alternatives, explained, ...common };
 }
 
 function typicalSlackMs(seen: readonly Observation[]): number {

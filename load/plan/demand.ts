@@ -23,7 +23,7 @@ export interface Habits {
 export const SECONDS_PER_DAY = 86_400;
 const MARGIN_SECONDS = 60;
 
-/** Requests of all tenants per second, on average, at the peak and in the other 23 hours; and the arithmetic as text. */
+/** Requests of all tenants per second, on average and at the peak, and the arithmetic as text. */
 export function demandOf(habits: Habits) {
   const { tenants, pollSeconds, screeningsPerDay, pageSize, peakFactor, retries, tokenPrice } = habits;
   const polls = tenants / pollSeconds;
@@ -41,7 +41,6 @@ export function demandOf(habits: Habits) {
   const [requests, peak] = [rate(pages), rate(pagesAtPeak)];
   return {
     ...{ pages, pagesAtPeak, screeningsAtPeak, tokensPerPoll, requests, peak },
-    offPeak: rate(pagesOfPoll((screenings * Math.max(0, 24 - peakFactor)) / 23, pageSize)),
     steps: [
       `polls: ${tenants} tenants / ${pollSeconds} s = ${show(polls)}/s, at any hour`,
       `screenings per poll: ${screeningsPerDay} per day × ${pollSeconds} s / 86400 s = ${show(screenings)}; at the peak × ${peakFactor} = ${show(screeningsAtPeak)}`,

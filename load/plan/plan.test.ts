@@ -113,17 +113,27 @@ test("compares a client's quota with one tenant, a shared quota with all", () =>
   expect(alone.replicas).toBeUndefined();
   expect(alone.limitedFirstBy).toContain('the quota of one client');
   const open = planned({}, { limitedBy: 'none-found', server: 'at-least' });
-  expect(open.limitedFirstBy).toContain('none found');
+  expect(open).toMatchObject({ carried: true, limitedFirstBy: expect.stringContaining('none found') });
+  // Beyond what was measured: neither yes nor no.
+  const beyond = planned({ tenants: 9000 }, { limitedBy: 'none-found', server: 'at-least' });
+  expect(beyond.carried).toBeUndefined();
+  expect(beyond.warnings.join()).toContain('150/s were not measured, only 95/s');
+  expect(planned({ spreadSeconds: 1 }, client).carried).toBeUndefined();
   const shared = planned({ tenants: 900 }, { limitedBy: 'quota', server: 'quota', perSecond: 10 });
   expect(shared).toMatchObject({ carried: false });
   expect(shared.utilisation).toBeCloseTo(1.5);
 });
 
-test('warns about more replicas than measured, and reports growth and cost per year', () => {
+test('judges all measured replicas, warns about more, and reports growth and cost per year', () => {
+  const two = { replicas: 2, perSecond: 190, saturation: 200, workers: 2 };
+  // 6,600 tenants send 110 requests per second.
+  expect([planned({ tenants: 6600 }, two).carried, planned({ tenants: 6600 }).carried]).toEqual([
+    true,
+    false,
+  ]);
+  expect(planned({ tenants: 6600 }, two).utilisation).toBeCloseTo(110 / 190);
   expect(planned({ tenants: 20_000 }).warnings.join()).toContain('--measured-replicas');
-  expect(
-    planned({ tenants: 20_000 }, { replicas: 2, perSecond: 190, saturation: 200, workers: 2 }).warnings,
-  ).toEqual([]);
+  expect(planned({ tenants: 20_000 }, two).warnings).toEqual([]);
   const { years } = planned({ tenants: 4000 }, {}, { growth: 0.5, costPerReplica: 100 });
   expect(years.map(({ tenants }) => tenants)).toEqual([4000, 6000, 9000, 13_500]);
   expect(years.map(({ cost, replicas }) => cost! / replicas!)).toEqual([100, 100, 100, 100]);

@@ -194,8 +194,6 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     /** The most tenants for the measured replicas, within SLO and capacity. */
     tenantsAtMost,
     limitedFirstBy,
-    /** Load per hour. */
-    day: Array.from({ length: 24 }, (_, hour) => (hour === 12 ? load.peak : load.offPeak)),
     years,
     warnings: textsOf(
       carried === undefined &&
