@@ -15,7 +15,7 @@ import {
 import { poissonArrivals } from '../k6/lib/random.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
-import { ascending, largest, smallest } from './numbers.ts';
+import { ascending, largest, smallest, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
 import { judgeStep, type Sample, type Step } from './step.ts';
 
@@ -142,6 +142,32 @@ function declaredQuota(
   return { perSecond, error: 0.02, settled: true, releases: 0, limit, windowSeconds, declared: true };
 }
 
+/** Variance-to-mean ratio of admitted counts above which 429 depends on response times, not on a quota. */
+const IRREGULAR = 0.3;
+/** Share of rejections, intervals in a run, and admitted requests per interval, to judge the variance. */
+const [OVERLOADED, LEAST_INTERVALS, LEAST_ADMITTED] = [0.4, 6, 10];
+const WIDTHS_SECONDS = Array.from({ length: 75 }, (_, index) => 0.4 * 1.05 ** index);
+
+/** Whether admitted counts under overload vary, at every interval length, about as much as independent events do. */
+function isIrregular(samples: readonly Sample[], seconds: number): boolean {
+  const fromMs = samples.find(isRejected)?.dueMs ?? 0;
+  const spanMs = seconds * 1000 - fromMs;
+  const admitted = samples.filter((one) => !isRejected(one) && one.dueMs > fromMs);
+  if (admitted.length > (1 - OVERLOADED) * samples.length) return false;
+  const ratios = WIDTHS_SECONDS.flatMap((width) => {
+    const intervals = Math.floor(spanMs / 1000 / width);
+    if (intervals < LEAST_INTERVALS || admitted.length < LEAST_ADMITTED * intervals) return [];
+    const counts = Array.from({ length: intervals }, () => 0);
+    for (const { dueMs } of admitted) {
+      const interval = Math.floor((dueMs - fromMs) / 1000 / width);
+      if (interval < intervals) counts[interval]! += 1;
+    }
+    const mean = sum(counts) / intervals;
+    return [sum(counts.map((count) => (count - mean) ** 2)) / (intervals - 1) / mean];
+  });
+  return ratios.length > 0 && smallest(ratios) > IRREGULAR;
+}
+
 const PHASES = 12;
 
 /**
@@ -252,6 +278,7 @@ export async function confirmQuota(
     }
     seen = [...seen, ...run];
     quota = quotaOfRun(run, seconds);
+    if (quota.windowSeconds === undefined && isIrregular(run, seconds)) return undefined;
     const [passed, { limit = 1, windowSeconds = 1 }] = [
       run.filter((one) => !isRejected(one)).length,
       policy() ?? {},
@@ -265,7 +292,9 @@ export async function confirmQuota(
   let grew = quota.settled && quota.windowSeconds === undefined ? Infinity : 1;
   for (let more = 0; more < RAISES && grew > MOST_GROWTH && rate < maxRate; more += 1) {
     rate = Math.min(maxRate, rate * RAISE);
-    const again = quotaOfRun((await offer(rate, stepSeconds, COUNTS_ONLY)).samples, stepSeconds);
+    const { samples: run } = await offer(rate, stepSeconds, COUNTS_ONLY);
+    if (isIrregular(run, stepSeconds)) return undefined;
+    const again = quotaOfRun(run, stepSeconds);
     if (!again.settled) break;
     grew = again.perSecond / quota.perSecond;
     quota = again;
@@ -319,7 +348,7 @@ export async function confirmQuota(
       most = Math.max(most, run.length - perSecond * lasts + (quota.limit ?? 0));
     }
     const off = Math.max(0, rejected.length - most, least - rejected.length);
-    if (off > UNPREDICTED * run.length) return undefined;
+    if (off > UNPREDICTED * run.length || (least > 0 && rejected.length === 0)) return undefined;
     const what = `${least} to ${most} rejected, the others admitted`;
     prediction ??= { ...predicted, what, asPredicted: run.length - off };
   }
