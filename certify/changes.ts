@@ -7,7 +7,8 @@ import type { Changes, KnownFailure, Report, Status } from './report.ts';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { STATUS_MARK, VERDICT_STATUS } from './render/results.ts';
-import { markup, oneLine, type Markup } from './render/markup.ts';
+import { table } from './render/html.ts';
+import { markup, oneLine } from './render/markup.ts';
 import { page } from './render/style.ts';
 import { makeFolder, writeAtomically } from './render/write.ts';
 
@@ -154,43 +155,35 @@ export async function keep(directory: string, report: Report): Promise<void> {
 
 const day = (startedAt: string): string => startedAt.slice(5, 16).replace('T', ' ');
 
-const STYLE = `
-table.history{width:auto}
-.history th,.history td{padding:.15rem .35rem;text-align:center;white-space:nowrap}
-.history th[scope=row]{text-align:left;position:sticky;left:0;background:var(--page)}
-.history thead th{writing-mode:vertical-rl;font-variant-numeric:tabular-nums}
-.history thead th:first-child{writing-mode:horizontal-tb;text-align:left;vertical-align:bottom}
-.history .new{padding:.1rem .3rem;outline:2px solid currentColor;outline-offset:-2px;border-radius:4px}
-`;
-
-/** Draws the runs from left to right, oldest first. Changes from one run to the next have a frame. */
-export function historyHtml(nights: readonly HistoryEntry[], name: string): string {
-  const statuses = nights.map(
+/** Draws the runs from left to right, oldest first, without requirements that passed in all of them. */
+export function historyHtml(runs: readonly HistoryEntry[], name: string): string {
+  const statuses = runs.map(
     ({ requirements }) => new Map<string, Status>(requirements.map(({ id, status }) => [id, status])),
   );
-  const ids = [...new Set(nights.flatMap(({ requirements }) => requirements.map(({ id }) => id)))];
-  const everPassing = ids.filter((id) => statuses.every((night) => night.get(id) === 'pass'));
-  const shown = ids.filter((id) => !everPassing.includes(id));
-  const mark = (status: Status | undefined, changed: boolean): Markup =>
-    status === undefined
-      ? markup`<td><span class="muted">·</span></td>`
-      : markup`<td><span class="${status}${changed && ' new'}" role="img" aria-label="${status}${changed && ', changed'}" title="${status}">${STATUS_MARK[status]}</span></td>`;
-  const row = (id: string): Markup =>
-    markup`<tr><th scope="row" class="id">${id}</th>${statuses.map((night, index) =>
-      mark(night.get(id), index > 0 && night.get(id) !== statuses[index - 1]!.get(id)),
-    )}</tr>`;
-  const last = nights.at(-1);
+  const ids = [...new Set(runs.flatMap(({ requirements }) => requirements.map(({ id }) => id)))];
+  const shown = ids.filter((id) => statuses.some((run) => run.get(id) !== 'pass'));
+  const cellOf = (id: string, index: number): string | readonly [string, Status] => {
+    const status = statuses[index]!.get(id);
+    const isNew = index > 0 && status !== statuses[index - 1]!.get(id);
+    return status === undefined ? '·' : [`${STATUS_MARK[status]}${isNew ? ' new' : ''}`, status];
+  };
+  const verdicts = runs.map(({ verdict }): [string, Status] => {
+    const status = VERDICT_STATUS[verdict];
+    return [STATUS_MARK[status], status];
+  });
+  const last = runs.at(-1);
   return page({
     title: `History: ${oneLine(name)}`,
     status: last ? VERDICT_STATUS[last.verdict] : 'untested',
-    style: STYLE,
     body: markup`<header><p class="overline">Screenings Retrieval Service · history</p><h1>${name}</h1></header>
-<main><h2 id="runs">The last ${nights.length} runs</h2>
-<div class="scroll" role="region" tabindex="0" aria-labelledby="runs"><table class="history"><thead><tr><th scope="col">Requirement</th>${nights.map(
-      ({ startedAt }) => markup`<th scope="col">${day(startedAt)}</th>`,
-    )}</tr></thead><tbody><tr><th scope="row">verdict</th>${nights.map(({ verdict }) => markup`<td><span class="${VERDICT_STATUS[verdict]}" role="img" aria-label="${verdict}" title="${verdict}">${STATUS_MARK[VERDICT_STATUS[verdict]]}</span></td>`)}</tr>
-${shown.map(row)}</tbody></table></div>
-<p class="muted">${everPassing.length} requirements passed in every one of these runs and are left out. A framed mark changed since the run before. ✓ pass, ✗ fail, ! warn, ○ untested, ? error of the kit.</p>
-</main>`,
+<main>${table({
+      title: `The last ${runs.length} runs`,
+      about: `${ids.length - shown.length} requirements passed in every one of these runs and are left out. ✓ pass, ✗ fail, ! warn, ○ untested, ? error of the kit; new: changed since the run before.`,
+      head: ['Requirement', ...runs.map(({ startedAt }) => day(startedAt))],
+      rows: [
+        ['verdict', ...verdicts],
+        ...shown.map((id) => [id, ...runs.map((_, index) => cellOf(id, index))]),
+      ],
+    })}</main>`,
   });
 }

@@ -76,7 +76,7 @@ test('history keeps the report of every run, compares with the latest, and draws
   ]);
   expect((await lastRun(directory))!.startedAt).toBe(nights[1]!.startedAt);
   const drawn = await readFile(join(directory, 'history.html'), 'utf8');
-  expect(drawn).toContain('aria-label="fail, changed"');
+  expect(drawn).toContain('<td class="fail">✗ new</td>');
   expect(drawn).not.toContain('>5-missing<');
   expect(historyHtml([], '<script>')).not.toContain('<script>');
 });

@@ -38,8 +38,9 @@ try {
     declared = [],
   } = statement.predicate.screenings;
   const of = (state: string): string =>
-    Object.keys(classes)
-      .filter((name) => classes[name] === state)
+    Object.entries(classes)
+      .filter(([, is]) => is === state)
+      .map(([name]) => name)
       .join(', ') || 'none';
   const lines = [
     `verified: ${verdict}${selection ? ` (a selection: ${selection.join(', ')})` : ''}`,

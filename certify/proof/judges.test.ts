@@ -44,7 +44,6 @@ for (const { id } of REQUIREMENTS) {
       for (const site of own(judges.judged))
         if (!isProvedElsewhere(site) && !noticed.has(site)) open.add(site);
       const seen = own(judges.mismatched);
-      console.log('SEEN', mode, fault.name, seen.join(' ; '));
       for (const site of seen)
         sightings.set(site, [...(sightings.get(site) ?? []), { fault, mode, witnesses: seen.length }]);
     };

@@ -207,7 +207,7 @@ const scalar = (value: unknown): string =>
       String(value));
 
 /** A counterexample as lines: first its script, then all other members except the command. */
-export function scriptLines(counterexample: Readonly<Record<string, unknown>>): readonly string[] {
+function scriptLines(counterexample: Readonly<Record<string, unknown>>): readonly string[] {
   const { script, walk: _, ...rest } = counterexample;
   const steps = script === undefined ? [] : Array.isArray(script) ? script.map(scalar) : [scalar(script)];
   return [
@@ -217,7 +217,7 @@ export function scriptLines(counterexample: Readonly<Record<string, unknown>>): 
 }
 
 /** A failure as labelled lines, in reading order. Only the first failure has hints and the replay command. */
-export function evidence(
+function evidence(
   report: Report,
   { id, lookAt }: RequirementResult,
   failure: Failure,

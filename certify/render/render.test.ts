@@ -6,16 +6,7 @@ import { SaxesParser } from 'saxes';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import { fc } from '../../fixtures/own-tests/seeded.ts';
 import type { Report } from '../report.ts';
-import {
-  changesText,
-  classesText,
-  evidence,
-  replayCommand,
-  resultsOf,
-  scriptLines,
-  selected,
-  selectionText,
-} from './of-report.ts';
+import { changesText, classesText, replayCommand, resultsOf, selected, selectionText } from './of-report.ts';
 import { counts, countsText, durationText, sectionTitle, untestedByReason } from './results.ts';
 import { walkLines } from './pictures.ts';
 import { clip, visible } from './markup.ts';
@@ -30,7 +21,6 @@ import {
 import { PALETTES } from './style.ts';
 import { terminal } from './terminal.ts';
 import { prepareDirectory, writeReport } from './write.ts';
-import type { Failure } from '../../engine/run/evidence/evidence.ts';
 
 interface Element {
   readonly name: string;
@@ -300,26 +290,6 @@ test('a selection names whole sections by number, and ignores requirements outsi
   expect(untestedByReason(resultsOf(report)).flatMap(({ ids }) => ids)).toEqual([
     '5-expired',
     '7.2-server-error',
-  ]);
-});
-
-test('prints expected and received separately, and a message without them whole', () => {
-  const report = sampleReport();
-  const result = report.requirements[0]!;
-  const lines = (failure: Partial<Failure>) =>
-    evidence(report, result, { message: 'as it is', request: '', response: '', curl: '', ...failure })
-      .slice(0, 2)
-      .map(({ label, texts }) => `${label}: ${texts.join()}`);
-  expect(lines({ expected: '401', received: '200' })).toEqual(['expected: 401', 'received: 200']);
-  expect(lines({})[0]).toBe('found: as it is');
-});
-
-test('prints a counterexample as a script', () => {
-  expect(scriptLines({ seed: 1, script: ['window a', 'page 2'], ids: [1, { a: 2n }] })).toEqual([
-    'window a',
-    'page 2',
-    'seed: 1',
-    'ids: [1,{"a":"2"}]',
   ]);
 });
 
