@@ -1,5 +1,4 @@
 /** A store in memory in which each rule can be broken separately. */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   compareInstants,
   formatInstant,
@@ -7,36 +6,33 @@ import {
   parseInstant,
   type Instant,
 } from '../../engine/data/instant.ts';
-import type { ServiceRequest } from '../http/http.ts';
 import type { PageQuery, StoredPage, StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { queryOf, storedPages, type PageOf } from '../run/alter.ts';
+import { queryOf, storedPages, withRequestValue, type PageOf } from '../run/alter.ts';
 
 export interface Row extends StoredScreening {
   /** The instant as the store holds it. */
   readonly at: Instant;
-  readonly place: number;
 }
 
 export interface Asked extends PageQuery {
   readonly raw: URLSearchParams;
 }
 
-export interface Rules {
+export interface Rules<Query extends PageQuery = Asked> {
   readonly read: (text: string, name: 'from' | 'to') => Instant;
   readonly at: (testTime: string) => Instant;
   readonly order: (a: Row, b: Row) => number;
   /** Whether a row is at or after the start of the page. */
-  readonly begins: (row: Row, asked: Asked) => boolean;
-  readonly ends: (row: Row, asked: Asked) => boolean;
+  readonly begins: (row: Row, asked: Query) => boolean;
+  readonly ends: (row: Row, asked: Query) => boolean;
   readonly exists: (row: Row) => boolean;
-  readonly cut: (selected: readonly Row[], asked: Asked) => StoredPage;
 }
 
 export const byInstant = (a: Row, b: Row): number => compareInstants(a.at, b.at);
 export const byId = (a: Row, b: Row): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
-export const RULES: Rules = {
+export const RULES: Rules<PageQuery> = {
   read: (text) => parseInstant(text) as Instant,
   at: instant,
   order: (a, b) => byInstant(a, b) || byId(a, b),
@@ -46,8 +42,10 @@ export const RULES: Rules = {
   },
   ends: (row, { to }) => compareInstants(row.at, to) < 0,
   exists: () => true,
-  cut: (selected, { pageSize }) => ({ items: selected.slice(0, pageSize), more: selected.length > pageSize }),
 };
+
+const rowsOf = (items: readonly StoredScreening[], at: Rules['at']): Row[] =>
+  items.map((item) => ({ ...item, at: at(item.testTime) }));
 
 const EVERYTHING = {
   from: instant('0001-01-01T00:00:00Z'),
@@ -57,32 +55,27 @@ const EVERYTHING = {
 
 /** A server whose store follows RULES except for those given. */
 export function rows(broken: Partial<Rules>): ServerOptions {
-  const rules = { ...RULES, ...broken };
-  const current = new AsyncLocalStorage<ServiceRequest>();
-  return {
-    wrapHandler: (handler) => (request) => current.run(request, () => handler(request)),
-    ...storedPages(() => {
+  const { read, at, order, begins, ends, exists }: Rules = { ...RULES, ...broken };
+  return withRequestValue(queryOf, (current) =>
+    storedPages(() => {
       const held = new Map<string, Promise<Row[]>>();
       const load = async (tenantId: string, ask: PageOf): Promise<Row[]> => {
         const { items } = await ask({ ...EVERYTHING, tenantId });
-        return items
-          .map((item, place) => ({ ...item, at: rules.at(item.testTime), place }))
-          .filter(rules.exists)
-          .sort(rules.order);
+        return rowsOf(items, at).filter(exists).sort(order);
       };
       return async (query, ask) => {
         const all = held.get(query.tenantId) ?? load(query.tenantId, ask);
         held.set(query.tenantId, all);
         // Fails while the database is unavailable, although the rows are in memory.
         await ask({ ...query, pageSize: 1 });
-        const raw = queryOf(current.getStore() as ServiceRequest);
-        const [from, to] = (['from', 'to'] as const).map((name) => rules.read(raw.get(name) ?? '', name));
-        const asked: Asked = { ...query, from: from!, to: to!, raw };
-        const selected = (await all).filter((row) => rules.begins(row, asked) && rules.ends(row, asked));
-        return rules.cut(selected, asked);
+        const raw = current();
+        const [from, to] = [read(raw.get('from') ?? '', 'from'), read(raw.get('to') ?? '', 'to')];
+        const asked = { ...query, from, to, raw };
+        const selected = (await all).filter((row) => begins(row, asked) && ends(row, asked));
+        return { items: selected.slice(0, query.pageSize), more: selected.length > query.pageSize };
       };
     }),
-  };
+  );
 }
 
 /** Alters every page of the store; next is built from the altered page. */
@@ -125,34 +118,23 @@ export const retimed = (item: StoredScreening, testTime: string): StoredScreenin
 });
 
 /** Merges further screenings into the store's pages. `make` runs once per server. */
-export const withAdded = (
-  make: () => (query: PageQuery) => readonly StoredScreening[],
-  isHidden: (item: StoredScreening) => boolean = () => false,
-): ServerOptions =>
+export const withAdded = (make: () => (query: PageQuery) => readonly StoredScreening[]): ServerOptions =>
   storedPages(() => {
     const further = make();
-    return async (query, ask) => merged(query, ask, further(query), isHidden);
+    return async (query, ask) => merged(query, ask, further(query));
   });
 
 export async function merged(
   query: PageQuery,
   ask: PageOf,
   further: readonly StoredScreening[],
-  isHidden: (item: StoredScreening) => boolean,
+  isHidden: (item: StoredScreening) => boolean = () => false,
 ): Promise<StoredPage> {
-  const { from, to, fromId, pageSize } = query;
+  const { pageSize } = query;
   const { items, more } = await ask({ ...query, pageSize: pageSize + 1 });
-  const all = [...items.filter((item) => !isHidden(item)), ...further]
-    .map((item) => ({ item, at: instant(item.testTime) }))
-    .filter(({ item, at }) => {
-      const side = compareInstants(at, from);
-      return (
-        (side > 0 || (side === 0 && (fromId === undefined || item.id > fromId))) &&
-        compareInstants(at, to) < 0
-      );
-    })
-    .sort((a, b) => compareInstants(a.at, b.at) || (a.item.id < b.item.id ? -1 : 1))
-    .map(({ item }) => item);
+  const all = rowsOf([...items.filter((item) => !isHidden(item)), ...further], instant)
+    .filter((row) => RULES.begins(row, query) && RULES.ends(row, query))
+    .sort(RULES.order);
   return { items: all.slice(0, pageSize), more: more || all.length > pageSize };
 }
 

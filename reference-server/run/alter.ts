@@ -286,9 +286,13 @@ export function withRequestValue<Value>(
   inside: (current: () => Value) => ServerOptions,
 ): ServerOptions {
   const known = new AsyncLocalStorage<Value>();
+  const server = inside(() => known.getStore() as Value);
   return {
-    ...inside(() => known.getStore() as Value),
-    wrapHandler: (handler) => (request) => known.run(valueOf(request), () => handler(request)),
+    ...server,
+    wrapHandler: (handler) => {
+      const inner = server.wrapHandler?.(handler) ?? handler;
+      return (request) => known.run(valueOf(request), () => inner(request));
+    },
   };
 }
 

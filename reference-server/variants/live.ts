@@ -1,11 +1,9 @@
 /** Tenants whose screenings change during a run, and tenants with screenings of earlier or other runs. */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { GENERATED_WINDOW } from '../../fixtures/dataset/generator.ts';
 import { formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
 import type { Target } from '../../engine/target/target.ts';
-import { nextUrls, queryOf, storedPages } from '../run/alter.ts';
+import { nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
 import { merged, retimed, screening, withAdded } from '../faults/rows.ts';
-import type { ServiceRequest } from '../http/http.ts';
 import type { PageQuery, StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
@@ -46,25 +44,17 @@ const withoutDatasets = (target: Target): Target => ({
 const live = (name: string, server: ServerOptions): Variant => ({ name, server, target: withoutDatasets });
 
 /** A cursor with the time of the first page: later pages show the screenings of that time. */
-function snapshots(everyMs: number): ServerOptions {
-  const current = new AsyncLocalStorage<number>();
-  const known = (request: ServiceRequest): number => Number(queryOf(request).get('as_of') ?? Date.now());
-  const stored = storedPages(() => {
-    const arrived = arrivals(everyMs, longAgo)();
-    return async (query, ask) => merged(query, ask, arrived(query, current.getStore()), () => false);
-  });
-  const named = nextUrls((next) => {
-    next.searchParams.set('as_of', String(current.getStore()));
-    return next;
-  });
-  return {
-    ...stored,
-    wrapHandler: (handler) => {
-      const inner = named.wrapHandler!(handler);
-      return (request) => current.run(known(request), () => inner(request));
-    },
-  };
-}
+const snapshots = (everyMs: number): ServerOptions =>
+  withRequestValue(
+    (request) => Number(queryOf(request).get('as_of') ?? Date.now()),
+    (current) => ({
+      ...storedPages(() => {
+        const arrived = arrivals(everyMs, longAgo)();
+        return async (query, ask) => merged(query, ask, arrived(query, current()));
+      }),
+      ...nextQuery((query) => query.set('as_of', String(current()))),
+    }),
+  );
 
 /** Erases one screening of this many per second, chosen by id, so that all answers are consistent. */
 const ONE_IN = 400n;
