@@ -1,5 +1,5 @@
 /** A token is accepted until its `exp` (5-valid-token): reports every 401 before that, and its cause. */
-import type { Authorization, Exchange } from '../../client/exchange.ts';
+import type { Authorization, Exchange, RequestOut } from '../../client/exchange.ts';
 import { member } from '../../client/json.ts';
 import { parseQuery, SOME_WINDOW } from '../../client/page.ts';
 import { dateMs } from '../../client/target-clock.ts';
@@ -61,16 +61,16 @@ export function observeToken(run: RunContext, exchange: Exchange): void {
     cause: superseded ? LATER_MINT : 'observed',
     mismatch: refusedToken(exchange, token, superseded ? ', after a later one had been minted' : ''),
     exchange,
-    again: () => sendAgain(run, exchange, token),
+    again: () => refusalOf(run, token, 'the same one', '', exchange.request),
   });
 }
 
 const clientIdOf = ({ target }: RunContext, name: ClientName): string => target.clients[name]?.clientId ?? '';
 
-export const refusedToken = (exchange: Exchange, token: Token, combination: string): Mismatch =>
+export const refusedToken = (exchange: Exchange, token: Token, when: string): Mismatch =>
   differs(
     `200: the token lasts ${Math.round(secondsLeft(token, exchange))} s more`,
-    `${sayRefusal(exchange)}${combination}`,
+    `${sayRefusal(exchange)}${when}`,
   );
 
 export const tokenHeader = (token: Token, label: string): Authorization => ({
@@ -80,28 +80,20 @@ export const tokenHeader = (token: Token, label: string): Authorization => ({
   shell: 'Bearer $TOKEN',
 });
 
-/** Sends a valid request with an unexpired token of primary; the mismatch if it is refused. `label`: names the token. */
+/**
+ * Sends a valid request with an unexpired token; the mismatch if it is refused. `label` names the token, `when` its
+ * history; without `request` it is one of primary.
+ */
 export async function refusalOf(
   run: RunContext,
   token: Token,
   label: string,
-  combination = '',
+  when = '',
+  request?: RequestOut,
 ): Promise<MismatchWithEvidence | undefined> {
-  const request = run.request(await run.tenantOf('primary'), SOME_WINDOW, tokenHeader(token, label));
-  const exchange = await run.client.send(request);
+  const valid = request ?? run.request(await run.tenantOf('primary'), SOME_WINDOW);
+  const exchange = await run.client.send({ ...valid, authorization: tokenHeader(token, label) });
   if (!(secondsLeft(token, exchange) > 0)) return undefined;
   if (exchange.status === 200) noteAge(run.ledger, token, exchange);
-  return exchange.status === 401 ? { ...refusedToken(exchange, token, combination), exchange } : undefined;
-}
-
-async function sendAgain(
-  { client }: RunContext,
-  exchange: Exchange,
-  token: Token,
-): Promise<Mismatch | undefined> {
-  const authorization = tokenHeader(token, 'the same one');
-  const answer = await client.send({ ...exchange.request, authorization });
-  return answer.status === 401 && secondsLeft(token, answer) > 0
-    ? refusedToken(answer, token, '')
-    : undefined;
+  return exchange.status === 401 ? { ...refusedToken(exchange, token, when), exchange } : undefined;
 }

@@ -105,12 +105,6 @@ async function itemsOfSecondTenant(kit: Kit): Promise<readonly OracleItem[]> {
   return items.length > 0 ? densestSliceOf(kit, items.slice(0, 500)) : [];
 }
 
-async function tenantOfNotOnboarded(kit: Kit): Promise<readonly string[]> {
-  if (!kit.target.clients.notOnboarded) return [];
-  const tenantId = await unlessUntested(kit.tenantOf('notOnboarded'));
-  return tenantId === undefined ? [] : [tenantId];
-}
-
 /** The baseline request's data; each half of the run has its own tokens. */
 const baselineOf = (kit: Kit, moment: Moment): Promise<Baseline> =>
   kit.once(`baseline ${moment}`, async () => {
@@ -128,7 +122,8 @@ const baselineOf = (kit: Kit, moment: Moment): Promise<Baseline> =>
     const primary = sample ? narrowWindow(sample.densestSlice) : { ...SOME_WINDOW, id: 1n };
     const second = tenants.secondTenant ? await itemsOfSecondTenant(kit) : [];
     const secondTenant = second.length > 0 ? narrowWindow(second) : primary;
-    const spellings = [...Object.values(tenants), UNKNOWN_TENANT, ...(await tenantOfNotOnboarded(kit))];
+    const notOnboarded = await unlessUntested(kit.tenantOf('notOnboarded'));
+    const spellings = [...Object.values(tenants), UNKNOWN_TENANT, ...(notOnboarded ? [notOnboarded] : [])];
     kit.baseline = {
       baseUrl,
       tenants,
@@ -177,7 +172,7 @@ const OTHER_CASE = 'a path in another case';
 const otherCaseIsServed = (kit: Kit): Promise<boolean> =>
   kit.once(OTHER_CASE, async () => {
     const baseline = await baselineOf(kit, MOMENTS[0]);
-    const plain = plainRequest(baseline, {}, kit.target.headers);
+    const plain = plainRequest(kit, baseline, {});
     const { status } = await kit.send({ ...levelOf('path', OTHER_CASE)(plain, baseline), offPath: true });
     kit.ledger.observe('path-in-another-case', String(status));
     return status === 200;
@@ -189,25 +184,22 @@ export const levelOf = (
 ): ((request: RequestOut, baseline: Baseline) => RequestOut) =>
   FACTORS.find((combination) => combination.name === name)!.levels[level]!;
 
-/** The valid request of a combination, without the rule's own change. Factors that it does not name stay usual. */
-function plainRequest(
-  baseline: Baseline,
+/** The request with the levels of a combination; factors that it does not name get their usual level. */
+const withLevels = (
+  factors: typeof FACTORS,
   combination: Combination,
-  headers: Readonly<Record<string, string>> = {},
-): RequestOut {
-  const blank: RequestOut = {
-    channel: 'rest',
-    method: 'GET',
-    url: baseline.baseUrl,
-    headers: { ...headers, accept: 'application/json' },
-    authorization: { kind: 'none' },
-  };
-  return FACTORS.reduce(
-    (request, { name, levels }) =>
-      (levels[combination[name] ?? ''] ?? Object.values(levels)[0]!)(request, baseline),
-    blank,
+  request: RequestOut,
+  baseline: Baseline,
+): RequestOut =>
+  factors.reduce(
+    (changed, { name, levels }) =>
+      (levels[combination[name] ?? ''] ?? Object.values(levels)[0]!)(changed, baseline),
+    request,
   );
-}
+
+/** The valid request of a combination, without the rule's own change. */
+const plainRequest = (kit: Kit, baseline: Baseline, combination: Combination): RequestOut =>
+  withLevels(FACTORS, combination, kit.requestTo(baseline.baseUrl, { kind: 'none' }), baseline);
 
 /** Nothing else is in flight during these requests. */
 const EXCLUSIVE = 'sent exclusively';
@@ -256,7 +248,7 @@ export async function inEveryCombination(
   ].filter(({ combination }) => (combination['moment'] ?? moment) === moment);
   const notServed: RequestOut[] = [];
   const runAssignment = async ({ combination, index }: (typeof assignments)[number]): Promise<void> => {
-    const plain = plainRequest(baseline, combination, kit.target.headers);
+    const plain = plainRequest(kit, baseline, combination);
     const isServed =
       (await ask({ combination, baseline, plain, toDialect: toDialect(combination) }, index)) !== NOT_SERVED;
     if (isServed) for (const dialect of dialectsOf(combination)) kit.ledger.observe('dialects', dialect);
@@ -316,13 +308,9 @@ async function applyCase(
   baseline: Baseline,
   alter: Case['alter'],
 ): Promise<RequestOut> {
-  const place = FACTORS.findIndex(({ name }) => name === inPlaceOf);
-  if (place < 0) return alter(plain, baseline);
-  return FACTORS.slice(place + 1).reduce(
-    (request, { name, levels }) =>
-      (levels[combination[name] ?? ''] ?? Object.values(levels)[0]!)(request, baseline),
-    await alter(plain, baseline),
-  );
+  const altered = await alter(plain, baseline);
+  const index = FACTORS.findIndex(({ name }) => name === inPlaceOf);
+  return index < 0 ? altered : withLevels(FACTORS.slice(index + 1), combination, altered, baseline);
 }
 
 /** The title of a check in each half of the run. */
