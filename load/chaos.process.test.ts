@@ -1,6 +1,7 @@
 /** soak --chaos: outages under load; every page is compared with the stored screenings. No assertions on timing. */
 import { FULL } from '../fixtures/own-tests/tiers.ts';
-import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
@@ -18,16 +19,12 @@ const SHORT = ['--chaos', '--duration', '15s', '--rate', '15', '--page-size', '4
 
 /** Runs a server that fails while a file exists. */
 async function chaos(
-  options: (isFailing: () => Promise<boolean>) => ServerOptions,
+  options: (isFailing: () => boolean) => ServerOptions,
   meanwhile?: Parameters<typeof load>[2],
 ): Promise<{ status: number; output: string; result: LoadResult; stillFails: boolean }> {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
   const mark = join(directory, 'failing');
-  const isFailing = (): Promise<boolean> =>
-    access(mark).then(
-      () => true,
-      () => false,
-    );
+  const isFailing = (): boolean => existsSync(mark);
   try {
     await using database = await openDatabase('embedded');
     await using provisioned = await loadProvisioning(database, defaultProvisioning({ count: 1500 }));
@@ -39,24 +36,22 @@ async function chaos(
     const flags = ['soak', ...SHORT, '--target', target, '--report-dir', directory];
     const { status, output } = await load(flags, {}, meanwhile);
     const result = JSON.parse(await readFile(join(directory, 'load-soak.json'), 'utf8')) as LoadResult;
-    return { status, output, result, stillFails: await isFailing() };
+    return { status, output, result, stillFails: isFailing() };
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
 }
 
-const failing = (isFailing: () => Promise<boolean>, body: string): ServerOptions =>
+const failing = (isFailing: () => boolean, body = '{"code":"service_unavailable"}'): ServerOptions =>
   middleware(() => async (request, next) => {
     const answer = await next(request);
-    if (!(await isFailing()) || request.path.startsWith('/oauth')) return answer;
+    if (!isFailing() || request.path.startsWith('/oauth')) return answer;
     return { status: 503, headers: [['content-type', 'application/json']], body };
   });
 
 test('holds for a server that fails as documented and recovers', FULL, async () => {
   test.slow();
-  const { status, output, result, stillFails } = await chaos((isFailing) =>
-    failing(isFailing, '{"code":"service_unavailable"}'),
-  );
+  const { status, output, result, stillFails } = await chaos((isFailing) => failing(isFailing));
   expect(result, output).toMatchObject({ void: false, conformant: true, held: true });
   expect(output).toMatch(/\d outages? of .*503 × \d+; served again after/);
   expect(output).toMatch(/pages compared with the \d+ screenings stored/);
@@ -71,10 +66,9 @@ test('reports a lost screening and an HTML error', FULL, async () => {
       const page = await ask(query);
       return hasFailed && page.items.length > 2 ? { ...page, items: page.items.toSpliced(1, 1) } : page;
     });
-    const html = failing(async () => {
-      const now = await isFailing();
-      hasFailed ||= now;
-      return now;
+    const html = failing(() => {
+      hasFailed ||= isFailing();
+      return isFailing();
     }, '<h1>503</h1>');
     return { ...html, wrapParts: wrapParts! };
   });
@@ -87,9 +81,7 @@ test('reports a lost screening and an HTML error', FULL, async () => {
 test('reports 7.2-server-error for a server that does not recover', FULL, async () => {
   test.slow();
   let hasFailed = false;
-  const { status, result } = await chaos((isFailing) =>
-    failing(async () => (hasFailed ||= await isFailing()), '{"code":"service_unavailable"}'),
-  );
+  const { status, result } = await chaos((isFailing) => failing(() => (hasFailed ||= isFailing())));
   expect(result).toMatchObject({ void: false, conformant: false });
   expect(result.findings.map(({ id }) => id)).toEqual(['7.2-server-error']);
   expect(status).toBe(1);
@@ -100,10 +92,10 @@ test('ends the outage when it is interrupted', FULL, async () => {
   let failed = false;
   const { status, stillFails } = await chaos(
     (isFailing) =>
-      failing(async () => {
-        failed ||= await isFailing();
+      failing(() => {
+        failed ||= isFailing();
         return isFailing();
-      }, '{"code":"service_unavailable"}'),
+      }),
     (child) => {
       const poll = setInterval(() => {
         if (failed) (clearInterval(poll), child.kill('SIGINT'));

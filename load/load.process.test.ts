@@ -85,7 +85,9 @@ test('tenants: reports the number of tenants with and without a back-fill', FULL
   const flags = ['--poll', '10s', '--max-rate', '20', '--thoroughness', '0.05', '--slo-p99', '5000'];
   const { output } = await load(['tenants', ...flags, ...at.flags]);
   // A busy machine may leave the figure open.
-  expect(output).toMatch(/carries \d+ tenants; \d+ while one of them reads all screenings|VOID/);
+  expect(output).toMatch(
+    /carries \d+ tenants; \d+ while one of them reads all screenings|number of tenants is undecided|VOID/,
+  );
   expect(output).not.toContain('the kit itself failed');
 });
 

@@ -102,67 +102,59 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
       { env: { ...baseEnvironment(), ...K6_OFFLINE, ...env, ...trusted, LOAD_CONFIG, SUMMARY } },
     );
     child.stdout.resume();
+    const kill = (): boolean => child.kill('SIGKILL');
     const interrupt = (): void => {
       child.kill('SIGINT');
-      setTimeout(() => child.kill('SIGKILL'), INTERRUPT_GRACE_MS).unref();
+      setTimeout(kill, INTERRUPT_GRACE_MS).unref();
     };
     signal?.addEventListener('abort', interrupt, { once: true });
     const startedAt = Date.now();
     const pressure = measurePressure();
     let isHopeless = false;
-    const onArrival = (one: ArrivalRecord): void => {
-      if (!progress?.(one) || isHopeless) return;
+    const output = listen(createInterface({ input: child.stderr }), judge, (one) => {
+      if (isHopeless || !progress?.(one)) return;
       isHopeless = true;
       interrupt();
-    };
-    const output = listen(createInterface({ input: child.stderr }), judge, onArrival);
+    });
     let used: number | undefined;
     const maxMb = MEMORY_MB + MEMORY_MB_PER_VU * config.vus;
-    let overfull = false;
     const meter = setInterval(() => {
       used = cpuSeconds(child.pid!) ?? used;
-      overfull ||= (residentMegabytes(child.pid!) ?? 0) > maxMb;
-      if (overfull) child.kill('SIGKILL');
+      if ((residentMegabytes(child.pid!) ?? 0) <= maxMb) return;
+      output.killed = `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`;
+      kill();
     }, 250);
+    const { seconds, timeoutSeconds, probe } = config;
     const limit = setTimeout(
-      () => child.kill('SIGKILL'),
-      (config.seconds + (config.probe?.maxSeconds ?? 0) + config.timeoutSeconds + GRACE_SECONDS) * 1000,
+      kill,
+      (seconds + (probe?.maxSeconds ?? 0) + timeoutSeconds + GRACE_SECONDS) * 1000,
     );
     const [code] = (await once(child, 'close').finally(() => {
       clearInterval(meter);
       clearTimeout(limit);
       signal?.removeEventListener('abort', interrupt);
     })) as [number | null];
-    const wallSeconds = (Date.now() - startedAt) / 1000;
-
+    const share = (used ?? 0) / ((Date.now() - startedAt) / 1000) / availableParallelism();
     const summary = await readFile(SUMMARY, 'utf8').then(
       (text) => JSON.parse(text) as ScenarioSummary,
       () => undefined,
     );
+    if (summary && isHopeless) Object.assign(summary.thresholds, { [HOPELESS_RULE]: false });
     return {
       status: code ?? 137,
-      ...(summary ? { summary: isHopeless ? hopeless(summary) : summary } : {}),
+      ...(summary ? { summary } : {}),
       isHopeless,
       findings: output.findings,
       records: output.records,
       oneIn: output.oneIn,
       pressure: pressure(),
-      lastMessage: overfull
-        ? `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`
-        : output.lastMessage,
-      ...(used === undefined
-        ? {}
-        : { cpuSeconds: used, cpuShare: used / wallSeconds / availableParallelism() }),
+      lastMessage: output.killed ?? output.lastMessage,
+      ...(used === undefined ? {} : { cpuSeconds: used, cpuShare: share }),
     };
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
 }
-
-const hopeless = (summary: ScenarioSummary): ScenarioSummary => ({
-  ...summary,
-  thresholds: { ...summary.thresholds, [HOPELESS_RULE]: false },
-});
 
 /** A line of k6's own output; undefined for the lines of a stack trace. */
 const messageOf = (line: string): string | undefined =>
@@ -170,6 +162,8 @@ const messageOf = (line: string): string | undefined =>
 
 /** Limit of arrivals in memory; beyond it a fraction is kept. */
 const MAX_KEPT = 500_000;
+/** More say nothing new about a target that is wrong for a day. */
+const MAX_FINDINGS = 10_000;
 
 /** Reads k6's output line by line; samples are judged and dropped, so memory is bounded. */
 export function listen(
@@ -182,6 +176,8 @@ export function listen(
     findings: [] as Finding[],
     records: [] as LoadRecord[],
     lastMessage: '',
+    /** Why the kit stopped k6. */
+    killed: undefined as string | undefined,
     /** One arrival in this many was kept. */
     oneIn: 1,
   };
@@ -189,8 +185,9 @@ export function listen(
   lines.on('line', (line: string) => {
     const record = readRecord(line);
     if (!record) output.lastMessage = messageOf(line) ?? output.lastMessage;
-    else if (record.kind === 'sample') output.findings.push(...(judge?.(record) ?? []));
-    else {
+    else if (record.kind === 'sample') {
+      if (output.findings.length < MAX_FINDINGS) output.findings.push(...(judge?.(record) ?? []));
+    } else {
       const isArrival = record.kind === 'arrival';
       if (isArrival) onArrival(record);
       if (!isArrival || arrivals++ % output.oneIn === 0) output.records.push(record);
