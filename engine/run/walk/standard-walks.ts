@@ -103,13 +103,13 @@ function stretch({ items, densestSlice }: SampleData, size: number): readonly Or
   if (items.length <= size) return items;
   const fitting = [0.5, 0.25, 0.75, 0, 1]
     .map((share) => Math.floor((items.length - size) * share))
-    .map((start) => wholeTies(items, start, size))
+    .map((start) => includingTies(items, start, size))
     .find((slice) => slice.length < 1.3 * size);
   return fitting ?? densestSlice;
 }
 
 /** Neighbours from `start` on, including all ties of the first and the last one. */
-function wholeTies(items: readonly OracleItem[], start: number, size: number): readonly OracleItem[] {
+function includingTies(items: readonly OracleItem[], start: number, size: number): readonly OracleItem[] {
   const [first, last] = [items[start]!.at, items[start + size - 1]!.at];
   return items
     .filter(({ at }) => compareInstants(at, first) >= 0 && compareInstants(at, last) <= 0)
