@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
-import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import {
   isTokenPath,
   json,
@@ -21,12 +21,12 @@ import type { SimulatedSettings } from '../zoo/server.ts';
 
 const run = promisify(execFile);
 const SCRIPTS = ['arrivals', 'pages', 'rate-limit', 'tenants', 'token', 'walks'];
-const SCENARIOS = ['arrivals', 'poll', 'rate-limit', 'smoke', 'soak', 'spike', 'token', 'walks'];
+const SCENARIOS = ['arrivals', 'rate-limit', 'smoke', 'spike', 'token', 'walks'];
 
 for (const [row, script] of SCENARIOS.entries())
   test(
     `the kit runs ${script}: exit status 99 if a threshold is broken`,
-    byTurns('99', 8, row),
+    byTurns('99', SCENARIOS.length, row),
     async ({ k6 }) => {
       await using at = await setting({});
       const session = await openSession(k6, at.server.target);
@@ -149,31 +149,25 @@ function mostly429(times = Infinity): Handler {
   return withTokenEndpoint(() => (++asked % times === 0 ? page() : limited));
 }
 
-/** rate-limit expects a limiter and fails only if every answer is 429; walks needs only one token. */
-const isRed = (scenario: string, server: () => unknown): boolean =>
-  scenario === 'rate-limit' ? server === mostly429 : scenario !== 'walks' || server !== deadTokenEndpoint;
+const RED: readonly (readonly [scenario: string, server: string, () => Handler])[] = [
+  ['smoke', 'a token endpoint that fails after the first token', deadTokenEndpoint],
+  ['smoke', 'only 429', mostly429],
+  ['smoke', '98 % of answers 429', () => mostly429(50)],
+  ['spike', 'a token endpoint that fails after the first token', deadTokenEndpoint],
+  ['walks', '98 % of answers 429', () => mostly429(50)],
+  ['rate-limit', 'only 429', mostly429],
+];
 
-for (const [name, server] of [
-  ['a token endpoint that fails after the first token', deadTokenEndpoint],
-  ['only 429', mostly429],
-  ['98 % of answers 429', () => mostly429(50)],
-] as const) {
-  const hands = Object.entries(HANDS).filter(([one]) => one !== 'token' && isRed(one, server));
-  for (const [scenario, [script, , more = {}]] of hands)
-    test(
-      `by hand: ${scenario} fails for ${name}`,
-      scenario === 'smoke' ? byTurns(name, 3) : FULL,
-      async ({ k6 }) => {
-        await using target = await serve(server());
-        const window = { FROM: '2026-03-01T00:00:00Z', TO: '2026-03-02T00:00:00Z' };
-        const addresses = { BASE_URL: target.origin, AUTH_URL: target.origin, CLIENT_ID: 'primary-client' };
-        const values = { ...addresses, ...window, DURATION: '4s', ...more };
-        const flags = ['run', scriptPath(script)];
-        const { status, output } = await byHand(k6, tmpdir(), 'a secret', flags, values);
-        expect([99, output]).toEqual([status, expect.stringContaining('✗')]);
-      },
-    );
-}
+for (const [row, [scenario, name, server]] of RED.entries())
+  test(`by hand: ${scenario} fails for ${name}`, byTurns('red', RED.length, row), async ({ k6 }) => {
+    await using target = await serve(server());
+    const [script, , more = {}] = HANDS[scenario]!;
+    const window = { FROM: '2026-03-01T00:00:00Z', TO: '2026-03-02T00:00:00Z' };
+    const addresses = { BASE_URL: target.origin, AUTH_URL: target.origin, CLIENT_ID: 'primary-client' };
+    const values = { ...addresses, ...window, DURATION: '4s', ...more };
+    const { status, output } = await byHand(k6, tmpdir(), 'a secret', ['run', scriptPath(script)], values);
+    expect([99, output]).toEqual([status, expect.stringContaining('✗')]);
+  });
 
 test('passes k6 the variables of its outputs, and no credentials', () => {
   const given = {
