@@ -10,53 +10,46 @@ import { fileURLToPath } from 'node:url';
 const START_TIMEOUT_MS = 10 * 60_000;
 const STOP_TIMEOUT_MS = 20_000;
 
-interface Child extends AsyncDisposable {
-  readonly pid: number;
-  /** The line of its output that said that it is ready. */
-  readonly line: string;
-}
-
 interface ChildOptions {
-  readonly name?: string;
-  /** Default: the first line. */
+  /** Whether this line of its output says that it is ready; default: the first line. */
   readonly isReady?: (line: string) => boolean;
   /** Gets the lines of its standard error. */
   readonly tell?: (line: string) => void;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Runs a module that ends when this process does: by STARTED_BY, or when its standard input closes. */
+/**
+ * Runs a module that ends when this process does: by STARTED_BY, or when its standard input closes. `line`: the one
+ * that said that it is ready. Throws an Error with its last line if it does not start.
+ */
 export async function startChild(
   module: URL,
   args: readonly string[],
-  { name = module.pathname, isReady = () => true, tell, env = {} }: ChildOptions = {},
-): Promise<Child> {
+  { isReady = () => true, tell = console.error, env = {} }: ChildOptions = {},
+): Promise<AsyncDisposable & { readonly line: string }> {
   const node = ['--import', import.meta.resolve('tsx'), fileURLToPath(module), ...args];
   const child = spawn(process.execPath, node, {
-    stdio: ['pipe', 'pipe', tell ? 'pipe' : 'inherit'],
+    stdio: 'pipe',
     env: { ...process.env, ...env, STARTED_BY: String(process.pid) },
   });
   const exited = once(child, 'exit');
   let lastLine = '';
-  if (child.stderr)
-    createInterface({ input: child.stderr }).on('line', (line) => tell?.(`  ${(lastLine = line)}`));
+  createInterface({ input: child.stderr }).on('line', (line) => tell(`  ${(lastLine = line)}`));
   const stop = async (): Promise<void> => {
-    child.stdin!.end();
+    child.stdin.end();
     child.kill('SIGTERM');
     const kill = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
     await exited;
     clearTimeout(kill);
   };
-  const ready = await new Promise<string | undefined>((done) => {
-    createInterface({ input: child.stdout! }).on('line', (line) => isReady(line) && done(line));
+  const line = await new Promise<string | undefined>((done) => {
+    createInterface({ input: child.stdout }).on('line', (one) => isReady(one) && done(one));
     void exited.then(() => done(undefined));
     setTimeout(done, START_TIMEOUT_MS, undefined).unref();
   });
-  if (ready === undefined) {
-    await stop();
-    throw new Error(`${name} did not start: ${lastLine}`);
-  }
-  return { pid: child.pid!, line: ready, [Symbol.asyncDispose]: stop };
+  if (line !== undefined) return { line, [Symbol.asyncDispose]: stop };
+  await stop();
+  throw new Error(`${fileURLToPath(module)} did not start: ${lastLine}`);
 }
 
 export interface RunningReference extends AsyncDisposable {
@@ -64,7 +57,7 @@ export interface RunningReference extends AsyncDisposable {
   readonly target: Record<string, unknown>;
 }
 
-/** Starts the reference server with these screenings and flags. Throws an Error with its last line if it does not start. */
+/** Starts the reference server with these screenings and flags. */
 export async function startReference(
   screenings: number,
   flags: readonly string[],
@@ -72,25 +65,14 @@ export async function startReference(
   env: Readonly<Record<string, string>> = {},
 ): Promise<RunningReference> {
   const directory = await mkdtemp(join(tmpdir(), 'screenings-reference-'));
-  const remove = (): Promise<void> => rm(directory, { recursive: true, force: true });
+  const file = join(directory, 'target.json');
   try {
-    const file = join(directory, 'target.json');
     const args = ['--port', '0', '--screenings', String(screenings), '--write-target', file, ...flags];
-    const child = await startChild(new URL('../../reference-server/main.ts', import.meta.url), args, {
-      name: 'the reference server',
-      isReady: (line) => line === 'ready',
-      tell,
-      env,
-    });
-    return {
-      target: JSON.parse(await readFile(file, 'utf8')) as Record<string, unknown>,
-      async [Symbol.asyncDispose]() {
-        await child[Symbol.asyncDispose]();
-        await remove();
-      },
-    };
-  } catch (error) {
-    await remove();
-    throw error;
+    const module = new URL('../../reference-server/main.ts', import.meta.url);
+    const child = await startChild(module, args, { isReady: (line) => line === 'ready', tell, env });
+    const target = JSON.parse(await readFile(file, 'utf8')) as Record<string, unknown>;
+    return { target, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
   }
 }
