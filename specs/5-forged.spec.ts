@@ -10,7 +10,7 @@ import {
 } from '../engine/client/forged-token.ts';
 import { isObject, member } from '../engine/client/json.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
-import { UNAUTHENTICATED, refused } from '../engine/checks/errors.ts';
+import { NOT_FOUND, UNAUTHENTICATED, refused } from '../engine/checks/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
@@ -26,7 +26,9 @@ async function checkRefused(kit: Kit, forgeries: readonly Forgery[]): Promise<vo
   await mapConcurrently(forgeries, async ({ label, token, tenantId = own }) => {
     const authorization = forgedBearer(token, `Bearer (token ${label})`);
     const exchange = await kit.send(kit.request(tenantId, SOME_WINDOW, authorization));
-    kit.check('5-forged', exchange, refused(kit, UNAUTHENTICATED), label);
+    // A server may look up the tenant of the path first.
+    const accepted = tenantId === UNKNOWN_TENANT ? [UNAUTHENTICATED, NOT_FOUND] : [UNAUTHENTICATED];
+    kit.check('5-forged', exchange, refused(kit, ...accepted), label);
   });
 }
 

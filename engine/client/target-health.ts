@@ -330,13 +330,13 @@ export class TargetHealth {
     if (status === 400 && !(guessed && earned && formOf(request) === formOf(valid))) return false;
     const isRight = this.hasRightCredentials(request);
     if (status === 401 && !isRight) this.wrongSecrets++;
-    const mayBeLocked = guessed ? isRight || status !== 401 : isRight && earned;
+    const mayBeLocked = (isRight || status !== 401) && (guessed || earned);
     if (!mayBeLocked || attempt.lockouts++ >= MOST_LOCKOUTS) return false;
     for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
       // A lockout lasts: a request that is served immediately was refused for another reason.
       if (readToken(await this.options.probe(valid))) {
         if (guessed && isRight && probes === 0) this.refusedOnce = refused;
-        return guessed || probes > 0;
+        return guessed || probes > 0 || status !== 401;
       }
       await this.pause(500 * 2 ** probes);
     }

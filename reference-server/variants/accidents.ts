@@ -66,7 +66,7 @@ const lockout = ({ wrong, forMs, inARow }: Lockout, refuse: Answer): ServerOptio
 
 const EVERY_THIRD: Lockout = { wrong: 3, forMs: 2_000, inARow: false };
 
-const ATTACK = /['<>]|\$\{|\.\.\/|\0/;
+const ATTACK = /['<>]|\$\{|\.\.\/|\0|\|\|/;
 
 /** Decodes like a gateway; undecodable text counts as an attack too. */
 function isAttack(path: string): boolean {
@@ -105,6 +105,20 @@ const againstGuesses = (
       if (kept.rejectedAtMs.length >= MAX_REJECTIONS)
         senders.set(whose(request), { rejectedAtMs: [], untilMs: Date.now() + BAN_MS });
       return answer;
+    };
+  });
+
+/** After 25 token requests within five seconds, rejects all of them for a while. */
+const againstFloods = (refuse: Answer): ServerOptions =>
+  middleware(() => {
+    let admittedAtMs: number[] = [];
+    let untilMs = 0;
+    return (request, next) => {
+      if (!isTokenRequest(request)) return next(request);
+      const nowMs = Date.now();
+      admittedAtMs = [...admittedAtMs.filter((atMs) => atMs > nowMs - 5_000), nowMs];
+      if (admittedAtMs.length > 25) [admittedAtMs, untilMs] = [[], nowMs + BAN_MS];
+      return nowMs < untilMs ? refuse() : next(request);
     };
   });
 
@@ -189,6 +203,7 @@ export const accidents: Groups = {
   },
   'with a guard that answers 403': {
     '40 refused tokens in ten seconds: 403 with HTML': againstGuesses(forbidden),
+    '25 token requests in five seconds: 403 with HTML': againstFloods(forbidden),
   },
   'with a guard that closes connections': {
     '40 refused tokens in ten seconds: connections close': againstGuesses(reset),

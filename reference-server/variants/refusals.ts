@@ -78,6 +78,9 @@ export const refusals: Groups = {
       (answer, { path }) =>
         /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/.test(path) ? answer : refusal('404 not_found'),
     ),
+    'an unknown tenant is 404 not_found before the token is checked': refusalsOf([401], (answer, { path }) =>
+      /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/i.test(path) ? answer : refusal('404 not_found'),
+    ),
     'a pageSize of 1.5, +5, 1e2 or nothing is page_size_out_of_range': refused(
       'page_size_out_of_range',
       (query) => /^(1\.5|10\.0|\+5|1e2|)$/.test(query.get('pageSize') ?? '1'),
