@@ -11,11 +11,6 @@ export const formOf = (request: ServiceRequest): Form => {
   return new Map([...form.keys()].map((name) => [name, form.getAll(name)]));
 };
 
-export const withForm = (request: ServiceRequest, form: Form): ServiceRequest => {
-  const pairs = [...form].flatMap(([name, values]) => values.map((value): [string, string] => [name, value]));
-  return { ...request, body: Buffer.from(new URLSearchParams(pairs).toString()) };
-};
-
 /** Changes the forms of matching token requests. */
 export const forms = (
   change: (form: Form) => void,
@@ -26,7 +21,10 @@ export const forms = (
     if (!isTokenRequest(request) || request.method !== 'POST' || !isForm || !where(request)) return request;
     const form = formOf(request);
     change(form);
-    return withForm(request, form);
+    const pairs = [...form].flatMap(([name, values]) =>
+      values.map((value): [string, string] => [name, value]),
+    );
+    return { ...request, body: Buffer.from(new URLSearchParams(pairs).toString()) };
   });
 
 /** Reads other values for one field; `read` gets an empty array if the field is absent. */

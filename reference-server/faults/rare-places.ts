@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { compareInstants } from '../../engine/data/instant.ts';
 import {
   answering,
-  defaulting,
   emptyPage,
   isScreenings,
   middleware,
@@ -18,8 +17,8 @@ import {
   nextOf,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, payloadOf, tokenOf } from './bearer.ts';
-import { full, PAGES, REFUSALS, theme, type Fault } from './fault.ts';
+import { authorizationOf } from './bearer.ts';
+import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import { brokenBody } from './rest-errors.ts';
 
@@ -92,10 +91,6 @@ export const rarePlaces: readonly Fault[] = [
       'invalid_time_range',
       both(isFuture, (query) => windowOf(query)[0] !== undefined),
     ),
-    'to earlier than from is an empty page for nine digits and pageSize 1000': accepting(
-      'invalid_time_range',
-      both(isLarge, (query) => /\.\d{9}/.test(query.get('from')!) && /\.\d{9}/.test(query.get('to')!)),
-    ),
   }),
   ...fails({ '4.2-from-required': /400.*200/ })({
     'from defaults to the epoch after a cursor': accepting(
@@ -117,12 +112,6 @@ export const rarePlaces: readonly Fault[] = [
   }),
   ...fails({ '5-missing': /401 unauthenticated.*200/ })({
     'a path in capitals needs no token': accepting('unauthenticated', isUpperCase),
-    'a window of one day needs no token': accepting('unauthenticated', (query, { headers }) => {
-      const [from, to] = windowOf(query);
-      const isDay = !!from && !!to && to.seconds - from.seconds === 86_400n;
-      // Other checks send the token or a condition in headers.
-      return isDay && !headers['if-none-match'] && !Object.values(headers).some((value) => /eyJ/.test(value));
-    }),
     'concurrent requests need no token': middleware(() => {
       let underWay = 0;
       return async (request, next) => {
@@ -138,20 +127,6 @@ export const rarePlaces: readonly Fault[] = [
         }
       };
     }),
-  }),
-  ...fails({ '5-scheme': /401 unauthenticated.*200/ })({
-    'a path in capitals accepts Basic': accepting(
-      'unauthenticated',
-      both(isUpperCase, (_, request) => /^Basic /.test(authorizationOf(request))),
-    ),
-  }),
-  ...fails({ '5-expired': /401 unauthenticated.*200/ })({
-    'exp is ignored where pageSize is 1000': full(
-      accepting(
-        'unauthenticated',
-        both(isLarge, (_, request) => (payloadOf(tokenOf(request))?.exp ?? Infinity) < Date.now() / 1000),
-      ),
-    ),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
     'signatures are ignored where pageSize is 1000': accepting(
@@ -173,9 +148,6 @@ export const rarePlaces: readonly Fault[] = [
     'pages in the future are text/plain': onPages((page, query, request) =>
       isFuture(query, request) ? withHeader(page, 'content-type', 'text/plain') : page,
     ),
-  }),
-  ...fails({ '4.2-pageSize-default': /the 100 items that pageSize=100 gives.*50 items/ })({
-    'pageSize defaults to 50 for a path in capitals': defaulting('pageSize', () => '50', isUpperCase),
   }),
 ];
 

@@ -5,6 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
 import { StoreUnavailable, TooManyGuesses } from '../parts.ts';
 import type { ReferenceServer } from '../run/start.ts';
+import type { TargetClient } from '../run/target.ts';
 import { goodForm, mintToken, type Received, requestToken, screeningsUrl, send, test } from '../testing.ts';
 
 interface Reference {
@@ -65,56 +66,50 @@ function expectDocumented(path: string, method: string, answer: Received): void 
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-01T00:00:00Z';
 
+interface Asked {
+  readonly client?: TargetClient | undefined;
+  readonly tenantId?: string;
+  readonly init?: RequestInit;
+}
+
 async function ask(
   server: ReferenceServer,
   query: string,
-  {
-    role = 'primary',
-    tenantId,
-    init = {},
-  }: { role?: 'primary' | 'notOnboarded'; tenantId?: string; init?: RequestInit } = {},
+  { client = server.target().clients.primary, tenantId = client.tenantId, init = {} }: Asked = {},
 ): Promise<Received> {
   const target = server.target();
-  const client = target.clients[role] ?? target.clients.primary;
   const authorization = `Bearer ${await mintToken(target, client)}`;
-  return send(`${screeningsUrl(target, tenantId ?? client.tenantId)}?${query}`, {
-    headers: { authorization },
-    ...init,
+  return send(`${screeningsUrl(target, tenantId)}?${query}`, { headers: { authorization }, ...init });
+}
+
+const ANSWERS: [title: string, status: number, query: string, asked?: Asked][] = [
+  ['a window of several pages', 200, WINDOW],
+  ['pageSize=1000', 200, `${WINDOW}&pageSize=1000`],
+  ['a window of one page', 200, 'from=2025-01-31T23:59:59Z&to=2025-02-01T00:00:00Z'],
+  ['an empty window', 200, 'from=1999-01-01T00:00:00Z&to=1999-01-01T00:00:00Z'],
+  ['no parameters', 400, ''],
+  ['a wrong range', 400, 'from=x&to=y'],
+  ['a wrong size', 400, `${WINDOW}&pageSize=0`],
+  ['no token', 401, WINDOW, { init: { headers: {} } }],
+  ['garbage for a token', 401, WINDOW, { init: { headers: { authorization: 'Bearer x' } } }],
+  ['another tenant', 403, WINDOW, { tenantId: '00000000-0000-4000-8000-000000000000' }],
+  ['another method', 405, WINDOW, { init: { method: 'DELETE' } }],
+  ['a long URI', 414, `${WINDOW}&x=${'x'.repeat(8_000)}`],
+  ['long headers', 431, WINDOW, { init: { headers: { x: 'x'.repeat(40_000) } } }],
+];
+for (const [title, status, query, asked] of ANSWERS) {
+  test(`answers ${title} with ${status} as documented`, async ({ server }) => {
+    const answer = await ask(server, query, asked);
+    expect(answer.status).toBe(status);
+    expectDocumented(SCREENINGS, 'get', answer);
   });
 }
 
-const ANSWERS: [title: string, status: number, request: (server: ReferenceServer) => Promise<Received>][] = [
-  ['a window of several pages', 200, (server) => ask(server, WINDOW)],
-  ['pageSize=1000', 200, (server) => ask(server, `${WINDOW}&pageSize=1000`)],
-  ['a window of one page', 200, (server) => ask(server, 'from=2025-01-31T23:59:59Z&to=2025-02-01T00:00:00Z')],
-  ['an empty window', 200, (server) => ask(server, 'from=1999-01-01T00:00:00Z&to=1999-01-01T00:00:00Z')],
-  ['no parameters', 400, (server) => ask(server, '')],
-  ['a wrong range', 400, (server) => ask(server, 'from=x&to=y')],
-  ['a wrong size', 400, (server) => ask(server, `${WINDOW}&pageSize=0`)],
-  ['no token', 401, (server) => ask(server, WINDOW, { init: { headers: {} } })],
-  [
-    'garbage for a token',
-    401,
-    (server) => ask(server, WINDOW, { init: { headers: { authorization: 'Bearer x' } } }),
-  ],
-  [
-    'another tenant',
-    403,
-    (server) => ask(server, WINDOW, { tenantId: '00000000-0000-4000-8000-000000000000' }),
-  ],
-  ['a tenant not onboarded', 404, (server) => ask(server, WINDOW, { role: 'notOnboarded' })],
-  ['another method', 405, (server) => ask(server, WINDOW, { init: { method: 'DELETE' } })],
-  ['a long URI', 414, (server) => ask(server, `${WINDOW}&x=${'x'.repeat(8_000)}`)],
-  ['long headers', 431, (server) => ask(server, WINDOW, { init: { headers: { x: 'x'.repeat(40_000) } } })],
-];
-for (const [title, status, request] of ANSWERS) {
-  test(`answers ${title} with ${status} as documented`, async ({ server }) => {
-    const answer = await request(server);
-    expect(answer.status).toBe(status);
-    const method = 'get';
-    expectDocumented(SCREENINGS, method, answer);
-  });
-}
+test('answers a tenant that is not onboarded with 404 as documented', async ({ server }) => {
+  const answer = await ask(server, WINDOW, { client: server.target().clients.notOnboarded });
+  expect(answer.status).toBe(404);
+  expectDocumented(SCREENINGS, 'get', answer);
+});
 
 test('answers requests beyond the rate limit with 429 as documented', async ({ start }) => {
   const server = await start({ rateLimit: { limit: 1, windowMs: 3_600_000, algorithm: 'token-bucket' } });

@@ -59,9 +59,14 @@ export async function answerScreenings(
     const page = await parts.store.page({ tenantId: claims.tenant_id, from, to, pageSize, fromId });
     return pageAnswer(page, asked, `${parts.baseUrl}/v1/tenants/${request.tenantId}/screenings`);
   } catch (error) {
-    if (!(error instanceof StoreUnavailable)) throw error;
-    return errorAnswer(503, 'service_unavailable', 'the database does not answer, try again later');
+    return unavailable(error);
   }
+}
+
+/** The 503 if the store does not answer; throws any other error. */
+export function unavailable(error: unknown): ServiceAnswer {
+  if (!(error instanceof StoreUnavailable)) throw error;
+  return errorAnswer(503, 'service_unavailable', 'the database does not answer, try again later');
 }
 
 /** Returns the claims of the bearer token (section 5), or the 401. */

@@ -1,7 +1,7 @@
 /** The Screenings Retrieval Service: the token endpoint (4.1) and the REST API (4.2) in one handler; and side paths. */
-import { errorAnswer, type Handler, type ServiceAnswer, jsonAnswer } from './http.ts';
-import { type ServiceParts, StoreUnavailable } from '../parts.ts';
-import { answerScreenings, authenticate } from './screenings-endpoint.ts';
+import { errorAnswer, jsonAnswer, type Handler, type ServiceAnswer, type ServiceRequest } from './http.ts';
+import type { ServiceParts } from '../parts.ts';
+import { answerScreenings, authenticate, unavailable } from './screenings-endpoint.ts';
 import { answerToken } from './token-endpoint.ts';
 import type { Connections } from '../store/connections.ts';
 import { envelope, readEvents } from '../events.ts';
@@ -49,31 +49,20 @@ const EVENTS_PER_PAGE = 1_000;
 
 /** Answers these paths before the handler and before any fault. */
 export function withSidePaths(handler: Handler, parts: SideParts): Handler {
-  return (request) => {
+  const { connections, metrics } = parts;
+  const routes = new Map<string, () => Promise<ServiceAnswer>>([
+    ['/healthz', async () => jsonAnswer(200, { status: 'alive' })],
+    ['/readyz', () => ready(connections)],
+  ]);
+  if (metrics) routes.set('/metrics', async () => textAnswer(await metrics()));
+  return async (request) => {
     const [path = '', query = ''] = request.path.split('?');
-    const answer = findRoute(path);
-    if (!answer) return handler(request);
-    if (request.method === 'GET' || request.method === 'HEAD') return answer(request.headers, query);
-    return Promise.resolve(
-      errorAnswer(405, 'method_not_allowed', 'this path supports only GET, HEAD', [['allow', 'GET, HEAD']]),
-    );
-  };
-
-  function findRoute(
-    path: string,
-  ): ((headers: Headers, query: string) => Promise<ServiceAnswer>) | undefined {
-    if (path === '/healthz') return async () => jsonAnswer(200, { status: 'alive' });
-    if (path === '/readyz') return () => ready(parts.connections);
-    const { metrics } = parts;
-    if (path === '/metrics' && metrics) return async () => textAnswer(await metrics());
     const tenantId = /^\/events\/([^/]+)$/.exec(path)?.[1];
-    return tenantId === undefined
-      ? undefined
-      : (headers, query) => outbox(tenantId, new URLSearchParams(query), headers, parts);
-  }
+    const route = tenantId === undefined ? routes.get(path) : () => outbox(tenantId, query, request, parts);
+    if (!route) return handler(request);
+    return request.method === 'GET' || request.method === 'HEAD' ? route() : methodNotAllowed('GET, HEAD');
+  };
 }
-
-type Headers = Readonly<Record<string, string>>;
 
 const textAnswer = (body: string): ServiceAnswer => ({
   status: 200,
@@ -93,8 +82,8 @@ async function ready(connections: Connections): Promise<ServiceAnswer> {
 /** A tenant's events for its own token, as a batch of CloudEvents; `Link` leads to later events. */
 async function outbox(
   tenantId: string,
-  query: URLSearchParams,
-  headers: Headers,
+  query: string,
+  { headers }: ServiceRequest,
   { connections, tokens, now }: SideParts,
 ): Promise<ServiceAnswer> {
   const claims = await authenticate(headers['authorization'], tokens, Math.floor(now() / 1000));
@@ -102,7 +91,7 @@ async function outbox(
   if (tenantId.toLowerCase() !== claims.tenant_id.toLowerCase()) {
     return errorAnswer(403, 'forbidden', 'this token is for another tenant');
   }
-  const after = query.get('after') ?? '0';
+  const after = new URLSearchParams(query).get('after') ?? '0';
   if (!/^\d{1,18}$/.test(after)) return errorAnswer(400, 'invalid_request', 'after is not a sequence number');
   try {
     const events = await readEvents(connections, claims.tenant_id, BigInt(after), EVENTS_PER_PAGE);
@@ -116,7 +105,6 @@ async function outbox(
       body: `[${events.map(envelope).join(',')}]`,
     };
   } catch (error) {
-    if (!(error instanceof StoreUnavailable)) throw error;
-    return errorAnswer(503, 'service_unavailable', 'the database does not answer, try again later');
+    return unavailable(error);
   }
 }

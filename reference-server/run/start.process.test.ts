@@ -1,7 +1,4 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { expect } from '@playwright/test';
-import pg from 'pg';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { TENANTS } from './provisioning.ts';
 import type { ReferenceServer } from './start.ts';
@@ -49,30 +46,4 @@ test.describe('ingestion while the server runs', () => {
     await expect(server.ingest([...lines.slice(0, 3), '{}'])).rejects.toThrow('"id" must be an integer');
     expect(await walkOf(server, 'scratch')).toEqual([]);
   });
-});
-
-test('the embedded database ends with its process, even after a kill', async () => {
-  const script = `
-    const { openDatabase } = await import('./reference-server/store/database.ts');
-    console.log((await openDatabase('embedded')).url);
-    setInterval(() => {}, 1000);`;
-  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const [line] = (await once(child.stdout, 'data')) as [Buffer];
-  const url = line.toString().trim();
-  const reach = async (): Promise<string> => {
-    const client = new pg.Client({ connectionString: url });
-    client.on('error', () => undefined);
-    try {
-      await client.connect();
-      await client.end();
-      return 'there';
-    } catch (error) {
-      return (error as NodeJS.ErrnoException).code ?? 'broken';
-    }
-  };
-  expect(await reach()).toBe('there');
-  child.kill('SIGKILL');
-  await expect.poll(reach, { timeout: 20_000 }).toBe('ECONNREFUSED');
 });
