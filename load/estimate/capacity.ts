@@ -298,7 +298,12 @@ class Search {
       this.#left,
       step,
       this.#samples,
-      sum(evidence.map((one) => one.accepted * one.seconds)) / sum(evidence.map(({ seconds }) => seconds)),
+      {
+        acceptedPerSecond:
+          sum(evidence.map((one) => one.accepted * one.seconds)) /
+          sum(evidence.map(({ seconds }) => seconds)),
+        idleMs: evidence[0]!.p50Ms,
+      },
     );
     this.#predicted = found?.prediction;
     if (!found) return;

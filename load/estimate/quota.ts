@@ -15,7 +15,7 @@ import {
 import { poissonArrivals } from '../k6/lib/random.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
-import { ascending, largest, smallest, sum } from './numbers.ts';
+import { ascending, largest, median, smallest, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
 import { judgeStep, type Sample, type Step } from './step.ts';
 
@@ -148,12 +148,22 @@ const IRREGULAR = 0.3;
 const [OVERLOADED, LEAST_INTERVALS, LEAST_ADMITTED] = [0.4, 6, 10];
 const WIDTHS_SECONDS = Array.from({ length: 75 }, (_, index) => 0.4 * 1.05 ** index);
 
+/** Admits at an even pace: no window resets were visible. */
+const isPaced = ({ settled, windowSeconds }: Quota): boolean => settled && windowSeconds === undefined;
+
+/** Factor on the latency of a quiet target from which admitted requests were queued. */
+const QUEUED = 3;
+
+/** Whether 429 may depend on how long answers take: admitted requests were queued, or their number is irregular. */
+const followsLatency = (run: readonly Sample[], seconds: number, idleMs: number): boolean =>
+  median(run.flatMap((one) => (isRejected(one) ? [] : [one.latencyMs]))) > QUEUED * idleMs ||
+  isIrregular(run, seconds);
+
 /** Whether admitted counts under overload vary, at every interval length, about as much as independent events do. */
 function isIrregular(samples: readonly Sample[], seconds: number): boolean {
   const fromMs = samples.find(isRejected)?.dueMs ?? 0;
   const spanMs = seconds * 1000 - fromMs;
   const admitted = samples.filter((one) => !isRejected(one) && one.dueMs > fromMs);
-  if (admitted.length > (1 - OVERLOADED) * samples.length) return false;
   const ratios = WIDTHS_SECONDS.flatMap((width) => {
     const intervals = Math.floor(spanMs / 1000 / width);
     if (intervals < LEAST_INTERVALS || admitted.length < LEAST_ADMITTED * intervals) return [];
@@ -249,8 +259,9 @@ export async function confirmQuota(
   left: () => number,
   first: Step,
   samples: readonly Sample[],
-  acceptedPerSecond: number,
+  quiet: { readonly acceptedPerSecond: number; readonly idleMs: number },
 ): Promise<{ readonly figure: Figure; readonly prediction?: Prediction } | undefined> {
+  const { acceptedPerSecond, idleMs } = quiet;
   const longest = LONGEST_RUN * confirmSeconds;
   let seen = [...samples];
   const policy = (): RatePolicy | undefined => declaredBy(seen.flatMap((one) => one.policy ?? []));
@@ -268,6 +279,7 @@ export async function confirmQuota(
     Math.max(4, 2 * acceptedPerSecond, Math.min(first.offered, first.accepted * 1.5)),
   );
   let seconds = secondsNeeded();
+  let isOverloaded = false;
   let quota: Quota = { perSecond: 0, error: 1, settled: false, releases: 0 };
   for (let attempt = 0; attempt < ATTEMPTS && !quota.settled; attempt += 1) {
     const { samples: run } = await offer(rate, Math.min(seconds, left()), COUNTS_ONLY);
@@ -278,7 +290,8 @@ export async function confirmQuota(
     }
     seen = [...seen, ...run];
     quota = quotaOfRun(run, seconds);
-    if (quota.windowSeconds === undefined && isIrregular(run, seconds)) return undefined;
+    isOverloaded = run.filter(isRejected).length >= OVERLOADED * run.length;
+    if (isPaced(quota) && isOverloaded && followsLatency(run, seconds, idleMs)) return undefined;
     const [passed, { limit = 1, windowSeconds = 1 }] = [
       run.filter((one) => !isRejected(one)).length,
       policy() ?? {},
@@ -289,12 +302,13 @@ export async function confirmQuota(
     seconds = Math.min(longest, Math.max(secondsNeeded(), seconds * 1.3));
   }
   // Without visible windows, the admitted rate must stay constant under a higher load.
-  let grew = quota.settled && quota.windowSeconds === undefined ? Infinity : 1;
+  let grew = isPaced(quota) ? Infinity : 1;
   for (let more = 0; more < RAISES && grew > MOST_GROWTH && rate < maxRate; more += 1) {
     rate = Math.min(maxRate, rate * RAISE);
-    const { samples: run } = await offer(rate, stepSeconds, COUNTS_ONLY);
-    if (isIrregular(run, stepSeconds)) return undefined;
-    const again = quotaOfRun(run, stepSeconds);
+    const lasts = confirmSeconds / 2;
+    const { samples: run } = await offer(rate, lasts, COUNTS_ONLY);
+    if (!isOverloaded && followsLatency(run, lasts, idleMs)) return undefined;
+    const again = quotaOfRun(run, lasts);
     if (!again.settled) break;
     grew = again.perSecond / quota.perSecond;
     quota = again;
