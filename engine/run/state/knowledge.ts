@@ -56,6 +56,9 @@ const CORRECTED_AT_MOST = 10;
 export const shownItems = (exchange: Exchange): OrderedItem[] =>
   isPage(exchange) ? orderedItems(exchange) : [];
 
+/** The tenant of the request, in lower case; empty if it is no valid query. */
+const tenantOf = ({ request: { url } }: Exchange): string => parseQuery(url)?.tenantId.toLowerCase() ?? '';
+
 /** Members that are compared elsewhere, because their spelling may differ. */
 const COMPARED_ELSEWHERE = ['id', 'testTime', 'tenantId'];
 
@@ -201,8 +204,8 @@ export class Knowledge {
    * answer. New screenings are remembered.
    */
   changedScreening(exchange: Exchange): (Mismatch & { readonly before: Exchange }) | undefined {
-    const tenantId = parseQuery(exchange.request.url)?.tenantId.toLowerCase();
-    if (tenantId === undefined) return undefined;
+    const tenantId = tenantOf(exchange);
+    if (tenantId === '') return undefined;
     const sightings = this.sightings.get(tenantId) ?? new Map<bigint, Sighting>();
     this.sightings.set(tenantId, sightings);
     let changed: ReturnType<Knowledge['changedScreening']>;
@@ -234,7 +237,7 @@ export class Knowledge {
    */
   outsideDataset(exchange: Exchange): Outside | undefined {
     const parsed = parseQuery(exchange.request.url);
-    const tenantId = parsed?.tenantId.toLowerCase() ?? '';
+    const tenantId = tenantOf(exchange);
     const [span, oracle] = [this.spans.get(tenantId), this.oracles.get(tenantId)];
     if (!parsed || !span || !oracle) return undefined;
     const isOutside = (at: Instant): boolean =>
@@ -255,7 +258,7 @@ export class Knowledge {
 
   /** Expects the additional members of the dataset with its values (2.3-object-stable). */
   readonly differsFromDataset: Judge = (exchange) => {
-    const recorded = this.recorded.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
+    const recorded = this.recorded.get(tenantOf(exchange));
     for (const { id, json } of recorded ? shownItems(exchange) : []) {
       const text = recorded!.get(id);
       if (text === undefined) continue;
@@ -280,7 +283,7 @@ export class Knowledge {
   }
 
   readonly notUnfinished: Judge = (exchange) => {
-    const unfinished = this.unfinished.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
+    const unfinished = this.unfinished.get(tenantOf(exchange));
     const shown = unfinished && shownItems(exchange).find(({ id }) => unfinished.has(id));
     return (
       shown &&
@@ -289,8 +292,7 @@ export class Knowledge {
   };
 
   hasRecorded(exchange: Exchange): boolean {
-    const tenantId = parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '';
-    return (this.recorded.get(tenantId)?.size ?? 0) > 0 && shownItems(exchange).length > 0;
+    return (this.recorded.get(tenantOf(exchange))?.size ?? 0) > 0 && shownItems(exchange).length > 0;
   }
 
   /**
@@ -300,7 +302,7 @@ export class Knowledge {
   movedId(
     exchange: Exchange,
   ): (Mismatch & { readonly item: OrderedItem; readonly before?: Shown }) | undefined {
-    const earlier = this.shown.get(parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '');
+    const earlier = this.shown.get(tenantOf(exchange));
     const here = new Map<bigint, Shown>();
     for (const item of shownItems(exchange)) {
       const before = earlier?.get(item.id);
@@ -324,7 +326,7 @@ export class Knowledge {
   correct(exchange: Exchange, { id, at, testTime = '' }: OrderedItem): boolean {
     this.corrected.add(id);
     if (this.corrected.size > CORRECTED_AT_MOST) return false;
-    const tenantId = parseQuery(exchange.request.url)?.tenantId.toLowerCase() ?? '';
+    const tenantId = tenantOf(exchange);
     const { url } = exchange.request;
     this.shown.get(tenantId)?.set(id, { at, testTime, url });
     const oracle = this.oracles.get(tenantId);
