@@ -77,8 +77,8 @@ export class Ledger {
   readonly uncovered = new Map<string, UncoveredPairs>();
   private readonly found = new Map<string, Finding>();
 
-  check(id: RequirementId, times = 1): void {
-    this.checks.set(id, (this.checks.get(id) ?? 0) + times);
+  check(id: RequirementId): void {
+    this.checks.set(id, (this.checks.get(id) ?? 0) + 1);
   }
 
   /** Keeps the smallest evidence for each cause, and counts the rest. */

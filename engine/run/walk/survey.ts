@@ -219,17 +219,13 @@ export const stepDigits = (items: readonly { at: Instant }[]): number =>
 
 /** Groups of two and more items with the same instant, in order. */
 function tiesOf(items: readonly OracleItem[]): OracleItem[][] {
-  return groups(items).filter((group) => group.length > 1);
-}
-
-function groups(items: readonly OracleItem[]): OracleItem[][] {
   const all: OracleItem[][] = [];
   for (const item of items) {
     const group = all.at(-1);
     if (group && sameInstant(group[0]!.at, item.at)) group.push(item);
     else all.push([item]);
   }
-  return all;
+  return all.filter((group) => group.length > 1);
 }
 
 /** The most informative range of about this many items. */
