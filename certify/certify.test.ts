@@ -5,7 +5,6 @@ import { startInProcess, test } from '../reference-server/testing.ts';
 import { certify, concurrentLanes, selectIds } from './certify.ts';
 import type { Access, Check } from '../engine/run/check.ts';
 import { targetFor } from './proof/faults.ts';
-import { resolveTarget } from '../engine/target/target.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
 import { answering, isScreenings, refusals } from '../reference-server/run/alter.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -111,16 +110,6 @@ test('a requirement declared not applicable does not make a run incomplete', asy
     'untested',
     `declared not applicable by the target file: ${reason}`,
   ]);
-});
-
-test('rejects a client that is both supplied and declared not applicable', async () => {
-  const client = (clientId: string) => ({ clientId, clientSecret: 'a' });
-  const target = {
-    ...{ baseUrl: 'http://a', authUrl: 'http://a' },
-    clients: { primary: client('1'), unauthorized: client('2') },
-    notApplicable: { unauthorized: 'none' },
-  };
-  await expect(resolveTarget(target)).rejects.toThrow(/clients\.unauthorized is supplied, but notApplicable/);
 });
 
 test('reports a rule as untested if its combinations are not served', async ({ small }) => {

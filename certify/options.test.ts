@@ -1,6 +1,5 @@
 /** Parsing of the command line, and its error messages of one line. */
 import { expect, test } from '@playwright/test';
-import { resolveTarget } from '../engine/target/target.ts';
 import { parseOptions, replayCommand } from './options.ts';
 
 const env = { SCREENINGS_CLIENT_SECRET: 'x' };
@@ -56,18 +55,3 @@ test('selects the requirements of a section, and returns the command that replay
     "npm run certify -- --target 'my target.json' --only 5-missing,9-prefix --timeout 2.5 --deadline 90 --seed 7",
   );
 });
-
-for (const [member, value, dropped] of [
-  ['baseUrl', 'http://127.0.0.1:1/api/v1', '/v1'],
-  ['baseUrl', 'http://127.0.0.1:1/screenings', '/screenings'],
-  ['baseUrl', 'http://127.0.0.1:1/v1/tenants/7d0c/screenings', '/v1/tenants/7d0c/screenings'],
-  ['authUrl', 'http://127.0.0.1:1/oauth/token', '/oauth/token'],
-] as const) {
-  test(`${member} that ends in ${value.slice(18)} is rejected with one line`, async () => {
-    const clients = { primary: { clientId: 'a', clientSecret: 'b' } };
-    const target = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', clients, [member]: value };
-    await expect(resolveTarget(target)).rejects.toThrow(
-      `${member}: ends in ${dropped}, which the kit appends itself: drop it`,
-    );
-  });
-}

@@ -34,7 +34,8 @@ export function resultsOf(report: Report): Results {
     title: target.name,
     ...{ verdict, summary, kit, startedAt, durationMs },
     remarks: [
-      ...(basis === undefined ? [] : [['basis', basis] as const]),
+      // The summary of an incomplete run ends with it.
+      ...(basis === undefined || summary.includes(basis) ? [] : [['basis', basis] as const]),
       ...(selection ? [['selection', selectionText(report)!] as const] : []),
     ],
     reach: selection

@@ -79,11 +79,6 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     { 'offsets-and-fractions': /no end|screening \d+ \d+ times|is missing/ },
     ['comes-to-an-end'],
   ],
-  'puts a pageSize of its own into next': [
-    { onward: changed('pageSize', () => '50') },
-    { 'plain-walk': /another URL: pageSize changed to 50/ },
-    NEXT,
-  ],
   'decodes next before it asks for it': [
     { onward: (next) => decodeURIComponent(next.href) },
     { 'offsets-and-fractions': /expected the window to be collected whole, got exit status 1/ },
@@ -139,21 +134,12 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     { keeps: (testTime, { from, to }) => testTime >= from && testTime < to },
     { 'summer-time-ends': /all 40 screenings of the window, got 0, .* is missing/ },
   ],
-  'takes the offset of next’s from for Z': [
-    { onward: changed('from', (time) => time.replace(/[+-]\d\d:\d\d$/, 'Z')) },
-    { 'summer-time-ends': /followed as given.*from changed to 2026-10-25T02:\d\d:00Z/ },
-  ],
   'reads rel="next" of a Link header where it stands first and alone': [
     { onward: linked((link) => /<([^>]*)>; rel="next"/.exec(link)?.[1]) },
     {
       'link-header-among-others': /all 46 screenings of the window, got 10/,
       'nothing-partial-as-whole': /got 10, and exit status 0.*\(in link-header-among-others\)/,
     },
-  ],
-  'does not percent-encode the window': [
-    { first: (url) => decodeURIComponent(url.href) },
-    { 'offsets-and-fractions': /got exit status 1: gave up: 400 for a page/ },
-    ['summer-time-ends'],
   ],
   'asks at the origin of base_url and leaves out its path': [
     { first: ({ href }, { baseUrl }) => href.replace(baseUrl, new URL(baseUrl).origin) },
@@ -263,10 +249,6 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     { takesPartial: true },
     { 'connection-dropped': /expected all 46 screenings of the window, got \d+, and exit status 0/ },
   ],
-  'collects events beside pages without a look at what it has': [
-    { readsEvents: 'as they come' },
-    { 'events-beside-rest': /each screening once .*, got screening \d+ \d times/ },
-  ],
   'deduplicates events by their envelope': [
     { readsEvents: 'by event' },
     { 'events-beside-rest': /each screening once .*, got screening \d+ 2 times/ },
@@ -285,10 +267,6 @@ export const WARNED: Readonly<Record<string, Mistake>> = {
   'takes next for an absolute URL always': [
     { onward: (_, { next }) => new URL(next!) },
     { 'next-relative': /got exit status 1: gave up: Invalid URL/ },
-  ],
-  'takes the first URL of a Link header for the next page': [
-    { onward: linked((link) => /<([^>]*)>/.exec(link)?.[1]) },
-    { 'link-header-among-others': /got exit status 1: gave up: 404 for a page/ },
   ],
   'logs its token': [
     { prints: (_given, token) => ({ stderr: `got ${token}` }) },

@@ -41,7 +41,7 @@ export interface Habits {
   /** The key for deduplication, computed from testTime; the id if absent. */
   readonly dedupes?: 'never' | ((testTime: string) => string);
   readonly keeps?: (testTime: string, given: Given) => boolean;
-  readonly readsEvents?: 'deduped' | 'as they come' | 'by event';
+  readonly readsEvents?: 'deduped' | 'by event';
   readonly takesPartial?: boolean;
   readonly timeoutMs?: number;
   readonly exitOf?: (status: number) => number;
@@ -80,7 +80,6 @@ export function smallClient(habits: Habits = {}): Client {
     const takeEvents = (file: string): void => {
       for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
         const event = parseJson(line)!;
-        if (habits.readsEvents === 'as they come') seen.clear();
         const own = habits.readsEvents === 'by event' ? `event ${String(member(event, 'id'))}` : undefined;
         take(member(event, 'data')!, own);
       }

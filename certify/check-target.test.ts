@@ -1,0 +1,56 @@
+/** `--check-target` reports contradictions between the target file and the answers. */
+import { expect } from '@playwright/test';
+import type { Target } from '../engine/target/target.ts';
+import type { ServerOptions } from '../reference-server/run/start.ts';
+import { startInProcess, test } from '../reference-server/testing.ts';
+import { checkTarget } from './check-target.ts';
+import { targetFor } from './proof/faults.ts';
+
+const moved: ServerOptions = { publicUrl: 'http://10.0.0.7:8080' };
+
+for (const [what, change, options, words] of [
+  ['no contradiction if everything agrees', (target) => target, {}, undefined],
+  [
+    'an issuer that no token names',
+    (target) => ({ ...target, issuer: 'http://other' }),
+    {},
+    /^iss of the token is http:\/\/127\.0\.0\.1:1, not issuer/,
+  ],
+  [
+    'next under another address',
+    (target) => ({
+      ...target,
+      baseUrl: 'http://127.0.0.1:1',
+      authUrl: 'http://127.0.0.1:1',
+      issuer: 'http://10.0.0.7:8080',
+    }),
+    moved,
+    /^next is http:\/\/10\.0\.0\.7:8080\/v1\/\S+, not under baseUrl/,
+  ],
+  [
+    'a dataset that holds more',
+    (target) => ({ ...target, dataset: [...target.dataset!, { ...target.dataset![0]!, id: 99n }] }),
+    {},
+    /^the pages hold \d+ screenings, the dataset \d+: export it again/,
+  ],
+  [
+    'ids of two tenants',
+    (target) => ({ ...target, secondDataset: target.dataset!.slice(0, 5) }),
+    {},
+    /^5 ids occur in both dataset and secondDataset/,
+  ],
+] as const satisfies readonly (readonly [
+  string,
+  (target: Target) => Target,
+  ServerOptions,
+  RegExp | undefined,
+])[]) {
+  test(`reports ${what}`, async ({ small }) => {
+    await using server = await startInProcess(small, options);
+    const target = change(await targetFor(server, 'full'));
+    const { lines, usable } = await checkTarget(target, server);
+    expect(usable, lines.join('\n')).toBe(true);
+    const told = lines.filter((line) => line.startsWith('but ')).map((line) => line.slice(9));
+    expect(told).toEqual(words ? [expect.stringMatching(words)] : []);
+  });
+}
