@@ -145,7 +145,7 @@ function declaredQuota(
 /** Variance-to-mean ratio of admitted counts above which 429 depends on response times, not on a quota. */
 const IRREGULAR = 0.3;
 /** Share of rejections, intervals in a run, and admitted requests per interval, to judge the variance. */
-const [OVERLOADED, LEAST_INTERVALS, LEAST_ADMITTED] = [0.4, 6, 10];
+const [OVERLOADED, LEAST_INTERVALS, LEAST_ADMITTED] = [0.4, 5, 10];
 const WIDTHS_SECONDS = Array.from({ length: 75 }, (_, index) => 0.4 * 1.05 ** index);
 
 /** Admits at an even pace: no window resets were visible. */
@@ -165,15 +165,17 @@ function isIrregular(samples: readonly Sample[], seconds: number): boolean {
   const spanMs = seconds * 1000 - fromMs;
   const admitted = samples.filter((one) => !isRejected(one) && one.dueMs > fromMs);
   const ratios = WIDTHS_SECONDS.flatMap((width) => {
-    const intervals = Math.floor(spanMs / 1000 / width);
+    const intervals = spanMs / 1000 / width;
     if (intervals < LEAST_INTERVALS || admitted.length < LEAST_ADMITTED * intervals) return [];
-    const counts = Array.from({ length: intervals }, () => 0);
+    // Intervals overlap: each consists of four quarters.
+    const quarters = Array.from({ length: Math.floor(4 * intervals) }, () => 0);
     for (const { dueMs } of admitted) {
-      const interval = Math.floor((dueMs - fromMs) / 1000 / width);
-      if (interval < intervals) counts[interval]! += 1;
+      const quarter = Math.floor((4 * (dueMs - fromMs)) / 1000 / width);
+      if (quarter < quarters.length) quarters[quarter]! += 1;
     }
-    const mean = sum(counts) / intervals;
-    return [sum(counts.map((count) => (count - mean) ** 2)) / (intervals - 1) / mean];
+    const counts = quarters.slice(3).map((_, from) => sum(quarters.slice(from, from + 4)));
+    const mean = sum(counts) / counts.length;
+    return [sum(counts.map((count) => (count - mean) ** 2)) / counts.length / mean];
   });
   return ratios.length > 0 && smallest(ratios) > IRREGULAR;
 }
