@@ -121,6 +121,12 @@ const CONSEQUENCES: readonly Consequence[] = [
     cause: /^7\.1-(invalid_client-id|unsupported_grant_type|invalid_scope|invalid_client-secret)$/,
     follow: /^7\.1-invalid_request-empty$/,
   },
+  {
+    cause: /^7\.2-no-unprovoked-5xx$/,
+    follow: /^7\.[12]-invalid_/,
+    shows: /^answered 5|^got: a broken connection/,
+  },
+  { cause: /^6-complete$/, follow: /^6-envelope$/, has: /only events of/, shows: /of a source and id/ },
 ];
 
 const BODY = '7.2-body';
