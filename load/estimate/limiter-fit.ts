@@ -53,6 +53,9 @@ interface RetryAfter {
 /** Share of contradicting answers above which a kind is ruled out. */
 const TOLERATED = 0.012;
 
+/** Admissions closer than this are blurred if the kind contradicts any answer. */
+const CLOSE_MS = 10;
+
 /** Share of the answers that a similar kind explains. */
 const SIMILAR = 0.9;
 
@@ -107,7 +110,9 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   // A difference of one answer, which may have been delayed, does not distinguish two kinds.
   const tied = remaining.length > 1 && remaining[1]!.misses <= winner.misses + 1;
   // If times are less certain than the interval between admissions, kinds that pace differently look the same.
-  const isOpen = tied || cutBy !== undefined || typicalSlackMs(seen) > windowMs / limit;
+  const apartMs = windowMs / limit;
+  const isBlurred = typicalSlackMs(seen) > apartMs || (winner.misses > 0 && apartMs < CLOSE_MS);
+  const isOpen = tied || cutBy !== undefined || isBlurred;
   const fitting = remaining.map((fit) => fit.best.kind);
   // A probe that was cut did not send what distinguishes the kinds.
   const similar = LIMITER_KINDS.filter((other) => isOpen && (explained[other] ?? (cutBy ? 1 : 0)) > SIMILAR);
