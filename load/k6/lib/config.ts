@@ -91,6 +91,8 @@ const given = file ? (JSON.parse(open(file)) as LoadConfig) : undefined;
 
 /** Set on a cluster's runners, which judge answers themselves and count findings. */
 export const sharedRun = given?.runId === undefined ? undefined : given;
+/** The kit reads records, and nothing reads metrics by their tags: each tag costs processor time in every request. */
+export const isUntagged = given?.records === true && !given.metricsRead;
 /** The scenario, for a script with several. */
 export const scenarioName = given?.scenario ?? __ENV['SCENARIO'] ?? 'smoke';
 

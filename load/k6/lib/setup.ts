@@ -4,7 +4,7 @@ import exec from 'k6/execution';
 import http from 'k6/http';
 import { b64decode } from 'k6/encoding';
 import { Client, mint, type Token } from './client.ts';
-import type { LoadConfig } from './config.ts';
+import { isUntagged, type LoadConfig } from './config.ts';
 import { header } from './judge.ts';
 import { FAR_END, searchWindow, type Window } from './window.ts';
 
@@ -20,6 +20,7 @@ export interface SetupData {
 /** Options of every script. */
 export const SETUP = {
   setupTimeout: '10m',
+  ...(isUntagged ? { systemTags: [] } : {}),
   summaryTrendStats: ['avg', 'min', 'med', 'p(90)', 'p(95)', 'p(99)', 'max', 'count'],
   ...(__ENV['TESTID'] ? { tags: { testid: __ENV['TESTID'] } } : {}),
 };
