@@ -83,7 +83,7 @@ test(
           checkRefused(kit, rawQuery(encoded({ ...SOME_WINDOW, [name]: text })), 'invalid_time_range'),
         ),
       ),
-      law.parameters({ share: 2, script: ({ name, text }) => [`${name}=${text}`] }),
+      law.parameters({ script: ({ name, text }) => [`${name}=${text}`] }),
     );
   },
 );

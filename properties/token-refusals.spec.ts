@@ -7,10 +7,10 @@ import { Untested } from '../engine/errors.ts';
 import { isClientError, isSuspicious } from '../engine/run/rules/raw-request.ts';
 import { lawOf } from './law.ts';
 
-const word = (letters: string): fc.Arbitrary<string> =>
-  fc.string({ unit: fc.constantFrom(...letters), minLength: 3, maxLength: 24 });
-const LOWER = 'abcdefghijklmnopqrstuvwxyz';
-const credentials = word(`${LOWER}0123456789-_~%&=+ `).map((text) => `x${text}x`);
+const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789-_~%&=+ ';
+const credentials = fc
+  .string({ unit: fc.constantFrom(...LETTERS), minLength: 3, maxLength: 24 })
+  .map((text) => `x${text}x`);
 
 /** Values that contain the right one, or are contained in it. */
 const near = (right: string): string[] => [
@@ -23,7 +23,20 @@ const near = (right: string): string[] => [
 ];
 
 /** A parser may trim a value where the trimmed value grants no more than the right one. */
-const nearButTrimmed = (right: string): string[] => near(right).filter((text) => text === text.trim());
+const nearButTrimmed = (right: string): string[] => [
+  right.slice(0, -1),
+  ...near(right).filter((text) => text === text.trim()),
+];
+
+/** Of other grants and products; libraries know some of them by themselves. */
+const GRANTS = [
+  'implicit',
+  'device_code',
+  'clientCredentials',
+  'urn:ietf:params:oauth:grant-type:device_code',
+  'urn:ietf:params:oauth:grant-type:token-exchange',
+];
+const SCOPES = ['offline_access', 'profile', 'read', 'admin', 'api://screenings/.default', 'screenings:read'];
 
 /** Patterns that match every value. */
 const WILDCARDS = ['%', '*'];
@@ -51,7 +64,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
   {
     name: 'grant_type',
     id: '7.1-unsupported_grant_type',
-    cases: word(`${LOWER}_`).map((text) => `x_${text}`),
+    cases: fc.constantFrom(...GRANTS),
     share: 0.3,
     refusal: [400, 'unsupported_grant_type'],
     examples: (right) => [...nearButTrimmed(right), encodedTwice(right), right.replace('_', '-')],
@@ -59,10 +72,17 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
   {
     name: 'scope',
     id: '7.1-invalid_scope',
-    cases: word(`${LOWER}.:`).map((text) => `x.${text}`),
+    cases: fc.constantFrom(...SCOPES),
     share: 0.3,
     refusal: [400, 'invalid_scope'],
-    examples: (right) => [...nearButTrimmed(right), `${right},x.x`, '*'],
+    // A dot of a pattern matches any letter; a hierarchy of names grants what stands above.
+    examples: (right) => [
+      ...nearButTrimmed(right),
+      `${right},x.x`,
+      '*',
+      right.replace('.', 'x'),
+      right.split('.')[0]!,
+    ],
   },
   {
     name: 'client_id',
@@ -70,7 +90,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: credentials,
     share: 0.1,
     refusal: [401, 'invalid_client'],
-    examples: (right) => [...near(right), ...WILDCARDS, ...accented(right)],
+    examples: (right) => [right.slice(0, -1), ...near(right), ...WILDCARDS, ...accented(right)],
   },
   {
     name: 'client_secret',

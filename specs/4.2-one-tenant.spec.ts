@@ -5,7 +5,8 @@ import { canonical, isObject } from '../engine/client/json.ts';
 import { isOrdered, pageOf, type OrderedItem } from '../engine/client/page.ts';
 import { formatInstant, isMovable, sameInstant, shift } from '../engine/data/instant.ts';
 import type { Oracle } from '../engine/data/oracle.ts';
-import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import { onlyOf } from '../engine/checks/selection.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
@@ -119,15 +120,6 @@ test(
 /** Parameters and headers in which multi-tenant frameworks look for the tenant. */
 const PARAMETERS = ['tenantId', 'tenant_id', 'tenant', 'tenants', 'organization_id'];
 const HEADERS = ['x-tenant-id', 'x-tenant', 'tenant-id', 'tenantid', 'x-organization-id'];
-
-const onlyOf =
-  (tenantId: string): Judge =>
-  (exchange) => {
-    const odd = (pageOf(exchange).items ?? []).find((item) => item.tenantId?.toLowerCase() !== tenantId);
-    return odd
-      ? differs(`only screenings of ${tenantId}`, `item ${odd.id ?? '?'} of tenant ${odd.tenantId ?? 'none'}`)
-      : undefined;
-  };
 
 /** Compares the instant as well as the id: two tenants may use the same ids. */
 const holdsItem = (oracle: Oracle, { id, at }: OrderedItem): boolean => {

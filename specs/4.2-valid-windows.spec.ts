@@ -93,6 +93,7 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['9000-01-01T00:00:00Z', '9999-12-31T23:59:59Z'],
   ['1600-01-01T00:00:00Z', '1601-01-01T00:00:00Z'],
   ['1969-12-31T23:59:58.1Z', '1969-12-31T23:59:58.9Z'],
+  ['1969-12-31T23:59:59.9Z', '1970-01-01T00:00:00.1Z'], // both are 0 s if the fraction is cut off towards zero
   ['2090-01-01T00:00:00Z', '2091-01-01T00:00:00Z'],
   // Clocks are put back between both edges, in Europe, New York, Chicago, Los Angeles and Sydney.
   ['2024-10-27T00:45:00Z', '2024-10-27T01:15:00Z'],

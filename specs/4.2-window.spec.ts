@@ -99,9 +99,13 @@ test(
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);
     for (const item of atEdges(sample)) {
-      for (const from of new Set([item.testTime, formatInstant(item.at)])) {
-        const exchange = await kit.page(widely({ from, to: after2s(item.at) }));
-        kit.check('4.2-from-inclusive', exchange, containsItem(item));
+      const queries = [
+        widely({ from: item.testTime, to: after2s(item.at) }),
+        // Its next names the item.
+        { from: formatInstant(item.at), to: sample.window.to, pageSize: 1 },
+      ];
+      for (const query of queries) {
+        kit.check('4.2-from-inclusive', await kit.page(query), containsItem(item));
         kit.ledger.count('itemsAtFrom');
       }
     }
@@ -214,9 +218,10 @@ test(
   about('4.2-fractions', { access: 'reads' }),
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);
-    const items = variedItems(sample, 6).filter(({ at }) => at.fraction.length <= MICRO);
-    // Items with the longest fractions are the most sensitive.
-    const item = items.sort((a, b) => b.at.fraction.length - a.at.fraction.length)[0] ?? sample.items[0]!;
+    // Many digits other than 0 and 9 are the most sensitive: what follows a 9 is a whole second.
+    const digitsOf = ({ at: { fraction } }: OracleItem): number =>
+      fraction.length > MICRO ? 0 : fraction.replace(/[09]/g, '').length;
+    const item = sample.items.reduce((best, one) => (digitsOf(one) > digitsOf(best) ? one : best));
     const ask = async (from: Instant, to: Instant, digits: number, judge: Judge): Promise<void> => {
       const query = widely({ from: formatInstant(from, { digits }), to: formatInstant(to, { digits }) });
       kit.check('4.2-fractions', await kit.page(query, { id: '4.2-fractions' }), judge, `${digits} digits`);

@@ -2,47 +2,84 @@
 import { about, test } from '../fixtures/test.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { readToken } from '../engine/client/token.ts';
-import { SOME_WINDOW, type PageQuery } from '../engine/client/page.ts';
-import { FORBIDDEN, NOT_FOUND, refused, sayRefusal } from '../engine/checks/errors.ts';
+import { pageOf, SOME_WINDOW, type PageQuery } from '../engine/client/page.ts';
+import { FORBIDDEN, NOT_FOUND, refused, sayRefusal, type Refusal } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
+import { onlyOf } from '../engine/checks/selection.ts';
 import { isUuid } from '../engine/data/dataset.ts';
 import { unknownIgnored } from '../engine/checks/token.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { isSuspicious, UNKNOWN_TENANT, EMPTY_WINDOW } from '../engine/run/rules/raw-request.ts';
+import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { Untested } from '../engine/errors.ts';
 
-const LATER_PAGE: PageQuery = { ...SOME_WINDOW, fromId: 1n };
+const [[from, to]] = WIDE_WINDOWS;
+/** Has a next for every tenant with more than one screening. */
+const SHORT_PAGE: PageQuery = { from, to, pageSize: 1 };
+const DOCUMENTED = ['from', 'to', 'pageSize', 'from_id'];
 
-test("forbidden: another tenant's path", about('5-forbidden', { needs: 'page' }), async ({ kit }) => {
-  requireSecondTenant(kit);
-  const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
-  const ask = (
-    client: 'primary' | 'secondTenant',
-    tenantId: string,
-    query: PageQuery = SOME_WINDOW,
-  ): Promise<Exchange> => kit.send(kit.request(tenantId, query, client));
-  // Each tenant first requests its own page, so that an answer or token cached for it would be served to the other.
-  for (const [client, tenantId] of [
-    ['secondTenant', other],
-    ['primary', own],
-  ] as const)
-    await ask(client, tenantId);
-  for (const [client, tenantId] of [
-    ['primary', other],
-    ['secondTenant', own],
-  ] as const) {
-    for (const query of [SOME_WINDOW, LATER_PAGE, EMPTY_WINDOW]) {
-      kit.check('5-forbidden', await ask(client, tenantId, query), refused(kit, FORBIDDEN), client);
+type Asker = 'primary' | 'secondTenant';
+
+/** A later page of the client's own data, and how it may be refused on another path. */
+interface LaterPage {
+  readonly query: string | PageQuery;
+  /** A cursor beside the documented parameters may name the tenant. */
+  readonly hasCursor: boolean;
+  readonly refusals: readonly Refusal[];
+}
+
+async function laterPageOf(kit: Kit, client: Asker): Promise<LaterPage> {
+  const first = await kit.send(kit.request(await kit.tenantOf(client), SHORT_PAGE, client));
+  const { nextUrl } = pageOf(first);
+  const next = nextUrl === undefined ? undefined : new URL(nextUrl);
+  const hasCursor = [...(next?.searchParams.keys() ?? [])].some((name) => !DOCUMENTED.includes(name));
+  return {
+    query: next?.search ?? { ...SHORT_PAGE, fromId: 1n },
+    hasCursor,
+    // On another path the cursor is wrong too, and either mistake may be named.
+    refusals: hasCursor ? [FORBIDDEN, [400, 'invalid_request']] : [FORBIDDEN],
+  };
+}
+
+test(
+  "forbidden: another tenant's path",
+  about(['5-forbidden', '4.2-r3-one-tenant'], { needs: 'page' }),
+  async ({ kit }) => {
+    requireSecondTenant(kit);
+    const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
+    // Each tenant first requests its own page, so that an answer or token cached for it would be served to the other.
+    const later = {
+      secondTenant: await laterPageOf(kit, 'secondTenant'),
+      primary: await laterPageOf(kit, 'primary'),
+    };
+    for (const [client, tenantId] of [
+      ['primary', other],
+      ['secondTenant', own],
+    ] as const) {
+      const { query: laterQuery, refusals } = later[client];
+      for (const query of [SHORT_PAGE, laterQuery, EMPTY_WINDOW]) {
+        const exchange = await kit.send(kit.request(tenantId, query, client));
+        const accepted = query === laterQuery ? refusals : [FORBIDDEN];
+        kit.check('5-forbidden', exchange, refused(kit, ...accepted), client);
+      }
     }
-  }
-});
+    if (!later.secondTenant.hasCursor) return;
+    // The cursor of another tenant on the own path.
+    const request = kit.request(own, later.secondTenant.query, 'primary');
+    const exchange = await kit.send({ ...request, offPath: true });
+    kit.check('4.2-r3-one-tenant', exchange, onlyOf(own.toLowerCase()), "the other tenant's cursor");
+  },
+);
 
 test(
   'forbidden or not_found: the path of an unknown tenant',
   about(['5-forbidden-unknown', '7.2-forbidden'], { needs: 'page' }),
   async ({ kit }) => {
+    const { query, refusals } = await laterPageOf(kit, 'primary');
+    const later = await kit.send(kit.request(UNKNOWN_TENANT, query));
+    kit.check('5-forbidden-unknown', later, refused(kit, ...refusals, NOT_FOUND));
     const exchange = await kit.send(kit.request(UNKNOWN_TENANT, SOME_WINDOW));
     kit.ledger.observe('unknown-tenant', sayRefusal(exchange, kit.target.errorCodePointer));
     // The observers check the code of a 403 (7.2-forbidden); a 404 is allowed here.

@@ -62,6 +62,11 @@ export const MALFORMED_TIMES: readonly (readonly [from: string, to: string])[] =
   ['epoch', 'tomorrow'], // as PostgreSQL has it
   ['now-1d/d', '2026-03-01T00:00:00Z||/d'], // as Elasticsearch has it
   ['Sun, 01 Mar 2026 00:00:00 GMT', 'Sun Mar 01 2026 00:00:00 GMT+0100'],
+  ['2026-03', '2026'], // as JavaScript has it
+  ['2026-03-01T00Z', '2026-03-01T00:00+01:00'], // hours, and minutes, of ISO 8601
+  ['03/01/2026 00:00:00', '01.03.2026'], // as .NET and PHP have it
+  ['@1772323200', '-1 day'], // as PHP has it
+  ['-infinity', '1772323200.5'],
   // In the digits of other scripts.
   ['\u0662\u0660\u0662\u0666-03-01T00:00:00Z', '\uff12\uff10\uff12\uff16-03-02T00:00:00Z'],
 ];
@@ -178,7 +183,8 @@ const spelledSizes = Object.entries(SPELLINGS).map(
 );
 
 /** Built from the id of an item at `from`, so that ignoring from_id shows. */
-const spelledIds = ['#.0', '%2B#', '%20#', '#%0A'].map((spelling) => (kit: Kit): Case => {
+// A leading zero may mean octal.
+const spelledIds = ['#.0', '%2B#', '%20#', '#%0A', '0#'].map((spelling) => (kit: Kit): Case => {
   const alter = (request: RequestOut, baseline: Baseline): RequestOut => {
     const { from, to, id } = narrowOf(request, baseline);
     return withParameter(withWindow(request, from, to), 'from_id', spelling.replace('#', String(id)));
@@ -207,7 +213,7 @@ const NO_INTEGERS = [
 ];
 
 /** U+2212 as a minus sign, NUL as an end of string, a wildcard. */
-const NEAR_INTEGERS = ['\u221210', '10\u0000', '10\u0000x', '*'].map(encodeURIComponent);
+const NEAR_INTEGERS = ['Infinity', '\u221210', '10\u0000', '10\u0000x', '*'].map(encodeURIComponent);
 
 const NO_SIZES = [
   ...sizes(NO_INTEGERS, 'invalid_request'),

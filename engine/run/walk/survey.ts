@@ -191,12 +191,19 @@ export function variedItems(sample: SampleData, atMost: number): OracleItem[] {
 
 /** In UTC, of a year, a month, a day. */
 const BEGINNINGS = [/-01-01T00:00:00Z$/, /-01T00:00:00Z$/, /T00:00:00Z$/];
+const LEAP_DAY = /-02-29T/;
 
-/** Where the sample has an item at which a year begins, else a month or a day: that one, and the one before it. */
+/**
+ * Where the sample has an item at which a year begins, else a month or a day: that one, and the one before it. And an
+ * item of a leap day.
+ */
 export function itemsAtTurn({ items }: SampleData): OracleItem[] {
   const texts = items.map(({ at }) => formatInstant(at));
   const turn = BEGINNINGS.map((begins) => texts.findIndex((text) => begins.test(text))).find((at) => at >= 0);
-  return turn === undefined ? [] : items.slice(Math.max(0, turn - 1), turn + 1);
+  return [
+    ...(turn === undefined ? [] : items.slice(Math.max(0, turn - 1), turn + 1)),
+    ...items.filter((_, index) => LEAP_DAY.test(texts[index]!)).slice(0, 1),
+  ];
 }
 
 /** Without the tie to which `next` belongs, as it may be cut; a tie that is most of the items stays. */
