@@ -35,7 +35,10 @@ function failureIn(exchange: Exchange): Failure {
   const target = { headers: {}, clients: { primary } } as unknown as Target;
   const mismatch = { expected: 'a', received: 'b' };
   const { redact } = createRedactor([SECRET]);
-  return failureOf({ id: '2.4-items', cause: '', mismatch, exchange, count: 1 }, { target, redact });
+  return failureOf(
+    { id: '2.4-items', cause: '', mismatch, exchange, count: 1, values: [] },
+    { target, redact },
+  );
 }
 
 const shownOf = (text: string): string => failureIn(exchangeOf(text)).response;

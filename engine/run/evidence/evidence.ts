@@ -45,9 +45,20 @@ export interface Wording {
   readonly redact: (text: string) => string;
 }
 
+const OTHERS_SAID = 20;
+
+/** Names the other values that failed alike: a reader looks for each of them. */
+function sayOthers({ value, values }: Finding): string {
+  const others = values.filter((other) => other !== value);
+  if (others.length === 0) return '';
+  const more = others.length > OTHERS_SAID ? ` and ${others.length - OTHERS_SAID} more` : '';
+  return `; alike ${others.slice(0, OTHERS_SAID).join(', ')}${more}`;
+}
+
 /** `before`: an earlier exchange with the same answer. */
 export function failureOf(finding: Finding, { target, redact }: Wording, before?: Exchange): Failure {
-  const { mismatch, exchange, counterexample, only = [], confirmed, count } = finding;
+  const { exchange, counterexample, only = [], confirmed, count } = finding;
+  const mismatch = { ...finding.mismatch, received: finding.mismatch.received + sayOthers(finding) };
   return {
     message: sayMismatch(mismatch),
     expected: mismatch.expected,

@@ -41,6 +41,8 @@ export interface Case {
   /** Changes a valid request, in its combination, to the one that is judged. */
   readonly alter: (request: RequestOut, baseline: Baseline) => RequestOut | Promise<RequestOut>;
   readonly judge: Judge;
+  /** What makes it invalid, for reports. */
+  readonly value?: string;
 }
 
 export interface Rule {
@@ -280,7 +282,12 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
     cases.length,
     async ({ combination, plain, baseline }, index) => {
       const isExclusive = combination['concurrency'] === EXCLUSIVE;
-      const testCase = async ({ id = rule.id, alter, judge }: Case): Promise<NewFinding | undefined> => {
+      const testCase = async ({
+        id = rule.id,
+        alter,
+        judge,
+        value,
+      }: Case): Promise<NewFinding | undefined> => {
         const request = await applyCase(rule, combination, plain, baseline, alter);
         const exchange = readable(await kit.send(request, { isExclusive }));
         if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
@@ -289,7 +296,7 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
         const varied = Object.keys(await applicableFactors(kit, rule));
         // A wrongly served request and a wrong rejection are different faults.
         const cause = `${rule.name}, ${exchange.status}`;
-        return mismatch && { id, cause, mismatch, exchange, judge, varied };
+        return mismatch && { id, cause, mismatch, value, exchange, judge, varied };
       };
       if (rule.servedBefore) await kit.send(plain, { isExclusive });
       let failed = await testCase(cases[index]!);
@@ -340,6 +347,9 @@ export function checksOf(rule: Rule): readonly Check[] {
 export const refusal =
   (parameters: Readonly<Record<string, string | undefined>>, ...codes: readonly string[]) =>
   (kit: Kit): Case => ({
+    value: Object.entries(parameters)
+      .map(([name, value]) => (value === undefined ? `no ${name}` : `${name}=${value}`))
+      .join(' '),
     alter: (request) => ({
       ...Object.entries(parameters).reduce(
         (changed, [name, value]) => withParameter(changed, name, value),

@@ -10,6 +10,10 @@ export interface Finding {
   /** Findings with the same cause are reported once. */
   readonly cause: string;
   readonly mismatch: Mismatch;
+  /** The invalid part of the request, as on the wire. */
+  readonly value?: string | undefined;
+  /** All values with the same cause, since the same mistake rarely explains them all. */
+  readonly values: readonly string[];
   readonly exchange?: Exchange | undefined;
   /** Judges the answer when the same request is sent again. */
   readonly judge?: Judge | undefined;
@@ -30,7 +34,7 @@ export interface Finding {
   readonly count: number;
 }
 
-export type NewFinding = Omit<Finding, 'count'>;
+export type NewFinding = Omit<Finding, 'count' | 'values'>;
 
 /** A server failure that did not recur. */
 export interface Incident {
@@ -86,7 +90,8 @@ export class Ledger {
     const key = keyOf(finding);
     const before = this.found.get(key);
     const kept = before && (before.settled || sizeOf(before) <= sizeOf(finding)) ? before : finding;
-    this.found.set(key, { ...kept, count: (before?.count ?? 0) + 1 });
+    const values = [...new Set([...(before?.values ?? []), finding.value ?? []].flat())];
+    this.found.set(key, { ...kept, values, count: (before?.count ?? 0) + 1 });
   }
 
   get findings(): readonly Finding[] {
