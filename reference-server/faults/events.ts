@@ -95,6 +95,9 @@ export const events: readonly Fault[] = [
   ...fails({ '6-same-object': /result/ })({
     'some events have another result': some(inData(/"result":[^,}]*/, '"result":"changed"')),
   }),
+  ...fails({ '6-same-object': /person/ })({
+    'texts of events are truncated to 255 characters': captured(inData(/"([^"]{255})[^"]+"/, '"$1"')),
+  }),
   ...fails({ '6-same-object': /device/ })({
     'events lack a member that REST returns': captured(inData(/"device":\{[^}]*\},/, '')),
   }),

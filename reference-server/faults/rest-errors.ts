@@ -8,6 +8,7 @@ import {
   emptyPage,
   isScreenings,
   jsonBody,
+  middleware,
   queryOf,
   reading,
   refusal,
@@ -53,6 +54,24 @@ const time = (spelling: RegExp, to: string | ((match: string) => string)): Serve
 const SPRING = '2026-03-01T00:00:00Z';
 
 export const restErrors: readonly Fault[] = [
+  ...fails({ '7.2-body': /a JSON body with.*unescaped/ })({
+    'the message of an error contains the query unescaped': refusals([400], (answer, request) => ({
+      ...answer,
+      body: `{"code":"invalid_time_range","message":"unescaped: ${[...queryOf(request).values()].join()}"}`,
+    })),
+  }),
+  ...fails({ '4.2-r2-inverted': /400 invalid_time_range.*200/, '4.2-from-required': /400.*200/ })({
+    'an invalid query is an empty page when it is repeated': middleware(() => {
+      const checked = new Set<string>();
+      return async (request, next) => {
+        const answer = await next(request);
+        if (answer.status !== 400 || !isScreenings(request)) return answer;
+        if (checked.has(request.path)) return emptyPage();
+        checked.add(request.path);
+        return answer;
+      };
+    }),
+  }),
   ...fails({ '7.2-body': /a JSON body with/ })({
     'REST errors are plain text': errors((answer) =>
       withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
@@ -77,6 +96,7 @@ export const restErrors: readonly Fault[] = [
       String(Math.max(1, parseInt(text))),
     ),
     'reads a pageSize of all as 1000': pageSize(/^all$/, '1000'),
+    'a pageSize of Infinity is the largest one': pageSize(/^Infinity$/, '1000'),
     'reads binary and octal integers': pageSize(/^0[bo]\d+$/, '10'),
     'ignores a from_id of null': fromId(/^null$/),
     'ignores a from_id of undefined': fromId(/^undefined$/),
@@ -85,6 +105,7 @@ export const restErrors: readonly Fault[] = [
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*200|400, or a page/ })({
     'ignores digits after an underscore': pageSize(/^\d+_\d+$/, '1'),
+    'reads a from_id that begins with 0 as octal': fromId(/^0\d+$/, (text) => String(parseInt(text, 8))),
     'reads a pageSize that begins with 0 as octal': pageSize(/^0[0-7]+$/, (text) =>
       String(parseInt(text, 8)),
     ),
@@ -111,6 +132,13 @@ export const restErrors: readonly Fault[] = [
       text.replace('\u2212', '-'),
     ),
   }),
+  // Each of several mistakes with the same symptom is named.
+  ...fails({ '7.2-invalid_time_range': /200.*; alike (?=.*T24)(?=.*-02-29)/ })({
+    'every fourth year is a leap year, and every day has an hour 24': time(
+      /^(19|21)00-02-29T|(?<=T)24(?=:00:00Z)/,
+      (match) => (match === '24' ? '23' : `${match.slice(0, 4)}-03-01T`),
+    ),
+  }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({
     'a time without offset is UTC': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)$/, '$1Z'),
     'a date alone is its midnight': time(/^(\d{4}-\d\d-\d\d)$/, '$1T00:00:00Z'),
@@ -129,6 +157,14 @@ export const restErrors: readonly Fault[] = [
     'accepts hour 24 of an offset': time(/(?<=\+)24:00$/, '23:00'),
     'accepts an hour of one digit in an offset': time(/\+(?=\d:\d\d$)/, '+0'),
     'accepts seconds of an offset': time(/^(.*\+\d\d:\d\d):\d\d$/, '$1'),
+    'accepts a year, and a month of it': time(/^\d{4}(-\d\d)?$/, SPRING),
+    'accepts hours without minutes': time(/^(.*T\d\d)Z$/, '$1:00:00Z'),
+    'accepts minutes without seconds before an offset': time(/^(.*T\d\d:\d\d)([+-]\d\d:\d\d)$/, '$1:00$2'),
+    'accepts a date with the month first': time(/^\d\d\/\d\d\/\d{4}.*$/, SPRING),
+    'accepts a date with dots': time(/^\d\d\.\d\d\.\d{4}$/, SPRING),
+    'accepts epoch seconds after an @': time(/^@\d+$/, SPRING),
+    'accepts a number of days before now': time(/^-\d+ days?$/, SPRING),
+    'accepts epoch seconds with a fraction': time(/^\d+\.\d+$/, SPRING),
     'accepts an offset without a colon': time(/^(.*\+\d\d)\d\d$/, '$1:00'),
     'removes a blank before an offset': time(/^(.*) (?=\+\d\d:\d\d$)/, '$1'),
     'accepts the abbreviation of a zone': time(/^(.*) EST$/, '$1Z'),

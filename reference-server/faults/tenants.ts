@@ -4,11 +4,14 @@ import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import type { PageQuery, TokenClaims } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import {
+  accepting,
+  both,
   emptyPage,
   isTokenRequest,
   withRequestValue,
   middleware,
   minting,
+  nextUrls,
   queryOf,
   refusal,
   refusals,
@@ -21,7 +24,19 @@ import { formOf } from './forms.ts';
 
 const { fails, failsFull } = theme([...REFUSALS, ...PAGES, ...TOKEN_CLAIMS]);
 
+/** A cursor in next names the tenant. */
+const cursorOfTenant = nextUrls((next) => {
+  next.searchParams.set('cursor', /tenants\/([^/]+)/.exec(next.pathname)?.[1] ?? '');
+  return next;
+});
+
 export const tenants: readonly Fault[] = [
+  ...fails({ '5-forbidden-unknown': /403 forbidden.*200/ })({
+    'the tenant of a cursor is compared, and not the one of the path': both(
+      accepting('forbidden', (query) => query.has('cursor')),
+      cursorOfTenant,
+    ),
+  }),
   ...failsFull({ '5-forbidden': /403 forbidden.*200/ })({
     'serves the tenant of the path, whatever the token': pathTenant(),
   }),
@@ -55,6 +70,10 @@ export const tenants: readonly Fault[] = [
     ),
     'tenantId in the query overrides the path': storedTenant(
       (request) => queryOf(request).get('tenantId') ?? undefined,
+    ),
+    'the tenant of a cursor overrides the path': both(
+      storedTenant((request) => queryOf(request).get('cursor') ?? undefined),
+      cursorOfTenant,
     ),
     'X-Tenant-Id overrides the path': storedTenant(({ headers }) => headers['x-tenant-id']),
     'X-Original-URL overrides the path after authorization': storedTenant(

@@ -218,6 +218,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     'accepts a client_id with a suffix': like('client_id', 'primary-client', (shown, real) =>
       shown.startsWith(real),
     ),
+    'accepts the beginning of a client_id': anyClient((id, right) => id.length > 3 && right.startsWith(id)),
     'looks a client_id up with LIKE': anyClient((id) => id === '%'),
     'trims blanks after a client_id': single('client_id', (id) => id.replace(/ +$/, '')),
     'ignores a realm before the client_id': single('client_id', (id) => id.split('/').at(-1)!),
@@ -249,6 +250,9 @@ export const tokenErrorFaults: readonly Fault[] = [
       shown.startsWith(real),
     ),
     'decodes values of a form twice': everyField((values) => values.map(decodedAgain)),
+    'accepts the beginning of a grant_type': single('grant_type', (grant) =>
+      grant.startsWith('client_cred') ? 'client_credentials' : grant,
+    ),
     'a NUL ends a grant_type': first('grant_type', (type) => type.split('\0')[0]!),
   }),
   ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*invalid_grant/ })({
@@ -269,6 +273,12 @@ export const tokenErrorFaults: readonly Fault[] = [
       (shown, real) => /^\S+$/.test(shown) && shown.startsWith(real),
     ),
     'grants all scopes for *': single('scope', (scope) => (scope === '*' ? 'screenings.read' : scope)),
+    'reads the dot of a scope as any letter': single('scope', (scope) =>
+      scope.replace(/^screenings.read$/, 'screenings.read'),
+    ),
+    'grants screenings.read for screenings': single('scope', (scope) =>
+      scope === 'screenings' ? 'screenings.read' : scope,
+    ),
     'grants screenings.read for openid': single('scope', (scope) =>
       scope === 'openid' ? 'screenings.read' : scope,
     ),

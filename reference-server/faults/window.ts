@@ -103,10 +103,21 @@ const misspelt = (spelling: RegExp): ServerOptions =>
     ['from', 'to'].some((name) => spelling.test(query.get(name) ?? '')),
   );
 
-const inLocalTime = (timeZone: string): ServerOptions => {
-  const wall = ({ seconds }: Instant): string =>
-    new Date(Number(seconds) * 1000).toLocaleString('sv', { timeZone });
-  return refused((from, to) => to.seconds - from.seconds < 86_400n && wall(from) > wall(to));
+const wall = ({ seconds }: Instant, timeZone: string): string =>
+  new Date(Number(seconds) * 1000).toLocaleString('sv', { timeZone });
+
+const inLocalTime = (timeZone: string): ServerOptions =>
+  refused((from, to) => to.seconds - from.seconds < 86_400n && wall(from, timeZone) > wall(to, timeZone));
+
+/** Stores the instants of 2024 without their offset. */
+const storedInLocalTime = (timeZone: string): ServerOptions => {
+  const local = (text: string): Instant => {
+    const at = instant(text);
+    return formatInstant(at).startsWith('2024')
+      ? { ...at, seconds: BigInt(Date.parse(`${wall(at, timeZone)}Z`) / 1000) }
+      : at;
+  };
+  return rows({ at: local, read: local });
 };
 
 const cursor = (change: (query: PageQuery, fromId: bigint) => Partial<PageQuery>): ServerOptions =>
@@ -280,6 +291,16 @@ export const window: readonly Fault[] = [
   ...fails({ '4.2-fractions': /200.*400/ })({
     'times of more than nine digits are refused': misspelt(/\.\d{10}/),
     'times of two digits are refused': misspelt(/\.\d\d(Z|[+-])/),
+    'fractions before 1970 count from the next second': refused(
+      (from, to) => from.seconds === -1n && to.seconds === 0n && from.fraction > to.fraction,
+    ),
+  }),
+  ...fails({ '4.2-r4-order': /ascending/ })({
+    'timestamps are stored in the local time of Sydney': storedInLocalTime('Australia/Sydney'),
+    'timestamps are stored in the local time of Lord Howe': storedInLocalTime('Australia/Lord_Howe'),
+  }),
+  ...fails({ '4.2-fractions': /item \d+/ })({
+    'a fraction of one digit is a number of milliseconds': respelled(/\.(?=\d\D)/, '.00'),
   }),
   ...fails({ '4.2-fractions-finer': /item \d+/ })({
     'nanoseconds of from are truncated': inMicroseconds('from'),
