@@ -17,7 +17,7 @@ import {
   nextOf,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf } from './bearer.ts';
+import { authorizationOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import { brokenBody } from './rest-errors.ts';
@@ -127,6 +127,12 @@ export const rarePlaces: readonly Fault[] = [
         }
       };
     }),
+  }),
+  ...failsFull({ '5-expired': /401 unauthenticated.*200/ })({
+    'exp is ignored where pageSize is 1000': accepting(
+      'unauthenticated',
+      both(isLarge, (_, request) => (payloadOf(tokenOf(request))?.exp ?? Infinity) < Date.now() / 1000),
+    ),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
     'signatures are ignored where pageSize is 1000': accepting(

@@ -332,6 +332,9 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-r1-zero-width': /no items and no next/ })({
     'an empty window holds the items at its instant': includingTo(isEmpty),
+    'an empty window holds the items at its instant where pageSize is given': includingTo(
+      (asked) => isEmpty(asked) && asked.raw.has('pageSize'),
+    ),
     'an empty window of two offsets holds the items at its instant': includingTo(
       (asked) => isEmpty(asked) && asked.raw.get('from') !== asked.raw.get('to'),
     ),
