@@ -5,6 +5,7 @@ import {
   emptyPage,
   fieldsOf,
   isScreenings,
+  jsonBody,
   middleware,
   nextOf,
   nextQuery,
@@ -204,6 +205,19 @@ export const nextAgain: readonly Fault[] = [
     }),
   }),
   ...fails({ '4.2-repeatable': /items of the same next/ })({
+    'a next that is requested with a new token returns an empty page': middleware(() => {
+      const known = new Map<string, Set<string>>();
+      return async (request, next) => {
+        const holder = request.headers['authorization'] ?? '';
+        const holders = known.get(request.path);
+        const answer = await next(request);
+        if (holders && !holders.has(holder) && answer.status === 200) return emptyPage();
+        const path = nextPath(answer);
+        if (isScreenings(request) && path !== undefined)
+          known.set(path, (known.get(path) ?? new Set()).add(holder));
+        return answer;
+      };
+    }),
     'the second of two concurrent requests for a next gets an empty page': middleware(() => {
       const underWay = new Set<string>();
       return async (request, next) => {
@@ -214,6 +228,21 @@ export const nextAgain: readonly Fault[] = [
         // Simulates the latency of a call to another service, so that requests overlap.
         await sleep(20);
         return next(request).finally(() => underWay.delete(path));
+      };
+    }),
+  }),
+  ...fails({ '4.2-repeatable': /number \d+ again/ })({
+    'every second answer to the same request for five items lacks the first': middleware(() => {
+      const asked = new Map<string, number>();
+      return async (request, next) => {
+        const answer = await next(request);
+        const query = queryOf(request);
+        if (query.get('pageSize') !== '5' || query.has('from_id') || answer.status !== 200) return answer;
+        const times = (asked.get(request.path) ?? 0) + 1;
+        asked.set(request.path, times);
+        return times % 2 === 1
+          ? answer
+          : jsonBody((page) => ({ ...page, items: (page['items'] as unknown[]).slice(1) }))(answer);
       };
     }),
   }),
