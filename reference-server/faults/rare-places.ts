@@ -17,7 +17,7 @@ import {
   nextOf,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, payloadOf, tokenOf } from './bearer.ts';
+import { authorizationOf, headerOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import { brokenBody } from './rest-errors.ts';
@@ -127,6 +127,12 @@ export const rarePlaces: readonly Fault[] = [
         }
       };
     }),
+  }),
+  ...fails({ '5-forged': /401 unauthenticated.*200/ })({
+    'jwk in the header of the token is trusted for a path in capitals': accepting(
+      'unauthenticated',
+      both(isUpperCase, (_, request) => headerOf(tokenOf(request)).jwk !== undefined),
+    ),
   }),
   ...failsFull({ '5-expired': /401 unauthenticated.*200/ })({
     'exp is ignored where pageSize is 1000': accepting(
