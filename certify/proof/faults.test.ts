@@ -25,6 +25,7 @@ const ANOTHER_ROOT = [
   'omits the middle item of a page of more than ten',
   'to is truncated to milliseconds',
   'the second of three ties across a page boundary is lost',
+  'a to one microsecond after a second is that second',
   'every second answer to the same request for five items lacks the first',
   'a from_id of 19 digits is 500',
   'to compared with <= in pages of fewer than eight',

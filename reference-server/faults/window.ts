@@ -200,6 +200,10 @@ export const window: readonly Fault[] = [
       const at = instant(text);
       return at.fraction.length > 9 ? cutInstant(at, 0) : at;
     }),
+    'a to one microsecond after a second is that second': parsed((text, name) => {
+      const at = instant(text);
+      return name === 'to' && at.fraction === '000001' ? cutInstant(at, 0) : at;
+    }),
     'to compared with <= a millisecond earlier': rows({
       ends: (row, { to }) => compareInstants(row.at, shift(to, -1n, 3)) <= 0,
     }),
