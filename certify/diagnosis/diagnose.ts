@@ -74,7 +74,7 @@ function causesOf(evidence: Evidence): string[][] {
     else groups.push([id]);
   }
   return groups
-    .map((group) => rootFirst(group, evidence))
+    .map((group) => rootFirst(new Map(group.map((id) => [id, evidence.get(id)!]))))
     .sort((a, b) => weightOf(b, evidence) - weightOf(a, evidence));
 }
 

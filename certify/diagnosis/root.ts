@@ -4,16 +4,17 @@ import { WANTED, type Evidence, type Features } from './features.ts';
 import { followsFrom } from './follows.ts';
 
 /** Sorts a group: the requirement that matches the received answer best first, a SHOULD that explains no MUST last. */
-export function rootFirst(group: readonly string[], evidence: Evidence): string[] {
+export function rootFirst(part: Evidence): string[] {
+  const group = [...part.keys()];
   const weight = (id: string): number => {
     const others = group.filter((other) => other !== id);
-    const follows = others.some((other) => followsFrom(id, other, evidence));
-    const explains = others.some((other) => followsFrom(other, id, evidence));
+    const follows = others.some((other) => followsFrom(id, other, part));
+    const explains = others.some((other) => followsFrom(other, id, part));
     const isLast = isRecommended(id) && !explains;
-    return matchScore(id, evidence.get(id)!) - (follows ? 2 : 0) - (isLast ? 10 : 0);
+    return matchScore(id, part.get(id)!) - (follows ? 2 : 0) - (isLast ? 10 : 0);
   };
   const weights = new Map(group.map((id) => [id, weight(id)]));
-  return [...group].sort((a, b) => weights.get(b)! - weights.get(a)!);
+  return group.sort((a, b) => weights.get(b)! - weights.get(a)!);
 }
 
 export const isRecommended = (id: string): boolean => requirement(id as RequirementId).level === 'SHOULD';
