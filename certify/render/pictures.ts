@@ -122,7 +122,7 @@ const MARK_WORDS = { repeated: 'comes again', missing: 'is missing', misplaced: 
 const itemLine = ({ id, testTime, mark }: PictureItem): string =>
   `${mark ? '✗' : '·'} ${id} at ${testTime || 'no time'}${mark ? ` ${MARK_WORDS[mark]}` : ''}`;
 
-const pageLines = ({ page, items, before, behind: after }: PicturePage): readonly string[] => [
+const pageLines = ({ page, items, before, after }: PicturePage): readonly string[] => [
   `page ${page}${before > 0 ? `, ${before} more` : ''}`,
   ...(items.length > 0 ? items.map(itemLine) : ['no items']),
   ...(after > 0 ? [`${after} more`] : []),

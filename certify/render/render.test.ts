@@ -125,8 +125,8 @@ test('all renderings agree on what changed, on known failures, and on where a wa
   });
   const picture = {
     pages: [
-      { page: 1, items: [item('11')], before: 2, behind: 0 },
-      { page: 2, items: [item('13')], before: 0, behind: 1 },
+      { page: 1, items: [item('11')], before: 2, after: 0 },
+      { page: 2, items: [item('13')], before: 0, after: 1 },
     ],
     cursor: 'from=2026-03-29T00:00:11Z&from_id=11',
     between: [item('12', 'missing')],
