@@ -188,5 +188,12 @@ export async function checkDefaultPageSize(
   // Pages that are limited by time or octets are short occasionally; a different default is short each time.
   const again = async (): Promise<Mismatch | undefined> => compare(await kit.page(query, options));
   for (let i = 0; i < 4; i++) if (!(await again())) return;
-  kit.fail({ id: '4.2-pageSize-default', cause: 'default', mismatch, exchange: first, again });
+  kit.fail({
+    id: '4.2-pageSize-default',
+    cause: 'default',
+    mismatch,
+    exchange: first,
+    again,
+    needsAgain: true,
+  });
 }
