@@ -152,7 +152,7 @@ const WIDTHS_SECONDS = Array.from({ length: 75 }, (_, index) => 0.4 * 1.05 ** in
 const isPaced = ({ settled, windowSeconds }: Quota): boolean => settled && windowSeconds === undefined;
 
 /** Factor on the latency of a quiet target from which admitted requests were queued. */
-const QUEUED = 3;
+const QUEUED = 1.5;
 
 /** Whether 429 may depend on how long answers take: admitted requests were queued, or their number is irregular. */
 const followsLatency = (run: readonly Sample[], seconds: number, idleMs: number): boolean =>
