@@ -74,6 +74,19 @@ test('shows type and body of a token request without the secret', () => {
   expect(sent).not.toContain(SECRET);
 });
 
+test('commands send values around a secret, and a NUL', () => {
+  const curlWith = (value: string): string =>
+    failureIn(
+      exchangeOf('', { channel: 'token', method: 'POST', form: [['client_secret', value]] }),
+    ).curl!.replace(/.* (--data)/, '$1');
+  expect(curlWith(`${SECRET} x`)).toBe(
+    `--data-urlencode 'client_secret='"$SCREENINGS_CLIENT_SECRET"' x' 'http://127.0.0.1/'`,
+  );
+  expect(curlWith(`${SECRET}\0${SECRET}`)).toBe(
+    `--data-raw 'client_secret='"$SCREENINGS_CLIENT_SECRET"'%00'"$SCREENINGS_CLIENT_SECRET" 'http://127.0.0.1/'`,
+  );
+});
+
 const URL_OF = 'http://127.0.0.1/v1/tenants/a/screenings?from=2026-01-01T00:00:00Z&to=2026-02-01T00:00:00Z';
 
 test('shows where a page stops being valid JSON', () => {

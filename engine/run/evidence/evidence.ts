@@ -170,11 +170,18 @@ const quotedBody = (body: string, target: Target): string =>
     .join(`"$${secretVariable(target, 'primary')}"`);
 
 function formField(name: string, value: string, target: Target): string {
-  const owner = Object.entries(target.clients).find(([, { clientSecret }]) => clientSecret === value)?.[0];
-  const known = name === 'client_secret' && owner !== undefined;
-  return known
-    ? `--data-urlencode "${name}=$${secretVariable(target, owner)}"`
-    : `--data-urlencode ${quote(`${encodeURIComponent(name)}=${value}`)}`;
+  const clients = Object.entries(target.clients);
+  const [owner = '', { clientSecret = '' } = {}] =
+    clients.find(([, client]) => value.includes(client.clientSecret)) ?? [];
+  const variable = `$${secretVariable(target, owner)}`;
+  if (name === 'client_secret' && owner !== '' && value === clientSecret)
+    return `--data-urlencode "${name}=${variable}"`;
+  // No argument of a command can hold a NUL.
+  const [option, encode] = value.includes('\0')
+    ? ['--data-raw', encodeURIComponent]
+    : ['--data-urlencode', (text: string) => text];
+  const pieces = owner === '' ? [value] : value.split(clientSecret);
+  return `${option} ${quoteWith(`${encodeURIComponent(name)}=${pieces.map(encode).join(variable)}`, variable)}`;
 }
 
 /** The commands that fetch the tokens used in these curl lines, one per client. */
