@@ -97,6 +97,8 @@ const CONSEQUENCES: readonly Consequence[] = [
   },
   // An item missing from a page concerns the window, not its edges.
   { cause: /^4\.2-window$/, follow: /^4\.2-from-inclusive$/, but: ITEM },
+  // A rejected from_id is rejected with any from.
+  { cause: /^4\.2-from_id$/, follow: /^4\.2-fractions-finer$/, shows: /^code invalid_request/ },
   // A wrong comparison with the cursor breaks traversal as well.
   {
     cause: /^4\.2-from_id$/,

@@ -38,7 +38,7 @@ const ANOTHER_ROOT = [
   'drops characters outside of base64url from signatures',
   'from and to are compared as text',
   'the cursor compares testTime and id separately',
-  'past the limit the 403 of a firewall',
+  'rejected requests get the 403 of a firewall',
 ];
 
 test('at most one fault in twenty has another requirement as its first cause', () => {

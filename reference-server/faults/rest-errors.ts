@@ -21,7 +21,7 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 
-const { fails, failsFull } = theme([...REFUSALS, ...PAGES]);
+const { fails, failsFull, failsLater } = theme([...REFUSALS, ...PAGES]);
 
 const errors = (alter: (answer: ServiceAnswer) => ServiceAnswer): ServerOptions =>
   refusals([400, 401, 403, 404], alter);
@@ -133,7 +133,7 @@ export const restErrors: readonly Fault[] = [
     ),
   }),
   // Each of several mistakes with the same symptom is named.
-  ...fails({ '7.2-invalid_time_range': /200.*; alike (?=.*T24)(?=.*-02-29)/ })({
+  ...failsLater({ '7.2-invalid_time_range': /200.*; alike (?=.*T24)(?=.*-02-29)/ })({
     'every fourth year is a leap year, and every day has an hour 24': time(
       /^(19|21)00-02-29T|(?<=T)24(?=:00:00Z)/,
       (match) => (match === '24' ? '23' : `${match.slice(0, 4)}-03-01T`),

@@ -295,6 +295,8 @@ export const window: readonly Fault[] = [
   ...fails({ '4.2-fractions': /200.*400/ })({
     'times of more than nine digits are refused': misspelt(/\.\d{10}/),
     'times of two digits are refused': misspelt(/\.\d\d(Z|[+-])/),
+  }),
+  ...failsLater({ '4.2-fractions': /200.*400/ })({
     'fractions before 1970 count from the next second': refused(
       (from, to) => from.seconds === -1n && to.seconds === 0n && from.fraction > to.fraction,
     ),

@@ -1,6 +1,5 @@
 /** Records that a script writes for the kit: one line of JSON each on the console. Runs in k6 and in Node. */
 import type { Probed } from '../../estimate/limiter-probe.ts';
-import type { Sent } from './client.ts';
 import type { Finding, RatePolicy } from './judge.ts';
 
 /** A request of open arrivals. */
@@ -77,8 +76,13 @@ export const write = (record: LoadRecord, redact = (text: string): string => tex
 const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 
 /** Writes the most frequent record, mostly without JSON.stringify, which costs ten times as much. */
-export function writeArrival(sent: Sent, due: number, schedulerLagMs: number, client: number): void {
-  const { status, errorCode, retryAfterSeconds, policy } = sent;
+export function writeArrival(
+  sent: Omit<ArrivalRecord, 'kind' | 'dueMs' | 'schedulerLagMs' | 'client' | 'pages'>,
+  due: number,
+  schedulerLagMs: number,
+  client: number,
+): void {
+  const { status, errorCode = 0, retryAfterSeconds, policy } = sent;
   const latencyMs = rounded(sent.latencyMs);
   const serviceMs = rounded(sent.serviceMs);
   const times = `"dueMs":${rounded(due)},"latencyMs":${latencyMs},"serviceMs":${serviceMs},"schedulerLagMs":${schedulerLagMs}`;
