@@ -1,6 +1,6 @@
 /** Judging waits: constant ones are reported, and every correct backoff is accepted. */
 import { expect, test } from '@playwright/test';
-import { fc } from '../../fixtures/own-tests/seeded.ts';
+import { fc } from '../../fixtures/own-tests/tiers.ts';
 import type { Recorded } from './record.ts';
 import { backoffFindings, tooEarly } from './requests.ts';
 

@@ -7,8 +7,7 @@
 import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
 import { tripped } from '../../reference-server/faults/fault.ts';
-import { FULL, turnOf } from '../../fixtures/own-tests/tiers.ts';
-import { SEED } from '../../fixtures/own-tests/seeded.ts';
+import { FULL, SEED, turnOf } from '../../fixtures/own-tests/tiers.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
 import { certifyFault, modesOf, selectionOf, verdictErrors } from './faults.ts';
 import { test, type Stack, type World } from '../../reference-server/testing.ts';

@@ -1,5 +1,5 @@
 /** The command line and Playwright run the same checks: they find the same faults, and neither passes without a server. */
-import { FULL } from '../../fixtures/own-tests/tiers.ts';
+import { fc, FULL, SEED } from '../../fixtures/own-tests/tiers.ts';
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from '@playwright/test';
-import { fc, SEED } from '../../fixtures/own-tests/seeded.ts';
 import { loadTarget } from '../../engine/target/target.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';

@@ -1,8 +1,7 @@
 /** The properties find their faults, shrink and replay them, and pass a correct server. */
 import { expect } from '@playwright/test';
 import { certify } from '../certify.ts';
-import { fc, SEED } from '../../fixtures/own-tests/seeded.ts';
-import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import { byTurns, fc, FULL, SEED } from '../../fixtures/own-tests/tiers.ts';
 import { DEFAULTS } from '../../engine/run/state/context.ts';
 import { instant, shift } from '../../engine/data/instant.ts';
 import { Oracle } from '../../engine/data/oracle.ts';

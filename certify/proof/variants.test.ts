@@ -1,8 +1,7 @@
 /** All variants are conformant with a complete and a minimal target file; in the full tier each also on the real stack. */
 import { expect } from '@playwright/test';
 import { test } from '../../reference-server/testing.ts';
-import { SEED } from '../../fixtures/own-tests/seeded.ts';
-import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import { byTurns, FULL, SEED } from '../../fixtures/own-tests/tiers.ts';
 import { GROUPS } from '../../reference-server/variants/all.ts';
 import { certifyVariant, obstaclesOf, targetFor } from './faults.ts';
 import { combined } from '../../reference-server/variants/variant.ts';

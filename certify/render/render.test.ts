@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { SaxesParser } from 'saxes';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
-import { fc } from '../../fixtures/own-tests/seeded.ts';
+import { fc } from '../../fixtures/own-tests/tiers.ts';
 import type { Report } from '../report.ts';
 import { changesText, classesText, replayCommand, resultsOf, selected, selectionText } from './of-report.ts';
 import { counts, countsText, durationText, sectionTitle, untestedByReason } from './results.ts';

@@ -2,7 +2,7 @@
 import { expect } from '@playwright/test';
 import type { Connections } from '../../reference-server/store/connections.ts';
 import { test as base } from '../../reference-server/testing.ts';
-import { fc } from '../../fixtures/own-tests/seeded.ts';
+import { fc } from '../../fixtures/own-tests/tiers.ts';
 import {
   compareInstants,
   formatInstant,

@@ -83,7 +83,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   };
   const noKind = { alternatives: [], explained: {}, ...common };
   const even = shaperOf(seen);
-  // What comes out evenly, but faster than in the long run, was delayed by a slow server in front of another limit.
+  // Evenly spaced answers that are faster than the long-run rate were delayed by a slow server before another limit.
   const shaper =
     even && even.ratePerSecond * SAME_RATE > (common.longRunPerSecond ?? Infinity) ? undefined : even;
   if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...noKind };

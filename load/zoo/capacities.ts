@@ -306,7 +306,7 @@ const SURROUNDINGS: readonly DrawCapacity[] = [
     let lastMs = 0;
     return {
       name: `${limit.toFixed(0)} in 10 s, of which others take ${percent(taken)}`,
-      // Who asks for more gets more: from what the others leave to what twice that rate is admitted of.
+      // A higher rate wins a larger share: from what the others leave, to what is admitted at twice that rate.
       truth: [(limit * (1 - taken)) / 10, (limit * 2 * (1 - taken)) / (2 - taken) / 10],
       target: inOrder((atMs) => {
         for (; lastMs < atMs; lastMs += exponential(others, windowMs / (limit * taken))) shared(lastMs);

@@ -1,6 +1,5 @@
 import { expect, test } from '@playwright/test';
-import { byTurns } from '../../../fixtures/own-tests/tiers.ts';
-import { fc } from '../../../fixtures/own-tests/seeded.ts';
+import { byTurns, fc } from '../../../fixtures/own-tests/tiers.ts';
 import { createRedactor, REDACTED, TOKEN } from './redact.ts';
 import { redactReport } from '../../../certify/report.ts';
 import { hostileReport, sampleReport } from '../../../certify/render/sample.testing.ts';
