@@ -28,7 +28,9 @@ async function written(
   const archive = Buffer.from(binaryData['kit.tar'], 'base64');
   const tar = join(directory, `kit-${parallelism}.tar`);
   await writeFile(tar, archive);
-  return { texts: [...texts, archive.toString('latin1')], tar };
+  // Decoded, because base64 of any JSON may look like a token.
+  const [map, ...others] = texts.map((text) => text.replace(binaryData['kit.tar'], ''));
+  return { texts: [map!, ...others, archive.toString('latin1')], tar };
 }
 
 /** Runs a part of the run, and returns the path of the runner's log. */
