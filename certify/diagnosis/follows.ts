@@ -47,6 +47,16 @@ const CONSEQUENCES: readonly Consequence[] = [
   { cause: /^2\.4-items$/, follow: RETURNED },
   { cause: /^2\.4-links$/, follow: /^(2\.4-next|4\.2-(r5-exactly-once|window))$/ },
   { cause: /^2\.4-items$/, follow: /^4\.2-(pageSize-default|r6-next-pageSize)$/ },
+  { cause: /^2\.4-utf8$/, follow: /^2\.3-object-stable$/ },
+  { cause: /^2\.4-links$/, follow: /^4\.2-r7-link-absent$/ },
+  { cause: /^2\.4-next-absent$/, follow: /^4\.2-r1-zero-width$/ },
+  { cause: /^4\.2-r6-next-pageSize$/, follow: /^(2\.4-(full-pages|items)|4\.2-pageSize-default)$/ },
+  // If pages overlap or go back, the order is broken from page to page.
+  {
+    cause: /^4\.2-(r5-exactly-once|from_id|offsets|r6-next-(from|from_id|to))$/,
+    follow: /^4\.2-r4-order$/,
+    shows: /^(repeated|misplaced): first of a page/,
+  },
   { cause: /^9-prefix$/, follow: /^4\.2-r6-next-target$/ },
   // A wrong order or a wrong next breaks every walk.
   { cause: /^4\.2-r4-order$/, follow: RETURNED, has: /^misplaced: (within a page|inside a tie)/ },
@@ -88,6 +98,11 @@ const CONSEQUENCES: readonly Consequence[] = [
     shows: /below a microsecond/,
     except: /with microseconds/,
   },
+  {
+    cause: /^4\.2-r1-zero-width$/,
+    follow: /^4\.2-(to-exclusive|window)$/,
+    but: /^(no item at or after|item # )/,
+  },
   // Comparing bounds as text accepts inverted windows, and rejects valid ones as inverted.
   {
     cause: /^4\.2-r2-inverted$/,
@@ -97,6 +112,8 @@ const CONSEQUENCES: readonly Consequence[] = [
   },
   // An item missing from a page concerns the window, not its edges.
   { cause: /^4\.2-window$/, follow: /^4\.2-from-inclusive$/, but: ITEM },
+  // A window that ends before it begins contains no items.
+  { cause: /^4\.2-r2-inverted$/, follow: /^4\.2-window$/, but: /^(item #|both)/ },
   // A rejected from_id is rejected with any from.
   { cause: /^4\.2-from_id$/, follow: /^4\.2-fractions-finer$/, shows: /^code invalid_request/ },
   // A wrong comparison with the cursor breaks traversal as well.

@@ -38,6 +38,7 @@ const ANOTHER_ROOT = [
   'from and to are compared as text',
   'the cursor compares testTime and id separately',
   'rejected requests get the 403 of a firewall',
+  'a fraction of one digit is a number of milliseconds',
 ];
 
 test('at most one fault in twenty has another requirement as its first cause', () => {
