@@ -39,6 +39,7 @@ const ANOTHER_ROOT = [
   'the cursor compares testTime and id separately',
   'rejected requests get the 403 of a firewall',
   'a fraction of one digit is a number of milliseconds',
+  'two items are swapped after the fifth page of size 7',
 ];
 
 test('at most one fault in twenty has another requirement as its first cause', () => {
